@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import xlogy
 
-from isoroc._estimation.parts import Parts
 from isoroc._input import check_probabilities
+from isoroc.metrics._estimation.calibration_terms import Parts
 
 Array = np.ndarray
 MEASURES = ("log", "brier", "l1")

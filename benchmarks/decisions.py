@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 from arena import GROUPS, Set, read_sets
 
-from isoroc import AutoCalibrator, CalibrationMonitor
+from isoroc import AutoCalibrator, CalibrationMonitor, adjust_prior, estimate_prior
 from isoroc._evaluation.evaluate import correct_p_values
-from isoroc._table import markdown_table
-from isoroc.decisions import adjust_prior, decide, estimate_prior, expected_cost
+from isoroc._support.table import markdown_table
+from isoroc.decisions import decide, expected_cost
 
 MEANS = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0]])
 OLD = {2: np.array([0.5, 0.5]), 4: np.array([0.25, 0.25, 0.25, 0.25])}

@@ -21,7 +21,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import log_loss
 
 import isoroc
-from isoroc._table import markdown_table
+from isoroc._support.table import markdown_table
 from isoroc.export import to_onnx
 
 #: Calibrators whose graphs are loaded; those that take any number of classes.

@@ -19,7 +19,7 @@ from time import perf_counter
 
 from joblib import Parallel, delayed
 
-from isoroc._progress import progress
+from isoroc._support.progress import progress
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 

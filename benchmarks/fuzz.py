@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 import isoroc
-from isoroc._persistence.document import MAX_BYTES, MAX_VALUES
+from isoroc._maps.modelfile.document import MAX_BYTES, MAX_VALUES
 
 CALIBRATORS = [name for name in isoroc.__all__ if name.endswith("Calibrator")]
 

@@ -19,7 +19,7 @@ from scipy.special import softmax
 
 from isoroc import GroupedCalibrator
 from isoroc._evaluation.evaluate import correct_p_values
-from isoroc._table import markdown_table
+from isoroc._support.table import markdown_table
 
 #: How often labels are drawn for a p-value.
 N_DRAWS = 9999

@@ -29,7 +29,7 @@ from sklearn.metrics import roc_auc_score as auc
 from isoroc import BaggedIRPCalibrator, IdentityCalibrator, IRPCalibrator, IsotonicCalibrator
 from isoroc._growth import best_first, search
 from isoroc._growth.best_first import Growth, Split
-from isoroc._top import TopReduction
+from isoroc._maps.top import TopReduction
 
 Data = dict[str, np.ndarray]
 FAMILIES = search.families

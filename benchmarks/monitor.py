@@ -12,9 +12,9 @@ from math import log
 import numpy as np
 
 from isoroc import AutoCalibrator, CalibrationMonitor
-from isoroc._cell_errors import error_in_cells, sum_in_cells
-from isoroc._monitor import Alternatives, Evidence
-from isoroc._table import markdown_table
+from isoroc._evaluation.monitor import Alternatives, Evidence
+from isoroc._support.table import markdown_table
+from isoroc.metrics._estimation.cell_errors import error_in_cells, sum_in_cells
 
 LIMIT = log(20)  # confidence 0.95
 BATCH = 20

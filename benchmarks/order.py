@@ -22,7 +22,7 @@ import numpy as np
 from arena import Set, read_sets
 
 import isoroc
-from isoroc._progress import progress
+from isoroc._support.progress import progress
 from isoroc.metrics import log_loss
 
 GROUPS = {"K = 2": (2, 2), "K = 3, 4": (3, 4), "K >= 5": (5, np.inf)}

@@ -28,7 +28,7 @@ from arena import Set, losses_of, read_sets, scores_of
 from comparison import Results, draw, summary
 from peers import Method, Uncalibrated, own_methods, peers
 
-from isoroc._progress import progress
+from isoroc._support.progress import progress
 
 METRICS = ("log_loss", "brier", "ece_top", "ece_classwise", "accuracy", "auc", "changed")
 TIMES = ("fit_seconds", "predict_seconds")

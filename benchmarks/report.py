@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from isoroc import Counts, IRPCalibrator, Report
-from isoroc._table import markdown_table
+from isoroc._support.table import markdown_table
 from isoroc.export import to_sql
 
 CASES = [

@@ -43,7 +43,7 @@ from isoroc import (
     SplineCalibrator,
     TemperatureCalibrator,
 )
-from isoroc._simplex import lattice, regions
+from isoroc._core.simplex import lattice, regions
 from isoroc.metrics import (
     auc,
     calibration_error,

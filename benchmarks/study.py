@@ -39,7 +39,7 @@ from isoroc._calibrators.base import Calibrator
 from isoroc._counts import deal_by_content
 from isoroc._input import Sample, encode_labels
 from isoroc._maps import IdentityMap
-from isoroc._progress import progress
+from isoroc._support.progress import progress
 
 CANDIDATES: dict[str, Calibrator] = {
     "identity": isoroc.IdentityCalibrator(),

@@ -16,7 +16,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from isoroc import AutoCalibrator
-from isoroc._progress import progress
+from isoroc._support.progress import progress
 
 #: Number of classes, concentration of the forecasts (small: sharp forecasts), rows.
 CASES = [

@@ -140,7 +140,7 @@ def skip_member(app: Any, what: str, name: str, thing: Any, *_: Any) -> bool | N
         or getattr(thing, "__qualname__", "") in HOOKS
     ):
         return True
-    if module.startswith(("isoroc._calibrators", "isoroc._classifier", "isoroc._maps")):
+    if module.startswith(("isoroc._calibrators", "isoroc._calibrators.classifier", "isoroc._maps")):
         return name not in METHODS or None
     return None
 

@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 
 from isoroc import IRPCalibrator, MonotoneCalibrator
-from isoroc._simplex import regions
+from isoroc._core.simplex import regions
 
 # The palette of Okabe and Ito, safe for colour-blind readers.
 COLOURS = np.array(["#0072b2", "#d55e00", "#009e73"])

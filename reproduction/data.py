@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
-from isoroc._simplex import Floats, Ints
+from isoroc._core.types import Floats, Ints
 
 #: The paper takes the first rows of each class: this many, or all if there are fewer.
 ROWS_PER_CLASS = 4000

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from isoroc import IRPCalibrator, metrics
-from isoroc._simplex import Floats, Ints, regions
-from isoroc._table import Table
+from isoroc._core.simplex import regions
+from isoroc._core.types import Floats, Ints
+from isoroc._support.table import Table
 from isoroc.metrics._surface.roc_points import Hull
 from reproduction.data import CLASSIFIERS, SIZES, Forecasts, Rows
 from reproduction.published import (

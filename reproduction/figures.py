@@ -13,9 +13,10 @@ import numpy as np
 from scipy.spatial import Delaunay
 
 from isoroc import IRPCalibrator
-from isoroc._simplex import Floats, Ints, lattice
-from isoroc._table import Table
-from isoroc._views.simplex import bin_polygons, cells_of, mix
+from isoroc._core.simplex import lattice
+from isoroc._core.types import Floats, Ints
+from isoroc._evaluation.triangle import bin_polygons, cells_of, mix
+from isoroc._support.table import Table
 from isoroc.plots import PathDisplay, RocDisplay, SimplexDisplay
 from isoroc.plots._display import NEUTRAL, SERIES, axes_for, figure_of, style_of, tidy
 from isoroc.plots._simplex import Triangle

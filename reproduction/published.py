@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from isoroc._simplex import Floats, Ints, lattice
-from isoroc._simplex import regions as regions_of
-from isoroc._table import Table
+from isoroc._core.simplex import lattice
+from isoroc._core.simplex import regions as regions_of
+from isoroc._core.types import Floats, Ints
+from isoroc._support.table import Table
 
 #: Grid size of the experiments by number of classes; thresholds are multiples of 1 / grid_size.
 GRID_SIZES = {2: 1000, 3: 100, 4: 50}

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import isoroc
-from isoroc._simplex import Floats
-from isoroc._table import markdown_table
+from isoroc._core.types import Floats
+from isoroc._support.table import markdown_table
 from reproduction.experiments import (
     CLIP,
     COMPARISONS,

@@ -7,9 +7,9 @@ import numpy as np
 
 from isoroc import _maps as m
 from isoroc._core import smooth
-from isoroc._kinds import KINDS, LOGITS, PROBABILITIES
-from isoroc._top import TopReduction
-from isoroc._tree import BinTree
+from isoroc._core.tree import BinTree
+from isoroc._input.kinds import KINDS, LOGITS, PROBABILITIES
+from isoroc._maps.top import TopReduction
 
 
 def random_tree(K, n_splits, seed=0):

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from isoroc._core.simplex import regions
+from isoroc._core.tree import BinTree
 from isoroc._input import Sample
-from isoroc._simplex import regions
-from isoroc._tree import BinTree
 
 #: Marks tests on arbitrary data. Forecasts may rank a class worse than chance there, or leave it in
 #: doubt whether they are probabilities, and `fit` warns of both.

@@ -2,24 +2,25 @@ from . import decisions, export, metrics, plots
 from ._calibrators.auto import AutoCalibrator
 from ._calibrators.base import IdentityCalibrator
 from ._calibrators.binned import HistogramCalibrator, RecursiveBinningCalibrator
-from ._calibrators.files import load
+from ._calibrators.classifier import CalibratedClassifier
 from ._calibrators.grouped import GroupedCalibrator
 from ._calibrators.irp import BaggedIRPCalibrator, IRPCalibrator
 from ._calibrators.isotonic import IsotonicCalibrator, VennAbersCalibrator
 from ._calibrators.kernel import KernelCalibrator
 from ._calibrators.matrix import DirichletCalibrator, MatrixCalibrator
 from ._calibrators.monotone import MonotoneCalibrator
+from ._calibrators.prior import PriorEstimate, adjust_prior, estimate_prior
+from ._calibrators.registry import load
 from ._calibrators.sigmoid import BetaCalibrator, SigmoidCalibrator
 from ._calibrators.spline import SplineCalibrator
 from ._calibrators.temperature import TemperatureCalibrator
-from ._classifier import CalibratedClassifier
 from ._counts import Counts
 from ._evaluation.evaluate import evaluate
 from ._evaluation.evaluation import Evaluation
+from ._evaluation.monitor import CalibrationMonitor
 from ._input import InputError
-from ._maps.files import LoadedMap, load_map
-from ._monitor import CalibrationMonitor
-from ._persistence import ModelFileError
+from ._maps.modelfile import ModelFileError
+from ._maps.modelfile.maps import LoadedMap, load_map
 from ._report.report import Report
 
 __all__ = [
@@ -42,13 +43,16 @@ __all__ = [
     "MatrixCalibrator",
     "ModelFileError",
     "MonotoneCalibrator",
+    "PriorEstimate",
     "RecursiveBinningCalibrator",
     "Report",
     "SigmoidCalibrator",
     "SplineCalibrator",
     "TemperatureCalibrator",
     "VennAbersCalibrator",
+    "adjust_prior",
     "decisions",
+    "estimate_prior",
     "evaluate",
     "export",
     "load",

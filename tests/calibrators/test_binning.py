@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from sklearn.calibration import calibration_curve
 
 from isoroc import HistogramCalibrator, RecursiveBinningCalibrator
-from isoroc._simplex import lattice, regions
+from isoroc._core.simplex import lattice, regions
 from strategies import arbitrary, binary_data, labelled_forecasts
 
 

@@ -27,8 +27,8 @@ from exported import DATABASES, run_onnx, run_sql
 from isoroc import CalibratedClassifier
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import COMMON
-from isoroc._maps.files import load_map
-from isoroc._persistence import schema
+from isoroc._maps.modelfile import schema
+from isoroc._maps.modelfile.maps import load_map
 from strategies import arbitrary, labelled_forecasts
 from zoo import (
     CASES,

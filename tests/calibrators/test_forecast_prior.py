@@ -16,7 +16,7 @@ from isoroc import (
     load,
 )
 from isoroc._growth.grow import likeliest_pseudocount
-from isoroc._monotonicity import certify
+from isoroc._maps.monotonicity import certify
 from strategies import arbitrary, binary_data, labelled_forecasts
 from truths import distorted
 

@@ -18,8 +18,8 @@ from isoroc import (
     IsotonicCalibrator,
     TemperatureCalibrator,
 )
-from isoroc._maps.files import load_map
-from isoroc._persistence import ModelFileError
+from isoroc._maps.modelfile import ModelFileError
+from isoroc._maps.modelfile.maps import load_map
 from zoo import assert_same, draw_labels, forecasts, probabilities
 
 NAMES = np.array(["it's", 'a "name"', "plain", "small"])

@@ -13,9 +13,9 @@ from isoroc import IdentityCalibrator, MonotoneCalibrator, TemperatureCalibrator
 from isoroc._backends import NUMPY
 from isoroc._calibrators import descent, monotone, temperature
 from isoroc._calibrators.monotone import Departures, Posterior, gather
-from isoroc._cyclic import check_cyclic
 from isoroc._input import Sample
-from isoroc._kinds import PROBABILITIES
+from isoroc._input.kinds import PROBABILITIES
+from isoroc._maps.cyclic import check_cyclic
 from strategies import arbitrary, binary_data, labelled_forecasts
 from truths import ill_conditioned
 

@@ -9,7 +9,7 @@ from isoroc._backends import NUMPY
 from isoroc._calibrators import descent, matrix
 from isoroc._calibrators.matrix import Regression, Terms
 from isoroc._input import Sample
-from isoroc._kinds import PROBABILITIES
+from isoroc._input.kinds import PROBABILITIES
 from isoroc._maps import TemperatureMap
 from isoroc._maps.scaling import transform
 

@@ -18,7 +18,7 @@ from isoroc import (
     MonotoneCalibrator,
     TemperatureCalibrator,
 )
-from isoroc._simplex import lattice
+from isoroc._core.simplex import lattice
 from zoo import CASES, fitted, forecasts
 
 STRICT = [

@@ -11,8 +11,8 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 import isoroc
 from isoroc import BaggedIRPCalibrator, IRPCalibrator
+from isoroc._core.simplex import regions
 from isoroc._maps import BinMap, TiltedMap
-from isoroc._simplex import regions
 from strategies import arbitrary, binary_data, labelled_forecasts
 
 

@@ -14,7 +14,7 @@ import isoroc
 from cli_tables import make_forecasts
 from isoroc._cli import main
 from isoroc._input import InputError, check_forecasts, valid_rows
-from isoroc._kinds import kind_of
+from isoroc._input.kinds import kind_of
 
 BAD = {3: ["nan", "0.5", "0.5"], 40: ["", "0.5", "0.5"], 41: ["x", "0.5", "0.5"],
        250: ["0.9", "0.9", "0.9"], 299: ["-0.5", "1", "0.5"]}  # fmt: skip

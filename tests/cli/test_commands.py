@@ -8,7 +8,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import isoroc
-from isoroc._calibrators.files import methods
+from isoroc._calibrators.registry import methods
 from isoroc._cli.models import DEFAULT, parse_value
 
 COLUMNS = ["p_bird", "p_cat", "p_dog"]

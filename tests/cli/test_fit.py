@@ -8,7 +8,7 @@ import pytest
 import isoroc
 from cli_tables import READERS, listing, make_forecasts
 from isoroc import IRPCalibrator
-from isoroc._persistence import document
+from isoroc._maps.modelfile import document
 
 
 @pytest.mark.parametrize("labels", [("no", "yes"), (0, 1), (False, True), (1.0, 2.0)])

@@ -8,7 +8,7 @@ import pytest
 
 import isoroc
 from cli_tables import make_forecasts
-from isoroc.decisions import adjust_prior
+from isoroc import adjust_prior
 
 CALIBRATED = ["p_bird_cal", "p_cat_cal", "p_dog_cal"]
 

@@ -14,7 +14,7 @@ from cli_tables import listing, make_forecasts
 WRITING = """
 import sys, time
 from isoroc._cli.process import prepare
-from isoroc._files import replacing, temporary_folder
+from isoroc._support.files import replacing, temporary_folder
 prepare()
 with temporary_folder() as folder, replacing("out.csv") as new:
     (folder / "copy").write_text("rows")

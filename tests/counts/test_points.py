@@ -1,8 +1,8 @@
 import numpy as np
 from hypothesis import given
 
+from isoroc._core.simplex import binary_scores
 from isoroc._counts import Points
-from isoroc._simplex import binary_scores
 from strategies import labelled_forecasts
 
 

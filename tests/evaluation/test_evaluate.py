@@ -9,9 +9,9 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from isoroc import Counts, InputError, IRPCalibrator, evaluate, metrics
+from isoroc._core.intervals import Estimate
 from isoroc._evaluation import measures
 from isoroc._evaluation.evaluation import MEASURES, Evaluation, Figure, tabulate
-from isoroc._intervals import Estimate
 from truths import distorted
 
 FAST: dict[str, Any] = {"n_resamples": 0}

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, roc_auc_score
 
 from isoroc import InputError, IRPCalibrator, TemperatureCalibrator, evaluate
+from isoroc._core.simplex import binary_scores
 from isoroc._evaluation.order import measure_order, pairs_of_rows
 from isoroc._input import Sample
-from isoroc._simplex import binary_scores
-from isoroc._table import Table
+from isoroc._support.table import Table
 from isoroc.metrics import auc, bootstrap, volume_under_surface
 from strategies import labelled_forecasts
 

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoroc import _monotonicity as monotonicity
+from isoroc._core.simplex import lattice
 from isoroc._counts import Points
 from isoroc._growth import GrowthOptions, grow_pulled
 from isoroc._growth.best_first import Growth, Split, grow, regrow
 from isoroc._growth.grow import points_of_leaves
 from isoroc._growth.search import Grid, Sweep, _Bin, _Starts, families
 from isoroc._input import Sample
-from isoroc._simplex import lattice
+from isoroc._maps import monotonicity
 from strategies import isotonic_oracle, labelled_forecasts
 
 OPTIONS = st.fixed_dictionaries(

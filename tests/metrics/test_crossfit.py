@@ -3,7 +3,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoroc._estimation.crossfit import (
+from isoroc._core.simplex import residuals
+from isoroc._core.tree import BinTree
+from isoroc._growth import GrowthOptions, grow_tree
+from isoroc._input import Sample
+from isoroc.metrics._estimation.crossfit import (
     SHRINKAGE,
     CrossFit,
     fit_bins,
@@ -14,11 +18,7 @@ from isoroc._estimation.crossfit import (
     shrink_factor,
     tilt,
 )
-from isoroc._estimation.grouping import halve_repeatedly
-from isoroc._growth import GrowthOptions, grow_tree
-from isoroc._input import Sample
-from isoroc._simplex import residuals
-from isoroc._tree import BinTree
+from isoroc.metrics._estimation.grouping import halve_repeatedly
 from strategies import labelled_forecasts
 from truths import distorted
 

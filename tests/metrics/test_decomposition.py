@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoroc import IRPCalibrator
-from isoroc._estimation.parts import _secant
 from isoroc.metrics import bootstrap, brier_score_loss, calibration_error, decompose, log_loss
+from isoroc.metrics._estimation.calibration_terms import _secant
 from strategies import labelled_forecasts
 from truths import distorted
 

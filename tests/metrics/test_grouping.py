@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoroc._estimation import grouping
-from isoroc._estimation.grouping import (
+from isoroc.metrics._estimation import grouping
+from isoroc.metrics._estimation.grouping import (
     group_equal,
     group_quantile,
     group_uniform,

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from isoroc._core.simplex import regions
 from isoroc._counts import Points
-from isoroc._simplex import regions
 from isoroc.metrics import roc_surface, volume_under_surface
 from isoroc.metrics._surface import many_classes, surface
 from isoroc.metrics._surface.many_classes import LineSearch, ascend_to_hull

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
+from isoroc._core.simplex import regions
 from isoroc._input import InputError
-from isoroc._simplex import regions
 from isoroc.metrics import auc, hull_auc, roc_surface, symmetric_roc_curve
 from isoroc.metrics import volume_under_surface as vus
 from isoroc.metrics._surface import surface

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
+from isoroc._core.simplex import regions
 from isoroc._counts import Points
-from isoroc._simplex import regions
 from isoroc.metrics import roc_surface, volume_under_surface
 from isoroc.metrics._surface import surface
 from isoroc.metrics._surface.line_scan import all_lines, scan

@@ -17,8 +17,8 @@ from isoroc import (
     TemperatureCalibrator,
     plots,
 )
-from isoroc._table import Table
-from isoroc._views.forecasts import are_probabilities, forecasts_of
+from isoroc._evaluation.forecasts import are_probabilities, forecasts_of
+from isoroc._support.table import Table
 from isoroc.plots import CalibrationDisplay, RocDisplay
 from isoroc.plots._display import Display, Layer
 

@@ -6,7 +6,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.naive_bayes import GaussianNB
 
 from isoroc import CalibratedClassifier, InputError, IRPCalibrator, RecursiveBinningCalibrator
-from isoroc._table import Table
+from isoroc._support.table import Table
 from isoroc.metrics._surface.surface import volume_under_surface
 from isoroc.plots import PathDisplay
 

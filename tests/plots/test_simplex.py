@@ -10,7 +10,7 @@ from sklearn.datasets import make_classification
 from sklearn.naive_bayes import GaussianNB
 
 from isoroc import CalibratedClassifier, IRPCalibrator
-from isoroc._views.simplex import COLOURS, mix
+from isoroc._evaluation.triangle import COLOURS, mix
 from isoroc.plots import SimplexDisplay
 from isoroc.plots._simplex import Triangle, zoomed
 

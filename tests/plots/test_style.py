@@ -7,8 +7,8 @@ from matplotlib import pyplot as plt
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from isoroc._views.curves import thin
-from isoroc._views.simplex import COLOURS, mix
+from isoroc._evaluation.curves import thin
+from isoroc._evaluation.triangle import COLOURS, mix
 from isoroc.plots import CalibrationDisplay
 from isoroc.plots._display import (
     SERIES,

@@ -12,9 +12,9 @@ import pytest
 
 import isoroc
 from isoroc import IRPCalibrator, Report
+from isoroc._evaluation.curves import Axis
 from isoroc._report.charts import tag, text_of, ticks_of, weight_of
 from isoroc._report.summary import listed
-from isoroc._views.curves import Axis
 
 HOSTILE = ["<script>alert(1)</script>", "'\"><img src=x onerror=alert(2)>", "{{ 7 * 7 }}</script>"]
 

@@ -23,8 +23,8 @@ from isoroc import (
     evaluate,
     metrics,
 )
-from isoroc._estimation.parts import Parts
 from isoroc._input import check_probabilities, split_by_kind
+from isoroc.metrics._estimation.calibration_terms import Parts
 
 SNAPSHOT = Path(__file__).with_name("snapshot.json")
 

@@ -11,7 +11,7 @@ from reproduction.experiments import (
 )
 from reproduction.figures import ILLUSTRATION, comparison_curves, fit_synthetic, synthetic_data
 
-from isoroc._simplex import regions
+from isoroc._core.simplex import regions
 from isoroc.metrics import hull_auc, symmetric_roc_curve
 from reproduction import figures
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from isoroc._backends.ops import Function, Ops
 from isoroc._core import rows
-from isoroc._simplex import Floats, Ints
-from isoroc._tree import BinTree
+from isoroc._core.tree import BinTree
+from isoroc._core.types import Floats, Ints
 
 
 class NumpyOps(Ops[Any]):

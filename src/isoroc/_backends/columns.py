@@ -16,8 +16,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from isoroc._backends.ops import Function, Ops, Value, total
-from isoroc._simplex import Floats, Ints
-from isoroc._tree import BinTree
+from isoroc._core.tree import BinTree
+from isoroc._core.types import Floats, Ints
 
 #: A column of numbers, of truth values or of places.
 C = TypeVar("C")

@@ -16,8 +16,8 @@ import onnx
 from numpy.typing import NDArray
 
 from isoroc._backends.ops import Function, Ops, Value
-from isoroc._simplex import Floats, Ints
-from isoroc._tree import BinTree
+from isoroc._core.tree import BinTree
+from isoroc._core.types import Floats, Ints
 
 #: The operators on strings, and the first version that finds places of strings.
 ML, ML_OPSET = "ai.onnx.ml", 2

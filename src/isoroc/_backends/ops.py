@@ -21,8 +21,8 @@ from typing import Any, Generic, Literal, Self, TypeVar
 
 import numpy as np
 
-from isoroc._simplex import Floats, Ints
-from isoroc._tree import BinTree
+from isoroc._core.tree import BinTree
+from isoroc._core.types import Floats, Ints
 
 #: A condition for each column of each row. NumPy and torch have arrays for these, too.
 Truth = Any

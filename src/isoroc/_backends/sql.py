@@ -19,8 +19,8 @@ from sqlglot.errors import SqlglotError
 from isoroc._backends.columns import ColumnOps, Columns, Scalars
 from isoroc._backends.dialects import DIALECTS, RULES, Dialect
 from isoroc._backends.ops import Function
-from isoroc._simplex import Floats
-from isoroc._tree import BinTree
+from isoroc._core.tree import BinTree
+from isoroc._core.types import Floats
 
 __all__ = ["DIALECTS", "RULES", "Dialect", "SqlOps", "SqlglotError", "nodes", "table_node"]
 

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from isoroc._backends.ops import OPERATORS, Function, Ops, Value
-from isoroc._simplex import Floats, Ints
-from isoroc._tree import BinTree
+from isoroc._core.tree import BinTree
+from isoroc._core.types import Floats, Ints
 
 
 class TorchVector(Value):

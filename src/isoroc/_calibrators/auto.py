@@ -21,16 +21,17 @@ from isoroc._calibrators.matrix import MatrixCalibrator
 from isoroc._calibrators.monotone import MonotoneCalibrator
 from isoroc._calibrators.spline import SplineCalibrator
 from isoroc._calibrators.temperature import TemperatureCalibrator
+from isoroc._core.simplex import LEAST
+from isoroc._core.types import Floats, Ints
 from isoroc._counts import deal_by_content, in_cells
-from isoroc._cyclic import MonotonicityCheck, check_cyclic
 from isoroc._input import CellSample, InputError, Sample, check_number, check_option
-from isoroc._kinds import columns_of
+from isoroc._input.kinds import columns_of
 from isoroc._maps import IdentityMap, Map, MixtureMap, MonotoneMap
+from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
+from isoroc._maps.modelfile import checks
 from isoroc._maps.monotone import TRACE, MonotonicityCertificate, with_floor
-from isoroc._persistence import states
-from isoroc._progress import Report, progress
-from isoroc._random import check_random_state
-from isoroc._simplex import LEAST, Floats, Ints
+from isoroc._support.progress import Report, progress
+from isoroc._support.seeds import check_random_state
 
 #: With more classes the fit of a `KernelCalibrator` takes too long.
 KERNEL_CLASSES = 30
@@ -148,11 +149,11 @@ class AutoCalibrator(Calibrator):
     verbose: int = 0
 
     _uses_folds: ClassVar[bool] = True
-    _state: ClassVar[dict[str, states.Check]] = {
-        "members_": states.list_of(states.anything),
-        "member_scores_": states.table,
-        "cv_results_": states.table,
-        "verdict_": states.sentence,
+    _state: ClassVar[dict[str, checks.Check]] = {
+        "members_": checks.list_of(checks.anything),
+        "member_scores_": checks.table,
+        "cv_results_": checks.table,
+        "verdict_": checks.sentence,
     }
 
     map_: MixtureMap = field(init=False)

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from isoroc._calibrators import frames
 from isoroc._calibrators.thresholds import CarriedThresholds, carry_over
+from isoroc._core.types import Floats, Ints
 from isoroc._counts import Counts
 from isoroc._input import (
     CellSample,
@@ -33,13 +34,12 @@ from isoroc._input import (
     warn_if_reversed,
     with_readable_names,
 )
-from isoroc._kinds import Unit
+from isoroc._input.kinds import Unit
 from isoroc._maps import IdentityMap, Map
-from isoroc._maps.files import MAX_CLASSES, map_document
-from isoroc._persistence import Fault, checksum, encode, write
-from isoroc._persistence.states import Check
-from isoroc._simplex import Floats, Ints
-from isoroc._threads import one_blas_thread
+from isoroc._maps.modelfile import Fault, checksum, encode, write
+from isoroc._maps.modelfile.checks import Check
+from isoroc._maps.modelfile.maps import MAX_CLASSES, map_document
+from isoroc._support.threads import one_blas_thread
 
 #: Up to this many rows, nothing of a fit is shared between folds.
 FEW_ROWS = 500

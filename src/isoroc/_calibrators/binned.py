@@ -11,13 +11,14 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators.base import Calibrator, FromMap
+from isoroc._core.simplex import binary_scores
+from isoroc._core.tree import BinTree
+from isoroc._core.types import Floats, Ints
 from isoroc._growth import cut_at, pull_tree, split_at_centroids
 from isoroc._input import InputError, Sample, check_forecasts, check_number, check_option, to_array
-from isoroc._kinds import Kind
+from isoroc._input.kinds import Kind
 from isoroc._maps import BinMap
-from isoroc._simplex import Floats, Ints, binary_scores
-from isoroc._table import Table
-from isoroc._tree import BinTree
+from isoroc._support.table import Table
 
 
 class BinCalibrator(Calibrator):

@@ -17,8 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.temperature import softmax_losses
+from isoroc._core.types import Codes, Floats, Ints
 from isoroc._input import Sample
-from isoroc._simplex import Codes, Floats, Ints
 
 #: Converged: a Newton step promises to lower the loss by at most this per unit of weight.
 TOLERANCE = 1e-6

@@ -12,8 +12,8 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from isoroc._core.types import Floats
 from isoroc._input import InputError, check_names, valid_rows
-from isoroc._simplex import Floats
 
 
 def predict_frame(
@@ -57,7 +57,7 @@ def predict_frame(
     if engine.is_pyspark() or engine.is_pyspark_connect():
         return _map_spark(df, add, names, connect=engine.is_pyspark_connect())
     if engine.is_duckdb():
-        from isoroc._maps.query import write_query  # noqa: PLC0415  # sqlglot is optional
+        from isoroc.export._query import write_query  # noqa: PLC0415  # sqlglot is optional
 
         outputs, table = {name: k for k, name in enumerate(names)}, "isoroc_frame"
         options = {"dialect": "duckdb", "table": [table], "keep": known, "group": group}

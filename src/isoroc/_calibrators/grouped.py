@@ -16,6 +16,7 @@ from isoroc._calibrators.auto import AutoCalibrator
 from isoroc._calibrators.base import Calibrator, FromMap, adopt
 from isoroc._calibrators.mixing import bounded_losses, mean_and_error, mixture_weights
 from isoroc._calibrators.thresholds import CarriedThresholds
+from isoroc._core.types import Floats
 from isoroc._counts import deal_by_content
 from isoroc._input import (
     CellSample,
@@ -30,10 +31,9 @@ from isoroc._input import (
 )
 from isoroc._maps import GroupedMap, Map
 from isoroc._maps.mixture import apply_map
-from isoroc._persistence import states
-from isoroc._random import check_random_state
-from isoroc._simplex import Floats
-from isoroc._table import Table
+from isoroc._maps.modelfile import checks
+from isoroc._support.seeds import check_random_state
+from isoroc._support.table import Table
 
 #: Weight of the common map relative to that of a group's own, before any row is seen. The own map
 #: then has less than `LEAST_WEIGHT`, so that a group keeps the common map exactly unless its rows
@@ -110,10 +110,10 @@ class GroupedCalibrator(Calibrator):
     cv: int = 5
     random_state: int | np.random.RandomState | None = None
 
-    _state: ClassVar[dict[str, states.Check]] = {
-        "common_": states.anything,
-        "members_": states.list_of(states.anything, least=0),
-        "group_scores_": states.table,
+    _state: ClassVar[dict[str, checks.Check]] = {
+        "common_": checks.anything,
+        "members_": checks.list_of(checks.anything, least=0),
+        "group_scores_": checks.table,
     }
 
     map_: GroupedMap = field(init=False)

@@ -13,8 +13,7 @@ from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._calibrators.binned import BinCalibrator
 from isoroc._calibrators.temperature import draw_part, fit_tempering
-from isoroc._cyclic import MonotonicityCheck
-from isoroc._folds import deal_folds
+from isoroc._core.types import Floats, Ints
 from isoroc._growth import (
     GrowthOptions,
     Rows,
@@ -23,15 +22,23 @@ from isoroc._growth import (
     held_out_pseudocount,
     tilt_bins,
 )
-from isoroc._input import CellSample, InputError, Sample, check_number, check_option, check_sample
-from isoroc._kinds import Kind, columns_of
+from isoroc._input import (
+    CellSample,
+    InputError,
+    Sample,
+    check_number,
+    check_option,
+    check_sample,
+    deal_folds,
+)
+from isoroc._input.kinds import Kind, columns_of
 from isoroc._maps import BaggedMap, BinMap, Forecasts, TemperatureMap, TiltedMap
-from isoroc._monotonicity import Certificate, certify
-from isoroc._persistence import states
-from isoroc._progress import progress
-from isoroc._random import check_random_state
-from isoroc._simplex import Floats, Ints
-from isoroc._top import TopReduction
+from isoroc._maps.cyclic import MonotonicityCheck
+from isoroc._maps.modelfile import checks
+from isoroc._maps.monotonicity import Certificate, certify
+from isoroc._maps.top import TopReduction
+from isoroc._support.progress import progress
+from isoroc._support.seeds import check_random_state
 
 #: Classes up to which top="auto" calibrates all of them jointly, with constant values and with
 #: tilted ones, and what it chooses from above.
@@ -189,7 +196,7 @@ class IRPCalibrator(BinCalibrator):
 
     _uses_folds: ClassVar[bool] = True
     _uses_column_order: ClassVar[bool] = True
-    _state: ClassVar[dict[str, states.Check]] = {"certificate_": states.certificate}
+    _state: ClassVar[dict[str, checks.Check]] = {"certificate_": checks.certificate}
 
     certificate_: Certificate | None = field(init=False)
     reduction_ = FromMap()

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from isoroc._calibrators.base import Calibrator, FromMap
+from isoroc._core.types import Floats
 from isoroc._counts import BinaryCounts
 from isoroc._growth import isotonic_steps, venn_abers_steps
 from isoroc._input import InputError, Sample, check_number
 from isoroc._maps import StepMap, VennAbersMap
-from isoroc._simplex import Floats
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -19,12 +19,13 @@ from isoroc._calibrators.descent import (
     softmax_loss,
 )
 from isoroc._calibrators.temperature import fit_tempering
+from isoroc._core.simplex import LEAST
 from isoroc._core.smooth import N_KNOTS, softmax
+from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample, check_number
 from isoroc._maps import Forecasts, KernelMap, TemperatureMap
+from isoroc._maps.modelfile import checks
 from isoroc._maps.scaling import Positions, trust
-from isoroc._persistence import states
-from isoroc._simplex import LEAST, Floats, Ints
 
 #: Least distance of the places at which ranks bend, so that slopes are small and rounding errors do
 #: not show.
@@ -138,7 +139,7 @@ class KernelCalibrator(DescentCalibrator):
     pseudocount: float = 1.0
 
     _shares: ClassVar[tuple[float, float]] = (0.5, 2.0)
-    _state: ClassVar[dict[str, states.Check]] = {"penalty_": states.number(most=1e100)}
+    _state: ClassVar[dict[str, checks.Check]] = {"penalty_": checks.number(most=1e100)}
 
     floor_, temperature_, smoothing_ = FromMap(), FromMap(), FromMap()
     knots_, origin_, stretch_, centres_ = FromMap(), FromMap(), FromMap(), FromMap()

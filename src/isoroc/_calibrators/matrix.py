@@ -20,11 +20,11 @@ from isoroc._calibrators.descent import (
     larger_evidence,
 )
 from isoroc._calibrators.temperature import draw_part, fit_tempering, softmax_losses
+from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample, check_number, check_option, slices
 from isoroc._maps import Forecasts, MatrixMap, TemperatureMap
+from isoroc._maps.modelfile import checks
 from isoroc._maps.scaling import transform
-from isoroc._persistence import states
-from isoroc._simplex import Floats, Ints
 
 #: structure="auto" is "vector" for more classes than this: there a matrix forecasts worse.
 MATRIX_CLASSES = 30
@@ -127,7 +127,7 @@ class MatrixCalibrator(DescentCalibrator):
     pseudocount: float = 1.0
 
     _shares: ClassVar[tuple[float, float]] = (1.0, 4.0)
-    _state: ClassVar[dict[str, states.Check]] = {"penalty_": states.coefficients(4)}
+    _state: ClassVar[dict[str, checks.Check]] = {"penalty_": checks.coefficients(4)}
 
     floor_, temperature_, smoothing_ = FromMap(), FromMap(), FromMap()
     coef_, quadratic_, intercept_ = FromMap(), FromMap(), FromMap()

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import chdtrc
 
+from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample
-from isoroc._simplex import Floats, Ints
-from isoroc._table import Table
+from isoroc._support.table import Table
 
 #: Strength of the prior, in nats: members whose total log likelihood differs by less than about
 #: this share the weight almost as the prior does.

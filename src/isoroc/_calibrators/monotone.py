@@ -39,12 +39,13 @@ from isoroc._calibrators.temperature import (
     likeliest,
     softmax_losses,
 )
-from isoroc._cyclic import MonotonicityCheck, check_cyclic
+from isoroc._core.simplex import LEAST
+from isoroc._core.types import Codes, Floats, Ints
 from isoroc._input import Sample, slices
-from isoroc._kinds import Kind, columns_of
+from isoroc._input.kinds import Kind, columns_of
 from isoroc._maps import MonotoneMap
+from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
 from isoroc._maps.monotone import GradientCertificate, with_floor
-from isoroc._simplex import LEAST, Codes, Floats, Ints
 
 #: What each factor of ten costs by which a floor exceeds the harmless one, in nats.
 FLOOR_COST, HARMLESS = 1.0, 1e-4

@@ -11,10 +11,10 @@ from scipy.special import expit
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._calibrators.temperature import likeliest
+from isoroc._core.types import Floats
 from isoroc._input import Sample
-from isoroc._kinds import LogOdds
+from isoroc._input.kinds import LogOdds
 from isoroc._maps import SigmoidMap
-from isoroc._simplex import Floats
 
 #: Smaller forecasts are raised to one of these: a forecast of exactly 0 has no logarithm, and with
 #: forests, which forecast 0 for events that happen, such rows would determine the map alone.

@@ -20,10 +20,10 @@ from isoroc._calibrators.descent import (
 )
 from isoroc._calibrators.matrix import MATRIX_CLASSES
 from isoroc._core.smooth import softmax
+from isoroc._core.types import Floats
 from isoroc._input import Sample, check_number, slices
-from isoroc._kinds import columns_of
+from isoroc._input.kinds import columns_of
 from isoroc._maps import SplineMap
-from isoroc._simplex import Floats
 
 #: Numbers in the array of features up to which all rows are used; above, rows are drawn at random.
 MOST_FEATURES = 20_000_000

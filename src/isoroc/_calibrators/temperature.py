@@ -10,9 +10,9 @@ import numpy as np
 
 from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._core.smooth import moments, softmax
+from isoroc._core.types import Codes, Floats
 from isoroc._input import InputError, Sample, check_number
 from isoroc._maps import TemperatureMap
-from isoroc._simplex import Codes, Floats
 
 #: What floor="auto" chooses from. The first leaves every positive forecast unchanged.
 FLOORS = 10.0 ** -np.array([300, 100, 30, 16, 8, 6, 4, 3, 2.5, 2, 1.5, 1])

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax
 
+from isoroc._core.simplex import midpoint, regions, sum_to_one
+from isoroc._core.types import Floats, Ints
 from isoroc._input import InputError, to_array
-from isoroc._kinds import Logits, LogOdds, SecondProbability
+from isoroc._input.kinds import Logits, LogOdds, SecondProbability
 from isoroc._maps import Map
-from isoroc._monotonicity import bounds_of, solve
-from isoroc._simplex import Floats, Ints, midpoint, regions, sum_to_one
+from isoroc._maps.monotonicity import bounds_of, solve
 
 #: Number of calibrated rows from which a search for gamma' may start, besides the obvious starts.
 N_STARTS = 32

@@ -14,10 +14,10 @@ from isoroc._cli.errors import CommandError, did_you_mean
 from isoroc._cli.io.columns import list_labels, order_columns
 from isoroc._cli.io.files import write_bytes
 from isoroc._cli.options import STANDARD, Selection
-from isoroc._files import temporary_folder
+from isoroc._core.types import Floats
 from isoroc._input import Names
-from isoroc._maps.files import load_map
-from isoroc._simplex import Floats
+from isoroc._maps.modelfile.maps import load_map
+from isoroc._support.files import temporary_folder
 
 #: The calibrator that ``fit`` uses by default.
 DEFAULT = "auto"
@@ -25,7 +25,7 @@ DEFAULT = "auto"
 
 def make_calibrator(name: str, words: dict[str, str], options: list[str]) -> Any:
     """Unfitted calibrator with parameters as given; `options` are others of the command."""
-    from isoroc._calibrators.files import methods  # noqa: PLC0415  # slow to import
+    from isoroc._calibrators.registry import methods  # noqa: PLC0415  # slow to import
 
     known = methods()
     if name not in known:

@@ -66,7 +66,7 @@ def _wait(pipe: int, ending: set[signal.Signals]) -> None:
     while numbers := os.read(pipe, 1):
         if numbers[0] in ending:
             _arrived.set()
-            from isoroc._files import remove_unfinished  # noqa: PLC0415
+            from isoroc._support.files import remove_unfinished  # noqa: PLC0415
 
             remove_unfinished()
             erase = "\r\x1b[2K\x1b[?25h" if os.isatty(2) else ""  # a progress bar hid the cursor

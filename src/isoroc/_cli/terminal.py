@@ -85,7 +85,7 @@ def print_exact(text: str) -> None:
 
 def print_json(command: str, value: dict[str, Any]) -> None:
     """Print the result of a command as JSON; NaN becomes null, infinity the text "inf"."""
-    from isoroc._persistence.document import plain  # noqa: PLC0415 -- slow to import
+    from isoroc._maps.modelfile.document import plain  # noqa: PLC0415 -- slow to import
 
     value = {"format": f"isoroc-{command}", "version": JSON_VERSION} | value
     # C1 control characters and characters that the encoding lacks would not survive.

@@ -3,7 +3,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._simplex import Floats, Ints
+from isoroc._core.types import Floats, Ints
 
 Bytes: TypeAlias = NDArray[np.uint8]
 

@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._simplex import Floats
+from isoroc._core.types import Floats
 
 def partition_scores(scores: Floats, positive: NDArray[np.uint8]) -> tuple[Floats, int]: ...
 def merge_classes(a: Floats, wa: Floats, b: Floats, wb: Floats) -> tuple[Floats, Floats]: ...

@@ -211,7 +211,7 @@ cdef class Cuts:
         self.min_weight = min_weight
 
     cdef inline double smoothed(self, const double* s) noexcept nogil:
-        """Value of blocks with the sums s. `bin_values` of `isoroc._tree` is its definition."""
+        """Value of blocks with the sums s. `bin_values` of `isoroc._core.tree` is its definition."""
         return ((s[1] + self.added1 + self.forecast_pseudocount * (s[2] / (s[0] + s[1])))
                 / (s[0] + self.added0 + s[1] + self.added1 + self.forecast_pseudocount))
 

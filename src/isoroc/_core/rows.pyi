@@ -3,7 +3,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._simplex import Floats, Ints
+from isoroc._core.types import Floats, Ints
 
 CHECKED: Final[bool]
 

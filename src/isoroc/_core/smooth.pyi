@@ -1,4 +1,4 @@
-from isoroc._simplex import Floats, Ints
+from isoroc._core.types import Floats, Ints
 
 N_KNOTS: int
 

@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._simplex import Floats, Ints
+from isoroc._core.types import Floats, Ints
 
 def scan_lines(
     right: Floats,

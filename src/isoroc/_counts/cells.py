@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY
 from isoroc._core.rows import group_equal
+from isoroc._core.types import Codes, Floats
 from isoroc._counts.grid import Grid, cells
 from isoroc._input import SLICE, CellSample, InputError, Sample, slices
-from isoroc._kinds import columns_of
-from isoroc._simplex import Codes, Floats
+from isoroc._input.kinds import columns_of
 
 #: Largest number of entries of counts, which stay small whatever the number of rows.
 MOST_ENTRIES = 2**23

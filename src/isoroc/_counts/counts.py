@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY
+from isoroc._core.types import Floats
 from isoroc._counts import files
 from isoroc._counts.cells import Cells, Tally, gather, probabilities
 from isoroc._counts.grid import MOST_EXACT, Grid, Resolution, check_folds, check_resolution, fold
@@ -26,8 +27,7 @@ from isoroc._input import (
     slices,
     to_array,
 )
-from isoroc._simplex import Floats
-from isoroc._table import Table
+from isoroc._support.table import Table
 
 
 @dataclass

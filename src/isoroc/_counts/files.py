@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from isoroc._counts.cells import Cells
 from isoroc._counts.grid import Grid
-from isoroc._files import replacing
 from isoroc._input import InputError, check_sample
+from isoroc._support.files import replacing
 
 #: Classes, grid, number of folds and cells: what counts are made of.
 Parts = tuple[NDArray[Any], Grid, int, Cells]

@@ -13,7 +13,7 @@ from isoroc._counts.cells import MOST_ENTRIES, check_entries
 from isoroc._counts.files import Parts, from_long
 from isoroc._counts.grid import MOST_EXACT, Grid, cells, check_folds, fold
 from isoroc._input import WEIGHT_FIX, InputError, valid_weights
-from isoroc._kinds import kind_of
+from isoroc._input.kinds import kind_of
 
 #: Rows in which too many distinct forecasts show that they cannot all be kept.
 _GLANCE = 4 * MOST_EXACT

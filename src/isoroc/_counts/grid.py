@@ -17,8 +17,8 @@ from typing import Any, Literal
 import numpy as np
 
 from isoroc._backends import NUMPY, Ops, V, added
+from isoroc._core.types import Ints
 from isoroc._input import InputError, check_number
-from isoroc._simplex import Ints
 
 Resolution = int | Literal["auto", "exact"]
 

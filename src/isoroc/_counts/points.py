@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from isoroc._core.pav import concordance, merge_classes, partition_scores, pool_adjacent_violators
+from isoroc._core.simplex import binary_scores, second_probabilities, two_columns
+from isoroc._core.types import Codes, Floats
 from isoroc._counts.cells import Cells, Tally
 from isoroc._counts.grid import Grid
 from isoroc._input import Sample
-from isoroc._simplex import Codes, Floats, binary_scores, second_probabilities, two_columns
 
 _UNIT: Floats = np.empty(0)
 

@@ -20,7 +20,7 @@ from isoroc._backends.columns import ColumnOps, Scalars
 from isoroc._counts.cells import Cells
 from isoroc._counts.grid import Grid, cells, fold
 from isoroc._input import WEIGHT_FIX, InputError, Scores, check_length, check_option, valid_weights
-from isoroc._kinds import Kind, kind_of, units_of
+from isoroc._input.kinds import Kind, kind_of, units_of
 
 try:
     import torch

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from isoroc._core.types import Floats
 from isoroc._counts import Counts
+from isoroc._evaluation.before_after import Pair, make_pair, pair_of_counts
 from isoroc._evaluation.evaluation import Evaluation, tabulate
 from isoroc._evaluation.measures import Collector
-from isoroc._evaluation.pair import Pair, make_pair, pair_of_counts
 from isoroc._input import (
     InputError,
     Sample,
@@ -25,8 +26,7 @@ from isoroc._input import (
     rows_by_group,
     warn_if_reversed,
 )
-from isoroc._random import check_random_state
-from isoroc._simplex import Floats
+from isoroc._support.seeds import check_random_state
 from isoroc.metrics import calibration_test
 
 

@@ -10,12 +10,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._evaluation.benefit import DecisionCurve, decision_curve
-from isoroc._evaluation.pair import Pair
+from isoroc._core.intervals import Difference, Estimate, half_width
+from isoroc._core.losses import EPSILON
+from isoroc._evaluation.before_after import Pair
+from isoroc._evaluation.decision_curve import DecisionCurve, decision_curve
 from isoroc._input import InputError
-from isoroc._intervals import Difference, Estimate, half_width
-from isoroc._losses import EPSILON
-from isoroc._table import Table
+from isoroc._support.table import Table
 from isoroc.metrics import CalibrationSummary, calibration_summary
 
 #: Title of each measure, and whether lower (-1) or higher (1) values are better, in the order in

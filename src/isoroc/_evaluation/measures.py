@@ -6,15 +6,15 @@ from math import nan, sqrt
 
 import numpy as np
 
-from isoroc._estimation.parts import Parts, Term
-from isoroc._estimation.residuals import Residuals
+from isoroc._core.intervals import Difference, Estimate
+from isoroc._core.losses import are_impossible, brier_losses, log_losses
+from isoroc._core.types import Floats
+from isoroc._evaluation.before_after import Pair, join_pairs
 from isoroc._evaluation.evaluation import MANY_CLASSES, Estimates
 from isoroc._evaluation.order import measure_order, measure_volumes
-from isoroc._evaluation.pair import Pair, join_pairs
 from isoroc._input import Kind
-from isoroc._intervals import Difference, Estimate
-from isoroc._losses import are_impossible, brier_losses, log_losses
-from isoroc._simplex import Floats
+from isoroc.metrics._estimation.calibration_terms import Parts, Term
+from isoroc.metrics._estimation.direction import Residuals
 
 #: Calibration errors and ranking are based on at most this many probabilities, but at least this
 #: many rows,

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from isoroc._core.intervals import Estimate
 from isoroc._core.rows import weigh_reversed
-from isoroc._estimation.grouping import group_equal, weight_below
+from isoroc._core.simplex import binary_scores, count_classes
+from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample
-from isoroc._intervals import Estimate
-from isoroc._simplex import Floats, Ints, binary_scores, count_classes
 from isoroc.metrics import bootstrap, volume_under_surface
+from isoroc.metrics._estimation.grouping import group_equal, weight_below
 
 #: Volumes are computed from at most this many rows, and their standard errors from fewer rows.
 VOLUME_ROWS, RESAMPLED_VOLUME_ROWS = 2000, 500

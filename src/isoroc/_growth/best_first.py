@@ -29,12 +29,13 @@ from numpy.typing import NDArray
 
 from isoroc._core.growth import Wards, keep_order, required_differences, smallest_differences
 from isoroc._core.rows import lift, sort_into_regions
+from isoroc._core.simplex import regions
+from isoroc._core.tree import BinTree, bin_values
+from isoroc._core.types import Floats, Ints
 from isoroc._counts import Points
 from isoroc._input import Sample
-from isoroc._monotonicity import largest_slack
-from isoroc._progress import Report
-from isoroc._simplex import Floats, Ints, regions
-from isoroc._tree import BinTree, bin_values
+from isoroc._maps.monotonicity import largest_slack
+from isoroc._support.progress import Report
 
 #: Least slack of a split. In the tree scope ties must not occur; in the global scope a bin that
 #: straddles a boundary sits on it, so slack 0 is allowed, up to rounding.

@@ -15,14 +15,15 @@ import numpy as np
 from scipy.special import gammaln
 
 from isoroc._core.rows import route
+from isoroc._core.simplex import as_matrix, lattice, regions, second_probabilities
+from isoroc._core.tree import BinTree, bin_values
+from isoroc._core.types import Floats, Ints
 from isoroc._counts import BinaryCounts, Points
 from isoroc._growth.best_first import LEAST_SLACK, Growth, GrowthOptions, grow, regrow
 from isoroc._growth.pav import Blocks, grow_isotonic
 from isoroc._growth.search import Grid, Sweep, steps_for
 from isoroc._input import Sample, slices
-from isoroc._monotonicity import bounds_of, largest_slack, regions_held
-from isoroc._simplex import Floats, Ints, as_matrix, lattice, regions, second_probabilities
-from isoroc._tree import BinTree, bin_values
+from isoroc._maps.monotonicity import bounds_of, largest_slack, regions_held
 
 #: Seed of growth where none is given: what RandomState(0) draws.
 SEED = 209652396

@@ -13,10 +13,11 @@ import numpy as np
 
 from isoroc._core.pav import Cuts, with_one_more
 from isoroc._core.rows import lift
+from isoroc._core.simplex import as_matrix, midpoint
+from isoroc._core.tree import BinTree, bin_values
+from isoroc._core.types import Floats, Ints
 from isoroc._counts import BinaryCounts
 from isoroc._growth.best_first import GrowthOptions
-from isoroc._simplex import Floats, Ints, as_matrix, midpoint
-from isoroc._tree import BinTree, bin_values
 
 
 class Blocks(NamedTuple):

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from isoroc._core.growth import Ascent
 from isoroc._core.rows import count_children
+from isoroc._core.simplex import lattice
+from isoroc._core.tree import split_gains
+from isoroc._core.types import Floats, Ints
 from isoroc._growth.best_first import Growth, Split, Surroundings
 from isoroc._input import InputError
-from isoroc._simplex import Floats, Ints, lattice
-from isoroc._tree import split_gains
 
 #: Points closer than this along an axis are ties: no threshold is put between them. It is a
 #: thousand times the rounding of p - gamma, so predictions sort the points as the search did.

@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from isoroc._core.growth import largest_cap, smallest_leads, tilted_sums
+from isoroc._core.simplex import binary_scores, regions
+from isoroc._core.tree import BinTree, bin_values
+from isoroc._core.types import Floats, Ints
 from isoroc._growth.best_first import LEAST_SLACK, GrowthOptions, Monotonicity
 from isoroc._growth.grow import grow_tree, mean_forecasts
 from isoroc._input import Sample
-from isoroc._monotonicity import Certificate, certify, largest_slack, regions_held, solve
-from isoroc._simplex import Floats, Ints, binary_scores, regions
-from isoroc._tree import BinTree, bin_values
+from isoroc._maps.monotonicity import Certificate, certify, largest_slack, regions_held, solve
 
 #: Newton steps for a tilt, the longest one, and the error of a mean at which they end.
 STEPS, LONGEST, PRECISION = 50, 2.0, 1e-10

@@ -42,7 +42,13 @@ from isoroc._input.sample import Scores as Scores
 from isoroc._input.sample import check_forecasts as check_forecasts
 from isoroc._input.sample import check_new as check_new
 from isoroc._input.sample import check_sample as check_sample
+from isoroc._input.sample import deal_folds as deal_folds
 from isoroc._input.sample import first_improbable as first_improbable
 from isoroc._input.sample import join_samples as join_samples
 from isoroc._input.sample import resolve_scores as resolve_scores
 from isoroc._input.sample import valid_rows as valid_rows
+from isoroc._input.shares import check_numbers as check_numbers
+from isoroc._input.shares import check_shares as check_shares
+from isoroc._input.shares import check_unlabelled as check_unlabelled
+from isoroc._input.shares import listed as listed
+from isoroc._input.shares import numbers_by_class as numbers_by_class

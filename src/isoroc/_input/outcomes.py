@@ -8,6 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from isoroc._core.simplex import as_matrix, count_classes
+from isoroc._core.types import Floats
 from isoroc._input.arrays import check_length, in_order
 from isoroc._input.error import InputError
 from isoroc._input.plausible import warn_if_reversed
@@ -18,7 +20,6 @@ from isoroc._input.sample import (
     first_improbable,
     resolve_scores,
 )
-from isoroc._simplex import Floats, as_matrix, count_classes
 
 Kind = Literal["canonical", "classwise", "top"]
 """What must be calibrated: whole forecasts, the probability of each class, or the largest one."""

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from isoroc._core.simplex import binary_scores
+from isoroc._core.special import expit, normal_quantile
+from isoroc._core.types import Floats
 from isoroc._input.error import InputError
+from isoroc._input.kinds import LOG_ODDS
 from isoroc._input.rows import shown
 from isoroc._input.sample import Sample, Scores, first_improbable
-from isoroc._kinds import LOG_ODDS
-from isoroc._scipy import expit, normal_quantile
-from isoroc._simplex import Floats, binary_scores
 
 #: Rows below which nothing is concluded, and the most rows that are looked at.
 LEAST_ROWS, MOST_ROWS = 20, 20_000

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY, Ops, Truth, V
+from isoroc._core.types import Codes, Floats, Ints
 from isoroc._input.arrays import check_length, slices, to_array
 from isoroc._input.error import InputError
-from isoroc._simplex import Codes, Floats, Ints
 
 #: Weights in this range can be summed and multiplied without over- or underflow.
 WEIGHT_RANGE = (1e-100, 1e100)

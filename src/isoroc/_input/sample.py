@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY
+from isoroc._core.simplex import count_classes, residuals
+from isoroc._core.types import Codes, Floats, Ints
 from isoroc._input.arrays import check_length, column_names, match_columns, slices, to_array
 from isoroc._input.error import InputError, check_option
-from isoroc._input.rows import Names, check_weights, encode_labels
-from isoroc._kinds import (
+from isoroc._input.kinds import (
     LOG_ODDS,
     PROBABILITIES,
     SECOND_PROBABILITY,
@@ -25,7 +26,7 @@ from isoroc._kinds import (
     kind_of,
     units_of,
 )
-from isoroc._simplex import Codes, Floats, Ints, count_classes, residuals
+from isoroc._input.rows import Names, check_weights, encode_labels
 
 Scores = Literal["auto"] | Unit
 
@@ -167,7 +168,7 @@ def resolve_scores(forecasts: Floats, scores: Scores) -> Unit:
 class Sample:
     """Validated forecasts and the outcomes that came with them."""
 
-    forecasts: Floats  # a clean forecast array: see `isoroc._simplex` and `Kind.scores`
+    forecasts: Floats  # a clean forecast array: see `isoroc._core.simplex` and `Kind.scores`
     codes: Codes  # column of each row's label
     weights: Floats | None = None  # None where every row has weight 1
     classes: Any = None  # label of each column; None for ranks or one class against the rest
@@ -351,3 +352,10 @@ def check_sample(
         place = [by_column.tolist().index(label) for label in classes.tolist()]
         classes, codes = by_column, np.array(place, dtype=codes.dtype)[codes]
     return Sample(forecasts, codes, weights, classes, unit)
+
+
+def deal_folds(
+    n_rows: int, n_folds: int, random_state: np.random.RandomState | np.random.Generator
+) -> Ints:
+    """Fold of each row, drawn at random; with fewer rows than folds, each row is its own fold."""
+    return np.asarray(random_state.permutation(n_rows) % min(n_folds, n_rows))

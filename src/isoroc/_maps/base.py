@@ -12,11 +12,12 @@ import numpy as np
 
 from isoroc._backends import NUMPY, Ops, V
 from isoroc._core import smooth
-from isoroc._kinds import LOWEST_LOG, Kind, columns_of
-from isoroc._persistence import Fault
-from isoroc._persistence.states import Check, Sizes
-from isoroc._simplex import LEAST, Floats
-from isoroc._threads import one_blas_thread
+from isoroc._core.simplex import LEAST
+from isoroc._core.types import Floats
+from isoroc._input.kinds import LOWEST_LOG, Kind, columns_of
+from isoroc._maps.modelfile import Fault
+from isoroc._maps.modelfile.checks import Check, Sizes
+from isoroc._support.threads import one_blas_thread
 
 #: Forecasts of at most this many numbers are calibrated without limiting the threads of BLAS: their
 #: products are too small to wake any, and setting the limit takes a fifth of the time of a row.

@@ -11,17 +11,17 @@ import numpy as np
 
 from isoroc._backends import NUMPY, Ops, V, added
 from isoroc._core import smooth
+from isoroc._core.intervals import wilson
 from isoroc._core.rows import locate
-from isoroc._intervals import wilson
-from isoroc._kinds import PROBABILITIES, columns_of
+from isoroc._core.special import xlogy
+from isoroc._core.tree import BinTree
+from isoroc._core.types import Floats, Ints
+from isoroc._input.kinds import PROBABILITIES, columns_of
 from isoroc._maps.base import Forecasts, Map, check_nested, state
+from isoroc._maps.modelfile import Fault, checks
 from isoroc._maps.scaling import TemperatureMap
-from isoroc._persistence import Fault, states
-from isoroc._scipy import xlogy
-from isoroc._simplex import Floats, Ints
-from isoroc._table import Table
-from isoroc._top import TopReduction
-from isoroc._tree import BinTree
+from isoroc._maps.top import TopReduction
+from isoroc._support.table import Table
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -32,10 +32,10 @@ class BinMap(Map):
     for all nodes or one for each, shape (R,) or (N, R), which has the weight of `pseudocount` rows.
     """
 
-    reduction: TopReduction | None = state(states.reduction("R"))
-    tree: BinTree = state(states.tree("R"))
-    prior: Floats = state(states.priors("R"))
-    pseudocount: float = state(states.number(most=states.LARGEST_WEIGHT))
+    reduction: TopReduction | None = state(checks.reduction("R"))
+    tree: BinTree = state(checks.tree("R"))
+    prior: Floats = state(checks.priors("R"))
+    pseudocount: float = state(checks.number(most=checks.LARGEST_WEIGHT))
     exact: ClassVar[bool] = True
 
     def check(self, n_classes: int) -> None:
@@ -166,11 +166,11 @@ class TiltedMap(BinMap):
     ``r + share * (q - r)``.
     """
 
-    floor: float = state(states.number(above=0.0, most=1.0))
-    temperature: float = state(states.number(above=1e-100, most=1e100))
-    smoothing: float = state(states.number(above=0.0, most=1.0))
-    tilts: Floats = state(states.coefficients("bins", "R"))
-    shares: Floats = state(states.coefficients("bins"))
+    floor: float = state(checks.number(above=0.0, most=1.0))
+    temperature: float = state(checks.number(above=1e-100, most=1e100))
+    smoothing: float = state(checks.number(above=0.0, most=1.0))
+    tilts: Floats = state(checks.coefficients("bins", "R"))
+    shares: Floats = state(checks.coefficients("bins"))
 
     @property
     def varies(self) -> bool:
@@ -213,7 +213,7 @@ class TiltedMap(BinMap):
 class BaggedMap(Map):
     """The mean of the maps of trees."""
 
-    members: Sequence[BinMap] = state(states.list_of(states.anything))
+    members: Sequence[BinMap] = state(checks.list_of(checks.anything))
     exact: ClassVar[bool] = True
 
     def check(self, n_classes: int) -> None:

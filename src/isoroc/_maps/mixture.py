@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from isoroc._backends import Ops, Truth, V, added
+from isoroc._core.simplex import LEAST
+from isoroc._core.types import Floats
 from isoroc._input import InputError, Names, check_groups, rows_by_group
 from isoroc._maps.base import Forecasts, IdentityMap, Map, check_nested, state
+from isoroc._maps.modelfile import Fault, checks
 from isoroc._maps.monotone import MonotoneMap, MonotonicityCertificate
-from isoroc._persistence import Fault, states
-from isoroc._simplex import LEAST, Floats
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -24,9 +25,9 @@ class MixtureMap(Map):
     average. For two classes, averages of non-decreasing maps are non-decreasing.
     """
 
-    members: Sequence[Map] = state(states.list_of(states.anything, "M"))
-    weights: Floats = state(states.probabilities("M"))
-    monotone: bool = state(states.boolean)
+    members: Sequence[Map] = state(checks.list_of(checks.anything, "M"))
+    weights: Floats = state(checks.probabilities("M"))
+    monotone: bool = state(checks.boolean)
 
     @property
     def exact(self) -> bool:  # type: ignore[override]
@@ -73,11 +74,11 @@ class GroupedMap(Map):
     `grouped` says whether rows have groups; weights are those of the groups' own maps.
     """
 
-    common: Map = state(states.anything)
-    grouped: bool = state(states.boolean)
-    groups: Names = state(states.names("G"))
-    members: Sequence[Map] = state(states.list_of(states.anything, least=0))
-    weights: Floats = state(states.coefficients("G"))
+    common: Map = state(checks.anything)
+    grouped: bool = state(checks.boolean)
+    groups: Names = state(checks.names("G"))
+    members: Sequence[Map] = state(checks.list_of(checks.anything, least=0))
+    weights: Floats = state(checks.coefficients("G"))
 
     @property
     def exact(self) -> bool:  # type: ignore[override]

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from isoroc._backends import NUMPY, Ops, V
+from isoroc._core.simplex import LEAST
+from isoroc._core.types import Floats
 from isoroc._maps.base import Map, state
-from isoroc._persistence import Fault, states
-from isoroc._simplex import LEAST, Floats
-from isoroc._table import Table
+from isoroc._maps.modelfile import Fault, checks
+from isoroc._support.table import Table
 
 #: Weight of log p beside log(p + floor).
 TRACE = 1e-4
@@ -45,12 +46,12 @@ class MonotoneMap(Map):
     Directions are the points t_k, None if they are uniform; interactions are J, None for 0.
     """
 
-    floor: float = state(states.number(above=0.0, most=1.0))
-    scale: float = state(states.number(above=0.0, most=states.LARGEST_COEFFICIENT))
-    softness: Floats = state(states.coefficients("K", "L"))
-    directions: Floats | None = state(states.anything)
-    biases: Floats = state(states.coefficients("K", "L"))
-    interactions: Floats | None = state(states.anything)
+    floor: float = state(checks.number(above=0.0, most=1.0))
+    scale: float = state(checks.number(above=0.0, most=checks.LARGEST_COEFFICIENT))
+    softness: Floats = state(checks.coefficients("K", "L"))
+    directions: Floats | None = state(checks.anything)
+    biases: Floats = state(checks.coefficients("K", "L"))
+    interactions: Floats | None = state(checks.anything)
 
     def check(self, n_classes: int) -> None:
         """Check the numbers, and that prototypes lie on the simplex."""
@@ -59,12 +60,12 @@ class MonotoneMap(Map):
         if not ((self.softness >= 0) & (self.softness <= 1)).all():
             raise Fault("softness", "expected numbers in [0, 1]")
         if self.directions is not None:
-            states.coefficients("K", "K")(self.directions, "directions", sizes)
+            checks.coefficients("K", "K")(self.directions, "directions", sizes)
             sums = self.directions.sum(axis=1)
-            if (self.directions < 0).any() or (np.abs(sums - 1) > states.ROUNDING).any():
+            if (self.directions < 0).any() or (np.abs(sums - 1) > checks.ROUNDING).any():
                 raise Fault("directions", "expected rows of numbers >= 0 that sum to 1")
         if self.interactions is not None:
-            states.coefficients("K", "K")(self.interactions, "interactions", sizes)
+            checks.coefficients("K", "K")(self.interactions, "interactions", sizes)
             if not np.array_equal(self.interactions, self.interactions.T):
                 raise Fault("interactions", "expected a symmetric matrix")
 

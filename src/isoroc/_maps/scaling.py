@@ -8,9 +8,10 @@ import numpy as np
 
 from isoroc._backends import NUMPY, Ops, V
 from isoroc._core import smooth
+from isoroc._core.simplex import LEAST
+from isoroc._core.types import Floats
 from isoroc._maps.base import Forecasts, Map, state
-from isoroc._persistence import Fault, states
-from isoroc._simplex import LEAST, Floats
+from isoroc._maps.modelfile import Fault, checks
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -21,9 +22,9 @@ class TemperedMap(Map):
     temperature; `smoothing` is the share of the uniform forecast.
     """
 
-    floor: float = state(states.number(most=1.0))
-    temperature: float = state(states.number(above=1e-100, most=1e100))
-    smoothing: float = state(states.number(most=1.0))
+    floor: float = state(checks.number(most=1.0))
+    temperature: float = state(checks.number(above=1e-100, most=1e100))
+    smoothing: float = state(checks.number(most=1.0))
 
     def check(self, n_classes: int) -> None:
         super().check(n_classes)
@@ -75,14 +76,14 @@ class TemperatureMap(TemperedMap):
 class MatrixMap(TemperedMap):
     """``softmax(coef z + quadratic z**2 + intercept)`` of tempered log forecasts z."""
 
-    coef: Floats = state(states.anything)
-    quadratic: Floats = state(states.coefficients("K"))
-    intercept: Floats = state(states.coefficients("K"))
+    coef: Floats = state(checks.anything)
+    quadratic: Floats = state(checks.coefficients("K"))
+    intercept: Floats = state(checks.coefficients("K"))
 
     def check(self, n_classes: int) -> None:
         super().check(n_classes)
         shape = ("K",) if np.ndim(self.coef) == 1 else ("K", "K")
-        states.coefficients(*shape)(self.coef, "coef", {"K": n_classes})
+        checks.coefficients(*shape)(self.coef, "coef", {"K": n_classes})
 
     def formula(self, ops: Ops[V], X: V) -> V:
         z = self.log_tempered(ops, X)
@@ -128,14 +129,14 @@ class KernelMap(TemperedMap):
     centre has the height `reach`, and 0 where none has half of it.
     """
 
-    knots: Floats = state(states.coefficients("K", smooth.N_KNOTS))
-    origin: Floats = state(states.coefficients(2, "K"))
-    stretch: Floats = state(states.coefficients(2))
-    centres: Floats = state(states.coefficients("m", 2, "K"))
-    weights: Floats = state(states.coefficients("K", "m"))
-    coef: Floats = state(states.coefficients("K", "K"))
-    intercept: Floats = state(states.coefficients("K"))
-    reach: float = state(states.number(above=0.0, most=1.0))
+    knots: Floats = state(checks.coefficients("K", smooth.N_KNOTS))
+    origin: Floats = state(checks.coefficients(2, "K"))
+    stretch: Floats = state(checks.coefficients(2))
+    centres: Floats = state(checks.coefficients("m", 2, "K"))
+    weights: Floats = state(checks.coefficients("K", "m"))
+    coef: Floats = state(checks.coefficients("K", "K"))
+    intercept: Floats = state(checks.coefficients("K"))
+    reach: float = state(checks.number(above=0.0, most=1.0))
 
     def check(self, n_classes: int) -> None:
         super().check(n_classes)
@@ -171,12 +172,12 @@ class SplineMap(Map):
     Forecasts below the floor are raised to it; `smoothing` is the share of the uniform forecast.
     """
 
-    floor: float = state(states.number(above=0.0, most=1.0))
-    knots: Floats = state(states.coefficients("m"))
-    coef: Floats = state(states.coefficients("K", "K"))
-    slopes: Floats = state(states.coefficients("K", "m"))
-    intercept: Floats = state(states.coefficients("K"))
-    smoothing: float = state(states.number(most=1.0))
+    floor: float = state(checks.number(above=0.0, most=1.0))
+    knots: Floats = state(checks.coefficients("m"))
+    coef: Floats = state(checks.coefficients("K", "K"))
+    slopes: Floats = state(checks.coefficients("K", "m"))
+    intercept: Floats = state(checks.coefficients("K"))
+    smoothing: float = state(checks.number(most=1.0))
 
     def formula(self, ops: Ops[V], X: V) -> V:
         logs = self.kind.logs(ops, X, self.floor)
@@ -199,10 +200,10 @@ class SigmoidMap(Map):
     that of the second, and the sum is 1.
     """
 
-    floor: float = state(states.number(above=0.0, most=1.0))
-    coef: Floats = state(states.coefficients("K"))
-    rest: Floats = state(states.coefficients("K"))
-    intercept: Floats = state(states.coefficients("K"))
+    floor: float = state(checks.number(above=0.0, most=1.0))
+    coef: Floats = state(checks.coefficients("K"))
+    rest: Floats = state(checks.coefficients("K"))
+    intercept: Floats = state(checks.coefficients("K"))
 
     def formula(self, ops: Ops[V], X: V) -> V:
         """The softmax of logarithms of sigmoids, which divides by the sum without underflow."""

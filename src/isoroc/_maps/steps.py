@@ -10,10 +10,10 @@ from typing import ClassVar
 import numpy as np
 
 from isoroc._backends import NUMPY, Ops, V
-from isoroc._kinds import columns_of
+from isoroc._core.types import Floats
+from isoroc._input.kinds import columns_of
 from isoroc._maps.base import Map, state
-from isoroc._persistence import Fault, check_array, states
-from isoroc._simplex import Floats
+from isoroc._maps.modelfile import Fault, check_array, checks
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -24,7 +24,7 @@ class OneVsRestMap(Map):
     """
 
     #: Ascending, shape (m,); a forecast above i of them has the value ``step_values()[i]``.
-    cuts: Sequence[Floats] = state(states.list_of(states.ascending))
+    cuts: Sequence[Floats] = state(checks.list_of(checks.ascending))
     exact: ClassVar[bool] = True
 
     @abstractmethod
@@ -61,7 +61,7 @@ class OneVsRestMap(Map):
 class StepMap(OneVsRestMap):
     """Step functions with given values, shape (m + 1,)."""
 
-    values: Sequence[Floats] = state(states.list_of(states.anything))
+    values: Sequence[Floats] = state(checks.list_of(checks.anything))
 
     def step_values(self) -> Sequence[Floats]:
         return self.values
@@ -71,8 +71,8 @@ class StepMap(OneVsRestMap):
 class VennAbersMap(OneVsRestMap):
     """Step functions whose values combine lower and upper probabilities, shape (m + 1,)."""
 
-    lower: Sequence[Floats] = state(states.list_of(states.anything))
-    upper: Sequence[Floats] = state(states.list_of(states.anything))
+    lower: Sequence[Floats] = state(checks.list_of(checks.anything))
+    upper: Sequence[Floats] = state(checks.list_of(checks.anything))
 
     def step_values(self) -> Sequence[Floats]:
         """``p1 / (1 - p0 + p1)``."""

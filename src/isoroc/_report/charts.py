@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup, escape
 
+from isoroc._evaluation.curves import Axis
 from isoroc._evaluation.evaluation import percent
-from isoroc._views.curves import Axis
-from isoroc._views.simplex import COLOURS, mix
+from isoroc._evaluation.triangle import COLOURS, mix
 
 
 def tag(name: str, content: Any = "", **attributes: Any) -> Markup:

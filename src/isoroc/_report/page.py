@@ -11,10 +11,10 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from isoroc._evaluation.curves import Axis
 from isoroc._evaluation.evaluation import percent
 from isoroc._report import charts
 from isoroc._report.charts import text_of, weight_of
-from isoroc._views.curves import Axis
 
 
 def render(summary: dict[str, Any]) -> str:

@@ -9,10 +9,10 @@ from typing import Any, Self
 
 from isoroc._calibrators.base import Calibrator
 from isoroc._counts import Counts
-from isoroc._files import replacing
+from isoroc._evaluation.forecasts import forecasts_of, unwrap
 from isoroc._input import Scores
 from isoroc._report.summary import gather, gather_counts, summarize
-from isoroc._views.forecasts import forecasts_of, unwrap
+from isoroc._support.files import replacing
 
 
 class Report:

@@ -20,16 +20,11 @@ from sklearn.utils import _safe_indexing
 from isoroc import metrics
 from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.binned import BinCalibrator
+from isoroc._core.simplex import binary_scores
+from isoroc._core.types import Floats, Ints
 from isoroc._counts import Counts
-from isoroc._estimation.grouping import distinct_rows, group_equal, group_quantile
-from isoroc._evaluation.evaluate import check_options, evaluate_pairs
-from isoroc._evaluation.evaluation import MANY_CLASSES, MEASURES, Evaluation, percent
-from isoroc._evaluation.measures import most_rows
-from isoroc._evaluation.pair import Pair, make_pair, pair_of_counts
-from isoroc._input import InputError, Sample, Scores, check_after, check_sample, find_reversal
-from isoroc._persistence.document import plain
-from isoroc._simplex import Floats, Ints, binary_scores
-from isoroc._views.curves import (
+from isoroc._evaluation.before_after import Pair, make_pair, pair_of_counts
+from isoroc._evaluation.curves import (
     Axis,
     axis_of,
     best_rates,
@@ -39,8 +34,14 @@ from isoroc._views.curves import (
     reliability,
     thin,
 )
-from isoroc._views.forecasts import is_calibration_set, kept_stages, staged
-from isoroc._views.simplex import bin_polygons, cells_of, group_means, triangles
+from isoroc._evaluation.evaluate import check_options, evaluate_pairs
+from isoroc._evaluation.evaluation import MANY_CLASSES, MEASURES, Evaluation, percent
+from isoroc._evaluation.forecasts import is_calibration_set, kept_stages, staged
+from isoroc._evaluation.measures import most_rows
+from isoroc._evaluation.triangle import bin_polygons, cells_of, group_means, triangles
+from isoroc._input import InputError, Sample, Scores, check_after, check_sample, find_reversal
+from isoroc._maps.modelfile.document import plain
+from isoroc.metrics._estimation.grouping import distinct_rows, group_equal, group_quantile
 
 #: Changes when a key changes its name or its meaning; new keys do not change it.
 VERSION = 3

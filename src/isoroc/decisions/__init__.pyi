@@ -7,8 +7,5 @@ from ._cost import expected_cost as expected_cost
 from ._cost import mean_cost as mean_cost
 from ._net_benefit import DecisionCurve as DecisionCurve
 from ._net_benefit import net_benefit as net_benefit
-from ._prior import PriorEstimate as PriorEstimate
-from ._prior import adjust_prior as adjust_prior
-from ._prior import estimate_prior as estimate_prior
 from ._threshold import ThresholdReport as ThresholdReport
 from ._threshold import threshold_for as threshold_for

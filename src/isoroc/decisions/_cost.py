@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoroc._core.intervals import half_width
+from isoroc._core.types import Floats
 from isoroc._input import (
     InputError,
     check_after,
@@ -16,14 +18,13 @@ from isoroc._input import (
     check_length,
     check_number,
     check_probabilities,
+    check_unlabelled,
     check_weights,
     encode_labels,
     to_array,
 )
-from isoroc._intervals import half_width
-from isoroc._simplex import Floats
-from isoroc._table import Table
-from isoroc.decisions._inputs import check_costs, check_new
+from isoroc._support.table import Table
+from isoroc.decisions._costs import check_costs
 from isoroc.metrics import roc_convex_hull, symmetric_roc_curve
 
 
@@ -64,7 +65,7 @@ def decide(Q: Any, costs: Any, labels: Any = None) -> NDArray[Any]:
     >>> decide([0.05, 0.4, 0.9], [[0, 1, 0.2], [1, 0, 0.2]])  # 2: abstain
     array([0, 2, 1])
     """
-    P, classes = check_new(Q, labels)
+    P, classes = check_unlabelled(Q, labels)
     matrix = check_costs(costs, classes)
     return np.asarray(matrix.actions[matrix.choose(P)])
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from isoroc._evaluation.benefit import DecisionCurve, decision_curve
+from isoroc._core.types import Floats
+from isoroc._evaluation.decision_curve import DecisionCurve, decision_curve
 from isoroc._evaluation.evaluate import pairs_of
 from isoroc._input import check_confidence
-from isoroc._simplex import Floats
-from isoroc.decisions._inputs import check_costs
+from isoroc.decisions._costs import check_costs
 
 __all__ = ["DecisionCurve", "net_benefit"]
 

@@ -9,11 +9,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from scipy.special import betaincinv
 
+from isoroc._core.types import Floats
+from isoroc._evaluation.before_after import Pair
 from isoroc._evaluation.evaluate import pairs_of
-from isoroc._evaluation.pair import Pair
 from isoroc._input import InputError, check_confidence, check_number, check_option
-from isoroc._simplex import Floats
-from isoroc._table import Table
+from isoroc._support.table import Table
 
 Metric = Literal["precision", "recall", "false_positive_rate", "alerts"]
 METRICS = get_args(Metric)

@@ -3,7 +3,7 @@
 Each needs its extra: ``onnx``, ``sql`` (sqlglot) or ``torch``.
 """
 
-from isoroc._lazy import attach
+from isoroc._support.lazy import attach
 
 __getattr__, __dir__, __all__ = attach(
     __name__, __file__, {"onnx": "onnx", "sqlglot": "sqlglot", "torch": "torch"}

@@ -12,8 +12,8 @@ from isoroc._counts import Grid, Resolution
 from isoroc._counts.files import describe
 from isoroc._counts.grid import cells, check_folds, default_resolution, fold
 from isoroc._input import InputError, check_names, check_option, valid_weights
-from isoroc._kinds import kind_of
-from isoroc._maps.query import check_dialect, check_table, check_width
+from isoroc._input.kinds import kind_of
+from isoroc.export._query import check_dialect, check_table, check_width
 
 
 def counts_sql(

@@ -16,8 +16,8 @@ from onnx import compose
 
 from isoroc._backends.onnx import ML, ML_OPSET, Graph, OnnxOps
 from isoroc._input import InputError, check_option
-from isoroc._maps.files import LoadedMap
 from isoroc._maps.mixture import calibrated, is_grouped
+from isoroc._maps.modelfile.maps import LoadedMap
 from isoroc.export._exportable import check_exportable
 
 #: What the outputs of a classifier are renamed with where calibrated ones take their names.

@@ -11,8 +11,8 @@ from typing import Any
 
 from isoroc._backends.sql import Dialect
 from isoroc._input import InputError, check_names
-from isoroc._maps.query import check_table, write_query
 from isoroc.export._exportable import check_exportable
+from isoroc.export._query import check_table, write_query
 
 _ORDER = "Rows come in any order: keep a key, or add ORDER BY."
 #: Between a slash and a star, which together open or end a comment.

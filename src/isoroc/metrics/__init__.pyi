@@ -4,6 +4,8 @@ from ._calibration import calibration_direction as calibration_direction
 from ._calibration import calibration_error as calibration_error
 from ._calibration import expected_calibration_error as expected_calibration_error
 from ._calibration import smooth_calibration_error as smooth_calibration_error
+from ._clinical import CalibrationSummary as CalibrationSummary
+from ._clinical import calibration_summary as calibration_summary
 from ._expected import expected as expected
 from ._resampling import BootstrapResult as BootstrapResult
 from ._resampling import bootstrap as bootstrap
@@ -23,8 +25,6 @@ from ._scores import log_loss as log_loss
 from ._scores import scorers as scorers
 from ._significance import CalibrationTest as CalibrationTest
 from ._significance import calibration_test as calibration_test
-from ._summary import CalibrationSummary as CalibrationSummary
-from ._summary import calibration_summary as calibration_summary
 from ._surface.surface import RocSurface as RocSurface
 from ._surface.surface import Volume as Volume
 from ._surface.surface import roc_surface as roc_surface

@@ -13,9 +13,10 @@ from typing import Any, Literal
 import numpy as np
 from scipy.fft import dct
 
-from isoroc._estimation.grouping import group_rows, sum_rows
-from isoroc._estimation.parts import Bins, Parts, over_classes
-from isoroc._estimation.residuals import Residuals
+from isoroc._core.intervals import wilson
+from isoroc._core.losses import mean
+from isoroc._core.special import find_root
+from isoroc._core.types import Floats, Ints
 from isoroc._input import (
     InputError,
     Kind,
@@ -26,11 +27,10 @@ from isoroc._input import (
     check_probabilities,
     split_by_kind,
 )
-from isoroc._intervals import wilson
-from isoroc._losses import mean
-from isoroc._scipy import find_root
-from isoroc._simplex import Floats, Ints
-from isoroc._table import Table
+from isoroc._support.table import Table
+from isoroc.metrics._estimation.calibration_terms import Bins, Parts, over_classes
+from isoroc.metrics._estimation.direction import Residuals
+from isoroc.metrics._estimation.grouping import group_rows, sum_rows
 
 Norm = Literal["l1", "l2", "max"]
 Strategy = Literal["uniform", "quantile"]

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from isoroc._cell_errors import OUTSIDE, TOLERATED, count_forecasts, share_outside
-from isoroc._estimation.grouping import group_equal, weight_below
+from isoroc._core.losses import EPSILON, brier_losses, log_losses
+from isoroc._core.simplex import as_matrix
+from isoroc._core.types import Floats
 from isoroc._input import (
     InputError,
     check_confidence,
@@ -19,9 +20,14 @@ from isoroc._input import (
     check_option,
     check_weights,
 )
-from isoroc._losses import EPSILON, brier_losses, log_losses
-from isoroc._random import check_random_state
-from isoroc._simplex import Floats, as_matrix
+from isoroc._support.seeds import check_random_state
+from isoroc.metrics._estimation.cell_errors import (
+    OUTSIDE,
+    TOLERATED,
+    count_forecasts,
+    share_outside,
+)
+from isoroc.metrics._estimation.grouping import group_equal, weight_below
 from isoroc.metrics._resampling import BootstrapResult, summarize
 
 METRICS = (

@@ -12,6 +12,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from isoroc._core.types import Floats, Ints
 from isoroc._input import (
     InputError,
     check_confidence,
@@ -23,9 +24,8 @@ from isoroc._input import (
     rows_by_group,
     to_array,
 )
-from isoroc._random import check_random_state
-from isoroc._simplex import Floats, Ints
-from isoroc._table import Table
+from isoroc._support.seeds import check_random_state
+from isoroc._support.table import Table
 
 Metric = Callable[..., Any]
 

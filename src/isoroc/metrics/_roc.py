@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from isoroc._core.types import Floats
 from isoroc._counts import BinaryCounts
-from isoroc._estimation.grouping import fix_class_order, fix_row_order
 from isoroc._input import InputError, Sample, check_every_class, check_number, check_outcomes
-from isoroc._random import check_random_state
-from isoroc._simplex import Floats
+from isoroc._support.seeds import check_random_state
+from isoroc.metrics._estimation.grouping import fix_class_order, fix_row_order
 
 #: Ties are broken at random, by noise of this size.
 NOISE = 1e-12

@@ -12,13 +12,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._estimation.parts import Loss, Parts
+from isoroc._core.intervals import Estimate
+from isoroc._core.losses import EPSILON, brier_losses, log_losses, mean
+from isoroc._core.types import Floats
 from isoroc._input import check_number, check_option, check_probabilities
-from isoroc._intervals import Estimate
-from isoroc._losses import EPSILON, brier_losses, log_losses, mean
-from isoroc._simplex import Floats
-from isoroc._table import Table
+from isoroc._support.table import Table
 from isoroc.metrics._calibration import calibration_error, smooth_calibration_error
+from isoroc.metrics._estimation.calibration_terms import Loss, Parts
 
 TERMS = ("loss", "calibration", "refinement", "uncertainty", "resolution")
 

@@ -9,16 +9,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._estimation.grouping import (
+from isoroc._core.simplex import as_matrix
+from isoroc._core.types import Floats, Ints
+from isoroc._input import Sample, check_number, check_option, check_probabilities, split_by_kind
+from isoroc._support.seeds import check_random_state
+from isoroc.metrics._estimation.grouping import (
     fix_class_order,
     fix_row_order,
     halve_repeatedly,
     sum_classes,
     sum_rows,
 )
-from isoroc._input import Sample, check_number, check_option, check_probabilities, split_by_kind
-from isoroc._random import check_random_state
-from isoroc._simplex import Floats, Ints, as_matrix
 
 #: The finest cells have about this many rows, and there are at most 2 ** MOST_LEVELS of them.
 ROWS_IN_CELL, MOST_LEVELS = 32, 10

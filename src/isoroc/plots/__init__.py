@@ -3,7 +3,7 @@
 Requires matplotlib and mpltern, the extra ``plots``.
 """
 
-from isoroc._lazy import attach
+from isoroc._support.lazy import attach
 
 _BOTH = "matplotlib mpltern"
 __getattr__, __dir__, __all__ = attach(__name__, __file__, {"matplotlib": _BOTH, "mpltern": _BOTH})

@@ -9,8 +9,8 @@ from typing import Any, Literal, Self
 import numpy as np
 from matplotlib.axes import Axes
 
+from isoroc._evaluation.curves import Axis, Strategy, axis_of, event_of, reliability
 from isoroc._input import Sample, check_confidence, check_number, check_option
-from isoroc._views.curves import Axis, Strategy, axis_of, event_of, reliability
 from isoroc.plots._display import (
     TOP,
     BeforeAfterDisplay,

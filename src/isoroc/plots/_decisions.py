@@ -9,7 +9,7 @@ from typing import Any, Self
 from matplotlib.axes import Axes
 
 from isoroc._input import Sample
-from isoroc._table import Table
+from isoroc._support.table import Table
 from isoroc.decisions import DecisionCurve, cost_curve, net_benefit
 from isoroc.plots._display import (
     NEUTRAL,

@@ -15,6 +15,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from isoroc._evaluation.curves import Axis
+from isoroc._evaluation.forecasts import are_probabilities, forecasts_of
+from isoroc._evaluation.triangle import COLOURS
 from isoroc._input import (
     InputError,
     Sample,
@@ -25,10 +28,7 @@ from isoroc._input import (
     check_sample,
     to_array,
 )
-from isoroc._table import Table
-from isoroc._views.curves import Axis
-from isoroc._views.forecasts import are_probabilities, forecasts_of
-from isoroc._views.simplex import COLOURS
+from isoroc._support.table import Table
 
 _MARKERS = ("o", "^", "s", "D", "v", "P")
 _LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))

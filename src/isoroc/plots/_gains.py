@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing
 from isoroc._evaluation.evaluate import evaluate
 from isoroc._evaluation.evaluation import MEASURES, UNKNOWN, Evaluation
 from isoroc._input import InputError, check_option, check_sample
-from isoroc._table import Table
+from isoroc._support.table import Table
 from isoroc.plots._display import (
     NEUTRAL,
     SERIES,

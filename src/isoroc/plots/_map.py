@@ -10,11 +10,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, LogNorm, to_rgba
 
+from isoroc._core.types import Floats, Ints
+from isoroc._evaluation.curves import Axis, axis_of, event_of
+from isoroc._evaluation.triangle import group_means
 from isoroc._input import InputError, Sample, rows_by_group
-from isoroc._simplex import Floats, Ints
-from isoroc._table import Table
-from isoroc._views.curves import Axis, axis_of, event_of
-from isoroc._views.simplex import group_means
+from isoroc._support.table import Table
 from isoroc.plots._display import (
     MAX_PANELS,
     SERIES,

@@ -8,8 +8,8 @@ from typing import Any, Self
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
-from isoroc._monitor import CalibrationMonitor
-from isoroc._table import Table
+from isoroc._evaluation.monitor import CalibrationMonitor
+from isoroc._support.table import Table
 from isoroc.plots._display import NEUTRAL, SERIES, Display, Layer, Size, Where, add_legend, tidy
 
 #: With more batches than this, batches have no markers.

@@ -11,9 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from isoroc._calibrators.binned import BinCalibrator
-from isoroc._input import InputError, check_after, check_choices, check_outcomes, check_sample
-from isoroc._table import Table
-from isoroc._views.forecasts import (
+from isoroc._evaluation.forecasts import (
     MEASURES,
     few_rows,
     forecasts_of,
@@ -22,6 +20,8 @@ from isoroc._views.forecasts import (
     staged,
     unwrap,
 )
+from isoroc._input import InputError, check_after, check_choices, check_outcomes, check_sample
+from isoroc._support.table import Table
 from isoroc.plots._display import NEUTRAL, Display, Layer, Size, Where, add_legend, style_of, tidy
 
 _TITLES = {

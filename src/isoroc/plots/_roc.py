@@ -9,10 +9,10 @@ from typing import Any, Literal, Self
 import numpy as np
 from matplotlib.axes import Axes
 
+from isoroc._core.types import Floats
+from isoroc._evaluation.curves import best_rates, one_vs_rest, thin
 from isoroc._input import InputError, Sample, check_choices, check_option, first_improbable
-from isoroc._simplex import Floats
-from isoroc._table import Table
-from isoroc._views.curves import best_rates, one_vs_rest, thin
+from isoroc._support.table import Table
 from isoroc.metrics import RocCurve, roc_convex_hull, roc_surface, volume_under_surface
 from isoroc.plots._display import (
     MAX_PANELS,

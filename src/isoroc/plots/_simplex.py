@@ -13,11 +13,11 @@ from matplotlib.colors import to_rgb
 from matplotlib.transforms import ScaledTranslation
 
 from isoroc._calibrators.binned import BinCalibrator
+from isoroc._core.types import Floats, Ints
+from isoroc._evaluation.forecasts import unwrap
+from isoroc._evaluation.triangle import bin_polygons, cells_of, group_means, mix, triangles
 from isoroc._input import InputError, Sample, check_choices, check_weights
-from isoroc._simplex import Floats, Ints
-from isoroc._table import Table
-from isoroc._views.forecasts import unwrap
-from isoroc._views.simplex import bin_polygons, cells_of, group_means, mix, triangles
+from isoroc._support.table import Table
 from isoroc.plots._display import NEUTRAL, BeforeAfterDisplay, Layer, figure_of, style_of, wrapped
 
 _TITLES = {

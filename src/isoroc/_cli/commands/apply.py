@@ -19,8 +19,8 @@ from isoroc._cli.io.source import ROW, Format, Source, choose_format, file_error
 from isoroc._cli.models import Model, calibrate
 from isoroc._cli.options import EVERYTHING, Force, Forecasts, InputOptions, ModelFile, Output
 from isoroc._cli.terminal import Advance, print_note, print_warning, progress_bar
+from isoroc._core.types import Floats
 from isoroc._input import InputError, valid_rows
-from isoroc._simplex import Floats
 
 OnBad = Literal["fail", "null", "skip"]
 #: Class shares are estimated from about this many rows, drawn at random.
@@ -275,16 +275,16 @@ class Calibration:
         new: Any = _parse_shares(split_words(prior) or [])
         if adapt:  # the rows are read once more
             _, Q = self.draw(ESTIMATED_ROWS)
-            found = isoroc.decisions.estimate_prior(Q, old, labels=labels)
+            found = isoroc.estimate_prior(Q, old, labels=labels)
             print_note("class shares of these rows:")
             print_note(repr(found))
             new = found.prior
         try:
-            isoroc.decisions.adjust_prior(old[None, :], old, new, labels=labels)
+            isoroc.adjust_prior(old[None, :], old, new, labels=labels)
         except InputError as error:
             fix = "give the share of each class, CLASS=SHARE; they sum to one"
             raise CommandError(f"--prior {error.problem}; {fix}.") from error
-        self._adjusted = lambda Q: isoroc.decisions.adjust_prior(Q, old, new, labels=labels)
+        self._adjusted = lambda Q: isoroc.adjust_prior(Q, old, new, labels=labels)
 
     def draw(self, most: int) -> tuple[int, Floats]:
         """Number of rows, and calibrated forecasts of about `most` of them, drawn at random."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from docstring_parser import DocstringStyle, parse
 
-from isoroc._calibrators.files import methods
+from isoroc._calibrators.registry import methods
 from isoroc._cli.errors import CommandError, did_you_mean
 from isoroc._cli.models import DEFAULT
 from isoroc._cli.terminal import print_table, print_text

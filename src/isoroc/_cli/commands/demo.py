@@ -10,8 +10,8 @@ import polars as pl
 from isoroc._cli.app import run
 from isoroc._cli.errors import CommandError
 from isoroc._cli.terminal import print_text
-from isoroc._files import temporary_folder
-from isoroc._simplex import Floats
+from isoroc._core.types import Floats
+from isoroc._support.files import temporary_folder
 
 CLASSES = ("bird", "cat", "dog")
 

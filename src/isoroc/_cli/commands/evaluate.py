@@ -12,11 +12,11 @@ from isoroc._cli.io.reading import Compared, Comparison, warn_of_reversal
 from isoroc._cli.models import Model, versions
 from isoroc._cli.options import ALL_ROWS, Forecasts, Json, Resamples, Selection, UseModel
 from isoroc._cli.terminal import print_error, print_json, print_table, print_text
+from isoroc._evaluation.before_after import Pair, make_pair
 from isoroc._evaluation.evaluate import check_options, conclude, evaluate_pairs
 from isoroc._evaluation.evaluation import Evaluation
 from isoroc._evaluation.measures import Collector
-from isoroc._evaluation.pair import Pair, make_pair
-from isoroc._table import Table, markdown_table
+from isoroc._support.table import Table, markdown_table
 from isoroc.decisions import ThresholdReport, threshold_for
 
 #: Thresholds at which --clinical shows the net benefit.

@@ -8,7 +8,6 @@ import numpy as np
 from cyclopts import Parameter
 
 import isoroc
-from isoroc._cell_errors import count_forecasts
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.io.columns import list_labels
@@ -18,11 +17,12 @@ from isoroc._cli.io.source import BATCH
 from isoroc._cli.models import DEFAULT, Model, calibrate, make_calibrator, save_model, versions
 from isoroc._cli.options import ALL_ROWS, STANDARD, Force, Forecasts, Json, Output, Selection
 from isoroc._cli.terminal import print_error, print_json, print_note, print_warning
+from isoroc._core.intervals import half_width
 from isoroc._counts import Counts
-from isoroc._evaluation.pair import make_pair
+from isoroc._evaluation.before_after import make_pair
 from isoroc._input import Sample, slices
-from isoroc._intervals import half_width
-from isoroc._persistence import read
+from isoroc._maps.modelfile import read
+from isoroc.metrics._estimation.cell_errors import count_forecasts
 
 if TYPE_CHECKING:
     from isoroc._evaluation.measures import Totals

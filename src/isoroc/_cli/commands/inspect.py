@@ -5,7 +5,7 @@ from typing import Any
 from isoroc._cli.models import Model
 from isoroc._cli.options import Json, ModelFile
 from isoroc._cli.terminal import print_json, print_table, print_text
-from isoroc._persistence import decode, read
+from isoroc._maps.modelfile import decode, read
 
 
 def inspect(model: ModelFile, /, *, json: Json = False) -> None:

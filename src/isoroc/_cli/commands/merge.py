@@ -16,7 +16,7 @@ from isoroc._cli.io.reading import load_counts
 from isoroc._cli.io.source import file_errors
 from isoroc._cli.options import Force, Output
 from isoroc._cli.terminal import print_note
-from isoroc._files import locked, temporary_folder
+from isoroc._support.files import locked, temporary_folder
 
 #: Entry of the metadata of a file: hashes of the files that were merged, and when.
 _SEEN = "isoroc_merged"

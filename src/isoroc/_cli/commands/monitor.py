@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 import isoroc
-from isoroc._cell_errors import OUTSIDE, TOLERATED, share_outside
 from isoroc._cli.commands.apply import Calibration, find_columns
 from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.io.files import STATE, check_picture, check_target, open_source, output_to
@@ -15,10 +14,11 @@ from isoroc._cli.io.reading import Comparison
 from isoroc._cli.models import Model
 from isoroc._cli.options import ALL_ROWS, Force, Forecasts, Json, ModelFile, Selection
 from isoroc._cli.terminal import print_json, print_note, print_table, print_text, print_warning
-from isoroc._files import locked
+from isoroc._core.types import Floats
+from isoroc._evaluation.monitor import BatchReport, CalibrationMonitor, hash_rows
 from isoroc._input import InputError
-from isoroc._monitor import BatchReport, CalibrationMonitor, hash_rows
-from isoroc._simplex import Floats
+from isoroc._support.files import locked
+from isoroc.metrics._estimation.cell_errors import OUTSIDE, TOLERATED, share_outside
 
 #: Metrics that are expected of rows, and the number of rows that they are computed from at most.
 EXPECTED, MOST_ROWS = ("accuracy", "log_loss", "f1", "auc"), 20_000

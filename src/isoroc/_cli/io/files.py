@@ -17,7 +17,7 @@ from isoroc._cli.errors import CommandError
 from isoroc._cli.io.ndjson import LINE
 from isoroc._cli.io.source import KINDS, Format, Source, file_errors, find_separator
 from isoroc._cli.options import EVERYTHING, STANDARD, InputOptions
-from isoroc._files import replacing, temporary_folder
+from isoroc._support.files import replacing, temporary_folder
 
 MODEL, STATE, COUNTS, TABLE = "a model", "the state of a monitor", "counts", "a table"
 PAGE, PICTURE, QUERY, ONNX = "a page", "a picture", "a query", "an ONNX model"

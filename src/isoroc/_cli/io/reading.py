@@ -19,6 +19,7 @@ from isoroc._cli.io.source import BATCH, ROW, Source, file_errors
 from isoroc._cli.models import Model, calibrate
 from isoroc._cli.options import ALL_ROWS, Selection
 from isoroc._cli.terminal import print_warning, progress_bar
+from isoroc._core.types import Floats
 from isoroc._counts import Builder, Counts, Resolution, hash_keys
 from isoroc._input import (
     InputError,
@@ -32,7 +33,6 @@ from isoroc._input import (
     join_samples,
     resolve_scores,
 )
-from isoroc._simplex import Floats
 
 #: Rows above which ``fit`` and ``evaluate`` do not keep them all.
 MANY = 2_000_000

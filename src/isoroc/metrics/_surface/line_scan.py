@@ -17,9 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from isoroc._core import surface as kernels
+from isoroc._core.simplex import sum_to_one
+from isoroc._core.types import Floats, Ints
 from isoroc._counts import Points
 from isoroc._growth import MIN_GAP
-from isoroc._simplex import Floats, Ints, sum_to_one
 from isoroc.metrics._surface.roc_points import Body, merge_ties
 
 #: Corners are reduced to those that span the body in batches: the first has this size, each later

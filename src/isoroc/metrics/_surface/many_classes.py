@@ -30,10 +30,11 @@ from typing import Any
 
 import numpy as np
 
-from isoroc._estimation.grouping import distinct_rows
+from isoroc._core.simplex import sum_to_one
+from isoroc._core.special import convex_hull
+from isoroc._core.types import Floats, Ints
 from isoroc._growth import MIN_GAP
-from isoroc._scipy import convex_hull
-from isoroc._simplex import Floats, Ints, sum_to_one
+from isoroc.metrics._estimation.grouping import distinct_rows
 from isoroc.metrics._surface.roc_points import OUT_OF_REACH, Cases
 
 #: Number of thresholds to evaluate at a time, at least.

@@ -11,10 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from isoroc._core import surface as kernels
+from isoroc._core.simplex import midpoint, sum_to_one
+from isoroc._core.special import convex_hull
+from isoroc._core.types import Floats, Ints
 from isoroc._counts import BinaryCounts, Points
 from isoroc._growth import MIN_GAP
-from isoroc._scipy import convex_hull
-from isoroc._simplex import Floats, Ints, midpoint, sum_to_one
 
 #: If gamma_k exceeds another coordinate by this much, no forecast is in region k.
 OUT_OF_REACH = 3.0

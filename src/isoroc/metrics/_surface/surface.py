@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from isoroc._core.types import Floats
 from isoroc._counts import Points
 from isoroc._input import (
     InputError,
@@ -16,7 +17,6 @@ from isoroc._input import (
     check_option,
     check_outcomes,
 )
-from isoroc._simplex import Floats
 from isoroc.metrics._roc import roc_convex_hull, symmetric_roc_curve
 from isoroc.metrics._surface.line_scan import all_lines, scan
 from isoroc.metrics._surface.many_classes import (

@@ -1,0 +1,516 @@
+"""CalibratedClassifier: any classifier with any calibrator behind it."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone, is_regressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import LeaveOneOut, check_cv
+from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    get_routing_for_object,
+    process_routing,
+)
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from isoroc._calibrators.prior import PriorEstimate, adjust_prior, estimate_prior
+from isoroc._calibrators.registry import methods
+from isoroc._calibrators.response import Response, in_columns, method_of, respond, to_forecasts
+from isoroc._core.types import Floats, Ints
+from isoroc._input import (
+    InputError,
+    Names,
+    check_groups,
+    check_option,
+    check_shares,
+    check_two_classes,
+    check_weights,
+    encode_labels,
+)
+
+
+@dataclass(frozen=True)
+class CalibratedPair:
+    """A fitted classifier, and a calibrator of its forecasts of rows it was not trained on.
+
+    `response` is what is calibrated: "predict_proba" or "decision_function".
+    """
+
+    estimator: Any
+    calibrator: Any
+    classes: NDArray[Any]
+    response: str
+
+    @property
+    def calibrators(self) -> list[Any]:
+        """The calibrator in a list, as scikit-learn has it."""
+        return [self.calibrator]
+
+    def predict_proba(self, X: Any, groups: Any = None) -> Floats:
+        """Calibrated probabilities, shape (n, K)."""
+        further = (groups,) if getattr(self.calibrator, "grouped_", False) else ()
+        Q = self.calibrator.predict_proba(_respond(self, X), *further)
+        known = has_fit_parameter(self.calibrator, "labels")
+        wanted = self.classes if known else np.arange(len(self.classes))
+        return in_columns(Q, getattr(self.calibrator, "classes_", self.classes), wanted)
+
+
+class _Rows(NamedTuple):
+    """What is known of the rows besides the features."""
+
+    classes: NDArray[Any]
+    codes: Ints
+    weights: Floats | None
+    groups: Names | None
+
+
+@dataclass(eq=False, repr=False)
+class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """A classifier whose probabilities are calibrated on data that it was not trained on.
+
+    It takes the parameters of scikit-learn's ``CalibratedClassifierCV`` and can replace it.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        The classifier to calibrate; ``LinearSVC(random_state=0)`` by default. A fitted one wrapped
+        in scikit-learn's ``FrozenEstimator`` is not fitted again, and all the data calibrate it.
+    method : str, default="auto"
+        Name of a calibrator of isoroc without "Calibrator": "auto", "isotonic", "venn-abers", ...
+    cv : int, splitter, iterable or "prefit", default=None
+        How to split the data so that every forecast the calibrator learns from is of a row that
+        the classifier was not trained on; 5 stratified folds by default. "prefit" is the same as
+        wrapping the classifier in ``FrozenEstimator``.
+    n_jobs : int, default=None
+        How many folds to train at a time, as in joblib.
+    ensemble : bool or "auto", default="auto"
+        If true, each fold's classifier keeps a calibrator of its own, and their forecasts are
+        averaged. If false, one calibrator learns from the forecasts of all folds, and the
+        classifier is trained once more on all the data. "auto" is false for frozen classifiers.
+    calibrator : calibrator, default=None
+        An instance in place of `method`: anything with ``fit(P, y)`` and ``predict_proba(P)``. It
+        sees forecasts of shape (n, K), or (n, 1) for the decision function of two classes. If its
+        ``fit`` takes ``labels``, it sees labels, otherwise integers 0 to K - 1; if it takes
+        ``scores``, decision functions of several classes are logits, else probabilities; if it
+        takes ``groups``, it gets those of `fit`.
+    random_state : int, RandomState or None, default=None
+        Of the calibrator that `method` names. None stands for 0: the same data, the same model.
+    response : {"auto", "predict_proba", "decision_function"}, default="auto"
+        What to calibrate; "auto" takes probabilities where the classifier has them. Decision
+        functions are calibrated as logits.
+    prior : array-like of shape (K,) or mapping of labels to shares, default=None
+        Class shares of the population that is forecast, if they differ from those of the rows in
+        `fit` and nothing else does; see `isoroc.adjust_prior`. `adapt_prior` estimates
+        them.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The labels.
+    calibrated_classifiers_ : list
+        The fitted pairs, each with attributes `estimator` and `calibrator`: one, or one per fold.
+    class_shares_ : ndarray of shape (K,)
+        Weighted class shares of the rows in `fit`.
+    prior_ : ndarray of shape (K,) or None
+        Class shares that forecasts are adjusted to: those of `prior` or of `adapt_prior`.
+    n_features_in_ : int
+        As the classifier reports it, and `feature_names_in_` too.
+
+    See Also
+    --------
+    AutoCalibrator : The default calibrator.
+    sklearn.calibration.CalibratedClassifierCV : Calibrates each class against the rest.
+
+    Notes
+    -----
+    With ``ensemble=False`` the forecast of x is ``g(f(x))``, f trained on all rows and g fitted to
+    forecasts of models that had not seen the rows. With ``ensemble=True`` it is the mean of
+    ``g_j(f_j(x))`` over the folds j. A `prior` multiplies the forecast of each class by its share
+    in the prior over its share in the rows of `fit`, and rows are divided by their sum.
+
+    Examples
+    --------
+    >>> from isoroc import CalibratedClassifier
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = make_classification(n_samples=600, random_state=0)
+    >>> clf = CalibratedClassifier(GaussianNB(), ensemble=False).fit(X, y)
+    >>> clf.predict_proba(X[:2]).round(1)
+    array([[1. , 0. ],
+           [0.1, 0.9]])
+    >>> clf.verdict_[:9]
+    'calibrate'
+    >>> CalibratedClassifier(GaussianNB(), method="irp").fit(X, y).predict_proba(X[:2]).round(1)
+    array([[1. , 0. ],
+           [0.1, 0.9]])
+    """
+
+    estimator: Any = None
+    method: str = "auto"
+    _: KW_ONLY
+    cv: Any = None
+    n_jobs: int | None = None
+    ensemble: bool | Literal["auto"] = "auto"
+    calibrator: Any = None
+    random_state: int | np.random.RandomState | None = None
+    response: Response = "auto"
+    prior: Any = None
+
+    # Groups are used by the splitter and by calibrators of groups, so a search or a pipeline with
+    # metadata routing passes them on without being asked.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"groups": True}
+    __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"groups": True}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``calibrator__x`` sets x of the calibrator that `method` names."""
+        if self.calibrator is None and any(name.startswith("calibrator__") for name in params):
+            self.method = params.get("method", self.method)
+            self.calibrator = self._make_calibrator()
+        return super().set_params(**params)  # type: ignore[no-any-return]
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **fit_params: Any
+    ) -> Self:
+        """Train and calibrate the classifier.
+
+        Parameters
+        ----------
+        X : array-like or dataframe
+            What the classifier takes.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,), default=None
+            Weight of each row, for the calibrator and, where it takes weights, the classifier.
+        groups : array-like of shape (n,), default=None
+            Groups of rows, for splitters that keep them together and for calibrators that take
+            them, such as `GroupedCalibrator`.
+        **fit_params
+            Passed on to the classifier's ``fit``, cut to the fold's rows where they are as long
+            as the data. With metadata routing enabled, passed as was requested.
+
+        Returns
+        -------
+        self
+        """
+        if y is None:
+            raise InputError("y", None, "requires y to be passed, but the target y is None")
+        frozen = self._check_parameters()
+        X, y = indexable(X, y)
+        labels = self.estimator.classes_ if frozen else np.unique(column_or_1d(y))
+        classes, columns = encode_labels(y, len(labels), labels=labels)
+        codes: Ints = columns.astype(np.intp)
+        weights = check_weights(sample_weight, len(codes))
+        totals = np.bincount(codes, weights, len(classes)).astype(np.float64)
+        check_two_classes(totals, classes)
+        shares = np.asarray(totals / totals.sum())
+        prior = None
+        if self.prior is not None:
+            _check_adjustable(shares, classes)
+            prior = check_shares(self.prior, classes, name="prior", positive=False)
+        known = None if groups is None else check_groups(groups, len(codes))
+        rows = _Rows(np.asarray(classes), codes, weights, known)
+        if frozen:
+            pair = self._make_pair(self.estimator, rows.classes)
+            pairs = [_fit(pair, _respond(pair, X), rows, np.arange(len(codes)))]
+        else:
+            pairs = self._fit_folds(X, y, rows, groups, fit_params)
+        self.classes_: NDArray[Any] = rows.classes
+        self.class_shares_: Floats = shares
+        self.prior_: Floats | None = prior
+        self.calibrated_classifiers_ = pairs
+        for attribute in ("n_features_in_", "feature_names_in_"):
+            if hasattr(pairs[0].estimator, attribute):
+                setattr(self, attribute, getattr(pairs[0].estimator, attribute))
+        return self
+
+    def _check_parameters(self) -> bool:
+        """Check the parameters; returns whether the classifier is used without fitting it again."""
+        given = self.estimator
+        if given is not None and (isinstance(given, type) or not hasattr(given, "fit")):
+            problem = f"expected a classifier, got {given!r}"
+            raise InputError("estimator", None, problem, "pass an instance of a classifier")
+        if given is not None and is_regressor(given):
+            problem = f"{type(given).__name__} is a regressor"
+            raise InputError("estimator", None, problem, "pass a classifier")
+        calibrator = self.calibrator
+        known = self if calibrator is None else calibrator
+        if isinstance(calibrator, type) or not hasattr(known, "predict_proba"):
+            problem = f"expected a calibrator, got {calibrator!r}"
+            fix = 'pass an instance, as AutoCalibrator(), or a name as method="auto"'
+            raise InputError("calibrator", None, problem, fix)
+        check_option("method", self.method, tuple(methods()))
+        check_option("ensemble", self.ensemble, (True, False, "auto"))
+        check_option("response", self.response, ("auto", "predict_proba", "decision_function"))
+        if isinstance(self.cv, str) and self.cv != "prefit":
+            problem = f'expected a number, a splitter or "prefit", got {self.cv!r}'
+            raise InputError("cv", None, problem)
+        frozen = isinstance(self.cv, str) or isinstance(given, FrozenEstimator)
+        if frozen:
+            check_is_fitted(given)
+        return frozen
+
+    def _make_estimator(self) -> Any:
+        """The classifier to train."""
+        if self.estimator is not None:
+            return clone(self.estimator)
+        from sklearn.svm import LinearSVC  # noqa: PLC0415  # slow to import, and few use it
+
+        default = LinearSVC(random_state=0)
+        if get_config()["enable_metadata_routing"]:
+            default.set_fit_request(sample_weight=True)
+        return default
+
+    def _make_calibrator(self) -> Any:
+        """The calibrator to fit."""
+        if self.calibrator is not None:
+            return clone(self.calibrator, safe=False)
+        made = methods()[self.method]()
+        if "random_state" in made.get_params(deep=False):
+            made.set_params(random_state=0 if self.random_state is None else self.random_state)
+        return made
+
+    def _make_pair(self, estimator: Any, classes: NDArray[Any]) -> CalibratedPair:
+        """A fitted classifier with the calibrator to fit."""
+        method = method_of(estimator, self.response)
+        return CalibratedPair(estimator, self._make_calibrator(), classes, method)
+
+    def _fit_folds(
+        self, X: Any, y: Any, rows: _Rows, groups: Any, fit_params: dict[str, Any]
+    ) -> list[CalibratedPair]:
+        """Pairs of classifiers and calibrators, trained and fitted on different rows."""
+        training, splitting = self._route(rows.weights, groups, fit_params)
+        ensemble = self.ensemble is not False  # "auto" is True for what is not frozen
+        folds = self._split(X, y, rows.codes, splitting, ensemble=ensemble)
+        trainings = [train for train, _ in folds]
+        if not ensemble:
+            trainings.append(np.arange(len(rows.codes)))
+        trained = Parallel(n_jobs=self.n_jobs)(
+            delayed(_train)(self._make_estimator(), X, y, part, training) for part in trainings
+        )
+        pairs = [self._make_pair(estimator, rows.classes) for estimator in trained]
+        parts = [part for _, part in folds]
+        held_out = [
+            _respond(pair, _safe_indexing(X, part))
+            for pair, part in zip(pairs, parts, strict=False)
+        ]
+        if not ensemble:
+            pairs, held_out, parts = pairs[-1:], [np.concatenate(held_out)], [np.concatenate(parts)]
+        calibrations = zip(pairs, held_out, parts, strict=True)
+        return [_fit(pair, forecasts, rows, part) for pair, forecasts, part in calibrations]
+
+    def _split(
+        self, X: Any, y: Any, codes: Ints, splitting: dict[str, Any], *, ensemble: bool
+    ) -> list[tuple[Ints, Ints]]:
+        """Rows to train on and rows held out, for each fold that can be used."""
+        n_folds = self.cv if isinstance(self.cv, int) else getattr(self.cv, "n_splits", 1)
+        if ensemble and (n_folds > np.bincount(codes).min() or isinstance(self.cv, LeaveOneOut)):
+            problem = (
+                "LeaveOneOut cross-validation does not hold out several classes at a time"
+                if isinstance(self.cv, LeaveOneOut)
+                else f"Requesting {n_folds}-fold cross-validation, but a class has fewer rows"
+            )
+            raise InputError("cv", None, problem, "use fewer folds, or ensemble=False")
+        try:
+            splits = check_cv(self.cv, y, classifier=True).split(X, y, **splitting)
+            folds = [(train, held_out) for train, held_out in splits]
+        except (TypeError, ValueError) as error:
+            raise InputError("cv", None, f"cannot split {len(codes)} rows ({error})") from error
+        for f, (train, _) in enumerate(folds):
+            if len(np.unique(codes[train])) < 2:
+                problem = f"fold {f} leaves rows of one class only to train on"
+                raise InputError("cv", None, problem, "use fewer folds, or stratified ones")
+        if not ensemble:
+            return folds
+        usable = [fold for fold in folds if len(np.unique(codes[fold[1]])) > 1]
+        if not usable:
+            problem = "every fold holds out rows of one class only, and calibrating takes two"
+            raise InputError("cv", None, problem, "use fewer folds, or ensemble=False")
+        if len(usable) < len(folds):
+            warnings.warn(
+                f"cv: {len(folds) - len(usable)} of {len(folds)} folds hold out rows of one class "
+                "only; their classifiers cannot be calibrated and are left out.",
+                UserWarning,
+                stacklevel=4,
+            )
+        return usable
+
+    def _route(
+        self, weights: Floats | None, groups: Any, fit_params: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Parameters of the classifier's fit and of the splitter's split."""
+        given = {} if groups is None else {"groups": groups}
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", sample_weight=weights, **given, **fit_params)
+            return dict(routed.estimator.fit), dict(routed.splitter.split)
+        of_user = hasattr(self.cv, "split") and not hasattr(self.cv, "get_metadata_routing")
+        requested = get_routing_for_object(self.cv).consumes("split", ["groups"])
+        splitting = given if requested or of_user else {}
+        training = dict(fit_params)
+        if weights is not None:
+            estimator = self._make_estimator()
+            if has_fit_parameter(estimator, "sample_weight"):
+                training["sample_weight"] = weights
+            else:
+                warnings.warn(
+                    f"sample_weight: {type(estimator).__name__} takes no weights, so only the "
+                    "calibrator uses them.",
+                    UserWarning,
+                    stacklevel=4,
+                )
+        return training, splitting
+
+    @property
+    def estimators_(self) -> list[Any]:
+        """The fitted classifiers: one, or one per fold."""
+        return [pair.estimator for pair in self.calibrated_classifiers_]
+
+    @property
+    def calibrators_(self) -> list[Any]:
+        """The fitted calibrators: one, or one per fold."""
+        return [pair.calibrator for pair in self.calibrated_classifiers_]
+
+    @property
+    def verdict_(self) -> str:
+        """Whether calibration helps, in words; of several calibrators, how many agree."""
+        verdicts = [calibrator.verdict_ for calibrator in self.calibrators_]
+        if len(verdicts) == 1:
+            return str(verdicts[0])
+        (word, n), *_ = Counter(verdict.partition(":")[0] for verdict in verdicts).most_common(1)
+        return f"{word}: the verdict in {n} of {len(verdicts)} folds"
+
+    def predict_proba(self, X: Any, *, groups: Any = None) -> Floats:
+        """Calibrated probabilities, shape (n, K), adjusted to `prior_` if there is one.
+
+        `groups` are those of the rows, for calibrators that were fitted with groups.
+        """
+        check_is_fitted(self, "calibrated_classifiers_")
+        Q = self._predict_unadjusted(X, groups)
+        if self.prior_ is None:
+            return Q
+        return adjust_prior(Q, self.class_shares_, self.prior_)
+
+    def _predict_unadjusted(self, X: Any, groups: Any = None) -> Floats:
+        """Calibrated probabilities for the class shares of the rows in `fit`."""
+        pairs = self.calibrated_classifiers_
+        return np.asarray(sum(pair.predict_proba(X, groups) for pair in pairs) / len(pairs))
+
+    def predict(self, X: Any, *, groups: Any = None) -> NDArray[Any]:
+        """Label with the largest calibrated probability, the first of `classes_` on ties."""
+        best = self.predict_proba(X, groups=groups).argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def adapt_prior(self, X: Any, *, groups: Any = None, **options: Any) -> PriorEstimate:
+        """Estimate the class shares of new rows without labels, and forecast for these from now on.
+
+        Parameters
+        ----------
+        X, groups
+            New rows, as `predict_proba` takes them.
+        **options
+            `confidence` and `sample_weight` of `isoroc.estimate_prior`, which says what
+            must hold.
+
+        Returns
+        -------
+        PriorEstimate
+            Estimated shares with intervals, and a test of whether they differ from those of the
+            rows in `fit`. The shares become `prior_`.
+
+        Examples
+        --------
+        >>> from isoroc import CalibratedClassifier
+        >>> from sklearn.datasets import make_classification
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> X, y = make_classification(n_samples=2000, random_state=0)
+        >>> clf = CalibratedClassifier(GaussianNB()).fit(X[:1000], y[:1000])
+        >>> few = [i for i in range(1000, 2000) if y[i] == 0 or i % 5 == 0]  # fewer of class 1
+        >>> clf.adapt_prior(X[few]).prior.round(2), y[few].mean().round(2)
+        (array([0.85, 0.15]), np.float64(0.15))
+        """
+        check_is_fitted(self, "calibrated_classifiers_")
+        _check_adjustable(self.class_shares_, self.classes_)
+        Q = self._predict_unadjusted(X, groups)
+        found = estimate_prior(Q, self.class_shares_, labels=self.classes_, **options)
+        self.prior_ = found.prior
+        return found
+
+    def forecast(self, estimator: Any, X: Any, classes: NDArray[Any]) -> Floats:
+        """Forecasts of a fitted classifier with one column for each of classes, or scores."""
+        method = method_of(estimator, self.response)
+        return to_forecasts(respond(estimator, X, classes, method), method)
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Who gets which metadata: the classifier's fit and the splitter's split."""
+        fitting = MethodMapping().add(caller="fit", callee="fit")
+        splitting = MethodMapping().add(caller="fit", callee="split")
+        router = MetadataRouter(owner=self).add_self_request(self)
+        router.add(estimator=self._make_estimator(), method_mapping=fitting)
+        return router.add(splitter=self.cv, method_mapping=splitting)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self._make_estimator() if self.estimator is None else self.estimator)
+        for name in ("sparse", "allow_nan", "positive_only"):
+            setattr(tags.input_tags, name, getattr(inner.input_tags, name))
+        if hasattr(self.calibrator, "__sklearn_tags__"):
+            of_calibrator = get_tags(self.calibrator).classifier_tags
+            if of_calibrator is not None:
+                tags.classifier_tags.multi_class = of_calibrator.multi_class
+        return tags
+
+
+def _respond(pair: CalibratedPair, X: Any) -> Floats:
+    """What the calibrator gets: logits where it takes them, otherwise forecasts."""
+    response = respond(pair.estimator, X, pair.classes, pair.response)
+    takes_logits = has_fit_parameter(pair.calibrator, "scores")
+    return response if takes_logits else to_forecasts(response, pair.response)
+
+
+def _fit(pair: CalibratedPair, forecasts: Floats, rows: _Rows, part: Ints) -> CalibratedPair:
+    """The pair, whose calibrator is fitted to forecasts of some rows."""
+    takes = partial(has_fit_parameter, pair.calibrator)
+    labels: NDArray[Any] = rows.codes[part]
+    further: dict[str, Any] = {}
+    if takes("labels"):
+        labels, further["labels"] = pair.classes[labels], pair.classes
+    if takes("scores"):
+        further["scores"] = "logit" if pair.response == "decision_function" else "probability"
+    if rows.weights is not None and takes("sample_weight"):
+        further["sample_weight"] = rows.weights[part]
+    if takes("groups"):
+        if rows.groups is None:
+            problem = f"{type(pair.calibrator).__name__} learns a map for each group"
+            raise InputError("groups", None, problem, "pass groups to fit")
+        further["groups"] = rows.groups[part]
+    pair.calibrator.fit(forecasts, labels, **further)
+    return pair
+
+
+def _train(estimator: Any, X: Any, y: Any, rows: Ints, params: dict[str, Any]) -> Any:
+    """Classifier fitted to some rows; parameters with one entry per row are cut to them."""
+
+    def cut(value: Any) -> Any:
+        per_row = hasattr(value, "__len__") and not isinstance(value, str) and len(value) == len(y)
+        return _safe_indexing(value, rows) if per_row else value
+
+    params = {name: cut(value) for name, value in params.items()}
+    return estimator.fit(_safe_indexing(X, rows), _safe_indexing(y, rows), **params)
+
+
+def _check_adjustable(shares: Floats, classes: NDArray[Any]) -> None:
+    """Refuse to adjust the share of a class that did not occur."""
+    if not shares.all():
+        problem = f"class {classes[int(np.argmin(shares))]!s} did not occur in the rows of fit"
+        raise InputError("prior", None, problem, "fit to rows of all classes")

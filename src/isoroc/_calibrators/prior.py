@@ -1,0 +1,215 @@
+"""Forecasts for a population with another class prior, and the estimation of this prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq, minimize
+from scipy.special import chdtrc, chdtri
+
+from isoroc._core.types import Floats
+from isoroc._input import (
+    InputError,
+    check_confidence,
+    check_shares,
+    check_unlabelled,
+    check_weights,
+)
+from isoroc._support.table import Table
+
+#: Weight of the old shares in the estimate, in rows: a share of 0 would rule the class out.
+PSEUDOCOUNT = 1.0
+#: Least likelihood of a row.
+LEAST = 1e-12
+#: Intervals are computed from at most this many rows and scaled to the number of rows.
+INTERVAL_ROWS = 5000
+
+
+def adjust_prior(Q: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
+    """Forecasts for a population with another class prior.
+
+    This is right if only the class prior differs, and rows of each class look the same as before
+    (label shift), as when rows of some classes were left out or repeated at random before training.
+    The forecasts must be calibrated for the old population.
+
+    Parameters
+    ----------
+    Q : array-like of shape (n, K) or (n,)
+        Calibrated forecasts, or the probability of the second of two classes.
+    old : array-like of shape (K,) or mapping of labels to shares
+        Class prior of the population that the forecasts are calibrated for: the class shares of
+        the calibration rows.
+    new : array-like of shape (K,) or mapping of labels to shares
+        Class prior of the other population.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns; by default the column names of a dataframe, or
+        their numbers.
+
+    Returns
+    -------
+    ndarray of the shape of Q
+        ``Q * new / old``, divided by its sum in each row.
+
+    Examples
+    --------
+    A model was trained on as many fraudulent as honest payments, of which one in a hundred is
+    fraudulent:
+
+    >>> from isoroc.decisions import adjust_prior
+    >>> adjust_prior([0.5, 0.9, 0.99], old=[0.5, 0.5], new=[0.99, 0.01]).round(3)
+    array([0.01 , 0.083, 0.5  ])
+    """
+    P, classes = check_unlabelled(Q, labels)
+    shares = check_shares(old, classes, name="old", positive=True)
+    adjusted = P * (check_shares(new, classes, name="new", positive=False) / shares)
+    totals = adjusted.sum(axis=1, keepdims=True)
+    if not totals.all():
+        row = int(np.argmin(totals))
+        problem = "is certain of classes that have no share in the new population"
+        raise InputError("Q", row, problem, "calibrated forecasts of 0 and 1 cannot be adjusted")
+    adjusted /= totals
+    return np.asarray(adjusted[:, 1] if np.ndim(Q) == 1 else adjusted)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PriorEstimate:
+    """Class prior of new rows, with intervals, and a test of whether it differs from the old one.
+
+    Arrays have one entry per class.
+    """
+
+    prior: Floats
+    """The estimate."""
+    low: Floats
+    """Interval of each share, from `low` to `high`."""
+    high: Floats
+    old: Floats
+    """Class shares of the calibration rows."""
+    p_value: float
+    """How likely a difference of this size is by chance if the prior is the old one."""
+    confidence: float
+    """Probability that an interval covers the true share."""
+    classes: NDArray[Any]
+    n_rows: int
+
+    @property
+    def table(self) -> Table:
+        """One row per class: old share, estimate and interval."""
+        columns = {"class": self.classes, "old": self.old, "new": self.prior}
+        return Table(columns, low=self.low, high=self.high)
+
+    def __repr__(self) -> str:
+        by_chance = f"p = {self.p_value:.2g} under the old shares, {self.n_rows} rows"
+        return f"{self.table!r}\n  {by_chance}"
+
+
+def estimate_prior(
+    Q: Any, old: Any, *, labels: Any = None, sample_weight: Any = None, confidence: float = 0.95
+) -> PriorEstimate:
+    """Class prior of new rows without labels, by maximum likelihood.
+
+    The prior under which the forecasts of the new rows are likeliest (Saerens, Latinne and
+    Decaestecker 2002), for `adjust_prior`, under whose conditions it is right.
+
+    Parameters
+    ----------
+    Q : array-like of shape (n, K) or (n,)
+        Calibrated forecasts of the new rows, not adjusted.
+    old : array-like of shape (K,) or mapping of labels to shares
+        Class shares of the calibration rows.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns, as in `adjust_prior`.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
+    confidence : float, default=0.95
+        Probability that an interval covers the true share.
+
+    Returns
+    -------
+    PriorEstimate
+
+    Notes
+    -----
+    The log likelihood of shares w is ``sum_i log(sum_k Q[i, k] w[k] / old[k])``, a concave
+    function. One row with the old shares is added to its maximum, so that no share is 0. The test
+    compares twice its increase over ``w = old`` with a chi-squared distribution with K - 1 degrees
+    of freedom, and an interval has the shares of a class that such a test with one degree does not
+    reject. Weights count rows: they are scaled to sum to Kish's effective number of rows. Intervals
+    do not include the uncertainty of `old` and of the calibration.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc.decisions import estimate_prior
+    >>> rng = np.random.default_rng(0)
+    >>> x = np.where(rng.random(2000) < 0.2, 1.0, -1.0) + rng.normal(size=2000)  # 20 % positive
+    >>> p = 1 / (1 + np.exp(-2 * x))  # calibrated if half of the rows are positive
+    >>> estimate_prior(p, [0.5, 0.5], labels=["no", "yes"])
+      class  old      new      low     high
+         no  0.5  0.78968  0.76393  0.81464
+        yes  0.5  0.21032  0.18536  0.23607
+      p = 1.2e-86 under the old shares, 2000 rows
+    """
+    check_confidence(confidence)
+    P, classes = check_unlabelled(Q, labels)
+    shares = check_shares(old, classes, name="old", positive=True)
+    weights = check_weights(sample_weight, len(P))
+    weights = np.ones(len(P)) if weights is None else weights * weights.sum() / (weights @ weights)
+    likelihood = P / shares
+    total = weights.sum()
+    best = _most_likely(likelihood, weights, shares)
+    lift = 2 * float(weights @ np.log(np.maximum(likelihood @ best, LEAST)))  # 0 for the old shares
+    prior = (total * best + PSEUDOCOUNT * shares) / (total + PSEUDOCOUNT)
+    shift = np.zeros(len(shares))
+    if len(P) > INTERVAL_ROWS:
+        rows = np.random.default_rng(0).permutation(len(P))[:INTERVAL_ROWS]
+        likelihood, weights = likelihood[rows], weights[rows] * (total / weights[rows].sum())
+        some = _most_likely(likelihood, weights, best)
+        best, shift = some, best - some
+    ends = [_interval(likelihood, weights, best, k, confidence) for k in range(len(shares))]
+    low, high = np.clip(np.transpose(ends) + shift, 0.0, 1.0)
+    low, high = np.minimum(low, prior), np.maximum(high, prior)
+    p_value = float(chdtrc(len(shares) - 1, max(lift, 0.0)))
+    return PriorEstimate(prior, low, high, shares, p_value, confidence, classes, len(P))
+
+
+def _interval(
+    L: Floats, weights: Floats, best: Floats, k: int, confidence: float
+) -> tuple[float, float]:
+    """Shares of class k that a likelihood ratio test does not reject, whatever the others are."""
+    others, total = np.delete(best, k), weights.sum()
+    others = others / others.sum() if others.any() else np.full(len(others), 1 / len(others))
+    most = weights @ np.log(np.maximum(L @ best, LEAST)) - chdtri(1, 1 - confidence) / 2
+
+    def excess(share: float) -> float:
+        """Log likelihood of the best prior with this share, above that which is rejected."""
+        prior = np.insert((1 - share) * others, k, share)
+        if len(best) > 2:
+            prior = _most_likely(L, weights, prior, fixed=k)
+        return float(weights @ np.log(np.maximum(L @ prior, LEAST)) - most)
+
+    def end(limit: float) -> float:
+        if excess(limit) >= 0 or abs(limit - best[k]) < 1e-9:
+            return limit
+        return float(brentq(excess, *sorted((limit, best[k])), xtol=1e-6 + 1e-3 / total))
+
+    return end(0.0), end(1.0)
+
+
+def _most_likely(L: Floats, weights: Floats, start: Floats, fixed: int = -1) -> Floats:
+    """Prior of maximum likelihood, where one class may have to keep its share in `start`."""
+
+    def loss(prior: Floats) -> tuple[float, Floats]:
+        mixed = np.maximum(L @ prior, LEAST)
+        return -float(shares @ np.log(mixed)), -(shares / mixed) @ L
+
+    shares = weights / weights.sum()
+    bounds = [(share, share) if k == fixed else (0.0, 1.0) for k, share in enumerate(start)]
+    sums = {"type": "eq", "fun": lambda w: w.sum() - 1, "jac": lambda _: np.ones(len(start))}
+    found = minimize(
+        loss, start, jac=True, bounds=bounds, constraints=sums, method="SLSQP", tol=1e-12
+    ).x.clip(min=0)
+    return np.asarray(found / found.sum())

@@ -1,0 +1,110 @@
+"""All calibrators by name, and those in model files: all is checked, nothing is executed."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from importlib import import_module
+from inspect import isabstract
+from pkgutil import iter_modules
+from typing import Any
+
+from isoroc._calibrators import __path__
+from isoroc._calibrators.base import COMMON
+from isoroc._maps.modelfile.document import Fault, faults_of, read
+from isoroc._maps.modelfile.maps import checked_map, decode_known
+
+
+@cache
+def kinds() -> dict[str, type[Any]]:
+    """All calibrators of the package by the names of their classes, which model files hold."""
+    modules = [import_module(f"{__package__}.{module.name}") for module in iter_modules(__path__)]
+    return {
+        name: value
+        for module in modules
+        for name, value in vars(module).items()
+        if name.endswith("Calibrator") and not isabstract(value)
+    }
+
+
+@cache
+def methods() -> dict[str, type[Any]]:
+    """All calibrators of the package by their short names: "irp", "bagged-irp", "venn-abers"."""
+    words = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+    return {
+        words.sub("-", name.removesuffix("Calibrator")).lower(): kind
+        for name, kind in sorted(kinds().items())
+    }
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Calibrator from a model file that `save` wrote: it predicts what the saved one did.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    calibrator
+        Fitted, of the class that was saved; its `summary_` is what the file says about the fit.
+
+    Raises
+    ------
+    ModelFileError
+        A `ValueError` that names the file, the place in it and the fix, for every file that is not
+        a sound model file: damaged, altered, too large, of another version, or something else.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import isoroc
+    >>> calibrator = isoroc.IRPCalibrator().fit([0.1, 0.3, 0.7, 0.9], ["no", "yes", "no", "yes"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.json")
+    ...     calibrator.save(path, summary={"data": "2026-07"})
+    ...     loaded = isoroc.load(path)
+    >>> (loaded.predict_proba([0.2, 0.8]) == calibrator.predict_proba([0.2, 0.8])).all()
+    np.True_
+    >>> loaded.summary_
+    {'rows': 4, 'weight': 4.0, 'class_weights': [2.0, 2.0], 'data': '2026-07'}
+    """
+    document = read(path)
+    with faults_of(path):
+        model = document["model"]
+        calibrator = _restore(model, "model", COMMON)
+        calibrator.map_ = checked_map(model, vars(calibrator))
+        for name, check in calibrator._state.items():
+            value, sizes = getattr(calibrator, name), {"K": len(calibrator.classes_)}
+            check(value, f"model.state.{name}", sizes)
+        calibrator.summary_ = document["summary"]
+        calibrator._finish()
+    return calibrator
+
+
+def _restore(document: dict[str, Any], place: str, common: tuple[str, ...] = ()) -> Any:
+    """Calibrator with the parameters and attributes of a document."""
+    calibrator = _make(document, place)
+    own = list(calibrator._state)
+    state = decode_known(document["state"], {*common, *own}, f"{place}.state", _restore, own)
+    vars(calibrator).update(state)
+    return calibrator
+
+
+def _make(document: dict[str, Any], place: str) -> Any:
+    """Calibrator with the parameters of a document, not fitted."""
+    kind = kinds().get(document["kind"]) if document["type"] == "calibrator" else None
+    if kind is None:
+        raise Fault(f"{place}.kind", f"{document['kind']!a} is not a calibrator of this version")
+    calibrator = kind()
+    known, inner = calibrator.get_params(deep=False), f"{place}.parameters"
+    vars(calibrator).update(decode_known(document["parameters"], known, inner, _make_pattern))
+    return calibrator
+
+
+def _make_pattern(document: dict[str, Any], place: str) -> Any:
+    """Calibrator that is a parameter of another: it has no state."""
+    decode_known(document["state"], (), f"{place}.state", _make_pattern)
+    return _make(document, place)

@@ -1,0 +1,110 @@
+"""Forecasts, thresholds and regions.
+
+Inside the package a *forecast array* is either a C-contiguous float64 matrix of shape (n, K) whose
+rows lie on the simplex or, for K = 2, a float64 vector of n scores: the second column of such a
+matrix or any other real score that orders the rows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from isoroc._core.special import expit
+from isoroc._core.types import Codes, Floats, Ints
+
+#: Where the first of two probabilities is below this, the second has lost its digits: see
+#: `binary_scores`.
+PRECISE = 2.0**-20
+#: First probabilities below this count as this.
+LEAST = 1e-300
+#: By how much the score falls where the first probability grows by a factor e.
+STEP = PRECISE / (math.log(PRECISE) - math.log(LEAST))
+
+
+def regions(forecasts: Floats, gamma: Floats) -> Ints:
+    """Region of each forecast under the threshold gamma: the k with the largest p_k - gamma_k.
+
+    The lowest k wins a tie. For K = 2 the rule reads ``p_1 > gamma_1``, the same thing in exact
+    arithmetic, and no rounding of ``1 - p_1`` can blur it however small the scores are.
+    """
+    if len(gamma) == 2:
+        scores = forecasts if forecasts.ndim == 1 else forecasts[:, 1]
+        return np.asarray(scores > gamma[1], dtype=np.intp)
+    return np.asarray(np.argmax(forecasts - gamma, axis=1))
+
+
+def lattice(n_classes: int, steps: int) -> Floats:
+    """All points of the simplex whose coordinates are multiples of 1/steps, in ascending order."""
+    # Compositions of `steps` into K parts, built one coordinate at a time: each row so far is
+    # repeated once for every value that its remainder still allows.
+    parts = np.zeros((1, 0), dtype=np.intp)
+    remainder = np.array([steps])
+    for _ in range(n_classes - 1):
+        repeats = remainder + 1
+        first = np.repeat(np.cumsum(repeats) - repeats, repeats)
+        value = np.arange(repeats.sum()) - first
+        parts = np.column_stack([np.repeat(parts, repeats, axis=0), value])
+        remainder = np.repeat(remainder, repeats) - value
+    return np.column_stack([parts, remainder]) / steps
+
+
+def residuals(P: Floats, codes: Codes) -> Floats:
+    """Outcomes less forecasts, for all classes."""
+    is_own = np.empty_like(P, dtype=bool)  # in the order of P
+    np.equal(codes[:, None], np.arange(P.shape[1], dtype=codes.dtype), out=is_own)
+    return np.asarray(is_own - P)
+
+
+def sum_to_one(gamma: Floats) -> Floats:
+    """Thresholds in A_K with the same regions: only differences of their coordinates matter."""
+    return np.asarray(gamma + (1 - gamma.sum(axis=-1, keepdims=True)) / gamma.shape[-1])
+
+
+def midpoint(low: Floats, high: Floats) -> Floats:
+    """Middle of each gap, rounded so that ``low <= middle < high`` wherever ``low < high``."""
+    with np.errstate(over="ignore"):
+        middle = low + (high - low) / 2
+    middle = np.where(np.isfinite(middle), middle, low / 2 + high / 2)
+    return np.where(middle < high, middle, low)
+
+
+def count_classes(forecasts: Floats) -> int:
+    """K, the number of classes that a forecast array speaks of."""
+    return 2 if forecasts.ndim == 1 else forecasts.shape[1]
+
+
+def binary_scores(forecasts: Floats) -> Floats:
+    """Scores of a forecast array with K = 2: an increasing function of the second probability.
+
+    It is that probability itself, except next to 1. There it has no digits left to tell forecasts
+    apart, while the first probability has all of them. So below `PRECISE` the score falls with the
+    logarithm of the first probability, from 1 to ``1 - PRECISE``: it stays within 1e-6 of the
+    second probability and tells 1e-30 from 1e-31.
+    """
+    if forecasts.ndim == 1:
+        return forecasts
+    scores = np.ascontiguousarray(forecasts[:, 1])
+    if (next_to_one := np.flatnonzero(forecasts[:, 0] < PRECISE)).size:
+        logs = np.log(np.maximum(forecasts[next_to_one, 0], LEAST))
+        scores[next_to_one] = 1 - STEP * (logs - math.log(LEAST))
+    return scores
+
+
+def second_probabilities(scores: Floats, kind: Literal["probability", "logit"]) -> Floats:
+    """Probabilities of the second of two classes from scores of a kind."""
+    return np.asarray(expit(scores) if kind == "logit" else np.clip(scores, 0.0, 1.0))
+
+
+def two_columns(forecasts: Floats) -> Floats:
+    """Scores of two classes as points of A_2, forecasts of more classes unchanged."""
+    if forecasts.ndim == 2 and forecasts.shape[1] > 2:
+        return forecasts
+    return as_matrix(binary_scores(forecasts))
+
+
+def as_matrix(P: Floats) -> Floats:
+    """Probabilities of two classes given by the second one as two columns; others unchanged."""
+    return P if P.ndim == 2 else np.column_stack([1 - P, P])

@@ -1,0 +1,119 @@
+"""Rows with their outcomes and the forecasts before and after calibration.
+
+Cells of counts are weighted rows; whatever needs single rows draws them from the cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from isoroc._core.simplex import two_columns
+from isoroc._core.types import Floats
+from isoroc._counts import Counts
+from isoroc._input import InputError, Sample, join_samples
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The same rows with two forecasts; see `make_pair` and `pair_of_counts`."""
+
+    before: Sample
+    """Forecasts with one column per class, or scores of two classes that are not probabilities."""
+    after: Sample | None = None
+    counted: int | None = None
+    """If the samples hold cells of counts, the number of rows that were counted."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, of which cells may hold several."""
+        return len(self.before) if self.counted is None else self.counted
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return self.before.n_classes
+
+    @property
+    def samples(self) -> dict[str, Sample]:
+        """The samples by name: "before", and "after" if there is one."""
+        found = {"before": self.before}
+        return found if self.after is None else found | {"after": self.after}
+
+    @cached_property
+    def series(self) -> dict[str, Sample]:
+        """Those of `samples` whose forecasts are probabilities."""
+        return {of: sample for of, sample in self.samples.items() if not sample.kind.single}
+
+    def squared_weights(self) -> Floats:
+        """What the squared deviation of each row counts in the variance of a weighted sum."""
+        weights = self.before.row_weights()
+        if self.counted is None:
+            return weights**2
+        # A cell of counts stands for as many rows of the same value as it weighs.
+        return np.asarray(weights * (weights.sum() / self.counted))
+
+    def draw(self, most: int) -> Self:
+        """The same with at most `most` rows, drawn at random; cells are replaced by rows."""
+        n = self.n_rows
+        rng = np.random.default_rng(0)
+        if self.counted is None:
+            return self if n <= most else self.take(np.sort(rng.permutation(n)[:most]))
+        weights = self.before.row_weights()
+        if n <= most and n == weights.sum() and (weights == np.rint(weights)).all():
+            times = weights.astype(np.intp)
+        else:
+            times = rng.multinomial(min(n, most), weights / weights.sum())
+        rows = self.take(np.repeat(np.arange(len(times)), times))
+        after = None if rows.after is None else replace(rows.after, weights=None)
+        return replace(rows, before=replace(rows.before, weights=None), after=after, counted=None)
+
+    def take(self, rows: Any) -> Self:
+        """The same with some of the rows."""
+        after = None if self.after is None else self.after.take(rows)
+        return replace(self, before=self.before.take(rows), after=after)
+
+
+def make_pair(before: Sample, after: Sample | None = None) -> Pair:
+    """Pair of samples of the same rows, without rows of weight 0; probabilities become matrices."""
+    return Pair(_in_columns(before), None if after is None else _in_columns(after))
+
+
+def _in_columns(sample: Sample) -> Sample:
+    sample = sample.positive().on_simplex()
+    if not sample.kind.single or sample.kind.scores == "logit":
+        return sample
+    return replace(sample, forecasts=two_columns(sample.forecasts), scores="probability")
+
+
+def pair_of_counts(counts: Counts, calibrator: Any = None) -> Pair:
+    """Pair of the cells of counts, with the forecasts of a calibrator for each cell."""
+    cells = counts.sample(per_fold=False)
+    before = Sample(two_columns(cells.forecasts), cells.codes, cells.weights, cells.classes)
+    if calibrator is None:
+        return Pair(before, None, counts.n_rows)
+    if not hasattr(calibrator, "predict_proba"):
+        problem = f"is {type(calibrator).__name__}"
+        raise InputError("after", None, problem, "with counts, pass a fitted calibrator")
+    if calibrator.classes_.tolist() != counts.classes.tolist():
+        problem = f"its classes {calibrator.classes_.tolist()} are not those of the counts"
+        raise InputError("calibrator", None, problem, f"expected {counts.classes.tolist()}")
+    if calibrator.scores_ != "probability":
+        problem = f"takes {calibrator.scores_} forecasts, but counts hold probabilities"
+        raise InputError("calibrator", None, problem, "pass rows, or fit it to counts")
+    P = before.forecasts
+    Q = calibrator.predict_proba(P[:, 1] if calibrator.n_features_in_ == 1 else P)
+    return Pair(before, replace(before, forecasts=Q), counts.n_rows)
+
+
+def join_pairs(pairs: Sequence[Pair]) -> Pair:
+    """One pair of the rows of several."""
+    if len(pairs) == 1:
+        return pairs[0]
+    seconds = [pair.after for pair in pairs if pair.after is not None]
+    before = join_samples([pair.before for pair in pairs])
+    return Pair(before, join_samples(seconds) if seconds else None)

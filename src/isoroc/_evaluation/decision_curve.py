@@ -1,0 +1,168 @@
+"""Net benefit of acting on forecasts, from sums over rows that batches can be added to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoroc._core.intervals import half_width
+from isoroc._core.types import Floats
+from isoroc._evaluation.before_after import Pair
+from isoroc._input import InputError, to_array
+from isoroc._support.table import Table
+
+#: Where few rows are acted on, or change their action, their benefits vary less in the sample than
+#: they do; so variances are those of the sample and of this many further rows, of any label and
+#: action (as Agresti and Coull 1998 add four rows to a rate).
+PSEUDO_ROWS = 4
+#: From a threshold and the classes to what actions are worth, (K, A), compared with the first one,
+#: and to their names.
+Benefits = Callable[[float, NDArray[Any]], tuple[Floats, list[str]]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DecisionCurve:
+    """Net benefit of strategies against the threshold, with intervals.
+
+    `isoroc.decisions.net_benefit` and `Evaluation.net_benefit` make one.
+    """
+
+    thresholds: Floats
+    """The thresholds, or the values of the cost that varies."""
+    strategies: tuple[str, ...]
+    """The forecasts ("forecasts", or "before" and "after"), constant actions ("none" and "all", or
+    those of the cost matrix), of which the first has net benefit 0, and "oracle", which takes the
+    best action for each label."""
+    values: Floats
+    """Net benefit of each strategy (row) at each threshold."""
+    covariance: Floats
+    """Covariances of the strategies at each threshold, (T, S, S); all have the same rows."""
+    confidence: float
+
+    def benefit(self, strategy: str, *, minus: str | None = None, scaled: bool = False) -> Table:
+        """Net benefit of a strategy, or the difference of two, with its interval.
+
+        Parameters
+        ----------
+        strategy : str
+            One of `strategies`.
+        minus : str, default=None
+            Another one, which is subtracted; the interval is that of paired differences.
+        scaled : bool, default=False
+            Standardise: divide by the net benefit of the oracle, which for two classes is the share
+            of the second one. The largest value is then 1.
+
+        Returns
+        -------
+        Table
+            Columns ``threshold``, ``value``, ``low`` and ``high``.
+        """
+        weights = np.zeros((len(self.thresholds), len(self.strategies)))
+        for name, factor in ((strategy, 1.0), (minus, -1.0)):
+            if name not in (*self.strategies, None):
+                fix = f"expected one of {', '.join(self.strategies)}"
+                raise InputError("strategy", None, f"is {name!r}", fix)
+            weights[:, [other == name for other in self.strategies]] += factor
+        value = np.einsum("ts,st->t", weights, self.values)
+        if scaled:
+            value = value / self.values[-1]
+            weights[:, -1] -= value
+            weights /= self.values[-1][:, None]
+        variance = np.einsum("ts,tsu,tu->t", weights, self.covariance, weights)
+        half = half_width(self.confidence) * np.sqrt(variance.clip(min=0))
+        return Table(threshold=self.thresholds, value=value, low=value - half, high=value + half)
+
+    @property
+    def table(self) -> Table:
+        """One row per threshold and strategy, and "change" if there are two forecasts."""
+        parts = {name: self.benefit(name) for name in self.strategies[:-1]}
+        if "after" in self.strategies:
+            parts["change"] = self.benefit("after", minus="before")
+        columns = {"strategy": np.repeat(list(parts), len(self.thresholds))}
+        names = ("threshold", "value", "low", "high")
+        return Table(columns | {n: np.concatenate([p[n] for p in parts.values()]) for n in names})
+
+    def __repr__(self) -> str:
+        named = zip(self.strategies[:-1], self.values.round(4), strict=False)
+        columns = {"threshold": self.thresholds, **dict(named)}
+        paired = "after" in self.strategies
+        found = self.benefit("after", minus="before") if paired else self.benefit("forecasts")
+        title = f"{100 * self.confidence:g} % {'change' if paired else 'interval'}"
+        ends = zip(found["low"], found["high"], strict=True)
+        columns[title] = np.array([f"{low:.4f} to {high:.4f}" for low, high in ends])
+        return repr(Table(columns))
+
+
+def decision_curve(
+    pairs: Iterable[Pair], thresholds: Any, confidence: float, benefits: Benefits | None = None
+) -> DecisionCurve:
+    """Decision curve of rows in batches, of which only sums are kept."""
+    ts, n_rows = _check_thresholds(thresholds, bounded=benefits is None), 0
+    names: list[str] = []
+    actions: list[str] = []
+    B = sums = np.zeros(0)  # what actions are worth, (T, K, A); weights and their squares
+    for pair in pairs:
+        forecasts = [sample.forecasts for sample in pair.samples.values()]
+        if len(pair.series) < len(forecasts):
+            fix = "a threshold is a probability. Calibrate scores first"
+            raise InputError("y_prob", None, "has scores that are not probabilities", fix)
+        if not n_rows:
+            names = list(pair.samples) if len(forecasts) == 2 else ["forecasts"]
+            found = [(benefits or _of_two)(t, pair.before.classes) for t in ts.tolist()]
+            B, actions = np.array([values for values, _ in found]), found[0][1]
+            sums = np.zeros((2, len(ts), pair.n_classes, *[len(actions)] * len(forecasts)))
+        n_rows += pair.n_rows
+        both = pair.before.row_weights(), pair.squared_weights()
+        for t, threshold in enumerate(ts.tolist()):
+            # A forecast at the threshold of two classes is acted on.
+            chosen = [
+                (P[:, 1] >= threshold) * 1 if benefits is None else (P @ B[t]).argmax(axis=1)
+                for P in forecasts
+            ]
+            place = np.ravel_multi_index((pair.before.codes, *chosen), sums.shape[2:])
+            for i, values in enumerate(both):
+                sums[i, t] += np.bincount(place, values, sums[i, t].size).reshape(sums.shape[2:])
+    if not n_rows:
+        raise InputError("y_true", None, "no rows", "at least one is needed")
+    values, covariance = _moments(sums, B, n_rows)
+    return DecisionCurve(ts, (*names, *actions, "oracle"), values, covariance, confidence)
+
+
+def _check_thresholds(thresholds: Any, *, bounded: bool) -> Floats:
+    if thresholds is None:
+        return np.arange(1, 100) / 100
+    values = np.atleast_1d(np.asarray(to_array(thresholds, name="thresholds"), dtype=np.float64))
+    wrong = ~np.isfinite(values) | (bounded & ((values < 0) | (values >= 1)))
+    if values.ndim != 1 or not len(values) or wrong.any():
+        fix = "expected numbers of at least 0 and below 1" if bounded else "expected numbers"
+        raise InputError("thresholds", None, f"is {thresholds!r}", fix)
+    return values
+
+
+def _of_two(threshold: float, classes: NDArray[Any]) -> tuple[Floats, list[str]]:
+    """Acting on a row is worth 1 if the second class occurs, and costs the odds otherwise."""
+    if len(classes) != 2:
+        problem = f"is missing, but there are {len(classes)} classes"
+        fix = "pass a function from a threshold to costs to isoroc.decisions.net_benefit"
+        raise InputError("costs", None, problem, fix)
+    return np.array([[0.0, -threshold / (1 - threshold)], [0.0, 1.0]]), ["none", "all"]
+
+
+def _moments(sums: Floats, B: Floats, n_rows: int) -> tuple[Floats, Floats]:
+    """Mean benefit of each strategy, (S, T), and covariances, from sums by class and actions."""
+    code, *chosen = np.indices(sums.shape[2:]).reshape(sums.ndim - 2, -1)
+    each = [B[:, code, action] for action in (*chosen, *range(B.shape[2]))]
+    V = np.stack([*each, B.max(axis=2)[:, code]], axis=2)  # one row per place, (T, m, S)
+    weights, squares = sums.reshape(2, len(B), -1)
+    total = weights[0].sum()
+    mean = np.einsum("tm,tms->ts", weights, V) / total
+    D = V - mean[:, None]
+    covariance = np.einsum("tm,tms,tmu->tsu", squares, D, D) * n_rows / max(n_rows - 1, 1)
+    # The rows that are added have any of the labels and actions.
+    extra = PSEUDO_ROWS * squares[0].sum() / n_rows / V.shape[1]
+    covariance += extra * np.einsum("tms,tmu->tsu", V, V)
+    return mean.T, covariance / total**2

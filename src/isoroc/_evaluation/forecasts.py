@@ -1,0 +1,131 @@
+"""Forecasts that an estimator makes: before and after calibration, and along its path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+from isoroc._calibrators.base import Calibrator
+from isoroc._calibrators.binned import BinCalibrator
+from isoroc._calibrators.classifier import CalibratedClassifier
+from isoroc._input import InputError, Sample, check_forecasts, first_improbable
+from isoroc.metrics import auc, log_loss, volume_under_surface
+from isoroc.metrics._estimation.grouping import sum_classes
+
+MEASURES: dict[str, Any] = {"log loss": log_loss, "AUC": auc, "VUS": volume_under_surface}
+#: Largest number of rows for the volume of forecasts that are not in bins.
+_VOLUME_ROWS = 100_000
+
+
+def forecasts_of(estimator: Any, X: Any, groups: Any = None) -> tuple[Any, Any, NDArray[Any]]:
+    """Forecasts of an estimator before and after calibration, and its classes.
+
+    - Calibrator: `X` holds the forecasts before calibration, `predict_proba` returns those after.
+      Other units than scores of two classes become probabilities.
+    - `CalibratedClassifier`: the mean of the forecasts of its classifiers, and its own.
+    - Any other classifier: its forecasts, and none after calibration.
+    """
+    options = {} if groups is None else {"groups": groups}
+    if isinstance(estimator, Calibrator):
+        after = estimator.predict_proba(X, **options)
+        kind = estimator.map_.kind
+        if kind.unit != "probability" and not (kind.single and kind.scores == "logit"):
+            X = check_forecasts(X, name="X", scores=kind.unit)
+            X = np.exp(X) if kind.scores == "logit" else X
+        return X, after, estimator.classes_
+    if isinstance(estimator, CalibratedClassifier):
+        after, classes = estimator.predict_proba(X, **options), estimator.classes_
+        single = [estimator.forecast(inner, X, classes) for inner in estimator.estimators_]
+        return np.mean(single, axis=0), after, classes
+    for method in ("predict_proba", "decision_function"):
+        if hasattr(estimator, method):
+            return getattr(estimator, method)(X), None, estimator.classes_
+    problem = f"{type(estimator).__name__} has neither predict_proba nor decision_function"
+    raise InputError("estimator", None, problem, "pass a classifier or a calibrator")
+
+
+def unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """The calibrator of a `CalibratedClassifier` with a single one, and its input.
+
+    Any other estimator is returned unchanged: an ensemble, or a calibrator of several logits, whose
+    input is not a forecast.
+    """
+    if isinstance(estimator, CalibratedClassifier) and len(estimator.calibrators_) == 1:
+        (classifier,), (calibrator,) = estimator.estimators_, estimator.calibrators_
+        two = len(estimator.classes_) == 2
+        if isinstance(calibrator, Calibrator) and (two or calibrator.scores_ == "probability"):
+            return calibrator, estimator.forecast(classifier, X, estimator.classes_)
+    return estimator, X
+
+
+def are_probabilities(forecasts: Any) -> bool:
+    """Whether forecasts are probabilities rather than scores of two classes on another scale."""
+    values = check_forecasts(forecasts, name="y_prob")
+    return values.ndim == 2 or first_improbable(values) is None
+
+
+def measured(
+    sample: Sample, measures: Sequence[str] | None, *, binned: bool = True
+) -> Iterator[tuple[str, float]]:
+    """Measures of forecasts, by default those that suit the classes.
+
+    Scores that are not probabilities have no loss.
+    """
+    others = {2: ("AUC",), 3: ("VUS",), 4: ("VUS",)}
+    for measure in measures or ("log loss", *others.get(sample.n_classes, ())):
+        if measure != "log loss" or are_probabilities(sample.forecasts):
+            rows = sample if binned or measure != "VUS" else sample.draw(_VOLUME_ROWS)
+            yield measure, float(rows.measure(MEASURES[measure]))
+
+
+def kept_stages(n_stages: int, most: int) -> set[int]:
+    """Stages to show: all, or some that are about evenly spaced on a logarithmic scale."""
+    if n_stages <= most:
+        return set(range(n_stages))
+    return set((np.rint(np.geomspace(1, n_stages, most)).astype(int) - 1).tolist())
+
+
+def staged(calibrator: Any, P: Any, sample: Sample, most: int) -> Iterator[tuple[int, Sample]]:
+    """Number of bins and calibrated forecasts of at most `most` stages, those of all in order.
+
+    Where all rows of a bin have the same forecast, each bin and class is reduced to one row with
+    the total weight.
+    """
+    n_bins, times = calibrator.path_["n_bins"].tolist(), 1
+    kept = kept_stages(len(n_bins), most)
+    if not calibrator.map_.varies:
+        _, first, bin_of = np.unique(calibrator.apply(P), return_index=True, return_inverse=True)
+        P, times = _safe_indexing(P, first), sample.n_classes
+        weights = sum_classes(bin_of, sample.codes, times, sample.weights).ravel()
+        codes = np.tile(np.arange(times, dtype=np.uint8), len(first))
+        sample = replace(sample, codes=codes, weights=weights, groups=None)
+    for i, Q in enumerate(calibrator.staged_predict_proba(P)):
+        if i in kept:
+            repeated = np.repeat(Q, times, axis=0)
+            yield n_bins[i], replace(sample, forecasts=repeated, scores="probability")
+
+
+def few_rows(calibrator: Any, P: Any, sample: Sample, most: int) -> tuple[Any, Any, Sample]:
+    """At most `most` of the rows, drawn at random, if each stage needs all rows."""
+    if calibrator.map_.varies and len(sample) > most:
+        rows = sample.drawn_rows(most)
+        P, sample = _safe_indexing(P, rows), sample.take(rows)
+    return calibrator, P, sample
+
+
+def is_calibration_set(calibrator: Any, P: Any, sample: Sample) -> bool:
+    """Whether the bins of a calibrator have the weights of these rows: it was fitted to them."""
+    if not isinstance(calibrator, BinCalibrator):
+        return False
+    expected = calibrator.tree_.class_weights[calibrator.tree_.bins]
+    counted = np.bincount(calibrator.apply(P), sample.weights, len(expected))
+    if not np.allclose(counted, expected.sum(axis=1)):
+        return False
+    # With `top` the weights are those of ranks and not of classes.
+    reduced = getattr(calibrator, "top_", None) is not None
+    return reduced or bool(np.allclose(sample.class_weights(), expected.sum(axis=0)))

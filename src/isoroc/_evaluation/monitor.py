@@ -1,0 +1,426 @@
+"""CalibrationMonitor: a sequential test of calibration, with estimates of what changed.
+
+Let q be the forecast of a row and r another forecast, a function of q. If q is the probability of
+the outcome y given the past, ``r[y] / q[y]`` has mean 1 given the past. So its product over rows is
+a martingale, and so is an average over alternatives r that are fixed in advance, whose logarithm is
+the evidence. The average is also taken over the batch with which an alternative begins, before
+which its ratio is 1: otherwise forecasts that were right for a year and are wrong from today on
+would first have to make up for the evidence of the good year.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax, logsumexp
+
+from isoroc._core.intervals import half_width
+from isoroc._core.losses import log_losses
+from isoroc._core.simplex import LEAST, as_matrix
+from isoroc._core.types import Codes, Floats
+from isoroc._input import InputError, check_confidence, check_number, check_sample, to_array
+from isoroc._support.files import replacing
+from isoroc._support.table import Table
+from isoroc.metrics._estimation.cell_errors import error_in_cells, sum_in_cells
+
+Advice = Literal["nothing", "adapt priors", "refit"]
+
+#: The state keeps this many of the latest batches; older ones count in the totals only.
+KEPT_BATCHES = 1000
+#: And this many of the latest names of batches.
+KEPT_NAMES = 10_000
+FORMAT, VERSION = "isoroc-monitor", 2
+PARAMETERS = ("confidence", "tolerance", "model")
+#: Forecasts to the power of these numbers, normalised: too sharp or not sharp enough.
+POWERS = np.exp([-0.8, -0.4, -0.2, -0.1, 0.1, 0.2, 0.4, 0.8])
+#: The odds of one class against all others times the exponential of these numbers.
+SHIFTS = np.array([-1.6, -0.8, -0.4, -0.2, 0.2, 0.4, 0.8, 1.6])
+#: The uniform forecast mixed in with these shares, for outcomes that were forecast as impossible.
+SHARES = np.array([0.003, 0.03, 0.3])
+#: Logarithm of no share at all; finite, as files cannot hold infinity.
+NEVER = -1e300
+#: Families of alternatives and their shares in the average.
+FAMILIES = {"confidence": 0.4, "class shares": 0.4, "impossible": 0.2}
+
+
+class Alternatives:
+    """The alternatives for K classes: the family of each, and its share in the average."""
+
+    def __init__(self, n_classes: int) -> None:
+        sizes = (len(POWERS), len(SHIFTS) * n_classes, len(SHARES))
+        self.family = np.repeat(list(FAMILIES), sizes)
+        self.weights = np.repeat(np.divide(list(FAMILIES.values()), sizes), sizes)
+
+    def log_ratios(self, Q: Floats, codes: Codes) -> Floats:
+        """Logarithm of ``r[y] / q[y]`` for each row and alternative, shape (n, M)."""
+        rows, n_classes = np.arange(len(Q)), Q.shape[1]
+        logs = np.log(np.maximum(Q, LEAST))
+        own = logs[rows, codes]
+        powers = [log_softmax(t * logs, axis=1)[rows, codes] - own for t in POWERS]
+        shifts = [
+            np.where(codes == k, b, 0.0) - np.log1p(Q[:, k] * np.expm1(b))
+            for k in range(n_classes)
+            for b in SHIFTS
+        ]
+        q = np.exp(own)
+        shares = [np.log((1 - share) * q + share / n_classes) - own for share in SHARES]
+        return np.column_stack([*powers, *shifts, *shares])
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Products of likelihood ratios, averaged over the batches with which they begin."""
+
+    log_begun: Floats
+    """For each alternative, logarithm of the sum over the batches so far of the share of those that
+    begin with it times the product of ratios since then."""
+    log_rest: float
+    """Logarithm of the share that begins with a later batch; its ratio is 1 so far."""
+
+    @classmethod
+    def none(cls, n_alternatives: int) -> Self:
+        """Evidence before the first batch."""
+        return cls(np.full(n_alternatives, NEVER), 0.0)
+
+    def add(self, log_products: Floats, n_batches: int) -> Self:
+        """Evidence with one more batch, after `n_batches` others."""
+        share = 1 / (n_batches + 2)  # of the rest: 1/2, 1/6, 1/12, ... of all
+        log_begun = np.logaddexp(self.log_begun, self.log_rest + math.log(share)) + log_products
+        return type(self)(log_begun, self.log_rest + math.log1p(-share))
+
+    def merge(self, other: Evidence) -> Self:
+        """Evidence of two streams of rows: the product, alternative by alternative."""
+        mine, theirs = self.log_begun, other.log_begun
+        parts = [mine + theirs, mine + other.log_rest, theirs + self.log_rest]
+        return type(self)(np.asarray(logsumexp(parts, axis=0)), self.log_rest + other.log_rest)
+
+    def value(self, alternatives: Alternatives, *families: str) -> float:
+        """Logarithm of the average over alternatives, those of some families or all."""
+        kept = np.isin(alternatives.family, families or list(FAMILIES))
+        shares = alternatives.weights[kept]
+        logs = np.logaddexp(self.log_begun, self.log_rest)[kept] + np.log(shares / shares.sum())
+        return float(np.logaddexp.reduce(logs))
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """Sums over rows."""
+
+    rows: int
+    loss: float
+    promised: float
+    observed: Floats
+    expected: Floats
+    variance: Floats
+    """Of the number of rows of each class, if forecasts are calibrated."""
+    in_cells: Floats
+    """See `isoroc.metrics._estimation.cell_errors.sum_in_cells`."""
+
+    @classmethod
+    def of(cls, P: Floats, codes: NDArray[Any]) -> Self:
+        """Sums over the rows of a batch."""
+        loss = log_losses(P, codes).sum()
+        entropy = 0.0 - (P * np.log(np.where(P > 0, P, 1.0))).sum()
+        observed = np.bincount(codes, minlength=P.shape[1]).astype(np.float64)
+        variance = (P * (1 - P)).sum(axis=0)
+        sums = observed, P.sum(axis=0), variance, sum_in_cells(P, codes)
+        return cls(len(P), float(loss), float(entropy), *sums)
+
+    def __add__(self, other: Totals) -> Totals:
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Totals(*(mine + theirs for mine, theirs in pairs))
+
+
+def _to_lists(values: Totals | Evidence) -> dict[str, Any]:
+    """JSON values."""
+    return {name: np.asarray(value).tolist() for name, value in vars(values).items()}
+
+
+def _from_lists(lists: dict[str, Any], empty: Any) -> Any:
+    """Totals or evidence from JSON values; `empty` has the types and shapes."""
+    return type(empty)(*(_numbers(lists[name], value) for name, value in vars(empty).items()))
+
+
+def _numbers(values: Any, like: Any) -> Any:
+    """Numbers from a file, in the type and shape of others."""
+    array, shape = np.array(values, dtype=np.float64), np.shape(like)
+    if array.shape != shape or not np.isfinite(array).all():
+        raise ValueError(f"expected numbers of shape {shape}")
+    return array if shape else type(like)(array)
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """What one batch, or all batches so far, say about the calibration."""
+
+    rows: int
+    evidence: float
+    """Logarithm of the likelihood ratio against calibration; see `CalibrationMonitor`."""
+    log_loss: float
+    """Mean log loss. A forecast of 0 counts as 1e-300."""
+    promised: float
+    """Mean log loss that the forecasts expect of themselves, their entropy."""
+    calibration_error: float
+    """Root mean square of the difference between frequencies and forecasts, in ten cells of the
+    forecasts of each class, without what chance adds to it."""
+    error_low: float
+    error_high: float
+    """Ends of the interval of the calibration error."""
+    shares: Table
+    """For each class its share, the forecast share, and an interval of the difference."""
+
+
+class CalibrationMonitor:
+    """Whether calibrated forecasts are still right, as labels arrive, batch after batch.
+
+    Parameters
+    ----------
+    calibrator : calibrator, map or array-like of shape (K,)
+        What made the forecasts, or only their classes in the order of the columns.
+    confidence : float, default=0.95
+        If forecasts are calibrated, the chance of ever raising an alarm is at most 1 - confidence.
+    tolerance : float, default=None
+        Miscalibration to put up with, in nats per row. Every model is slightly wrong, so with
+        ``tolerance=0`` every model raises an alarm at some time. A calibrator that was fitted to n
+        rows is wrong by about K / n; by default 2 K / n is tolerated, or 0 if only the classes are
+        given.
+    model : str, default=None
+        Name of what made the forecasts, by default the checksum of the calibrator.
+
+    Attributes
+    ----------
+    alarm_ : int or None
+        Number of rows seen when the evidence first exceeded ``log(1 / (1 - confidence))``.
+    advice_ : {"nothing", "adapt priors", "refit"}
+        What to do. "adapt priors" if a change of class shares explains the evidence best: see
+        `isoroc.adjust_prior`.
+    evidence_ : float
+        Logarithm of the likelihood ratio of alternatives to the forecasts, averaged over the
+        alternatives. ``exp(-evidence_)`` is a p-value that is valid at any time.
+    history_ : Table
+        One row per batch: `rows` and `evidence` of all rows so far; `log_loss` of the batch, the
+        log loss that was `promised`, the `calibration_error` and its interval, `low` to `high`.
+        Rows that were merged are one batch.
+    seen_ : dict
+        Names of batches that were passed to `update`, here or in monitors that were merged, with
+        the time (UTC) at which each was counted; the latest 10,000.
+
+    See Also
+    --------
+    isoroc.metrics.calibration_test : A test of calibration on one set of rows.
+    isoroc.adjust_prior : Forecasts for other class priors.
+
+    Notes
+    -----
+    The alternatives are fixed: forecasts that are sharper or less sharp, those with other odds of
+    one class, and those mixed with the uniform forecast; each beginning with any of the batches.
+    If forecasts are calibrated given the past, the likelihood ratio of each is a martingale, so
+    their average exceeds ``1 / (1 - confidence)`` at any time with probability ``1 - confidence``
+    at most (Ramdas, Grünwald, Vovk and Shafer, Statistical Science 38, 2023).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc import CalibrationMonitor
+    >>> rng = np.random.default_rng(0)
+    >>> monitor = CalibrationMonitor(["no", "yes"])
+    >>> for day in range(20):
+    ...     p = rng.random(200)
+    ...     truth = p if day < 10 else p**2  # from day 10 on, "yes" is rarer than forecast
+    ...     report = monitor.update(np.where(rng.random(200) < truth, "yes", "no"), p)
+    >>> monitor.alarm_, monitor.advice_
+    (2200, 'adapt priors')
+    """
+
+    def __init__(
+        self,
+        calibrator: Any,
+        *,
+        confidence: float = 0.95,
+        tolerance: float | None = None,
+        model: str | None = None,
+    ) -> None:
+        labels = getattr(calibrator, "classes_", calibrator)
+        self.classes_: NDArray[Any] = to_array(labels, name="calibrator")
+        K = len(set(self.classes_.tolist()))
+        if self.classes_.ndim != 1 or K < 2 or len(self.classes_) != K:
+            raise InputError("calibrator", None, f"is {labels!r}", "expected two or more classes")
+        check_confidence(confidence)
+        if tolerance is None:
+            fitted = getattr(calibrator, "calibrators_", [calibrator])
+            n = sum(getattr(own, "summary_", {}).get("weight") or 0.0 for own in fitted)
+            tolerance = 2 * K / n if n > 0 else 0.0
+        if model is None:
+            model = getattr(calibrator, "checksum", None) or ""
+        check_number("tolerance", tolerance, minimum=0)
+        self.confidence, self.tolerance, self.model = confidence, tolerance, model
+        self.alternatives = Alternatives(K)
+        self.totals = Totals.of(np.zeros((0, K)), np.zeros(0, dtype=np.intp))
+        self.evidence = Evidence.none(len(self.alternatives.family))
+        self.n_batches = 0
+        self.alarm_: int | None = None
+        self.entries: list[list[float]] = []
+        self.seen_: dict[str, str] = {}
+
+    def update(self, y: Any, Q: Any, *, batch: str | None = None) -> BatchReport:
+        """Add a batch of outcomes and the forecasts that had been made for them.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            Labels.
+        Q : array-like of shape (n, K) or (n,)
+            Calibrated forecasts of these rows, or the probability of the second of two classes.
+        batch : str, default=None
+            Name of the batch, such as a date. A name that is in `seen_` is an error.
+
+        Returns
+        -------
+        BatchReport
+            Of this batch alone; `report` is that of all batches.
+        """
+        if batch in self.seen_:
+            problem = f"{batch!r} was counted on {self.seen_[batch]}"
+            raise InputError("batch", None, problem, "count the rows of a batch once")
+        sample = check_sample(Q, y, labels=self.classes_, scores="probability", name="Q")
+        P = as_matrix(sample.forecasts)
+        products = (self.alternatives.log_ratios(P, sample.codes) - self.tolerance).sum(axis=0)
+        totals = Totals.of(P, sample.codes)
+        self.totals = self.totals + totals
+        self.evidence = self.evidence.add(products, self.n_batches)
+        self.n_batches += 1
+        if batch is not None:
+            self._remember({batch: datetime.now(UTC).isoformat(timespec="seconds")})
+        return self._add_entry(self._report(totals, Evidence(products, NEVER)))
+
+    def _remember(self, batches: dict[str, str]) -> None:
+        self.seen_ = dict(list((self.seen_ | batches).items())[-KEPT_NAMES:])
+
+    def _add_entry(self, batch: BatchReport) -> BatchReport:
+        """Raise the alarm if the evidence suffices, and remember the batch."""
+        rows, evidence = self.totals.rows, self.evidence_
+        if self.alarm_ is None and evidence >= self.limit:
+            self.alarm_ = rows
+        error = [batch.calibration_error, batch.error_low, batch.error_high]
+        entry = [float(rows), evidence, batch.log_loss, batch.promised, *error]
+        self.entries = [*self.entries[-KEPT_BATCHES + 1 :], entry]
+        return batch
+
+    @property
+    def limit(self) -> float:
+        """Evidence that raises the alarm."""
+        return -math.log1p(-self.confidence)
+
+    @property
+    def evidence_(self) -> float:
+        """Evidence against calibration of all rows so far."""
+        return self.evidence.value(self.alternatives)
+
+    @property
+    def advice_(self) -> Advice:
+        """What to do."""
+        if self.alarm_ is None:
+            return "nothing"
+        shifted = self.evidence.value(self.alternatives, "class shares")
+        others = self.evidence.value(self.alternatives, "confidence", "impossible")
+        return "adapt priors" if shifted >= others else "refit"
+
+    @property
+    def history_(self) -> Table:
+        """One row per batch."""
+        names = ("rows", "evidence", "log_loss", "promised", "calibration_error", "low", "high")
+        return Table.from_rows([(int(rows), *entry) for rows, *entry in self.entries], *names)
+
+    def report(self) -> BatchReport:
+        """What all batches so far say."""
+        return self._report(self.totals, self.evidence)
+
+    def _report(self, totals: Totals, evidence: Evidence) -> BatchReport:
+        n, width = max(totals.rows, 1), half_width(self.confidence)
+        difference = (totals.observed - totals.expected) / n
+        half = width * np.sqrt(totals.variance) / n
+        columns = {"class": self.classes_, "observed": totals.observed / n}
+        columns |= {"forecast": totals.expected / n, "low": difference - half}
+        shares = Table(columns | {"high": difference + half})
+        error = error_in_cells(totals.in_cells, width) if totals.rows else (0.0, 0.0, 0.0)
+        losses = totals.loss / n, totals.promised / n
+        return BatchReport(totals.rows, evidence.value(self.alternatives), *losses, *error, shares)
+
+    def merge(self, other: CalibrationMonitor, *, again: bool = False) -> Self:
+        """Add the rows of another monitor of the same forecasts, such as that of another machine.
+
+        The evidence of both is multiplied, for each alternative, and raises the alarm if the
+        product suffices; an alarm of the other monitor does not carry over. So the chance of a
+        false alarm stays at most ``1 - confidence``. `history_` gets one entry.
+
+        Parameters
+        ----------
+        other : CalibrationMonitor
+            With the same classes, parameters and model.
+        again : bool, default=False
+            Whether to merge it even if it has seen batches that this one has seen.
+        """
+        pairs = {name: (getattr(self, name), getattr(other, name)) for name in PARAMETERS}
+        pairs["list of classes"] = self.classes_.tolist(), other.classes_.tolist()
+        for name, (mine, theirs) in pairs.items():
+            if mine != theirs:
+                problem = f"has another {name}: {theirs}, this one {mine}"
+                fix = "merge monitors of one model with the same classes and parameters"
+                raise InputError("other", None, problem, fix)
+        if (known := len(self.seen_.keys() & other.seen_.keys())) and not again:
+            problem = f"{known} of its {len(other.seen_)} batches were counted before"
+            raise InputError("other", None, problem, "merge each state once, or pass again=True")
+        self._remember(other.seen_)
+        self.totals = self.totals + other.totals
+        self.evidence = self.evidence.merge(other.evidence)
+        self.n_batches = max(self.n_batches, other.n_batches)
+        if other.totals.rows:
+            self._add_entry(other.report())
+        return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the state to a small JSON file, atomically."""
+        state = {"format": FORMAT, "version": VERSION, "labels": self.classes_.tolist()}
+        state |= {name: getattr(self, name) for name in PARAMETERS}
+        state |= {"totals": _to_lists(self.totals), "evidence": _to_lists(self.evidence)}
+        state |= {"alarm": self.alarm_, "batches": self.n_batches}
+        state |= {"history": self.entries, "seen": self.seen_}
+        with replacing(Path(path)) as new:
+            new.write_text(json.dumps(state, allow_nan=False) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Monitor from a file that `save` wrote."""
+        try:
+            return cls._from_state(json.loads(Path(path).read_text(encoding="utf-8")))
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+            problem = f"{os.fspath(path)} is not the state of a monitor ({error})"
+            raise InputError("path", None, problem, "pass a file that save() wrote") from error
+
+    @classmethod
+    def _from_state(cls, state: dict[str, Any]) -> Self:
+        if state["format"] != FORMAT or state["version"] != VERSION:
+            raise ValueError("it has another format or version")
+        monitor = cls(state["labels"], **{name: state[name] for name in PARAMETERS})
+        monitor.totals = _from_lists(state["totals"], monitor.totals)
+        monitor.evidence = _from_lists(state["evidence"], monitor.evidence)
+        monitor.n_batches = int(state["batches"])
+        monitor.alarm_ = None if state["alarm"] is None else int(state["alarm"])
+        monitor.entries = [_numbers(entry, np.zeros(7)).tolist() for entry in state["history"]]
+        monitor.seen_ = {str(name): str(time) for name, time in state["seen"].items()}
+        return monitor
+
+
+def hash_rows(P: Floats, codes: Codes) -> str:
+    """Hash of forecasts and outcomes, whatever the order of the rows: a name for their batch."""
+    rows = np.column_stack([P, codes]).astype("<f8")
+    return hashlib.sha256(rows[np.lexsort(rows.T)].tobytes()).hexdigest()[:32]

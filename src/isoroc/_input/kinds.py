@@ -1,0 +1,358 @@
+"""Kinds of forecasts: what the numbers of a row are, and which rows are valid.
+
+Each kind is one object. It says, over `Ops`, when a row is a forecast, and what its probabilities,
+their logarithms and, for two classes, its score are: nothing else asks.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from isoroc._backends import NUMPY, Ops, Truth, V
+from isoroc._core import smooth
+from isoroc._core.rows import check_rows
+from isoroc._core.simplex import LEAST, PRECISE, STEP
+from isoroc._core.special import logit
+from isoroc._core.types import Floats, Ints
+
+#: Rows whose sum is off by more than this are refused, closer ones are normalised,
+SUM_TOLERANCE = 1e-3
+#: and rows closer than this stay unchanged: dividing them would only add rounding errors.
+SUM_EXACT = 1e-12
+#: Probabilities outside [0, 1] by less than this are rounding errors, and are clipped.
+RANGE_TOLERANCE = 1e-6
+#: Logarithms of forecasts below this count as this: their squares must not overflow.
+LOWEST_LOG = -1e100
+_LARGEST = sys.float_info.max
+
+Unit = Literal["probability", "percent", "proportion", "logit", "log_probability", "rank"]
+"""What users can say that forecasts are."""
+
+
+class Fault(NamedTuple):
+    """What is wrong with a row, what to do, and the unit that its numbers may have."""
+
+    problem: str
+    fix: str
+    unit: Unit | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Kind(ABC):
+    """What the numbers of a row are."""
+
+    name: str
+    """Name in model files."""
+    unit: Unit
+    """The unit of the numbers, as the parameter `scores` of `fit` names it."""
+    certain: float = 1.0
+    """Of probabilities and percentages: the number that stands for certainty."""
+    #: What the numbers are once they are clean.
+    scores: ClassVar[Literal["probability", "logit"]]
+    #: Whether two classes are given by one number.
+    single: ClassVar[bool]
+
+    @abstractmethod
+    def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
+        """The numbers as formulas take them, and whether they are a forecast.
+
+        With `exact`, forecasts are those of `predict_proba` to the last bit; otherwise up to
+        rounding errors, which takes fewer operations.
+        """
+
+    def is_clean(self, values: Floats) -> bool:  # noqa: ARG002
+        """Whether it is quickly seen that `clean` would leave a forecast array unchanged."""
+        return False
+
+    @abstractmethod
+    def probabilities(self, ops: Ops[V], X: V) -> V:
+        """Probabilities of all classes."""
+
+    @abstractmethod
+    def logs(self, ops: Ops[V], X: V, floor: float) -> V:
+        """Logarithms of the probabilities, those below a floor raised to it."""
+
+    @abstractmethod
+    def score(self, ops: Ops[V], X: V) -> V:
+        """For two classes, a score that increases with the probability of the second."""
+
+    @abstractmethod
+    def fault(self, entries: Floats) -> Fault:
+        """What is wrong with a row that is not a forecast, and what to do."""
+
+    def log_rows(self, values: Floats, floor: float) -> Floats:
+        """What `logs` returns for a forecast array, one row per class: shape (K, n)."""
+        return np.ascontiguousarray(self.logs(NUMPY, columns_of(values), floor).T)
+
+    def on_simplex(self, ops: Ops[V], X: V) -> V:
+        """Probabilities in as many columns as the forecasts have."""
+        P = self.probabilities(ops, X)
+        return ops.take(P, [1]) if self.single else P
+
+    def from_simplex(self, P: Floats) -> Floats:
+        """A forecast array of probabilities as one of this kind, which has as many columns."""
+        return P
+
+    def restore(self, values: Floats) -> Floats:
+        """Clean numbers in the unit in which they were given."""
+        return values if self.certain == 1 else self.certain * values
+
+    def decisions(self, values: Floats) -> Ints:
+        """The column with the largest probability in each row, the first on ties."""
+        return np.asarray(values.argmax(axis=1))
+
+
+class Probabilities(Kind):
+    """Probabilities of all classes, or percentages; cleaned, they are probabilities."""
+
+    scores = "probability"
+    single = False
+
+    def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
+        """Probabilities, clipped and normalised where they are slightly off."""
+        X = X if self.certain == 1 else X / self.certain
+        add = ops.total if exact else ops.sum
+        smallest, off = ops.smallest(X), ops.absolute(add(X) - 1.0)
+        # A sum with NaN is not near one, whatever the smallest is.
+        good = (off <= SUM_TOLERANCE) & (smallest >= -RANGE_TOLERANCE)
+        filler = 1 / ops.width(X)
+        if not exact:
+            clipped = ops.maximum(X, 0.0)
+            total = ops.guarded(good, add(clipped), 1.0)
+            return ops.guarded(good, clipped / total, filler), good
+        unchanged = (off <= SUM_EXACT) & (smallest >= 0.0)
+        # Most rows stay unchanged, and databases compute the rest of a choice for others only, so
+        # what is clipped is not a vector that both choices share.
+        total = ops.where(unchanged, 1.0, ops.where(good, add(ops.maximum(X, 0.0)), 1.0))
+        divisor = ops.where(ops.absolute(total - 1.0) <= SUM_EXACT, 1.0, total)
+        scaled = ops.maximum(X, 0.0) / divisor
+        return ops.where(unchanged, X, ops.guarded(good, scaled, filler)), good
+
+    def is_clean(self, values: Floats) -> bool:
+        if self.unit != "probability":
+            return False
+        row, loose = check_rows(values, SUM_TOLERANCE, SUM_EXACT, RANGE_TOLERANCE)
+        return row < 0 and not loose
+
+    def probabilities(self, ops: Ops[V], X: V) -> V:  # noqa: ARG002
+        return X
+
+    def logs(self, ops: Ops[V], X: V, floor: float) -> V:
+        """Logarithms; first of what is at least `LEAST`, which maps with other floors share."""
+        z = ops.log(ops.maximum(self.probabilities(ops, X), LEAST))
+        return z if floor <= LEAST else ops.maximum(z, math.log(floor))
+
+    def score(self, ops: Ops[V], X: V) -> V:
+        """What `isoroc._core.simplex.binary_scores` returns."""
+        first, second = ops.take(X, [0]), ops.take(X, [1])
+        fall = STEP * (ops.log(ops.maximum(first, LEAST)) - math.log(LEAST))
+        return ops.where(first >= PRECISE, second, 1.0 - fall)
+
+    def fault(self, entries: Floats) -> Fault:
+        if not np.isfinite(entries).all():
+            fix = f"{self.name} must be finite. Drop or impute such rows first"
+            return Fault(_entries(entries), fix)
+        if (entries < 0).any():
+            fix = f"Negative values in data passed as {self.name}"
+            return Fault(f"holds {entries.min():.6g}", fix, "logit")
+        with np.errstate(over="ignore"):
+            total = float(entries.sum())
+        problem = f"sums to {total:.6g}, not to {self.certain:g}"
+        if 0.95 <= total / self.certain <= 1.05:
+            return Fault(problem, "divide each row by its sum", "proportion")
+        if 95 <= total <= 105:
+            return Fault(problem, "these look like percentages: divide them by 100", "percent")
+        fix = f"each row must hold the {self.name} of all classes; scores are one 1-D array"
+        return Fault(problem, fix, "logit")
+
+    def log_rows(self, values: Floats, floor: float) -> Floats:
+        """The same by the compiled loop."""
+        P = self.probabilities(NUMPY, columns_of(values))
+        return smooth.log_forecasts(np.ascontiguousarray(P), floor)
+
+
+class SecondProbability(Probabilities):
+    """The probability, or percentage, of the second of two classes."""
+
+    single = True
+
+    def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:  # noqa: ARG002
+        """Probabilities, clipped where they are slightly off."""
+        X = X if self.certain == 1 else X / self.certain
+        good = (-RANGE_TOLERANCE <= X) & (X <= 1 + RANGE_TOLERANCE)
+        return ops.guarded(good, ops.maximum(ops.minimum(X, 1.0), 0.0), 0.5), good
+
+    def is_clean(self, values: Floats) -> bool:
+        return bool(self.certain == 1 and values.min() >= 0 and values.max() <= 1)
+
+    def probabilities(self, ops: Ops[V], X: V) -> V:
+        return ops.concat([1.0 - X, X])
+
+    def score(self, ops: Ops[V], X: V) -> V:  # noqa: ARG002
+        return X
+
+    def fault(self, entries: Floats) -> Fault:
+        if not np.isfinite(entries).all():
+            return LOG_ODDS.fault(entries)
+        units = "probabilities" if self.certain == 1 else "percentages"
+        problem = f"is {entries[0]:.6g}, but scores are {units} here"
+        return Fault(problem, f"pass scores between 0 and {self.certain:g}", "logit")
+
+    def on_simplex(self, ops: Ops[V], X: V) -> V:  # noqa: ARG002
+        return X
+
+    def decisions(self, values: Floats) -> Ints:
+        return np.asarray(values > 0.5, dtype=np.intp)
+
+
+class Logits(Kind):
+    """Logits of all classes, or log probabilities; cleaned, they are log probabilities."""
+
+    scores = "logit"
+    single = False
+
+    def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:  # noqa: ARG002
+        good = ops.every(ops.absolute(X) <= _LARGEST)
+        return ops.log_softmax(ops.guarded(good, X, 0.0)), good
+
+    def probabilities(self, ops: Ops[V], X: V) -> V:
+        return ops.exp(X)
+
+    def logs(self, ops: Ops[V], X: V, floor: float) -> V:
+        return ops.maximum(X, math.log(floor) if floor else LOWEST_LOG)
+
+    def score(self, ops: Ops[V], X: V) -> V:
+        return PROBABILITIES.score(ops, ops.exp(X))
+
+    def fault(self, entries: Floats) -> Fault:
+        return Fault(_entries(entries), "logits are finite")
+
+    def from_simplex(self, P: Floats) -> Floats:
+        return np.asarray(np.log(P.clip(min=LEAST)))
+
+
+class LogOdds(Kind):
+    """Log odds of the second of two classes, or any other score of which only the order counts."""
+
+    scores = "logit"
+    single = True
+
+    def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:  # noqa: ARG002
+        good = ops.absolute(X) <= _LARGEST
+        return ops.guarded(good, X, 0.5), good
+
+    def is_clean(self, values: Floats) -> bool:
+        return bool(np.isfinite(values.min()) and np.isfinite(values.max()))
+
+    def probabilities(self, ops: Ops[V], X: V) -> V:
+        """The logistic function, by exponentials that cannot overflow: some databases fail then."""
+        small = ops.exp(-ops.absolute(X))
+        less, more = small / (1.0 + small), 1.0 / (1.0 + small)
+        negative = X <= 0.0
+        return ops.concat([ops.where(negative, more, less), ops.where(negative, less, more)])
+
+    def logs(self, ops: Ops[V], X: V, floor: float) -> V:
+        """``log(1 / (1 + exp(-x))) = min(x, 0) - log(1 + exp(-|x|))``, and the same of -x."""
+        spread = ops.log(1.0 + ops.exp(-ops.absolute(X)))
+        z = ops.concat([-ops.maximum(X, 0.0) - spread, ops.minimum(X, 0.0) - spread])
+        return ops.maximum(z, math.log(floor) if floor else LOWEST_LOG)
+
+    def score(self, ops: Ops[V], X: V) -> V:  # noqa: ARG002
+        return X
+
+    def fault(self, entries: Floats) -> Fault:
+        return Fault(f"is {_shown(entries[0])}", "scores must be finite")
+
+    def from_simplex(self, P: Floats) -> Floats:
+        return logit(P.clip(LEAST, 1 - 2.0**-53))
+
+    def decisions(self, values: Floats) -> Ints:
+        return np.asarray(values > 0, dtype=np.intp)
+
+
+class Proportions(Probabilities):
+    """Numbers in proportion to the probabilities, such as rounded ones, or votes."""
+
+    def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
+        """Each row divided by its sum."""
+        total = ops.total(X) if exact else ops.sum(X)
+        good = (ops.smallest(X) >= 0.0) & (total >= sys.float_info.min) & (total <= _LARGEST)
+        return ops.guarded(good, X / ops.guarded(good, total, 1.0), 1 / ops.width(X)), good
+
+    def fault(self, entries: Floats) -> Fault:
+        fix = "proportions are at least 0, and some are above 0"
+        return Fault(_entries(entries) or "sums to 0", fix)
+
+
+class SecondLogProbability(LogOdds):
+    """Logarithm of the probability of the second of two classes; cleaned, it is the log odds."""
+
+    def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:  # noqa: ARG002
+        """Log odds, finite next to a probability of 1."""
+        good = (-_LARGEST <= X) & (X <= RANGE_TOLERANCE)
+        x = ops.guarded(good, ops.minimum(X, 0.0), -1.0)
+        return x - ops.log(ops.maximum(1.0 - ops.exp(x), 2.0**-53)), good
+
+    def is_clean(self, values: Floats) -> bool:  # noqa: ARG002
+        return False
+
+    def restore(self, values: Floats) -> Floats:
+        return np.asarray(-np.logaddexp(0.0, -values))
+
+    def fault(self, entries: Floats) -> Fault:
+        fix = "logarithms of probabilities are finite and at most 0"
+        return Fault(f"is {_shown(entries[0])}", fix)
+
+
+PROBABILITIES = Probabilities("probabilities", "probability")
+SECOND_PROBABILITY = SecondProbability("probability", "probability")
+LOGITS, LOG_ODDS = Logits("logits", "logit"), LogOdds("log_odds", "logit")
+_ALL: list[Kind] = [PROBABILITIES, SECOND_PROBABILITY, LOGITS, LOG_ODDS]
+_ALL += [
+    Probabilities("percentages", "percent", 100.0),
+    SecondProbability("percentage", "percent", 100.0),
+    Proportions("proportions", "proportion"),
+    Logits("log_probabilities", "log_probability"),
+    SecondLogProbability("log_probability", "log_probability"),
+    LogOdds("ranks", "rank"),
+]
+#: All kinds, by their names in model files.
+KINDS = {kind.name: kind for kind in _ALL}
+_BY_UNIT = {(kind.unit, kind.single): kind for kind in _ALL}
+
+
+def units_of(n_columns: int) -> list[Unit]:
+    """What forecasts with a number of columns can be."""
+    return [unit for unit, single in _BY_UNIT if single == (n_columns == 1)]
+
+
+def kind_of(n_columns: int, unit: Unit = "probability") -> Kind:
+    """The kind of forecasts with a number of columns."""
+    return _BY_UNIT[unit, n_columns == 1]
+
+
+def columns_of(values: Floats) -> Floats:
+    """A forecast array as a matrix: scores are one column."""
+    return values[:, None] if values.ndim == 1 else values
+
+
+def count_columns(values: Floats) -> int:
+    """Number of columns of a forecast array, 1 for scores."""
+    return int(columns_of(values).shape[1])
+
+
+def _shown(value: float) -> str:
+    """A number as messages show it."""
+    return f"{value:.6g}" if math.isfinite(value) else "NaN" if math.isnan(value) else "infinity"
+
+
+def _entries(entries: Floats) -> str:
+    """What is wrong with single numbers of a row, if anything: they are to be finite and >= 0."""
+    wrong = [*entries[~np.isfinite(entries)], *entries[entries < 0]]
+    return f"holds {_shown(wrong[0])}" if wrong else ""

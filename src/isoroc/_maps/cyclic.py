@@ -1,0 +1,114 @@
+"""Cyclic monotonicity of forecasts on given rows, checked from the values alone.
+
+Points q_i are a cyclically monotone function of points z_i iff every cycle of rows has
+
+    sum of <z_j - z_i, q_j> over the steps i -> j of the cycle  >=  0,
+
+that is, iff the complete digraph with these weights has no negative cycle (Rockafellar, 1970). A
+convex F whose gradient at z_j is q_j proves it: ``F(z_j) - F(z_i) <= <z_j - z_i, q_j>``, so its
+values are shortest distances that no step can shorten. For two classes the condition is that q
+increases with the log odds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from isoroc._core.types import Floats, Ints
+
+#: Rows up to which all cycles are checked; of more rows, this many are drawn at random.
+MOST_ROWS = 2000
+#: Rounding that the comparisons allow for, relative to the size of what is compared.
+TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class MonotonicityCheck:
+    """What `verify` of a calibrator returns; true if no violation was found.
+
+    Attributes
+    ----------
+    monotone : bool
+        Whether the guarantee holds on the rows that were compared.
+    rows : int
+        Number of rows that were compared.
+    exact : bool
+        Whether these are all rows. Otherwise they were drawn at random.
+    """
+
+    monotone: bool
+    rows: int
+    exact: bool
+
+    def __bool__(self) -> bool:
+        return self.monotone
+
+
+def check_cyclic(z: Floats, Q: Floats, potential: Floats | None = None) -> MonotonicityCheck:
+    """Check that forecasts Q are a cyclically monotone function of z, both of shape (n, K).
+
+    The search for negative cycles starts from the values of a potential whose gradient Q may be: if
+    they prove the claim, it ends at once. They do not change the answer.
+    """
+    n, K = Q.shape
+    if K == 2:
+        return MonotonicityCheck(_increases(z[:, 1] - z[:, 0], Q), n, exact=True)
+    if potential is None:
+        potential = np.zeros(n)
+    if n > MOST_ROWS:
+        rows = np.random.default_rng(0).choice(n, MOST_ROWS, replace=False)
+        z, Q, potential = z[rows], Q[rows], potential[rows]
+    # Forecasts sum to one, so constants of z cancel; one of the potential makes no difference, but
+    # where it is large, its rounding errors would.
+    mean = z.mean(axis=1)
+    z, potential = z - mean[:, None], potential - mean
+    potential = potential - potential.mean()
+    inner = Q @ z.T
+    steps = np.diag(inner)[:, None] - inner  # [j, i]: from row i to row j
+    steps += TOLERANCE * K * (1 + np.abs(z).max())
+    return MonotonicityCheck(not has_negative_cycle(steps, potential), len(Q), exact=n <= MOST_ROWS)
+
+
+def _increases(odds: Floats, Q: Floats) -> bool:
+    """Whether forecasts of two classes are a non-decreasing function of the log odds."""
+    order = np.lexsort((Q[:, 1], odds))
+    same = np.diff(odds[order]) == 0
+    for q, sign in ((Q[order, 1], 1), (Q[order, 0], -1)):
+        rise = sign * np.diff(q)
+        allowed = TOLERANCE * q[1:]
+        if (rise < -allowed).any() or (same & (rise > allowed)).any():
+            return False
+    return True
+
+
+def has_negative_cycle(steps: Floats, start: Floats) -> bool:
+    """Whether the complete digraph with edges steps[j, i] from i to j has a negative cycle.
+
+    The Bellman-Ford algorithm from any distances `start`; shortest ones end it after one pass.
+    """
+    n = len(steps)
+    nodes = np.arange(n)
+    distance = start.astype(np.float64)
+    previous = nodes.copy()  # a node that precedes itself is reached from the source
+    for _ in range(n):
+        paths = steps + distance
+        nearest = paths.argmin(axis=1)
+        shortest = paths[nodes, nearest]
+        shorter = shortest < distance
+        if not shorter.any():
+            return False
+        distance = np.where(shorter, shortest, distance)
+        previous = np.where(shorter, nearest, previous)
+        if _returns(previous):  # only round a negative cycle can distances shorten themselves
+            return True
+    return True
+
+
+def _returns(previous: Ints) -> bool:
+    """Whether the way back from some node never reaches the source."""
+    ancestor = previous
+    for _ in range(len(previous).bit_length()):
+        ancestor = ancestor[ancestor]
+    return bool((previous[ancestor] != ancestor).any())

@@ -1,0 +1,250 @@
+"""Maps in model files: everything is checked, nothing is executed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from inspect import isabstract
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoroc import _maps
+from isoroc._core.types import Floats
+from isoroc._input import InputError, check_new
+from isoroc._input.kinds import KINDS, Kind, Unit
+from isoroc._maps.base import Map
+from isoroc._maps.bins import BinMap
+from isoroc._maps.mixture import apply_map, is_grouped
+from isoroc._maps.modelfile import Fault, decode, encode, read
+from isoroc._maps.modelfile.checks import ROUNDING
+from isoroc._maps.modelfile.document import faults_of
+from isoroc._support.table import Table
+
+#: All maps, by the names of their classes.
+MAPS: dict[str, type[Map]] = {
+    name: kind
+    for name, kind in vars(_maps).items()
+    if name.endswith("Map") and not isabstract(kind)
+}
+#: So that no file can make loading slow.
+MAX_CLASSES = 10_000
+
+
+def map_document(fitted: Any, place: str) -> dict[str, Any]:
+    """The schema's ``map`` for a map and those inside it."""
+    if not isinstance(fitted, Map):
+        name = type(fitted).__name__
+        raise InputError(place, None, f"{name} cannot be stored in a model file")
+    numbers = {
+        name: encode(getattr(fitted, name), f"{place}.numbers.{name}", map_document)
+        for name in fitted.states()
+    }
+    kind = type(fitted).__name__
+    return {"type": "map", "kind": kind, "forecasts": fitted.kind.name, "numbers": numbers}
+
+
+def map_from(document: dict[str, Any], place: str) -> Map:
+    """The map of a document; its numbers may not fit together."""
+    kind = MAPS.get(document["kind"])
+    if kind is None or document["type"] != "map":
+        raise Fault(f"{place}.kind", f"{document['kind']!a} is not a map of this version")
+    known = list(kind.states())
+    numbers = decode_known(document["numbers"], known, f"{place}.numbers", map_from, known)
+    return kind(kind=KINDS[document["forecasts"]], **numbers)
+
+
+def decode_known(
+    values: dict[str, Any],
+    known: Collection[str],
+    place: str,
+    make: Callable[[dict[str, Any], str], Any],
+    required: Iterable[str] = (),
+) -> dict[str, Any]:
+    """Decoded values by name; a `Fault` if one is unknown or a required one is missing."""
+    found = {}
+    for name, value in values.items():
+        inner = f"{place}.{ascii(name)[1:-1]}"
+        if name not in known:
+            raise Fault(inner, "is unknown to this version")
+        found[name] = decode(value, inner, make)
+    for name in required:
+        if name not in found:
+            raise Fault(f"{place}.{name}", "is missing")
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedMap:
+    """A map from a model file: what it takes to serve a calibrator, without scikit-learn.
+
+    Attributes
+    ----------
+    map_, calibrator
+        What the calibrator does with forecasts; the name of its class.
+    classes_, n_features_in_, summary_, checksum
+        As in `IdentityCalibrator`.
+    names : list of str or None
+        Names of the columns of the forecasts, if `fit` saw any.
+    state : dict
+        What else the calibrator learned, by the names of its attributes.
+    """
+
+    map_: Map
+    calibrator: str
+    classes_: NDArray[Any]
+    n_features_in_: int
+    names: list[str] | None
+    state: dict[str, Any]
+    summary_: dict[str, Any]
+    checksum: str
+
+    @property
+    def scores_(self) -> Unit:
+        """What forecasts are, as `fit` was told or found: "probability", "logit" or another."""
+        return self.map_.kind.unit
+
+    @property
+    def grouped_(self) -> bool:
+        """Whether rows have groups."""
+        return is_grouped(self)
+
+    def predict_proba(self, P: Any, groups: Any = None) -> Floats:
+        """Calibrated forecasts, shape (n, K), one column for each of `classes_`; rows sum to one.
+
+        Parameters
+        ----------
+        P : array-like, dataframe or series
+            Forecasts as in `fit`, columns in the same order.
+        groups : array-like of shape (n,), default=None
+            Group of each row, if `fit` had groups.
+        """
+        values = check_new(P, self.map_.kind, self.n_features_in_, self.summary_)
+        return apply_map(self.map_, values, groups)
+
+    def tables(self) -> dict[str, Table]:
+        """Tables of what was learned, such as the bins and the path of a tree."""
+        found = {name: value for name, value in self.state.items() if isinstance(value, Table)}
+        if isinstance(self.map_, BinMap):
+            names = [str(label) for label in self.classes_]
+            found |= {"bins_": self.map_.bins(names), "path_": self.map_.path(names)}
+        return found
+
+    def certificate(self) -> Any:
+        """The guarantee that the map has, if it has one."""
+        return self.state.get("certificate_") or self.map_.certificate(len(self.classes_))
+
+
+def load_map(path: str | os.PathLike[str]) -> LoadedMap:
+    """The map in a model file: it makes the forecasts of the saved calibrator.
+
+    Unlike `isoroc.load`, it imports neither scikit-learn nor SciPy and reads no parameters of the
+    fit, so it is the quickest way to serve a model.
+
+    Parameters
+    ----------
+    path : path-like
+        A file that a calibrator's `save` or ``isoroc fit`` wrote.
+
+    Returns
+    -------
+    LoadedMap
+        The map, with `predict_proba`.
+
+    Raises
+    ------
+    ModelFileError
+        As `isoroc.load` does.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import isoroc
+    >>> calibrator = isoroc.IRPCalibrator().fit([0.1, 0.3, 0.7, 0.9], ["no", "yes", "no", "yes"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "model.json")
+    ...     calibrator.save(path)
+    ...     served = load_map(path)
+    >>> served.classes_.tolist(), served.predict_proba([0.2, 0.8]).shape
+    (['no', 'yes'], (2, 2))
+    """
+    document = read(path)
+    with faults_of(path):
+        model = document["model"]
+        # Calibrators inside the calibrator stay documents.
+        state = {
+            name: decode(value, f"model.state.{name}", lambda document, _: document)
+            for name, value in model["state"].items()
+        }
+        fitted = checked_map(model, state)
+    names = state.pop("feature_names_in_", None)
+    return LoadedMap(
+        map_=fitted,
+        calibrator=model["kind"],
+        classes_=state.pop("classes_"),
+        n_features_in_=state.pop("n_features_in_"),
+        names=None if names is None else names.tolist(),
+        state=state,
+        summary_=document["summary"],
+        checksum=document["checksum"],
+    )
+
+
+def checked_map(model: dict[str, Any], state: dict[str, Any]) -> Map:
+    """The map of a calibrator's document, from which forecasts on the simplex can be made."""
+    if "map" not in model:
+        raise Fault("model.map", "is missing")
+    try:
+        with np.errstate(all="ignore"):
+            fitted = map_from(model["map"], "model.map")
+            K = _check_common(state, fitted.kind)
+            fitted.check(K)
+            _check_forecasts(fitted, K)
+    except Fault as fault:
+        known = fault.place.startswith("model.")
+        place = fault.place if known else f"model.map.numbers.{fault.place}"
+        raise Fault(place, fault.problem) from fault
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        problem = f"no forecasts can be made from it ({ascii(str(error))[1:100]})"
+        raise Fault("model.map", problem) from error
+    return fitted
+
+
+def _check_common(state: dict[str, Any], kind: Kind) -> int:
+    """Check classes and columns; returns K."""
+    classes = state.get("classes_")
+    if not isinstance(classes, np.ndarray) or classes.ndim != 1:
+        raise Fault("model.state.classes_", "expected an array")
+    if not 2 <= len(classes) <= MAX_CLASSES:
+        problem = f"expected 2 to {MAX_CLASSES} classes, got {len(classes)}"
+        raise Fault("model.state.classes_", problem)
+    if len(set(classes.tolist())) != len(classes) or any(c != c for c in classes.tolist()):  # noqa: PLR0124
+        raise Fault("model.state.classes_", "the classes are not distinct")
+    n_columns, K = state.get("n_features_in_"), len(classes)
+    wrong = n_columns != (1 if kind.single else K) or (kind.single and K != 2)
+    if wrong or type(n_columns) is not int:
+        problem = f"expected the number of columns of {kind.name} of {K} classes"
+        raise Fault("model.state.n_features_in_", problem)
+    names = state.get("feature_names_in_", np.array([""] * n_columns, dtype=object))
+    if not isinstance(names, np.ndarray) or names.shape != (n_columns,) or names.dtype != object:
+        raise Fault("model.state.feature_names_in_", f"expected {n_columns} names")
+    return K
+
+
+def _check_forecasts(fitted: Map, n_classes: int) -> None:
+    """Make a few forecasts; what they must be is known."""
+    if fitted.kind.single:
+        values = np.array([0.0, 0.5, 1.0])
+    else:
+        values = np.full((3, n_classes), 1 / n_classes)
+        values[:2] = 0.0
+        values[0, 0] = values[1, -1] = 1.0
+        values = fitted.kind.from_simplex(values)
+    Q = fitted.apply(values)
+    if Q.shape != (len(values), n_classes) or not (
+        (Q >= 0).all() and (np.abs(Q.sum(axis=1) - 1) < ROUNDING).all()
+    ):
+        raise Fault("model.map", "the forecasts made from it are not valid probabilities")

@@ -1,0 +1,160 @@
+"""Many classes: forecasts reduced to their largest entries, and calibrated forecasts brought back.
+
+The more classes, the more conditions every split must meet and the fewer rows a bin has. The top-m
+reduction asks for calibration of the m largest probabilities, whichever classes they belong to: a
+forecast becomes its m largest entries and the rest, a point of an (m+1)-simplex, and a label the
+rank of its class, or "rest". After calibration the rest is shared among the other classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from isoroc._backends import NUMPY, Ops, Truth, V
+from isoroc._core.types import Codes, Floats, Ints
+from isoroc._input import Sample, slices
+
+#: Standard errors by which the cap must cost likelihood before it is lifted.
+MANY_ERRORS = 2.0
+#: Added to likelihoods, so that they have a logarithm.
+TINY = 1e-300
+#: Numbers in the forecasts of the rows that are taken at a time.
+NUMBERS = 2**19
+
+
+@dataclass(frozen=True)
+class TopReduction:
+    """Forecasts of K classes as forecasts of m ranks and a rest.
+
+    Attributes
+    ----------
+    top : int
+        m, at least 1 and at most K - 2.
+    floor : float
+        The rest is shared in proportion to ``forecast + floor``. Sharing in proportion to the
+        forecasts alone would take the model's word for exactly those probabilities that nobody
+        has calibrated: a class that it gives 0 could never come true.
+    capped : bool
+        Whether no class of the rest gets more than the least of the m ranks, as long as the rest
+        can be shared so: what is too much goes to the others, in proportion to what they may still
+        get. Otherwise a class that was not calibrated may overtake those that were. `settle`
+        decides.
+    """
+
+    top: int
+    floor: float
+    capped: bool = False
+
+    @classmethod
+    def fit(cls, top: int, sample: Sample) -> Self:
+        """Reduction with the floor that makes the ranks beyond the top likeliest."""
+        P, codes, weights = sample.arrays
+        beyond = _rank(P, codes) >= top
+        if not beyond.any():
+            return cls(top, 1e-6)
+        P, codes = P[beyond], codes[beyond]
+        n_rest = P.shape[1] - top
+        own = P[np.arange(len(P)), codes]
+        total = cls(top, 0.0).reduce(P)[:, top]
+        weight = np.ones(len(own)) if weights is None else weights[beyond]
+
+        def loss(log_floor: float) -> float:
+            floor = np.exp(log_floor)
+            likelihood = (own + floor) / (total + n_rest * floor)
+            return float(-(weight * np.log(likelihood)).sum())
+
+        from scipy.optimize import minimize_scalar  # noqa: PLC0415  # slow to import, only for fits
+
+        found = minimize_scalar(loss, bounds=np.log([1e-6, 10.0]), method="bounded")
+        return cls(top, float(np.exp(found.x)))
+
+    def reduce(self, P: Floats) -> Floats:
+        """The m largest entries of each row, descending, and the sum of the others."""
+        return _by_parts(P, self.top + 1, lambda rows: self.of(NUMPY, P[rows])[0])
+
+    def reduce_sample(self, sample: Sample) -> Sample:
+        """The sample as forecasts of ranks and the rest; labels are ranks, m for the rest."""
+        P = sample.forecasts
+        ranks = np.minimum(_rank(P, sample.codes), self.top).astype(np.uint8)
+        return replace(sample, forecasts=self.reduce(P), codes=ranks, classes=None)
+
+    def expand(self, Q: Floats, P: Floats) -> Floats:
+        """Forecasts of K classes from calibrated ones of m ranks and the rest."""
+        return _by_parts(P, P.shape[1], lambda rows: self.of(NUMPY, P[rows])[1](Q[rows]))
+
+    def through(self, P: Floats, calibrate: Callable[[Floats], Floats]) -> Floats:
+        """Forecasts of K classes, given what calibrates those of m ranks and the rest."""
+
+        def calibrated(rows: slice) -> Floats:
+            points, expand = self.of(NUMPY, P[rows])
+            return np.asarray(expand(calibrate(points)))
+
+        return _by_parts(P, P.shape[1], calibrated)
+
+    def of(self, ops: Ops[V], P: V) -> tuple[V, Callable[..., V]]:
+        """What `reduce` returns, of width m + 1, and `expand` as a function of Q."""
+        left, largest, places = P, [], []
+        for _ in range(self.top):
+            value, place = ops.largest(left)
+            largest.append(value)
+            places.append(place)
+            left = ops.put(left, place, -1.0)
+        tops = ops.concat(largest)
+        points = ops.concat([tops, ops.maximum(1.0 - ops.total(tops), 0.0)])
+
+        def expand(Q: V, *, capped: bool = self.capped) -> V:
+            in_rest = left >= 0.0
+            shares = ops.where(in_rest, P + self.floor, 0.0)
+            of_ranks = ops.take(Q, range(self.top))
+            values = shares * (ops.take(Q, [self.top]) / ops.total(shares))
+            if capped:
+                values = _cap(ops, values, ops.smallest(of_ranks), in_rest)
+            for m, place in enumerate(places):
+                values = ops.put(values, place, ops.take(of_ranks, [m]))
+            return values
+
+        return points, expand
+
+    def settle(self, Q: Floats, sample: Sample) -> Self:
+        """The reduction with the cap, unless the labels of a sample speak against it.
+
+        Q are calibrated forecasts of the ranks and the rest, shape (n, m + 1).
+        """
+        P, codes = sample.forecasts, sample.codes[:, None]
+
+        def likelihoods(rows: slice) -> Floats:
+            _, expand = self.of(NUMPY, P[rows])
+            both = (expand(Q[rows], capped=capped) for capped in (False, True))
+            return np.hstack([np.take_along_axis(q, codes[rows], axis=1) for q in both])
+
+        cost = -np.diff(np.log(_by_parts(P, 2, likelihoods) + TINY))[:, 0]
+        weights = sample.row_weights()
+        mean = float(weights @ cost)
+        error = float(np.sqrt(weights**2 @ (cost - mean / weights.sum()) ** 2))
+        return replace(self, capped=mean <= MANY_ERRORS * error)
+
+
+def _cap(ops: Ops[V], values: V, most: V, in_rest: Truth) -> V:
+    slack = ops.where(in_rest, ops.maximum(most - values, 0.0), 0.0)
+    excess, spare = ops.total(ops.maximum(values - most, 0.0)), ops.total(slack)
+    ratio = excess / ops.where(spare <= 0.0, 1.0, spare)
+    return ops.where(excess <= spare, ops.minimum(values, most) + slack * ratio, values)
+
+
+def _by_parts(P: Floats, width: int, compute: Callable[[slice], Floats]) -> Floats:
+    """A result of some width for each row of P, some rows at a time: short arrays are quicker."""
+    result = np.empty((len(P), width))
+    for rows in slices(len(P), max(1, NUMBERS // P.shape[1])):
+        result[rows] = compute(rows)
+    return result
+
+
+def _rank(P: Floats, codes: Codes) -> Ints:
+    """How many classes come before each row's own."""
+    own = P[np.arange(len(P)), codes][:, None]
+    earlier = np.arange(P.shape[1]) < codes[:, None]
+    return np.asarray(((own < P) | ((own == P) & earlier)).sum(axis=1))

@@ -1,0 +1,1 @@
+"""Files, seeds, threads, tables: nothing here knows about calibration."""

@@ -1,1 +1,0 @@
-"""What displays and the report show, computed without drawing anything."""

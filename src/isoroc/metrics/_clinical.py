@@ -1,0 +1,278 @@
+"""The clinical panel: observed/expected ratio, intercept, slope, ICI and its relatives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from isoroc._core.intervals import half_width
+from isoroc._core.special import chi2_quantile, expit, find_root, logit
+from isoroc._core.types import Floats
+from isoroc._input import check_confidence, check_probabilities
+from isoroc._support.table import Table
+
+#: A value and the ends of its interval.
+Ends = tuple[float, float, float]
+MEASURES = ("observed_expected", "intercept", "slope", "ici", "e50", "e90", "emax")
+#: Log odds beyond which a shift counts as infinite.
+FARTHEST = 40.0
+#: Quantiles of knots (Harrell 2015), by the least number of rows of either outcome.
+KNOTS = {100: (0.05, 0.275, 0.5, 0.725, 0.95), 20: (0.1, 0.5, 0.9), 0: ()}
+#: Newton steps, after which outcomes count as separable, and the change that ends them.
+MOST_STEPS, TOLERANCE = 50, 1e-10
+#: Curves that are tried for an interval, and the points at which each is compared.
+N_CURVES, N_POINTS = 500, 200
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibrationSummary:
+    """The clinical panel of one class or of several.
+
+    ``summary["slope"]`` is a value for two classes, ``summary["slope", label]`` for more.
+    """
+
+    table: Table
+    """Columns ``class``, ``measure``, ``value``, ``low`` and ``high``."""
+    confidence: float
+    excluded: int
+    """Number of forecasts of exactly 0 or 1, which have no log odds and only count in the
+    observed/expected ratio."""
+
+    def __getitem__(self, key: Any) -> float:
+        measure, label = key if isinstance(key, tuple) else (key, self.table["class"][-1])
+        found = (self.table["measure"] == measure) & (self.table["class"] == label)
+        if not found.any():
+            raise KeyError(key)
+        return float(self.table["value"][found][0])
+
+    def __repr__(self) -> str:
+        ends = {name: self.table[name].round(4) for name in ("value", "low", "high")}
+        note = f"\n  forecasts of exactly 0 or 1: {self.excluded:,}" if self.excluded else ""
+        return f"{Table(self.table | ends)!r}{note}"
+
+
+def calibration_summary(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    sample_weight: Any = None,
+    labels: Any = None,
+    confidence: float = 0.95,
+) -> CalibrationSummary:
+    """Measures of calibration that reports on clinical prediction models contain.
+
+    Parameters
+    ----------
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts, or the probability of the second of two classes.
+    sample_weight, labels : array-like of shape (n,) and (K,), default=None
+        Weight of each row, and the classes in the order of the columns (sorted by default).
+    confidence : float, default=0.95
+        Probability that an interval covers the true value.
+
+    Returns
+    -------
+    CalibrationSummary
+        For the second of two classes, or for each class against the rest.
+
+    See Also
+    --------
+    calibration_error : The expectation of the ICI, without what chance adds to it.
+
+    Notes
+    -----
+    With p the forecast of a class and y whether it occurred:
+
+    observed_expected
+        Number of occurrences divided by the sum of the forecasts; 1 if calibrated.
+    intercept
+        Calibration in the large: a in ``logit P(y) = a + logit(p)``, with the slope fixed at 1, as
+        in CalibrationCurves and pmcalibration; 0 if calibrated, above 0 if forecasts are too low.
+        `rms::val.prob` reports the intercept of the model with a slope instead.
+    slope
+        b in ``logit P(y) = a + b logit(p)``; below 1 if forecasts are too extreme.
+    ici, e50, e90, emax
+        Mean (integrated calibration index, Eavg of rms), median, 90 % quantile and maximum over the
+        rows of the distance between forecasts and a smooth calibration curve (Austin and Steyerberg
+        2019). The curve is a logistic regression on a restricted cubic spline of ``logit(p)`` with
+        five knots, three if an outcome has less than 100 rows, and none below 20.
+
+    The intervals of ratio and intercept hold the shifts of log odds that a score test does not
+    reject. That of the slope is normal. Both use the larger one of the standard errors that hold if
+    the model does and that hold anyway. Distances are never negative, so they are positive for
+    calibrated forecasts too. Their intervals span the distances of all curves that a test of the
+    coefficients does not reject: they begin at 0 if calibration is not rejected, and for forecasts
+    that are not calibrated they cover more often than `confidence`. `emax` is that of the most
+    extreme forecast in most cases, of which few rows tell.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc.metrics import calibration_summary
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> y = rng.random(2000) < p**2
+    >>> summary = calibration_summary(y, p)
+    >>> summary
+      class            measure    value     low     high
+       True  observed_expected   0.6624   0.629   0.6967
+       True          intercept  -1.0543  -1.168  -0.9407
+       True              slope   1.3167  1.1941   1.4394
+       True                ici    0.169  0.1423   0.1932
+       True                e50   0.1996  0.1525   0.2375
+       True                e90   0.2556  0.1995   0.3162
+       True               emax   0.2574  0.2019   0.9902
+    >>> round(summary["slope"], 3)
+    1.317
+    """
+    check_confidence(confidence)
+    sample = check_probabilities(y_true, y_prob, sample_weight, labels)
+    P, codes, weights = sample.forecasts, sample.codes, sample.row_weights()
+    lines: list[Any] = []
+    excluded = 0
+    for k in [1] if P.shape[1] == 2 else range(P.shape[1]):
+        p, y = P[:, k], (codes == k).astype(np.float64)
+        inside = (p > 0) & (p < 1)
+        excluded += int(np.count_nonzero(~inside))
+        rows = logit(p[inside]), y[inside], weights[inside], confidence
+        ratio = _ratio(p, y, weights, confidence)
+        found = [ratio, _shift(*rows), _slope(*rows), *_distances(*rows)]
+        named = zip(MEASURES, found, strict=True)
+        lines += [(sample.classes[k], name, *ends) for name, ends in named]
+    table = Table.from_rows(lines, "class", "measure", "value", "low", "high")
+    return CalibrationSummary(table, confidence, excluded)
+
+
+def _shift(z: Floats, y: Floats, weights: Floats, confidence: float) -> Ends:
+    """Shift of log odds with which the forecasts have the observed sum, and its interval."""
+    observed, width, factor = float(weights @ y), half_width(confidence), 1.0
+
+    def deviation(a: float) -> float:
+        """Observed less expected, in standard deviations of forecasts that are shifted by a."""
+        q = expit(z + a)
+        spread = float(np.sqrt(factor * (weights**2 @ (q * (1 - q)))))
+        return (observed - float(weights @ q)) / max(spread, 1e-150)
+
+    def solve(wanted: float) -> float:
+        if not len(z) or deviation(-FARTHEST) <= wanted:
+            return -np.inf
+        if deviation(FARTHEST) >= wanted:
+            return np.inf
+        return float(find_root(lambda a: deviation(a) - wanted, -FARTHEST, FARTHEST))
+
+    if np.isfinite(shift := solve(0.0)):
+        q = expit(z + shift)
+        factor = max(1.0, float(weights**2 @ (y - q) ** 2 / (weights**2 @ (q * (1 - q)))))
+    return shift, solve(width), solve(-width)
+
+
+def _ratio(p: Floats, y: Floats, weights: Floats, confidence: float) -> Ends:
+    expected = float(weights @ p)
+    if not expected:
+        return np.nan, np.nan, np.nan
+    with np.errstate(divide="ignore"):
+        z = logit(p)
+    _, low, high = _shift(z, y, weights, confidence)
+    shifts = np.clip([low, high], -FARTHEST, FARTHEST).tolist()
+    ends = [float(weights @ expit(z + a)) / expected for a in shifts]
+    value = float(weights @ y) / expected
+    return value, min(ends[0], value), max(ends[1], value)
+
+
+def _slope(z: Floats, y: Floats, weights: Floats, confidence: float) -> Ends:
+    if len(z) < 3 or not np.ptp(z):
+        return np.nan, np.nan, np.nan
+    beta, covariance, robust = _fit(np.column_stack([np.ones_like(z), z]), y, weights)
+    half = half_width(confidence) * np.sqrt(max(covariance[1, 1], robust[1, 1]))
+    return float(beta[1]), float(beta[1] - half), float(beta[1] + half)
+
+
+def _distances(z: Floats, y: Floats, weights: Floats, confidence: float) -> list[Ends]:
+    """Mean, median, 90 % quantile and maximum of the distance between forecasts and curve."""
+    unknown = [(np.nan, np.nan, np.nan)] * 4
+    if not len(z):
+        return unknown
+    columns = _spline(z, y)
+    Q, R = np.linalg.qr(columns)  # knots may be close, and columns nearly the same
+    X = Q[:, np.abs(np.diag(R)) > 1e-9 * np.linalg.norm(columns, axis=0)]
+    beta, covariance, _ = _fit(X, y, weights)
+    if np.isnan(beta).any():
+        return unknown
+    value = _distance_measures(X @ beta, z, weights)[:, 0]
+    p, limit = expit(z), float(chi2_quantile(X.shape[1], 1 - confidence))
+    score = X.T @ (weights * (y - p))
+    information = (X.T * (weights**2 * p * (1 - p))) @ X
+    is_rejected = score @ np.linalg.lstsq(information, score, rcond=None)[0] > limit
+    # Curves whose coefficients a test does not reject. Each point stands for about as many rows.
+    u = np.random.default_rng(0).normal(size=(X.shape[1], N_CURVES))
+    u *= np.sqrt(limit) / np.linalg.norm(u, axis=0)
+    values, vectors = np.linalg.eigh(covariance)
+    shifts = (vectors * np.sqrt(values.clip(min=0))) @ np.column_stack([u, u / 2])
+    points = np.unique(np.linspace(0, len(z) - 1, N_POINTS).round().astype(np.intp))
+    rows = np.argsort(z, kind="stable")[points]
+    found = _distance_measures(X[rows] @ (beta[:, None] + shifts), z[rows], weights[rows])
+    low = np.minimum(found.min(axis=1), value) * is_rejected
+    high = np.maximum(found.max(axis=1), value)
+    return list(zip(value.tolist(), low.tolist(), high.tolist(), strict=True))
+
+
+def _distance_measures(eta: Floats, z: Floats, weights: Floats) -> Floats:
+    """Measures of the distance of curves, given by log odds, from the forecasts, shape (4, m)."""
+    distance = np.abs(expit(eta.reshape(len(z), -1)) - expit(z)[:, None])
+    order = np.argsort(distance, axis=0)
+    ordered = np.take_along_axis(distance, order, axis=0)
+    shares = np.cumsum(weights[order], axis=0) / weights.sum()
+    columns = np.arange(distance.shape[1])
+    # As one minus 1e-12, for sums of weights that are rounded.
+    middle, most = ((shares < share - 1e-12).sum(axis=0) for share in (0.5, 0.9))
+    mean = weights @ distance / weights.sum()
+    return np.vstack([mean, ordered[middle, columns], ordered[most, columns], ordered[-1]])
+
+
+def _fit(X: Floats, y: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
+    """Coefficients of a logistic regression; their covariances if it holds, and whether it does.
+
+    Newton's method, with steps halved while the likelihood falls; NaN if outcomes are separable.
+    """
+    d = X.shape[1]
+    beta, step, best = np.zeros(d), np.zeros(d), -np.inf
+    for _ in range(MOST_STEPS):
+        eta = X @ beta
+        likelihood = float(weights @ (y * eta - np.logaddexp(0.0, eta)))
+        if likelihood < best - 1e-9 * abs(best):
+            step = step / 2
+            beta = beta - step
+            continue
+        q: Any = expit(eta)
+        information = (X.T * (weights * q * (1 - q))) @ X
+        if np.linalg.cond(information) > 1e14:
+            break
+        step = np.linalg.solve(information, X.T @ (weights * (y - q)))
+        beta = beta + step
+        if likelihood - best <= TOLERANCE * (1 + abs(likelihood)):
+            inverse = np.linalg.inv(information)
+            squares = weights**2 * q * (1 - q), weights**2 * (y - q) ** 2
+            own, robust = (inverse @ ((X.T * each) @ X) @ inverse for each in squares)
+            return beta, own, robust
+        best = likelihood
+    unknown = np.full((d, d), np.nan)
+    return unknown[0], unknown, unknown
+
+
+def _spline(z: Floats, y: Floats) -> Floats:
+    """Columns 1 and z, and of a cubic spline that is linear beyond its knots (Harrell 2015)."""
+    columns = [np.ones_like(z), z]
+    fewest = min(np.count_nonzero(y), np.count_nonzero(y == 0))
+    quantiles = next(found for least, found in KNOTS.items() if fewest >= least)
+    knots = np.unique(np.quantile(z, quantiles)) if quantiles else np.zeros(0)
+    if len(knots) < 3:
+        return np.column_stack(columns[: 1 + (np.ptp(z) > 0)])
+    *inner, before, last = knots.tolist()
+    cubes = {knot: np.maximum(z - knot, 0.0) ** 3 for knot in knots.tolist()}
+    for knot in inner:
+        share = (last - knot) / (last - before)
+        tail = share * cubes[before] - (share - 1) * cubes[last]
+        columns.append((cubes[knot] - tail) / (last - inner[0]) ** 2)
+    return np.column_stack(columns)

@@ -1,0 +1,322 @@
+"""What must be calibrated, and estimates of calibration errors and of the parts of losses.
+
+A part is a set of forecasts that must be calibrated together: whole forecasts, the probability of a
+class, or the largest one. E[Y | forecast] is cross-fitted or, if forecasts have few distinct
+values, counted. Mean labels of equal forecasts differ from the forecasts by chance, which makes
+plain estimates too large. What chance adds is known, because the labels of rows with the same
+forecast are a multinomial sample, and is subtracted.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from math import sqrt
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy.special import digamma, exp1, gammaln, xlogy
+
+from isoroc._core.intervals import Estimate, half_width
+from isoroc._core.losses import EPSILON, brier_losses, log_losses, mean, variance_of_mean
+from isoroc._core.simplex import as_matrix
+from isoroc._core.types import Floats
+from isoroc._input import Kind, Sample, split_by_kind
+from isoroc.metrics._estimation.crossfit import CrossFit
+from isoroc.metrics._estimation.grouping import (
+    fix_class_order,
+    group_equal,
+    is_discrete,
+    sum_classes,
+)
+
+Bins = int | Literal["quantile", "exact", "ties", "irp"]
+Loss = Literal["log", "brier"]
+#: An estimate, and terms of the rows with which it varies: they correlate as estimates do.
+Term = tuple[Estimate, Floats]
+#: Of the bounds on the bias of absolute errors.
+CONFIDENCE = 0.95
+#: By how much the estimate of an absolute value can be too low, in standard deviations,
+#: and from how many on its sign begins to be right.
+LARGEST_LOSS, SURE = 0.39, 1.75
+#: The map that was learned may be too flat. Its bias was at most the noise divided by this.
+NOISE_PER_BIAS = 4.0
+
+
+class Ties:
+    """Rows of a sample, grouped by their forecasts.
+
+    `P` has the probabilities of all classes; by default they are those of the sample. Weighted rows
+    count as Kish's effective number of rows in each group.
+    """
+
+    def __init__(self, sample: Sample, P: Floats | None = None) -> None:
+        P = as_matrix(sample.forecasts if P is None else P)
+        self.sample = sample
+        self.group = group_equal(sample.forecasts)
+        sums = sum_classes(self.group, sample.codes, P.shape[1], sample.weights)
+        total = sums.sum(axis=1)
+        kish = total / np.bincount(self.group, sample.row_weights() ** 2)
+        self.p = np.zeros_like(sums)  # shape (m, K), as that of
+        self.p[self.group] = P
+        self.counts = sums * kish[:, None]
+        self.n = (total * kish)[:, None]  # shape (m, 1)
+        self.shares = total / total.sum()
+
+    def values(self) -> Floats:
+        """Mean label of the rows with the same forecast, for each row, shape (n, K)."""
+        return np.asarray((self.counts / self.n)[self.group])
+
+    def calibration(self, loss: Literal["log", "brier"]) -> tuple[float, float, float]:
+        """Calibration term of a loss, its variance for calibrated forecasts, and its largest bias.
+
+        For calibrated forecasts its expectation is 0.
+        """
+        value, variance, bias = self._divergence() if loss == "log" else self._square()
+        shares = self.shares
+        return float(shares @ value), float(shares**2 @ variance), float(shares @ bias)
+
+    def _square(self) -> tuple[Floats, Floats, Floats]:
+        """Squared distance of mean labels and forecasts less what chance adds: unbiased."""
+        p, n = self.p, self.n[:, 0]
+        g = self.counts / self.n
+        several = n > 1.5
+        others = np.where(several, n - 1, np.inf)
+        scale = 0.5 if p.shape[1] == 2 else 1.0
+        square = scale * np.where(
+            several, ((g - p) ** 2).sum(axis=1) - (1 - (g**2).sum(axis=1)) / others, 0.0
+        )
+        second, third = (p**2).sum(axis=1), (p**3).sum(axis=1)
+        variance = scale**2 * 2 * (second - 2 * third + second**2) / (n * others)
+        return square, variance, np.zeros_like(n)
+
+    def _divergence(self) -> tuple[Floats, Floats, Floats]:
+        """Kullback-Leibler divergence of mean labels from forecasts.
+
+        The entropy is estimated by ``sum_k c_k / n (psi(n) - psi(c_k))``, which is too low by
+        ``sum_k g_k E1(n g_k)`` (Zhang 2012), which is next to nothing unless classes have few rows.
+        That is subtracted for g equal to p times the ratio of outcomes and forecasts of such
+        classes. The bias is how it would change if g were half or twice as large.
+        """
+        p, n, c = self.p.clip(min=EPSILON), self.n, self.counts
+        x = n * p
+        sparse = np.exp(-x)
+        ratio = (1 + (sparse * c).sum()) / (1 + (sparse * x).sum())
+        missing, less, more = (_missing(factor * ratio * p, n) for factor in (1.0, 0.5, 2.0))
+        seen = c / n * (digamma(np.maximum(c, 1.0)) - digamma(n) - np.log(p))
+        variance = ((1 - p) * np.interp(np.log(x), *_variances())).sum(axis=1)
+        bias = np.abs(more - less).sum(axis=1) / 2
+        return (seen - missing).sum(axis=1), variance / n[:, 0] ** 2, bias
+
+    def absolute(self) -> tuple[float, float, Floats]:
+        """Mean absolute difference of E[Y | forecast] and forecast, half the sum over classes.
+
+        Returns an estimate, how much too low it may be, and the signs of the differences for each
+        row, shaped as the forecasts. As in cross-fitting, the residual of each row is multiplied
+        with what other rows tell about its sign: their sum of residuals in standard deviations, at
+        most 1. So the expectation is 0 for calibrated forecasts, and too low where differences are
+        about as large as their standard deviations.
+        """
+        p, n, c = self.p, self.n, self.counts
+        deviation = np.sqrt(n * p * (1 - p) + 0.25)
+        own = np.clip((c - 1 - (n - 1) * p) / deviation, -1, 1)
+        other = np.clip((c - (n - 1) * p) / deviation, -1, 1)
+        value = c * (1 - p) * own - (n - c) * p * other
+        z = (c - n * p) / deviation
+        lost = deviation * _lost(z)
+        share = self.shares / self.n[:, 0] / 2
+        signs = np.sign(z)[self.group]
+        signs = signs if self.sample.forecasts.ndim == 2 else signs[:, 1]
+        return float(share @ value.sum(axis=1)), float(share @ lost.sum(axis=1)), signs
+
+
+def _missing(g: Floats, n: Floats) -> Floats:
+    """By how much the entropy of a class is estimated too low from n rows."""
+    g = np.minimum(g, 1 - EPSILON)
+    return np.asarray(g * exp1((0.5 - n) * np.log1p(-g)))
+
+
+@cache
+def _variances() -> tuple[Floats, Floats]:
+    """Variance of ``c psi(c) - c log(x) - c`` for c from a Poisson distribution of mean x.
+
+    Returns logarithms of x and the variances. They tend to 1/2 as x grows.
+    """
+    x = np.geomspace(1e-8, 100, 400)[:, None]
+    c = np.arange(250.0)
+    chance = np.exp(xlogy(c, x) - x - gammaln(c + 1))
+    values = c * (digamma(np.maximum(c, 1)) - np.log(x) - 1)
+    mean = (chance * values).sum(axis=1, keepdims=True)
+    return np.log(x[:, 0]), (chance * (values - mean) ** 2).sum(axis=1)
+
+
+class Parts(NamedTuple):
+    """The parts of a sample that must be calibrated; metrics of them share what is learned."""
+
+    whole: Sample
+    """The rows of positive weight; forecasts are a matrix."""
+    samples: list[Sample]
+    bins: list[Bins]
+    """How E[Y | forecast] is estimated in each part."""
+    fits: list[CrossFit | Ties]
+    """What is known about the rows of parts whose bins are "ties" or "irp"."""
+
+    @classmethod
+    def of(cls, sample: Sample, kind: Kind, bins: Bins | None = None) -> Parts:
+        """Parts of a sample; by default bins are "ties" for few distinct values, or "irp"."""
+        # Decided by all rows, also those of weight 0: resampling must not change it.
+        chosen: list[Bins] = [
+            (("ties" if is_discrete(part.forecasts) else "irp") if bins is None else bins)
+            for part in split_by_kind(sample, kind)
+        ]
+        whole = sample.positive()
+        if kind != "top" and chosen in (["irp"], ["quantile"]):
+            # The order of classes breaks ties; scores of two classes are those of the second one.
+            whole = fix_class_order(whole)
+        samples = split_by_kind(whole, kind)
+        of_whole = whole.forecasts if kind == "canonical" else None
+        fits = [
+            Ties(part, of_whole) if how == "ties" else CrossFit(part)
+            for part, how in zip(samples, chosen, strict=True)
+        ]
+        return cls(whole, samples, chosen, fits)
+
+    def absolute(self) -> Term:
+        """Calibration error of the norm "l1"."""
+        found, all_rows = [], []
+        for part, fit in zip(self.samples, self.fits, strict=True):
+            value, bias, signs = fit.absolute() if isinstance(fit, Ties) else _absolute(fit)
+            factors = signs if signs.ndim == 1 else signs / 2
+            found.append((value, bias, variance_if_calibrated(factors, part)))
+            all_rows.append(products(signs, part))
+        value, bias, least = np.mean(found, axis=0).tolist()
+        rows = np.mean(all_rows, axis=0)
+        least /= len(found)
+        variance = max(variance_of_mean(rows, self.whole.weights), least)
+        # Rows tell signs about one another: half as much variance again for calibrated forecasts.
+        below = (sqrt(1.5) - 1) * half_width(CONFIDENCE) * sqrt(least)
+        return Estimate(max(value, 0.0), variance, below=below, above=bias), rows
+
+    def square(self) -> float:
+        """Square of the calibration error of the norm "l2"."""
+        found = [
+            fit.calibration("brier")[0] / (1 if fit.p.shape[1] == 2 else 2)
+            if isinstance(fit, Ties)
+            else _square(fit)[0].value
+            for fit in self.fits
+        ]
+        return max(float(np.mean(found)), 0.0)
+
+    def split_loss(self, loss: Loss = "log") -> dict[str, Term]:
+        """A loss of whole forecasts and its parts, as in `isoroc.metrics.Decomposition`."""
+        sample, weights, (fit,) = self.whole, self.whole.weights, self.fits
+        g = fit.values() if isinstance(fit, Ties) else as_matrix(fit.values)
+        shares = np.bincount(sample.codes, weights, sample.n_classes)
+        constant = np.broadcast_to(shares / shares.sum(), sample.forecasts.shape)
+        losses = log_losses if loss == "log" else brier_losses
+        own, best, blind = (losses(q, sample.codes) for q in (sample.forecasts, g, constant))
+        saved, variance = mean(own - best, weights), variance_of_mean(own - best, weights)
+        if isinstance(fit, Ties):
+            value, noise, bias = fit.calibration(loss)
+            # Nothing to save: mean labels are the forecasts, as on the rows of a fit.
+            slope = variance / saved if saved > 1e-9 else sqrt(8 * noise)
+            found = Estimate(value, noise, slope, bias, bias)
+        else:
+            P = sample.forecasts.clip(min=EPSILON)  # as in the log loss, which is then finite
+            factors = _secant(g, P) if loss == "log" else (g - P) / (2 if P.shape[1] == 2 else 1)
+            value = mean((factors * sample.residuals()).sum(axis=1), weights)
+            found = _combine(value, saved, variance, variance_if_calibrated(factors, sample))
+        total, most = mean(own, weights), mean(blind, weights)
+        rest = total - found.value
+        exact = Estimate(0.0, 0.0)
+        terms = {"calibration": (found, own - best)}
+        for name, value, rows, other in (
+            ("loss", total, own, exact),
+            ("refinement", rest, best, found._replace(below=found.above, above=found.below)),
+            ("uncertainty", most, blind, exact),
+            ("resolution", most - rest, blind - best, found),
+        ):
+            variance = variance_of_mean(rows, weights) + other.variance
+            terms[name] = Estimate(value, variance, 0.0, other.below, other.above), rows
+        return terms
+
+
+def products(factors: Floats, sample: Sample) -> Floats:
+    """Products of factors and residuals, summed over the classes."""
+    return over_classes(factors * sample.residuals())
+
+
+def over_classes(terms: Floats) -> Floats:
+    """Half the sum over several classes."""
+    return terms if terms.ndim == 1 else np.asarray(terms.sum(axis=1) / 2)
+
+
+def variance_if_calibrated(factors: Floats, sample: Sample) -> float:
+    """Variance of the mean product of factors and residuals, summed over the classes."""
+    P, weights = sample.forecasts, sample.row_weights()
+    variances = factors**2 * P
+    variances = (
+        variances * (1 - P)
+        if P.ndim == 1
+        else variances.sum(axis=1) - (factors * P).sum(axis=1) ** 2
+    )
+    return float(weights**2 @ variances / weights.sum() ** 2)
+
+
+def _combine(value: float, saved: float, variance: float, least: float) -> Estimate:
+    """Estimate of a calibration term from what was learned from other rows.
+
+    `value` is a mean product of residuals, 0 on average for calibrated forecasts, of which `least`
+    is the variance. `saved` is what recalibration saves, with its variance. That is below the term
+    on average, by the errors of what was learned. It is still the better estimate for very wrong
+    forecasts, where noise matters less than bias. As in `Ties`, the variance is proportional to the
+    sum of term and noise, and half as large for calibrated forecasts. Rows also tell about one
+    another, so it is twice that of products with fixed factors.
+    """
+    noise = max(value - saved, 0.0)
+    value = max(value, saved)
+    slope = variance / (value + noise) if value + noise > 0 else 0.0
+    least = max(slope * noise / 2, 2 * least)
+    if value > 0:
+        slope = min(slope, max(variance - least, 0.0) / value)
+    return Estimate(value, least, slope, above=noise / NOISE_PER_BIAS)
+
+
+def _square(fit: CrossFit) -> tuple[Estimate, Floats]:
+    """Square of the calibration error of one part of the norm "l2", and terms of the rows."""
+    sample, weights = fit.sample, fit.sample.weights
+    h = fit.values - sample.forecasts
+    rows = products(h, sample)
+    saving = 2 * rows - over_classes(h * h)
+    value, saved = mean(rows, weights), mean(saving, weights)
+    least = variance_if_calibrated(h if h.ndim == 1 else h / 2, sample)
+    return _combine(value, saved, variance_of_mean(saving, weights), least), saving
+
+
+def _absolute(fit: CrossFit) -> tuple[float, float, Floats]:
+    """Calibration error of one part from products of residuals and of signs learned elsewhere.
+
+    Returns an estimate, how much too low it may be, and the signs. It is too low where signs are
+    wrong, as they may be where what is learned is not much larger than its error.
+    """
+    sample, weights = fit.sample, fit.sample.weights
+    h = fit.values - sample.forecasts
+    square, _ = _square(fit)
+    left = NOISE_PER_BIAS * square.above + half_width(CONFIDENCE) * sqrt(square.variance)
+    error = sqrt(left if h.ndim == 1 else 2 * left / h.shape[1]) or EPSILON
+    bias = mean(over_classes(_lost(h / error) * error), weights)
+    signs = np.sign(h)
+    return mean(products(signs, sample), weights), bias, signs
+
+
+def _lost(z: Floats) -> Floats:
+    """By how much an absolute value is too low as its sign is uncertain, in standard deviations."""
+    return np.asarray(LARGEST_LOSS * np.exp(-(np.maximum(np.abs(z) - SURE, 0.0) ** 2) / 2))
+
+
+def _secant(g: Floats, p: Floats) -> Floats:
+    """``(g log(g / p) - g + p) / (g - p)``: divergence of one class over the difference."""
+    x = g / p - 1
+    small = np.abs(x) < 1e-4
+    near, far = np.where(small, x, 0.0), np.where(small, 1.0, x)
+    series = near / 2 - near**2 / 6 + near**3 / 12
+    return np.where(small, series, (1 + 1 / far) * np.log1p(far) - 1)

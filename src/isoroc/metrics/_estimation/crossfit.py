@@ -1,0 +1,321 @@
+"""Cross-fitted estimates of E[Y | forecast]: for each row, from the labels of other rows.
+
+Forecasts are tempered, then tilted in the bins of an isotonic recursive partition so that their
+means follow the labels. That follows the forecasts where a larger one means a larger probability.
+Where it does not, because forecasts are inverted, belong to other classes or carry no information,
+a monotone partition has one bin and finds nothing. So what is left of the residuals is estimated
+without any condition, in stages: regressions of residuals on forecasts. Each stage takes the
+residuals that earlier stages leave, of shape (n, K), and returns its estimate for every row. It
+returns 0 unless its signal exceeds the noise, so stages that find nothing change nothing.
+
+What is learned for a row does not depend on its own label. So whatever is learned, the mean of its
+product with the residual of the row is 0 if forecasts are calibrated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from isoroc._core import smooth
+from isoroc._core.losses import EPSILON
+from isoroc._core.simplex import as_matrix, residuals
+from isoroc._core.tree import BinTree
+from isoroc._core.types import Codes, Floats, Ints
+from isoroc._growth import GrowthOptions, grow_tree
+from isoroc._input import InputError, Sample, deal_folds
+from isoroc._maps.top import TopReduction
+from isoroc.metrics._estimation.grouping import halve_repeatedly, order_rows, sum_rows
+
+#: Number of folds,
+N_FOLDS = 5
+#: and the number of rows above which there are two: then half of the rows are plenty.
+MANY_ROWS = 100_000
+#: With more classes than FULL, partitions are of the TOP largest probabilities and the rest.
+FULL, TOP = 4, 2
+#: Linear maps and means in cells are of the MOST_CLASSES most frequent classes. With more classes,
+#: cells are cells of the largest probabilities and the rest.
+MOST_CLASSES = 64
+#: Power and shares of classes are fitted in turn, this many times.
+ROUNDS = 3
+#: Newton steps for a power of the forecasts, which lies between 1 / STEEPEST and STEEPEST.
+POWER_STEPS, STEEPEST = 30, 20.0
+#: Weights are rounded to multiples of 1 / GRID.
+GRID = 2.0**30
+#: The finest cells have about this many rows, and there are at most 2 ** MOST_LEVELS of them.
+ROWS_IN_CELL, MOST_LEVELS = 32, 10
+#: A stage is used if its signal exceeds the noise by this many standard deviations.
+THRESHOLD = 2.0
+#: Weight of rows that moves the residual of a bin half way from that of the bin it was split from.
+SHRINKAGE = 100.0
+#: Bins were chosen for their labels, which makes noise in them this many times as large at most.
+SELECTION = 2.0
+#: Directions of a smaller mean square, relative to the largest one or to 1, are left out.
+NEGLIGIBLE = 1e-9
+
+
+class CrossFit:
+    """What is learned about the rows of a sample, each from other rows.
+
+    Folds are drawn with a fixed seed and do not depend on the order of rows. Only ratios of weights
+    matter: they are scaled to sum to Kish's effective number of rows. Nothing is learned before it
+    is needed. Rows must have positive weight.
+    """
+
+    def __init__(self, sample: Sample) -> None:
+        self.sample = self._scaled = sample
+        n, weights = len(sample), sample.weights
+        if weights is not None:
+            kish = weights.sum() / (weights @ weights)
+            # Sums of multiples of 1 / GRID are exact, whatever the order of rows.
+            weights = np.maximum(np.rint(weights * (kish * GRID)), 1.0) / GRID
+            self._scaled = replace(sample, weights=weights)
+        self._n_folds = min(N_FOLDS if n <= MANY_ROWS else 2, n)
+        n_training = n - n // self._n_folds
+        self._n_levels = min(MOST_LEVELS, max(0, (n_training // ROWS_IN_CELL).bit_length() - 1))
+        self._P = as_matrix(sample.forecasts)
+        if sample.n_classes <= FULL:  # sums over few classes are quicker by columns
+            self._P = np.asfortranarray(self._P)
+
+    @cached_property
+    def values(self) -> Floats:
+        """E[Y | forecast] for each row, shaped as the forecasts."""
+        learned = np.empty(self._P.shape)
+        for training in self._trainings():
+            held_out = training.weights == 0
+            learned[held_out] = self._learn(training)[held_out]
+        return learned if self.sample.forecasts.ndim == 2 else learned[:, 1]
+
+    def _trainings(self) -> Iterator[_Training]:
+        """The rows to learn from, for each fold."""
+        n = len(self.sample)
+        if n < 2:
+            raise InputError("y_prob", None, "one row only", "holding rows out takes two or more")
+        fold = np.empty(n, dtype=np.intp)
+        rng = np.random.default_rng(0)
+        fold[order_rows(self._scaled)] = deal_folds(n, self._n_folds, rng)
+        K = self._reduced.n_classes
+        for held_out in range(self._n_folds):
+            weights = np.where(fold == held_out, 0.0, self._scaled.row_weights())
+            # The tree that `IRPCalibrator` would grow on these rows.
+            tree = grow_tree(self._reduced.take(weights > 0), GrowthOptions(np.full(K, 1 / K)))
+            bin_of = tree.bin_of(self._reduced.forecasts)
+            yield _Training(weights, tree, bin_of)
+
+    @cached_property
+    def _reduced(self) -> Sample:
+        """The sample of the largest probabilities and the rest, or the sample itself."""
+        if self.sample.n_classes <= FULL:
+            return self._scaled
+        return TopReduction(TOP, 0.0).reduce_sample(self._scaled)
+
+    @cached_property
+    def _cells(self) -> Ints:
+        """The finest cell of each row."""
+        # Cells may depend on the forecasts of all rows, as they do not depend on labels.
+        few = self.sample.n_classes <= MOST_CLASSES
+        return halve_repeatedly((self.sample if few else self._reduced).forecasts, self._n_levels)
+
+    def _learn(self, training: _Training) -> Floats:
+        """E[Y | forecast] of every row, shape (n, K), learned from some of them."""
+        weights, codes = training.weights, self.sample.codes
+        n_rows, values = np.count_nonzero(weights), self._P
+        observed = np.bincount(codes, weights, values.shape[1])
+        for _ in range(ROUNDS):
+            values = raise_to_power(values, codes, weights)
+            shares = (observed - weights @ values) / (weights.sum() + SHRINKAGE)
+            values = tilt(values, None, shares[None], weights)
+        values = self._tilt_in_bins(values, training)
+        # The rows cannot tell of smaller probabilities: those of all classes sum to one row's.
+        values = _normalise(np.maximum(values, 1 / (n_rows * values.shape[1])))
+        added = self._fit_rest(residuals(values, codes), weights)
+        if added.any():
+            # Corrections are not precise enough to make values smaller or larger than this.
+            margin = n_rows**-0.5
+            limits = np.minimum(values, margin), np.maximum(values, 1 - margin)
+            values = np.clip(values + added, *limits)
+        return _normalise(values)
+
+    def _tilt_in_bins(self, P: Floats, training: _Training) -> Floats:
+        """Forecasts whose means in the bins of IRP follow the labels, if they did not."""
+        weights, tree, bin_of = training
+        if self._reduced is self._scaled:
+            differences = fit_bins(tree, bin_of, residuals(P, self.sample.codes), weights)
+            return tilt(P, bin_of, differences, weights)
+        reduction = TopReduction.fit(TOP, replace(self._scaled, forecasts=P).take(weights > 0))
+        ranked = reduction.reduce_sample(replace(self._scaled, forecasts=P))
+        differences = fit_bins(tree, bin_of, ranked.residuals(), weights)
+        return reduction.expand(tilt(ranked.forecasts, bin_of, differences, weights), P)
+
+    def _fit_rest(self, left: Floats, weights: Floats) -> Floats:
+        """What linear maps and cells find in the residuals left, which change in place."""
+        K = left.shape[1]
+        # The columns are sorted by their totals; of two, the second is the first with other signs.
+        frequent = slice(1 if K == 2 else MOST_CLASSES)
+        found, left = np.zeros_like(left), left[:, frequent]
+        for fit in (fit_multiple, fit_linear):
+            of_forecasts = fit(self._P[:, frequent], left, weights)
+            left -= of_forecasts
+            found[:, frequent] += of_forecasts
+        found[:, frequent] += fit_cells(self._cells, self._n_levels, left, weights)
+        if K == 2:
+            found[:, 1] = -found[:, 0]
+        return found
+
+
+class _Training(NamedTuple):
+    """The rows to learn from while a fold is held out."""
+
+    weights: Floats
+    """Of all rows of the sample, 0 for those held out."""
+    tree: BinTree
+    """Grown on the rows to learn from."""
+    bin_of: Ints
+    """Its bin in which each row of the sample lies."""
+
+
+def shrink_factor(energy: float, noise: float, n_terms: int) -> float:
+    """Factor of James and Stein, or 0 if the energy exceeds the noise by too little.
+
+    Too little are `THRESHOLD` standard deviations of the sum of squares of `n_terms` terms.
+    """
+    least = noise * (1 + THRESHOLD * (2 / max(n_terms, 1)) ** 0.5)
+    return 1 - noise / energy if energy > least else 0.0
+
+
+def raise_to_power(P: Floats, codes: Codes, weights: Floats) -> Floats:
+    """Forecasts ``P**t``, normalised, with the t of the likeliest labels, drawn towards 1.
+
+    The evidence against t = 1, less its noise, decides how far.
+    """
+    logs = smooth.logs_of(np.maximum(np.ascontiguousarray(P.T), EPSILON))
+    rows = np.flatnonzero(weights)
+    z, weights = np.take(logs, rows, axis=1), weights[rows]
+    own = z[codes[rows], np.arange(len(rows))]
+    t, evidence = 1.0, 0.0
+    for step in range(POWER_STEPS):
+        mean, variance = smooth.moments(z, t)
+        slopes, curvature = weights * (own - mean), float(weights @ variance)
+        if step == 0 and (square := float(slopes.sum()) ** 2):
+            evidence = max(1 - float(slopes @ slopes) / square, 0.0)
+        if not evidence or curvature <= 0:
+            break
+        change = float(np.clip(slopes.sum() / curvature, -t / 2, t))
+        t = float(np.clip(t + change, 1 / STEEPEST, STEEPEST))
+        if abs(change) <= 1e-4:  # what is left is about its square
+            break
+    q = smooth.softmax(logs * (1 + evidence * (t - 1)))
+    return q.T if P.flags.f_contiguous else smooth.by_row(q)
+
+
+def tilt(P: Floats, bin_of: Ints | None, differences: Floats, weights: Floats) -> Floats:
+    """Forecasts with a factor for each bin and class, which changes their means by differences.
+
+    No class becomes rarer than one row in each bin could tell. Without bins there is one.
+    """
+    if bin_of is None:
+        weight, sums = weights.sum(keepdims=True)[:, None], (weights @ P)[None]
+    else:
+        weight = np.bincount(bin_of, weights, len(differences))[:, None]
+        sums = sum_rows(bin_of, P, weights, len(differences))
+    mean = np.maximum(sums / np.maximum(weight, EPSILON), EPSILON)
+    factors = np.maximum(mean + differences, mean / (1 + weight * mean)) / mean
+    return _normalise(P * (factors if bin_of is None else np.take(factors.T, bin_of, axis=1).T))
+
+
+def _normalise(P: Floats) -> Floats:
+    return np.asarray(P / P.sum(axis=1, keepdims=True))
+
+
+def _products(a: Floats, b: Floats) -> Floats:
+    """Inner products of the rows of two matrices."""
+    return np.asarray(np.einsum("ik,ik->i", a, b))
+
+
+def fit_multiple(P: Floats, residuals: Floats, weights: Floats) -> Floats:
+    """One multiple of the forecasts of all classes, of which inverted ones need no more."""
+    x = P - weights @ P / weights.sum()
+    square = float(weights @ _products(x, x))
+    if square <= NEGLIGIBLE * weights.sum():
+        return np.zeros(P.shape)
+    terms = weights * _products(x, residuals)
+    factor = shrink_factor(float(terms.sum()) ** 2, float(terms @ terms), 1)
+    return np.asarray(factor * float(terms.sum()) / square * x)
+
+
+def fit_linear(P: Floats, residuals: Floats, weights: Floats) -> Floats:
+    """Linear map of the forecasts: a class may have been forecast in the place of another."""
+    x = P - weights @ P / weights.sum()
+    variance, directions = np.linalg.eigh(x.T @ (weights[:, None] * x))
+    kept = variance > max(NEGLIGIBLE * variance[-1], 1e-300)
+    features = x @ (directions[:, kept] / np.sqrt(variance[kept]))
+    coefficients = features.T @ (weights[:, None] * residuals)
+    energy = float((coefficients**2).sum())
+    size = _products(features, features) * _products(residuals, residuals)
+    n_terms = features.shape[1] * _free(residuals)
+    factor = shrink_factor(energy, float(weights**2 @ size), n_terms)
+    return np.asarray(factor * (features @ coefficients))
+
+
+def fit_cells(cell: Ints, n_levels: int, residuals: Floats, weights: Floats) -> Floats:
+    """Means in nested cells: an estimate for residuals of any shape.
+
+    `cell` comes from `halve_repeatedly`. The difference between the means of the two halves of a
+    cell is a Haar coefficient. The coefficients of a level are used or dropped together (block
+    thresholding, Cai 1999).
+    """
+    n_cells, n_free = 2**n_levels, _free(residuals)
+    squares = weights**2 * _products(residuals, residuals)
+    others = (np.bincount(cell, own, n_cells) for own in (squares, weights))
+    # Sums of residuals, noise and weight in the cells of each level, the finest first.
+    levels = [np.column_stack([sum_rows(cell, residuals, weights, n_cells), *others])]
+    while len(levels[-1]) > 1:
+        levels.append(levels[-1][::2] + levels[-1][1::2])
+    *whole, noise, weight = levels.pop()[0]
+    means = np.array([whole]) / weight
+    means *= shrink_factor(float(weight * (means**2).sum()), float(noise / weight), n_free)
+    for level in reversed(levels):
+        means = np.repeat(means, 2, axis=0)
+        first = 2 * np.flatnonzero((level[::2, -1] > 0) & (level[1::2, -1] > 0))
+        low, high = level[first], level[first + 1]
+        share = (high[:, -1] / (low + high)[:, -1])[:, None]  # of the second half in its cell
+        difference = high[:, :-2] / high[:, -1:] - low[:, :-2] / low[:, -1:]
+        spread = low[:, -2] / low[:, -1] ** 2 + high[:, -2] / high[:, -1] ** 2
+        weight = low[:, -1] * share[:, 0]
+        energy, noise = weight @ _products(difference, difference), weight @ spread
+        difference *= shrink_factor(float(energy), float(noise), len(first) * n_free)
+        means[first] -= share * difference
+        means[first + 1] += (1 - share) * difference
+    return np.asarray(means[cell])
+
+
+def fit_bins(tree: BinTree, bin_of: Ints, residuals: Floats, weights: Floats) -> Floats:
+    """Means in the bins of a tree, each shrunk to the mean of the bin it was split from.
+
+    Deep bins have few rows, and the first splits tell much (hierarchical shrinkage, Agarwal et al.
+    2022). The means are 0 unless they exceed the noise in bins that were chosen for their labels.
+    """
+    n_bins = len(tree.bins)
+    squares = weights**2 * _products(residuals, residuals)
+    weight = np.bincount(bin_of, weights, n_bins)
+    of_bins = np.column_stack([sum_rows(bin_of, residuals, weights, n_bins), weight])
+    held = np.maximum(weight, EPSILON)
+    energy = float((of_bins[:, :-1] ** 2).sum(axis=1) @ (1 / held))
+    noise = SELECTION * float(np.bincount(bin_of, squares, n_bins) @ (1 / held))
+    if not shrink_factor(energy, noise, n_bins * _free(residuals)):
+        return np.zeros((n_bins, residuals.shape[1]))
+    sums = tree.add_up(of_bins)
+    trust = sums[:, -1:] + SHRINKAGE
+    means = sums[:, :-1] / trust
+    for node, below in tree.splits:
+        means[below] += SHRINKAGE / trust[below] * means[node]
+    return np.asarray(means[tree.bins])
+
+
+def _free(residuals: Floats) -> int:
+    """Number of residuals of a row that can vary: with several classes they sum to 0."""
+    return max(int(residuals.shape[1]) - 1, 1)

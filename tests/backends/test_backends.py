@@ -1,0 +1,102 @@
+"""Every backend computes what NumPy computes, and NumPy what formulas mean."""
+
+import numpy as np
+import pytest
+
+from formulas import EXACT, OPERATIONS, SHAPES, WIDE, all_maps, forecasts, is_rounded
+from isoroc._backends import NUMPY
+from isoroc._input.kinds import PROBABILITIES
+from isoroc._maps import GroupedMap
+
+ROWS = np.random.default_rng(0).random((200, 4))
+
+
+def in_numpy(formula, X, *, exact):
+    return formula(NUMPY, X if exact else np.asfortranarray(X))
+
+
+def in_onnx(formula, X, *, exact, opset=17):
+    onnx, onnxruntime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
+    from isoroc._backends.onnx import Graph, OnnxOps  # noqa: PLC0415
+
+    graph, tensor = Graph(opset, "own_"), onnx.helper.make_tensor_value_info
+    ops = OnnxOps(graph, exact=exact)
+    Q = formula(ops, ops.input("X", X.shape[1]))
+    graph.node("Identity", Q.name, output="Q")
+    double = onnx.TensorProto.DOUBLE
+    proto = graph.proto(
+        "test", [tensor("X", double, ["N", X.shape[1]])], [tensor("Q", double, ["N", Q.width])]
+    )
+    opsets = [onnx.helper.make_opsetid("", opset)]
+    model = onnx.helper.make_model(proto, opset_imports=opsets, ir_version=8)
+    onnx.checker.check_model(model, full_check=True)
+    return onnxruntime.InferenceSession(model.SerializeToString()).run(["Q"], {"X": X})[0]
+
+
+def in_newer_onnx(formula, X, *, exact):
+    return in_onnx(formula, X, exact=exact, opset=19)
+
+
+BACKENDS = {"NumPy": in_numpy, "ONNX": in_onnx, "ONNX 19": in_newer_onnx}
+backends = pytest.mark.parametrize("run", BACKENDS.values(), ids=BACKENDS)
+
+
+@backends
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operations(run, exact, name):
+    formula, expected = OPERATIONS[name]
+    found = run(formula, ROWS, exact=exact)
+    if exact and name in EXACT:
+        np.testing.assert_array_equal(found, expected(ROWS))
+    else:
+        tolerance = 1e-6 if name == "along close knots" else 1e-12
+        np.testing.assert_allclose(found, expected(ROWS), rtol=1e-13, atol=tolerance)
+
+
+@backends
+@pytest.mark.parametrize(
+    ("kind", "K"), SHAPES + WIDE, ids=lambda value: getattr(value, "name", value)
+)
+def test_maps(run, kind, K):
+    X = forecasts(kind, K)
+    for own in all_maps(kind, K):
+        found = run(own.formula, X, exact=own.exact)
+        expected = own.apply(X[:, 0] if kind.single else X)
+        if is_rounded(own):
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12, err_msg=str(type(own)))
+        else:
+            np.testing.assert_array_equal(found, expected, err_msg=str(type(own)))
+
+
+@backends
+@pytest.mark.parametrize("kind", [kind for kind, K in SHAPES if K == 2], ids=lambda k: k.name)
+def test_invalid_rows(run, kind):
+    """What `clean` says of valid rows and of numbers that are not forecasts."""
+    valid = forecasts(kind, 2, 5)
+    bad = np.full((2, valid.shape[1]), [[np.nan], [np.inf]])
+    X = np.vstack([valid, bad])
+
+    def formula(ops, X):
+        P, good = kind.clean(ops, X)
+        return ops.where(good, kind.probabilities(ops, P), -1.0)
+
+    with np.errstate(all="ignore"):
+        Q = run(formula, X, exact=True)
+    np.testing.assert_allclose(Q[:5].sum(axis=1), 1)
+    np.testing.assert_array_equal(Q[5:], -1)
+
+
+@backends
+def test_maps_of_groups(run):
+    kind, K = PROBABILITIES, 3
+    X = forecasts(kind, K)
+    [own] = [own for own in all_maps(kind, K) if isinstance(own, GroupedMap)]
+    for g, name in enumerate([*own.groups, "unknown"]):
+
+        def formula(ops, X, g=g):
+            place = ops.locate(np.arange(2) + 0.5, ops.take(0.0 * X, [0]) + float(g))
+            return own.formula_of_groups(ops, X, place)
+
+        expected = own.apply_to_groups(X, np.full(len(X), name))
+        np.testing.assert_allclose(run(formula, X, exact=True), expected, rtol=0, atol=1e-12)

@@ -1,0 +1,142 @@
+"""Priors: adjusted forecasts are Bayes' rule, estimated shares are the true ones."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+
+from isoroc import InputError, adjust_prior, estimate_prior
+
+MEANS = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0]])
+
+
+def population(n, prior, rng, old=None):
+    """Labels, and their probabilities given features if the class shares are `old`."""
+    K = len(prior)
+    y = rng.choice(K, size=n, p=prior)
+    x = MEANS[y] + rng.normal(size=(n, 2))
+    density = np.exp(-((x[:, None] - MEANS[:K]) ** 2).sum(axis=2) / 2)
+    joint = density * (prior if old is None else old)
+    return y, joint / joint.sum(axis=1, keepdims=True)
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 10**6), st.integers(2, 4))
+def test_adjusted_forecasts_are_those_of_the_other_population(seed, n_classes):
+    rng = np.random.default_rng(seed)
+    old, new = rng.dirichlet(np.full(n_classes, 3), size=2)
+    state = rng.bit_generator.state
+    _, Q = population(20, new, rng, old=old)
+    rng.bit_generator.state = state
+    _, expected = population(20, new, rng)
+    np.testing.assert_allclose(adjust_prior(Q, old, new), expected, atol=1e-12)
+    np.testing.assert_allclose(adjust_prior(expected, new, old), Q, atol=1e-12)
+    np.testing.assert_allclose(adjust_prior(Q, old, old), Q, atol=1e-12)
+
+
+def test_shapes_and_names():
+    Q = np.array([[0.25, 0.75], [0.5, 0.5]])
+    adjusted = adjust_prior(Q, [0.5, 0.5], [0.9, 0.1])
+    np.testing.assert_array_equal(adjust_prior(Q[:, 1], [0.5, 0.5], [0.9, 0.1]), adjusted[:, 1])
+    by_name = adjust_prior(Q, {"a": 0.5, "b": 0.5}, {"b": 0.1, "a": 0.9}, labels=["a", "b"])
+    np.testing.assert_array_equal(by_name, adjusted)
+    np.testing.assert_array_equal(adjust_prior(Q, [0.5, 0.5], [1, 0]), [[1, 0], [1, 0]])
+
+
+def test_the_estimate_maximises_the_likelihood():
+    rng = np.random.default_rng(0)
+    old = np.array([0.6, 0.4])
+    _, Q = population(400, [0.2, 0.8], rng, old=old)
+
+    def loss(w):
+        return -np.log(Q @ (np.array([1 - w, w]) / old)).sum()
+
+    best = minimize_scalar(loss, bounds=(0, 1), method="bounded", options={"xatol": 1e-10}).x
+    found = estimate_prior(Q, old)
+    assert found.prior[1] == pytest.approx((400 * best + old[1]) / 401, abs=1e-6)
+    assert found.p_value < 1e-6
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_intervals_cover_and_the_test_keeps_its_level(n_classes):
+    rng = np.random.default_rng(1)
+    old = rng.dirichlet(np.full(n_classes, 5))
+    new = rng.dirichlet(np.full(n_classes, 5))
+    covered, rejected = [], []
+    for _ in range(40):
+        _, Q = population(300, new, rng, old=old)
+        found = estimate_prior(Q, old)
+        covered.append((found.low <= new) & (new <= found.high))
+        _, Q = population(300, old, rng)
+        rejected.append(estimate_prior(Q, old).p_value < 0.05)
+    assert np.mean(covered) > 0.85
+    assert np.mean(rejected) < 0.15
+
+
+@pytest.mark.parametrize("share", [0.0, 0.005, 0.1])
+def test_forecasts_with_few_levels(share):
+    """Forecasts of .2 and .8: if .8 is rarer than one in five, the likeliest share is 0."""
+    rng = np.random.default_rng(5)
+    covered = []
+    for _ in range(60):
+        q = np.where(rng.random(500) < 0.2 + 0.6 * share, 0.8, 0.2)
+        found = estimate_prior(q, [0.5, 0.5])
+        likeliest = np.clip((np.mean(q == 0.8) - 0.2) / 0.6, 0, 1)
+        assert found.prior[1] == pytest.approx((500 * likeliest + 0.5) / 501, abs=1e-6)
+        assert found.low[1] <= found.prior[1] < found.high[1]
+        covered.append(found.low[1] <= share <= found.high[1])
+    assert np.mean(covered) > 0.9
+
+
+def test_intervals_are_those_of_the_likelihood_ratio():
+    rng = np.random.default_rng(4)
+    old = np.array([0.5, 0.3, 0.2])
+    _, Q = population(200, [0.3, 0.5, 0.2], rng, old=old)
+    found = estimate_prior(Q, old)
+
+    def likelihood(w):
+        return np.log(Q @ (w / old)).sum()
+
+    grid = np.arange(1, 400) / 400
+    a, b = (x[grid[:, None] + grid < 1] for x in np.meshgrid(grid, grid, indexing="ij"))
+    values = np.array([likelihood(np.array([x, y, 1 - x - y])) for x, y in zip(a, b, strict=True)])
+    kept = a[values > values.max() - 3.841459 / 2]
+    assert found.low[0] == pytest.approx(kept.min(), abs=0.004)
+    assert found.high[0] == pytest.approx(kept.max(), abs=0.004)
+
+
+def test_many_rows_have_scaled_intervals():
+    rng = np.random.default_rng(2)
+    _, Q = population(20_000, [0.3, 0.7], rng, old=np.array([0.5, 0.5]))
+    few = estimate_prior(Q[:5000], [0.5, 0.5])
+    many = estimate_prior(Q, [0.5, 0.5])
+    ratio = (many.high - many.low) / (few.high - few.low)
+    np.testing.assert_allclose(ratio, 0.5, atol=0.1)
+    assert (many.low <= [0.3, 0.7]).all()
+    assert (many.high >= [0.3, 0.7]).all()
+
+
+def test_relative_weights():
+    rng = np.random.default_rng(3)
+    _, Q = population(300, [0.3, 0.7], rng, old=np.array([0.5, 0.5]))
+    plain = estimate_prior(Q, [0.5, 0.5])
+    weighted = estimate_prior(Q, [0.5, 0.5], sample_weight=np.full(300, 1e-3))
+    np.testing.assert_allclose(weighted.prior, plain.prior)
+    assert weighted.p_value == pytest.approx(plain.p_value)
+
+
+BAD = [
+    ({"old": [0.5, 0.6], "new": [0.5, 0.5]}, "old: sums to 1.1, not to 1; divide it by its sum"),
+    ({"old": [1.0, 0.0], "new": [0.5, 0.5]}, "old: is 1.0, 0.0; class shares are positive"),
+    ({"old": [0.5, 0.5], "new": [1.5, -0.5]}, "new: is 1.5, -0.5; class shares are not negative"),
+    ({"old": [0.5, 0.5], "new": [0.2, 0.3, 0.5]}, r"new: has shape \(3,\), but there are 2"),
+    ({"old": {"a": 1.0}, "new": [0.5, 0.5]}, "old: names a, but the classes are 0, 1"),
+    ({"old": [0.5, 0.5], "new": [0.0, 1.0]}, "Q: row 1 is certain of classes that have no share"),
+]
+
+
+@pytest.mark.parametrize(("shares", "message"), BAD)
+def test_bad_shares(shares, message):
+    with pytest.raises(InputError, match=message):
+        adjust_prior([[0.5, 0.5], [1.0, 0.0]], **shares)

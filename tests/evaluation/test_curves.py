@@ -1,0 +1,192 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from scipy.stats import binomtest
+
+from isoroc._evaluation.curves import (
+    Axis,
+    axis_of,
+    best_rates,
+    consistency_band,
+    histogram,
+    isotonic_curve,
+    observed_rates,
+    thin,
+)
+from isoroc._evaluation.forecasts import kept_stages
+from isoroc._input import Sample
+from strategies import binary_data, isotonic_oracle
+
+
+def as_sample(scores, y, weights):
+    """Sample of scores mapped to [0, 1] with the same order and ties."""
+    _, rank = np.unique(scores, return_inverse=True)
+    return Sample(rank / (rank.max() + 1), y.astype(np.uint8), weights)
+
+
+@given(binary_data())
+def test_curve_is_isotonic_regression(data):
+    sample = as_sample(*data)
+    curve = isotonic_curve(sample)
+    assert (np.diff(curve["forecast"]) >= 0).all()
+    at_rows = np.interp(sample.forecasts, curve["forecast"], curve["rate"])
+    expected = isotonic_oracle(sample.forecasts.tolist(), sample.codes.tolist(), sample.weights)
+    np.testing.assert_allclose(at_rows, np.array(expected, dtype=float), atol=1e-12)
+
+
+@given(binary_data())
+def test_groups_partition_the_rows(data):
+    sample = as_sample(*data)
+    rates = observed_rates(sample, n_bins=4, confidence=0.9)
+    weights = sample.row_weights()
+    assert 1 <= rates.n_rows <= 4
+    assert rates["weight"].sum() == pytest.approx(weights.sum())
+    assert (rates["weight"] * rates["rate"]).sum() == pytest.approx((weights * sample.codes).sum())
+    total = (weights * sample.forecasts).sum()
+    assert (rates["weight"] * rates["forecast"]).sum() == pytest.approx(total)
+    assert (np.diff(rates["forecast"]) > 0).all()
+    assert (rates["low"] <= rates["rate"] + 1e-12).all()
+    assert (rates["rate"] <= rates["high"] + 1e-12).all()
+    counted = histogram(sample)
+    assert counted["percent"].sum() == pytest.approx(100)
+
+
+def test_intervals_are_wilsons():
+    rng = np.random.default_rng(0)
+    sample = Sample(np.repeat([0.2, 0.6], 30), (rng.random(60) < 0.4).astype(np.uint8), None)
+    rates = observed_rates(sample, n_bins=2, confidence=0.8)
+    for group in range(2):
+        hits = int(sample.codes[30 * group : 30 * (group + 1)].sum())
+        low, high = binomtest(hits, 30).proportion_ci(0.8, method="wilson")
+        assert (rates["low"][group], rates["high"][group]) == pytest.approx((low, high))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_coverage_of_the_band_for_calibrated_forecasts(weighted):
+    rng = np.random.default_rng(0)
+    inside = []
+    for seed in range(60):
+        p = np.round(rng.beta(0.7, 0.7, 300), 2)
+        y = (rng.random(300) < p).astype(np.uint8)
+        sample = Sample(p, y, rng.integers(1, 4, 300).astype(float) if weighted else None)
+        band = consistency_band(sample, confidence=0.9, n_resamples=120, seed=seed)
+        curve = isotonic_curve(sample)
+        rate = np.interp(band["forecast"], curve["forecast"], curve["rate"])
+        inside.append(
+            [
+                ((rate >= band[f"low{ends}"] - 1e-9) & (rate <= band[f"high{ends}"] + 1e-9))
+                for ends in ("", "_all")
+            ]
+        )
+    pointwise, whole = (np.concatenate(found) for found in zip(*inside, strict=True))
+    assert 0.87 < pointwise.mean() < 0.97
+    # All of the curve is in the outer band about as often as the level says.
+    assert 0.8 < np.mean([found.all() for _, found in inside]) < 0.99
+    assert pointwise.mean() < whole.mean()
+
+
+def test_band_excludes_the_curve_of_miscalibrated_forecasts():
+    rng = np.random.default_rng(0)
+    p = rng.random(2000)
+    sample = Sample(p, (rng.random(2000) < p**3).astype(np.uint8), None)
+    band = consistency_band(sample, confidence=0.99, n_resamples=200, seed=0)
+    curve = isotonic_curve(sample)
+    rate = np.interp(band["forecast"], curve["forecast"], curve["rate"])
+    assert np.mean(rate < band["low"]) > 0.7
+
+
+def test_band_of_many_forecasts():
+    rng = np.random.default_rng(0)
+    p = rng.random(40_000)
+    sample = Sample(p, np.zeros(40_000, dtype=np.uint8), None)
+    band = consistency_band(sample, confidence=0.9, n_resamples=60, seed=0)
+    assert band.n_rows == 200
+    assert (band["low"] < band["forecast"]).mean() > 0.95
+    assert (band["forecast"] < band["high"]).mean() > 0.95
+    # The error of isotonic regression is of the order n ** (-1/3).
+    assert 0.005 < np.median(band["high"] - band["low"]) < 0.1
+
+
+def test_few_distinct_forecasts_have_a_marker_and_a_bar_each():
+    levels = np.array([0.05, 0.3, 0.7, 0.9])
+    p = np.repeat(levels, 50)
+    sample = Sample(p, (np.arange(200) % 3 == 0).astype(np.uint8), None)
+    rates = observed_rates(sample, n_bins=None, confidence=0.9)
+    np.testing.assert_allclose(rates["forecast"], levels)
+    assert observed_rates(sample, n_bins=2, confidence=0.9).n_rows == 2
+    bars = histogram(sample)
+    filled = bars["percent"] > 0
+    assert bars["percent"][filled].tolist() == [25] * 4
+    middle = (bars["left"] + bars["right"])[filled] / 2
+    np.testing.assert_allclose(middle, levels, atol=1e-3)
+    np.testing.assert_array_equal(bars["left"][1:], bars["right"][:-1])
+
+
+def test_bars_contain_their_left_end():
+    p = np.append(np.arange(100) / 100, np.arange(0.001, 1, 0.01))
+    counted = histogram(Sample(p, np.zeros(200, dtype=np.uint8), None))
+    assert counted["percent"].tolist() == [5.0] * 20
+
+
+@pytest.mark.parametrize(
+    ("p", "scale"),
+    [
+        (np.linspace(0, 1, 1000), "linear"),
+        (np.geomspace(1e-4, 0.15, 1000), "log"),
+        (np.append(np.geomspace(1e-5, 0.1, 500), 1 - np.geomspace(1e-5, 0.1, 500)), "logit"),
+        (np.append(np.zeros(500), np.ones(500)), "logit"),
+        (np.zeros(100), "log"),
+    ],
+)
+def test_scale_follows_the_forecasts(p, scale):
+    sample = Sample(p, np.zeros(len(p), dtype=np.uint8), None)
+    axis = axis_of([sample])
+    assert axis.scale == scale
+    place = axis.position(axis.values(10))
+    np.testing.assert_allclose(place, np.arange(11) / 10, atol=1e-9)
+    assert histogram(sample, axis)["percent"].sum() == pytest.approx(100)
+    ticks = axis.position(axis.ticks())
+    assert ticks[0] >= 0
+    assert (np.diff(ticks) > 0).all()
+    assert len(ticks) <= 9
+
+
+def test_log_odds_end_where_the_forecasts_do():
+    p = 1 - np.geomspace(1e-4, 0.4, 1000)
+    axis = axis_of([Sample(p, np.zeros(1000, dtype=np.uint8), None)], "logit")
+    assert (axis.low, axis.high) == pytest.approx((0.1, 1 - 1e-4))
+    assert axis.ticks() == pytest.approx([0.1, 0.5, 0.99, 0.9999])
+    assert 0 < axis.clip(0.0) < axis.low
+    assert axis.high < axis.clip(1.0) < 1
+
+
+def test_position_outside_the_axis_is_at_its_end():
+    assert Axis("log", 0.01).position([0.0, 0.1, 1.0]).tolist() == pytest.approx([0, 0.5, 1])
+
+
+def test_heat_map_of_a_surface_is_that_of_its_definition():
+    points = np.random.default_rng(0).random((60, 3))
+    table = best_rates(points, 8)
+    for i in range(9):
+        for j in range(9):
+            reached = points[(points[:, 0] >= i / 8) & (points[:, 1] >= j / 8), 2]
+            assert table[i, j] == reached.max(initial=0)
+
+
+def test_observed_rates_of_equal_forecasts():
+    y = np.array([0, 1, 0, 1, 1], dtype=np.uint8)
+    sample = Sample(np.array([0.2, 0.2, 0.4, 0.4, 0.9]), y, None)
+    rates = observed_rates(sample, n_bins=5, confidence=0.9)
+    np.testing.assert_allclose(rates["rate"], [0.5, 0.5, 1])
+    np.testing.assert_allclose(rates["low"], [0.12087, 0.12087, 0.26987], atol=1e-5)
+    assert rates["weight"].tolist() == [2, 2, 1]
+
+
+def test_thinned_lines_have_equal_steps():
+    t = np.linspace(0, 1, 1001)
+    assert thin(t, t, most=5).tolist() == [0, 250, 500, 750, 1000]
+
+
+def test_stages_are_evenly_spaced_on_a_logarithmic_scale():
+    assert sorted(kept_stages(1000, 4)) == [0, 9, 99, 999]
+    assert kept_stages(3, 4) == {0, 1, 2}

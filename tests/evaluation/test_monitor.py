@@ -1,0 +1,297 @@
+"""The monitor: valid evidence, independent of batches, found drifts, safe files."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+
+from isoroc import (
+    AutoCalibrator,
+    CalibratedClassifier,
+    CalibrationMonitor,
+    InputError,
+    TemperatureCalibrator,
+)
+from isoroc._evaluation.monitor import Alternatives, hash_rows
+
+
+def draw(n, n_classes, rng, power=1.0, odds=1.0):
+    """Forecasts, and outcomes whose true odds are a power of them, the first class changed."""
+    Q = rng.dirichlet(np.ones(n_classes), size=n)
+    truth = Q**power
+    truth[:, 0] *= odds
+    truth /= truth.sum(axis=1, keepdims=True)
+    return (truth.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1), Q
+
+
+@settings(max_examples=20)
+@given(st.integers(2, 5), st.integers(0, 10**6))
+def test_ratios_have_mean_one_under_the_forecasts(n_classes, seed):
+    Q = np.random.default_rng(seed).dirichlet(np.full(n_classes, 0.5), size=3)
+    mean = sum(
+        Q[:, [y]] * np.exp(Alternatives(n_classes).log_ratios(Q, np.full(3, y)))
+        for y in range(n_classes)
+    )
+    np.testing.assert_allclose(mean, 1, rtol=1e-9)
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 10**6), st.lists(st.integers(1, 99), unique=True, max_size=4))
+def test_evidence_is_the_average_over_beginnings(seed, cuts):
+    y, Q = draw(100, 3, np.random.default_rng(seed), power=0.5)
+    monitor, alternatives = CalibrationMonitor(range(3)), Alternatives(3)
+    batches = np.split(np.arange(100), sorted(cuts))
+    for rows in batches:
+        monitor.update(y[rows], Q[rows])
+    ratios = alternatives.log_ratios(Q, y)
+    B = len(batches)
+    total = np.full(ratios.shape[1], 1 / (B + 1))  # those that have not begun yet
+    for b, rows in enumerate(batches):
+        total += np.exp(ratios[rows[0] :].sum(axis=0)) / ((b + 1) * (b + 2))
+    assert monitor.evidence_ == pytest.approx(np.log(alternatives.weights @ total))
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 10**6), st.integers(1, 99))
+def test_sums_of_machines_are_those_of_all_rows(seed, cut):
+    y, Q = draw(100, 3, np.random.default_rng(seed), power=0.5)
+    whole, one, other = (CalibrationMonitor(range(3)) for _ in range(3))
+    whole.update(y, Q)
+    one.update(y[:cut], Q[:cut])
+    other.update(y[cut:], Q[cut:])
+    products = np.exp(one.evidence.log_begun) + 0.5, np.exp(other.evidence.log_begun) + 0.5
+    expected = np.log(Alternatives(3).weights @ (products[0] * products[1]))
+    merged = one.merge(other)
+    assert merged.evidence_ == pytest.approx(expected)
+    found, of_all = merged.report(), whole.report()
+    assert found.rows == of_all.rows == 100
+    assert found.log_loss == pytest.approx(of_all.log_loss)
+    for name in ("observed", "forecast", "low", "high"):
+        np.testing.assert_allclose(found.shares[name], of_all.shares[name])
+
+
+def test_a_long_good_time_does_not_delay_the_alarm_much():
+    rng = np.random.default_rng(2)
+    delays = []
+    for calm in (1, 100):
+        monitor = CalibrationMonitor(range(2))
+        for _ in range(calm):
+            monitor.update(*draw(200, 2, rng))
+        assert not monitor.alarm_
+        while monitor.alarm_ is None:
+            monitor.update(*draw(200, 2, rng, power=0.5))
+        delays.append(monitor.alarm_ - 200 * calm)
+    assert delays[1] <= delays[0] + 600
+
+
+def test_false_alarms_are_rare():
+    alarms = 0
+    for seed in range(60):
+        monitor, rng = CalibrationMonitor(range(3)), np.random.default_rng(seed)
+        for _ in range(6):
+            monitor.update(*draw(100, 3, rng))
+        alarms += monitor.alarm_ is not None
+    assert alarms <= 7  # 8 or more have a probability of 0.01 at a rate of 0.05
+
+
+@pytest.mark.parametrize(
+    ("change", "advice"),
+    [({"power": 0.6}, "refit"), ({"power": 1.6}, "refit"), ({"odds": 2.0}, "adapt priors")],
+)
+def test_drifts_are_found_and_named(change, advice):
+    monitor, rng = CalibrationMonitor(["a", "b", "c"]), np.random.default_rng(0)
+    labels = np.array(["a", "b", "c"])
+    for day in range(40):
+        y, Q = draw(100, 3, rng, **(change if day >= 10 else {}))
+        monitor.update(labels[y], Q)
+        if day == 9:
+            assert monitor.alarm_ is None
+            assert monitor.advice_ == "nothing"
+    assert monitor.alarm_
+    assert 1000 < monitor.alarm_ < 4000
+    assert monitor.advice_ == advice
+    assert monitor.history_["rows"].tolist() == list(range(100, 4001, 100))
+
+
+def test_impossible_outcomes_raise_an_alarm():
+    monitor = CalibrationMonitor([0, 1])
+    monitor.update([0, 1], [0.0, 0.0])
+    assert monitor.alarm_ == 2
+    assert np.isfinite(monitor.report().log_loss)
+
+
+def test_tolerance_forgives_small_errors():
+    y, Q = draw(20_000, 2, np.random.default_rng(1), power=0.85)
+    strict, lenient = CalibrationMonitor([0, 1]), CalibrationMonitor([0, 1], tolerance=0.01)
+    strict.update(y, Q)
+    lenient.update(y, Q)
+    assert strict.alarm_ is not None
+    assert lenient.alarm_ is None
+
+
+def test_states_are_kept_in_files(tmp_path):
+    path, rng = tmp_path / "state.json", np.random.default_rng(0)
+    monitor = CalibrationMonitor(["no", "yes"], confidence=0.9, tolerance=1e-4)
+    whole = CalibrationMonitor(["no", "yes"], confidence=0.9, tolerance=1e-4)
+    for _ in range(5):
+        y, Q = draw(200, 2, rng, power=0.6)
+        for each in (monitor, whole):
+            each.update(np.array(["no", "yes"])[y], Q[:, 1])
+        monitor.save(path)
+        monitor = CalibrationMonitor.load(path)
+    assert monitor.evidence_ == whole.evidence_
+    assert monitor.alarm_ == whole.alarm_ is not None
+    assert monitor.history_["evidence"].tolist() == whole.history_["evidence"].tolist()
+    assert monitor.classes_.tolist() == ["no", "yes"]
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_damaged_states_are_refused(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("state") / "state.json"
+    monitor = CalibrationMonitor([0, 1])
+    monitor.update([0, 1], [0.2, 0.9])
+    monitor.save(path)
+    state = json.loads(path.read_text())
+    key = data.draw(st.sampled_from(["format", "version", "labels", "totals", "history"]))
+    state[key] = data.draw(st.sampled_from([None, 7, "x", [1], {"rows": 1}, [[1, 2]]]))
+    path.write_text(json.dumps(state))
+    with pytest.raises(InputError, match=r"is not the state of a monitor"):
+        CalibrationMonitor.load(path)
+
+
+def test_a_deeply_nested_state_is_refused(tmp_path):
+    path = tmp_path / "state.json"
+    path.write_text("[" * 100_000)
+    with pytest.raises(InputError, match=r"is not the state of a monitor"):
+        CalibrationMonitor.load(path)
+
+
+def test_an_alarm_of_one_machine_is_not_that_of_ten():
+    """Alarms that carried over would make ten chances of 5 % out of one."""
+    rng, machines = np.random.default_rng(0), [CalibrationMonitor(range(2)) for _ in range(10)]
+    for machine in machines[:9]:
+        for _ in range(10):
+            machine.update(*draw(100, 2, rng))
+        assert machine.alarm_ is None
+    while machines[9].alarm_ is None:
+        machines[9].update(*draw(20, 2, rng, power=0.5))
+    whole = CalibrationMonitor(range(2))
+    for machine in machines:
+        whole.merge(machine)
+    assert whole.alarm_ is None
+    assert whole.evidence_ < whole.limit < machines[9].evidence_
+
+
+def test_evidence_of_machines_adds_up():
+    """No machine alone has enough evidence for an alarm, all of them together have."""
+    rng, whole = np.random.default_rng(3), CalibrationMonitor(range(2))
+    for _ in range(12):
+        machine = CalibrationMonitor(range(2))
+        machine.update(*draw(40, 2, rng, power=0.6))
+        assert machine.alarm_ is None
+        whole.merge(machine)
+    assert whole.alarm_ is not None
+
+
+def test_the_tolerance_is_that_of_the_model():
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    calibrator = TemperatureCalibrator().fit(p, rng.random(400) < p)
+    monitor = CalibrationMonitor(calibrator)
+    assert monitor.tolerance == 2 * 2 / 400
+    assert monitor.model == calibrator.checksum
+    assert monitor.classes_.tolist() == [False, True]
+    assert CalibrationMonitor(calibrator, tolerance=0.0).tolerance == 0
+    assert CalibrationMonitor([0, 1]).tolerance == 0
+    classifier = CalibratedClassifier(LogisticRegression(), cv=2).fit(p[:, None], p > 0.5)
+    assert CalibrationMonitor(classifier).tolerance == 2 * 2 / 400
+
+
+def test_no_alarm_without_drift_after_a_fit_to_few_rows():
+    """With a tolerance of 0, 70 to 78 % of such streams raise an alarm."""
+    alarms = {"default": 0, "none": 0}
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        y, Q = draw(500, 2, rng, power=0.7)
+        calibrator = AutoCalibrator(random_state=0).fit(Q, y)
+        monitors = {
+            "default": CalibrationMonitor(calibrator),
+            "none": CalibrationMonitor(calibrator, tolerance=0.0),
+        }
+        for _ in range(40):
+            y, Q = draw(500, 2, rng, power=0.7)
+            for monitor in monitors.values():
+                monitor.update(y, calibrator.predict_proba(Q))
+        for name, monitor in monitors.items():
+            alarms[name] += monitor.alarm_ is not None
+    assert alarms["none"] >= 3
+    assert alarms["default"] <= 1
+
+
+def test_batches_are_counted_once(tmp_path):
+    y, Q = draw(50, 2, np.random.default_rng(0))
+    one, other = CalibrationMonitor([0, 1]), CalibrationMonitor([0, 1])
+    one.update(y, Q, batch="monday")
+    evidence = one.evidence_
+    with pytest.raises(InputError, match="batch: 'monday' was counted on 20"):
+        one.update(y, Q, batch="monday")
+    assert (one.totals.rows, one.evidence_) == (50, evidence)
+    other.update(y, Q, batch="tuesday")
+    one.merge(other).save(tmp_path / "state.json")
+    found = CalibrationMonitor.load(tmp_path / "state.json")
+    assert list(found.seen_) == ["monday", "tuesday"]
+    other.update(y, Q, batch="wednesday")
+    with pytest.raises(InputError, match="other: 1 of its 2 batches were counted before"):
+        found.merge(other)
+    assert found.merge(other, again=True).totals.rows == 200
+
+
+@given(st.integers(0, 10**6))
+def test_names_of_rows_do_not_depend_on_their_order(seed):
+    rng = np.random.default_rng(seed)
+    y, Q = draw(20, 3, rng)
+    order = rng.permutation(20)
+    assert hash_rows(Q, y) == hash_rows(Q[order], y[order])
+    assert hash_rows(Q, y) != hash_rows(Q, (y + 1) % 3)
+    assert hash_rows(Q, y) != hash_rows(Q[1:], y[1:])
+
+
+def test_bad_input():
+    with pytest.raises(InputError, match="calibrator: is"):
+        CalibrationMonitor(["a", "a"])
+    with pytest.raises(InputError, match=r"confidence: is 1\.5"):
+        CalibrationMonitor([0, 1], confidence=1.5)
+    with pytest.raises(InputError, match="tolerance: is -1"):
+        CalibrationMonitor([0, 1], tolerance=-1)
+    monitor = CalibrationMonitor([0, 1])
+    with pytest.raises(InputError, match="y"):
+        monitor.update([0, 2], [0.1, 0.2])
+    with pytest.raises(InputError, match=r"Q: row 1 is 1\.2"):
+        monitor.update([0, 1], [0.1, 1.2])
+    with pytest.raises(InputError, match="other: has another list of classes"):
+        monitor.merge(CalibrationMonitor(["a", "b"]))
+    with pytest.raises(InputError, match="other: has another confidence"):
+        monitor.merge(CalibrationMonitor([0, 1], confidence=0.9))
+
+
+def test_calibration_error_of_batches_and_of_all_machines():
+    rng = np.random.default_rng(0)
+    one, other = CalibrationMonitor(range(3)), CalibrationMonitor(range(3))
+    batches = [draw(400, 3, rng, odds=2.0) for _ in range(4)]
+    reports = [monitor.update(y, Q) for monitor in (one, other) for y, Q in batches[:2]]
+    assert all(r.error_low <= r.calibration_error <= r.error_high for r in reports)
+    merged = one.merge(other)
+    whole = CalibrationMonitor(range(3))
+    y, Q = (np.concatenate(part) for part in zip(*batches[:2], *batches[:2], strict=True))
+    expected = whole.update(y, Q)
+    found = merged.report()
+    for name in ("calibration_error", "error_low", "error_high"):
+        assert getattr(found, name) == pytest.approx(getattr(expected, name))
+    assert found.error_low > 0
+    history = merged.history_
+    assert history["rows"].tolist() == [400, 800, 1600]  # merged rows are one batch
+    assert history["calibration_error"][0] == reports[0].calibration_error
