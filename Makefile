@@ -20,7 +20,7 @@ ifdef LOCKED
 endif
 ASAN = $(shell $(CC) -print-file-name=libasan.so)
 
-.PHONY: demo test explore kills test-browser test-engines lint types tests coverage sanitize bench arena paper fuzz docs dist check-dist \
+.PHONY: demo test explore kills test-slow test-browser test-engines lint types tests coverage sanitize bench arena paper fuzz docs dist check-dist \
   check-release wheels publish test-oldest lock clean
 
 demo: .venv/runs  ## forecasts in, calibrated forecasts, a verdict, a picture and a report out
@@ -45,7 +45,10 @@ types: .venv/develops
 	$(BIN)/mypy
 
 tests: .venv/develops  # two workers, one thread each
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: .venv/develops  ## simulations and repeated starts of the program
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow
 
 explore: .venv/develops  ## the tests of Hypothesis with other examples each time
 	@seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); \
