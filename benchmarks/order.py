@@ -35,7 +35,9 @@ def calibrators() -> dict[str, Callable[[], Any]]:
     return {
         "before calibration": isoroc.IdentityCalibrator,
         "TemperatureCalibrator": isoroc.TemperatureCalibrator,
-        'TemperatureCalibrator(floor="auto")': lambda: isoroc.TemperatureCalibrator(floor="auto"),
+        "TemperatureCalibrator(compatible=True)": lambda: isoroc.TemperatureCalibrator(
+            compatible=True
+        ),
         "MonotoneCalibrator": isoroc.MonotoneCalibrator,
         "AutoCalibrator(monotone=True)": lambda: isoroc.AutoCalibrator(
             monotone=True, random_state=0

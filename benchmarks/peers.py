@@ -45,7 +45,7 @@ def own_methods() -> list[Method]:
         "isoroc spline": isoroc.SplineCalibrator,
         "isoroc matrix": isoroc.MatrixCalibrator,
         "isoroc monotone": isoroc.MonotoneCalibrator,
-        "isoroc temperature": partial(isoroc.TemperatureCalibrator, floor="auto"),
+        "isoroc temperature": isoroc.TemperatureCalibrator,
         "isoroc isotonic": isoroc.IsotonicCalibrator,
         "isoroc Venn-Abers": isoroc.VennAbersCalibrator,
     }

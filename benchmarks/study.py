@@ -43,7 +43,7 @@ from isoroc._support.progress import progress
 
 CANDIDATES: dict[str, Calibrator] = {
     "identity": isoroc.IdentityCalibrator(),
-    "temperature": isoroc.TemperatureCalibrator(floor="auto"),
+    "temperature": isoroc.TemperatureCalibrator(),
     "spline": isoroc.SplineCalibrator(),
     "monotone": isoroc.MonotoneCalibrator(),
     "kernel": isoroc.KernelCalibrator(),

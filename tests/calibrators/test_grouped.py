@@ -78,7 +78,7 @@ def test_the_common_map_is_that_of_all_rows(fitted):
 def test_groups_at_random_keep_the_common_map():
     P, y, _ = grouped_data(2000)
     code = np.random.default_rng(3).integers(0, 8, len(y))
-    calibrator = GroupedCalibrator(TemperatureCalibrator(floor="auto"), random_state=0)
+    calibrator = GroupedCalibrator(TemperatureCalibrator(), random_state=0)
     calibrator.fit(P, y, groups=code)
     assert len(calibrator.groups_) <= 2
     np.testing.assert_array_less(calibrator.weights_, 0.5)

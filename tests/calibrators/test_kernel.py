@@ -57,7 +57,7 @@ def test_calibrated_forecasts_stay_nearly_as_they_are():
 def test_a_strong_penalty_leaves_temperature_scaling():
     P, y, _ = confused(400)
     stiff = KernelCalibrator(penalty=1e9).fit(P, y)
-    expected = TemperatureCalibrator(floor="auto").fit(P, y).predict_proba(P)
+    expected = TemperatureCalibrator(pseudocount=1).fit(P, y).predict_proba(P)
     np.testing.assert_allclose(stiff.predict_proba(P), expected, atol=1e-5)
 
 
@@ -122,7 +122,7 @@ def test_far_from_the_calibration_rows_it_is_temperature_scaling():
         P = rng.dirichlet(np.full(K, 3.0), size=60)
         y = np.array([rng.choice(K, p=p) for p in P])
         cal = KernelCalibrator().fit(P, y, labels=range(K))
-        tempered = TemperatureCalibrator(floor="auto").fit(P, y, labels=range(K))
+        tempered = TemperatureCalibrator(pseudocount=1).fit(P, y, labels=range(K))
         np.testing.assert_array_equal(cal.predict(near), near.argmax(axis=1))
         np.testing.assert_allclose(
             cal.predict_proba(corners), tempered.predict_proba(corners), atol=0.25

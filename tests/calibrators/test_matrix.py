@@ -49,7 +49,7 @@ def test_each_structure_mends_more():
 def test_a_strong_penalty_leaves_temperature_scaling():
     P, y, _ = confused(200, 3)
     strong = MatrixCalibrator(penalty=1e9).fit(P, y)
-    tempered = TemperatureCalibrator(floor="auto").fit(P, y)
+    tempered = TemperatureCalibrator(pseudocount=1).fit(P, y)
     np.testing.assert_allclose(strong.predict_proba(P), tempered.predict_proba(P), atol=1e-5)
 
 

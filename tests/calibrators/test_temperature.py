@@ -4,9 +4,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_softmax, softmax
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_digits, make_classification
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import log_loss
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
 
-from isoroc import IdentityCalibrator, TemperatureCalibrator
+from isoroc import CalibratedClassifier, IdentityCalibrator, TemperatureCalibrator
 from isoroc._calibrators import temperature
 from isoroc._input import Sample
 from strategies import arbitrary, labelled_forecasts
@@ -51,7 +62,8 @@ def test_perfect_and_perverse_forecasts_have_a_finite_temperature():
     scores = np.array([-2.0, -1.0, 1.0, 2.0])
     sure = TemperatureCalibrator().fit(scores, [0, 0, 1, 1])
     assert sure.temperature_ == pytest.approx(0.5 / np.log(2 * 5))  # half of the rows: odds 100
-    assert sure.predict_proba([2.0])[0, 1] == pytest.approx(0.9, abs=1e-3)  # (4 + 1 / 2) / (4 + 1)
+    half = TemperatureCalibrator(pseudocount=1).fit(scores, [0, 0, 1, 1])
+    assert half.predict_proba([2.0])[0, 1] == pytest.approx(0.9, abs=1e-3)  # (4 + 1 / 2) / (4 + 1)
     perverse = TemperatureCalibrator().fit(scores, [1, 1, 0, 0])
     np.testing.assert_allclose(perverse.predict_proba(scores), 0.5, atol=1e-4)
 
@@ -76,7 +88,7 @@ def test_the_floor_is_the_likeliest():
     rng = np.random.default_rng(0)
     p = rng.integers(0, 11, 2000) / 10  # ten neighbours: 0 and 1 are said too often
     y = rng.random(2000) < 0.05 + 0.9 * p
-    auto = TemperatureCalibrator(floor="auto").fit(p, y)
+    auto = TemperatureCalibrator().fit(p, y)
     losses = {
         floor: log_loss(y, TemperatureCalibrator(floor=floor).fit(p, y).predict_proba(p))
         for floor in temperature.FLOORS
@@ -86,11 +98,70 @@ def test_the_floor_is_the_likeliest():
     assert losses[auto.floor_] == pytest.approx(log_loss(y, auto.predict_proba(p)))
 
 
-def test_forecasts_above_the_floors_are_left_alone():
+def test_a_floor_must_be_worth_two_nats():
     P, y = noisy(500, 3, power=0.3)
-    assert TemperatureCalibrator(floor="auto").fit(P, y).floor_ in {1e-300, 0.1}
+    assert TemperatureCalibrator().fit(P, y).floor_ == 1e-300
     p = np.full(50, 0.4)
-    assert TemperatureCalibrator(floor="auto").fit(p, np.arange(50) % 2).floor_ == 1e-300
+    assert TemperatureCalibrator().fit(p, np.arange(50) % 2).floor_ == 1e-300
+    P, y = noisy(60, 3, seed=1, power=1.0)
+    losses = {}
+    for floor in temperature.FLOORS:
+        cal = TemperatureCalibrator(floor=floor).fit(P, y)
+        losses[floor] = 60 * log_loss(y, cal.predict_proba(P))
+    chosen = TemperatureCalibrator().fit(P, y).floor_
+    assert losses[chosen] <= min(losses.values()) + 2 + 1e-3
+    assert all(losses[f] > min(losses.values()) + 2 - 1e-3 for f in losses if f < chosen)
+
+
+def test_rows_at_the_floor_do_not_bound_the_temperature():
+    """A forest that is too timid, and whose zeros are right: T is far below 1."""
+    rng = np.random.default_rng(0)
+    p = rng.choice([0.3, 0.7], 200)
+    P = np.column_stack([p, 1 - p, np.zeros(200)])
+    P[::2] = P[::2, [0, 2, 1]]
+    y = P.argmax(axis=1)
+    y[:4] = np.argsort(P[:4], axis=1)[:, 1]
+    cal = TemperatureCalibrator().fit(P, y)
+    assert cal.temperature_ < 0.4
+    assert log_loss(y, cal.predict_proba(P)) < 0.12
+
+
+def split(data, seed):
+    X, y = data
+    parts = np.array_split(np.random.default_rng(seed).permutation(len(y)), 3)
+    return [(X[part], y[part]) for part in parts]
+
+
+MODELS = {
+    "forest": RandomForestClassifier(50, random_state=0),
+    "extra trees": ExtraTreesClassifier(50, random_state=0),
+    "boosting": HistGradientBoostingClassifier(max_iter=15, random_state=0),
+    "naive Bayes": GaussianNB(),
+    "network": MLPClassifier((20,), max_iter=60, random_state=0),
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "data",
+    [
+        load_digits(return_X_y=True),
+        make_classification(1500, n_informative=5, flip_y=0.1, random_state=0),
+    ],
+    ids=["ten classes", "two classes"],
+)
+def test_not_worse_than_that_of_scikit_learn(data, name):
+    for seed in range(2):
+        (X, y), (X_cal, y_cal), (X_test, y_test) = split(data, seed)
+        model = FrozenEstimator(clone(MODELS[name]).fit(X, y))
+        peer = CalibratedClassifierCV(model, method="temperature").fit(X_cal, y_cal)
+        expected = log_loss(y_test, peer.predict_proba(X_test))
+        cal = TemperatureCalibrator().fit(model.predict_proba(X_cal), y_cal)
+        found = log_loss(y_test, cal.predict_proba(model.predict_proba(X_test)))
+        assert found <= 1.01 * expected
+        ours = CalibratedClassifier(model, method="temperature").fit(X_cal, y_cal)
+        assert log_loss(y_test, ours.predict_proba(X_test)) <= 1.01 * expected
 
 
 def test_many_rows_choose_their_floor_by_a_part(monkeypatch):

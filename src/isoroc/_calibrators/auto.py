@@ -324,7 +324,7 @@ def default_members(n_classes: int, *, monotone: bool = False) -> list[Calibrato
     if monotone:
         # For more classes, temperature scaling is a gradient in other coordinates: its floor
         # differs.
-        two = [TemperatureCalibrator(floor="auto"), IsotonicCalibrator()]
+        two = [TemperatureCalibrator(), IsotonicCalibrator()]
         return [IdentityCalibrator(), MonotoneCalibrator(), *(two if n_classes == 2 else [])]
     if n_classes > KERNEL_CLASSES:
         return [IdentityCalibrator(), MatrixCalibrator(), IsotonicCalibrator()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import lstsq
@@ -11,9 +12,11 @@ from scipy.special import expit
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._calibrators.temperature import likeliest
+from isoroc._core.losses import EPSILON
+from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats
-from isoroc._input import Sample
-from isoroc._input.kinds import LogOdds
+from isoroc._input import Sample, check_option
+from isoroc._input.kinds import LogOdds, columns_of
 from isoroc._maps import SigmoidMap
 
 #: Smaller forecasts are raised to one of these: a forecast of exactly 0 has no logarithm, and with
@@ -23,11 +26,18 @@ FLOORS = (1e-12, 1e-6, 1e-4, 1e-3, 1e-2)
 STEPS = 100
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SigmoidCalibrator(Calibrator):
     """Platt scaling: a logistic regression on the log odds of each class.
 
     With more than two classes, each class is calibrated against the rest, and rows are divided by
     their sum, as in scikit-learn's ``method="sigmoid"``.
+
+    Parameters
+    ----------
+    compatible : bool, default=False
+        Fit the map of scikit-learn: a logistic regression on the probabilities themselves, or on
+        log odds as they are.
 
     Attributes
     ----------
@@ -45,8 +55,9 @@ class SigmoidCalibrator(Calibrator):
     -----
     The calibrated forecast of a class is ``sigmoid(a log(p / (1 - p)) + b)``. The outcomes are
     smoothed as Platt proposed: with n rows of a class and m others they are ``(n + 1) / (n + 2)``
-    and ``1 / (m + 2)`` instead of 1 and 0. Small
-    forecasts are raised to a floor between 1e-12 and 0.01, the one of the largest likelihood.
+    and ``1 / (m + 2)`` instead of 1 and 0. Small forecasts are raised to a floor between 1e-12 and
+    0.01, the one of the largest likelihood. With ``compatible=True`` it is ``sigmoid(a p + b)`` for
+    probabilities.
 
     References
     ----------
@@ -64,17 +75,30 @@ class SigmoidCalibrator(Calibrator):
     (np.float64(0.5), np.float64(-1.0))
     """
 
+    compatible: bool = False
+
     coef_, intercept_ = FromMap(), FromMap()
 
     def _fit(self, sample: Sample) -> SigmoidMap:
-        return _likeliest_map(sample, _fit_sigmoid)
+        check_option("compatible", self.compatible, (True, False))
+        if not self.compatible:
+            return _likeliest_map(sample, _fit_sigmoid, _platt_targets(sample), FLOORS)
+        linear = sample.kind.scores == "probability"
+        return _likeliest_map(sample, _fit_sigmoid, _platt_targets(sample), (LEAST,), linear=linear)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BetaCalibrator(Calibrator):
     """Beta calibration: a logistic regression on ``log(p)`` and ``log(1 - p)`` of each class.
 
     With more than two classes, each class is calibrated against the rest, and rows are divided by
     their sum.
+
+    Parameters
+    ----------
+    compatible : bool, default=False
+        Fit the map of Kull et al. and of the package betacal: outcomes are not smoothed, and the
+        floor is 2.2e-16.
 
     Attributes
     ----------
@@ -92,7 +116,7 @@ class BetaCalibrator(Calibrator):
     -----
     The calibrated forecast of a class is ``sigmoid(a log(p) - b log(1 - p) + c)`` with a and b of
     at least 0, so that the map increases. Outcomes are smoothed as in `SigmoidCalibrator`, and
-    so is the floor.
+    the floor is chosen in the same way.
 
     References
     ----------
@@ -109,32 +133,53 @@ class BetaCalibrator(Calibrator):
     array([[0.77, 0.23]])
     """
 
+    compatible: bool = False
+
     coef_, rest_, intercept_ = FromMap(), FromMap(), FromMap()
 
     def _fit(self, sample: Sample) -> SigmoidMap:
-        return _likeliest_map(sample, _fit_beta)
+        check_option("compatible", self.compatible, (True, False))
+        if not self.compatible:
+            return _likeliest_map(sample, _fit_beta, _platt_targets(sample), FLOORS)
+        plain = np.zeros(sample.n_classes), np.ones(sample.n_classes)
+        return _likeliest_map(sample, _fit_beta, plain, (EPSILON,))
 
 
 #: Mean loss, and coefficients `coef`, `rest` and `intercept` of one class.
 _Fit = tuple[float, float, float, float]
 
 
-def _likeliest_map(sample: Sample, fit: Callable[..., _Fit]) -> SigmoidMap:
-    """The map of each class against the rest, with the floor of the least loss."""
+def _platt_targets(sample: Sample) -> tuple[Floats, Floats]:
+    """For each class, the targets of the rows of other classes and of its own rows."""
     totals = sample.class_weights()
-    low, high = 1 / (totals.sum() - totals + 2), (totals + 1) / (totals + 2)
-    found = []
-    for floor in FLOORS[:1] if isinstance(sample.kind, LogOdds) else FLOORS:
+    return 1 / (totals.sum() - totals + 2), (totals + 1) / (totals + 2)
+
+
+def _likeliest_map(
+    sample: Sample,
+    fit: Callable[..., _Fit],
+    targets: tuple[Floats, Floats],
+    floors: tuple[float, ...],
+    *,
+    linear: bool = False,
+) -> SigmoidMap:
+    """The map of each class against the rest, with the floor of the least loss."""
+    (low, high), found = targets, []
+    for floor in floors[:1] if isinstance(sample.kind, LogOdds) else floors:
         logs = sample.kind.log_rows(sample.forecasts, floor)
         log_rest = (logs.T - NUMPY.log_odds(logs.T)).T
+        if linear:
+            logs = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts)).T
+            log_rest = np.zeros_like(logs)
         fits = []
         for k in range(sample.n_classes):
-            targets = np.where(sample.codes == k, high[k], low[k])
-            fits.append(fit(logs[k], log_rest[k], targets, sample.row_weights()))
+            y = np.where(sample.codes == k, high[k], low[k])
+            fits.append(fit(logs[k], log_rest[k], y, sample.row_weights()))
         found.append((sum(loss for loss, *_ in fits), floor, fits))
     _, floor, fits = likeliest(found)
     _, coef, rest, intercept = np.array(fits).T.copy()
-    return SigmoidMap(kind=sample.kind, floor=floor, coef=coef, rest=rest, intercept=intercept)
+    numbers = {"coef": coef, "rest": rest, "intercept": intercept}
+    return SigmoidMap(kind=sample.kind, floor=floor, linear=linear, **numbers)
 
 
 def _fit_sigmoid(logs: Floats, log_rest: Floats, targets: Floats, weights: Floats) -> _Fit:

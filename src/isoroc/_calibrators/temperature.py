@@ -11,18 +11,14 @@ import numpy as np
 from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._core.smooth import moments, softmax
 from isoroc._core.types import Codes, Floats
-from isoroc._input import InputError, Sample, check_number
+from isoroc._input import InputError, Sample, check_number, check_option
 from isoroc._maps import TemperatureMap
 
 #: What floor="auto" chooses from. The first leaves every positive forecast unchanged.
 FLOORS = 10.0 ** -np.array([300, 100, 30, 16, 8, 6, 4, 3, 2.5, 2, 1.5, 1])
-#: Mean losses that differ by less are equal.
-TIE = 1e-9
 #: Range of 1 / T. Forecasts that sort the outcomes perfectly would have it infinite, those that
 #: say the opposite negative.
 INVERSE_RANGE = (1e-6, 1e6)
-#: The floor under probabilities by default: that of the log loss.
-EPSILON = float(np.finfo(np.float64).eps)
 #: Numbers in the part of the rows on which a floor is chosen, and least number of its rows.
 PART = 100_000
 LEAST_ROWS = 1000
@@ -32,21 +28,23 @@ LEAST_ROWS = 1000
 class TemperatureCalibrator(Calibrator):
     """Temperature scaling: ``softmax(log(p) / T)``, with a floor under the forecasts.
 
-    T > 1 pulls forecasts to the middle, T < 1 to the vertices. The order of the classes within each
-    row stays, except that classes below the floor tie. The order of the rows stays for two classes
-    (with a floor of at most 1/2), but not for more. T < 1 is bounded: half of the calibration rows
-    keep odds of at most K (n + 1) to one, so that perfectly sorted rows do not ask for certainty.
+    T > 1 moves forecasts to the middle of the simplex, T < 1 to its vertices. The order of the
+    classes within each row stays, except that classes below the floor tie. The order of the rows
+    stays for two classes (with a floor of at most 1/2), but not for more.
 
     Parameters
     ----------
-    floor : float, "auto" or None, default=None
-        Smaller forecasts are raised to this. None: 2.2e-16, and no floor for logits. "auto": the
-        one of twelve values between 1e-300 and 0.1 under which the outcomes, of many rows those of
-        a part, are likeliest. It suits forests and nearest neighbours, which forecast 0 for events
-        that happen.
-    pseudocount : float, default=1.0
+    floor : float or "auto", default="auto"
+        Smaller forecasts are raised to this value. "auto" chooses the lowest of twelve values
+        between 1e-300 and 0.1 (for logits also no floor) whose likelihood is within 2 nats of the
+        largest; with many rows, on a random part of them. Forests and nearest neighbours, which
+        forecast 0 for events that happen, get a high floor, naive Bayes a low one.
+    pseudocount : float, default=0.1
         Weight of the uniform forecast in every calibrated one, against the total weight of the
         calibration rows. Above 0 no forecast is ever certain.
+    compatible : bool, default=False
+        Fit the map of Guo et al. (2017) and scikit-learn, whatever `floor` and `pseudocount` are:
+        no bound on T, no uniform forecast, and a floor of 1e-12 under probabilities.
 
     Attributes
     ----------
@@ -63,12 +61,15 @@ class TemperatureCalibrator(Calibrator):
     Notes
     -----
     With logarithms, the smallest forecasts dominate the loss, and the logarithm of 0 is not finite.
-    So forecasts are first raised to a floor, which can be learned like T:
+    So forecasts are first raised to a floor, which is learned like T:
 
         ``q = (1 - s) * softmax(log(max(p, floor)) / T) + s / K``,
 
     where s is the pseudocount divided by the sum of the weights of the rows and the pseudocount.
-    With ``pseudocount=0`` and within the bound, it is that of Guo et al. (2017).
+
+    T < 1 is bounded, because the likelihood of rows whose most probable class always comes true
+    grows until T = 0. Half of the rows keep odds of at most ``(K (n + 1))**2`` to one between their
+    two most probable classes. Rows whose second class is at the floor do not count.
 
     References
     ----------
@@ -88,44 +89,56 @@ class TemperatureCalibrator(Calibrator):
     array([0.12, 0.5 ])
     """
 
-    floor: float | Literal["auto"] | None = None
-    pseudocount: float = 1.0
+    floor: float | Literal["auto"] = "auto"
+    pseudocount: float = 0.1
+    compatible: bool = False
 
     _shares: ClassVar[tuple[float, float]] = (2.0, 2.0)
 
     floor_, temperature_, smoothing_ = FromMap(), FromMap(), FromMap()
 
     def _fit(self, sample: Sample) -> TemperatureMap:
+        check_option("compatible", self.compatible, (True, False))
+        if self.compatible:
+            floor = 1e-12 if sample.kind.scores == "probability" else 0.0
+            return temper(sample, floor, 0.0, bounded=False)
         return fit_tempering(sample, self.floor, self.pseudocount)
 
     def _fit_part(self, sample: Sample, whole: TemperatureMap) -> TemperatureMap:
+        if self.compatible:
+            return self._fit(sample)
         start = 1 / whole.temperature
         return temper(sample, whole.floor, self.pseudocount, start=start, tolerance=1e-6)
 
 
 def fit_tempering(
-    sample: Sample, floor: float | Literal["auto"] | None, pseudocount: float
+    sample: Sample, floor: float | Literal["auto"], pseudocount: float
 ) -> TemperatureMap:
     """Check the parameters of temperature scaling, and fit it."""
     check_number("pseudocount", pseudocount, minimum=0)
-    check_number("floor", floor, minimum=FLOORS[0], others=("auto", None))
-    if floor is None:
-        floor = EPSILON if sample.kind.scores == "probability" else 0.0
-    elif floor != "auto" and floor >= 1:
-        raise InputError("floor", None, f"is {floor!r}", "expected a number below 1")
+    check_number("floor", floor, minimum=FLOORS[0], others=("auto",))
     inverse = 1.0
     if floor == "auto":
         smoothing = _uniform_share(sample, pseudocount)
         floor, inverse = _choose_floor(draw_part(sample), smoothing)
+    elif floor >= 1:
+        raise InputError("floor", None, f"is {floor!r}", "expected a number below 1")
     return temper(sample, float(floor), pseudocount, start=inverse)
 
 
 def temper(
-    sample: Sample, floor: float, pseudocount: float, *, start: float, tolerance: float = 1e-10
+    sample: Sample,
+    floor: float,
+    pseudocount: float,
+    *,
+    bounded: bool = True,
+    start: float = 1.0,
+    tolerance: float = 1e-10,
 ) -> TemperatureMap:
     """Temperature scaling with a given floor; the search for 1 / T begins at `start`."""
     z = sample.kind.log_rows(sample.forecasts, floor)
-    inverse = inverse_temperature(z, sample, start=start, tolerance=tolerance)
+    options: Any = {"bounded": bounded, "start": start, "tolerance": tolerance}
+    inverse = inverse_temperature(z, sample, floor, **options)
     share = _uniform_share(sample, pseudocount)
     return TemperatureMap(kind=sample.kind, floor=floor, temperature=1 / inverse, smoothing=share)
 
@@ -136,7 +149,10 @@ def _uniform_share(sample: Sample, pseudocount: float) -> float:
 
 
 def _choose_floor(sample: Sample, smoothing: float) -> tuple[float, float]:
-    """The floor with the likeliest outcomes, the lowest on ties, and 1 / T at it."""
+    """The lowest floor under which outcomes are almost as likely as under any, and its 1 / T.
+
+    A floor must be worth 2 nats, as one more parameter should be.
+    """
     lowest = FLOORS[0] if sample.kind.scores == "probability" else 0.0  # logits need no floor
     z = sample.kind.log_rows(sample.forecasts, lowest)
     # Below the smallest forecast nothing is raised: one such floor stands for all.
@@ -145,12 +161,12 @@ def _choose_floor(sample: Sample, smoothing: float) -> tuple[float, float]:
     inverse = 1.0
     for floor in floors:
         raised = np.maximum(z, np.log(floor)) if floor else z
-        inverse = inverse_temperature(raised, sample, start=inverse, tolerance=1e-5)
+        inverse = inverse_temperature(raised, sample, floor, start=inverse, tolerance=1e-5)
         q = of_own_class(softmax(inverse * raised), sample.codes)
         smoothed = (1 - smoothing) * q + smoothing / len(z)
         loss = -float(np.average(np.log(smoothed), weights=sample.weights))
         found.append((loss, float(floor), inverse))
-    return likeliest(found)[1:]
+    return likeliest(found, 2 / float(sample.class_weights().sum()))[1:]
 
 
 def of_own_class(z: Floats, codes: Codes) -> Floats:
@@ -168,13 +184,13 @@ def softmax_losses(z: Floats, codes: Codes) -> tuple[Floats, Floats]:
     return behind - np.log(q.max(axis=0)), q
 
 
-def likeliest(found: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """The tuple that begins with the least mean loss; the first on ties.
+def likeliest(found: Sequence[tuple[Any, ...]], tie: float = 1e-9) -> tuple[Any, ...]:
+    """The tuple that begins with the least mean loss, the first of those that tie.
 
     Where other parameters make up for any floor, losses differ by rounding errors only.
     """
     least = min(each[0] for each in found)
-    return next(each for each in found if each[0] <= least + TIE)
+    return next(each for each in found if each[0] <= least + tie)
 
 
 def draw_part(sample: Sample) -> Sample:
@@ -182,35 +198,48 @@ def draw_part(sample: Sample) -> Sample:
     return sample.draw(max(LEAST_ROWS, PART // sample.n_classes))
 
 
-def _steepest(z: Floats, sample: Sample) -> float:
+def _steepest(z: Floats, sample: Sample, floor: float) -> float:
     """Largest 1 / T: forecasts are made no surer than the rows can support.
 
-    Where forecasts sort the outcomes perfectly, the likelihood would have T = 0. Half of the rows
-    keep log odds of at most 2 log(K (n + 1)), twice those of a class that was not seen in n rows.
+    Where the most probable class always comes true, the likelihood would have T = 0. Half of the
+    rows keep log odds between their two most probable classes of at most 2 log(K (n + 1)), twice
+    those of a class that was not seen in n rows. Odds against the floor say nothing, so such rows
+    count only if there are no others.
     """
-    spread, weights = np.ptp(z, axis=0), sample.row_weights()
-    order = np.argsort(spread)
+    second, first = np.partition(z, -2, axis=0)[-2:]
+    weights = sample.row_weights()
+    most = 2 * float(np.log(len(z) * (weights.sum() + 1)))
+    above = second > np.log(floor) if floor else np.ones(len(weights), dtype=bool)
+    rows = np.flatnonzero(above if above.any() else ~above)
+    gap, weights = (first - second)[rows], weights[rows]
+    order = np.argsort(gap)
     below = np.cumsum(weights[order])
-    middle = float(spread[order[np.searchsorted(below, below[-1] / 2)]])
-    most = 2 * float(np.log(len(z) * (below[-1] + 1)))
+    middle = float(gap[order[np.searchsorted(below, below[-1] / 2)]])
     return max(1.0, most / middle) if middle > 0 else np.inf
 
 
 def inverse_temperature(
-    z: Floats, sample: Sample, *, start: float = 1.0, tolerance: float = 1e-10
+    z: Floats,
+    sample: Sample,
+    floor: float = 0.0,
+    *,
+    bounded: bool = True,
+    start: float = 1.0,
+    tolerance: float = 1e-10,
 ) -> float:
-    """1 / T that makes the outcomes likeliest under softmax(z / T), for z of shape (K, n).
+    """1 / T that makes the outcomes likeliest under softmax(z / T), unless that is too steep.
 
-    The loss is convex in it: Newton's method, kept between the last values on either side of the
-    minimum, and after 50 steps bisection, which cannot fail. It ends where a change of 1 / T by a
-    factor e would, by the slope, change the mean loss by less than the tolerance.
+    z, of shape (K, n), is nowhere below the logarithm of the floor. The loss is convex in 1 / T:
+    Newton's method, kept between the last values on either side of the minimum, and after 50 steps
+    bisection, which cannot fail. It ends where a change of 1 / T by a factor e would, by the slope,
+    change the mean loss by less than the tolerance.
     """
     share = sample.row_weights()
     share = share / share.sum()
-    z = z - of_own_class(z, sample.codes)
     low, high = INVERSE_RANGE
+    most = high = min(high, _steepest(z, sample, floor) if bounded else high)
+    z = z - of_own_class(z, sample.codes)
     low /= max(1.0, float(np.abs(z).max()))  # large logits may need a large temperature
-    most = high = min(high, _steepest(z, sample))
     t = min(start, most)
     for count in range(100):
         mean, variance = moments(z, t)

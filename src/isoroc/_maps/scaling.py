@@ -196,20 +196,24 @@ class SplineMap(Map):
 class SigmoidMap(Map):
     """``sigmoid(coef log(p) - rest log(1 - p) + intercept)`` of each class, divided by their sum.
 
-    Forecasts below the floor are raised to it. For two classes the function of the first mirrors
-    that of the second, and the sum is 1.
+    Forecasts below the floor are raised to it. If `linear`, it is ``sigmoid(coef p + intercept)``.
+    For two classes the function of the first mirrors that of the second, and the sum is 1.
     """
 
     floor: float = state(checks.number(above=0.0, most=1.0))
     coef: Floats = state(checks.coefficients("K"))
     rest: Floats = state(checks.coefficients("K"))
     intercept: Floats = state(checks.coefficients("K"))
+    linear: bool = state(checks.boolean)
 
     def formula(self, ops: Ops[V], X: V) -> V:
         """The softmax of logarithms of sigmoids, which divides by the sum without underflow."""
-        logs = self.kind.logs(ops, X, self.floor)
-        log_rest = logs - ops.log_odds(logs)
-        z = self.coef * logs - self.rest * log_rest + self.intercept
+        if self.linear:
+            z = self.coef * self.kind.probabilities(ops, X) + self.intercept
+        else:
+            logs = self.kind.logs(ops, X, self.floor)
+            log_rest = logs - ops.log_odds(logs)
+            z = self.coef * logs - self.rest * log_rest + self.intercept
         return ops.softmax(ops.minimum(z, 0.0) - ops.log(1.0 + ops.exp(-ops.absolute(z))))
 
     def is_increasing(self) -> bool:
