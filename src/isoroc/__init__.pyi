@@ -14,6 +14,7 @@ from ._calibrators.registry import load
 from ._calibrators.sigmoid import BetaCalibrator, SigmoidCalibrator
 from ._calibrators.spline import SplineCalibrator
 from ._calibrators.temperature import TemperatureCalibrator
+from ._core.verdict import Verdict
 from ._counts import Counts
 from ._evaluation.evaluate import evaluate
 from ._evaluation.evaluation import Evaluation
@@ -50,6 +51,7 @@ __all__ = [
     "SplineCalibrator",
     "TemperatureCalibrator",
     "VennAbersCalibrator",
+    "Verdict",
     "adjust_prior",
     "decisions",
     "estimate_prior",

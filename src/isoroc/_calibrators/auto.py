@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -21,9 +21,11 @@ from isoroc._calibrators.matrix import MatrixCalibrator
 from isoroc._calibrators.monotone import MonotoneCalibrator
 from isoroc._calibrators.spline import SplineCalibrator
 from isoroc._calibrators.temperature import TemperatureCalibrator
+from isoroc._core.losses import mean
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats, Ints
-from isoroc._counts import deal_by_content, in_cells
+from isoroc._core.verdict import Verdict
+from isoroc._counts import deal_by_content, deal_in_cells, in_cells
 from isoroc._input import CellSample, InputError, Sample, check_number, check_option
 from isoroc._input.kinds import columns_of
 from isoroc._maps import IdentityMap, Map, MixtureMap, MonotoneMap
@@ -40,15 +42,22 @@ KERNEL_CLASSES = 30
 FEW_ROWS = 600.0, 0.0
 
 
+class Fitted(NamedTuple):
+    """A fitted member."""
+
+    member: Calibrator
+    map: Map
+    unseen: Floats  # forecasts of the dealt rows by maps that have not seen their fold, (n, K)
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class AutoCalibrator(Calibrator):
-    """The calibrator for those who do not want to choose: a mixture of all that suit the data.
+    """A mixture of calibrators, weighted by how well each forecasts rows that it has not seen.
 
-    Every member forecasts rows that it has not seen, in cross-validation. The weights make the
-    outcomes of these rows likely under the mixture, so a map that overfits gets none. Where rows
-    cannot tell, most of the weight goes to the uncalibrated forecasts, which are a member too: for
-    two classes the more, the fewer rows there are, and for any number the less, the more a test
-    speaks against them. So with few rows calibration changes little unless much is wrong.
+    The weights make the outcomes of held-out rows likely under the mixture, so a map that overfits
+    gets none. The uncalibrated forecasts are a member too. Their prior weight shrinks with evidence
+    of miscalibration and, for two classes, with the number of rows. So with few rows calibration
+    changes little unless much is wrong.
 
     Parameters
     ----------
@@ -64,14 +73,16 @@ class AutoCalibrator(Calibrator):
         "verdict" leaves the forecasts unchanged unless the verdict is to calibrate. That makes
         hardly any model worse, and costs where few rows cannot show what is wrong.
     cv : int, splitter or iterable, default=5
-        Folds; of a number, not stratified, which would favour maps that fit class frequencies. Rows
-        with the same forecast share a fold, unless they are many, so that their order does not
-        matter, and weight 2 is the row twice. Others must hold out every row once.
+        Number of unstratified folds, or a splitter that holds out every row once. Stratified folds
+        would favour maps that fit class frequencies. With a number, the order of the rows does not
+        matter, weight 2 is the row twice, and rows with the same forecast share a fold unless they
+        are many.
     max_cells : int, default=20000
         With more rows, members are fitted and weighed on cells of forecasts: at most `max_cells` in
         total over all folds.
-    random_state : int, RandomState or None, default=None
-        Draws the folds, and what members draw.
+    random_state : int, RandomState or None, default=0
+        Seed of the folds and of members that draw. With a number, two fits to the same rows are
+        equal; None draws other folds each time.
     n_jobs : int, default=None
         Members to fit at a time.
     verbose : int, default=0
@@ -90,13 +101,14 @@ class AutoCalibrator(Calibrator):
         uncalibrated forecasts, with standard errors. The log loss is bounded: see Notes.
     cv_results_ : Table
         Log loss of each member (row) in each fold (column).
-    verdict_ : str
-        Whether calibration helps, in a sentence: "calibrate" if the mixture is better than the
-        forecasts by more than two standard errors, or better at all and a score test shows at the
-        level 1 % that they are too confident or too timid or, for two classes, shifted; otherwise
-        "leave it". The standard error is the larger one of that on the rows and that for outcomes
-        which the forecasts expect; rows of unequal weight count as fewer. Of calibrated forecasts
-        about 5 % or fewer get the verdict "calibrate" (``benchmarks/verdicts.py``).
+    verdict_ : Verdict
+        Whether calibration helps: ``verdict_.should_calibrate``, the figures behind it, and a
+        sentence, ``print(calibrator.verdict_)``. It is to calibrate if the mixture lowers the log
+        loss and either the 95 % interval of the gain lies above 0, or a score test shows at the
+        level 1 % that the forecasts are too confident or too timid or, for two classes, shifted.
+        The standard error is the larger one of that on the rows and that for outcomes which the
+        forecasts expect; rows of unequal weight count as fewer. About 5 % or fewer of calibrated
+        forecasts get the verdict to calibrate (``benchmarks/verdicts.py``).
     certificate_ : MonotonicityCertificate or None
         With ``monotone=True``, the guarantee in words: ``print(calibrator.certificate_)``.
 
@@ -108,9 +120,11 @@ class AutoCalibrator(Calibrator):
 
     Notes
     -----
-    In `member_scores_`, `cv_results_` and `verdict_` every forecast counts as mixed with the
-    uniform one, which has the weight of one row. So no row can decide the verdict alone, not even
-    one whose outcome was given probability 0; the verdict says how many there were.
+    In `member_scores_`, `cv_results_` and the gain of the verdict, every forecast counts as mixed
+    with the uniform one, which has the weight of one row. So no row can decide the verdict alone,
+    not even one whose outcome was given probability 0. `before` and `after` in the verdict are
+    plain log losses, `after` of rows held out. With more than `max_cells` rows, `after` and the
+    gain are those of cells, which have a slightly higher loss than their rows after calibration.
 
     Where the verdict is to leave the forecasts alone, `predict_proba` still applies the mixture,
     unless ``caution="verdict"``. The verdict says by how much it changes the calibration rows.
@@ -133,10 +147,10 @@ class AutoCalibrator(Calibrator):
     >>> truth = rng.dirichlet(np.ones(3), size=2000)
     >>> y = [rng.choice(["a", "b", "c"], p=p) for p in truth]
     >>> P = truth**3 / (truth**3).sum(axis=1, keepdims=True)    # an overconfident model
-    >>> AutoCalibrator(random_state=0).fit(P, y).verdict_[:9]
-    'calibrate'
-    >>> AutoCalibrator(random_state=0).fit(truth, y).verdict_[:8]
-    'leave it'
+    >>> AutoCalibrator().fit(P, y).verdict_.should_calibrate
+    True
+    >>> AutoCalibrator().fit(truth, y).verdict_.should_calibrate
+    False
     """
 
     members: Literal["auto"] | Sequence[Calibrator] = "auto"
@@ -144,7 +158,7 @@ class AutoCalibrator(Calibrator):
     caution: Literal["verdict"] | None = None
     cv: Any = 5
     max_cells: int = 20_000
-    random_state: int | np.random.RandomState | None = None
+    random_state: int | np.random.RandomState | None = 0
     n_jobs: int | None = None
     verbose: int = 0
 
@@ -153,11 +167,12 @@ class AutoCalibrator(Calibrator):
         "members_": checks.list_of(checks.anything),
         "member_scores_": checks.table,
         "cv_results_": checks.table,
-        "verdict_": checks.sentence,
+        "verdict_": checks.verdict,
     }
 
     map_: MixtureMap = field(init=False)
     members_: list[Calibrator] = field(init=False)
+    verdict_: Verdict = field(init=False)
     weights_ = FromMap()
 
     def _fit(self, sample: Sample) -> MixtureMap:
@@ -165,62 +180,69 @@ class AutoCalibrator(Calibrator):
         check_option("caution", self.caution, ("verdict", None))
         random_state = check_random_state(self.random_state)
         members = self._resolve_members(sample.n_classes, random_state)
-        sample = self._deal(sample, random_state)
-        fold = sample.folds()
+        dealt = self._deal(sample, random_state)
         with progress("calibrating", shown=self.verbose > 0) as report:
-            found = self._fit_members(members, sample, fold, report)
-        members = [member for member, _, _ in found]
-        rows = np.arange(len(fold)), sample.codes
-        likelihood = np.stack([Q[rows] for _, _, Q in found], axis=1)
-        row_weights = sample.row_weights()
-        before = IdentityMap(kind=sample.kind).apply(sample.forecasts)
-        # Weights count rows here, as in the likelihood of the mixture, but not in the verdict.
-        as_counts = mixing.departure(before, sample, row_weights)
-        prior = prior_shares(members, sample.n_classes, float(row_weights.sum()), as_counts)
-        weights = mixing.mixture_weights(likelihood, row_weights, prior)
-        names = [type(member).__name__ for member in members]
-        mixed = added(weights[m] * found[m][2] for m in np.flatnonzero(weights))
-        columns = np.column_stack([likelihood, mixed[rows], before[rows]])
-        losses = mixing.bounded_losses(columns, row_weights, sample.n_classes)
-        self.member_scores_ = mixing.score_members(
-            [*names, "mixture"], np.append(weights, 1.0), losses, sample
-        )
-        self.cv_results_ = mixing.losses_by_fold(names, losses, row_weights, fold)
-        n_rows = row_weights**2 / sample.squares  # if those of one cell have equal weights
-        impossible, n = round(n_rows[before[rows] == 0].sum()), round(n_rows.sum())
-        surprise = mixing.surprise(before, mixed, sample)
-        p = mixing.departure(before, sample, sample.squares)
-        self.verdict_ = mixing.verdict(self.member_scores_, surprise, p, impossible, n)
-        kept = [(members[m], found[m][1], weights[m]) for m in np.flatnonzero(weights)]
-        left = not self.verdict_.startswith(mixing.CALIBRATE)
-        if self.caution and left:
-            kept = [(IdentityCalibrator(), IdentityMap(kind=sample.kind), 1.0)]
-        self.members_, maps, used = map(list, zip(*kept, strict=True))
-        options: Any = {"kind": sample.kind, "monotone": bool(self.monotone)}
-        mixture = MixtureMap(members=maps, weights=np.array(used), **options)
-        if left and not self.caution:
-            change = np.abs(mixture.apply(sample.forecasts) - before).max(axis=1)
-            mean = np.average(change, weights=row_weights)
-            size = f"by up to {change.max():.2g}, on average {mean:.2g}"
-            self.verdict_ += f"; the mixture still changes probabilities {size}"
+            fitted = self._fit_members(members, dealt, report)
+        before = IdentityMap(kind=sample.kind).apply(dealt.forecasts)
+        weights = _weigh(fitted, dealt, before)
+        mixed = added(weights[m] * fitted[m].unseen for m in np.flatnonzero(weights))
+        self._keep_scores(fitted, weights, dealt, [before, mixed])
+        self.verdict_ = mixing.judge(sample, dealt, before, mixed)
+        mixture = self._assemble(fitted, weights)
+        if self.verdict_.should_calibrate:
+            return mixture
+        if self.caution:
+            left = Fitted(IdentityCalibrator(), IdentityMap(kind=sample.kind), before)
+            return self._assemble([left], np.ones(1))
+        change = np.abs(mixture.apply(dealt.forecasts) - before).max(axis=1)
+        changes = float(change.max()), mean(change, dealt.row_weights())
+        sizes = dict(zip(("largest_change", "mean_change"), changes, strict=True))
+        self.verdict_ = replace(self.verdict_, **sizes)
         return mixture
+
+    def _keep_scores(
+        self, fitted: list[Fitted], weights: Floats, dealt: CellSample, others: list[Floats]
+    ) -> None:
+        """Keep the losses of members and mixture on unseen rows, in total and by fold."""
+        names, (before, mixed) = [type(each.member).__name__ for each in fitted], others
+        rows, row_weights = (np.arange(len(dealt)), dealt.codes), dealt.row_weights()
+        forecasts = [*(each.unseen for each in fitted), mixed, before]
+        likelihood = np.column_stack([Q[rows] for Q in forecasts])
+        losses = mixing.bounded_losses(likelihood, row_weights, dealt.n_classes)
+        self.member_scores_ = mixing.score_members(
+            [*names, "mixture"], np.append(weights, 1.0), losses, dealt
+        )
+        self.cv_results_ = mixing.losses_by_fold(names, losses, row_weights, dealt.folds())
+
+    def _assemble(self, fitted: list[Fitted], weights: Floats) -> MixtureMap:
+        """The mixture of the members that have weight."""
+        kept = [fitted[m] for m in np.flatnonzero(weights)]
+        self.members_ = [each.member for each in kept]
+        return MixtureMap(
+            kind=kept[0].map.kind,
+            members=[each.map for each in kept],
+            weights=weights[weights > 0],
+            monotone=bool(self.monotone),
+        )
 
     def _finish(self) -> None:
         # The members are calibrators of their own, to look at, to apply and to export.
         adopt(self, self.members_, self.map_.members)
 
     def _deal(self, sample: Sample, random_state: np.random.RandomState) -> CellSample:
-        """The sample in folds; of many rows, in cells."""
+        """The sample in folds; with many rows, in cells."""
         if isinstance(sample, CellSample):
             return sample
+        most = self.max_cells
         if isinstance(self.cv, int | np.integer):
             check_number("cv", self.cv, int, minimum=2)
-            dealt = deal_by_content(sample, int(self.cv), random_state)
-        else:
-            squares = sample.squared_weights()
-            dealt = CellSample(**vars(sample), fold=self._split(sample), squares=squares)
-            dealt = replace(dealt, weights=sample.row_weights())
-        return in_cells(dealt, self.max_cells) if len(dealt) > self.max_cells else dealt
+            if len(sample) > most:
+                return deal_in_cells(sample, int(self.cv), most, random_state)
+            return deal_by_content(sample, int(self.cv), random_state)
+        squares = sample.squared_weights()
+        dealt = CellSample(**vars(sample), fold=self._split(sample), squares=squares)
+        dealt = replace(dealt, weights=sample.row_weights())
+        return in_cells(dealt, most) if len(dealt) > most else dealt
 
     def _split(self, sample: Sample) -> Ints:
         """Fold of each row by a splitter."""
@@ -243,15 +265,16 @@ class AutoCalibrator(Calibrator):
         return fold
 
     def _fit_members(
-        self, members: list[Calibrator], sample: Sample, fold: Ints, report: Report
-    ) -> list[tuple[Calibrator, Map, Floats]]:
-        """Members that could be fitted, their maps, and forecasts of rows they have not seen."""
+        self, members: list[Calibrator], dealt: CellSample, report: Report
+    ) -> list[Fitted]:
+        """Members that could be fitted."""
+        fold = dealt.folds()
 
-        def fit(member: Calibrator) -> tuple[Calibrator, Map, Floats] | Exception:
+        def fit(member: Calibrator) -> Fitted | Exception:
             report(type(member).__name__)
             try:
                 # With the member, as a process returns a copy, which has learned more than the map.
-                return member, *member._fit_out_of_fold(sample, fold)
+                return Fitted(member, *member._fit_out_of_fold(dealt, fold))
             except InputError:
                 raise
             except (ArithmeticError, ValueError) as error:
@@ -317,6 +340,17 @@ class AutoCalibrator(Calibrator):
                 P = member.apply(values)
                 potential += weight * (P - (1 - TRACE) * floor * np.log(P + floor)).sum(axis=1)
         return check_cyclic(z, Q, potential)
+
+
+def _weigh(fitted: list[Fitted], dealt: CellSample, before: Floats) -> Floats:
+    """Weights of the members in the mixture."""
+    rows, row_weights = (np.arange(len(dealt)), dealt.codes), dealt.row_weights()
+    # Weights count rows here, as in the likelihood of the mixture, but not in the verdict.
+    p = mixing.departure(before, dealt, row_weights)
+    members, n_rows = [each.member for each in fitted], float(row_weights.sum())
+    prior = prior_shares(members, dealt.n_classes, n_rows, p)
+    likelihood = np.stack([each.unseen[rows] for each in fitted], axis=1)
+    return mixing.mixture_weights(likelihood, row_weights, prior)
 
 
 def default_members(n_classes: int, *, monotone: bool = False) -> list[Calibrator]:

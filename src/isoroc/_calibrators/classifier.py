@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -24,10 +23,12 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from isoroc._calibrators.mixing import agreed
 from isoroc._calibrators.prior import PriorEstimate, adjust_prior, estimate_prior
 from isoroc._calibrators.registry import methods
 from isoroc._calibrators.response import Response, in_columns, method_of, respond, to_forecasts
 from isoroc._core.types import Floats, Ints
+from isoroc._core.verdict import Verdict
 from isoroc._input import (
     InputError,
     Names,
@@ -149,8 +150,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     >>> clf.predict_proba(X[:2]).round(1)
     array([[1. , 0. ],
            [0.1, 0.9]])
-    >>> clf.verdict_[:9]
-    'calibrate'
+    >>> clf.verdict_.should_calibrate
+    True
     >>> CalibratedClassifier(GaussianNB(), method="irp").fit(X, y).predict_proba(X[:2]).round(1)
     array([[1. , 0. ],
            [0.1, 0.9]])
@@ -382,13 +383,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return [pair.calibrator for pair in self.calibrated_classifiers_]
 
     @property
-    def verdict_(self) -> str:
-        """Whether calibration helps, in words; of several calibrators, how many agree."""
-        verdicts = [calibrator.verdict_ for calibrator in self.calibrators_]
-        if len(verdicts) == 1:
-            return str(verdicts[0])
-        (word, n), *_ = Counter(verdict.partition(":")[0] for verdict in verdicts).most_common(1)
-        return f"{word}: the verdict in {n} of {len(verdicts)} folds"
+    def verdict_(self) -> Verdict:
+        """Whether calibration helps; with several calibrators, the verdict of most."""
+        return agreed([calibrator.verdict_ for calibrator in self.calibrators_])
 
     def predict_proba(self, X: Any, *, groups: Any = None) -> Floats:
         """Calibrated probabilities, shape (n, K), adjusted to `prior_` if there is one.

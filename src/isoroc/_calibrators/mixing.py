@@ -1,14 +1,22 @@
-"""Mixing: weights of the members of a mixture, and how well they forecast unseen rows."""
+"""Mixing: weights of members, how well they forecast unseen rows, and whether that helps."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import chdtrc
 
+from isoroc._backends import NUMPY
+from isoroc._core.intervals import half_width
+from isoroc._core.losses import are_impossible, log_losses, mean
 from isoroc._core.types import Floats, Ints
-from isoroc._input import Sample
+from isoroc._core.verdict import Verdict
+from isoroc._input import CellSample, Sample, slices
+from isoroc._input.kinds import columns_of
 from isoroc._support.table import Table
 
 #: Strength of the prior, in nats: members whose total log likelihood differs by less than about
@@ -22,13 +30,8 @@ LEAST_WEIGHT = 0.1
 STEPS, HALVINGS, LONGEST, LOWEST, FLAT = 100, 50, 5.0, -200.0, 1e-3
 #: A likelihood below this counts as this.
 TINY = 1e-300
-#: A gain of more standard errors than this is beyond noise; so is a gain if calibrated forecasts
-#: would depart as far from the outcomes with a lower probability than this.
-SIGNIFICANT, IMPROBABLE = 2.0, 0.01
 #: P-value from which on the uncalibrated forecasts have their full share, and the share at 0.
 CREDIBLE, LEAST_SHARE = 0.5, 0.25
-#: How the verdict begins where it is.
-CALIBRATE = "calibrate"
 
 
 def share_of_forecasts(share: float, few_rows: float, n_rows: float, p: float) -> float:
@@ -141,8 +144,8 @@ def mean_and_error(values: Floats, sample: Sample) -> tuple[Floats, Floats]:
     """Weighted mean of each column, and its standard error."""
     weights = sample.row_weights()
     total = weights.sum()
-    mean = weights @ values / total
-    return mean, np.sqrt(sample.squared_weights() @ (values - mean) ** 2) / total
+    average = weights @ values / total
+    return average, np.sqrt(sample.squared_weights() @ (values - average) ** 2) / total
 
 
 def surprise(before: Floats, after: Floats, sample: Sample) -> float:
@@ -185,22 +188,76 @@ def losses_by_fold(names: list[str], losses: Floats, row_weights: Floats, fold: 
     return table
 
 
-def verdict(scores: Table, least_error: float, p: float, impossible: int, n_rows: int) -> str:
-    """Whether the mixture, the last row, is better than the forecasts beyond noise.
+def judge(sample: Sample, dealt: CellSample, before: Floats, after: Floats) -> Verdict:
+    """Whether a mixture is better than the uncalibrated forecasts beyond noise.
 
-    `p` is that of the `departure`. Of n rows, the outcomes of some, `impossible`, were given
-    probability 0.
+    `before` and `after`, the mixture out of fold, are forecasts of the dealt rows, shape (n, K).
+    The decision rests on bounded losses. A gain is beyond noise if its 95 % interval lies above 0,
+    or if calibrated forecasts would depart as far from the outcomes with a probability below 1 %.
     """
-    loss, gain, error = (float(scores[name][-1]) for name in ("log_loss", "gain", "gain_se"))
-    error = max(error, least_error)
-    change = f"log loss {loss + gain:.4f} before, {loss:.4f} after on unseen rows"
-    if gain > SIGNIFICANT * error:
-        text = f"{CALIBRATE}: {change}, better by {gain:.4f} (standard error {error:.4f})"
-    elif gain > 0 and p < IMPROBABLE:
-        text = f"{CALIBRATE}: {change}, better by {gain:.4f}; calibrated forecasts would depart as "
-        text += f"far from the outcomes with probability {p:.2g}"
-    else:
-        text = f"leave it: no improvement on the forecasts beyond noise ({change})"
-    if impossible:
-        text += f"; {impossible} of {n_rows} outcomes had been given probability 0"
-    return text
+    rows, weights = np.arange(len(dealt)), dealt.row_weights()
+    likelihood = np.column_stack([before[rows, dealt.codes], after[rows, dealt.codes]])
+    losses = bounded_losses(likelihood, weights, dealt.n_classes)
+    gain, error = (float(v[0]) for v in mean_and_error(losses[:, :1] - losses[:, 1:], dealt))
+    half = half_width(0.95) * max(error, surprise(before, after, dealt))
+    p_value = departure(before, dealt, dealt.squares)
+    loss, impossible, n_rows = _plain_loss(sample)
+    return Verdict(
+        should_calibrate=gain > half or (gain > 0 and p_value < 0.01),
+        before=loss,
+        after=mean(log_losses(after, dealt.codes), weights),
+        gain=gain,
+        low=gain - half,
+        high=gain + half,
+        p_value=p_value,
+        confidence=0.95,
+        based_on="cross-validation",
+        n_rows=n_rows,
+        impossible=impossible,
+    )
+
+
+def _plain_loss(sample: Sample) -> tuple[float, int, int]:
+    """Log loss, number of rows whose outcome was given probability 0, and number of rows."""
+    total = loss = impossible = n_rows = 0.0
+    for rows in slices(len(sample)):
+        part = sample.take(rows)
+        P = part.kind.probabilities(NUMPY, columns_of(part.forecasts))
+        weights = part.row_weights()
+        counts = weights**2 / part.squared_weights()  # if those of one cell have equal weights
+        loss += float(weights @ log_losses(P, part.codes))
+        total += float(weights.sum())
+        impossible += float(counts[are_impossible(P, part.codes)].sum())
+        n_rows += float(counts.sum())
+    return loss / total, round(impossible), round(n_rows)
+
+
+def agreed(verdicts: Sequence[Verdict]) -> Verdict:
+    """The verdict of most, with the mean losses and gains of calibrators with rows of their own."""
+    first, *others = verdicts
+    if not others:
+        return first
+    n_rows = sum(verdict.n_rows for verdict in verdicts)
+
+    def average(name: str) -> float:
+        return sum(v.n_rows / n_rows * float(getattr(v, name)) for v in verdicts)
+
+    should = sum(v.should_calibrate for v in verdicts) * 2 > len(verdicts)
+    gain = average("gain")
+    half = math.hypot(*(v.n_rows / n_rows * (v.high - v.low) / 2 for v in verdicts))
+    return replace(
+        first,
+        should_calibrate=should,
+        before=average("before"),
+        after=average("after"),
+        gain=gain,
+        low=gain - half,
+        high=gain + half,
+        p_value=math.nan,
+        n_rows=n_rows,
+        impossible=sum(v.impossible for v in verdicts),
+        largest_change=math.nan,
+        mean_change=math.nan,
+        n_folds=len(verdicts),
+        n_agreeing=sum(v.should_calibrate == should for v in verdicts),
+    )

@@ -1,4 +1,4 @@
-"""Conditions of ``--fail-if``, such as ``after.log_loss.high > before.log_loss * 1.01``."""
+"""Conditions of ``--fail-if``, such as ``after.log_loss > before.log_loss`` or ``not x``."""
 
 import ast
 import math
@@ -24,12 +24,12 @@ _OPERATIONS: dict[type[ast.operator | ast.unaryop], Callable[..., float]] = {
 
 
 class Condition(NamedTuple):
-    """A comparison of two expressions of numbers and figures."""
+    """A comparison of two expressions of numbers and figures, or a figure that is true or false."""
 
     text: str
     left: ast.expr
     sign: ast.cmpop
-    right: ast.expr
+    right: ast.expr | None  # None for a figure, whose sign says whether it must be true or false
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -40,6 +40,10 @@ class Condition(NamedTuple):
                     for side in (left, right):
                         _evaluate(side, lambda _names: 1.0)  # a ValueError if it is no expression
                     return cls(text.strip(), left, sign, right)
+                case ast.UnaryOp(ast.Not(), ast.Name() | ast.Attribute() as figure):
+                    return cls(text.strip(), figure, ast.Eq(), None)
+                case ast.Name() | ast.Attribute() as figure:
+                    return cls(text.strip(), figure, ast.NotEq(), None)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             pass
         examples = "calibration_error>0.02 or after.log_loss > before.log_loss * 1.01"
@@ -48,6 +52,10 @@ class Condition(NamedTuple):
     def failure(self, values: Values, column: str = "") -> str | None:
         """The condition and its values if it holds or one is NaN; figures are those of `column`."""
         look_up = partial(_look_up, values=values, column=column)
+        if self.right is None:
+            names = ast.unparse(self.left).split(".")
+            found = look_up(names, truth=True)
+            return self.text if bool(found) == isinstance(self.sign, ast.NotEq) else None
         left, right = (_evaluate(side, look_up) for side in (self.left, self.right))
         sign, compare = _COMPARISONS[type(self.sign)]
         unknown = ": not defined" if math.isnan(left) or math.isnan(right) else ""
@@ -78,7 +86,7 @@ def _evaluate(node: ast.expr, look_up: Callable[[list[str]], float]) -> float:
         return math.nan
 
 
-def _look_up(names: list[str], values: Values, column: str) -> float:
+def _look_up(names: list[str], values: Values, column: str, *, truth: bool = False) -> float:
     found: Any = values
     first = names[0]
     if first not in values and isinstance(values.get(column), Mapping):
@@ -95,4 +103,7 @@ def _look_up(names: list[str], values: Values, column: str) -> float:
             shown = ".".join(names)
             raise CommandError(f"--fail-if: {shown} has several figures: {', '.join(found)}.")
         found = found["value"]
+    if truth and not isinstance(found, bool):
+        shown = ".".join(names)
+        raise CommandError(f"--fail-if {shown}: it is a number; compare it, as {shown} > 0.")
     return math.nan if found is None else float(found)

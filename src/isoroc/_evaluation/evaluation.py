@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from isoroc._core.intervals import Difference, Estimate, half_width
 from isoroc._core.losses import EPSILON
+from isoroc._core.verdict import Verdict
 from isoroc._evaluation.before_after import Pair
 from isoroc._evaluation.decision_curve import DecisionCurve, decision_curve
 from isoroc._input import InputError
@@ -143,35 +144,38 @@ class Evaluation:
     @property
     def decision(self) -> Literal["calibrate", "leave it"]:
         """The verdict in a word or two: "calibrate" or "leave it"."""
-        return "calibrate" if self.verdict.startswith("calibrate") else "leave it"
+        return self.verdict.decision
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> Verdict:
         """Whether calibration lowers the log loss; without second forecasts, whether it could."""
-        level = f"{100 * self.confidence:g} % interval"
-        before = self["log_loss", "before"]
-        if not self.is_paired:
-            loss = self.measures["calibration_loss"]["before"]
-            if math.isnan(before):
-                return "calibrate: these scores are not probabilities"
-            if loss.low > 0:
-                saving = f"{_text(loss.value)} nats of log loss per row"
-                return f"calibrate: it could save {saving} ({level} {loss.interval()})"
-            return "leave it: no evidence of miscalibration"
-        change = self.measures["log_loss"]["change"]
-        if math.isnan(change.value):
-            decision = "calibrate" if math.isnan(before) else "leave it"
-            which = "before" if math.isnan(before) else "after"
-            return f"{decision}: the scores {which} calibration are not probabilities"
-        words = {"better": "calibrate:", "worse": "leave it: calibration raised the log loss,"}
-        what = words.get(self.direction("log_loss"), "leave it: no clear change,")
-        losses = f"log loss {_text(before)} before, {_text(self['log_loss', 'after'])} after"
-        interval = change.interval()
-        return f"{what} {losses}" + (f" ({level} of the change {interval})" if interval else "")
+        before, p_value = self["log_loss", "before"], math.nan
+        if self.is_paired:
+            change = self.measures["log_loss"]["change"]
+            gain = Figure(-change.value, -change.high, -change.low)
+            should = math.isnan(before) if math.isnan(gain.value) else gain.low > 0
+            if (error := (gain.high - gain.low) / half_width(self.confidence) / 2) > 0:
+                p_value = math.erfc(abs(gain.value) / error / math.sqrt(2))
+        else:
+            gain = self.measures["calibration_loss"]["before"]
+            should = math.isnan(before) or gain.low > 0
+        return Verdict(
+            should_calibrate=should,
+            before=before,
+            after=self["log_loss", "after"] if self.is_paired else math.nan,
+            gain=gain.value,
+            low=gain.low,
+            high=gain.high,
+            p_value=p_value,
+            confidence=self.confidence,
+            based_on="second forecasts" if self.is_paired else "calibration loss",
+            n_rows=self.n_rows,
+            impossible=self.impossible.get("before", 0),
+        )
 
     def sentences(self) -> list[str]:
         """The verdict, direction, rows of probability 0, order and decisions, and groups."""
-        found = [_sentence(self.verdict), *self._direction()]
+        found = [_sentence(str(self.verdict)), *self._direction()]
         for of, n in self.impossible.items():
             if n:
                 rows = "1 row" if n == 1 else f"{n:,} rows"
@@ -291,7 +295,7 @@ class Evaluation:
             "classes": self.classes.tolist(),
             "confidence": self.confidence,
             "decision": self.decision,
-            "verdict": self.verdict,
+            "verdict": self.verdict.to_dict(),
             "measures": measures,
             "impossible": dict(self.impossible),
             "notes": list(self.notes),
@@ -318,7 +322,7 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         head, rows = self.cells()
-        return Table.from_rows(rows, *head)._repr_html_() + f"<p>{_sentence(self.verdict)}</p>"
+        return Table.from_rows(rows, *head)._repr_html_() + f"<p>{_sentence(str(self.verdict))}</p>"
 
 
 def _plain(values: dict[str, float]) -> dict[str, float | None]:

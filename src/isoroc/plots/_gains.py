@@ -12,6 +12,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from isoroc._core.verdict import Verdict
 from isoroc._evaluation.evaluate import evaluate
 from isoroc._evaluation.evaluation import MEASURES, UNKNOWN, Evaluation
 from isoroc._input import InputError, check_option, check_sample
@@ -60,8 +61,8 @@ class MembersDisplay(Display):
 
     names: list[str]
     """The members, and "mixture"."""
-    verdict: str
-    """Whether calibration helps, in a sentence."""
+    verdict: Verdict
+    """Whether calibration helps."""
 
     def __post_init__(self) -> None:
         self._grid = (2, (4.2, 1.2 + 0.3 * len(self.names)))
@@ -102,7 +103,7 @@ class MembersDisplay(Display):
         tidy(ax, xlabel="weight in\nthe mixture")
         _name_rows(ax, self.names)
         ax.set(xticks=[0, 0.25, 0.5, 0.75, 1], xlim=(0, max(1.3 * weight.max(), 0.1)))
-        ax.set_title(f"verdict: {self.verdict.partition(':')[0]}", fontsize="medium")
+        ax.set_title(f"verdict: {self.verdict.decision}", fontsize="medium")
         return []
 
 
@@ -212,12 +213,12 @@ class LearningCurveDisplay(Display):
     ...     IsotonicCalibrator(), p[:1000], y[:1000], test=(p[1000:], y[1000:]),
     ...     sizes=[50, 1000]
     ... )
-    >>> display.verdict.partition(":")[0]
-    'calibrate'
+    >>> display.verdict.should_calibrate
+    True
     """
 
-    verdict: str
-    """Whether calibration with all rows helps, in a sentence."""
+    verdict: Verdict
+    """Whether calibration with all rows helps."""
 
     _grid = (1, (5.2, 3.8))
 
@@ -306,6 +307,6 @@ class LearningCurveDisplay(Display):
         ax.set_xticks(shown, texts, minor=False)
         ax.xaxis.set_minor_formatter(FuncFormatter(lambda *_: ""))
         tidy(ax, xlabel="calibration rows", ylabel="log loss of test rows (nats)")
-        ax.set_title(wrapped(self.verdict.partition(" (")[0], 48), fontsize="small")
+        ax.set_title(wrapped(str(self.verdict).partition(" (")[0], 48), fontsize="small")
         add_legend(ax)
         return lines

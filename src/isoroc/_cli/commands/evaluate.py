@@ -125,7 +125,9 @@ def _values(found: list[Evaluation]) -> dict[str, Any]:
                 columns.setdefault(of, {})[measure] = figure
         if evaluation.is_paired:  # shares, such as that of changed decisions, also count as after
             columns["after"] = columns["change"] | columns["after"]
-    values: dict[str, Any] = {"rows": found[0].n_rows} | tables[0]
+    verdict = found[0].verdict
+    values: dict[str, Any] = {"rows": found[0].n_rows, "p_value": verdict.p_value} | tables[0]
+    values["should_calibrate"] = verdict.should_calibrate
     for columns in tables[1:]:
         values |= {"other": columns["after"], "other_change": columns["change"]}
     return values

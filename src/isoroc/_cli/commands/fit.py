@@ -17,7 +17,6 @@ from isoroc._cli.io.source import BATCH
 from isoroc._cli.models import DEFAULT, Model, calibrate, make_calibrator, save_model, versions
 from isoroc._cli.options import ALL_ROWS, STANDARD, Force, Forecasts, Json, Output, Selection
 from isoroc._cli.terminal import print_error, print_json, print_note, print_warning
-from isoroc._core.intervals import half_width
 from isoroc._counts import Counts
 from isoroc._evaluation.before_after import make_pair
 from isoroc._input import Sample, slices
@@ -67,7 +66,7 @@ def fit(
         Another model file, whose figures are those of old in conditions.
     fail_if
         Write no model and exit with code 1 if this condition holds: "class_rows < 100",
-        "gain.low <= 0", "after.log_loss > before.log_loss".
+        "gain.low <= 0", "after.log_loss > before.log_loss", "not should_calibrate".
     parameters
         Parameters of the calibrator, such as --max-bins 20 --pseudocount 0.5.
     """
@@ -96,11 +95,12 @@ def fit(
         print_note(_headline(calibrator, model, output))
     if found["rows"] < FEW:
         print_warning(f"{found['rows']} rows are too few to calibrate; collect more.")
-    verdicts = _verdicts(model, counted=counted)
-    for line in (*_classes(sample, origin["columns"] or []), *verdicts, *_losses(found)):
+    verdict, notes = getattr(_common(model), "verdict_", None), _notes(model, counted=counted)
+    for line in (*_classes(sample, origin["columns"] or []), *notes, *_losses(found)):
         print_note(f"  {line}")
     if json:
-        about = {"calibrator": calibrator, "classes": model.classes_, "verdict": verdicts}
+        about = {"calibrator": calibrator, "classes": model.classes_, "notes": notes}
+        about["verdict"] = verdict and verdict.to_dict()
         about |= {} if failed else {"checksum": read(output)["checksum"]}
         outcome = {"output": output, "failed": failed, "versions": versions()}
         print_json("fit", about | summary | found | outcome)
@@ -149,12 +149,12 @@ def _own_options() -> list[str]:
     return [name.replace("_", "-") for name in named if name not in hidden]
 
 
-def _verdicts(model: Any, *, counted: bool) -> list[str]:
-    """What a calibrator says about its fit, and which groups got maps of their own."""
+def _notes(model: Any, *, counted: bool) -> list[str]:
+    """The verdict in words, and which groups got maps of their own."""
     common, lines = _common(model), []
     if hasattr(common, "verdict_"):
         in_cells = counted or model.summary_["rows"] > common.max_cells
-        lines = [common.verdict_ + ("; based on all rows, in cells" if in_cells else "")]
+        lines = [f"{common.verdict_}" + ("; based on all rows, in cells" if in_cells else "")]
     if common is not model:
         names = model.groups_.tolist()
         text = f"{len(names)} of {model.group_scores_.n_rows} groups have maps of their own"
@@ -185,7 +185,7 @@ def _classes(sample: Sample, columns: list[str]) -> list[str]:
 
 def _losses(found: dict[str, Any]) -> list[str]:
     before, after = (found[of]["log_loss"] for of in ("before", "after"))
-    # A verdict names the loss before calibration itself, with bounds on single rows.
+    # A verdict names the loss before calibration itself.
     shown = "" if before is None or "gain" in found else f"{before:.4f} before, "
     lines = [f"log loss on the rows of the fit: {shown}{after:.4f} after"]
     if impossible := found["impossible"].get("before"):
@@ -207,9 +207,10 @@ def _figures(model: Any, sample: Sample, old: str | None, *, counted: bool) -> d
     if old is not None:
         losses = _total_losses(sample, _load(old, sample))
         found["old"] = {"log_loss": losses.means["log_loss", "after"].value}
-    if (scores := getattr(_common(model), "member_scores_", None)) is not None:
-        found["unseen"] = {"log_loss": _interval(scores, "log_loss")}
-        found["gain"] = _interval(scores, "gain")
+    if (verdict := getattr(_common(model), "verdict_", None)) is not None:
+        found["unseen"] = {"log_loss": verdict.after}
+        found["gain"] = {"value": verdict.gain, "low": verdict.low, "high": verdict.high}
+        found |= {"p_value": verdict.p_value, "should_calibrate": verdict.should_calibrate}
     return found
 
 
@@ -234,10 +235,3 @@ def _load(path: str, sample: Sample) -> Any:
     if (old.group is None) != (sample.groups is None):
         raise CommandError(f"--compare {path}: one of the two models has groups, the other not.")
     return old.calibrator
-
-
-def _interval(scores: Any, name: str) -> dict[str, float]:
-    """Out-of-fold figure of the mixture, the last row, with its 95 % interval."""
-    value, error = (float(scores[column][-1]) for column in (name, f"{name}_se"))
-    half = half_width(0.95) * error
-    return {"value": value, "low": value - half, "high": value + half}

@@ -19,7 +19,8 @@ def inspect(model: ModelFile, /, *, json: Json = False) -> None:
     tables = {name.removesuffix("_"): table for name, table in calibrator.tables().items()}
     certificate = calibrator.certificate()
     if "verdict_" in calibrator.state:
-        about["verdict"] = calibrator.state["verdict_"]
+        verdict = calibrator.state["verdict_"]
+        about["verdict"] = verdict.to_dict() if json else str(verdict)
     about["fitted"] = _fitted(document["model"])
     if json:
         if certificate is not None:

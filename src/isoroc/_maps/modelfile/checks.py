@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._core.tree import BinTree
+from isoroc._core.verdict import Verdict
 from isoroc._maps.modelfile.document import Fault
 from isoroc._maps.monotonicity import Certificate
 from isoroc._maps.top import TopReduction
@@ -49,7 +50,7 @@ def _instance_of(value: Any, place: str, _: Sizes, kind: Any, expected: str) -> 
 
 
 boolean = _instance_of(bool, "true or false")
-sentence = _instance_of(str, "a sentence")
+verdict = _instance_of(Verdict, "a verdict")
 table = _instance_of(Table, "a table")
 certificate = _instance_of(Certificate | None, "the certificate of this tree")
 

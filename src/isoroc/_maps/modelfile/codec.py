@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._core.tree import BinTree
+from isoroc._core.verdict import Verdict
 from isoroc._input import InputError, to_array
 from isoroc._maps.modelfile.checks import check_certificate, check_reduction, check_tree
 from isoroc._maps.modelfile.document import Fault
@@ -21,6 +22,7 @@ _STRUCTURES: dict[str, tuple[Any, Callable[[Any, str], None]]] = {
     "tree": (BinTree, check_tree),
     "reduction": (TopReduction, check_reduction),
     "certificate": (Certificate, check_certificate),
+    "verdict": (Verdict, lambda *_: None),  # the schema says all
 }
 _TAGS = {kind: tag for tag, (kind, _) in _STRUCTURES.items()}
 _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}

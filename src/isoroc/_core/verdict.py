@@ -1,0 +1,129 @@
+"""Verdict: whether calibration helps, as figures and in a sentence."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from math import isnan, nan
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """Whether calibration helps, and the figures behind it; ``str(verdict)`` is a sentence.
+
+    Figures that are not known are NaN.
+
+    Attributes
+    ----------
+    should_calibrate : bool
+        The decision.
+    before, after : float
+        Log losses that `isoroc.metrics.log_loss` returns, of the uncalibrated and the calibrated
+        forecasts.
+    gain, low, high : float
+        By how much calibration lowers the log loss, and its interval. In cross-validation each loss
+        is bounded, so that single rows with a very improbable outcome cannot decide; the gain then
+        differs from ``before - after`` if there are such rows.
+    p_value : float
+        In cross-validation, that of a score test of the uncalibrated forecasts; for second
+        forecasts, that of the test that the loss is the same.
+    confidence : float
+        Probability that the interval covers the gain.
+    based_on : "cross-validation", "second forecasts" or "calibration loss"
+        Where `after` and `gain` come from: calibration rows that were held out, rows with forecasts
+        before and after calibration, or an estimate of what calibration could gain.
+    n_rows, impossible : int
+        Number of rows, and of those whose outcome had been given probability 0 before calibration.
+    largest_change, mean_change : float
+        By how much calibration changes the probabilities of the calibration rows, known if it is
+        applied against the verdict.
+    n_folds, n_agreeing : int
+        For a `CalibratedClassifier` with several calibrators, their number and how many of them
+        came to this decision; 1 otherwise. Losses and gains are means over the folds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc import AutoCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> verdict = AutoCalibrator().fit(p, rng.random(2000) < p**2).verdict_
+    >>> verdict.should_calibrate, verdict.low > 0
+    (True, True)
+    """
+
+    should_calibrate: bool
+    before: float
+    after: float
+    gain: float
+    low: float
+    high: float
+    p_value: float
+    confidence: float
+    based_on: Literal["cross-validation", "second forecasts", "calibration loss"]
+    n_rows: int
+    impossible: int
+    largest_change: float = nan
+    mean_change: float = nan
+    n_folds: int = 1
+    n_agreeing: int = 1
+
+    @property
+    def decision(self) -> Literal["calibrate", "leave it"]:
+        """The decision in a word or two."""
+        return "calibrate" if self.should_calibrate else "leave it"
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures and the sentence, "text", as JSON can hold them; NaN becomes None."""
+        figures = {name: None if value != value else value for name, value in asdict(self).items()}  # noqa: PLR0124
+        return figures | {"text": str(self)}
+
+    def __str__(self) -> str:
+        if self.n_folds > 1:
+            return f"{self.decision}: the verdict in {self.n_agreeing} of {self.n_folds} folds"
+        sentence = {
+            "cross-validation": self._cross_validated,
+            "second forecasts": self._compared,
+            "calibration loss": self._estimated,
+        }
+        return f"{self.decision}: {sentence[self.based_on]()}"
+
+    def _losses(self) -> str:
+        return f"log loss {self.before:.4f} before, {self.after:.4f} after"
+
+    def _interval(self, low: float, high: float, of: str = "") -> str:
+        """The interval in brackets, empty if it is not known."""
+        ends = f"{low:.4f} to {high:.4f}"
+        return "" if isnan(low) else f" ({100 * self.confidence:g} % interval {of}{ends})"
+
+    def _cross_validated(self) -> str:
+        interval = self._interval(self.low, self.high)
+        text = f"{self._losses()} on unseen rows; with bounded losses better by {self.gain:.4f}"
+        text += interval
+        if self.should_calibrate and self.low <= 0:
+            text += "; calibrated forecasts would depart as far from the outcomes with probability "
+            text += f"{self.p_value:.2g}"
+        if not self.should_calibrate:
+            text = f"no improvement on the forecasts beyond noise ({self._losses()} on unseen rows)"
+        if self.impossible:
+            text += f"; {self.impossible} of {self.n_rows} outcomes had been given probability 0"
+        if not isnan(self.largest_change):
+            text += "; the mixture still changes probabilities by up to "
+            text += f"{self.largest_change:.2g}, on average {self.mean_change:.2g}"
+        return text
+
+    def _compared(self) -> str:
+        if isnan(self.gain):
+            which = "before" if isnan(self.before) else "after"
+            return f"the scores {which} calibration are not probabilities"
+        text = "calibration raised the log loss, " if self.high < 0 else "no clear change, "
+        interval = self._interval(-self.high, -self.low, "of the change ")
+        return f"{'' if self.should_calibrate else text}{self._losses()}{interval}"
+
+    def _estimated(self) -> str:
+        if isnan(self.before):
+            return "these scores are not probabilities"
+        if not self.should_calibrate:
+            return "no evidence of miscalibration"
+        saving = f"{self.gain:.4f} nats of log loss per row"
+        return f"it could save {saving}{self._interval(self.low, self.high)}"
