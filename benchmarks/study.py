@@ -196,7 +196,7 @@ def study_split(data: Set, peer_names: list[str]) -> np.ndarray:
         ours = isoroc.AutoCalibrator(random_state=0)
         ours.fit(data.probas_cal, data.labels_cal, labels=range(data.n_classes))
         found.append(Forecasts.of(data, ours.predict_proba(data.probas_test)))
-        found.append(found[ours.verdict_.startswith(mixing.CALIBRATE)])
+        found.append(found[ours.verdict_.should_calibrate])
         candidates = fit_candidates(data)
         found += [mix(candidates, design) for design in designs(group)]
         with silence():

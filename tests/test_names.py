@@ -39,7 +39,7 @@ def test_parameters_of_a_classifier():
     model = CalibratedClassifier(method="irp", cv=2, n_jobs=1, ensemble=False, random_state=0)
     model.set_params(calibrator__pseudocount=2.0)
     assert model.fit(X, y).calibrated_classifiers_[0].calibrator.pseudocount == 2.0
-    assert "calibrate" in CalibratedClassifier(cv=2).fit(X, y).verdict_
+    assert "calibrate" in str(CalibratedClassifier(cv=2).fit(X, y).verdict_)
     given = CalibratedClassifier(MODEL, calibrator=IRPCalibrator(max_bins=3), cv=2).fit(X, y)
     assert given.calibrated_classifiers_[0].calibrator.max_bins == 3
 

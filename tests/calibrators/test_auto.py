@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -65,10 +67,15 @@ def test_members_are_calibrators_that_can_be_used(K, tmp_path):
 
 def test_verdicts():
     P, y = data()
-    assert AutoCalibrator(random_state=0).fit(P, y).verdict_.startswith("calibrate: log loss ")
+    verdict = AutoCalibrator().fit(P, y).verdict_
+    assert str(verdict).startswith("calibrate: log loss ")
+    assert verdict.should_calibrate
+    assert 0 < verdict.low < verdict.gain < verdict.high
     P, y = data(power=1.0)
-    left = AutoCalibrator(random_state=0).fit(P, y)
-    assert left.verdict_.startswith("leave it: no improvement on the forecasts beyond noise")
+    left = AutoCalibrator().fit(P, y)
+    assert str(left.verdict_).startswith("leave it: no improvement on the forecasts beyond noise")
+    assert left.verdict_.low < 0
+    assert not left.verdict_.should_calibrate
     assert np.abs(left.predict_proba(P) - P).mean() < 0.03
 
 
@@ -76,10 +83,42 @@ def test_the_verdict_says_by_how_much_forecasts_still_change():
     P, y = data(power=1.0)
     applied = AutoCalibrator(random_state=0).fit(P, y)
     change = np.abs(applied.predict_proba(P) - P).max()
-    assert f"the mixture still changes probabilities by up to {change:.2g}" in applied.verdict_
+    assert f"the mixture still changes probabilities by up to {change:.2g}" in str(applied.verdict_)
     left = AutoCalibrator(random_state=0, caution="verdict").fit(P, y)
-    assert "still changes" not in left.verdict_
+    assert "still changes" not in str(left.verdict_)
     np.testing.assert_array_equal(left.predict_proba(P), P)
+
+
+@pytest.mark.parametrize("max_cells", [20_000, 500])
+@pytest.mark.parametrize("K", [2, 3])
+def test_the_losses_of_the_verdict_are_plain_ones(K, max_cells):
+    """Also with outcomes of probability 0, ties and weights, and if rows are counted in cells."""
+    P, y = data(2000, K)
+    P = np.round(P, 1)
+    P /= P.sum(axis=1, keepdims=True)
+    weights = np.random.default_rng(0).integers(1, 4, 2000)
+    cal = AutoCalibrator(members=FEW, max_cells=max_cells).fit(P, y, sample_weight=weights)
+    verdict = cal.verdict_
+    eps = np.finfo(float).eps
+    before = -np.log(P[np.arange(2000), y].clip(min=eps))
+    assert verdict.before == pytest.approx(np.average(before, weights=weights))
+    assert verdict.impossible == (P[np.arange(2000), y] == 0).sum() > 0
+    assert verdict.n_rows == 2000
+    fitted = cal.predict_proba(P)[np.arange(2000), y]
+    loss = np.average(-np.log(fitted), weights=weights)
+    assert loss < verdict.after < loss + 0.05
+    assert verdict.gain < verdict.before - verdict.after  # no bound on single rows
+    assert isinstance(verdict, isoroc.Verdict)
+
+
+def test_a_verdict_in_a_model_file_is_data(tmp_path):
+    P, y = data()
+    cal = AutoCalibrator(members=FEW).fit(P, y)
+    cal.save(tmp_path / "model.json")
+    stored = json.loads((tmp_path / "model.json").read_bytes())["model"]["state"]["verdict_"]
+    assert stored["gain"] == cal.verdict_.gain
+    assert str(cal.verdict_) not in str(stored)
+    assert isoroc.load(tmp_path / "model.json").verdict_.to_dict() == cal.verdict_.to_dict()
 
 
 def test_an_impossible_outcome_does_not_turn_the_verdict_round():
@@ -87,14 +126,15 @@ def test_an_impossible_outcome_does_not_turn_the_verdict_round():
     plain = AutoCalibrator(members=FEW, random_state=0).fit(P, y).verdict_
     P[0], y[0] = [0.0, 0.5, 0.5], 0
     verdict = AutoCalibrator(members=FEW, random_state=0).fit(P, y).verdict_
-    assert plain.startswith("calibrate")
-    assert "outcomes" not in plain
-    assert verdict.startswith("calibrate")
-    assert verdict.endswith("; 1 of 3000 outcomes had been given probability 0")
+    assert plain.should_calibrate
+    assert "outcomes" not in str(plain)
+    assert verdict.should_calibrate
+    assert verdict.impossible == 1
+    assert str(verdict).endswith("; 1 of 3000 outcomes had been given probability 0")
     P, y = data(3000, power=1.0)
     P[0], y[0] = [0.0, 0.5, 0.5], 0
     verdict = AutoCalibrator(members=FEW, random_state=0).fit(P, y).verdict_
-    assert verdict.startswith("leave it")
+    assert not verdict.should_calibrate
 
 
 @pytest.mark.parametrize("K", [2, 3])
@@ -104,7 +144,7 @@ def test_calibrated_forecasts_are_seldom_said_to_need_calibration(K):
     for seed in range(40):
         P, y = data(200, K, power=1.0, seed=seed)
         cal = AutoCalibrator(members=FEW, random_state=seed).fit(P, y)
-        said += cal.verdict_.startswith("calibrate")
+        said += cal.verdict_.should_calibrate
     # If the rate were 5 %, more than 6 of 40 would have probability 0.3 %.
     assert said <= 6
 
@@ -158,6 +198,13 @@ def test_scores_are_those_of_the_folds():
     assert scores["log_loss"][-1] <= mean + 1e-12
 
 
+def test_two_fits_are_equal_by_default():
+    P, y = data()
+    one, other = (AutoCalibrator().fit(P, y) for _ in range(2))
+    np.testing.assert_array_equal(one.predict_proba(P), other.predict_proba(P))
+    assert one.verdict_.to_dict() == other.verdict_.to_dict()
+
+
 def test_seeds_decide_and_threads_do_not():
     P, y = data()
     one = AutoCalibrator(random_state=3).fit(P, y)
@@ -187,8 +234,8 @@ def test_weights_of_rows_count():
     spoilt = AutoCalibrator(members=FEW[:2], random_state=0).fit(
         both, labels, sample_weight=np.repeat([1e-6, 1.0], len(y))
     )
-    assert fine.verdict_.startswith("leave it")
-    assert spoilt.verdict_.startswith("calibrate")
+    assert not fine.verdict_.should_calibrate
+    assert spoilt.verdict_.should_calibrate
 
 
 @pytest.mark.parametrize("K", [2, 3, 10])
@@ -280,12 +327,12 @@ def test_caution_leaves_forecasts_unchanged_unless_the_verdict_is_to_calibrate()
     truth = rng.dirichlet(np.ones(3), size=400)
     y = (truth.cumsum(axis=1) > rng.random((400, 1))).argmax(axis=1)
     cautious = AutoCalibrator(caution="verdict", random_state=0).fit(truth, y)
-    assert cautious.verdict_.startswith("leave it")
+    assert not cautious.verdict_.should_calibrate
     np.testing.assert_allclose(cautious.predict_proba(truth), truth, atol=1e-12)
     sharp = truth**3 / (truth**3).sum(axis=1, keepdims=True)
     plain = AutoCalibrator(random_state=0).fit(sharp, y)
     cautious.fit(sharp, y)
-    assert cautious.verdict_.startswith("calibrate")
+    assert cautious.verdict_.should_calibrate
     np.testing.assert_array_equal(cautious.predict_proba(sharp), plain.predict_proba(sharp))
 
 

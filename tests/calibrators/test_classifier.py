@@ -92,7 +92,7 @@ def test_the_default_is_the_automatic_calibrator():
     expected = AutoCalibrator(random_state=0).fit(P, Y)
     forecast = GaussianNB().fit(X, Y).predict_proba(X)
     np.testing.assert_array_equal(clf.predict_proba(X), expected.predict_proba(forecast))
-    assert clf.verdict_.startswith("calibrate")
+    assert clf.verdict_.should_calibrate
 
 
 def test_ensemble_averages_one_pair_a_fold():
@@ -429,8 +429,14 @@ def test_names_of_methods_and_parameters_of_their_calibrators():
     assert clf.calibrators_[0].n_bins_ == 3
     several = CalibratedClassifier(GaussianNB(), random_state=1).fit(X, Y)
     assert {calibrator.random_state for calibrator in several.calibrators_} == {1}
-    n = sum(calibrator.verdict_.startswith("calibrate") for calibrator in several.calibrators_)
-    assert several.verdict_ == f"calibrate: the verdict in {n} of 5 folds"
+    own = [calibrator.verdict_ for calibrator in several.calibrators_]
+    n = sum(verdict.should_calibrate for verdict in own)
+    assert str(several.verdict_) == f"calibrate: the verdict in {n} of 5 folds"
+    weights = [verdict.n_rows for verdict in own]
+    for name in ("before", "after", "gain"):
+        expected = np.average([getattr(verdict, name) for verdict in own], weights=weights)
+        assert getattr(several.verdict_, name) == pytest.approx(expected)
+    assert several.verdict_.low > np.average([verdict.low for verdict in own], weights=weights)
     with pytest.raises(AttributeError):
         _ = clf.verdict_
 

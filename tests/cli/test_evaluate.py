@@ -177,7 +177,7 @@ def test_json_says_where_figures_come_from(run_cli, table):
     model = json.loads(Path("model.json").read_bytes())
     assert found["models"]["after"] == {"file": "model.json", "checksum": model["checksum"]}
     assert found["versions"]["isoroc"] == isoroc.__version__
-    assert found["verdict"].startswith("calibrate: ")
+    assert found["verdict"]["text"].startswith("calibrate: ")
     assert found["measures"]["log_loss"]["before"]["value"] > 9  # outcomes of probability 0
     assert found["impossible"]["before"] > 50
 
@@ -194,7 +194,7 @@ def test_weights_are_those_of_the_fit(run_cli, table):
 @pytest.mark.parametrize(
     ("condition", "message"),
     [
-        ("log_loss", "not a condition; write for example calibration_error>0.02"),
+        ("log_loss", "--fail-if log_loss: it is a number; compare it"),
         ("log_loss == 1", "not a condition"),
         ("__import__('os') > 1", "not a condition"),
         ("logloss > 1", "no metric 'logloss'; did you mean 'log_loss'?"),

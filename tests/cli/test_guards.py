@@ -39,11 +39,29 @@ def test_a_nightly_job_promotes_only_what_is_better(run_cli):
     found = json.loads(ran.out)
     assert found["old"] == found["after"]  # the same rows, the same seed
     assert found["gain"]["low"] < found["gain"]["value"] < found["gain"]["high"]
-    assert found["verdict"][0].startswith("calibrate: log loss")
+    assert found["verdict"]["should_calibrate"]
+    assert found["verdict"]["text"].startswith("calibrate: log loss")
+    assert found["notes"][0].startswith(found["verdict"]["text"])
+    assert found["unseen"]["log_loss"] == found["verdict"]["after"]
+    assert found["before"]["log_loss"] == pytest.approx(found["verdict"]["before"])
     assert found["checksum"] == json.loads(Path("new.json").read_bytes())["checksum"]
     assert (found["rows"], found["files"], found["failed"]) == (600, ["x.csv"], [])
     assert found["versions"]["isoroc"] == isoroc.__version__
     assert ran.err.count(" before, ") == 1  # one loss before calibration, not two
+
+
+def test_a_verdict_is_a_condition(run_cli):
+    make_forecasts(600).write_csv("x.csv")
+    words = ["fit", "x.csv", "-c", "auto", "--cv", "2", "-o", "m.json", "--fail-if"]
+    assert run_cli(*words, "not should_calibrate").code == 0
+    Path("m.json").unlink()
+    ran = run_cli(*words, "should_calibrate")
+    assert (ran.code, "check failed: should_calibrate; m.json was not" in ran.err) == (1, True)
+    assert not Path("m.json").exists()
+    ran = run_cli(*words, "not gain")
+    assert (ran.code, "--fail-if gain: it is a number; compare it" in ran.err) == (2, True)
+    assert run_cli("evaluate", "x.csv", "--fail-if", "not should_calibrate").code == 0
+    assert run_cli("evaluate", "x.csv", "--fail-if", "should_calibrate").code == 1
 
 
 def test_models_that_cannot_be_compared(run_cli):

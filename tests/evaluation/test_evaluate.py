@@ -121,7 +121,7 @@ def figures_with(**changes):
 )
 def test_verdicts(changes, words):
     result = figures_with(**changes)
-    assert result.verdict.startswith(words)
+    assert str(result.verdict).startswith(words)
     assert result.decision == words.partition(":")[0]
 
 
@@ -191,7 +191,7 @@ def test_the_result_prints_and_converts():
     result = evaluate(y, P, Q, n_resamples=20)
     text = repr(result)
     assert "95 % interval of the change" in text
-    assert result.verdict[1:] in text
+    assert str(result.verdict)[1:] in text
     frame = result.frame()
     assert isinstance(frame, pd.DataFrame)
     assert list(frame.columns) == ["measure", "of", "value", "low", "high"]

@@ -19,8 +19,7 @@ def test_members_are_those_of_the_calibrator(make_axes):
     np.testing.assert_array_equal(weight["value"], table["weight"][:-1])
     np.testing.assert_allclose((gain["low"] + gain["high"]) / 2, table["gain"])
     assert display.names[-1] == "mixture"
-    verdict = calibrator.verdict_.partition(":")[0]
-    assert display.axes_[0].get_title() == f"verdict: {verdict}"
+    assert display.axes_[0].get_title() == f"verdict: {calibrator.verdict_.decision}"
     with pytest.raises(InputError, match="IsotonicCalibrator has no members"):
         MembersDisplay.from_estimator(IsotonicCalibrator())
 

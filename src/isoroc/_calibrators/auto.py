@@ -195,9 +195,8 @@ class AutoCalibrator(Calibrator):
             left = Fitted(IdentityCalibrator(), IdentityMap(kind=sample.kind), before)
             return self._assemble([left], np.ones(1))
         change = np.abs(mixture.apply(dealt.forecasts) - before).max(axis=1)
-        changes = float(change.max()), mean(change, dealt.row_weights())
-        sizes = dict(zip(("largest_change", "mean_change"), changes, strict=True))
-        self.verdict_ = replace(self.verdict_, **sizes)
+        largest, average = float(change.max()), mean(change, dealt.row_weights())
+        self.verdict_ = replace(self.verdict_, largest_change=largest, mean_change=average)
         return mixture
 
     def _keep_scores(

@@ -199,7 +199,7 @@ def judge(sample: Sample, dealt: CellSample, before: Floats, after: Floats) -> V
     likelihood = np.column_stack([before[rows, dealt.codes], after[rows, dealt.codes]])
     losses = bounded_losses(likelihood, weights, dealt.n_classes)
     gain, error = (float(v[0]) for v in mean_and_error(losses[:, :1] - losses[:, 1:], dealt))
-    half = half_width(0.95) * max(error, surprise(before, after, dealt))
+    half = float(half_width(0.95) * max(error, surprise(before, after, dealt)))
     p_value = departure(before, dealt, dealt.squares)
     loss, impossible, n_rows = _plain_loss(sample)
     return Verdict(

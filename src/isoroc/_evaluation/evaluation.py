@@ -160,7 +160,7 @@ class Evaluation:
             gain = self.measures["calibration_loss"]["before"]
             should = math.isnan(before) or gain.low > 0
         return Verdict(
-            should_calibrate=should,
+            should_calibrate=bool(should),
             before=before,
             after=self["log_loss", "after"] if self.is_paired else math.nan,
             gain=gain.value,
