@@ -66,7 +66,7 @@ class AutoCalibrator(Calibrator):
     cv : int, splitter or iterable, default=5
         Folds; of a number, not stratified, which would favour maps that fit class frequencies. Rows
         with the same forecast share a fold, unless they are many, so that their order does not
-        matter, and weight 2 is the row twice. Others must hold out every row once.
+        matter. Others must hold out every row once.
     max_cells : int, default=20000
         With more rows, members are fitted and weighed on cells of forecasts: at most `max_cells` in
         total over all folds.
@@ -174,9 +174,8 @@ class AutoCalibrator(Calibrator):
         likelihood = np.stack([Q[rows] for _, _, Q in found], axis=1)
         row_weights = sample.row_weights()
         before = IdentityMap(kind=sample.kind).apply(sample.forecasts)
-        # Weights count rows here, as in the likelihood of the mixture, but not in the verdict.
-        as_counts = mixing.departure(before, sample, row_weights)
-        prior = prior_shares(members, sample.n_classes, float(row_weights.sum()), as_counts)
+        p = mixing.departure(before, sample)
+        prior = prior_shares(members, sample.n_classes, float(row_weights.sum()), p)
         weights = mixing.mixture_weights(likelihood, row_weights, prior)
         names = [type(member).__name__ for member in members]
         mixed = added(weights[m] * found[m][2] for m in np.flatnonzero(weights))
@@ -189,7 +188,6 @@ class AutoCalibrator(Calibrator):
         n_rows = row_weights**2 / sample.squares  # if those of one cell have equal weights
         impossible, n = round(n_rows[before[rows] == 0].sum()), round(n_rows.sum())
         surprise = mixing.surprise(before, mixed, sample)
-        p = mixing.departure(before, sample, sample.squares)
         self.verdict_ = mixing.verdict(self.member_scores_, surprise, p, impossible, n)
         kept = [(members[m], found[m][1], weights[m]) for m in np.flatnonzero(weights)]
         left = not self.verdict_.startswith(mixing.CALIBRATE)
@@ -217,9 +215,8 @@ class AutoCalibrator(Calibrator):
             check_number("cv", self.cv, int, minimum=2)
             dealt = deal_by_content(sample, int(self.cv), random_state)
         else:
-            squares = sample.squared_weights()
-            dealt = CellSample(**vars(sample), fold=self._split(sample), squares=squares)
-            dealt = replace(dealt, weights=sample.row_weights())
+            own = {"weights": sample.row_weights(), "squares": sample.squared_weights()}
+            dealt = CellSample(**vars(sample) | own, fold=self._split(sample))
         return in_cells(dealt, self.max_cells) if len(dealt) > self.max_cells else dealt
 
     def _split(self, sample: Sample) -> Ints:

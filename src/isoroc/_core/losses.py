@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,6 +12,8 @@ from isoroc._core.types import Codes, Floats
 #: Smaller probabilities of an outcome count as this in the log loss, as in scikit-learn: it is then
 #: finite, 36.04 nats. Such rows are counted by `are_impossible` and reported next to the loss.
 EPSILON = float(np.finfo(np.float64).eps)
+
+T = TypeVar("T", float, Floats)
 
 
 def log_losses(forecasts: Floats, codes: Codes, eps: float = EPSILON) -> Floats:
@@ -38,6 +42,11 @@ def mean(values: Floats, weights: Floats | None) -> float:
     if weights is None:
         return float(values.mean())
     return float(weights @ values / weights.sum())
+
+
+def effective_rows(weight: T, squares: T) -> T:
+    """Kish's effective number of rows, from the sums of their weights and of squared weights."""
+    return weight * (weight / squares)
 
 
 def variance_of_mean(values: Floats, weights: Floats | None) -> float:

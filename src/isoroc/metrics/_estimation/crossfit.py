@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from isoroc._core import smooth
-from isoroc._core.losses import EPSILON
+from isoroc._core.losses import EPSILON, effective_rows
 from isoroc._core.simplex import as_matrix, residuals
 from isoroc._core.tree import BinTree
 from isoroc._core.types import Codes, Floats, Ints
@@ -70,9 +70,9 @@ class CrossFit:
         self.sample = self._scaled = sample
         n, weights = len(sample), sample.weights
         if weights is not None:
-            kish = weights.sum() / (weights @ weights)
+            n_rows = effective_rows(weights.sum(), weights @ weights)
             # Sums of multiples of 1 / GRID are exact, whatever the order of rows.
-            weights = np.maximum(np.rint(weights * (kish * GRID)), 1.0) / GRID
+            weights = np.maximum(np.rint(weights * (n_rows / weights.sum() * GRID)), 1.0) / GRID
             self._scaled = replace(sample, weights=weights)
         self._n_folds = min(N_FOLDS if n <= MANY_ROWS else 2, n)
         n_training = n - n // self._n_folds
