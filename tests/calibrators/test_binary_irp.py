@@ -98,11 +98,11 @@ def test_certificates_verify(data, pseudocount):
 
 
 @given(binary_data(weighted=False), st.data())
-def test_weight_two_is_the_row_twice_and_weight_zero_no_row(data, rest):
+def test_a_frequency_of_two_is_the_row_twice_and_of_zero_no_row(data, rest):
     scores, y, _ = data
     counts = np.array(rest.draw(st.lists(st.integers(0, 3), min_size=len(y), max_size=len(y))))
     counts[0] = counts[-1] = 1
-    weighted = IRPCalibrator().fit(scores, y, sample_weight=counts)
+    weighted = IRPCalibrator().fit(scores, y, sample_weight=counts, weighting="frequency")
     repeated = IRPCalibrator().fit(np.repeat(scores, counts), np.repeat(y, counts))
     np.testing.assert_array_equal(weighted.tree_.thresholds, repeated.tree_.thresholds)
     np.testing.assert_array_equal(weighted.tree_.class_weights, repeated.tree_.class_weights)

@@ -110,10 +110,10 @@ def test_rows_sum_to_one_and_nothing_is_certain(data):
     assert (Q > 0).all()
 
 
-def test_a_weight_of_two_is_the_row_twice():
+def test_a_frequency_of_two_is_the_row_twice():
     P, y, _ = overconfident(200, 3)
     weights = np.random.default_rng(1).integers(1, 4, size=200)
-    weighted = SplineCalibrator().fit(P, y, sample_weight=weights)
+    weighted = SplineCalibrator().fit(P, y, sample_weight=weights, weighting="frequency")
     repeated = SplineCalibrator().fit(np.repeat(P, weights, axis=0), np.repeat(y, weights))
     # Sums in another order end the iteration elsewhere, where the likelihood is as good.
     Q, R = weighted.predict_proba(P), repeated.predict_proba(P)

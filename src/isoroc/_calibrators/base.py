@@ -20,7 +20,6 @@ from isoroc._calibrators.thresholds import CarriedThresholds, carry_over
 from isoroc._core.types import Floats, Ints
 from isoroc._counts import Counts
 from isoroc._input import (
-    CellSample,
     InputError,
     Sample,
     Scores,

@@ -231,8 +231,8 @@ def deal_by_content(
 
     Weights count rows: see `Sample.effective`. Equal rows become one, so a frequency of 2 is the
     row twice. Rows with the same forecast share a fold, unless they would make up much of it: then
-    they are dealt one by one. Classes are not spread evenly over the folds by design: that would make it look as
-    if chance departures of their frequencies from the forecasts could be learned.
+    they are dealt one by one. Classes are not spread evenly over the folds by design: that would
+    make it look as if chance departures of their frequencies from the forecasts could be learned.
     """
     digits, exponents = np.frexp(sample.kind.probabilities(NUMPY, columns_of(sample.forecasts)))
     rounded = np.ldexp(np.rint(np.ldexp(digits, 24)), exponents)  # logits may differ in the last

@@ -36,6 +36,8 @@ Weighting = Literal["importance", "frequency"]
 MANY_SCORES = 20
 #: and the range of those of `fit` was at least this wide.
 WIDE = 4.0
+#: Effective weights are rounded to multiples of 1 / GRID.
+GRID = 2.0**30
 
 
 def check_forecasts(
@@ -231,10 +233,10 @@ class Sample:
         if self.squares is None and (self.weights == self.weights[0]).all():
             return replace(self, weights=None)
         total, squares = float(self.weights.sum()), self.squared_weights()
-        digits, exponent = np.frexp(effective_rows(total, float(squares.sum())) / total)
-        # With few digits, sums of scaled weights are exact, and the order of rows does not matter.
-        scale = float(np.ldexp(np.rint(np.ldexp(digits, 36)), exponent - 36))
-        return replace(self, weights=scale * self.weights, squares=scale**2 * squares)
+        scale = effective_rows(total, float(squares.sum())) / total
+        # Sums of multiples of 1 / GRID are exact, whatever the order of rows.
+        weights = np.maximum(np.rint(scale * GRID * self.weights), 1.0) / GRID
+        return replace(self, weights=weights, squares=scale**2 * squares)
 
     def residuals(self) -> Floats:
         """Outcomes less forecasts, in the shape of the forecasts."""

@@ -119,10 +119,11 @@ class Certificate:
         """Whether the claim holds for a tree and the calibration rows, calibrated, shape (n, K).
 
         Rows are routed again and counted again, with plain comparisons: the weights of all nodes
-        must be those of the rows, up to a common factor. Then, in the tree scope, the calibrated forecasts go through the
-        same tree with the calibrated thresholds, and each must end in the bin that it came from. In
-        the global scope every split must sort all rows alike on both sides; there a row whose bin
-        lies on both sides of a boundary has a calibrated forecast on it and counts as either.
+        must be those of the rows, up to a common factor. Then, in the tree scope, the calibrated
+        forecasts go through the same tree with the calibrated thresholds, and each must end in the
+        bin that it came from. In the global scope every split must sort all rows alike on both
+        sides; there a row whose bin lies on both sides of a boundary has a calibrated forecast on
+        it and counts as either.
         """
         if not np.array_equal(self.thresholds, tree.thresholds):
             return False

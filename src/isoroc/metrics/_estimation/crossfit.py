@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from isoroc._core import smooth
-from isoroc._core.losses import EPSILON, effective_rows
+from isoroc._core.losses import EPSILON
 from isoroc._core.simplex import as_matrix, residuals
 from isoroc._core.tree import BinTree
 from isoroc._core.types import Codes, Floats, Ints
@@ -44,8 +44,6 @@ MOST_CLASSES = 64
 ROUNDS = 3
 #: Newton steps for a power of the forecasts, which lies between 1 / STEEPEST and STEEPEST.
 POWER_STEPS, STEEPEST = 30, 20.0
-#: Weights are rounded to multiples of 1 / GRID.
-GRID = 2.0**30
 #: The finest cells have about this many rows, and there are at most 2 ** MOST_LEVELS of them.
 ROWS_IN_CELL, MOST_LEVELS = 32, 10
 #: A stage is used if its signal exceeds the noise by this many standard deviations.
@@ -62,18 +60,12 @@ class CrossFit:
     """What is learned about the rows of a sample, each from other rows.
 
     Folds are drawn with a fixed seed and do not depend on the order of rows. Only ratios of weights
-    matter: they are scaled to sum to Kish's effective number of rows. Nothing is learned before it
-    is needed. Rows must have positive weight.
+    matter: rows count as in `Sample.effective`. Nothing is learned before it is needed. Rows must
+    have positive weight.
     """
 
     def __init__(self, sample: Sample) -> None:
-        self.sample = self._scaled = sample
-        n, weights = len(sample), sample.weights
-        if weights is not None:
-            n_rows = effective_rows(weights.sum(), weights @ weights)
-            # Sums of multiples of 1 / GRID are exact, whatever the order of rows.
-            weights = np.maximum(np.rint(weights * (n_rows / weights.sum() * GRID)), 1.0) / GRID
-            self._scaled = replace(sample, weights=weights)
+        self.sample, self._scaled, n = sample, sample.effective(), len(sample)
         self._n_folds = min(N_FOLDS if n <= MANY_ROWS else 2, n)
         n_training = n - n // self._n_folds
         self._n_levels = min(MOST_LEVELS, max(0, (n_training // ROWS_IN_CELL).bit_length() - 1))
