@@ -278,9 +278,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def carry_over(self, thresholds: Any, P: Any = None) -> CarriedThresholds:
         """Thresholds on the calibrated forecasts that repeat decisions made on forecasts before.
 
-        For two classes and a strictly increasing map, decisions are the same for every forecast.
-        Otherwise as few decisions on the rows `P` change as possible for two classes, and for more
-        as line searches from several starts find.
+        For two classes and a strictly increasing map, decisions are the same for every forecast,
+        unless the map is constant to the last digit at the threshold. Otherwise as few decisions on
+        the rows `P` change as possible for two classes, and for more as line searches from several
+        starts find.
 
         Parameters
         ----------
@@ -290,7 +291,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             gamma; the decision is the class with the largest ``p - gamma``, the first on ties.
         P : array-like, dataframe or series, default=None
             Forecasts of rows on which decisions are compared. Required except for two classes and
-            a strictly increasing map.
+            a map that is strictly increasing at the threshold.
 
         Returns
         -------
