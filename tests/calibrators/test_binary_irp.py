@@ -292,3 +292,18 @@ def test_bad_input(call, error, message):
 def test_column_vectors_of_labels_warn():
     with pytest.warns(DataConversionWarning, match="column-vector y"):
         IRPCalibrator().fit([0.0, 1], [[0], [1]])
+
+
+def test_bounds_next_to_one_are_probabilities():
+    rng = np.random.default_rng(0)
+    first = 10.0 ** -rng.uniform(0, 14, 600)
+    P = np.column_stack([first, 1 - first])
+    cal = IRPCalibrator().fit(P, rng.random(600) > 0.7 * np.sqrt(first))
+    bins, inner = cal.bins_, cal.bins_["upper"][:-1]
+    assert (inner > 1 - 1e-6).any()
+    # A bound lies between the probabilities of the rows of the bins that it divides.
+    bin_of = cal.apply(P)
+    for b, bound in enumerate(inner):
+        assert P[bin_of == b, 1].max() <= bound <= P[bin_of == b + 1, 1].min()
+    np.testing.assert_array_equal(bins["lower"][1:], inner)
+    np.testing.assert_array_equal(np.sort(cal.path_["threshold"][1:]), inner)

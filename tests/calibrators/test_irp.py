@@ -334,3 +334,19 @@ def test_splits_that_the_rows_forbid_are_dropped_with_all_that_was_built_on_them
     for t in range(1, tree.n_splits):
         parent = int(np.flatnonzero((tree.children == tree.split_nodes[t]).any(axis=1))[0])
         assert kept[parent] or not kept[t]
+
+
+@pytest.mark.parametrize("K", [2, 3, 5])
+def test_the_calibrator_of_the_paper_has_no_calibration_error(K):
+    rng = np.random.default_rng(K)
+    P = rng.dirichlet(np.ones(K), size=300)
+    y = (P.cumsum(axis=1) > rng.random((300, 1)) ** 1.5).argmax(axis=1)
+    calibrator = IRPCalibrator.paper(random_state=0).fit(P, y)
+    Q = calibrator.predict_proba(P)
+    bin_of = calibrator.apply(P)
+    for b in range(calibrator.n_bins_):
+        rates = np.bincount(y[bin_of == b], minlength=K) / (bin_of == b).sum()
+        np.testing.assert_allclose(Q[bin_of == b], np.tile(rates, ((bin_of == b).sum(), 1)))
+    assert calibrator.n_bins_ > 1
+    assert calibrator.certificate_.scope == "global"
+    assert calibrator.verify(P, y)
