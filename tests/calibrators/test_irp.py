@@ -156,10 +156,11 @@ def test_cells_keep_weights_and_guarantee_of_all_rows(scope):
     assert losses[0] < losses[1] + (0.02 if scope == "tree" else 0.1)
 
 
-def test_cells_count_weights_as_rows_and_respect_max_bins():
+def test_cells_count_frequencies_as_rows_and_respect_max_bins():
     P, y = overconfident(900, 3)
     repeats = np.random.default_rng(0).integers(1, 4, 900)
-    weighted = IRPCalibrator(max_cells=200, random_state=0).fit(P, y, sample_weight=repeats)
+    weighted = IRPCalibrator(max_cells=200, random_state=0)
+    weighted.fit(P, y, sample_weight=repeats, weighting="frequency")
     repeated = IRPCalibrator(max_cells=200, random_state=0)
     repeated.fit(np.repeat(P, repeats, axis=0), np.repeat(y, repeats))
     np.testing.assert_allclose(weighted.predict_proba(P), repeated.predict_proba(P))
@@ -214,7 +215,8 @@ def test_dataframes_weights_and_pickles():
     P, y = overconfident(900, 3)
     frame = pd.DataFrame(P, columns=["p_a", "p_b", "p_c"])
     weights = np.random.default_rng(0).integers(0, 4, 900)
-    cal = IRPCalibrator(random_state=0).fit(frame, y, sample_weight=weights)
+    cal = IRPCalibrator(random_state=0)
+    cal.fit(frame, y, sample_weight=weights, weighting="frequency")
     repeated = IRPCalibrator(random_state=0).fit(np.repeat(P, weights, 0), np.repeat(y, weights))
     np.testing.assert_allclose(cal.predict_proba(frame), repeated.predict_proba(P), rtol=1e-13)
     again = pickle.loads(pickle.dumps(cal))

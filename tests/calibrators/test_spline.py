@@ -168,8 +168,8 @@ def test_of_many_rows_some_are_enough(monkeypatch):
     whole, Q = thinned._fit_out_of_fold(sample, np.arange(4000) % 5)
     assert np.abs(Q - truth).mean() < 0.03
     assert whole.smoothing == pytest.approx(1 / 4001)
-    weighted = SplineCalibrator().fit(P, y, sample_weight=np.full(4000, 2.0))
-    assert weighted.smoothing_ == pytest.approx(1 / 8001)
+    weights = {"sample_weight": np.full(4000, 2.0), "weighting": "frequency"}
+    assert SplineCalibrator().fit(P, y, **weights).smoothing_ == pytest.approx(1 / 8001)
 
 
 def test_shared_features_give_the_forecasts_of_separate_fits():

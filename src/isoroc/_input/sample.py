@@ -36,8 +36,6 @@ Weighting = Literal["importance", "frequency"]
 MANY_SCORES = 20
 #: and the range of those of `fit` was at least this wide.
 WIDE = 4.0
-#: Effective weights are rounded to multiples of 1 / GRID.
-GRID = 2.0**30
 
 
 def check_forecasts(
@@ -230,13 +228,15 @@ class Sample:
             if self.squares is None:  # cells may have any weight
                 check_counts(self.weights)
             return replace(self, squares=self.weights)
-        if self.squares is None and (self.weights == self.weights[0]).all():
-            return replace(self, weights=None)
         total, squares = float(self.weights.sum()), self.squared_weights()
         scale = effective_rows(total, float(squares.sum())) / total
-        # Sums of multiples of 1 / GRID are exact, whatever the order of rows.
-        weights = np.maximum(np.rint(scale * GRID * self.weights), 1.0) / GRID
-        return replace(self, weights=weights, squares=scale**2 * squares)
+        if np.allclose(scale * squares, self.weights, rtol=1e-9, atol=0.0):  # all rows weigh alike
+            counts = None if self.squares is None else np.rint(scale * self.weights)
+            return self if scale == 1 else replace(self, weights=counts, squares=counts)
+        # With few digits, most sums are exact, and the order of rows does not matter.
+        digits, exponent = np.frexp(scale)
+        scale = float(np.ldexp(np.rint(np.ldexp(digits, 36)), exponent - 36))
+        return replace(self, weights=scale * self.weights, squares=scale**2 * squares)
 
     def residuals(self) -> Floats:
         """Outcomes less forecasts, in the shape of the forecasts."""

@@ -44,6 +44,8 @@ MOST_CLASSES = 64
 ROUNDS = 3
 #: Newton steps for a power of the forecasts, which lies between 1 / STEEPEST and STEEPEST.
 POWER_STEPS, STEEPEST = 30, 20.0
+#: Weights are rounded to multiples of 1 / GRID.
+GRID = 2.0**30
 #: The finest cells have about this many rows, and there are at most 2 ** MOST_LEVELS of them.
 ROWS_IN_CELL, MOST_LEVELS = 32, 10
 #: A stage is used if its signal exceeds the noise by this many standard deviations.
@@ -66,6 +68,10 @@ class CrossFit:
 
     def __init__(self, sample: Sample) -> None:
         self.sample, self._scaled, n = sample, sample.effective(), len(sample)
+        if (weights := self._scaled.weights) is not None:
+            # Sums of multiples of 1 / GRID are exact, whatever the order of rows.
+            weights = np.maximum(np.rint(weights * GRID), 1.0) / GRID
+            self._scaled = replace(self._scaled, weights=weights)
         self._n_folds = min(N_FOLDS if n <= MANY_ROWS else 2, n)
         n_training = n - n // self._n_folds
         self._n_levels = min(MOST_LEVELS, max(0, (n_training // ROWS_IN_CELL).bit_length() - 1))
