@@ -199,7 +199,7 @@ def _interval(L: Floats, weights: Floats, best: Floats, k: int, width: float) ->
         # With the share fixed, this is a mixture of the others, each with its part of class k.
         mixed = (1 - share) * rest + share * own
         others = _most_likely(mixed, weights, others)
-        fall = most - weights @ np.log(np.maximum(mixed @ others, LEAST))
+        fall = float(most - weights @ np.log(np.maximum(mixed @ others, LEAST)))
         return float(np.sqrt(max(2 * fall, 0.0)) - width)
 
     def end(limit: float) -> float:

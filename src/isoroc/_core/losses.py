@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,6 @@ from isoroc._core.types import Codes, Floats
 #: Smaller probabilities of an outcome count as this in the log loss, as in scikit-learn: it is then
 #: finite, 36.04 nats. Such rows are counted by `are_impossible` and reported next to the loss.
 EPSILON = float(np.finfo(np.float64).eps)
-
-T = TypeVar("T", float, Floats)
 
 
 def log_losses(forecasts: Floats, codes: Codes, eps: float = EPSILON) -> Floats:
@@ -44,7 +42,7 @@ def mean(values: Floats, weights: Floats | None) -> float:
     return float(weights @ values / weights.sum())
 
 
-def effective_rows(weight: T, squares: T) -> T:
+def effective_rows(weight: Any, squares: Any) -> Any:
     """Kish's effective number of rows, from the sums of their weights and of squared weights."""
     return weight * (weight / squares)
 
