@@ -347,7 +347,7 @@ def test_a_score_test_sees_what_few_rows_cannot_show_out_of_fold(K):
         odds = truth * np.append(np.ones(K - 1), 3.0)
         for name, P in (("calibrated", truth), ("confident", truth**1.7), ("shifted", odds)):
             forecasts = P / P.sum(axis=1, keepdims=True)
-            found[name].append(departure(forecasts, Sample(forecasts, y), np.ones(100)))
+            found[name].append(departure(forecasts, Sample(forecasts, y)))
     rejected = {name: float((np.array(p) < 0.01).mean()) for name, p in found.items()}
     assert rejected["calibrated"] <= 0.025
     assert rejected["confident"] >= 0.4
@@ -360,13 +360,13 @@ def test_the_score_test_counts_independent_rows():
     P = rng.dirichlet(np.ones(3), 50)
     y = (P.cumsum(axis=1) > rng.random((50, 1)) ** 1.5).argmax(axis=1)
     twice = np.repeat(np.arange(50), 2)
-    once = departure(P, Sample(P, y), np.ones(50))
-    repeated = departure(P[twice], Sample(P[twice], y[twice]), np.ones(100))
+    once = departure(P, Sample(P, y))
+    repeated = departure(P[twice], Sample(P[twice], y[twice]))
     assert repeated < once < 0.5
     # One row of weight two tells no more than one of weight one, unless weights count rows.
-    weights = np.full(50, 2.0)
-    assert departure(P, Sample(P, y, weights), weights**2) == pytest.approx(once)
-    assert departure(P, Sample(P, y, weights), weights) == pytest.approx(repeated)
+    weighted = Sample(P, y, np.full(50, 2.0))
+    assert departure(P, weighted.effective()) == pytest.approx(once)
+    assert departure(P, weighted.effective("frequency")) == pytest.approx(repeated)
 
 
 def test_the_share_of_the_forecasts_falls_with_evidence_against_them():

@@ -23,7 +23,7 @@ def test_the_mean_of_trees_on_resampled_rows():
     for tree, seed in zip(bag.trees_, seeds, strict=True):
         times = np.bincount(np.random.default_rng(seed).integers(200, size=200), minlength=200)
         alone = IRPCalibrator(random_state=seed)
-        alone.fit(P, y, sample_weight=times)
+        alone.fit(P, y, sample_weight=times, weighting="frequency")
         np.testing.assert_array_equal(tree.thresholds, alone.tree_.thresholds)
         Q.append(alone.predict_proba(P))
     np.testing.assert_allclose(bag.predict_proba(P), np.mean(Q, axis=0))

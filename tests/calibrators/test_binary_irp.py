@@ -98,11 +98,11 @@ def test_certificates_verify(data, pseudocount):
 
 
 @given(binary_data(weighted=False), st.data())
-def test_weight_two_is_the_row_twice_and_weight_zero_no_row(data, rest):
+def test_a_frequency_of_two_is_the_row_twice_and_of_zero_no_row(data, rest):
     scores, y, _ = data
     counts = np.array(rest.draw(st.lists(st.integers(0, 3), min_size=len(y), max_size=len(y))))
     counts[0] = counts[-1] = 1
-    weighted = IRPCalibrator().fit(scores, y, sample_weight=counts)
+    weighted = IRPCalibrator().fit(scores, y, sample_weight=counts, weighting="frequency")
     repeated = IRPCalibrator().fit(np.repeat(scores, counts), np.repeat(y, counts))
     np.testing.assert_array_equal(weighted.tree_.thresholds, repeated.tree_.thresholds)
     np.testing.assert_array_equal(weighted.tree_.class_weights, repeated.tree_.class_weights)
@@ -149,7 +149,8 @@ def test_the_table_of_bins_describes_the_rows_in_them(data):
         rows = bin_of == b
         assert (scores[rows] > table["lower"][b]).all()
         assert (scores[rows] <= table["upper"][b]).all()
-        assert table["weight"][b] == w[rows].sum()
+        share = table["weight"][b] / cal.summary_["weight"]
+        assert share == pytest.approx(w[rows].sum() / w.sum())
         np.testing.assert_allclose(table["rate"][b], np.average(y[rows], weights=w[rows]))
         assert table["rate_low"][b] <= table["rate"][b] + 1e-12
         assert table["rate_high"][b] >= table["rate"][b] - 1e-12
@@ -292,3 +293,18 @@ def test_bad_input(call, error, message):
 def test_column_vectors_of_labels_warn():
     with pytest.warns(DataConversionWarning, match="column-vector y"):
         IRPCalibrator().fit([0.0, 1], [[0], [1]])
+
+
+def test_bounds_next_to_one_are_probabilities():
+    rng = np.random.default_rng(0)
+    first = 10.0 ** -rng.uniform(0, 14, 600)
+    P = np.column_stack([first, 1 - first])
+    cal = IRPCalibrator().fit(P, rng.random(600) > 0.7 * np.sqrt(first))
+    bins, inner = cal.bins_, cal.bins_["upper"][:-1]
+    assert (inner > 1 - 1e-6).any()
+    # A bound lies between the probabilities of the rows of the bins that it divides.
+    bin_of = cal.apply(P)
+    for b, bound in enumerate(inner):
+        assert P[bin_of == b, 1].max() <= bound <= P[bin_of == b + 1, 1].min()
+    np.testing.assert_array_equal(bins["lower"][1:], inner)
+    np.testing.assert_array_equal(np.sort(cal.path_["threshold"][1:]), inner)

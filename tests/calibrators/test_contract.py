@@ -153,12 +153,13 @@ def test_a_class_that_never_came_true(name):
 @arbitrary
 @few
 @given(rest=st.data())
-def test_weight_two_is_the_row_twice(name, rest):
+def test_a_frequency_of_two_is_the_row_twice(name, rest):
     P, y, _ = rest.draw(data_for(name))
     counts = np.array(rest.draw(st.lists(st.integers(0, 3), min_size=len(y), max_size=len(y))))
     counts[-2:] = 1
     K = P.shape[1]
-    weighted = make(name).fit(P, y, labels=range(K), sample_weight=counts)
+    options = {"labels": range(K), "sample_weight": counts, "weighting": "frequency"}
+    weighted = make(name).fit(P, y, **options)
     repeated = make(name).fit(np.repeat(P, counts, axis=0), np.repeat(y, counts), labels=range(K))
     assert weighted.summary_["weight"] == repeated.summary_["weight"]
     if not flagged(weighted, "_deals_rows"):
@@ -166,7 +167,39 @@ def test_weight_two_is_the_row_twice(name, rest):
 
 
 @each
-def test_weights_act_as_repetitions_where_rows_are_drawn_too(name):
+@pytest.mark.parametrize("weight", [1 / 3, 7.0, 1e6])
+def test_equal_weights_are_no_weights(name, weight):
+    for K in classes_for(name):
+        P, y = some_data(K)
+        plain = make(name).fit(P, y)
+        weighted = make(name).fit(P, y, sample_weight=np.full(len(y), weight))
+        np.testing.assert_array_equal(weighted.predict_proba(P), plain.predict_proba(P))
+        assert weighted.summary_ == plain.summary_
+        plain, weighted = (
+            isoroc.Counts.from_arrays(P, y, resolution="exact", sample_weight=weights)
+            for weights in (None, np.full(len(y), weight))
+        )
+        plain, weighted = (make(name).fit_counts(own).predict_proba(P) for own in (plain, weighted))
+        np.testing.assert_allclose(weighted, plain, rtol=1e-9, atol=1e-12)
+
+
+@each
+def test_importance_weights_count_effective_rows(name):
+    """One row may weigh as much as all others together: that is no reason to believe it."""
+    P, y = some_data(2)
+    weights = np.ones(len(y))
+    weights[0] = len(y)
+    fitted = make(name).fit(P, y, sample_weight=weights)
+    effective = weights.sum() ** 2 / (weights**2).sum()
+    assert fitted.summary_["weight"] == pytest.approx(effective)
+    shares = np.bincount(y, weights) / weights.sum()
+    np.testing.assert_allclose(fitted.summary_["class_weights"], effective * shares)
+    scaled = make(name).fit(P, y, sample_weight=1000 * weights)
+    np.testing.assert_allclose(scaled.predict_proba(P), fitted.predict_proba(P), atol=1e-6)
+
+
+@each
+def test_frequencies_act_as_repetitions_where_rows_are_drawn_too(name):
     for K in classes_for(name):
         P, y = some_data(K)
         counts = np.where(y == 0, 5, 1)
@@ -175,7 +208,7 @@ def test_weights_act_as_repetitions_where_rows_are_drawn_too(name):
             make(name, **more).fit(*args, **weights).predict_proba(P)
             for args, weights in [
                 ((P, y), {}),
-                ((P, y), {"sample_weight": counts}),
+                ((P, y), {"sample_weight": counts, "weighting": "frequency"}),
                 ((np.repeat(P, counts, axis=0), np.repeat(y, counts)), {}),
             ]
         )
@@ -467,7 +500,8 @@ def test_scikit_learn_checks_behind_a_classifier(name):
     # Weights and repeated rows must give the same forecasts but for rounding errors, or the folds
     # of the calibrator differ: Newton's method is that precise, L-BFGS is not.
     base = LogisticRegression(solver="newton-cholesky", tol=1e-10)
-    classifier = CalibratedClassifier(base, calibrator=make(name), cv=2, ensemble=False)
+    options = {"cv": 2, "ensemble": False, "weighting": "frequency"}
+    classifier = CalibratedClassifier(base, calibrator=make(name), **options)
     run = set()
     for estimator, check in estimator_checks_generator(classifier):
         checked = check.func.__name__

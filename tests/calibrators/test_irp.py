@@ -156,10 +156,11 @@ def test_cells_keep_weights_and_guarantee_of_all_rows(scope):
     assert losses[0] < losses[1] + (0.02 if scope == "tree" else 0.1)
 
 
-def test_cells_count_weights_as_rows_and_respect_max_bins():
+def test_cells_count_frequencies_as_rows_and_respect_max_bins():
     P, y = overconfident(900, 3)
     repeats = np.random.default_rng(0).integers(1, 4, 900)
-    weighted = IRPCalibrator(max_cells=200, random_state=0).fit(P, y, sample_weight=repeats)
+    weighted = IRPCalibrator(max_cells=200, random_state=0)
+    weighted.fit(P, y, sample_weight=repeats, weighting="frequency")
     repeated = IRPCalibrator(max_cells=200, random_state=0)
     repeated.fit(np.repeat(P, repeats, axis=0), np.repeat(y, repeats))
     np.testing.assert_allclose(weighted.predict_proba(P), repeated.predict_proba(P))
@@ -214,7 +215,8 @@ def test_dataframes_weights_and_pickles():
     P, y = overconfident(900, 3)
     frame = pd.DataFrame(P, columns=["p_a", "p_b", "p_c"])
     weights = np.random.default_rng(0).integers(0, 4, 900)
-    cal = IRPCalibrator(random_state=0).fit(frame, y, sample_weight=weights)
+    cal = IRPCalibrator(random_state=0)
+    cal.fit(frame, y, sample_weight=weights, weighting="frequency")
     repeated = IRPCalibrator(random_state=0).fit(np.repeat(P, weights, 0), np.repeat(y, weights))
     np.testing.assert_allclose(cal.predict_proba(frame), repeated.predict_proba(P), rtol=1e-13)
     again = pickle.loads(pickle.dumps(cal))
@@ -334,3 +336,19 @@ def test_splits_that_the_rows_forbid_are_dropped_with_all_that_was_built_on_them
     for t in range(1, tree.n_splits):
         parent = int(np.flatnonzero((tree.children == tree.split_nodes[t]).any(axis=1))[0])
         assert kept[parent] or not kept[t]
+
+
+@pytest.mark.parametrize("K", [2, 3, 5])
+def test_the_calibrator_of_the_paper_has_no_calibration_error(K):
+    rng = np.random.default_rng(K)
+    P = rng.dirichlet(np.ones(K), size=300)
+    y = (P.cumsum(axis=1) > rng.random((300, 1)) ** 1.5).argmax(axis=1)
+    calibrator = IRPCalibrator.paper(random_state=0).fit(P, y)
+    Q = calibrator.predict_proba(P)
+    bin_of = calibrator.apply(P)
+    for b in range(calibrator.n_bins_):
+        rates = np.bincount(y[bin_of == b], minlength=K) / (bin_of == b).sum()
+        np.testing.assert_allclose(Q[bin_of == b], np.tile(rates, ((bin_of == b).sum(), 1)))
+    assert calibrator.n_bins_ > 1
+    assert calibrator.certificate_.scope == "global"
+    assert calibrator.verify(P, y)

@@ -292,10 +292,18 @@ def test_the_fit_is_the_maximum_of_the_posterior(K):
     assert rows.loss(theta)[0] - other.fun <= 300 * 2 * descent.TOLERANCE
 
 
-def test_weights_are_repeated_rows():
+@pytest.mark.parametrize("n", [60, 200, 1000])
+def test_forecasts_do_not_fall_by_rounding(n):
+    p = np.random.default_rng(n).random(n)
+    calibrator = MonotoneCalibrator().fit(p, p > 0.5)  # separable rows: the map saturates
+    q = calibrator.predict_proba(np.linspace(0, 1, 20_001))
+    assert (np.diff(q, axis=0) * [-1, 1] >= 0).all()
+
+
+def test_frequencies_are_repeated_rows():
     P, y = overconfident(200, 3)
     counts = np.random.default_rng(0).integers(0, 4, 200)
-    weighted = MonotoneCalibrator().fit(P, y, sample_weight=counts)
+    weighted = MonotoneCalibrator().fit(P, y, sample_weight=counts, weighting="frequency")
     repeated = MonotoneCalibrator().fit(np.repeat(P, counts, axis=0), np.repeat(y, counts))
     np.testing.assert_allclose(weighted.predict_proba(P), repeated.predict_proba(P), atol=1e-6)
 

@@ -203,13 +203,15 @@ def test_one_column_fitted_and_two_predicted():
 
 
 @each
-def test_weights_that_sum_to_one_are_refused_with_the_factor(name):
+def test_frequencies_that_sum_to_one_are_refused(name):
     P, y = overconfident(200, 2)
     shares = np.random.default_rng(0).uniform(0.5, 1.5, 200)
     shares /= shares.sum()
-    with pytest.raises(InputError, match=r"200 rows .* total weight of 1; .* by 200 / 1"):
-        make(name).fit(P, y, sample_weight=shares)
-    fixed = make(name).fit(P, y, sample_weight=shares * 200)
+    with pytest.raises(InputError, match=r'200 rows .* weight of 1; .* weighting="importance"'):
+        make(name).fit(P, y, sample_weight=shares, weighting="frequency")
+    with pytest.raises(InputError, match=r"weighting: .* got 'counts'"):
+        make(name).fit(P, y, sample_weight=shares, weighting="counts")
+    fixed = make(name).fit(P, y, sample_weight=shares)
     plain = make(name).fit(P, y)
     assert np.abs(fixed.predict_proba(P) - plain.predict_proba(P)).mean() < 0.1
 

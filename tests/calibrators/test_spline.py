@@ -110,10 +110,10 @@ def test_rows_sum_to_one_and_nothing_is_certain(data):
     assert (Q > 0).all()
 
 
-def test_a_weight_of_two_is_the_row_twice():
+def test_a_frequency_of_two_is_the_row_twice():
     P, y, _ = overconfident(200, 3)
     weights = np.random.default_rng(1).integers(1, 4, size=200)
-    weighted = SplineCalibrator().fit(P, y, sample_weight=weights)
+    weighted = SplineCalibrator().fit(P, y, sample_weight=weights, weighting="frequency")
     repeated = SplineCalibrator().fit(np.repeat(P, weights, axis=0), np.repeat(y, weights))
     # Sums in another order end the iteration elsewhere, where the likelihood is as good.
     Q, R = weighted.predict_proba(P), repeated.predict_proba(P)
@@ -168,8 +168,8 @@ def test_of_many_rows_some_are_enough(monkeypatch):
     whole, Q = thinned._fit_out_of_fold(sample, np.arange(4000) % 5)
     assert np.abs(Q - truth).mean() < 0.03
     assert whole.smoothing == pytest.approx(1 / 4001)
-    weighted = SplineCalibrator().fit(P, y, sample_weight=np.full(4000, 2.0))
-    assert weighted.smoothing_ == pytest.approx(1 / 8001)
+    weights = {"sample_weight": np.full(4000, 2.0), "weighting": "frequency"}
+    assert SplineCalibrator().fit(P, y, **weights).smoothing_ == pytest.approx(1 / 8001)
 
 
 def test_shared_features_give_the_forecasts_of_separate_fits():

@@ -60,6 +60,20 @@ def test_increasing_maps_repeat_every_decision_on_two_classes(calibrator, t, row
     assert checked.thresholds == carried.thresholds
 
 
+def test_a_map_that_is_constant_at_the_threshold_is_not_exact_there():
+    p = np.random.default_rng(1).random(1000)
+    calibrator = MonotoneCalibrator().fit(p, p > 0.5)
+    rows = np.linspace(0, 1, 1001)
+    q = calibrator.predict_proba(rows)[:, 1]
+    assert q[900] == q[950]
+    with pytest.raises(InputError, match="constant at the threshold"):
+        calibrator.carry_over(0.9)
+    carried = calibrator.carry_over(0.9, rows)
+    assert not carried.exact
+    assert carried.n_changed == np.count_nonzero((q > carried.thresholds) != (rows > 0.9)) > 0
+    assert calibrator.carry_over(0.5, rows).exact
+
+
 def test_all_forms_of_two_class_forecasts_carry_the_same_threshold():
     P, y = example(2)
     columns = TemperatureCalibrator().fit(P, y)

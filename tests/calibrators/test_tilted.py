@@ -173,7 +173,8 @@ def test_rounding_errors_do_not_limit_how_far_a_bin_varies():
     P = distinct[[0, 1, 2, 2, 2, 1, 0, 0, 2, 1, 1, 2, 1]]
     y = np.array([0, 1, 2, 2, 1, 0, 1, 1, 2, 2, 0, 0, 2])
     weights = np.array([1, 2, 2, 2, 1, 2, 1, 1, 3, 3, 3, 1, 1])
-    weighted = IRPCalibrator(random_state=0).fit(P, y, sample_weight=weights)
+    weighted = IRPCalibrator(random_state=0)
+    weighted.fit(P, y, sample_weight=weights, weighting="frequency")
     repeated = IRPCalibrator(random_state=0).fit(
         np.repeat(P, weights, axis=0), np.repeat(y, weights)
     )

@@ -239,3 +239,19 @@ def test_batches():
         Counts.from_batches([])
     with pytest.raises(InputError, match="labels: 4 entries"):
         Counts.from_batches([(P, y), (np.eye(3), [0, 1, 2])])
+
+
+@pytest.mark.parametrize("weighting", ["importance", "frequency"])
+@pytest.mark.parametrize("calibrator", [IsotonicCalibrator, TemperatureCalibrator])
+def test_counts_of_weighted_rows_keep_the_number_of_effective_rows(calibrator, weighting):
+    rng = np.random.default_rng(0)
+    p = rng.random(300).round(2)  # several rows share a cell
+    y, weights = rng.random(300) < p, rng.integers(1, 30, 300) / 4
+    of_rows = calibrator().fit(p, y, sample_weight=weights, weighting=weighting)
+    counts = Counts.from_arrays(p, y, sample_weight=weights)
+    of_counts = calibrator().fit_counts(counts, weighting=weighting)
+    expected = weights.sum() ** 2 / (weights**2).sum()
+    expected = expected if weighting == "importance" else weights.sum()
+    assert of_rows.summary_["weight"] == pytest.approx(expected)
+    assert of_counts.summary_["weight"] == pytest.approx(expected)
+    np.testing.assert_allclose(of_counts.predict_proba(p), of_rows.predict_proba(p), atol=1e-9)

@@ -49,7 +49,22 @@ def test_metrics_of_many_rows_are_about_those_of_their_labels(K):
         assert result.estimate == pytest.approx(value, abs=0.01)
 
 
-@pytest.mark.parametrize("metric", METRICS)
+def test_the_auc_compares_a_row_with_others_only():
+    """Expected numbers of pairs, right and in total, over every possible vector of labels."""
+    Q, _ = draw(6, 2)
+    Q[1] = Q[0]  # a tie
+    q, weights = Q[:, 1], np.array([1.0, 2.0, 0.5, 1.0, 3.0, 1.0])
+    order = (q[:, None] > q) + (q[:, None] == q) / 2
+    right = pairs = 0.0
+    for labels in product((0, 1), repeat=6):
+        y = np.array(labels)
+        compared = np.outer(weights * y, weights * (1 - y)) * Q[np.arange(6), y].prod()
+        right, pairs = right + (order * compared).sum(), pairs + compared.sum()
+    found = expected("auc", q, sample_weight=weights).estimate
+    assert found == pytest.approx(right / pairs)
+
+
+@pytest.mark.parametrize("metric", [metric for metric in METRICS if metric != "auc"])
 @pytest.mark.parametrize("K", [2, 3])
 def test_weights_are_rows(metric, K):
     Q, _ = draw(60, K)

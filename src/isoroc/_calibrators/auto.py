@@ -75,8 +75,7 @@ class AutoCalibrator(Calibrator):
     cv : int, splitter or iterable, default=5
         Number of unstratified folds, or a splitter that holds out every row once. Stratified folds
         would favour maps that fit class frequencies. With a number, the order of the rows does not
-        matter, weight 2 is the row twice, and rows with the same forecast share a fold unless they
-        are many.
+        matter.
     max_cells : int, default=20000
         With more rows, members are fitted and weighed on cells of forecasts: at most `max_cells` in
         total over all folds.
@@ -238,9 +237,8 @@ class AutoCalibrator(Calibrator):
             if len(sample) > most:
                 return deal_in_cells(sample, int(self.cv), most, random_state)
             return deal_by_content(sample, int(self.cv), random_state)
-        squares = sample.squared_weights()
-        dealt = CellSample(**vars(sample), fold=self._split(sample), squares=squares)
-        dealt = replace(dealt, weights=sample.row_weights())
+        own = {"weights": sample.row_weights(), "squares": sample.squared_weights()}
+        dealt = CellSample(**vars(sample) | own, fold=self._split(sample))
         return in_cells(dealt, most) if len(dealt) > most else dealt
 
     def _split(self, sample: Sample) -> Ints:
@@ -344,8 +342,7 @@ class AutoCalibrator(Calibrator):
 def _weigh(fitted: list[Fitted], dealt: CellSample, before: Floats) -> Floats:
     """Weights of the members in the mixture."""
     rows, row_weights = (np.arange(len(dealt)), dealt.codes), dealt.row_weights()
-    # Weights count rows here, as in the likelihood of the mixture, but not in the verdict.
-    p = mixing.departure(before, dealt, row_weights)
+    p = mixing.departure(before, dealt)
     members, n_rows = [each.member for each in fitted], float(row_weights.sum())
     prior = prior_shares(members, dealt.n_classes, n_rows, p)
     likelihood = np.stack([each.unseen[rows] for each in fitted], axis=1)

@@ -20,11 +20,10 @@ from isoroc._calibrators.thresholds import CarriedThresholds, carry_over
 from isoroc._core.types import Floats, Ints
 from isoroc._counts import Counts
 from isoroc._input import (
-    CellSample,
     InputError,
     Sample,
     Scores,
-    check_counts,
+    Weighting,
     check_new,
     check_sample,
     check_two_classes,
@@ -76,7 +75,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     _uses_folds: ClassVar[bool] = False
     #: Whether only the order of scores counts, so that their unit need not be known.
     _uses_order_only: ClassVar[bool] = False
-    #: Whether rows are drawn, so that their order matters, and weight 2 is not the row twice.
+    #: Whether rows are drawn, so that order matters and a frequency of 2 is not the row twice.
     _deals_rows: ClassVar[bool] = False
     #: Whether the order of the columns matters.
     _uses_column_order: ClassVar[bool] = False
@@ -117,6 +116,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         *,
         labels: Any = None,
         sample_weight: Any = None,
+        weighting: Weighting = "importance",
         scores: Scores = "auto",
     ) -> Self:
         """Learn the calibration map from forecasts and outcomes.
@@ -133,7 +133,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             default columns with the labels as names are matched, and others follow the sorted
             labels. Required if some class is absent from `y`.
         sample_weight : array-like of shape (n,), default=None
-            Weight of each row, a count: weight 2 is the same as the row twice.
+            Weight of each row.
+        weighting : {"importance", "frequency"}, default="importance"
+            What weights are. Of importance weights, such as inverse sampling probabilities, only
+            ratios matter, and rows of unequal weight count as fewer rows (Kish's effective number).
+            With frequencies, weight 2 is the same as the row twice.
         scores : str, default="auto"
             What the forecasts are: "probability"; "percent"; "proportion", divided by the sum of
             the row; "logit", log odds if there is one column; "log_probability"; or "rank", scores
@@ -149,22 +153,21 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         if not self._uses_order_only:
             check_units(sample, scores)
         warn_if_reversed(sample)
-        return self._fit_validated(sample, P)
+        return self._fit_validated(sample, weighting, P)
 
-    def _fit_validated(self, sample: Sample, P: Any = None) -> Self:
+    def _fit_validated(self, sample: Sample, weighting: Weighting, P: Any = None) -> Self:
         """Fit to a sample whose parts have been checked, and remember the column names of `P`."""
         if sample.scores == "rank" and not self._uses_order_only:
             problem = f'is "rank", but {type(self).__name__} uses more than the order of scores'
             raise InputError("scores", None, problem, "use IsotonicCalibrator or IRPCalibrator")
-        if not isinstance(sample, CellSample):  # a decay leaves cells any weight
-            check_counts(sample.weights)
-        class_weights = sample.class_weights()
-        check_two_classes(class_weights, sample.classes)
+        check_two_classes(sample.class_weights(), sample.classes)
+        counted = sample.positive().effective(weighting)
         with one_blas_thread():
-            fitted = self._fit(sample.positive())
+            fitted = self._fit(counted)
         self._remember_columns(P, sample.forecasts, reset=True)
         self.map_ = fitted
         self.classes_ = sample.classes
+        class_weights = counted.class_weights()
         totals = {"weight": float(class_weights.sum()), "class_weights": class_weights.tolist()}
         self.summary_ = {"rows": len(sample)} | totals | range_of(sample)
         self._finish()
@@ -173,11 +176,19 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def _finish(self) -> None:
         """Pass on what is known after a fit or a load, to the calibrators inside."""
 
-    def fit_counts(self, counts: Counts) -> Self:
+    def fit_counts(self, counts: Counts, *, weighting: Weighting = "importance") -> Self:
         """Learn the calibration map from counts.
 
         Each cell stands for its rows with their mean forecast; if every cell holds one distinct
         forecast, the result is that of `fit`. Cross-validation uses the folds of the counts.
+
+        Parameters
+        ----------
+        counts : Counts
+            They know the sums of the squared weights of their rows, so they keep the effective
+            number of rows.
+        weighting : {"importance", "frequency"}, default="importance"
+            What the weights of the rows were, as in `fit`.
 
         Examples
         --------
@@ -194,7 +205,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         if not len(sample):
             raise InputError("counts", None, "hold no rows", "at least one is needed")
         warn_if_reversed(sample)
-        self._fit_validated(sample)
+        self._fit_validated(sample, weighting)
         self.summary_ = self.summary_ | {"rows": counts.n_rows}
         return self
 
@@ -267,9 +278,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def carry_over(self, thresholds: Any, P: Any = None) -> CarriedThresholds:
         """Thresholds on the calibrated forecasts that repeat decisions made on forecasts before.
 
-        For two classes and a strictly increasing map, decisions are the same for every forecast.
-        Otherwise as few decisions on the rows `P` change as possible for two classes, and for more
-        as line searches from several starts find.
+        For two classes and a strictly increasing map, decisions are the same for every forecast,
+        unless the map is constant to the last digit at the threshold. Otherwise as few decisions on
+        the rows `P` change as possible for two classes, and for more as line searches from several
+        starts find.
 
         Parameters
         ----------
@@ -279,7 +291,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             gamma; the decision is the class with the largest ``p - gamma``, the first on ties.
         P : array-like, dataframe or series, default=None
             Forecasts of rows on which decisions are compared. Required except for two classes and
-            a strictly increasing map.
+            a map that is strictly increasing at the threshold.
 
         Returns
         -------
@@ -406,9 +418,9 @@ def _pattern(calibrator: Any, place: str) -> dict[str, Any]:
     return {"type": "calibrator", "kind": kind, "parameters": parameters, "state": {}}
 
 
-def fit_sample(calibrator: Calibrator, sample: Sample) -> None:
+def fit_sample(calibrator: Calibrator, sample: Sample, weighting: Weighting) -> None:
     """Fit a calibrator to a sample whose parts have been checked."""
-    calibrator._fit_validated(sample)
+    calibrator._fit_validated(sample, weighting)
 
 
 def adopt(parent: Calibrator, inside: Sequence[Any], maps: Sequence[Map]) -> None:

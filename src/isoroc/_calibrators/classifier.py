@@ -32,6 +32,7 @@ from isoroc._core.verdict import Verdict
 from isoroc._input import (
     InputError,
     Names,
+    Weighting,
     check_groups,
     check_option,
     check_shares,
@@ -73,6 +74,7 @@ class _Rows(NamedTuple):
     classes: NDArray[Any]
     codes: Ints
     weights: Floats | None
+    weighting: Weighting
     groups: Names | None
 
 
@@ -114,6 +116,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Class shares of the population that is forecast, if they differ from those of the rows in
         `fit` and nothing else does; see `isoroc.adjust_prior`. `adapt_prior` estimates
         them.
+    weighting : {"importance", "frequency"}, default="importance"
+        What sample weights are to the calibrator. With "frequency" weight 2 is the same as the row
+        twice, as long as folds do not depend on it.
 
     Attributes
     ----------
@@ -167,6 +172,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     random_state: int | np.random.RandomState | None = None
     response: Response = "auto"
     prior: Any = None
+    weighting: Weighting = "importance"
 
     # Groups are used by the splitter and by calibrators of groups, so a search or a pipeline with
     # metadata routing passes them on without being asked.
@@ -221,7 +227,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             _check_adjustable(shares, classes)
             prior = check_shares(self.prior, classes, name="prior", positive=False)
         known = None if groups is None else check_groups(groups, len(codes))
-        rows = _Rows(np.asarray(classes), codes, weights, known)
+        rows = _Rows(np.asarray(classes), codes, weights, self.weighting, known)
         if frozen:
             pair = self._make_pair(self.estimator, rows.classes)
             pairs = [_fit(pair, _respond(pair, X), rows, np.arange(len(codes)))]
@@ -486,6 +492,7 @@ def _fit(pair: CalibratedPair, forecasts: Floats, rows: _Rows, part: Ints) -> Ca
         further["scores"] = "logit" if pair.response == "decision_function" else "probability"
     if rows.weights is not None and takes("sample_weight"):
         further["sample_weight"] = rows.weights[part]
+        further |= {"weighting": rows.weighting} if takes("weighting") else {}
     if takes("groups"):
         if rows.groups is None:
             problem = f"{type(pair.calibrator).__name__} learns a map for each group"

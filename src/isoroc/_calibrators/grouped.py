@@ -23,6 +23,7 @@ from isoroc._input import (
     InputError,
     Sample,
     Scores,
+    Weighting,
     check_groups,
     check_number,
     check_sample,
@@ -143,6 +144,7 @@ class GroupedCalibrator(Calibrator):
         groups: Any = None,
         labels: Any = None,
         sample_weight: Any = None,
+        weighting: Weighting = "importance",
         scores: Scores = "auto",
     ) -> Self:
         """Learn the common map and those of the groups.
@@ -154,7 +156,7 @@ class GroupedCalibrator(Calibrator):
         groups : array-like of shape (n,), default=None
             Group of each row: strings, whole numbers or booleans. Without groups there is the
             common map only.
-        labels, sample_weight, scores
+        labels, sample_weight, weighting, scores
             As for every calibrator.
 
         Returns
@@ -166,7 +168,7 @@ class GroupedCalibrator(Calibrator):
         warn_if_reversed(sample)
         if groups is not None:
             sample = replace(sample, groups=check_groups(groups, len(sample)))
-        return self._fit_validated(sample, P)
+        return self._fit_validated(sample, weighting, P)
 
     def _fit(self, sample: Sample) -> GroupedMap:
         check_number("min_rows", self.min_rows, int, minimum=1)
@@ -255,6 +257,7 @@ def _fit_group(
 
     `common` is the probability that the common map, fitted to other folds, gave to each label.
     """
+    sample = sample.effective()  # of the group alone
     row_weights = sample.row_weights()
     likelihood, weights = np.column_stack([common, common]), np.array([1.0, 0.0])
     folds, fold = np.unique(sample.fold, return_inverse=True)

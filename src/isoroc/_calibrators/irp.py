@@ -123,9 +123,10 @@ class IRPCalibrator(BinCalibrator):
     n_bins_, bin_values_ : int and ndarray of shape (n_bins, K)
         Number of bins, and the calibrated forecast of each.
     bins_ : Table
-        One row per bin: its weight, the observed rate of each class with a 95 % interval (Wilson,
-        weights as counts of rows), and the calibrated value. For two classes rates are of the
-        second class, and a bin holds the scores with ``lower < score <= upper``.
+        One row per bin: its weight in effective rows, the observed rate of each class with a 95 %
+        interval (Wilson), and the calibrated value. For two classes rates are of the second class,
+        and a bin holds the scores, or probabilities of the second class, with ``lower < score <=
+        upper``. Next to 1 the first of two columns tells bins apart that have the same bounds.
     path_ : Table
         One row per stage, from one bin to `n_bins_`: the gain and the threshold of the split that
         led to it, and the log loss of the calibration set under the values of its bins.
@@ -148,7 +149,8 @@ class IRPCalibrator(BinCalibrator):
 
     For three classes or more the search visits the classes in the order of the columns, so another
     order may end in another tree that is as good. With ``top="auto"``, weights and the order of the
-    rows may change the folds, and so which reduction is chosen.
+    rows may change the folds, and so which reduction is chosen. `IRPCalibrator.paper` is the
+    paper's calibrator.
 
     References
     ----------
@@ -201,6 +203,27 @@ class IRPCalibrator(BinCalibrator):
     certificate_: Certificate | None = field(init=False)
     reduction_ = FromMap()
     top_ = FromMap(lambda own: own.reduction and own.reduction.top)
+
+    @classmethod
+    def paper(cls, **parameters: Any) -> IRPCalibrator:
+        """The paper's calibrator, whose bins have zero calibration error on the calibration rows.
+
+        All classes jointly, bins with the observed rates as constant values, splits that can be
+        repeated on all calibration rows, and growth to its natural end. Further parameters are
+        passed on.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from isoroc import IRPCalibrator
+        >>> P = np.random.default_rng(0).dirichlet(np.ones(3), size=200)
+        >>> y = P.argmax(axis=1)
+        >>> Q = IRPCalibrator.paper(random_state=0).fit(P, y).predict_proba(P)
+        >>> [bool(np.isclose(Q[y == k, k].mean(), 1)) for k in range(3)]
+        [True, True, True]
+        """
+        fixed: Any = {"pseudocount": 0, "monotonicity": "global", "values": "constant", "top": None}
+        return cls(**fixed | {"min_bin_weight": 0, "min_lift": 0} | parameters)
 
     def verify(self, P: Any, y: Any, *, sample_weight: Any = None) -> MonotonicityCheck:
         """Check the certificate on the calibration rows, without the code that grew the tree.
@@ -398,7 +421,7 @@ class BaggedIRPCalibrator(Calibrator):
     Notes
     -----
     Rows are drawn one by one, so weights and the order of the rows change which rows a tree sees,
-    and a row of weight 2 is not exactly the row twice.
+    and a row with a frequency of 2 is not exactly the row twice.
 
     References
     ----------

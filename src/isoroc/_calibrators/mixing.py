@@ -160,15 +160,14 @@ def surprise(before: Floats, after: Floats, sample: Sample) -> float:
     return float(np.sqrt(sample.squared_weights() @ variance) / weights.sum())
 
 
-def departure(before: Floats, sample: Sample, squares: Floats) -> float:
+def departure(before: Floats, sample: Sample) -> float:
     """P-value of a score test for forecasts of shape (n, K) that are too confident or too timid.
 
     Of two classes, also for log odds that are shifted. The test has far more power than the gain
-    of a mixture that must be learned from the same few rows. `squares` are squared weights of rows,
-    or the weights themselves, if they count rows.
+    of a mixture that must be learned from the same few rows.
     """
-    weights, (n, K) = sample.row_weights(), before.shape
-    n_rows = weights.sum() ** 2 / squares.sum()
+    weights, squares, (n, K) = sample.row_weights(), sample.squared_weights(), before.shape
+    n_rows = weights.sum()
     P = (n_rows * before + 1 / K) / (n_rows + 1)
     directions = [np.log(P)] if K > 2 else [np.log(P), np.broadcast_to([0.0, 1.0], P.shape)]
     centred = [d - (P * d).sum(axis=1, keepdims=True) for d in directions]
@@ -200,7 +199,7 @@ def judge(sample: Sample, dealt: CellSample, before: Floats, after: Floats) -> V
     losses = bounded_losses(likelihood, weights, dealt.n_classes)
     gain, error = (float(v[0]) for v in mean_and_error(losses[:, :1] - losses[:, 1:], dealt))
     half = float(half_width(0.95) * max(error, surprise(before, after, dealt)))
-    p_value = departure(before, dealt, dealt.squares)
+    p_value = departure(before, dealt)
     loss, impossible, n_rows = _plain_loss(sample)
     return Verdict(
         should_calibrate=gain > half or (gain > 0 and p_value < 0.01),

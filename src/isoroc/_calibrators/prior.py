@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq, minimize
-from scipy.special import chdtrc, chdtri
+from scipy.optimize import brentq
+from scipy.special import chdtrc
 
+from isoroc._core.intervals import half_width
+from isoroc._core.losses import effective_rows
 from isoroc._core.types import Floats
 from isoroc._input import (
     InputError,
@@ -24,8 +26,9 @@ from isoroc._support.table import Table
 PSEUDOCOUNT = 1.0
 #: Least likelihood of a row.
 LEAST = 1e-12
-#: Intervals are computed from at most this many rows and scaled to the number of rows.
-INTERVAL_ROWS = 5000
+#: Intervals are computed from at most so many rows that forecasts have this many entries, but from
+#: at least so many rows, and scaled to the number of rows.
+INTERVAL_ENTRIES, LEAST_ROWS = 60_000, 1000
 
 
 def adjust_prior(Q: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
@@ -58,7 +61,7 @@ def adjust_prior(Q: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
     A model was trained on as many fraudulent as honest payments, of which one in a hundred is
     fraudulent:
 
-    >>> from isoroc.decisions import adjust_prior
+    >>> from isoroc import adjust_prior
     >>> adjust_prior([0.5, 0.9, 0.99], old=[0.5, 0.5], new=[0.99, 0.01]).round(3)
     array([0.01 , 0.083, 0.5  ])
     """
@@ -143,7 +146,7 @@ def estimate_prior(
     Examples
     --------
     >>> import numpy as np
-    >>> from isoroc.decisions import estimate_prior
+    >>> from isoroc import estimate_prior
     >>> rng = np.random.default_rng(0)
     >>> x = np.where(rng.random(2000) < 0.2, 1.0, -1.0) + rng.normal(size=2000)  # 20 % positive
     >>> p = 1 / (1 + np.exp(-2 * x))  # calibrated if half of the rows are positive
@@ -157,59 +160,92 @@ def estimate_prior(
     P, classes = check_unlabelled(Q, labels)
     shares = check_shares(old, classes, name="old", positive=True)
     weights = check_weights(sample_weight, len(P))
-    weights = np.ones(len(P)) if weights is None else weights * weights.sum() / (weights @ weights)
+    if weights is None:
+        weights = np.ones(len(P))
+    weights = weights * (effective_rows(weights.sum(), weights @ weights) / weights.sum())
     likelihood = P / shares
     total = weights.sum()
     best = _most_likely(likelihood, weights, shares)
     lift = 2 * float(weights @ np.log(np.maximum(likelihood @ best, LEAST)))  # 0 for the old shares
     prior = (total * best + PSEUDOCOUNT * shares) / (total + PSEUDOCOUNT)
     shift = np.zeros(len(shares))
-    if len(P) > INTERVAL_ROWS:
-        rows = np.random.default_rng(0).permutation(len(P))[:INTERVAL_ROWS]
+    most = max(INTERVAL_ENTRIES // len(shares), LEAST_ROWS)
+    if len(P) > most:
+        rows = np.random.default_rng(0).permutation(len(P))[:most]
         likelihood, weights = likelihood[rows], weights[rows] * (total / weights[rows].sum())
         some = _most_likely(likelihood, weights, best)
         best, shift = some, best - some
-    ends = [_interval(likelihood, weights, best, k, confidence) for k in range(len(shares))]
+    width = half_width(confidence)
+    ends = [_interval(likelihood, weights, best, k, width) for k in range(len(shares))]
     low, high = np.clip(np.transpose(ends) + shift, 0.0, 1.0)
     low, high = np.minimum(low, prior), np.maximum(high, prior)
     p_value = float(chdtrc(len(shares) - 1, max(lift, 0.0)))
     return PriorEstimate(prior, low, high, shares, p_value, confidence, classes, len(P))
 
 
-def _interval(
-    L: Floats, weights: Floats, best: Floats, k: int, confidence: float
-) -> tuple[float, float]:
-    """Shares of class k that a likelihood ratio test does not reject, whatever the others are."""
-    others, total = np.delete(best, k), weights.sum()
+def _interval(L: Floats, weights: Floats, best: Floats, k: int, width: float) -> list[float]:
+    """Shares of class k that a likelihood ratio test does not reject, whatever the others are.
+
+    The test compares the signed root of the ratio, which is nearly linear, with `width`.
+    """
+    others, own, rest = np.delete(best, k), L[:, [k]], np.delete(L, k, axis=1)
     others = others / others.sum() if others.any() else np.full(len(others), 1 / len(others))
-    most = weights @ np.log(np.maximum(L @ best, LEAST)) - chdtri(1, 1 - confidence) / 2
+    most = weights @ np.log(np.maximum(L @ best, LEAST))
+    slope = L[:, k] / np.maximum(L @ best, LEAST) - 1
 
     def excess(share: float) -> float:
-        """Log likelihood of the best prior with this share, above that which is rejected."""
-        prior = np.insert((1 - share) * others, k, share)
-        if len(best) > 2:
-            prior = _most_likely(L, weights, prior, fixed=k)
-        return float(weights @ np.log(np.maximum(L @ prior, LEAST)) - most)
+        """Root of the ratio for the best prior with this share, above that which is rejected."""
+        nonlocal others
+        # With the share fixed, this is a mixture of the others, each with its part of class k.
+        mixed = (1 - share) * rest + share * own
+        others = _most_likely(mixed, weights, others)
+        fall = float(most - weights @ np.log(np.maximum(mixed @ others, LEAST)))
+        return float(np.sqrt(max(2 * fall, 0.0)) - width)
 
     def end(limit: float) -> float:
-        if excess(limit) >= 0 or abs(limit - best[k]) < 1e-9:
-            return limit
-        return float(brentq(excess, *sorted((limit, best[k])), xtol=1e-6 + 1e-3 / total))
+        step, inside = width / np.sqrt(weights @ slope**2 + 1), best[k]  # too short a step
+        while abs(limit - inside) > 1e-9:
+            outside = max(limit, inside - step) if limit < inside else min(limit, inside + step)
+            if excess(outside) >= 0:
+                precision = 1e-6 + 1e-3 / weights.sum()
+                return float(brentq(excess, *sorted((inside, outside)), xtol=precision))
+            inside, step = outside, 2 * step
+        return limit
 
-    return end(0.0), end(1.0)
+    return [end(0.0), end(1.0)]
 
 
-def _most_likely(L: Floats, weights: Floats, start: Floats, fixed: int = -1) -> Floats:
-    """Prior of maximum likelihood, where one class may have to keep its share in `start`."""
+def _most_likely(
+    L: Floats, weights: Floats, start: Floats, *, n_steps: int = 100, n_halvings: int = 30
+) -> Floats:
+    """Prior of maximum likelihood: Newton's method among the classes with a share.
 
-    def loss(prior: Floats) -> tuple[float, Floats]:
-        mixed = np.maximum(L @ prior, LEAST)
-        return -float(shares @ np.log(mixed)), -(shares / mixed) @ L
-
-    shares = weights / weights.sum()
-    bounds = [(share, share) if k == fixed else (0.0, 1.0) for k, share in enumerate(start)]
-    sums = {"type": "eq", "fun": lambda w: w.sum() - 1, "jac": lambda _: np.ones(len(start))}
-    found = minimize(
-        loss, start, jac=True, bounds=bounds, constraints=sums, method="SLSQP", tol=1e-12
-    ).x.clip(min=0)
-    return np.asarray(found / found.sum())
+    The function is concave, so its slopes bound what is left to gain: at the end 1e-4.
+    """
+    rows, prior = weights / weights.sum(), start
+    mixed = np.maximum(L @ prior, LEAST)
+    for _ in range(n_steps):
+        slope = (rows / mixed) @ L
+        level = float(slope @ prior)
+        if weights.sum() * (slope.max() - level) <= 1e-4:
+            break
+        moved = np.flatnonzero((prior > 0) | (slope > level))
+        X = L[:, moved] * (np.sqrt(rows) / mixed)[:, None]
+        H = X.T @ X
+        H[np.diag_indices_from(H)] += 1e-10 * np.trace(H)
+        # A step among priors: its entries sum to 0.
+        along, ones = np.linalg.solve(H, np.column_stack([slope[moved], np.ones(len(moved))])).T
+        step = np.zeros(len(prior))
+        step[moved] = along - along.sum() / ones.sum() * ones
+        value = rows @ np.log(mixed)
+        for _ in range(n_halvings):
+            there = np.maximum(prior + step, 0.0)
+            there /= there.sum()
+            mixed = np.maximum(L @ there, LEAST)
+            if rows @ np.log(mixed) > value:
+                break
+            step /= 2
+        else:
+            break
+        prior = there
+    return prior

@@ -16,7 +16,7 @@ from scipy.special import log_softmax
 from isoroc._core.simplex import midpoint, regions, sum_to_one
 from isoroc._core.types import Floats, Ints
 from isoroc._input import InputError, to_array
-from isoroc._input.kinds import Logits, LogOdds, SecondProbability
+from isoroc._input.kinds import Kind, Logits, LogOdds, SecondProbability
 from isoroc._maps import Map
 from isoroc._maps.monotonicity import bounds_of, solve
 
@@ -45,7 +45,8 @@ class CarriedThresholds:
     n_changed, n_rows : int
         Number of rows whose decision changes, and of rows compared; 0 if none were given.
     exact : bool
-        Whether all possible forecasts get the same decision as before, up to rounding. Otherwise
+        Whether all possible forecasts get the same decision as before, up to rounding: the map is
+        strictly increasing, and not constant to the last digit just above the threshold. Otherwise
         `n_changed` is known for the given rows only.
     """
 
@@ -85,9 +86,6 @@ def carry_over(
     if fitted.kind.scores == "probability" and not 0 <= t <= 1:
         problem = f"is {t:.6g}, but the forecasts are probabilities"
         raise InputError("thresholds", None, problem, "expected a number between 0 and 1")
-    if values is None and not fitted.is_increasing():
-        fix = "pass rows P; the threshold with the fewest changes on them is found"
-        raise InputError("P", None, "this map is not known to be strictly increasing", fix)
     return _carry_number(fitted, t, values)
 
 
@@ -103,25 +101,50 @@ def _numbers(thresholds: Any) -> Floats:
 
 
 def _carry_number(fitted: Map, t: float, forecasts: Floats | None) -> CarriedThresholds:
+    # The last digit may depend on the number of rows, and rows at t must not exceed the threshold.
+    at = _forecast(fitted.kind, t)
+    value = max(float(fitted.apply(at.repeat(n, axis=0))[0, 1]) for n in (1, 2))
+    is_exact = fitted.is_increasing() and _rises(fitted, t, value)
+    if forecasts is None:
+        if is_exact:
+            return CarriedThresholds(value, n_changed=0, n_rows=0, exact=True)
+        problem = "this map is not known to be strictly increasing"
+        if fitted.is_increasing():
+            problem = "this map is constant at the threshold, up to rounding"
+        fix = "pass rows P; the threshold with the fewest changes on them is found"
+        raise InputError("P", None, problem, fix)
     match fitted.kind:
         case SecondProbability() | LogOdds():
-            point, scores = np.array([t]), forecasts
+            scores = forecasts
         case Logits():
-            point = log_softmax([[0.0, t]], axis=1)
-            scores = None if forecasts is None else forecasts[:, 1] - forecasts[:, 0]
+            scores = forecasts[:, 1] - forecasts[:, 0]
         case _:
-            point = np.array([[1 - t, t]])
-            scores = None if forecasts is None else forecasts[:, 1]
-    # The last digit may depend on the number of rows, and rows at t must not exceed the threshold.
-    value = max(float(fitted.apply(point.repeat(n, axis=0))[0, 1]) for n in (1, 2))
-    if forecasts is None or scores is None:
-        return CarriedThresholds(value, n_changed=0, n_rows=0, exact=True)
+            scores = forecasts[:, 1]
     wanted, q = scores > t, fitted.apply(forecasts)[:, 1]
     n_changed = int(np.count_nonzero((q > value) != wanted))
     if n_changed:
         value, n_changed = _best_cut(q, wanted, value)
-    exact = fitted.is_increasing() and not n_changed
-    return CarriedThresholds(value, n_changed, len(q), exact)
+    return CarriedThresholds(value, n_changed, len(q), is_exact and not n_changed)
+
+
+def _forecast(kind: Kind, t: float) -> Floats:
+    """Forecast array of one row with the score t."""
+    match kind:
+        case SecondProbability() | LogOdds():
+            return np.array([t])
+        case Logits():
+            return np.asarray(log_softmax([[0.0, t]], axis=1))
+        case _:
+            return np.array([[1 - t, t]])
+
+
+def _rises(fitted: Map, t: float, value: float, step: float = 1e-6) -> bool:
+    """Whether forecasts above t have calibrated forecasts above its value: all but the nearest."""
+    is_probability = fitted.kind.scores == "probability"
+    above = t + step * (max(t * (1 - t), step) if is_probability else max(1.0, abs(t)))
+    if is_probability and above > 1:
+        return True  # there are none
+    return bool(fitted.apply(_forecast(fitted.kind, above))[0, 1] > value)
 
 
 def _best_cut(q: Floats, wanted: Any, guess: float) -> tuple[float, int]:

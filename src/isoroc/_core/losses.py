@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,6 +40,11 @@ def mean(values: Floats, weights: Floats | None) -> float:
     if weights is None:
         return float(values.mean())
     return float(weights @ values / weights.sum())
+
+
+def effective_rows(weight: Any, squares: Any) -> Any:
+    """Kish's effective number of rows, from the sums of their weights and of squared weights."""
+    return weight * (weight / squares)
 
 
 def variance_of_mean(values: Floats, weights: Floats | None) -> float:

@@ -93,6 +93,12 @@ def binary_scores(forecasts: Floats) -> Floats:
     return scores
 
 
+def unscored(scores: Floats) -> Floats:
+    """The second probabilities that `binary_scores` turned into scores."""
+    first = np.exp((1 - np.maximum(scores, 1 - PRECISE)) / STEP + math.log(LEAST))
+    return np.where(scores > 1 - PRECISE, 1 - first, scores)
+
+
 def second_probabilities(scores: Floats, kind: Literal["probability", "logit"]) -> Floats:
     """Probabilities of the second of two classes from scores of a kind."""
     return np.asarray(expit(scores) if kind == "logit" else np.clip(scores, 0.0, 1.0))

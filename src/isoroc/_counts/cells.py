@@ -229,10 +229,10 @@ def deal_by_content(
 ) -> CellSample:
     """A sample in folds that neither the order of the rows nor that of the columns changes.
 
-    Equal rows become one, so that weight two is the row twice. Rows with the same forecast share a
-    fold, unless they would make up much of it: then they are dealt one by one, as rows of the
-    least weight. Classes are not spread evenly over the folds by design: that would make it look as
-    if chance departures of their frequencies from the forecasts could be learned.
+    Weights count rows: see `Sample.effective`. Equal rows become one, so a frequency of 2 is the
+    row twice. Rows with the same forecast share a fold, unless they would make up much of it: then
+    they are dealt one by one. Classes are not spread evenly over the folds by design: that would
+    make it look as if chance departures of their frequencies from the forecasts could be learned.
     """
     content = _content(sample)
     P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
@@ -248,14 +248,13 @@ def deal_by_content(
     )
     distinct, place = np.unique(content[first], return_inverse=True)
     fold = random_state.permutation(len(distinct))[place] % n_folds
-    unit = _least_row(sample.row_weights())
     heavy = np.bincount(place, weights)
-    most = max(weights.sum() / (4 * n_folds), 2 * n_folds * unit)
+    most = max(weights.sum() / (4 * n_folds), 2.0 * n_folds)
     seed = random_state.randint(2**31 - 1)
     parts = []
     for e in np.flatnonzero((heavy > most)[place] | (len(distinct) < n_folds)):
         of_content = [seed, int(content[first[e]]), int(own[first[e]])]
-        n_rows = max(1, round(weights[e] / unit))
+        n_rows = max(1, round(weights[e]))
         shares = np.random.default_rng(of_content).multinomial(n_rows, [1 / n_folds] * n_folds)
         parts += [(e, f, shares[f] / n_rows) for f in np.flatnonzero(shares)]
     whole = np.setdiff1d(np.arange(len(first)), [e for e, _, _ in parts])
@@ -314,14 +313,6 @@ def _rounded(P: Floats) -> NDArray[np.int64]:
     """Probabilities to 24 binary digits: those of equal logits may differ in the last."""
     bits = np.ascontiguousarray(P + 0.0).view(np.int64)
     return np.asarray((bits + 2**28) >> 29)
-
-
-def _least_row(weights: Floats) -> float:
-    """Least weight of the rows, if all are multiples of it; otherwise that of a row in effect."""
-    least = float(weights.min())
-    times = weights / least
-    whole = np.abs(times - times.round()).max() < 1e-6
-    return least if whole else float((weights**2).sum() / weights.sum())
 
 
 def in_cells(sample: CellSample, most: int) -> CellSample:

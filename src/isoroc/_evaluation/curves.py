@@ -10,6 +10,7 @@ from scipy.optimize import isotonic_regression
 from scipy.special import expit, logit
 
 from isoroc._core.intervals import wilson
+from isoroc._core.losses import effective_rows
 from isoroc._core.types import Floats, Ints
 from isoroc._counts import BinaryCounts
 from isoroc._evaluation.triangle import group_means
@@ -165,14 +166,14 @@ def consistency_band(sample: Sample, confidence: float, n_resamples: int, seed: 
     consistent for isotonic regression.
 
     Many forecasts are first merged into groups of equal weight. The number of outcomes simulated
-    for a group is its effective sample size, ``(sum of w)**2 / sum of w**2``.
+    for a group is its effective number of rows.
     """
     weights = sample.row_weights()
     group = group_quantile(sample.forecasts, sample.weights, _MAX_GROUPS)
     _, group = np.unique(group, return_inverse=True)  # none is empty
     weight, forecast = group_means(group, weights, sample.forecasts)
     forecast = forecast.clip(0, 1)
-    n_outcomes = np.rint(weight**2 / np.bincount(group, weights**2)).astype(np.int64)
+    n_outcomes = np.rint(effective_rows(weight, np.bincount(group, weights**2))).astype(np.int64)
     rng = np.random.default_rng(seed)
     rates = rng.binomial(n_outcomes, forecast, (n_resamples, len(weight))) / n_outcomes
     kept = np.unique(np.linspace(0, len(weight) - 1, _MAX_POINTS).astype(np.intp))

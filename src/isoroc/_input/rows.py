@@ -17,8 +17,6 @@ from isoroc._input.error import InputError
 #: Weights in this range can be summed and multiplied without over- or underflow.
 WEIGHT_RANGE = (1e-100, 1e100)
 WEIGHT_FIX = f"weights must be 0 or between {WEIGHT_RANGE[0]:g} and {WEIGHT_RANGE[1]:g}"
-#: Weights that count rows weigh at least this on average.
-LEAST_MEAN = 0.1
 #: Groups by name; whole numbers and booleans are written as databases write them.
 Names = NDArray[np.str_]
 
@@ -43,7 +41,8 @@ def check_weights(sample_weight: Any, n_rows: int) -> Floats | None:
         row = int(np.argmin(good))
         raise InputError(name, row, f"is {weights[row]:.6g}", WEIGHT_FIX)
     if not weights.any():
-        raise _no_weight()
+        fix = "there is nothing to learn from"
+        raise InputError(name, None, "all weights are zero", fix)
     return weights
 
 
@@ -54,26 +53,12 @@ def valid_weights(ops: Ops[V], weights: V) -> Truth:
     return (weights >= 0.0) & (positive >= smallest) & (weights <= largest)
 
 
-def check_counts(weights: Floats | None) -> None:
-    """Refuse weights that are far below one per row, such as shares that sum to one.
-
-    To a calibrator weights count rows, so that their size matters.
-    """
-    if weights is None:
-        return
-    heavy = weights[weights > 0]
-    if not len(heavy):
-        raise _no_weight()
-    if (total := float(heavy.sum())) < LEAST_MEAN * len(heavy):
-        problem = f"{len(heavy)} rows have a total weight of {total:.6g}"
-        fix = "weights count rows, and weight 2 is the same as the row twice. If yours are relative"
-        fix += f", multiply them by {len(heavy)} / {total:.6g}"
+def check_counts(weights: Floats, least_mean: float = 0.1) -> None:
+    """Refuse frequencies that are far below one per row, such as shares that sum to one."""
+    if (total := float(weights.sum())) < least_mean * len(weights):
+        problem = f"{len(weights)} rows have a total weight of {total:.6g}"
+        fix = 'frequencies count rows. If yours are relative, pass weighting="importance"'
         raise InputError("sample_weight", None, problem, fix)
-
-
-def _no_weight() -> InputError:
-    fix = "there is nothing to learn from"
-    return InputError("sample_weight", None, "all weights are zero", fix)
 
 
 def check_groups(groups: Any, n_rows: int, *, of: str = "P") -> Names:

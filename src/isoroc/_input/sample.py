@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY
+from isoroc._core.losses import effective_rows
 from isoroc._core.simplex import count_classes, residuals
 from isoroc._core.types import Codes, Floats, Ints
 from isoroc._input.arrays import check_length, column_names, match_columns, slices, to_array
@@ -26,9 +27,10 @@ from isoroc._input.kinds import (
     kind_of,
     units_of,
 )
-from isoroc._input.rows import Names, check_weights, encode_labels
+from isoroc._input.rows import Names, check_counts, check_weights, encode_labels
 
 Scores = Literal["auto"] | Unit
+Weighting = Literal["importance", "frequency"]
 
 #: New scores in [0, 1] contradict those of `fit` if there are at least this many,
 MANY_SCORES = 20
@@ -174,6 +176,7 @@ class Sample:
     classes: Any = None  # label of each column; None for ranks or one class against the rest
     scores: Unit = "probability"  # what the forecasts were, as users say it
     groups: Names | None = None  # name of each row's group
+    squares: Floats | None = None  # sums of squared weights of the rows that each stands for
 
     @property
     def kind(self) -> Kind:
@@ -209,8 +212,31 @@ class Sample:
         return np.ones(len(self.codes)) if self.weights is None else self.weights
 
     def squared_weights(self) -> Floats:
-        """Sum of the squared weights of the rows that each row stands for: its own."""
-        return np.asarray(self.row_weights() ** 2)
+        """Sum of the squared weights of the rows that each row stands for, by default its own."""
+        return self.row_weights() ** 2 if self.squares is None else self.squares
+
+    def effective(self, weighting: Weighting = "importance") -> Self:
+        """The sample with weights that count rows, which every fit and penalty expects.
+
+        Importance weights are scaled to sum to Kish's effective number of rows. Frequencies count
+        rows already: a row stands for as many rows of weight 1 as it weighs.
+        """
+        check_option("weighting", weighting, ("importance", "frequency"))
+        if self.weights is None:
+            return self
+        if weighting == "frequency":
+            if self.squares is None:  # cells may have any weight
+                check_counts(self.weights)
+            return replace(self, squares=self.weights)
+        total, squares = float(self.weights.sum()), self.squared_weights()
+        scale = effective_rows(total, float(squares.sum())) / total
+        if np.allclose(scale * squares, self.weights, rtol=1e-9, atol=0.0):  # all rows weigh alike
+            counts = None if self.squares is None else np.rint(scale * self.weights)
+            return self if scale == 1 else replace(self, weights=counts, squares=counts)
+        # With few digits, most sums are exact, and the order of rows does not matter.
+        digits, exponent = np.frexp(scale)
+        scale = float(np.ldexp(np.rint(np.ldexp(digits, 36)), exponent - 36))
+        return replace(self, weights=scale * self.weights, squares=scale**2 * squares)
 
     def residuals(self) -> Floats:
         """Outcomes less forecasts, in the shape of the forecasts."""
@@ -276,15 +302,11 @@ def join_samples(parts: Sequence[Sample]) -> Sample:
 class CellSample(Sample):
     """A sample whose rows are cells of counts with the weight of one class each.
 
-    For a fit a cell stands for as many rows as it weighs.
+    After `effective`, a cell stands for as many rows as it weighs.
     """
 
     fold: Ints
-    squares: Floats  # sum of the squared weights of the rows of each
-
-    def squared_weights(self) -> Floats:
-        """Sum of the squared weights of the rows that each cell stands for."""
-        return self.squares
+    squares: Floats
 
     def draw(self, n_rows: int) -> Self:
         """Cells of rows drawn at random; all of them if there are not more."""

@@ -13,6 +13,7 @@ from isoroc._backends import NUMPY, Ops, V, added
 from isoroc._core import smooth
 from isoroc._core.intervals import wilson
 from isoroc._core.rows import locate
+from isoroc._core.simplex import unscored
 from isoroc._core.special import xlogy
 from isoroc._core.tree import BinTree
 from isoroc._core.types import Floats, Ints
@@ -117,8 +118,9 @@ class BinMap(Map):
         weight = class_weights.sum(axis=1)
         table = Table()
         if self.tree.n_classes == 2:
-            table["lower"] = np.append(-np.inf, self.tree.cuts)
-            table["upper"] = np.append(self.tree.cuts, np.inf)
+            cuts = self._as_given(self.tree.cuts)
+            table["lower"] = np.append(-np.inf, cuts)
+            table["upper"] = np.append(cuts, np.inf)
         table["weight"] = weight
         for k, suffix in self._columns(names):
             rate = class_weights[:, k] / weight
@@ -143,10 +145,15 @@ class BinMap(Map):
             gain=np.append(np.nan, tree.gains()),
         )
         for k, suffix in self._columns(names):
-            table[f"threshold{suffix}"] = np.append(np.nan, tree.thresholds[:, k])
+            table[f"threshold{suffix}"] = np.append(np.nan, self._as_given(tree.thresholds[:, k]))
         total = tree.class_weights[0].sum()
         table["log_loss"] = np.cumsum(np.append(loss[0], change)) / total
         return table
+
+    def _as_given(self, thresholds: Floats) -> Floats:
+        """Thresholds on scores; of two columns, on the probability of the second class."""
+        is_scored = self.tree.n_classes == 2 and not self.kind.single and self.reduction is None
+        return unscored(thresholds) if is_scored else thresholds
 
     def _columns(self, names: Sequence[str]) -> list[tuple[int, str]]:
         """Columns of the values to show in tables, and their suffixes; of two the second."""

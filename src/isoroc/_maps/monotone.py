@@ -131,6 +131,8 @@ class MonotoneMap(Map):
     def gradient(self, ops: Ops[V], z: V) -> V:
         """The calibrated forecasts, of width K, from log forecasts."""
         scores = self._scores(ops, z)
+        if len(self.softness) == 2 and self.interactions is None:
+            return self._mean_of_two(ops, scores)
         e = ops.exp(scores - ops.largest_value(scores))
         own, soft = ops.run_sums(e, 1 - self.softness), ops.run_sums(e, self.softness)
         if self.interactions is not None:
@@ -142,6 +144,18 @@ class MonotoneMap(Map):
         else:
             weighted = own + (ops.sum(soft) - soft) / float(len(self.softness) - 1)
         return weighted / ops.sum(weighted)  # prototypes sum to one
+
+    def _mean_of_two(self, ops: Ops[V], scores: V) -> V:
+        """Two classes: the heaviest prototype, and what the others add to it.
+
+        Where one prototype has almost all weight, a quotient of sums would rise and fall by
+        rounding errors; here these are as small as what is added.
+        """
+        r = self.prototypes.reshape(-1, 2)
+        largest, place = ops.largest(scores)
+        e, heaviest = ops.exp(scores - largest), ops.look_up(r, place)
+        total, own = ops.sum(e), [ops.take(heaviest, [k]) for k in range(2)]
+        return ops.concat([own[k] + ops.sum(e * (r[:, k] - own[k])) / total for k in range(2)])
 
     def _scores(self, ops: Ops[V], z: V) -> V:
         """``s_kl``, of width K L."""

@@ -119,10 +119,11 @@ class Certificate:
         """Whether the claim holds for a tree and the calibration rows, calibrated, shape (n, K).
 
         Rows are routed again and counted again, with plain comparisons: the weights of all nodes
-        must be those of the rows. Then, in the tree scope, the calibrated forecasts go through the
-        same tree with the calibrated thresholds, and each must end in the bin that it came from. In
-        the global scope every split must sort all rows alike on both sides; there a row whose bin
-        lies on both sides of a boundary has a calibrated forecast on it and counts as either.
+        must be those of the rows, up to a common factor. Then, in the tree scope, the calibrated
+        forecasts go through the same tree with the calibrated thresholds, and each must end in the
+        bin that it came from. In the global scope every split must sort all rows alike on both
+        sides; there a row whose bin lies on both sides of a boundary has a calibrated forecast on
+        it and counts as either.
         """
         if not np.array_equal(self.thresholds, tree.thresholds):
             return False
@@ -130,6 +131,7 @@ class Certificate:
         bin_of = _route(tree, forecasts)
         of_bins = np.zeros((len(tree.bins), tree.n_classes))
         np.add.at(of_bins, (bin_of, sample.codes), sample.row_weights())
+        of_bins *= tree.class_weights[0].sum() / of_bins.sum()
         if not np.allclose(tree.add_up(of_bins), tree.class_weights, rtol=1e-9, atol=0.0):
             return False
         if self.scope == "tree":

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from scipy.special import betaincinv
 
+from isoroc._core.losses import effective_rows
 from isoroc._core.types import Floats
 from isoroc._evaluation.before_after import Pair
 from isoroc._evaluation.evaluate import pairs_of
@@ -134,7 +135,8 @@ def threshold_for(
         problem = f"no threshold has {metric} {target:g}; {bound}"
         raise InputError("target", None, problem, "choose a lower one")
     at = reached[0] if metric == "recall" else reached[-1]
-    size = weights.sum() / squares.sum() * np.array([acted[at], right[-1], wrong[-1], acted[-1]])
+    n = effective_rows(weights.sum(), squares.sum())
+    size = n / acted[-1] * np.array([acted[at], right[-1], wrong[-1], acted[-1]])
     low, high = _exact_interval(rates[:, at], size, confidence)
     columns = {"achieved": rates[:, at] * scale, "low": low * scale, "high": high * scale}
     table = Table({"metric": np.array(METRICS)} | columns)

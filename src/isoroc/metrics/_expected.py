@@ -182,9 +182,10 @@ def _measure(metric: str, P: Floats, w: Floats) -> Callable[[Floats], Floats]:
 def _aucs(labels: Floats, below: Floats, w: Floats) -> Floats:
     """Mean AUC over classes; NaN if one of them has no rows or all."""
     own = labels @ w
-    pairs = np.einsum("mkn,kn,n->mk", labels, below, w) - own**2 / 2
+    itself = (labels * (1 - labels)) @ w**2  # a row whose label is not known is in both classes
+    pairs = np.einsum("mkn,kn,n->mk", labels, below, w) - own**2 / 2 - itself / 2
     with np.errstate(invalid="ignore"):
-        return np.asarray((pairs / (own * (w.sum() - own))).mean(axis=1))
+        return np.asarray((pairs / (own * (w.sum() - own) - itself)).mean(axis=1))
 
 
 def _f1(matrices: Floats) -> Floats:

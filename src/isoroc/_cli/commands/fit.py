@@ -19,7 +19,7 @@ from isoroc._cli.options import ALL_ROWS, STANDARD, Force, Forecasts, Json, Outp
 from isoroc._cli.terminal import print_error, print_json, print_note, print_warning
 from isoroc._counts import Counts
 from isoroc._evaluation.before_after import make_pair
-from isoroc._input import Sample, slices
+from isoroc._input import Sample, Weighting, slices
 from isoroc._maps.modelfile import read
 from isoroc.metrics._estimation.cell_errors import count_forecasts
 
@@ -40,6 +40,7 @@ def fit(
     selection: Selection = ALL_ROWS,
     force: Force = False,
     counts: bool = False,
+    weighting: Weighting = "importance",
     calibrator: Annotated[str, Parameter(alias="-c")] = DEFAULT,
     group: str | None = None,
     min_rows: int | None = None,
@@ -56,6 +57,8 @@ def fit(
         Model file to write, or - for standard output.
     counts
         The files hold counts, of isoroc count or of a warehouse, instead of rows.
+    weighting
+        What weights are: importance, of which only ratios matter, or frequency, numbers of rows.
     calibrator
         The calibrator to fit; isoroc calibrators lists them.
     group
@@ -82,7 +85,7 @@ def fit(
     if min_rows is not None:
         model.set_params(min_rows=min_rows)
     rows, origin = _read(forecasts, selection, group, counts=counts)
-    sample, counted = _fit(model, rows), isinstance(rows, Counts)
+    sample, counted = _fit(model, rows, weighting), isinstance(rows, Counts)
     found = _figures(model, sample, compare, counted=counted)
     failed = [text for condition in conditions if (text := condition.failure(found))]
     loss = {name: found[name]["log_loss"] for name in ("before", "after")}
@@ -129,17 +132,17 @@ def _read(
         return rows, origin | {"weight_column": reader.weight}
 
 
-def _fit(model: Any, rows: Sample | Counts) -> Sample:
+def _fit(model: Any, rows: Sample | Counts, weighting: Weighting) -> Sample:
     """Fit a calibrator; returns the rows or cells that it was fitted to."""
     if isinstance(rows, Counts):
-        model.fit_counts(rows)
+        model.fit_counts(rows, weighting=weighting)
         return rows.sample(per_fold=False)
     if (rows.codes == rows.codes[0]).all():
         problem = f"all rows have the label {rows.classes[rows.codes[0]]!s}"
         raise CommandError(f"{problem}; at least two classes are needed.")
     from isoroc._calibrators.base import fit_sample  # noqa: PLC0415  # slow to import
 
-    fit_sample(model, rows)
+    fit_sample(model, rows, weighting)
     return rows
 
 

@@ -17,7 +17,14 @@ import numpy as np
 from scipy.special import digamma, exp1, gammaln, xlogy
 
 from isoroc._core.intervals import Estimate, half_width
-from isoroc._core.losses import EPSILON, brier_losses, log_losses, mean, variance_of_mean
+from isoroc._core.losses import (
+    EPSILON,
+    brier_losses,
+    effective_rows,
+    log_losses,
+    mean,
+    variance_of_mean,
+)
 from isoroc._core.simplex import as_matrix
 from isoroc._core.types import Floats
 from isoroc._input import Kind, Sample, split_by_kind
@@ -55,11 +62,11 @@ class Ties:
         self.group = group_equal(sample.forecasts)
         sums = sum_classes(self.group, sample.codes, P.shape[1], sample.weights)
         total = sums.sum(axis=1)
-        kish = total / np.bincount(self.group, sample.row_weights() ** 2)
+        n = effective_rows(total, np.bincount(self.group, sample.row_weights() ** 2))
         self.p = np.zeros_like(sums)  # shape (m, K), as that of
         self.p[self.group] = P
-        self.counts = sums * kish[:, None]
-        self.n = (total * kish)[:, None]  # shape (m, 1)
+        self.counts = sums * (n / total)[:, None]
+        self.n = n[:, None]  # shape (m, 1)
         self.shares = total / total.sum()
 
     def values(self) -> Floats:

@@ -62,18 +62,16 @@ class CrossFit:
     """What is learned about the rows of a sample, each from other rows.
 
     Folds are drawn with a fixed seed and do not depend on the order of rows. Only ratios of weights
-    matter: they are scaled to sum to Kish's effective number of rows. Nothing is learned before it
-    is needed. Rows must have positive weight.
+    matter: rows count as in `Sample.effective`. Nothing is learned before it is needed. Rows must
+    have positive weight.
     """
 
     def __init__(self, sample: Sample) -> None:
-        self.sample = self._scaled = sample
-        n, weights = len(sample), sample.weights
-        if weights is not None:
-            kish = weights.sum() / (weights @ weights)
+        self.sample, self._scaled, n = sample, sample.effective(), len(sample)
+        if (weights := self._scaled.weights) is not None:
             # Sums of multiples of 1 / GRID are exact, whatever the order of rows.
-            weights = np.maximum(np.rint(weights * (kish * GRID)), 1.0) / GRID
-            self._scaled = replace(sample, weights=weights)
+            weights = np.maximum(np.rint(weights * GRID), 1.0) / GRID
+            self._scaled = replace(self._scaled, weights=weights)
         self._n_folds = min(N_FOLDS if n <= MANY_ROWS else 2, n)
         n_training = n - n // self._n_folds
         self._n_levels = min(MOST_LEVELS, max(0, (n_training // ROWS_IN_CELL).bit_length() - 1))
