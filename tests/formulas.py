@@ -38,7 +38,8 @@ def forecasts(kind, K, n=60, seed=0):
     if kind.unit in {"probability", "percent", "proportion"}:
         X = {"probability": 1, "percent": 100, "proportion": 7}[kind.unit] * P
         return np.ascontiguousarray(X[:, 1:]) if kind.single else X
-    z = np.log(np.maximum(P, 1e-12))
+    with np.errstate(divide="ignore"):
+        z = np.log(P if kind.unit == "log_probability" else np.maximum(P, 1e-12))
     z -= np.log(np.exp(z).sum(axis=1, keepdims=True))
     if kind.unit == "log_probability" and kind.single:
         return z[:, 1:].copy()

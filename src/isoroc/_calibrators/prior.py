@@ -39,10 +39,10 @@ def adjust_prior(Q: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
     ----------
     Q : array-like of shape (n, K) or (n,)
         Calibrated forecasts, or the probability of the second of two classes.
-    old : array-like of shape (K,) or mapping of labels to shares
+    old : array-like of shape (K,), mapping of labels to shares, or float
         Class prior of the population that the forecasts are calibrated for: the class shares of
-        the calibration rows.
-    new : array-like of shape (K,) or mapping of labels to shares
+        the calibration rows. One number is the share of the second of two classes.
+    new : array-like of shape (K,), mapping of labels to shares, or float
         Class prior of the other population.
     labels : array-like of shape (K,), default=None
         The classes in the order of the columns; by default the column names of a dataframe, or
@@ -59,7 +59,7 @@ def adjust_prior(Q: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
     fraudulent:
 
     >>> from isoroc.decisions import adjust_prior
-    >>> adjust_prior([0.5, 0.9, 0.99], old=[0.5, 0.5], new=[0.99, 0.01]).round(3)
+    >>> adjust_prior([0.5, 0.9, 0.99], old=0.5, new=0.01).round(3)
     array([0.01 , 0.083, 0.5  ])
     """
     P, classes = check_unlabelled(Q, labels)
@@ -118,8 +118,8 @@ def estimate_prior(
     ----------
     Q : array-like of shape (n, K) or (n,)
         Calibrated forecasts of the new rows, not adjusted.
-    old : array-like of shape (K,) or mapping of labels to shares
-        Class shares of the calibration rows.
+    old : array-like of shape (K,), mapping of labels to shares, or float
+        Class shares of the calibration rows; one number is the share of the second of two classes.
     labels : array-like of shape (K,), default=None
         The classes in the order of the columns, as in `adjust_prior`.
     sample_weight : array-like of shape (n,), default=None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 from typing import Any
 
 
@@ -34,7 +35,8 @@ class InputError(ValueError):
     def __str__(self) -> str:
         row = "" if self.row is None else f"row {self.row} "
         fix = f"; {self.fix}" if self.fix else ""
-        return f"{self.argument}: {row}{self.problem}{fix}."
+        text = f"{self.argument}: {row}{self.problem}{fix}"
+        return text if text.endswith("?") else f"{text}."
 
 
 def check_number(
@@ -62,7 +64,9 @@ def check_option(name: str, value: Any, options: tuple[Any, ...]) -> None:
     """Check that a value is one of the options."""
     if not any(value is option or value == option for option in options):
         allowed = ", ".join(repr(option) for option in options)
-        raise InputError(name, None, f"expected one of {allowed}", f"got {value!r}")
+        close = get_close_matches(str(value), map(str, options), n=1, cutoff=0.5)
+        hint = f". Did you mean {close[0]!r}?" if close else ""
+        raise InputError(name, None, f"expected one of {allowed}", f"got {value!r}{hint}")
 
 
 def check_names(name: str, given: Any) -> list[str]:
