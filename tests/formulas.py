@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from isoroc import _maps as m
+from isoroc._backends import NUMPY
 from isoroc._core import smooth
 from isoroc._core.tree import BinTree
 from isoroc._input.kinds import KINDS, LOGITS, PROBABILITIES
@@ -44,6 +45,12 @@ def forecasts(kind, K, n=60, seed=0):
     if kind.unit == "log_probability" and kind.single:
         return z[:, 1:].copy()
     return rng.normal(scale=5, size=(n, 1)) if kind.single else z
+
+
+def clean_forecasts(kind, K, n=60):
+    """The same as maps take them."""
+    with np.errstate(over="ignore"):
+        return kind.clean(NUMPY, forecasts(kind, K, n))[0]
 
 
 def smooth_maps(kind, K):

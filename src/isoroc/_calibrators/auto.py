@@ -64,9 +64,9 @@ class AutoCalibrator(Calibrator):
         "verdict" leaves the forecasts unchanged unless the verdict is to calibrate. That makes
         hardly any model worse, and costs where few rows cannot show what is wrong.
     cv : int, splitter or iterable, default=5
-        Folds; of a number, not stratified, which would favour maps that fit class frequencies. Rows
-        with the same forecast share a fold, unless they are many, so that their order does not
-        matter, and weight 2 is the row twice. Others must hold out every row once.
+        Number of folds, or a splitter that holds out every row once. With a number, rows are dealt
+        at random, whatever their order; not stratified, which would favour maps that fit class
+        frequencies. A row of weight 2 lies in one fold, two equal rows may lie in two.
     max_cells : int, default=20000
         With more rows, members are fitted and weighed on cells of forecasts: at most `max_cells` in
         total over all folds.
@@ -149,6 +149,7 @@ class AutoCalibrator(Calibrator):
     verbose: int = 0
 
     _uses_folds: ClassVar[bool] = True
+    _deals_rows: ClassVar[bool] = True
     _state: ClassVar[dict[str, checks.Check]] = {
         "members_": checks.list_of(checks.anything),
         "member_scores_": checks.table,

@@ -13,7 +13,7 @@ from isoroc._backends import NUMPY
 from isoroc._core.rows import group_equal
 from isoroc._core.types import Codes, Floats
 from isoroc._counts.grid import Grid, cells
-from isoroc._input import SLICE, CellSample, InputError, Sample, slices
+from isoroc._input import SLICE, CellSample, InputError, Sample, deal_folds, slices
 from isoroc._input.kinds import columns_of
 
 #: Largest number of entries of counts, which stay small whatever the number of rows.
@@ -229,56 +229,25 @@ def deal_by_content(
 ) -> CellSample:
     """A sample in folds that neither the order of the rows nor that of the columns changes.
 
-    Equal rows become one, so that weight two is the row twice. Rows with the same forecast share a
-    fold, unless they would make up much of it: then they are dealt one by one, as rows of the
-    least weight. Classes are not spread evenly over the folds by design: that would make it look as
-    if chance departures of their frequencies from the forecasts could be learned.
+    Rows are sorted by what they hold, and their places are dealt to the folds at random. So equal
+    rows, and rows with the same forecast, spread over the folds. Classes are not stratified: that
+    would make chance departures of their frequencies from the forecasts look predictable.
     """
-    digits, exponents = np.frexp(sample.kind.probabilities(NUMPY, columns_of(sample.forecasts)))
-    rounded = np.ldexp(np.rint(np.ldexp(digits, 24)), exponents)  # logits may differ in the last
-    content = np.zeros(len(sample), dtype=np.uint64)
-    for column in rounded.T:
-        content += hash_keys(column[:, None], None)
-    own = rounded[np.arange(len(sample)), sample.codes]
-    marks = [sample.codes.astype(np.float64)]
-    if sample.groups is not None:
-        marks.append(np.unique(sample.groups, return_inverse=True)[1].astype(np.float64))
-    hashed = hash_keys(np.column_stack([columns_of(sample.forecasts) + 0.0, *marks]), None)
-    _, first, entry = np.unique(hashed, return_index=True, return_inverse=True)
-    order = np.lexsort((*(mark[first] for mark in marks), own[first], content[first]))
-    first = first[order]
-    weights, squares = (
-        np.bincount(entry, w)[order] for w in (sample.row_weights(), sample.squared_weights())
+    P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
+    digits, exponents = np.frexp(P)
+    # The last digits of logits depend on the order of the columns: they decide at the very end.
+    rounded = np.ldexp(np.rint(np.ldexp(digits, 24)), exponents)
+    exact, content = (
+        np.add.reduce([hash_keys(column[:, None], None) for column in values.T])
+        for values in (P, rounded)
     )
-    distinct, place = np.unique(content[first], return_inverse=True)
-    fold = random_state.permutation(len(distinct))[place] % n_folds
-    unit = _least_row(sample.row_weights())
-    heavy = np.bincount(place, weights)
-    most = max(weights.sum() / (4 * n_folds), 2 * n_folds * unit)
-    seed = random_state.randint(2**31 - 1)
-    parts = []
-    for e in np.flatnonzero((heavy > most)[place] | (len(distinct) < n_folds)):
-        of_content = [seed, int(content[first[e]]), int(own[first[e]].view(np.uint64))]
-        n_rows = max(1, round(weights[e] / unit))
-        shares = np.random.default_rng(of_content).multinomial(n_rows, [1 / n_folds] * n_folds)
-        parts += [(e, f, shares[f] / n_rows) for f in np.flatnonzero(shares)]
-    whole = np.setdiff1d(np.arange(len(first)), [e for e, _, _ in parts])
-    entries = np.array([*whole, *(e for e, _, _ in parts)], dtype=np.intp)
-    share = np.append(np.ones(len(whole)), [share for _, _, share in parts])
-    fold = np.append(fold[whole], [f for _, f, _ in parts]).astype(np.intp)
-    if len(np.unique(fold)) < 2:
-        fold = np.arange(len(fold)) % n_folds
-    dealt = sample.take(first[entries])
-    weights, squares = weights[entries] * share, squares[entries] * share
+    own = rounded[np.arange(len(sample)), sample.codes]
+    groups = [] if sample.groups is None else [sample.groups]
+    order = np.lexsort((exact, sample.row_weights(), sample.codes, *groups, own, content))
+    dealt = sample.take(order)
+    weights, squares = dealt.row_weights(), dealt.squared_weights()
+    fold = deal_folds(len(order), n_folds, random_state)
     return CellSample(**vars(dealt) | {"weights": weights, "fold": fold, "squares": squares})
-
-
-def _least_row(weights: Floats) -> float:
-    """Least weight of the rows, if all are multiples of it; otherwise that of a row in effect."""
-    least = float(weights.min())
-    times = weights / least
-    whole = np.abs(times - times.round()).max() < 1e-6
-    return least if whole else float((weights**2).sum() / weights.sum())
 
 
 def in_cells(sample: CellSample, most: int) -> CellSample:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Collection, Iterable
-from difflib import get_close_matches
 from typing import Any
+
+from isoroc._support.hints import did_you_mean
 
 
 class InputError(ValueError):
@@ -64,9 +65,9 @@ def check_option(name: str, value: Any, options: tuple[Any, ...]) -> None:
     """Check that a value is one of the options."""
     if not any(value is option or value == option for option in options):
         allowed = ", ".join(repr(option) for option in options)
-        close = get_close_matches(str(value), map(str, options), n=1, cutoff=0.5)
-        hint = f". Did you mean {close[0]!r}?" if close else ""
-        raise InputError(name, None, f"expected one of {allowed}", f"got {value!r}{hint}")
+        hint = did_you_mean(value, options)
+        got = f"got {value!r}. {hint}" if hint else f"got {value!r}"
+        raise InputError(name, None, f"expected one of {allowed}", got)
 
 
 def check_names(name: str, given: Any) -> list[str]:
