@@ -40,7 +40,7 @@ def forecasts(kind, K, n=60, seed=0):
         X = {"probability": 1, "percent": 100, "proportion": 7}[kind.unit] * P
         return np.ascontiguousarray(X[:, 1:]) if kind.single else X
     with np.errstate(divide="ignore"):
-        z = np.log(P if kind.unit == "log_probability" else np.maximum(P, 1e-12))
+        z = np.log(P if kind.name == "log_probabilities" else np.maximum(P, 1e-12))
     z -= np.log(np.exp(z).sum(axis=1, keepdims=True))
     if kind.unit == "log_probability" and kind.single:
         return z[:, 1:].copy()

@@ -50,7 +50,7 @@ def test_one_number_is_the_share_of_the_second_class():
     np.testing.assert_allclose(adjust_prior(p, 0.17, 0.002), pairs)
     np.testing.assert_allclose(adjust_prior(p, np.float32(0.25), [0.5, 0.5]), 3 * p / (1 + 2 * p))
     assert estimate_prior(p, 0.17).old.tolist() == pytest.approx([0.83, 0.17])
-    with pytest.raises(InputError, match="old: has shape .*3 classes"):
+    with pytest.raises(InputError, match=r"old: has shape .*3 classes"):
         adjust_prior(np.full((2, 3), 1 / 3), 0.2, 0.1)
 
 

@@ -38,11 +38,12 @@ COLUMNS = {"percent": 100 * P3, "proportion": 7 * P3, "log_probability": np.log(
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("unit", ONE_COLUMN)
 def test_scores_of_two_classes_in_other_units(name, unit, tmp_path):
-    plain = make(name).fit(P, Y)
+    same: Any = (P, "probability") if unit == "percent" else (Z, "logit")
+    plain = make(name).fit(same[0], Y, scores=same[1])
     other = make(name).fit(ONE_COLUMN[unit], Y, scores=unit)
-    assert (other.scores_, plain.scores_) == (unit, "probability")
+    assert (other.scores_, plain.scores_) == (unit, same[1])
     np.testing.assert_allclose(
-        other.predict_proba(ONE_COLUMN[unit]), plain.predict_proba(P), atol=1e-6
+        other.predict_proba(ONE_COLUMN[unit]), plain.predict_proba(same[0]), atol=1e-6
     )
     other.save(tmp_path / "m.json")
     loaded = isoroc.load(tmp_path / "m.json")
@@ -98,16 +99,13 @@ def test_minus_infinity_is_the_logarithm_of_0(name):
     np.testing.assert_allclose(other.predict_proba(logs), plain.predict_proba(zeros), atol=1e-6)
 
 
-def test_minus_infinity_is_the_logarithm_of_0_for_two_classes():
-    p = np.where(P < 0.1, 0.0, P)
-    with np.errstate(divide="ignore"):
-        logs = np.log(p)
-    found = IsotonicCalibrator().fit(logs, Y, scores="log_probability").predict_proba(logs)
-    np.testing.assert_allclose(found, IsotonicCalibrator().fit(p, Y).predict_proba(p))
+def test_minus_infinity_that_cannot_be_read():
     with pytest.raises(InputError, match="row 1 holds -infinity only"):
         TemperatureCalibrator().fit(
             [[0.0, -1.0], [-np.inf, -np.inf]], [0, 1], scores="log_probability"
         )
+    with pytest.raises(InputError, match=r"row 1 is -infinity; .* Replace -infinity by a bound"):
+        TemperatureCalibrator().fit([-0.1, -np.inf], [1, 0], scores="log_probability")
 
 
 @pytest.mark.parametrize(
@@ -262,7 +260,7 @@ WRONG = {
     "soft labels of two classes": (P, P[::-1]),
     "one-vs-rest": (expit(LOGITS), Y3),
     "mappings": ([dict(zip("abc", row, strict=True)) for row in P3], Y3),
-    "infinite logarithms": (np.where(P3 < P3[0].max(), -np.inf, np.log(P3)), Y3),
+    "infinite logarithms": (np.where(P3[0].max() > P3, -np.inf, np.log(P3)), Y3),
 }
 FUNCTIONS = {
     "fit": lambda P, y: TemperatureCalibrator().fit(P, y),

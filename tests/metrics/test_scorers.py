@@ -81,6 +81,6 @@ def test_text():
 
 
 def test_unknown_scorers_suggest_one_that_exists():
-    with pytest.raises(KeyError, match="no scorer 'log_loss'. Did you mean 'neg_log_loss'"):
+    with pytest.raises(KeyError, match=r"no scorer 'log_loss'. Did you mean 'neg_log_loss'"):
         scorers["log_loss"]
     assert scorers.get("log_loss") is None

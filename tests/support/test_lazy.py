@@ -106,7 +106,7 @@ def test_names_that_do_not_exist_suggest_one_that_does(module, name, meant):
     with pytest.raises(AttributeError, match=hint):
         getattr(found, name)
     with pytest.raises(ImportError, match=hint):
-        exec(f"from {module} import {name}")
+        exec(f"from {module} import {name}")  # noqa: S102
     assert not hasattr(found, name)
     package, _, last = meant.rpartition(".")
     own = module if package in ("", "metrics") else package
@@ -115,6 +115,5 @@ def test_names_that_do_not_exist_suggest_one_that_does(module, name, meant):
 
 def test_other_names_raise_the_usual_errors():
     with pytest.raises(ImportError, match="cannot import name 'xyzzy'"):
-        exec("from isoroc import xyzzy")
-    with pytest.raises(AttributeError):
-        isoroc.__wrapped__
+        exec("from isoroc import xyzzy")  # noqa: S102
+    assert not hasattr(isoroc, "__wrapped__")

@@ -312,20 +312,28 @@ class LogProbabilities(Probabilities):
         return Problem(_entries(entries[~np.isneginf(entries)]), fix)
 
 
-class SecondLogProbability(SecondProbability):
-    """Logarithm of the probability of the second of two classes; -infinity is 0."""
+class SecondLogProbability(LogOdds):
+    """Logarithm of the probability of the second of two classes; cleaned, it is the log odds.
+
+    Sums of many logarithms, of which the exponential would be 0, keep their order.
+    """
 
     unchanged = None
-    restore = LogProbabilities.restore
 
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:  # noqa: ARG002
-        """Probabilities."""
-        good = X <= RANGE_TOLERANCE
-        logs = ops.minimum(ops.maximum(X, LOWEST_LOG), 0.0)
-        return ops.exp(ops.guarded(good, logs, -1.0)), good
+        """Log odds, finite next to a probability of 1."""
+        good = (-_LARGEST <= X) & (X <= RANGE_TOLERANCE)
+        x = ops.guarded(good, ops.minimum(X, 0.0), -1.0)
+        return x - ops.log(ops.maximum(1.0 - ops.exp(x), 2.0**-53)), good
+
+    def restore(self, values: Floats) -> Floats:
+        return np.asarray(-np.logaddexp(0.0, -values))
 
     def explain(self, entries: Floats) -> Problem:
-        return Problem(f"is {_shown(entries[0])}", "logarithms of probabilities are at most 0")
+        fix = "logarithms of probabilities are finite and at most 0"
+        if np.isneginf(entries[0]):
+            fix += ". Replace -infinity by a bound, such as the lowest finite one"
+        return Problem(f"is {_shown(entries[0])}", fix)
 
 
 PROBABILITIES = Probabilities("probabilities", "probability")

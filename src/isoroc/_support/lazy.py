@@ -42,7 +42,7 @@ def attach(
                 raise
             # ``from module import name`` first asks whether the module has the name. It would
             # replace an AttributeError by an error without the hint.
-            is_import = sys._getframe(1).f_code.co_name == "_handle_fromlist"
+            is_import = sys._getframe(1).f_code.co_name == "_handle_fromlist"  # noqa: SLF001
             kind = ImportError if is_import else AttributeError
             raise kind(f"{module} has no attribute {name!r}. {hint}") from None
 
