@@ -45,8 +45,8 @@ def check_forecasts(
     """
     values = read_forecasts(P, name=name)
     any_number = values.ndim == 1 and scores == "auto"
-    unit: Unit = "logit" if any_number else resolve_scores(values, scores)
-    return clean(values, kind_of(count_columns(values), unit), name=name, advice=advice)
+    own: Unit = "logit" if any_number else resolve_scores(values, scores)
+    return clean(values, kind_of(count_columns(values), own), name=name, advice=advice)
 
 
 def clean(values: Floats, kind: Kind, *, name: str, advice: str = "") -> Floats:
@@ -351,8 +351,8 @@ def check_sample(
         raise InputError(label_name, None, "requires y to be passed, but the target y is None")
     values = read_forecasts(P, name=name)
     y = read_labels(y, values, name=label_name)  # before forecasts that only fit other labels fail
-    unit = resolve_scores(values, scores)
-    kind = kind_of(count_columns(values), unit)
+    own = resolve_scores(values, scores)
+    kind = kind_of(count_columns(values), own)
     unclipped = kind is SECOND_PROBABILITY and scores == "auto" and not clip
     warn_if_probabilities(values, kind, name=name)
     forecasts = clean(values, LOG_ODDS if unclipped else kind, name=name, advice=advice)
@@ -367,7 +367,7 @@ def check_sample(
     if by_column is not classes:
         place = [by_column.tolist().index(label) for label in classes.tolist()]
         classes, codes = by_column, np.array(place, dtype=codes.dtype)[codes]
-    return Sample(forecasts, codes, weights, classes, unit)
+    return Sample(forecasts, codes, weights, classes, own)
 
 
 def deal_folds(

@@ -16,10 +16,10 @@ from isoroc._input.error import InputError
 from isoroc._input.sample import check_forecasts
 
 
-def check_unlabelled(Q: Any, labels: Any, *, name: str = "Q") -> tuple[Floats, NDArray[Any]]:
+def check_unlabelled(P: Any, labels: Any, *, name: str = "P") -> tuple[Floats, NDArray[Any]]:
     """Forecasts of shape (n, K) without outcomes, and the class of each column."""
-    P = as_matrix(check_forecasts(Q, name=name, scores="probability"))
-    names = column_names(Q)
+    names = column_names(P)
+    P = as_matrix(check_forecasts(P, name=name, scores="probability"))
     if labels is None:
         named = names is not None and len(names) == P.shape[1]
         return P, np.array(names) if named else np.arange(P.shape[1])

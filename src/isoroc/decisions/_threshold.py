@@ -43,11 +43,11 @@ class ThresholdReport:
 
 
 def threshold_for(
-    metric: Metric,
-    target: float,
     y_true: Any,
     y_prob: Any = None,
     *,
+    metric: Metric,
+    target: float,
     label: Any = None,
     n_rows: float | None = None,
     sample_weight: Any = None,
@@ -58,6 +58,11 @@ def threshold_for(
 
     Parameters
     ----------
+    y_true : array-like of shape (n,), Counts or iterator
+        Labels. In place of `y_true` and `y_prob`: counts, or an iterator of batches, as in
+        `isoroc.evaluate`.
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts, or the probability of the second of two classes.
     metric : {"precision", "recall", "false_positive_rate", "alerts"}
         "precision": at least `target`, with as many alerts as possible. "recall": at least
         `target`, with as few alerts as possible. "false_positive_rate" and "alerts": at most
@@ -65,11 +70,6 @@ def threshold_for(
     target : float
         The target, a share between 0 and 1. With `n_rows`, the target of "alerts" is a number of
         rows.
-    y_true : array-like of shape (n,), Counts or iterator
-        Labels. In place of `y_true` and `y_prob`: counts, or an iterator of batches, as in
-        `isoroc.evaluate`.
-    y_prob : array-like of shape (n, K) or (n,)
-        Forecasts, or the probability of the second of two classes.
     label : object, default=None
         The class that is acted on; the last by default.
     n_rows : float, default=None
