@@ -123,7 +123,7 @@ def print_fitted(streams: int) -> None:
             for _ in range(100):
                 Q, y = draw(n // 5, n_classes, rng, power=0.7)
                 for monitor in monitors:
-                    monitor.update(y, calibrator.predict_proba(Q))
+                    monitor.update(y, Q)
             raised = [monitor.alarm_ is not None for monitor in monitors]
             alarms += raised
             if raised[1]:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from isoroc import _maps as m
+from isoroc._backends import NUMPY
 from isoroc._core import smooth
 from isoroc._core.tree import BinTree
 from isoroc._input.kinds import KINDS, LOGITS, PROBABILITIES
@@ -38,11 +39,18 @@ def forecasts(kind, K, n=60, seed=0):
     if kind.unit in {"probability", "percent", "proportion"}:
         X = {"probability": 1, "percent": 100, "proportion": 7}[kind.unit] * P
         return np.ascontiguousarray(X[:, 1:]) if kind.single else X
-    z = np.log(np.maximum(P, 1e-12))
+    with np.errstate(divide="ignore"):
+        z = np.log(P if kind.name == "log_probabilities" else np.maximum(P, 1e-12))
     z -= np.log(np.exp(z).sum(axis=1, keepdims=True))
     if kind.unit == "log_probability" and kind.single:
         return z[:, 1:].copy()
     return rng.normal(scale=5, size=(n, 1)) if kind.single else z
+
+
+def clean_forecasts(kind, K, n=60):
+    """The same as maps take them."""
+    with np.errstate(over="ignore"):
+        return kind.clean(NUMPY, forecasts(kind, K, n))[0]
 
 
 def smooth_maps(kind, K):

@@ -63,7 +63,7 @@ scaling = TemperatureCalibrator().fit(*month(0.0, n=5000), scores="logit")
 monitor = CalibrationMonitor(scaling)
 for drift in (0.0, 0.0, 0.0, 0.4, 0.4, 0.4):
     scores, happened = month(drift)
-    monitor.update(happened, scaling.predict_proba(scores))
+    monitor.update(happened, scores)
     print(monitor.advice_)
 
 # %%

@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from formulas import EXACT, OPERATIONS, SHAPES, WIDE, all_maps, forecasts, is_rounded
+from formulas import (
+    EXACT,
+    OPERATIONS,
+    SHAPES,
+    WIDE,
+    all_maps,
+    clean_forecasts,
+    forecasts,
+    is_rounded,
+)
 from isoroc._backends import NUMPY
 from isoroc._input.kinds import PROBABILITIES
 from isoroc._maps import GroupedMap
@@ -59,7 +68,7 @@ def test_operations(run, exact, name):
     ("kind", "K"), SHAPES + WIDE, ids=lambda value: getattr(value, "name", value)
 )
 def test_maps(run, kind, K):
-    X = forecasts(kind, K)
+    X = clean_forecasts(kind, K)
     for own in all_maps(kind, K):
         found = run(own.formula, X, exact=own.exact)
         expected = own.apply(X[:, 0] if kind.single else X)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exported import DATABASES
-from formulas import EXACT, OPERATIONS, SHAPES, all_maps, forecasts, is_rounded
+from formulas import EXACT, OPERATIONS, SHAPES, all_maps, clean_forecasts, is_rounded
 from isoroc._backends import NUMPY
 from isoroc._counts.frames import FrameOps
 from isoroc._counts.grid import Grid, cells, fold
@@ -97,7 +97,7 @@ def test_operations_on_many_columns(backend, run, name):
 )
 def test_maps(backend, run, kind, K):
     """Every map of probabilities in every backend; with other kinds, maps take turns."""
-    X = forecasts(kind, K)
+    X = clean_forecasts(kind, K)
     turn = slice(list(BACKENDS).index(backend), None, len(BACKENDS))
     for own in list(all_maps(kind, K))[slice(None) if kind is PROBABILITIES else turn]:
         found = run(backend, own.formula, X)

@@ -229,7 +229,7 @@ def test_the_order_of_the_rows(name, rest, random):
     weights = None if weights is None else weights[order]
     second = make(name).fit(P[order], y[order], labels=labels, sample_weight=weights)
     assert first.summary_ == second.summary_
-    if not flagged(first, "_deals_rows"):
+    if not flagged(first, "_uses_row_order"):
         np.testing.assert_allclose(first.predict_proba(P), second.predict_proba(P), atol=1e-6)
 
 

@@ -44,6 +44,16 @@ def test_shapes_and_names():
     np.testing.assert_array_equal(adjust_prior(Q, [0.5, 0.5], [1, 0]), [[1, 0], [1, 0]])
 
 
+def test_one_number_is_the_share_of_the_second_class():
+    p = np.array([0.2, 0.5, 0.9])
+    pairs = adjust_prior(p, [0.83, 0.17], [0.998, 0.002])
+    np.testing.assert_allclose(adjust_prior(p, 0.17, 0.002), pairs)
+    np.testing.assert_allclose(adjust_prior(p, np.float32(0.25), [0.5, 0.5]), 3 * p / (1 + 2 * p))
+    assert estimate_prior(p, 0.17).old.tolist() == pytest.approx([0.83, 0.17])
+    with pytest.raises(InputError, match=r"old: has shape .*3 classes"):
+        adjust_prior(np.full((2, 3), 1 / 3), 0.2, 0.1)
+
+
 def test_the_estimate_maximises_the_likelihood():
     rng = np.random.default_rng(0)
     old = np.array([0.6, 0.4])

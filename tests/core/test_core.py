@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from isoroc._core import growth, pav, rows
 from isoroc._counts import BinaryCounts
@@ -16,22 +17,16 @@ def test_the_checked_build_is_the_one_under_test():
     assert ("checked-lib" in os.environ.get("PYTHONPATH", "")) == rows.CHECKED
 
 
-@pytest.mark.parametrize(
-    ("row", "expected"),
-    [
-        ([0.5, 0.5, 0.0], (-1, False)),
-        ([0.5, 0.5, -1e-17], (-1, True)),
-        ([0.5, 0.5, -1e-5], (1, False)),
-        ([0.5, 0.5, 1e-6], (-1, True)),
-        ([0.5, 0.6, 0.0], (1, False)),
-        ([1.5, -0.5, 0.0], (1, False)),
-        ([np.nan, 0.5, 0.5], (1, False)),
-        ([np.inf, 0.0, 0.0], (1, False)),
-    ],
-)
-def test_check_rows(row, expected):
-    P = np.array([[0.2, 0.3, 0.5], row])
-    assert rows.check_rows(P, 1e-3, 1e-12, 1e-6) == expected
+ENTRIES = st.sampled_from([0.0, 0.5, 1.0, 0.25, -1e-17, 1e-13, -0.5, np.nan, np.inf, -np.inf])
+
+
+@given(hnp.arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 4)), elements=ENTRIES))
+def test_rows_within_bounds(X):
+    inside = (X >= 0) & (X <= 1)
+    assert rows.are_within(X, 0.0, 1.0, np.inf) == inside.all()
+    with np.errstate(invalid="ignore"):
+        near = np.abs(X.sum(axis=1) - 1) <= 1e-12
+    assert rows.are_within(X, 0.0, 1.0, 1e-12) == (inside.all() and near.all())
 
 
 @given(binary_data(weighted=False))

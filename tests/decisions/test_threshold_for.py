@@ -95,8 +95,16 @@ def test_classes_are_chosen_by_label():
 
 def test_targets_out_of_reach_and_bad_metrics():
     y, p = draw(300)
-    with pytest.raises(InputError, match=r"no threshold has precision 1.5; the largest is 1"):
-        threshold_for("precision", 1.5, y, p)
+    with pytest.raises(InputError, match=r"no threshold has precision 0.999; the largest is 0"):
+        threshold_for("precision", 0.999, ~y, p)
+    with pytest.raises(InputError, match=r"target: is 1.5; precision is a share"):
+        threshold_for("precision", 1.5, y, p, n_rows=10)
+    with pytest.raises(InputError, match=r"target: is 50; alerts is a share.* pass n_rows="):
+        threshold_for("alerts", 50, y, p)
+    with pytest.raises(InputError, match=r"n_rows: is 0; expected"):
+        threshold_for("alerts", 50, y, p, n_rows=0)
+    with pytest.raises(InputError, match=r"got 'alert'. Did you mean 'alerts'\?$"):
+        threshold_for("alert", 0.5, y, p)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="metric"):
         threshold_for("accuracy", 0.5, y, p)  # type: ignore[arg-type]
 

@@ -10,8 +10,16 @@ import pytest
 import torch
 
 from engine_tables import make_columns
-from formulas import EXACT, OPERATIONS, SHAPES, WIDE, all_maps, is_rounded, smooth_maps
-from formulas import forecasts as forecasts_of
+from formulas import (
+    EXACT,
+    OPERATIONS,
+    SHAPES,
+    WIDE,
+    all_maps,
+    clean_forecasts,
+    is_rounded,
+    smooth_maps,
+)
 from isoroc import Counts, InputError, TemperatureCalibrator
 from isoroc._backends import NUMPY
 from isoroc._backends.torch import TorchOps, TorchVector
@@ -41,7 +49,7 @@ def test_operations(name):
     ("kind", "K"), SHAPES + WIDE, ids=lambda value: getattr(value, "name", value)
 )
 def test_maps(kind, K):
-    X = forecasts_of(kind, K)
+    X = clean_forecasts(kind, K)
     for own in all_maps(kind, K):
         found = in_torch(own.formula, X)
         expected = own.apply(X[:, 0] if kind.single else X)
@@ -53,11 +61,23 @@ def test_maps(kind, K):
 
 @pytest.mark.parametrize(("kind", "K"), SHAPES, ids=lambda value: getattr(value, "name", value))
 def test_gradients_of_smooth_maps(kind, K):
-    X = torch.tensor(forecasts_of(kind, K, 8)[1:], requires_grad=True)
+    X = torch.tensor(clean_forecasts(kind, K, 8)[1:], requires_grad=True)
     X = X if kind.scores == "logit" else (0.9 * X + 0.1 / K).detach().requires_grad_()
     ops = TorchOps(X.device)
     for own in smooth_maps(kind, K):
         assert torch.autograd.gradcheck(lambda P, m=own: m.formula(ops, TorchVector(P)).tensor, X)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_tensors_are_forecasts(dtype):
+    """Whatever their type, and with gradients."""
+    z = torch.randn(300, 3, generator=torch.Generator().manual_seed(0)).to(dtype)
+    y = torch.arange(300) % 3
+    calibrator = TemperatureCalibrator().fit(z.requires_grad_(), y, scores="logit")
+    expected = TemperatureCalibrator().fit(z.detach().double().numpy(), y.numpy(), scores="logit")
+    assert calibrator.temperature_ == expected.temperature_
+    with pytest.raises(InputError, match=r"P: .* for a list of tensors pass torch\.stack"):
+        calibrator.predict_proba(list(z))
 
 
 @pytest.mark.parametrize("K", [1, 2, 3, 13])

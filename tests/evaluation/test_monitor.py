@@ -211,6 +211,30 @@ def test_the_tolerance_is_that_of_the_model():
     assert CalibrationMonitor(classifier).tolerance == 2 * 2 / 400
 
 
+def test_forecasts_are_calibrated_unless_they_are_already(tmp_path):
+    rng = np.random.default_rng(0)
+    y, P = draw(600, 3, rng, power=0.4)
+    calibrator = TemperatureCalibrator().fit(P, y)
+    Q, tolerance = calibrator.predict_proba(P), 2 * 3 / 600
+    of_classes = CalibrationMonitor(range(3), tolerance=tolerance)
+    expected = of_classes.update(y, Q).evidence
+    assert CalibrationMonitor(calibrator).update(y, P).evidence == expected
+    monitor = CalibrationMonitor(calibrator)
+    assert monitor.update(y, Q, calibrated=True).evidence == expected
+    monitor.save(tmp_path / "state.json")
+    loaded = CalibrationMonitor.load(tmp_path / "state.json", calibrator)
+    assert loaded.update(y, P).evidence == expected
+    loaded = CalibrationMonitor.load(tmp_path / "state.json")
+    with pytest.raises(InputError, match="P: the monitor was loaded without its calibrator; load"):
+        loaded.update(y, P)
+    assert loaded.update(y, Q, calibrated=True).evidence == expected
+    for other in (TemperatureCalibrator().fit(P[:300], y[:300]), range(3)):
+        with pytest.raises(InputError, match="calibrator: is not the one that"):
+            CalibrationMonitor.load(tmp_path / "state.json", other)
+    of_classes.save(tmp_path / "classes.json")
+    assert CalibrationMonitor.load(tmp_path / "classes.json").update(y, Q).evidence == expected
+
+
 def test_no_alarm_without_drift_after_a_fit_to_few_rows():
     """With a tolerance of 0, 70 to 78 % of such streams raise an alarm."""
     alarms = {"default": 0, "none": 0}
@@ -225,7 +249,7 @@ def test_no_alarm_without_drift_after_a_fit_to_few_rows():
         for _ in range(40):
             y, Q = draw(500, 2, rng, power=0.7)
             for monitor in monitors.values():
-                monitor.update(y, calibrator.predict_proba(Q))
+                monitor.update(y, Q)
         for name, monitor in monitors.items():
             alarms[name] += monitor.alarm_ is not None
     assert alarms["none"] >= 3
@@ -270,7 +294,7 @@ def test_bad_input():
     monitor = CalibrationMonitor([0, 1])
     with pytest.raises(InputError, match="y"):
         monitor.update([0, 2], [0.1, 0.2])
-    with pytest.raises(InputError, match=r"Q: row 1 is 1\.2"):
+    with pytest.raises(InputError, match=r"P: row 1 is 1\.2"):
         monitor.update([0, 1], [0.1, 1.2])
     with pytest.raises(InputError, match="other: has another list of classes"):
         monitor.merge(CalibrationMonitor(["a", "b"]))

@@ -1,6 +1,8 @@
 import numpy as np
+import pytest
 
-from isoroc._input import deal_folds
+from isoroc._counts import deal_by_content
+from isoroc._input import Sample, deal_folds
 
 
 def test_folds_are_of_equal_size():
@@ -8,3 +10,43 @@ def test_folds_are_of_equal_size():
     assert sorted(np.bincount(fold).tolist()) == [10, 10, 10, 11, 11]
     assert fold.tolist() != sorted(fold.tolist())
     assert sorted(deal_folds(3, 5, np.random.RandomState(0)).tolist()) == [0, 1, 2]
+
+
+def rows_of(dealt, columns=slice(None)):
+    """What each row holds, with its fold."""
+    P = dealt.forecasts.reshape(len(dealt), -1)
+    parts = P[:, columns], dealt.weights, dealt.squares, dealt.groups.astype(float), dealt.fold
+    label = P[np.arange(len(P)), dealt.codes] if P.shape[1] > 1 else dealt.codes
+    return np.column_stack([label, *parts])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_folds_depend_on_neither_the_order_of_rows_nor_of_columns(n_classes):
+    rng = np.random.default_rng(n_classes)
+    P = rng.dirichlet(np.ones(n_classes), 60)[rng.integers(60, size=200)]  # many rows are equal
+    codes, weights = rng.integers(n_classes, size=200), rng.integers(1, 3, size=200) / 2
+    groups = rng.integers(2, size=200).astype(str)
+
+    def deal(rows, columns):
+        place = np.argsort(columns)
+        own = P[rows][:, columns], place[codes[rows]], weights[rows], None, "probability"
+        sample = Sample(*own, groups=groups[rows])
+        return deal_by_content(sample, 5, np.random.RandomState(0))
+
+    as_given = np.arange(n_classes)
+    expected = rows_of(deal(np.arange(200), as_given))
+    np.testing.assert_array_equal(rows_of(deal(rng.permutation(200), as_given)), expected)
+    turned = np.roll(as_given, 1)
+    found = rows_of(deal(rng.permutation(200), turned), columns=np.argsort(turned))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_equal_rows_spread_over_the_folds():
+    sample = Sample(np.full(500, 0.3), np.repeat([0, 1], [350, 150]))
+    dealt = deal_by_content(sample, 5, np.random.RandomState(0))
+    in_fold = [dealt.codes[dealt.fold == f] for f in range(5)]
+    assert [len(codes) for codes in in_fold] == [100] * 5
+    # As many of a class as chance puts there, not as many as stratification would.
+    ones = np.array([codes.sum() for codes in in_fold])
+    assert ones.sum() == 150
+    assert 0 < np.abs(ones - 30).max() < 5 * np.sqrt(100 * 0.3 * 0.7)

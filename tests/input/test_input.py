@@ -66,7 +66,7 @@ def test_huge_scores_are_no_infinity():
         ([[0.5, 0.5], [1.5, -0.5]], "P: row 1 holds -0.5; Negative"),
         ([[0.5, 0.5], [0.5, 0.502]], "P: row 1 sums to 1.002, not to 1"),
         ([0.1, np.nan], "P: row 1 is NaN"),
-        ([0.1, 3.0, -np.inf], "P: row 2 is infinity"),
+        ([0.1, 3.0, -np.inf], "P: row 2 is -infinity"),
         ([], "P: no rows"),
         (np.empty((0, 3)), "P: no rows"),
         (np.empty((3, 0)), "P: 0 feature"),

@@ -88,6 +88,35 @@ def test_evaluations_and_counts_know_the_units(unit, forecasts, y):
     )
 
 
+@pytest.mark.parametrize("name", [name for name in KINDS if takes_classes(name, 3)])
+def test_minus_infinity_is_the_logarithm_of_0(name):
+    zeros = np.where(P3 < 0.02, 0.0, P3)
+    zeros /= zeros.sum(axis=1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        logs = np.log(zeros)
+    plain = make(name).fit(zeros, Y3)
+    other = make(name).fit(logs, Y3, scores="log_probability")
+    np.testing.assert_allclose(other.predict_proba(logs), plain.predict_proba(zeros), atol=1e-6)
+
+
+def test_minus_infinity_that_cannot_be_read():
+    with pytest.raises(InputError, match="row 1 holds -infinity only"):
+        TemperatureCalibrator().fit(
+            [[0.0, -1.0], [-np.inf, -np.inf]], [0, 1], scores="log_probability"
+        )
+    with pytest.raises(InputError, match=r"row 1 is -infinity; .* Replace -infinity by a bound"):
+        TemperatureCalibrator().fit([-0.1, -np.inf], [1, 0], scores="log_probability")
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("logits", "logit"), ("logprob", "log_probability"), ("%", None)]
+)
+def test_units_that_are_misspelled(given, meant):
+    with pytest.raises(InputError, match=f"got '{given}'") as caught:
+        TemperatureCalibrator().fit(P3, Y3, scores=given)
+    assert str(caught.value).endswith(f"Did you mean '{meant}'?" if meant else f"got '{given}'.")
+
+
 def test_rounded_rows_are_proportions():
     rounded = np.round(P3, 2)
     with pytest.raises(InputError, match=r'divide each row by its sum.*pass scores="proportion"'):
@@ -201,7 +230,7 @@ def test_probabilities_for_a_calibrator_of_another_unit_warn(loaded, tmp_path):
         with pytest.warns(UserWarning, match=r"must be in the unit of those of fit"):
             calibrator.predict_proba(wrong)
     of_scores.predict_proba(P[:5])  # a few log odds may lie in [0, 1]
-    with pytest.raises(InputError, match=r'P: row \d+ is .* For logits fit with scores="logit"'):
+    with pytest.raises(InputError, match=r'P: row \d+ is .* For log odds fit with scores="logit"'):
         read(TemperatureCalibrator().fit(P, Y)).predict_proba(Z)
     with pytest.warns(UserWarning, match="sum to one in each row"):
         TemperatureCalibrator().fit(P3, Y3, scores="logit")
@@ -223,6 +252,15 @@ WRONG = {
     "ragged": ([[0.5, 0.5], [1.0]], [0, 1]),
     "NaN": (np.where(P3 > 0.9, np.nan, P3), Y3),
     "an absent class": (P3, np.minimum(Y3, 1)),
+    "one-hot": (P3, np.eye(3)[Y3]),
+    "several labels": (expit(LOGITS), LOGITS > 0),
+    "lists of labels": (P3, [["a"], ["a", "b"]] * 300),
+    "sets of labels": (P3, [{"a"}, {"a", "b"}] * 300),
+    "soft labels": (P3, P3[::-1]),
+    "soft labels of two classes": (P, P[::-1]),
+    "one-vs-rest": (expit(LOGITS), Y3),
+    "mappings": ([dict(zip("abc", row, strict=True)) for row in P3], Y3),
+    "infinite logarithms": (np.where(P3[0].max() > P3, -np.inf, np.log(P3)), Y3),
 }
 FUNCTIONS = {
     "fit": lambda P, y: TemperatureCalibrator().fit(P, y),
@@ -264,7 +302,10 @@ def test_messages_recommend_only_arguments_that_the_function_has(called, case):
     assert set(of_fit) <= set(inspect.signature(TemperatureCalibrator.fit).parameters)
 
 
-@pytest.mark.parametrize("case", ["rounded", "percent", "logits", "scores in percent"])
+CURABLE = ["rounded", "percent", "logits", "scores in percent", "one-vs-rest"]
+
+
+@pytest.mark.parametrize("case", CURABLE)
 def test_what_messages_recommend_works(case):
     forecasts, y = WRONG[case]
     with pytest.raises(InputError) as caught:
@@ -279,8 +320,17 @@ def test_what_messages_recommend_works(case):
     ("swapped scores", "the two arguments are swapped"),
     ("swapped texts", "the two arguments are swapped"),
     ("duplicate columns", "P: several columns have the same name"),
-    ("an id", "leave out column 0, without which the rows sum to 1"),
+    ("an id", "leave out column 0, without which rows sum to 1"),
     ("ragged", "its rows have different numbers of entries"),
+    ("one-hot", r"for one-hot labels pass y\.argmax\(1\)"),
+    ("several labels", r"y: .* several labels per row \(multi-label\)"),
+    ("lists of labels", r"y: .* Several labels per row \(multi-label\)"),
+    ("sets of labels", r"y: .* several labels per row \(multi-label\)"),
+    ("soft labels", "y: .* rows that sum to 1 are soft labels"),
+    ("soft labels of two classes", "y: .* are soft labels, which are not supported"),
+    ("one-vs-rest", "P: row 0 sums to .* Divide one-vs-rest scores by their sum"),
+    ("mappings", r"P: is a mapping, or a list of mappings, .* pass pandas\.DataFrame\(P\)"),
+    ("infinite logarithms", 'P: row 0 holds -infinity; .* pass scores="log_probability"'),
 ])  # fmt: skip
 def test_mistakes_are_named(case, words):
     with pytest.raises(InputError, match=words):

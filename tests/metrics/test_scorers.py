@@ -78,3 +78,9 @@ def test_text():
     assert repr(ProbabilityScorer(auc, greater_is_better=True)) == (
         "ProbabilityScorer(auc, greater_is_better=True)"
     )
+
+
+def test_unknown_scorers_suggest_one_that_exists():
+    with pytest.raises(KeyError, match=r"no scorer 'log_loss'. Did you mean 'neg_log_loss'"):
+        scorers["log_loss"]
+    assert scorers.get("log_loss") is None

@@ -1,9 +1,13 @@
 """Optional packages may be missing until something needs them."""
 
+import re
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
+
+import isoroc
 
 WITHOUT = """
 import sys
@@ -80,3 +84,36 @@ def test_what_is_missing_is_named(name, message):
 def test_reports_need_jinja2_only_for_their_page():
     ran = run("from isoroc import Report\nprint(Report([0, 1], [0.2, 0.7]).to_html())")
     assert ran.stderr.endswith("ImportError: Report.to_html needs jinja2: pip install jinja2\n")
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "meant"),
+    [
+        ("isoroc", "TemperatureScaling", "TemperatureCalibrator"),
+        ("isoroc", "PlattScaling", "isoroc.SigmoidCalibrator"),
+        ("isoroc", "log_loss", "metrics.log_loss"),
+        ("isoroc", "ece", "isoroc.metrics.expected_calibration_error"),
+        ("isoroc.metrics", "ece", "isoroc.metrics.expected_calibration_error"),
+        ("isoroc.metrics", "ici", "isoroc.metrics.calibration_summary"),
+        ("isoroc.metrics", "calibration_slope", "isoroc.metrics.calibration_summary"),
+        ("isoroc.metrics", "brier_score", "brier_score_loss"),
+        ("isoroc.decisions", "best_thresholds", "best_threshold"),
+    ],
+)
+def test_names_that_do_not_exist_suggest_one_that_does(module, name, meant):
+    found = import_module(module)
+    hint = re.escape(f"{module} has no attribute {name!r}. Did you mean {meant!r}?")
+    with pytest.raises(AttributeError, match=hint):
+        getattr(found, name)
+    with pytest.raises(ImportError, match=hint):
+        exec(f"from {module} import {name}")  # noqa: S102
+    assert not hasattr(found, name)
+    package, _, last = meant.rpartition(".")
+    own = module if package in ("", "metrics") else package
+    assert hasattr(import_module("isoroc.metrics" if package == "metrics" else own), last)
+
+
+def test_other_names_raise_the_usual_errors():
+    with pytest.raises(ImportError, match="cannot import name 'xyzzy'"):
+        exec("from isoroc import xyzzy")  # noqa: S102
+    assert not hasattr(isoroc, "__wrapped__")

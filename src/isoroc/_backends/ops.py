@@ -117,6 +117,16 @@ class Ops(ABC, Generic[V]):
     def largest(self, a: V) -> tuple[V, V]:
         """Largest column, and its place: the first on ties."""
 
+    def largest_few(self, a: V, m: int) -> tuple[list[V], list[V], V]:
+        """The m largest columns of numbers >= 0, their places, and the vector with -1 there."""
+        values, places = [], []
+        for _ in range(m):
+            value, place = self.largest(a)
+            values.append(value)
+            places.append(place)
+            a = self.put(a, place, -1.0)
+        return values, places, a
+
     def largest_value(self, a: V) -> V:
         """Largest column alone, which takes less time where its place would be computed as well."""
         return self.largest(a)[0]

@@ -111,6 +111,7 @@ class GroupedCalibrator(Calibrator):
     cv: int = 5
     random_state: int | np.random.RandomState | None = None
 
+    _deals_rows: ClassVar[bool] = True
     _state: ClassVar[dict[str, checks.Check]] = {
         "common_": checks.anything,
         "members_": checks.list_of(checks.anything, least=0),

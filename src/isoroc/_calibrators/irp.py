@@ -451,6 +451,7 @@ class BaggedIRPCalibrator(Calibrator):
     _shares: ClassVar[tuple[float, float]] = (0.3, 0.3)
     _uses_order_only: ClassVar[bool] = True
     _deals_rows: ClassVar[bool] = True
+    _uses_row_order: ClassVar[bool] = True
     _uses_column_order: ClassVar[bool] = True
 
     map_: BaggedMap = field(init=False)

@@ -31,7 +31,7 @@ LEAST = 1e-12
 INTERVAL_ENTRIES, LEAST_ROWS = 60_000, 1000
 
 
-def adjust_prior(Q: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
+def adjust_prior(P: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
     """Forecasts for a population with another class prior.
 
     This is right if only the class prior differs, and rows of each class look the same as before
@@ -40,12 +40,12 @@ def adjust_prior(Q: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
 
     Parameters
     ----------
-    Q : array-like of shape (n, K) or (n,)
+    P : array-like of shape (n, K) or (n,)
         Calibrated forecasts, or the probability of the second of two classes.
-    old : array-like of shape (K,) or mapping of labels to shares
+    old : array-like of shape (K,), mapping of labels to shares, or float
         Class prior of the population that the forecasts are calibrated for: the class shares of
-        the calibration rows.
-    new : array-like of shape (K,) or mapping of labels to shares
+        the calibration rows. One number is the share of the second of two classes.
+    new : array-like of shape (K,), mapping of labels to shares, or float
         Class prior of the other population.
     labels : array-like of shape (K,), default=None
         The classes in the order of the columns; by default the column names of a dataframe, or
@@ -53,8 +53,8 @@ def adjust_prior(Q: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
 
     Returns
     -------
-    ndarray of the shape of Q
-        ``Q * new / old``, divided by its sum in each row.
+    ndarray of the shape of P
+        ``P * new / old``, divided by its sum in each row.
 
     Examples
     --------
@@ -62,19 +62,19 @@ def adjust_prior(Q: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
     fraudulent:
 
     >>> from isoroc import adjust_prior
-    >>> adjust_prior([0.5, 0.9, 0.99], old=[0.5, 0.5], new=[0.99, 0.01]).round(3)
+    >>> adjust_prior([0.5, 0.9, 0.99], old=0.5, new=0.01).round(3)
     array([0.01 , 0.083, 0.5  ])
     """
-    P, classes = check_unlabelled(Q, labels)
+    forecasts, classes = check_unlabelled(P, labels)
     shares = check_shares(old, classes, name="old", positive=True)
-    adjusted = P * (check_shares(new, classes, name="new", positive=False) / shares)
+    adjusted = forecasts * (check_shares(new, classes, name="new", positive=False) / shares)
     totals = adjusted.sum(axis=1, keepdims=True)
     if not totals.all():
         row = int(np.argmin(totals))
         problem = "is certain of classes that have no share in the new population"
-        raise InputError("Q", row, problem, "calibrated forecasts of 0 and 1 cannot be adjusted")
+        raise InputError("P", row, problem, "calibrated forecasts of 0 and 1 cannot be adjusted")
     adjusted /= totals
-    return np.asarray(adjusted[:, 1] if np.ndim(Q) == 1 else adjusted)
+    return np.asarray(adjusted[:, 1] if np.ndim(P) == 1 else adjusted)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -110,7 +110,7 @@ class PriorEstimate:
 
 
 def estimate_prior(
-    Q: Any, old: Any, *, labels: Any = None, sample_weight: Any = None, confidence: float = 0.95
+    P: Any, old: Any, *, labels: Any = None, sample_weight: Any = None, confidence: float = 0.95
 ) -> PriorEstimate:
     """Class prior of new rows without labels, by maximum likelihood.
 
@@ -119,10 +119,10 @@ def estimate_prior(
 
     Parameters
     ----------
-    Q : array-like of shape (n, K) or (n,)
+    P : array-like of shape (n, K) or (n,)
         Calibrated forecasts of the new rows, not adjusted.
-    old : array-like of shape (K,) or mapping of labels to shares
-        Class shares of the calibration rows.
+    old : array-like of shape (K,), mapping of labels to shares, or float
+        Class shares of the calibration rows; one number is the share of the second of two classes.
     labels : array-like of shape (K,), default=None
         The classes in the order of the columns, as in `adjust_prior`.
     sample_weight : array-like of shape (n,), default=None
@@ -136,7 +136,7 @@ def estimate_prior(
 
     Notes
     -----
-    The log likelihood of shares w is ``sum_i log(sum_k Q[i, k] w[k] / old[k])``, a concave
+    The log likelihood of shares w is ``sum_i log(sum_k P[i, k] w[k] / old[k])``, a concave
     function. One row with the old shares is added to its maximum, so that no share is 0. The test
     compares twice its increase over ``w = old`` with a chi-squared distribution with K - 1 degrees
     of freedom, and an interval has the shares of a class that such a test with one degree does not
@@ -157,7 +157,7 @@ def estimate_prior(
       p = 1.2e-86 under the old shares, 2000 rows
     """
     check_confidence(confidence)
-    P, classes = check_unlabelled(Q, labels)
+    P, classes = check_unlabelled(P, labels)
     shares = check_shares(old, classes, name="old", positive=True)
     weights = check_weights(sample_weight, len(P))
     if weights is None:

@@ -418,7 +418,7 @@ class AveragedProblem:
 
 def choose_floor(sample: Sample) -> float:
     """The smallest positive forecast, within `FLOOR_RANGE`; logits need none."""
-    if sample.scores != "probability":
+    if sample.kind.scores != "probability":
         return FLOOR_RANGE[0]
     P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
     return float(np.clip(P[P > 0].min(), *FLOOR_RANGE))

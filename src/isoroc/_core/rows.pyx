@@ -17,31 +17,21 @@ cdef extern from *:
 CHECKED = bool(isoroc_checked)
 
 
-def check_rows(const double[:, ::1] P, double tolerance, double exact, double rounding):
-    """First row of P that is not a forecast, and whether any row needs normalising.
-
-    A row is a forecast when its entries are numbers >= -rounding whose sum is within `tolerance` of
-    1; it needs normalising when an entry is negative or the sum is off by more than `exact`.
-    Returns (row or -1, bool).
-    """
-    cdef Py_ssize_t i, k, bad = -1, n = P.shape[0], K = P.shape[1]
-    cdef double total, off
-    cdef bint ok, negative, loose = False
+def are_within(const double[:, ::1] X, double low, double high, double off):
+    """Whether all entries lie between low and high, and the rows sum to 1 up to `off`."""
+    cdef Py_ssize_t i, k, K = X.shape[1]
+    cdef double total
+    cdef bint within = True
     with nogil:
-        for i in range(n):
+        for i in range(X.shape[0]):
             total = 0.0
-            ok = True
-            negative = False
             for k in range(K):
-                ok = ok and P[i, k] >= -rounding  # false for NaN
-                negative = negative or P[i, k] < 0.0
-                total += P[i, k]
-            off = fabs(total - 1.0)
-            if not (ok and off <= tolerance):
-                bad = i
+                within = within and low <= X[i, k] <= high  # false for NaN
+                total += X[i, k]
+            within = within and fabs(total - 1.0) <= off
+            if not within:
                 break
-            loose = loose or negative or off > exact
-    return bad, loose
+    return within
 
 
 def locate(const double[::1] cuts, const double[::1] scores):

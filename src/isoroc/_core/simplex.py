@@ -8,7 +8,7 @@ matrix or any other real score that orders the rows.
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -87,9 +87,8 @@ def binary_scores(forecasts: Floats) -> Floats:
     if forecasts.ndim == 1:
         return forecasts
     scores = np.ascontiguousarray(forecasts[:, 1])
-    if (next_to_one := np.flatnonzero(forecasts[:, 0] < PRECISE)).size:
-        logs = np.log(np.maximum(forecasts[next_to_one, 0], LEAST))
-        scores[next_to_one] = 1 - STEP * (logs - math.log(LEAST))
+    if (rows := np.flatnonzero(forecasts[:, 0] < PRECISE)).size:
+        scores[rows] = score_next_to_one(np, forecasts[rows, 0])
     return scores
 
 
@@ -97,6 +96,11 @@ def unscored(scores: Floats) -> Floats:
     """The second probabilities that `binary_scores` turned into scores."""
     first = np.exp((1 - np.maximum(scores, 1 - PRECISE)) / STEP + math.log(LEAST))
     return np.where(scores > 1 - PRECISE, 1 - first, scores)
+
+
+def score_next_to_one(ops: Any, first: Any) -> Any:
+    """Score where the first probability is below `PRECISE`; `ops` is NumPy or a backend."""
+    return 1.0 - STEP * (ops.log(ops.maximum(first, LEAST)) - math.log(LEAST))
 
 
 def second_probabilities(scores: Floats, kind: Literal["probability", "logit"]) -> Floats:

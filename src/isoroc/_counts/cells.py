@@ -13,7 +13,7 @@ from isoroc._backends import NUMPY
 from isoroc._core.rows import group_equal
 from isoroc._core.types import Codes, Floats
 from isoroc._counts.grid import Grid, cells
-from isoroc._input import SLICE, CellSample, InputError, Sample, slices
+from isoroc._input import SLICE, CellSample, InputError, Sample, deal_folds, slices
 from isoroc._input.kinds import columns_of
 
 #: Largest number of entries of counts, which stay small whatever the number of rows.
@@ -229,109 +229,55 @@ def deal_by_content(
 ) -> CellSample:
     """A sample in folds that neither the order of the rows nor that of the columns changes.
 
-    Weights count rows: see `Sample.effective`. Equal rows become one, so a frequency of 2 is the
-    row twice. Rows with the same forecast share a fold, unless they would make up much of it: then
-    they are dealt one by one. Classes are not spread evenly over the folds by design: that would
-    make it look as if chance departures of their frequencies from the forecasts could be learned.
+    Rows are sorted by what they hold, and their places are dealt to the folds at random. So equal
+    rows, and rows with the same forecast, spread over the folds. Classes are not stratified: that
+    would make chance departures of their frequencies from the forecasts look predictable.
     """
-    content = _content(sample)
     P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
-    own = _rounded(P[np.arange(len(sample)), sample.codes])
-    marks = [sample.codes.astype(np.float64)]
-    if sample.groups is not None:
-        marks.append(np.unique(sample.groups, return_inverse=True)[1].astype(np.float64))
-    first, entry = _distinct(np.column_stack([columns_of(sample.forecasts) + 0.0, *marks]), None)
-    order = np.lexsort((*(mark[first] for mark in marks), own[first], content[first]))
-    first = first[order]
-    weights, squares = (
-        np.bincount(entry, w)[order] for w in (sample.row_weights(), sample.squared_weights())
+    digits, exponents = np.frexp(P)
+    # The last digits of logits depend on the order of the columns: they decide at the very end.
+    rounded = np.ldexp(np.rint(np.ldexp(digits, 24)), exponents)
+    exact, content = (
+        np.add.reduce([hash_keys(column[:, None], None) for column in values.T])
+        for values in (P, rounded)
     )
-    distinct, place = np.unique(content[first], return_inverse=True)
-    fold = random_state.permutation(len(distinct))[place] % n_folds
-    heavy = np.bincount(place, weights)
-    most = max(weights.sum() / (4 * n_folds), 2.0 * n_folds)
-    seed = random_state.randint(2**31 - 1)
-    parts = []
-    for e in np.flatnonzero((heavy > most)[place] | (len(distinct) < n_folds)):
-        of_content = [seed, int(content[first[e]]), int(own[first[e]])]
-        n_rows = max(1, round(weights[e]))
-        shares = np.random.default_rng(of_content).multinomial(n_rows, [1 / n_folds] * n_folds)
-        parts += [(e, f, shares[f] / n_rows) for f in np.flatnonzero(shares)]
-    whole = np.setdiff1d(np.arange(len(first)), [e for e, _, _ in parts])
-    entries = np.array([*whole, *(e for e, _, _ in parts)], dtype=np.intp)
-    share = np.append(np.ones(len(whole)), [share for _, _, share in parts])
-    fold = np.append(fold[whole], [f for _, f, _ in parts]).astype(np.intp)
-    if len(np.unique(fold)) < 2:
-        fold = np.arange(len(fold)) % n_folds
-    dealt = sample.take(first[entries])
-    weights, squares = weights[entries] * share, squares[entries] * share
+    own = rounded[np.arange(len(sample)), sample.codes]
+    groups = [] if sample.groups is None else [sample.groups]
+    order = np.lexsort((exact, sample.row_weights(), sample.codes, *groups, own, content))
+    dealt = sample.take(order)
+    weights, squares = dealt.row_weights(), dealt.squared_weights()
+    fold = deal_folds(len(order), n_folds, random_state)
     return CellSample(**vars(dealt) | {"weights": weights, "fold": fold, "squares": squares})
 
 
 def deal_in_cells(
     sample: Sample, n_folds: int, most: int, random_state: np.random.RandomState
 ) -> CellSample:
-    """What `in_cells` makes of a sample of many rows that `deal_by_content` has dealt, but quicker.
+    """A sample of many rows as cells in folds, at most `most` cells in total over all folds.
 
-    Rows are counted as they are: their fold is a hash of their forecast. Only forecasts that make
-    up much of a fold are dealt one by one.
+    The rows of a cell are exchangeable, so their number is dealt to the folds at random.
     """
-    seed = random_state.randint(2**31 - 1)
-    content, buckets = _content(sample, seed), np.zeros(2**16)
-    for rows in slices(len(sample)):
-        weights = None if sample.weights is None else sample.weights[rows]
-        buckets += np.bincount((content[rows] >> np.uint64(48)).astype(np.intp), weights, 2**16)
-    is_heavy = buckets > buckets.sum() / (4 * n_folds)
-    tally, heavy = _tally(sample, most), [np.empty(0, dtype=np.intp)]
-    for rows in slices(len(sample)):
-        part, hashes = sample.take(rows), content[rows]
-        # The lower half as a share of the folds; the upper bits are those of the bucket.
-        fold = ((hashes & np.uint64(2**32 - 1)) * np.uint64(n_folds) >> np.uint64(32)).astype(int)
-        if is_heavy.any():
-            many = is_heavy[(hashes >> np.uint64(48)).astype(np.intp)]
-            heavy.append(rows.start + np.flatnonzero(many))
-            part, fold = part.take(~many), fold[~many]
-        tally.add(probabilities(part), part.codes, part.weights, fold)
-    if len(rest := np.concatenate(heavy)):
-        dealt = deal_by_content(sample.take(rest), n_folds, random_state)
-        tally.add(probabilities(dealt), dealt.codes, dealt.weights, dealt.fold, dealt.squares)
-    return _tallied(tally, sample, most)
+    cells = in_cells(sample, most // n_folds)
+    n_rows = np.rint(cells.row_weights() ** 2 / cells.squares).clip(min=1).astype(np.intp)
+    rng = np.random.default_rng(random_state.randint(2**31 - 1))
+    dealt = rng.multinomial(n_rows, np.full(n_folds, 1 / n_folds))
+    cell, fold = np.nonzero(dealt)
+    part, share = cells.take(cell), dealt[cell, fold] / n_rows[cell]
+    options = {"weights": part.row_weights() * share, "squares": part.squares * share}
+    return replace(part, fold=fold, **options)
 
 
-def _content(sample: Sample, seed: int = 0) -> NDArray[np.uint64]:
-    """A number for each row that depends on its forecast, but not on the order of the columns."""
-    content = np.full(len(sample), seed, dtype=np.uint64)
-    for rows in slices(len(sample)):
-        P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts[rows]))
-        for column in _rounded(P).T:
-            content[rows] += hash_keys(column[:, None], None)
-        content[rows] = hash_keys(content[rows][:, None], None)
-    return content
-
-
-def _rounded(P: Floats) -> NDArray[np.int64]:
-    """Probabilities to 24 binary digits: those of equal logits may differ in the last."""
-    bits = np.ascontiguousarray(P + 0.0).view(np.int64)
-    return np.asarray((bits + 2**28) >> 29)
-
-
-def in_cells(sample: CellSample, most: int) -> CellSample:
-    """A sample of many rows as cells, at most `most` in total over all folds.
+def in_cells(sample: Sample, most: int) -> CellSample:
+    """A sample of many rows as cells, at most `most` in total over all of its folds.
 
     Where cells of the least resolution are more, twice as many weighted rows are drawn from them at
     random: with many classes hardly two rows share a cell.
     """
-    tally = _tally(sample, most)
-    tally.add(probabilities(sample), sample.codes, sample.weights, sample.fold, sample.squares)
-    return _tallied(tally, sample, most)
-
-
-def _tally(sample: Sample, most: int) -> Tally:
-    K, start = sample.n_classes, Grid.choose(1 if sample.kind.single else sample.n_classes, "auto")
-    return Tally(start, K, most=most, least=int(LEAST_RESOLUTION.get(K, start.resolution)))
-
-
-def _tallied(tally: Tally, sample: Sample, most: int) -> CellSample:
+    columns, K = probabilities(sample), sample.n_classes
+    start = Grid.choose(columns.shape[1], "auto")
+    tally = Tally(start, K, most=most, least=int(LEAST_RESOLUTION.get(K, start.resolution)))
+    fold = sample.fold if isinstance(sample, CellSample) else None
+    tally.add(columns, sample.codes, sample.weights, fold, sample.squares)
     found = tally.cells().sample(tally.grid, sample.classes).draw(2 * most)
     forecasts = sample.kind.from_simplex(found.forecasts)
     return replace(found, forecasts=forecasts, scores=sample.scores)

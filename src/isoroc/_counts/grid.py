@@ -131,12 +131,7 @@ def cells(ops: Ops[V], X: V, grid: Grid) -> V:
         X = ops.concat([ops.maximum(1.0 - X, 0.0), X])
     if grid.top is None:
         return root(X) if ops.width(X) == 2 else ops.concat([root(X), rest(ops.largest_value(X))])
-    left, values, places = X, [], []
-    for _ in range(grid.top):
-        value, place = ops.largest(left)
-        values.append(value)
-        places.append(place)
-        left = ops.put(left, place, -1.0)
+    values, places, _ = ops.largest_few(X, grid.top)
     return ops.concat([*places, root(ops.concat(values)), rest(added(values))])
 
 

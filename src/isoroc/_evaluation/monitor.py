@@ -38,7 +38,7 @@ Advice = Literal["nothing", "adapt priors", "refit"]
 KEPT_BATCHES = 1000
 #: And this many of the latest names of batches.
 KEPT_NAMES = 10_000
-FORMAT, VERSION = "isoroc-monitor", 2
+FORMAT, VERSION = "isoroc-monitor", 3
 PARAMETERS = ("confidence", "tolerance", "model")
 #: Forecasts to the power of these numbers, normalised: too sharp or not sharp enough.
 POWERS = np.exp([-0.8, -0.4, -0.2, -0.1, 0.1, 0.2, 0.4, 0.8])
@@ -184,8 +184,9 @@ class CalibrationMonitor:
 
     Parameters
     ----------
-    calibrator : calibrator, map or array-like of shape (K,)
-        What made the forecasts, or only their classes in the order of the columns.
+    calibrator : calibrator, map, fitted classifier or array-like of shape (K,)
+        What makes the forecasts that are monitored. `update` applies it. Or only the classes in the
+        order of the columns; then `update` takes the forecasts as they are.
     confidence : float, default=0.95
         If forecasts are calibrated, the chance of ever raising an alarm is at most 1 - confidence.
     tolerance : float, default=None
@@ -250,6 +251,10 @@ class CalibrationMonitor:
         model: str | None = None,
     ) -> None:
         labels = getattr(calibrator, "classes_", calibrator)
+        self.calibrator = None if labels is calibrator else calibrator
+        checksum = getattr(calibrator, "checksum", None) or ""
+        #: Checksum of the calibrator, which may have none; None if only the classes were given.
+        self.source = None if self.calibrator is None else checksum
         self.classes_: NDArray[Any] = to_array(labels, name="calibrator")
         K = len(set(self.classes_.tolist()))
         if self.classes_.ndim != 1 or K < 2 or len(self.classes_) != K:
@@ -260,7 +265,7 @@ class CalibrationMonitor:
             n = sum(getattr(own, "summary_", {}).get("weight") or 0.0 for own in fitted)
             tolerance = 2 * K / n if n > 0 else 0.0
         if model is None:
-            model = getattr(calibrator, "checksum", None) or ""
+            model = checksum
         check_number("tolerance", tolerance, minimum=0)
         self.confidence, self.tolerance, self.model = confidence, tolerance, model
         self.alternatives = Alternatives(K)
@@ -271,17 +276,24 @@ class CalibrationMonitor:
         self.entries: list[list[float]] = []
         self.seen_: dict[str, str] = {}
 
-    def update(self, y: Any, Q: Any, *, batch: str | None = None) -> BatchReport:
-        """Add a batch of outcomes and the forecasts that had been made for them.
+    def update(
+        self, y: Any, P: Any, *, batch: str | None = None, calibrated: bool = False
+    ) -> BatchReport:
+        """Add a batch of outcomes and the forecasts of the same rows.
 
         Parameters
         ----------
         y : array-like of shape (n,)
             Labels.
-        Q : array-like of shape (n, K) or (n,)
-            Calibrated forecasts of these rows, or the probability of the second of two classes.
+        P : array-like
+            What the `predict_proba` of the calibrator takes: forecasts before calibration, or the
+            features of a classifier. If the monitor was given classes only, the forecasts that it
+            tests: probabilities of shape (n, K), or (n,) for the second of two classes.
         batch : str, default=None
             Name of the batch, such as a date. A name that is in `seen_` is an error.
+        calibrated : bool, default=False
+            Whether `P` holds calibrated forecasts, such as those of a log, so that the calibrator
+            is not applied to them.
 
         Returns
         -------
@@ -291,10 +303,16 @@ class CalibrationMonitor:
         if batch in self.seen_:
             problem = f"{batch!r} was counted on {self.seen_[batch]}"
             raise InputError("batch", None, problem, "count the rows of a batch once")
-        sample = check_sample(Q, y, labels=self.classes_, scores="probability", name="Q")
-        P = as_matrix(sample.forecasts)
-        products = (self.alternatives.log_ratios(P, sample.codes) - self.tolerance).sum(axis=0)
-        totals = Totals.of(P, sample.codes)
+        if self.source is not None and not calibrated:
+            if self.calibrator is None:
+                problem = "the monitor was loaded without its calibrator"
+                fix = "load(path, calibrator), or pass calibrated forecasts and calibrated=True"
+                raise InputError("P", None, problem, fix)
+            P = self.calibrator.predict_proba(P)
+        sample = check_sample(P, y, labels=self.classes_, scores="probability")
+        Q = as_matrix(sample.forecasts)
+        products = (self.alternatives.log_ratios(Q, sample.codes) - self.tolerance).sum(axis=0)
+        totals = Totals.of(Q, sample.codes)
         self.totals = self.totals + totals
         self.evidence = self.evidence.add(products, self.n_batches)
         self.n_batches += 1
@@ -392,19 +410,36 @@ class CalibrationMonitor:
         state = {"format": FORMAT, "version": VERSION, "labels": self.classes_.tolist()}
         state |= {name: getattr(self, name) for name in PARAMETERS}
         state |= {"totals": _to_lists(self.totals), "evidence": _to_lists(self.evidence)}
-        state |= {"alarm": self.alarm_, "batches": self.n_batches}
+        state |= {"alarm": self.alarm_, "batches": self.n_batches, "source": self.source}
         state |= {"history": self.entries, "seen": self.seen_}
         with replacing(Path(path)) as new:
             new.write_text(json.dumps(state, allow_nan=False) + "\n", encoding="utf-8")
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Monitor from a file that `save` wrote."""
+    def load(cls, path: str | os.PathLike[str], calibrator: Any = None) -> Self:
+        """Monitor from a file that `save` wrote.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        calibrator : calibrator, map or fitted classifier, default=None
+            The calibrator of the monitor, which the file does not hold. Without it, `update` takes
+            calibrated forecasts only.
+        """
         try:
-            return cls._from_state(json.loads(Path(path).read_text(encoding="utf-8")))
+            monitor = cls._from_state(json.loads(Path(path).read_text(encoding="utf-8")))
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
             problem = f"{os.fspath(path)} is not the state of a monitor ({error})"
             raise InputError("path", None, problem, "pass a file that save() wrote") from error
+        if calibrator is not None:
+            given = cls(calibrator)
+            same = given.classes_.tolist() == monitor.classes_.tolist()
+            if given.source is None or given.source != monitor.source or not same:
+                problem = f"is not the one that {os.fspath(path)} monitors"
+                raise InputError("calibrator", None, problem, "pass that one, or begin anew")
+            monitor.calibrator = calibrator
+        return monitor
 
     @classmethod
     def _from_state(cls, state: dict[str, Any]) -> Self:
@@ -414,6 +449,7 @@ class CalibrationMonitor:
         monitor.totals = _from_lists(state["totals"], monitor.totals)
         monitor.evidence = _from_lists(state["evidence"], monitor.evidence)
         monitor.n_batches = int(state["batches"])
+        monitor.source = None if state["source"] is None else str(state["source"])
         monitor.alarm_ = None if state["alarm"] is None else int(state["alarm"])
         monitor.entries = [_numbers(entry, np.zeros(7)).tolist() for entry in state["history"]]
         monitor.seen_ = {str(name): str(time) for name, time in state["seen"].items()}

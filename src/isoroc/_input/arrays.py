@@ -33,11 +33,18 @@ def to_array(values: Any, *, name: str) -> NDArray[Any]:
     if sparse is not None and sparse.issparse(values):
         fix = f"forecasts are dense, pass {name}.toarray()"
         raise InputError(name, None, "sparse input is not supported", fix)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(values, torch.Tensor):
+        values = values.detach().cpu()  # NumPy knows neither gradients nor bfloat16
+        return np.asarray(values.double() if values.is_floating_point() else values)
     native = to_native(values, name=name)
     if isinstance(native, nw.DataFrame | nw.Series):
         return np.asarray(native.to_numpy())
     try:
         return np.asarray(values)
+    except RuntimeError as error:  # a list of tensors with gradients
+        fix = "for a list of tensors pass torch.stack(...)"
+        raise InputError(name, None, f"cannot be converted to an array ({error})", fix) from error
     except ValueError as error:  # a list of lists of different lengths
         problem = "its rows have different numbers of entries"
         raise InputError(name, None, problem, "expected rows of equal length") from error

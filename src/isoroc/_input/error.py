@@ -7,6 +7,8 @@ import numbers
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from isoroc._support.hints import did_you_mean
+
 
 class InputError(ValueError):
     """Input that cannot be used: which argument, which row, what is wrong and what to do.
@@ -34,7 +36,8 @@ class InputError(ValueError):
     def __str__(self) -> str:
         row = "" if self.row is None else f"row {self.row} "
         fix = f"; {self.fix}" if self.fix else ""
-        return f"{self.argument}: {row}{self.problem}{fix}."
+        text = f"{self.argument}: {row}{self.problem}{fix}"
+        return text if text.endswith("?") else f"{text}."
 
 
 def check_number(
@@ -62,7 +65,9 @@ def check_option(name: str, value: Any, options: tuple[Any, ...]) -> None:
     """Check that a value is one of the options."""
     if not any(value is option or value == option for option in options):
         allowed = ", ".join(repr(option) for option in options)
-        raise InputError(name, None, f"expected one of {allowed}", f"got {value!r}")
+        hint = did_you_mean(value, options)
+        got = f"got {value!r}. {hint}" if hint else f"got {value!r}"
+        raise InputError(name, None, f"expected one of {allowed}", got)
 
 
 def check_names(name: str, given: Any) -> list[str]:

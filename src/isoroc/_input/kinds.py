@@ -1,7 +1,8 @@
 """Kinds of forecasts: what the numbers of a row are, and which rows are valid.
 
-Each kind is one object. It says, over `Ops`, when a row is a forecast, and what its probabilities,
-their logarithms and, for two classes, its score are: nothing else asks.
+Each kind is one object. It says, over `Ops`, which rows are forecasts, and what their
+probabilities, logarithms and, for two classes, scores are. `Kind.clean` is the only rule for a
+valid forecast: `is_clean` is a quick sufficient condition, and `explain` finds the words.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import numpy as np
 
 from isoroc._backends import NUMPY, Ops, Truth, V
 from isoroc._core import smooth
-from isoroc._core.rows import check_rows
-from isoroc._core.simplex import LEAST, PRECISE, STEP
+from isoroc._core.rows import are_within
+from isoroc._core.simplex import LEAST, PRECISE, score_next_to_one
 from isoroc._core.special import logit
 from isoroc._core.types import Floats, Ints
 
@@ -35,7 +36,7 @@ Unit = Literal["probability", "percent", "proportion", "logit", "log_probability
 """What users can say that forecasts are."""
 
 
-class Fault(NamedTuple):
+class Problem(NamedTuple):
     """What is wrong with a row, what to do, and the unit that its numbers may have."""
 
     problem: str
@@ -57,6 +58,9 @@ class Kind(ABC):
     scores: ClassVar[Literal["probability", "logit"]]
     #: Whether two classes are given by one number.
     single: ClassVar[bool]
+    #: `clean` leaves rows unchanged if all numbers lie between the first two of these and the row
+    #: sums to 1 up to the third. None if it may change any row.
+    unchanged: ClassVar[tuple[float, float, float] | None] = None
 
     @abstractmethod
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
@@ -66,9 +70,11 @@ class Kind(ABC):
         rounding errors, which takes fewer operations.
         """
 
-    def is_clean(self, values: Floats) -> bool:  # noqa: ARG002
+    def is_clean(self, values: Floats) -> bool:
         """Whether it is quickly seen that `clean` would leave a forecast array unchanged."""
-        return False
+        if self.unchanged is None or self.certain != 1:
+            return False
+        return are_within(columns_of(values), *self.unchanged)
 
     @abstractmethod
     def probabilities(self, ops: Ops[V], X: V) -> V:
@@ -83,7 +89,7 @@ class Kind(ABC):
         """For two classes, a score that increases with the probability of the second."""
 
     @abstractmethod
-    def fault(self, entries: Floats) -> Fault:
+    def explain(self, entries: Floats) -> Problem:
         """What is wrong with a row that is not a forecast, and what to do."""
 
     def log_rows(self, values: Floats, floor: float) -> Floats:
@@ -113,6 +119,7 @@ class Probabilities(Kind):
 
     scores = "probability"
     single = False
+    unchanged = (0.0, math.inf, SUM_EXACT / 2)  # half, as sums in another order differ
 
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
         """Probabilities, clipped and normalised where they are slightly off."""
@@ -134,12 +141,6 @@ class Probabilities(Kind):
         scaled = ops.maximum(X, 0.0) / divisor
         return ops.where(unchanged, X, ops.guarded(good, scaled, filler)), good
 
-    def is_clean(self, values: Floats) -> bool:
-        if self.unit != "probability":
-            return False
-        row, loose = check_rows(values, SUM_TOLERANCE, SUM_EXACT, RANGE_TOLERANCE)
-        return row < 0 and not loose
-
     def probabilities(self, ops: Ops[V], X: V) -> V:  # noqa: ARG002
         return X
 
@@ -151,25 +152,27 @@ class Probabilities(Kind):
     def score(self, ops: Ops[V], X: V) -> V:
         """What `isoroc._core.simplex.binary_scores` returns."""
         first, second = ops.take(X, [0]), ops.take(X, [1])
-        fall = STEP * (ops.log(ops.maximum(first, LEAST)) - math.log(LEAST))
-        return ops.where(first >= PRECISE, second, 1.0 - fall)
+        return ops.where(first >= PRECISE, second, score_next_to_one(ops, first))
 
-    def fault(self, entries: Floats) -> Fault:
+    def explain(self, entries: Floats) -> Problem:
         if not np.isfinite(entries).all():
             fix = f"{self.name} must be finite. Drop or impute such rows first"
-            return Fault(_entries(entries), fix)
+            return Problem(_entries(entries), fix, _unit_of_infinite(entries))
         if (entries < 0).any():
             fix = f"Negative values in data passed as {self.name}"
-            return Fault(f"holds {entries.min():.6g}", fix, "logit")
+            return Problem(f"holds {entries.min():.6g}", fix, "logit")
         with np.errstate(over="ignore"):
             total = float(entries.sum())
         problem = f"sums to {total:.6g}, not to {self.certain:g}"
         if 0.95 <= total / self.certain <= 1.05:
-            return Fault(problem, "divide each row by its sum", "proportion")
+            return Problem(problem, "divide each row by its sum", "proportion")
         if 95 <= total <= 105:
-            return Fault(problem, "these look like percentages: divide them by 100", "percent")
-        fix = f"each row must hold the {self.name} of all classes; scores are one 1-D array"
-        return Fault(problem, fix, "logit")
+            return Problem(problem, "these look like percentages: divide them by 100", "percent")
+        fix = f"each row must hold the {self.name} of all classes"
+        if (entries <= self.certain).all():
+            fix += ". Divide one-vs-rest scores by their sum; labels that do not exclude each other"
+            return Problem(problem, f"{fix} need one calibrator per column", "proportion")
+        return Problem(problem, f"{fix}; scores are one 1-D array", "logit")
 
     def log_rows(self, values: Floats, floor: float) -> Floats:
         """The same by the compiled loop."""
@@ -181,6 +184,7 @@ class SecondProbability(Probabilities):
     """The probability, or percentage, of the second of two classes."""
 
     single = True
+    unchanged = (0.0, 1.0, math.inf)
 
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:  # noqa: ARG002
         """Probabilities, clipped where they are slightly off."""
@@ -188,21 +192,18 @@ class SecondProbability(Probabilities):
         good = (-RANGE_TOLERANCE <= X) & (X <= 1 + RANGE_TOLERANCE)
         return ops.guarded(good, ops.maximum(ops.minimum(X, 1.0), 0.0), 0.5), good
 
-    def is_clean(self, values: Floats) -> bool:
-        return bool(self.certain == 1 and values.min() >= 0 and values.max() <= 1)
-
     def probabilities(self, ops: Ops[V], X: V) -> V:
         return ops.concat([1.0 - X, X])
 
     def score(self, ops: Ops[V], X: V) -> V:  # noqa: ARG002
         return X
 
-    def fault(self, entries: Floats) -> Fault:
+    def explain(self, entries: Floats) -> Problem:
         if not np.isfinite(entries).all():
-            return LOG_ODDS.fault(entries)
+            return LOG_ODDS.explain(entries)
         units = "probabilities" if self.certain == 1 else "percentages"
         problem = f"is {entries[0]:.6g}, but scores are {units} here"
-        return Fault(problem, f"pass scores between 0 and {self.certain:g}", "logit")
+        return Problem(problem, f"pass scores between 0 and {self.certain:g}", "logit")
 
     def on_simplex(self, ops: Ops[V], X: V) -> V:  # noqa: ARG002
         return X
@@ -212,7 +213,7 @@ class SecondProbability(Probabilities):
 
 
 class Logits(Kind):
-    """Logits of all classes, or log probabilities; cleaned, they are log probabilities."""
+    """Logits of all classes; cleaned, they are log probabilities."""
 
     scores = "logit"
     single = False
@@ -230,8 +231,8 @@ class Logits(Kind):
     def score(self, ops: Ops[V], X: V) -> V:
         return PROBABILITIES.score(ops, ops.exp(X))
 
-    def fault(self, entries: Floats) -> Fault:
-        return Fault(_entries(entries), "logits are finite")
+    def explain(self, entries: Floats) -> Problem:
+        return Problem(_entries(entries), "logits are finite", _unit_of_infinite(entries))
 
     def from_simplex(self, P: Floats) -> Floats:
         return np.asarray(np.log(P.clip(min=LEAST)))
@@ -242,13 +243,11 @@ class LogOdds(Kind):
 
     scores = "logit"
     single = True
+    unchanged = (-_LARGEST, _LARGEST, math.inf)
 
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:  # noqa: ARG002
         good = ops.absolute(X) <= _LARGEST
         return ops.guarded(good, X, 0.5), good
-
-    def is_clean(self, values: Floats) -> bool:
-        return bool(np.isfinite(values.min()) and np.isfinite(values.max()))
 
     def probabilities(self, ops: Ops[V], X: V) -> V:
         """The logistic function, by exponentials that cannot overflow: some databases fail then."""
@@ -266,8 +265,8 @@ class LogOdds(Kind):
     def score(self, ops: Ops[V], X: V) -> V:  # noqa: ARG002
         return X
 
-    def fault(self, entries: Floats) -> Fault:
-        return Fault(f"is {_shown(entries[0])}", "scores must be finite")
+    def explain(self, entries: Floats) -> Problem:
+        return Problem(f"is {_shown(entries[0])}", "scores must be finite")
 
     def from_simplex(self, P: Floats) -> Floats:
         return logit(P.clip(LEAST, 1 - 2.0**-53))
@@ -279,19 +278,47 @@ class LogOdds(Kind):
 class Proportions(Probabilities):
     """Numbers in proportion to the probabilities, such as rounded ones, or votes."""
 
+    unchanged = None
+
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
         """Each row divided by its sum."""
         total = ops.total(X) if exact else ops.sum(X)
         good = (ops.smallest(X) >= 0.0) & (total >= sys.float_info.min) & (total <= _LARGEST)
         return ops.guarded(good, X / ops.guarded(good, total, 1.0), 1 / ops.width(X)), good
 
-    def fault(self, entries: Floats) -> Fault:
+    def explain(self, entries: Floats) -> Problem:
         fix = "proportions are at least 0, and some are above 0"
-        return Fault(_entries(entries) or "sums to 0", fix)
+        return Problem(_entries(entries) or "sums to 0", fix)
+
+
+class LogProbabilities(Probabilities):
+    """Logarithms of the probabilities of all classes; -infinity is a probability of 0."""
+
+    unchanged = None
+
+    def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:  # noqa: ARG002
+        """Probabilities, normalised."""
+        good = ops.every(X <= _LARGEST) & (ops.largest_value(X) >= -_LARGEST)
+        return ops.softmax(ops.guarded(good, ops.maximum(X, LOWEST_LOG), 0.0)), good
+
+    def restore(self, values: Floats) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(values))
+
+    def explain(self, entries: Floats) -> Problem:
+        if np.isneginf(entries).all():
+            return Problem("holds -infinity only", "some class must have a positive probability")
+        fix = "log probabilities are numbers, and -infinity stands for a probability of 0"
+        return Problem(_entries(entries[~np.isneginf(entries)]), fix)
 
 
 class SecondLogProbability(LogOdds):
-    """Logarithm of the probability of the second of two classes; cleaned, it is the log odds."""
+    """Logarithm of the probability of the second of two classes; cleaned, it is the log odds.
+
+    Sums of many logarithms, of which the exponential would be 0, keep their order.
+    """
+
+    unchanged = None
 
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:  # noqa: ARG002
         """Log odds, finite next to a probability of 1."""
@@ -299,15 +326,14 @@ class SecondLogProbability(LogOdds):
         x = ops.guarded(good, ops.minimum(X, 0.0), -1.0)
         return x - ops.log(ops.maximum(1.0 - ops.exp(x), 2.0**-53)), good
 
-    def is_clean(self, values: Floats) -> bool:  # noqa: ARG002
-        return False
-
     def restore(self, values: Floats) -> Floats:
         return np.asarray(-np.logaddexp(0.0, -values))
 
-    def fault(self, entries: Floats) -> Fault:
+    def explain(self, entries: Floats) -> Problem:
         fix = "logarithms of probabilities are finite and at most 0"
-        return Fault(f"is {_shown(entries[0])}", fix)
+        if np.isneginf(entries[0]):
+            fix += ". Replace -infinity by a bound, such as the lowest finite one"
+        return Problem(f"is {_shown(entries[0])}", fix)
 
 
 PROBABILITIES = Probabilities("probabilities", "probability")
@@ -318,7 +344,7 @@ _ALL += [
     Probabilities("percentages", "percent", 100.0),
     SecondProbability("percentage", "percent", 100.0),
     Proportions("proportions", "proportion"),
-    Logits("log_probabilities", "log_probability"),
+    LogProbabilities("log_probabilities", "log_probability"),
     SecondLogProbability("log_probability", "log_probability"),
     LogOdds("ranks", "rank"),
 ]
@@ -349,7 +375,14 @@ def count_columns(values: Floats) -> int:
 
 def _shown(value: float) -> str:
     """A number as messages show it."""
-    return f"{value:.6g}" if math.isfinite(value) else "NaN" if math.isnan(value) else "infinity"
+    if math.isfinite(value):
+        return f"{value:.6g}"
+    return "NaN" if math.isnan(value) else "infinity" if value > 0 else "-infinity"
+
+
+def _unit_of_infinite(entries: Floats) -> Unit | None:
+    """Numbers that are not all finite may be log probabilities."""
+    return "log_probability" if (entries <= 0).all() else None
 
 
 def _entries(entries: Floats) -> str:

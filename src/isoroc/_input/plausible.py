@@ -37,41 +37,58 @@ _RANK = 'scores="rank" with a calibrator that uses only the order, such as Isoto
 
 
 def check_units(sample: Sample, scores: Scores, *, name: str = "P") -> None:
-    """Refuse scores that the user has not called log odds and that can hardly be; warn in doubt."""
+    """Refuse scores that can hardly be log odds unless the user says that they are.
+
+    Warn if this is in doubt.
+    """
     if scores != "auto" or sample.kind is not LOG_ODDS or len(sample) < LEAST_ROWS:
         return
     z = sample.forecasts
-    low, high = float(z.min()), float(z.max())
+    ends = float(z.min()), float(z.max())
     some = sample.positive().draw(MOST_ROWS)
-    x, second = some.forecasts, some.codes == 1
-    between = f"all scores lie between {low:.6g} and {high:.6g}"
-    if low >= 0 and np.array_equal(2 * x, np.rint(2 * x)):
-        percent = 'scores="percent", ' if high <= 100 else ""
-        problem = f"{between} and have steps of 1 or 1/2, as ratings and points have"
-        raise _refusal(name, problem, percent + _RANK)
-    if low > CERTAIN or high < -CERTAIN:
-        problem = f"{between}, so as log odds they would all stand for the same certainty"
-        raise _refusal(name, problem, _RANK)
-    readings = {"percent": x / 100} if low >= 0 and high <= 100 else {}
-    readings |= {"log_probability": np.exp(x)} if -0.1 < high <= 0 else {}
-    rate = np.full(len(x), second.mean())
-    for unit, p in readings.items():
-        fits = _gain(rate, p, second).mean() < LEAST_GAIN
-        if fits and _is_likelier(p, expit(x), second):
-            problem = f"{between} and fit the outcomes better in another unit than as log odds"
-            raise _refusal(name, problem, f'scores="{unit}"')
-    share = np.mean((z >= 0) & (z <= 1))
-    doubt = ""
-    if share >= DOUBTFUL_SHARE:
-        row: Any = first_improbable(z)
-        doubt = f"row {row} is {z[row]:.6g} and {share:.1%} of all lie between 0 and 1"
-    elif (low >= 0 or high <= 0) and _is_likelier(rate, expit(x), second):
-        side = "at least" if low >= 0 else "at most"
-        doubt = f"every forecast is then {side} 0.5, but the rate of the second class {rate[0]:.3g}"
-    if doubt:
+    if (other := _other_unit(some.forecasts, some.codes == 1, *ends)) is not None:
+        problem, units = other
+        problem = "all scores lie between {:.6g} and {:.6g}".format(*ends) + problem
+        raise InputError(name, None, problem, f'say what they are: scores="logit", {units}')
+    if doubt := _doubt(z, some.forecasts, some.codes == 1):
         fix = 'say what they are with scores="logit", "probability", "percent" or "log_probability"'
         message = f"{name}: the scores are read as log odds, although {doubt}; {fix}."
         warnings.warn(message, UserWarning, stacklevel=3)
+
+
+def _other_unit(
+    x: Floats, second: NDArray[np.bool_], low: float, high: float
+) -> tuple[str, str] | None:
+    """Why scores x of some rows are not log odds, and what they may be; None if they may be.
+
+    `second` says which rows are of the second class. All scores lie between `low` and `high`.
+    """
+    if low >= 0 and np.array_equal(2 * x, np.rint(2 * x)):
+        percent = 'scores="percent", ' if high <= 100 else ""
+        return " and have steps of 1 or 1/2, as ratings and points have", percent + _RANK
+    if low > CERTAIN or high < -CERTAIN:
+        return ", so as log odds they would all stand for the same certainty", _RANK
+    readings = {"percent": x / 100} if low >= 0 and high <= 100 else {}
+    readings |= {"log_probability": np.exp(x)} if -0.1 < high <= 0 else {}
+    for unit, p in readings.items():
+        fits = _gain(np.full(len(x), second.mean()), p, second).mean() < LEAST_GAIN
+        if fits and _is_likelier(p, expit(x), second):
+            why = " and fit the outcomes better in another unit than as log odds"
+            return why, f'scores="{unit}"'
+    return None
+
+
+def _doubt(z: Floats, x: Floats, second: NDArray[np.bool_]) -> str:
+    """Why scores z may not be log odds; x are those of some rows, `second` their outcomes."""
+    share = np.mean((z >= 0) & (z <= 1))
+    if share >= DOUBTFUL_SHARE:
+        row: Any = first_improbable(z)
+        return f"row {row} is {z[row]:.6g} and {share:.1%} of all lie between 0 and 1"
+    rate = second.mean()
+    if (z.min() >= 0 or z.max() <= 0) and _is_likelier(np.full(len(x), rate), expit(x), second):
+        side = "at least" if z.min() >= 0 else "at most"
+        return f"every forecast is then {side} 0.5, but the rate of the second class {rate:.3g}"
+    return ""
 
 
 def range_of(sample: Sample) -> dict[str, Any]:
@@ -80,10 +97,6 @@ def range_of(sample: Sample) -> dict[str, Any]:
         return {}
     given = sample.as_given()
     return {"range": [float(given.min()), float(given.max())]}
-
-
-def _refusal(name: str, problem: str, others: str) -> InputError:
-    return InputError(name, None, problem, f'say what they are: scores="logit", {others}')
 
 
 def _is_likelier(p: Floats, q: Floats, second: Any) -> bool:

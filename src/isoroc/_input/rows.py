@@ -17,6 +17,7 @@ from isoroc._input.error import InputError
 #: Weights in this range can be summed and multiplied without over- or underflow.
 WEIGHT_RANGE = (1e-100, 1e100)
 WEIGHT_FIX = f"weights must be 0 or between {WEIGHT_RANGE[0]:g} and {WEIGHT_RANGE[1]:g}"
+SWAPPED = ". If these are the forecasts, the two arguments are swapped"
 #: Groups by name; whole numbers and booleans are written as databases write them.
 Names = NDArray[np.str_]
 
@@ -98,15 +99,21 @@ def _name(value: Any, row: int) -> str:
 
 
 def encode_labels(
-    y: Any, n_classes: int, *, labels: Any = None, names: Any = None, name: str = "y"
+    y: Any,
+    n_classes: int,
+    *,
+    labels: Any = None,
+    names: Any = None,
+    forecasts: Floats | None = None,
+    name: str = "y",
 ) -> tuple[NDArray[Any], Codes]:
     """Classes in the order of the forecasts' columns, and the column of each label.
 
-    The classes are `labels`, or the sorted distinct labels. Names of columns may tell of classes
-    that are absent from `y`.
+    The classes are `labels`, or the sorted distinct labels. Column names may include classes that
+    are absent from `y`. The forecasts only make errors more precise.
     """
-    values = _flat(to_array(y, name=name), name)
-    _check_labels_are_classes(values, name)
+    values = read_labels(y, forecasts, name=name)
+    _check_labels_are_classes(values, name, forecasts)
     if labels is not None:
         return _encode_given(values, to_array(labels, name="labels"), n_classes, name)
     found, codes = _distinct(values)
@@ -124,17 +131,44 @@ def encode_labels(
     raise InputError(name, None, problem, f"say which column is which class {fix}")
 
 
-def _flat(values: NDArray[Any], name: str) -> NDArray[Any]:
+def read_labels(y: Any, forecasts: Floats | None = None, *, name: str = "y") -> NDArray[Any]:
     """Labels in one dimension; a single column is flattened with a warning."""
+    try:
+        values = to_array(y, name=name)
+    except InputError as error:
+        fix = f"{error.fix}. Several labels per row (multi-label) are not supported"
+        raise InputError(name, None, error.problem, fix) from error
     if values.ndim == 1:
         return values
     if values.ndim == 2 and values.shape[1] > 1:
-        fix = "labels are one column. If these are the forecasts, the two arguments are swapped"
-        raise InputError(name, None, f"y should be a 1d array, got shape {values.shape}", fix)
+        problem = f"y should be a 1d array, got shape {values.shape}"
+        raise InputError(name, None, problem, _fix_matrix(values, forecasts, name))
     # Importing scikit-learn takes a second, which commands that only count rows do not spend.
     from sklearn.utils import column_or_1d  # noqa: PLC0415
 
     return np.asarray(column_or_1d(values, warn=True))
+
+
+def _fix_matrix(values: NDArray[Any], forecasts: Floats | None, name: str) -> str:
+    """What to pass in place of a matrix of labels, depending on what the matrix is."""
+    if values.dtype.kind in "biuf" and not _may_be_labels(forecasts):
+        sums = values.sum(axis=1)
+        if ((values == 0) | (values == 1)).all():
+            if (sums == 1).all():
+                return f"for one-hot labels pass {name}.argmax(1)"
+            fix = "0 and 1 with any row sums are several labels per row (multi-label)"
+            return f"{fix}, which do not exclude each other: calibrate each column by itself"
+        if values.min() >= 0 and np.allclose(sums, 1, atol=1e-3):
+            fix = "rows that sum to 1 are soft labels, which are not supported. Pass the class that"
+            return f"{fix} came true, or each row once per class, weighted by its share"
+    return f"labels are one column{SWAPPED}"
+
+
+def _may_be_labels(forecasts: Floats | None) -> bool:
+    """Whether forecasts look like labels, so that the two arguments may be swapped."""
+    if forecasts is None:
+        return False
+    return forecasts.ndim == 1 and bool((forecasts == np.rint(forecasts)).all())
 
 
 def shown(label: Any) -> str:
@@ -153,7 +187,9 @@ def _classes_of(names: Sequence[str] | None, found: NDArray[Any]) -> NDArray[Any
     return np.array(list(names), dtype=found.dtype if found.dtype.kind == "O" else None)
 
 
-def _check_labels_are_classes(values: NDArray[Any], name: str) -> None:
+def _check_labels_are_classes(
+    values: NDArray[Any], name: str, forecasts: Floats | None = None
+) -> None:
     if len(values) == 0:
         raise InputError(name, None, "no rows", "at least one label is needed")
     if values.dtype.kind == "f" and (bad := ~np.isfinite(values)).any():
@@ -173,7 +209,13 @@ def _check_labels_are_classes(values: NDArray[Any], name: str) -> None:
         try:
             check_classification_targets(values)
         except ValueError as error:
-            fix = "labels name classes. If these are the forecasts, the two arguments are swapped"
+            fix = f"labels name classes{SWAPPED}"
+            shares = values.dtype.kind == "f" and values.min() >= 0 and values.max() <= 1
+            if shares and forecasts is not None and not _may_be_labels(forecasts):
+                fix = "probabilities of a class are soft labels, which are not supported. Pass the"
+                fix += " class that came true"
+            elif values.dtype.kind == "O" and isinstance(values[0], set | frozenset | list | tuple):
+                fix = "several labels per row (multi-label) are not supported"
             raise InputError(name, None, str(error).rstrip("."), fix) from error
 
 

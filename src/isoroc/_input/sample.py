@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -27,7 +27,7 @@ from isoroc._input.kinds import (
     kind_of,
     units_of,
 )
-from isoroc._input.rows import Names, check_counts, check_weights, encode_labels
+from isoroc._input.rows import Names, check_counts, check_weights, encode_labels, read_labels
 
 Scores = Literal["auto"] | Unit
 Weighting = Literal["importance", "frequency"]
@@ -47,8 +47,8 @@ def check_forecasts(
     """
     values = read_forecasts(P, name=name)
     any_number = values.ndim == 1 and scores == "auto"
-    unit: Unit = "logit" if any_number else resolve_scores(values, scores)
-    return clean(values, kind_of(count_columns(values), unit), name=name, advice=advice)
+    own: Unit = "logit" if any_number else resolve_scores(values, scores)
+    return clean(values, kind_of(count_columns(values), own), name=name, advice=advice)
 
 
 def clean(values: Floats, kind: Kind, *, name: str, advice: str = "") -> Floats:
@@ -62,22 +62,30 @@ def clean(values: Floats, kind: Kind, *, name: str, advice: str = "") -> Floats:
         X, good = kind.clean(NUMPY, columns_of(values))
     if not good.all():
         row = int(np.argmin(good))
-        problem, fix, unit = kind.fault(columns_of(values)[row])
-        if unit == "logit" and kind is PROBABILITIES and (at := _odd_column(values)) is not None:
-            fix = f"leave out column {at}, without which the rows sum to 1, if it is not a forecast"
+        problem, fix, unit = kind.explain(columns_of(values)[row])
+        odd = None if unit is None else _odd_column(values, row, kind)
+        if odd is not None:
+            fix = f"leave out column {odd}, without which rows sum to 1, if it is not a forecast"
         elif unit is not None and advice:
-            fix += f'. For {unit}s {advice} scores="{unit}"'
+            of_unit = kind_of(count_columns(values), unit).name.replace("_", " ")
+            fix += f'. For {of_unit} {advice} scores="{unit}"'
         elif unit == "logit" and not kind.single:
             fix += ". For logits pass scipy.special.softmax(logits, axis=1)"
         raise InputError(name, row, problem, fix)
     return np.ascontiguousarray(X).reshape(values.shape)
 
 
-def _odd_column(values: Floats) -> int | None:
-    """The only column without which all rows are probabilities."""
-    columns = np.arange(values.shape[1])
-    found = [k for k in columns if valid_rows(values[:, columns != k], PROBABILITIES).all()]
-    return int(found[0]) if len(found) == 1 and len(columns) > 2 else None
+def _odd_column(values: Floats, row: int, kind: Kind) -> int | None:
+    """The only column without which all rows are probabilities, given a row that is invalid."""
+    if kind is not PROBABILITIES or values.shape[1] < 3:
+        return None
+
+    def valid_without(k: int, rows: slice) -> bool:
+        return bool(valid_rows(np.delete(values[rows], k, axis=1), kind).all())
+
+    columns = [k for k in range(values.shape[1]) if valid_without(k, slice(row, row + 1))]
+    found = [k for k in columns if valid_without(k, slice(None))]
+    return found[0] if len(found) == 1 else None
 
 
 def valid_rows(values: Floats, kind: Kind) -> NDArray[np.bool_]:
@@ -103,8 +111,13 @@ def read_forecasts(P: Any, *, name: str, n_columns: int | None = None) -> Floats
     try:
         values = np.ascontiguousarray(raw, dtype=np.float64)
     except (TypeError, ValueError) as error:
+        problem = f"forecasts must be numbers ({error})"
         fix = "if they are the labels, the two arguments are swapped"
-        raise InputError(name, None, f"forecasts must be numbers ({error})", fix) from error
+        if isinstance(raw.flat[0], Mapping):
+            problem = "is a mapping, or a list of mappings, of classes to forecasts"
+            fix = f"pass pandas.DataFrame({name}), with .fillna(-numpy.inf) if log probabilities of"
+            fix += " some classes are missing"
+        raise InputError(name, None, problem, fix) from error
     values = values.reshape(raw.shape)  # ascontiguousarray makes a vector of a single number
     if values.ndim not in (1, 2):
         fix = "expected a 2-D array of probabilities or a 1-D array of scores"
@@ -359,21 +372,24 @@ def check_sample(
     if y is None:
         raise InputError(label_name, None, "requires y to be passed, but the target y is None")
     values = read_forecasts(P, name=name)
-    unit = resolve_scores(values, scores)
-    kind = kind_of(count_columns(values), unit)
+    y = read_labels(y, values, name=label_name)  # before forecasts that only fit other labels fail
+    own = resolve_scores(values, scores)
+    kind = kind_of(count_columns(values), own)
     unclipped = kind is SECOND_PROBABILITY and scores == "auto" and not clip
     warn_if_probabilities(values, kind, name=name)
     forecasts = clean(values, LOG_ODDS if unclipped else kind, name=name, advice=advice)
     weights = check_weights(sample_weight, len(forecasts))
     names = column_names(P)
     K = count_classes(forecasts)
-    classes, codes = encode_labels(y, K, labels=labels, names=names, name=label_name)
+    classes, codes = encode_labels(
+        y, K, labels=labels, names=names, forecasts=forecasts, name=label_name
+    )
     check_length(codes, len(forecasts), name=label_name, of=name)
     by_column = match_columns(names, classes, given=labels is not None, name=name)
     if by_column is not classes:
         place = [by_column.tolist().index(label) for label in classes.tolist()]
         classes, codes = by_column, np.array(place, dtype=codes.dtype)[codes]
-    return Sample(forecasts, codes, weights, classes, unit)
+    return Sample(forecasts, codes, weights, classes, own)
 
 
 def deal_folds(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,10 +16,10 @@ from isoroc._input.error import InputError
 from isoroc._input.sample import check_forecasts
 
 
-def check_unlabelled(Q: Any, labels: Any, *, name: str = "Q") -> tuple[Floats, NDArray[Any]]:
+def check_unlabelled(P: Any, labels: Any, *, name: str = "P") -> tuple[Floats, NDArray[Any]]:
     """Forecasts of shape (n, K) without outcomes, and the class of each column."""
-    P = as_matrix(check_forecasts(Q, name=name, scores="probability"))
-    names = column_names(Q)
+    names = column_names(P)
+    P = as_matrix(check_forecasts(P, name=name, scores="probability"))
     if labels is None:
         named = names is not None and len(names) == P.shape[1]
         return P, np.array(names) if named else np.arange(P.shape[1])
@@ -39,17 +40,19 @@ def numbers_by_class(values: Any, classes: NDArray[Any], *, name: str) -> Floats
             problem = f"names {listed(by_name)}, but the classes are {listed(names)}"
             raise InputError(name, None, problem, "name each class once; labels= sets the classes")
         values = [by_name[label] for label in names]
-    numbers = check_numbers(values, name)
-    if numbers.shape != classes.shape:
-        problem = f"has shape {numbers.shape}, but there are {len(classes)} classes"
+    found = check_numbers(values, name)
+    if found.shape != classes.shape:
+        problem = f"has shape {found.shape}, but there are {len(classes)} classes"
         raise InputError(name, None, problem, "expected one number for each class")
-    return numbers
+    return found
 
 
 def check_shares(
     values: Any, classes: NDArray[Any], *, name: str, positive: bool, tolerance: float = 1e-6
 ) -> Floats:
-    """Class shares that sum to one up to the tolerance."""
+    """Class shares that sum to one up to the tolerance; one number is that of the second of two."""
+    if isinstance(values, numbers.Real) and len(classes) == 2:
+        values = [1 - values, values]
     shares = numbers_by_class(values, classes, name=name)
     least = shares.min()
     if not np.isfinite(shares).all() or least < 0 or (positive and least == 0):

@@ -97,12 +97,7 @@ class TopReduction:
 
     def of(self, ops: Ops[V], P: V) -> tuple[V, Callable[..., V]]:
         """What `reduce` returns, of width m + 1, and `expand` as a function of Q."""
-        left, largest, places = P, [], []
-        for _ in range(self.top):
-            value, place = ops.largest(left)
-            largest.append(value)
-            places.append(place)
-            left = ops.put(left, place, -1.0)
+        largest, places, left = ops.largest_few(P, self.top)
         tops = ops.concat(largest)
         points = ops.concat([tops, ops.maximum(1.0 - ops.total(tops), 0.0)])
 

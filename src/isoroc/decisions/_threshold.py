@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -45,11 +44,11 @@ class ThresholdReport:
 
 
 def threshold_for(
-    metric: Metric,
-    target: float,
     y_true: Any,
     y_prob: Any = None,
     *,
+    metric: Metric,
+    target: float,
     label: Any = None,
     n_rows: float | None = None,
     sample_weight: Any = None,
@@ -60,18 +59,18 @@ def threshold_for(
 
     Parameters
     ----------
-    metric : {"precision", "recall", "false_positive_rate", "alerts"}
-        "precision": at least `target`, with as many alerts as possible. "recall": at least
-        `target`, with as few alerts as possible. "false_positive_rate" and "alerts": at most
-        `target`, with as many alerts as possible. Alerts are a share of the rows, or with `n_rows`
-        a number.
-    target : float
-        The target.
     y_true : array-like of shape (n,), Counts or iterator
         Labels. In place of `y_true` and `y_prob`: counts, or an iterator of batches, as in
         `isoroc.evaluate`.
     y_prob : array-like of shape (n, K) or (n,)
         Forecasts, or the probability of the second of two classes.
+    metric : {"precision", "recall", "false_positive_rate", "alerts"}
+        "precision": at least `target`, with as many alerts as possible. "recall": at least
+        `target`, with as few alerts as possible. "false_positive_rate" and "alerts": at most
+        `target`, with as many alerts as possible.
+    target : float
+        The target, a share between 0 and 1. With `n_rows`, the target of "alerts" is a number of
+        rows.
     label : object, default=None
         The class that is acted on; the last by default.
     n_rows : float, default=None
@@ -115,7 +114,13 @@ def threshold_for(
     0.981
     """
     check_option("metric", metric, METRICS)
-    check_number("target", target, numbers.Real, minimum=0)
+    check_number("target", target, minimum=0)
+    check_number("n_rows", n_rows, minimum=1, others=(None,))
+    if target > 1 and (metric != "alerts" or n_rows is None):
+        fix = f"{metric} is a share, expected at most 1"
+        if metric == "alerts":
+            fix += ". For a number of alerts pass n_rows=, len(y_true) for those of these rows"
+        raise InputError("target", None, f"is {target:g}", fix)
     check_confidence(confidence)
     parts = [_rows(p, label) for p in pairs_of(y_true, y_prob, None, sample_weight, labels)]
     p, event, weights, squares = (np.concatenate(column) for column in zip(*parts, strict=True))

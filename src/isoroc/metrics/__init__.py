@@ -1,6 +1,6 @@
 """Measures of forecasts: ``metric(y_true, y_prob, *, sample_weight=None, labels=None)``."""
 
-import lazy_loader
+from isoroc._support.lazy import attach
 
 # The public names stand in __init__.pyi; each is imported when it is first used.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

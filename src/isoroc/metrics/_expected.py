@@ -42,8 +42,8 @@ MOST_NUMBERS = 2**16
 
 
 def expected(
+    y_prob: Any,
     metric: str,
-    Q: Any,
     *,
     sample_weight: Any = None,
     calibration: Any = None,
@@ -55,13 +55,13 @@ def expected(
 
     Parameters
     ----------
+    y_prob : array-like of shape (n, K) or (n,)
+        Calibrated forecasts, or the probability of the second of two classes.
     metric : {"accuracy", "f1", "auc", "log_loss", "brier_score_loss", "confusion_matrix", \
             "class_shares"}
         F1 is that of the second of two classes, or the mean over classes; the AUC of more classes
         is the mean over each against the rest; a confusion matrix has the numbers of rows of each
         class (row) that are decided for each class (column).
-    Q : array-like of shape (n, K) or (n,)
-        Calibrated forecasts, or the probability of the second of two classes.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     calibration : int, array-like of shape (m, K) or (m,), or calibrator, default=None
@@ -106,7 +106,7 @@ def expected(
     """
     check_confidence(confidence)
     check_number("n_draws", n_draws, numbers.Integral, minimum=2)
-    q = as_matrix(check_forecasts(Q, name="Q", scores="probability"))
+    q = as_matrix(check_forecasts(y_prob, name="y_prob", scores="probability"))
     n, K = q.shape
     check_option("metric", metric, METRICS)
     weights = check_weights(sample_weight, n)

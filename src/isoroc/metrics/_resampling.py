@@ -12,6 +12,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from isoroc._core.intervals import Estimate
 from isoroc._core.types import Floats, Ints
 from isoroc._input import (
     InputError,
@@ -20,12 +21,15 @@ from isoroc._input import (
     check_length,
     check_number,
     check_option,
+    check_probabilities,
     check_weights,
     rows_by_group,
     to_array,
 )
 from isoroc._support.seeds import check_random_state
 from isoroc._support.table import Table
+from isoroc.metrics._calibration import calibration_error
+from isoroc.metrics._estimation.calibration_terms import Parts
 
 Metric = Callable[..., Any]
 
@@ -153,7 +157,10 @@ def by_group(
     confidence: float = 0.95,
     random_state: Any = None,
 ) -> Table:
-    """A metric in each group of rows, with bootstrap intervals.
+    """A metric in each group of rows, with intervals.
+
+    Intervals are from the bootstrap, except for `calibration_error` without bins: resampling would
+    repeat its bias and take minutes, and its own interval is that of `isoroc.evaluate`.
 
     Parameters
     ----------
@@ -194,12 +201,16 @@ def by_group(
     if labels is None and "labels" in inspect.signature(metric).parameters:
         labels = np.unique(y) if P.ndim == 1 or len(np.unique(y)) == P.shape[1] else None
     measured = metric if labels is None else partial(metric, labels=labels)
+    own = _own_estimate(metric)
     lines = []
     for name, rows in rows_by_group(names):
         part: tuple[Any, ...] = y[rows], P[rows]
         given: dict[str, Any] = {} if weights is None else {"sample_weight": weights[rows]}
         value, low, high = float(measured(*part, **given)), np.nan, np.nan
-        if n_resamples:
+        if n_resamples and own is not None:
+            estimate = own(*part, given.get("sample_weight"), labels)
+            low, high = np.clip(estimate.interval(confidence), 0.0, 1.0).tolist()
+        elif n_resamples:
             options = {"n_resamples": n_resamples, "confidence": confidence, **given}
             found = bootstrap(measured, *part, random_state=random_state, **options)
             low, high = found.low, found.high
@@ -222,6 +233,22 @@ def summarize(
     return BootstrapResult(
         plain(estimate), plain(low), plain(high), confidence, plain(error), distribution
     )
+
+
+def _own_estimate(metric: Metric) -> Callable[..., Estimate] | None:
+    """The estimate with an interval of its own that a metric returns the value of, if any."""
+    plain, options = (metric.func, metric.keywords) if isinstance(metric, partial) else (metric, {})
+    bins, kind = options.get("bins"), options.get("kind", "canonical")
+    if plain is not calibration_error or bins not in (None, "ties", "irp"):
+        return None
+    if options.keys() - {"bins", "kind", "norm"} or options.get("norm", "l1") != "l1":
+        return None
+
+    def estimate(y: Any, P: Any, weights: Any, labels: Any) -> Estimate:
+        sample = check_probabilities(y, P, weights, labels, keep_zeros=True)
+        return Parts.of(sample, kind, bins).absolute()[0]
+
+    return estimate
 
 
 class _Task(NamedTuple):

@@ -13,6 +13,7 @@ import numpy as np
 from isoroc._core.types import Floats
 from isoroc._counts import BinaryCounts
 from isoroc._input import InputError, Sample, check_every_class, check_number, check_outcomes
+from isoroc._maps.monotonicity import largest_slack
 from isoroc._support.seeds import check_random_state
 from isoroc.metrics._estimation.grouping import fix_class_order, fix_row_order
 
@@ -250,14 +251,10 @@ def _tuples(sample: Sample, size: int, rng: np.random.RandomState) -> Floats:
 def _separated(tuples: Floats, rng: np.random.RandomState) -> Floats:
     """Whether the true assignment of each tuple is the best one."""
     tuples = tuples + NOISE * rng.random_sample(tuples.shape)
-    K = tuples.shape[1]
     # W[t, i, j] bounds gamma_i - gamma_j: the lead of class i over class j in row i.
     W = np.einsum("tii->ti", tuples)[:, :, None] - tuples
     # Most failures are cycles of two classes: check those first.
-    left = np.flatnonzero((W + W.transpose(0, 2, 1) >= 0).all(axis=(1, 2)))
-    W = W[left]
-    for m in range(K):
-        np.minimum(W, W[:, :, m, None] + W[:, None, m, :], out=W)
-    separated = np.zeros(len(tuples), dtype=bool)
-    separated[left] = np.einsum("tii->ti", W).min(axis=1, initial=np.inf) >= 0
+    separated = (W + W.transpose(0, 2, 1) >= 0).all(axis=(1, 2))
+    W[:, *np.diag_indices(W.shape[1])] = np.inf
+    separated[separated] = largest_slack(W[separated]) >= 0
     return separated

@@ -16,6 +16,7 @@ from isoroc._core.intervals import Estimate
 from isoroc._core.losses import EPSILON, brier_losses, log_losses, mean
 from isoroc._core.types import Floats
 from isoroc._input import check_number, check_option, check_probabilities
+from isoroc._support.hints import did_you_mean
 from isoroc._support.table import Table
 from isoroc.metrics._calibration import calibration_error, smooth_calibration_error
 from isoroc.metrics._estimation.calibration_terms import Loss, Parts
@@ -264,15 +265,24 @@ def _refinement(y_true: Any, y_prob: Any, **options: Any) -> float:
     return decompose(y_true, y_prob, **options).refinement
 
 
+class Scorers(dict[str, ProbabilityScorer]):
+    """Scorers by name; an unknown name raises an error that suggests another."""
+
+    def __missing__(self, name: object) -> ProbabilityScorer:
+        raise KeyError(f"no scorer {name!r}. {did_you_mean(name, self)}".rstrip())
+
+
 #: Scorers by name, for ``scoring=scorers["neg_calibration_error"]``. "neg_refinement" is the cross
 #: entropy that the model would have after calibration.
-scorers: dict[str, ProbabilityScorer] = {
-    "neg_log_loss": ProbabilityScorer(log_loss),
-    "neg_brier_score_loss": ProbabilityScorer(brier_score_loss),
-    "neg_calibration_error": ProbabilityScorer(calibration_error),
-    "neg_calibration_error_l2": ProbabilityScorer(calibration_error, norm="l2"),
-    "neg_classwise_calibration_error": ProbabilityScorer(calibration_error, kind="classwise"),
-    "neg_top_calibration_error": ProbabilityScorer(calibration_error, kind="top"),
-    "neg_smooth_calibration_error": ProbabilityScorer(smooth_calibration_error),
-    "neg_refinement": ProbabilityScorer(_refinement),
-}
+scorers = Scorers(
+    {
+        "neg_log_loss": ProbabilityScorer(log_loss),
+        "neg_brier_score_loss": ProbabilityScorer(brier_score_loss),
+        "neg_calibration_error": ProbabilityScorer(calibration_error),
+        "neg_calibration_error_l2": ProbabilityScorer(calibration_error, norm="l2"),
+        "neg_classwise_calibration_error": ProbabilityScorer(calibration_error, kind="classwise"),
+        "neg_top_calibration_error": ProbabilityScorer(calibration_error, kind="top"),
+        "neg_smooth_calibration_error": ProbabilityScorer(smooth_calibration_error),
+        "neg_refinement": ProbabilityScorer(_refinement),
+    }
+)

@@ -86,7 +86,7 @@ def monitor(
         found = _load(state, begun)
         counted = found.seen_.get(key)
         if counted is None or again:
-            batch = found.update(*rows, batch=key if counted is None else None)
+            batch = found.update(*rows, batch=key if counted is None else None, calibrated=True)
         else:
             print_note(f"{name}: skipped, counted on {counted} already; --again counts it again.")
             options: Any = {"confidence": found.confidence, "tolerance": found.tolerance}
