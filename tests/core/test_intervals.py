@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 from scipy.stats import binomtest
 
-from isoroc._core.intervals import Difference, Estimate, wilson
+from isoroc._core.intervals import Difference, Statistic, wilson
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
@@ -22,7 +22,7 @@ def test_intervals_of_squares_cover_a_noncentral_chi_square(df, t):
     x = stats.ncx2.ppf(chances, df, t) if t else stats.chi2.ppf(chances, df)
     covered = 0
     for value in x - df:
-        estimate = Estimate(float(value), 2.0 * df, 4.0)
+        estimate = Statistic(float(value), 2.0 * df, 4.0)
         low, high = estimate.interval(0.95)
         assert low <= value <= high or (value < 0 and low == value)
         covered += low <= t <= high
@@ -30,15 +30,15 @@ def test_intervals_of_squares_cover_a_noncentral_chi_square(df, t):
 
 
 def test_an_interval_is_widened_by_the_bias():
-    low, high = Estimate(1.0, 0.01).interval(0.95)
+    low, high = Statistic(1.0, 0.01).interval(0.95)
     assert (low, high) == pytest.approx((0.804, 1.196), abs=1e-3)
-    biased = Estimate(1.0, 0.01, 0.0, 0.25, 0.5).interval(0.95)
+    biased = Statistic(1.0, 0.01, 0.0, 0.25, 0.5).interval(0.95)
     assert biased == pytest.approx((low - 0.25, high + 0.5))
-    assert np.isnan(Estimate(1.0, np.nan).interval(0.95)).all()
+    assert np.isnan(Statistic(1.0, np.nan).interval(0.95)).all()
 
 
 def test_the_interval_of_a_difference_is_that_of_paired_estimates():
-    first, second = Estimate(1.0, 0.04), Estimate(1.5, 0.09)
+    first, second = Statistic(1.0, 0.04), Statistic(1.5, 0.09)
     difference = Difference(first, second, correlation=0.5)
     error = np.sqrt(0.04 + 0.09 - 2 * 0.5 * 0.2 * 0.3)
     assert difference.interval(0.95) == pytest.approx(

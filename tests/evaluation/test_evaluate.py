@@ -9,9 +9,9 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from isoroc import Counts, InputError, IRPCalibrator, evaluate, metrics
-from isoroc._core.intervals import Estimate
+from isoroc._core.intervals import Estimate, Statistic
 from isoroc._evaluation import measures
-from isoroc._evaluation.evaluation import MEASURES, Evaluation, Figure, tabulate
+from isoroc._evaluation.evaluation import MEASURES, Evaluation, tabulate
 from truths import distorted
 
 FAST: dict[str, Any] = {"n_resamples": 0}
@@ -85,7 +85,7 @@ def test_outcomes_of_probability_0_are_counted():
 def figures_with(**changes):
     """Measures of two classes, known only where they are given, by measure and what they are of."""
     found = {
-        tuple(name.split("__")): Estimate(value, error**2)
+        tuple(name.split("__")): Statistic(value, error**2)
         for name, (value, error) in changes.items()
     }
     paired = any(of != "before" for _, of in found)
@@ -204,7 +204,7 @@ def test_the_result_prints_and_converts():
     assert (plain["rows"], plain["decision"]) == (200, result.decision)
     with pytest.raises(KeyError):
         result["accuracy", "nothing"]
-    assert isinstance(result.measures["vus"]["before"], Figure)
+    assert isinstance(result.measures["vus"]["before"], Estimate)
     assert "after" not in evaluate(y, P, **FAST).measures["log_loss"]
 
 

@@ -102,7 +102,8 @@ def event_of(sample: Sample, k: int | None) -> Sample:
     if k is None:
         return split_by_kind(sample, "top")[0]
     column = np.ascontiguousarray(sample.forecasts[:, k])
-    return Sample(column, (sample.codes == k).view(np.uint8), sample.weights)
+    event = (sample.codes == k).view(np.uint8)
+    return Sample(column, event, sample.weights, clusters=sample.clusters)
 
 
 def reliability(

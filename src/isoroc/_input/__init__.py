@@ -29,6 +29,7 @@ from isoroc._input.plausible import range_of as range_of
 from isoroc._input.plausible import warn_if_reversed as warn_if_reversed
 from isoroc._input.rows import WEIGHT_FIX as WEIGHT_FIX
 from isoroc._input.rows import Names as Names
+from isoroc._input.rows import check_clusters as check_clusters
 from isoroc._input.rows import check_counts as check_counts
 from isoroc._input.rows import check_groups as check_groups
 from isoroc._input.rows import check_two_classes as check_two_classes

@@ -26,7 +26,7 @@ from isoroc._input.kinds import (
     kind_of,
     units_of,
 )
-from isoroc._input.rows import Names, check_weights, encode_labels
+from isoroc._input.rows import Names, check_clusters, check_weights, encode_labels
 
 Scores = Literal["auto"] | Unit
 
@@ -174,6 +174,7 @@ class Sample:
     classes: Any = None  # label of each column; None for ranks or one class against the rest
     scores: Unit = "probability"  # what the forecasts were, as users say it
     groups: Names | None = None  # name of each row's group
+    clusters: Ints | None = None  # number of each row's cluster; None for independent rows
 
     @property
     def kind(self) -> Kind:
@@ -192,6 +193,11 @@ class Sample:
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    @property
+    def n_units(self) -> int:
+        """Number of independent units: clusters, or rows."""
+        return len(self) if self.clusters is None else len(np.unique(self.clusters))
 
     def class_weights(self) -> Floats:
         """Total weight of each class, shape (K,)."""
@@ -265,7 +271,8 @@ class Sample:
 
 def join_samples(parts: Sequence[Sample]) -> Sample:
     """One sample of the rows of several; where some have weights, others weigh 1 each."""
-    names = ["forecasts", "codes", *(["groups"] if parts[0].groups is not None else [])]
+    named = [n for n in ("groups", "clusters") if getattr(parts[0], n) is not None]
+    names = ["forecasts", "codes", *named]
     arrays: Any = {n: np.concatenate([getattr(part, n) for part in parts]) for n in names}
     if any(part.weights is not None for part in parts):
         arrays["weights"] = np.concatenate([part.row_weights() for part in parts])
@@ -322,6 +329,7 @@ def check_sample(
     sample_weight: Any = None,
     labels: Any = None,
     *,
+    clusters: Any = None,
     scores: Scores = "auto",
     clip: bool = False,
     advice: str = "",
@@ -351,11 +359,21 @@ def check_sample(
     if by_column is not classes:
         place = [by_column.tolist().index(label) for label in classes.tolist()]
         classes, codes = by_column, np.array(place, dtype=codes.dtype)[codes]
-    return Sample(forecasts, codes, weights, classes, unit)
+    numbers = check_clusters(clusters, len(forecasts), of=name)
+    return Sample(forecasts, codes, weights, classes, unit, clusters=numbers)
 
 
 def deal_folds(
-    n_rows: int, n_folds: int, random_state: np.random.RandomState | np.random.Generator
+    n_rows: int,
+    n_folds: int,
+    random_state: np.random.RandomState | np.random.Generator,
+    clusters: Ints | None = None,
 ) -> Ints:
-    """Fold of each row, drawn at random; with fewer rows than folds, each row is its own fold."""
+    """Fold of each row, drawn at random; with fewer rows than folds, each row is its own fold.
+
+    Rows of one cluster share a fold.
+    """
+    if clusters is not None:
+        found, place = np.unique(clusters, return_inverse=True)
+        return deal_folds(len(found), n_folds, random_state)[place]
     return np.asarray(random_state.permutation(n_rows) % min(n_folds, n_rows))

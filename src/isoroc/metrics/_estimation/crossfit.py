@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from isoroc._core import smooth
+from isoroc._core.intervals import effective_rows
 from isoroc._core.losses import EPSILON
 from isoroc._core.simplex import as_matrix, residuals
 from isoroc._core.tree import BinTree
@@ -70,9 +71,9 @@ class CrossFit:
         self.sample = self._scaled = sample
         n, weights = len(sample), sample.weights
         if weights is not None:
-            kish = weights.sum() / (weights @ weights)
+            scale = effective_rows(weights) / weights.sum()
             # Sums of multiples of 1 / GRID are exact, whatever the order of rows.
-            weights = np.maximum(np.rint(weights * (kish * GRID)), 1.0) / GRID
+            weights = np.maximum(np.rint(weights * (scale * GRID)), 1.0) / GRID
             self._scaled = replace(sample, weights=weights)
         self._n_folds = min(N_FOLDS if n <= MANY_ROWS else 2, n)
         n_training = n - n // self._n_folds
@@ -93,11 +94,15 @@ class CrossFit:
     def _trainings(self) -> Iterator[_Training]:
         """The rows to learn from, for each fold."""
         n = len(self.sample)
-        if n < 2:
-            raise InputError("y_prob", None, "one row only", "holding rows out takes two or more")
+        if self.sample.n_units < 2:
+            one = "row" if self.sample.clusters is None else "cluster"
+            problem = f"one {one} only"
+            raise InputError("y_prob", None, problem, "holding rows out takes two or more")
         fold = np.empty(n, dtype=np.intp)
         rng = np.random.default_rng(0)
-        fold[order_rows(self._scaled)] = deal_folds(n, self._n_folds, rng)
+        order, clusters = order_rows(self._scaled), self.sample.clusters
+        known = None if clusters is None else clusters[order]
+        fold[order] = deal_folds(n, self._n_folds, rng, known)
         K = self._reduced.n_classes
         for held_out in range(self._n_folds):
             weights = np.where(fold == held_out, 0.0, self._scaled.row_weights())
