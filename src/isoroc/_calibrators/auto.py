@@ -24,7 +24,14 @@ from isoroc._calibrators.temperature import TemperatureCalibrator
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats, Ints
 from isoroc._counts import deal_by_content, in_cells
-from isoroc._input import CellSample, InputError, Sample, check_number, check_option
+from isoroc._input import (
+    CellSample,
+    InputError,
+    Sample,
+    check_folds,
+    check_number,
+    check_option,
+)
 from isoroc._input.kinds import columns_of
 from isoroc._maps import IdentityMap, Map, MixtureMap, MonotoneMap
 from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
@@ -64,9 +71,10 @@ class AutoCalibrator(Calibrator):
         "verdict" leaves the forecasts unchanged unless the verdict is to calibrate. That makes
         hardly any model worse, and costs where few rows cannot show what is wrong.
     cv : int, splitter or iterable, default=5
-        Folds; of a number, not stratified, which would favour maps that fit class frequencies. Rows
-        with the same forecast share a fold, unless they are many, so that their order does not
-        matter, and weight 2 is the row twice. Others must hold out every row once.
+        Number of unstratified folds (stratified ones favour maps that fit class frequencies), or a
+        splitter, which must hold out every row once. Rows with the same forecast share a fold,
+        unless they are many, so that their order does not matter, and weight 2 is the row twice.
+        With `clusters` in `fit`, rows of the same cluster share a fold instead.
     max_cells : int, default=20000
         With more rows, members are fitted and weighed on cells of forecasts: at most `max_cells` in
         total over all folds.
@@ -240,6 +248,7 @@ class AutoCalibrator(Calibrator):
         if (row := int(np.argmax(times != 1))) or times[0] != 1:
             problem = f"row {row} is held out {times[row]} times"
             raise InputError("cv", None, problem, "folds must hold out every row once")
+        check_folds(fold, sample.clusters)
         return fold
 
     def _fit_members(

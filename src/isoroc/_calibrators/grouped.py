@@ -143,6 +143,7 @@ class GroupedCalibrator(Calibrator):
         groups: Any = None,
         labels: Any = None,
         sample_weight: Any = None,
+        clusters: Any = None,
         scores: Scores = "auto",
     ) -> Self:
         """Learn the common map and those of the groups.
@@ -154,14 +155,15 @@ class GroupedCalibrator(Calibrator):
         groups : array-like of shape (n,), default=None
             Group of each row: strings, whole numbers or booleans. Without groups there is the
             common map only.
-        labels, sample_weight, scores
+        labels, sample_weight, clusters, scores
             As for every calibrator.
 
         Returns
         -------
         self
         """
-        sample = check_sample(P, y, sample_weight, labels, scores=scores, clip=True, advice="pass")
+        options: Any = {"clusters": clusters, "scores": scores, "clip": True, "advice": "pass"}
+        sample = check_sample(P, y, sample_weight, labels, **options)
         check_units(sample, scores)
         warn_if_reversed(sample)
         if groups is not None:

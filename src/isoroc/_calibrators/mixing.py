@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import chdtrc
 
+from isoroc._core.intervals import Mean, by_cluster
 from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample
 from isoroc._support.table import Table
@@ -139,10 +140,14 @@ def score_members(names: list[str], weights: Floats, losses: Floats, sample: Sam
 
 def mean_and_error(values: Floats, sample: Sample) -> tuple[Floats, Floats]:
     """Weighted mean of each column, and its standard error."""
-    weights = sample.row_weights()
-    total = weights.sum()
-    mean = weights @ values / total
-    return mean, np.sqrt(sample.squared_weights() @ (values - mean) ** 2) / total
+    clusters, squares = sample.clusters, sample.squared_weights()
+    total, *means = by_cluster(clusters, sample.row_weights(), *values.T)
+    found = [Mean() for _ in means]
+    for mean, column in zip(found, means, strict=True):
+        mean.add(column, total, squares if clusters is None else None)
+    return np.array([mean.value for mean in found]), np.sqrt(
+        [m.statistic().variance for m in found]
+    )
 
 
 def surprise(before: Floats, after: Floats, sample: Sample) -> float:
@@ -169,8 +174,12 @@ def departure(before: Floats, sample: Sample, squares: Floats) -> float:
     P = (n_rows * before + 1 / K) / (n_rows + 1)
     directions = [np.log(P)] if K > 2 else [np.log(P), np.broadcast_to([0.0, 1.0], P.shape)]
     centred = [d - (P * d).sum(axis=1, keepdims=True) for d in directions]
-    score = np.array([weights @ d[np.arange(n), sample.codes] for d in centred])
+    terms = np.array([weights * d[np.arange(n), sample.codes] for d in centred])
+    score = terms.sum(axis=1)
     variance = [[squares @ (P * d * e).sum(axis=1) for e in centred] for d in centred]
+    if sample.clusters is not None:
+        sums = np.array([np.bincount(sample.clusters, own) for own in terms])
+        variance = sums @ sums.T
     return float(chdtrc(len(score), score @ np.linalg.pinv(variance) @ score))
 
 

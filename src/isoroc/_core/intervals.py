@@ -67,10 +67,9 @@ class Statistic(NamedTuple):
     def unbiased_interval(self, confidence: float) -> tuple[float, float]:
         """Ends of the interval if the estimate has no bias."""
         if not self.slope:
-            # The variance at another T has the slope that it has where rows are weighted by exp(x)
-            # to change their mean. For events of equal value this is the score interval.
             square = half_width(confidence, self.df) ** 2
-            shift = square * self.skewness / 2
+            shift = self.skewness * (2 * square + 1) / 6  # Johnson (1978)
+            # As in a score interval, a larger T has a larger variance if the skewness is positive.
             half, centre = self.error * sqrt(square + shift**2), self.value + self.error * shift
             return centre - half, centre + half
         scale = self.slope / 4
@@ -148,7 +147,7 @@ class Share(NamedTuple):
     def interval(self, confidence: float) -> tuple[float, float]:
         """Ends of Wilson's interval; NaN stands for what is unknown."""
         low, high = wilson(np.array(self.value), np.array(self.size), confidence, self.df)
-        return float(low), float(high)
+        return min(float(low), self.value), max(float(high), self.value)  # not off by rounding
 
 
 def wilson(
@@ -245,3 +244,10 @@ def variance_of_sum(terms: Floats, clusters: Ints | None = None) -> Any:
     sums = np.apply_along_axis(lambda own: np.bincount(clusters, own), -1, terms)
     n = len(np.unique(clusters))
     return (sums**2).sum(axis=-1) * (n / max(n - 1, 1))
+
+
+def design_effect(terms: Floats, clusters: Ints | None) -> Any:
+    """How many times larger clusters make the variance of sums of terms; at least 1."""
+    own = variance_of_sum(terms)
+    ratio = variance_of_sum(terms, clusters) / np.where(own > 0, own, 1.0)
+    return np.maximum(ratio, 1.0)

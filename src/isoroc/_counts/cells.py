@@ -231,7 +231,7 @@ def deal_by_content(
 
     Equal rows become one, so that weight two is the row twice. Rows with the same forecast share a
     fold, unless they would make up much of it: then they are dealt one by one, as rows of the
-    least weight. Classes are not spread evenly over the folds by design: that would make it look as
+    least weight. With clusters, rows of the same cluster share a fold instead. Classes are not spread evenly over the folds by design: that would make it look as
     if chance departures of their frequencies from the forecasts could be learned.
     """
     digits, exponents = np.frexp(sample.kind.probabilities(NUMPY, columns_of(sample.forecasts)))
@@ -243,6 +243,8 @@ def deal_by_content(
     marks = [sample.codes.astype(np.float64)]
     if sample.groups is not None:
         marks.append(np.unique(sample.groups, return_inverse=True)[1].astype(np.float64))
+    if sample.clusters is not None:
+        marks.append(sample.clusters.astype(np.float64))
     hashed = hash_keys(np.column_stack([columns_of(sample.forecasts) + 0.0, *marks]), None)
     _, first, entry = np.unique(hashed, return_index=True, return_inverse=True)
     order = np.lexsort((*(mark[first] for mark in marks), own[first], content[first]))
@@ -250,14 +252,16 @@ def deal_by_content(
     weights, squares = (
         np.bincount(entry, w)[order] for w in (sample.row_weights(), sample.squared_weights())
     )
-    distinct, place = np.unique(content[first], return_inverse=True)
+    alike = content if sample.clusters is None else sample.clusters
+    distinct, place = np.unique(alike[first], return_inverse=True)
     fold = random_state.permutation(len(distinct))[place] % n_folds
     unit = _least_row(sample.row_weights())
     heavy = np.bincount(place, weights)
     most = max(weights.sum() / (4 * n_folds), 2 * n_folds * unit)
     seed = random_state.randint(2**31 - 1)
     parts = []
-    for e in np.flatnonzero((heavy > most)[place] | (len(distinct) < n_folds)):
+    split = (heavy > most)[place] | (len(distinct) < n_folds)
+    for e in np.flatnonzero(split & (sample.clusters is None)):
         of_content = [seed, int(content[first[e]]), int(own[first[e]].view(np.uint64))]
         n_rows = max(1, round(weights[e] / unit))
         shares = np.random.default_rng(of_content).multinomial(n_rows, [1 / n_folds] * n_folds)
@@ -266,7 +270,7 @@ def deal_by_content(
     entries = np.array([*whole, *(e for e, _, _ in parts)], dtype=np.intp)
     share = np.append(np.ones(len(whole)), [share for _, _, share in parts])
     fold = np.append(fold[whole], [f for _, f, _ in parts]).astype(np.intp)
-    if len(np.unique(fold)) < 2:
+    if len(np.unique(fold)) < 2 and sample.clusters is None:
         fold = np.arange(len(fold)) % n_folds
     dealt = sample.take(first[entries])
     weights, squares = weights[entries] * share, squares[entries] * share

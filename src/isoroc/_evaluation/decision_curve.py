@@ -118,7 +118,7 @@ def decision_curve(
             B, actions = np.array([values for values, _ in found]), found[0][1]
             shape = pair.n_classes, *[len(actions)] * len(forecasts)
             sums = np.zeros((len(ts), math.prod(shape)))
-            products = np.zeros((*sums.shape, sums.shape[1]))
+            products = np.zeros((len(ts), math.prod(shape), math.prod(shape)))
         clusters, weights, squares = (
             pair.before.clusters,
             pair.before.row_weights(),
@@ -131,7 +131,7 @@ def decision_curve(
                 (P[:, 1] >= threshold) * 1 if benefits is None else (P @ B[t]).argmax(axis=1)
                 for P in forecasts
             ]
-            place, m = np.ravel_multi_index((pair.before.codes, *chosen), shape), sums.shape[1]
+            place, m = np.ravel_multi_index((pair.before.codes, *chosen), shape), math.prod(shape)
             sums[t] += np.bincount(place, weights, m)
             if clusters is None:
                 products[t] += np.diag(np.bincount(place, squares, m))

@@ -119,16 +119,13 @@ class Collector:
 
 
 def _known(key: tuple[str, str], mean: Mean) -> Statistic | Share:
-    """Statistic of a mean of losses, or of a share of rows."""
-    measure, of = key
-    if measure in ("accuracy", "decisions_changed") and (of != "change" or measure != "accuracy"):
-        return mean.share()
-    found = mean.statistic()
-    if measure == "accuracy":
-        # Rows whose decision became right or wrong may be few: as if half a row more were each
-        # (Agresti and Min 2005).
-        found = Statistic(found.value, found.variance + 1 / (mean.size + 2) ** 2)
-    return found
+    """Statistic of a mean over rows, which may be a share of them."""
+    if key == ("accuracy", "change"):
+        # Few rows may change: half a row is added to those that became right, and to those that
+        # became wrong (Agresti and Min 2005).
+        found = mean.statistic()
+        return Statistic(found.value, found.variance + 1 / (mean.size + 2) ** 2)
+    return mean.statistic() if key[0].endswith("_loss") else mean.share()
 
 
 def most_rows(n_classes: int) -> int:

@@ -29,7 +29,7 @@ def check_outcomes(
     y_true: Any, y_prob: Any, weight: Any = None, labels: Any = None, clusters: Any = None
 ) -> Sample:
     """Sample of labels and forecasts; for two classes the forecasts may be any real scores."""
-    names = {"name": "y_prob", "label_name": "y_true"}
+    names: Any = {"name": "y_prob", "label_name": "y_true"}
     return check_sample(y_prob, y_true, weight, labels, clusters=clusters, **names)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from scipy.special import betaincinv
 
-from isoroc._core.intervals import variance_of_sum
+from isoroc._core.intervals import design_effect
 from isoroc._core.types import Floats
 from isoroc._evaluation.before_after import Pair
 from isoroc._evaluation.evaluate import pairs_of
@@ -145,8 +145,7 @@ def threshold_for(
         chosen = (p >= thresholds[at]) * 1.0
         of = np.array([chosen, event, 1 - event, np.ones(len(p))])
         terms = weights * of * (np.array([event, chosen, chosen, chosen]) - rates[:, at, None])
-        own, summed = (variance_of_sum(terms, by) for by in (None, pairs[0].before.clusters))
-        size /= np.where(own > 0, np.maximum(summed, own) / np.maximum(own, 1e-300), 1.0)
+        size /= design_effect(terms, pairs[0].before.clusters)
     low, high = _exact_interval(rates[:, at], size, confidence)
     columns = {"achieved": rates[:, at] * scale, "low": low * scale, "high": high * scale}
     table = Table({"metric": np.array(METRICS)} | columns)

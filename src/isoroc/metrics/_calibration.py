@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.fft import dct
 
-from isoroc._core.intervals import mean, wilson
+from isoroc._core.intervals import design_effect, mean, wilson
 from isoroc._core.special import find_root
 from isoroc._core.types import Floats, Ints
 from isoroc._input import (
@@ -384,6 +384,7 @@ def calibration_curve(
     strategy: Strategy = "uniform",
     sample_weight: Any = None,
     labels: Any = None,
+    clusters: Any = None,
     confidence: float = 0.95,
 ) -> CalibrationCurve:
     """Frequencies of a class against its forecasts in bins, with intervals.
@@ -400,6 +401,9 @@ def calibration_curve(
         Bins of equal width on [0, 1], or of equal weight.
     sample_weight, labels : array-like of shape (n,) and (K,), default=None
         Weights (counts of rows), and the classes in the order of the columns (sorted by default).
+    clusters : array-like of shape (n,), default=None
+        Cluster of each row. The intervals count as many rows fewer as dependence in clusters makes
+        the variance of the sum of all residuals larger.
     confidence : float, default=0.95
         Of the intervals.
 
@@ -418,7 +422,7 @@ def calibration_curve(
     check_number("n_bins", n_bins, int, minimum=1)
     check_option("strategy", strategy, ("uniform", "quantile"))
     check_confidence(confidence)
-    sample = check_probabilities(y_true, y_prob, sample_weight, labels)
+    sample = check_probabilities(y_true, y_prob, sample_weight, labels, clusters)
     classes = sample.classes.tolist()
     if pos_label is None and len(classes) > 2:
         shown = ", ".join(map(repr, classes[:10]))
@@ -434,4 +438,5 @@ def calibration_curve(
     sums = sum_rows(group, columns, weights)
     true, predicted, total = sums[sums[:, 2] > 0].T
     true, predicted = true / total, predicted / total
-    return CalibrationCurve(true, predicted, *wilson(true, total, confidence), total)
+    size = total / design_effect(weights * ((sample.codes == k) - p), sample.clusters)
+    return CalibrationCurve(true, predicted, *wilson(true, size, confidence), total)
