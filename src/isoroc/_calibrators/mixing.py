@@ -145,9 +145,8 @@ def mean_and_error(values: Floats, sample: Sample) -> tuple[Floats, Floats]:
     found = [Mean() for _ in means]
     for mean, column in zip(found, means, strict=True):
         mean.add(column, total, squares if clusters is None else None)
-    return np.array([mean.value for mean in found]), np.sqrt(
-        [m.statistic().variance for m in found]
-    )
+    variances = [mean.statistic().variance for mean in found]
+    return np.array([mean.value for mean in found]), np.sqrt(variances)
 
 
 def surprise(before: Floats, after: Floats, sample: Sample) -> float:

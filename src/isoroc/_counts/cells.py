@@ -231,8 +231,9 @@ def deal_by_content(
 
     Equal rows become one, so that weight two is the row twice. Rows with the same forecast share a
     fold, unless they would make up much of it: then they are dealt one by one, as rows of the
-    least weight. With clusters, rows of the same cluster share a fold instead. Classes are not spread evenly over the folds by design: that would make it look as
-    if chance departures of their frequencies from the forecasts could be learned.
+    least weight. With clusters, rows of the same cluster share a fold instead. Classes are not
+    spread evenly over the folds by design: that would make it look as if chance departures of
+    their frequencies from the forecasts could be learned.
     """
     digits, exponents = np.frexp(sample.kind.probabilities(NUMPY, columns_of(sample.forecasts)))
     rounded = np.ldexp(np.rint(np.ldexp(digits, 24)), exponents)  # logits may differ in the last
