@@ -133,16 +133,18 @@ class Share(NamedTuple):
     """Degrees of freedom of the size."""
 
     @classmethod
-    def of(cls, value: float, variance: float, size: float, events: float) -> Share:
+    def of(
+        cls, value: float, variance: float, size: float, events: float, prior: float = 4.0
+    ) -> Share:
         """Share whose variance was estimated from `events` rows, those of the rarer outcome.
 
-        `size` is what is expected of the size. It has the weight of four rows, because the variance
-        is hardly known if the share is close to 0 or 1.
+        `size` is what is expected of the size. It has the weight of `prior` rows, because the
+        variance is hardly known if the share is close to 0 or 1.
         """
         spread = value * (1 - value)
         ratio = variance / spread if spread > 1e-12 else 1 / size
-        df = (events + 4) ** 2 / events if events else inf  # Satterthwaite (1946)
-        return cls(value, (events + 4) / (events * ratio + 4 / size), df)
+        df = (events + prior) ** 2 / events if events else inf  # Satterthwaite (1946)
+        return cls(value, (events + prior) / (events * ratio + prior / size), df)
 
     def interval(self, confidence: float) -> tuple[float, float]:
         """Ends of Wilson's interval; NaN stands for what is unknown."""
@@ -215,8 +217,8 @@ class Mean:
     def share(self) -> Share:
         """The mean of zeros and ones as a share."""
         value, n = self.value, self.size
-        variance = self.statistic().variance
-        return Share.of(value, variance, n, n * min(value, 1 - value))
+        found = Share.of(value, self.statistic().variance, n, n * min(value, 1 - value), prior=1.0)
+        return found._replace(df=inf)
 
 
 def by_cluster(clusters: Ints | None, weights: Floats, *columns: Floats) -> tuple[Floats, ...]:

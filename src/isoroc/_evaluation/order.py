@@ -88,7 +88,7 @@ def _change(
     if len(sizes) < 2:
         return Statistic(math.nan, math.nan)
     events = _events(sizes)
-    expected = disorder**2 * float((1 / sizes).mean())
+    expected = 2 * (disorder / len(sizes)) ** 2 * float((1 / sizes).sum())
     variance = (events * _variance(slopes, sample, sizes) + 4 * expected) / (events + 4)
     return Statistic(value, variance, df=max(events, 1.0))
 

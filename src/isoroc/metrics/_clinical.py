@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._core.intervals import Estimate, half_width, variance_of_sum
-from isoroc._core.special import chi2_quantile, expit, find_root, logit
+from isoroc._core.special import chi2_quantile, expit, f_quantile, find_root, logit
 from isoroc._core.types import Floats, Ints
 from isoroc._input import check_confidence, check_probabilities
 from isoroc._support.table import Table
@@ -225,9 +225,13 @@ def _distances(rows: _Rows, confidence: float) -> list[Estimate]:
     value = _distance_measures(X @ beta, z, weights)[:, 0]
     p, limit = expit(z), float(chi2_quantile(X.shape[1], 1 - confidence))
     scores = X * (weights * (y - p))[:, None]
-    information = (X.T * (weights**2 * p * (1 - p))) @ X
+    information, df = (X.T * (weights**2 * p * (1 - p))) @ X, np.inf
     if clusters is not None:
-        information = _meat(scores, rows)
+        information, d = _meat(scores, rows), X.shape[1]
+        df = max(len(np.unique(clusters)) - 1, 1)
+        limit = (
+            d * df / max(df + 1 - d, 1) * f_quantile(d, max(df + 1 - d, 1), confidence)
+        )  # Hotelling
     score = scores.sum(axis=0)
     is_rejected = score @ np.linalg.lstsq(information, score, rcond=None)[0] > limit
     # Curves around the fitted one. Each point stands for about as many rows.
@@ -237,7 +241,7 @@ def _distances(rows: _Rows, confidence: float) -> list[Estimate]:
     points = np.unique(np.linspace(0, len(z) - 1, N_POINTS).round().astype(np.intp))
     some = np.argsort(z, kind="stable")[points]
     found = _distance_measures(X[some] @ (beta[:, None] + shifts), z[some], weights[some])
-    half = half_width(confidence) * found.std(axis=1)
+    half = half_width(confidence, df) * found.std(axis=1)
     bias = np.maximum(found.mean(axis=1) - value, 0.0)
     low, high = (value - bias - half).clip(min=0) * is_rejected, (value + half).clip(max=1)
     return [Estimate(*ends) for ends in np.transpose([value, low, high]).tolist()]

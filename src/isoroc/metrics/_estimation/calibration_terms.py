@@ -205,7 +205,10 @@ class Parts(NamedTuple):
         variance = max(self.variance(rows), least)
         # It is unlikely that chance and bias make the estimate too low by as much as they can.
         half = half_width(CONFIDENCE) * sqrt(variance)
-        return Statistic(max(value, 0.0), variance, above=hypot(half, bias) - half), rows
+        above = hypot(half, bias) - half
+        # Rows tell signs about one another: half as much variance again for calibrated forecasts.
+        below = (sqrt(1.5) - 1) * half_width(CONFIDENCE) * sqrt(least)
+        return Statistic(max(value, 0.0), variance, below=below, above=above), rows
 
     def square(self) -> float:
         """Square of the calibration error of the norm "l2"."""
