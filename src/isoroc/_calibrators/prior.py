@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize
 from scipy.special import chdtrc, chdtri
 
+from isoroc._core.intervals import effective_rows
 from isoroc._core.types import Floats
 from isoroc._input import (
     InputError,
@@ -157,7 +158,8 @@ def estimate_prior(
     P, classes = check_unlabelled(Q, labels)
     shares = check_shares(old, classes, name="old", positive=True)
     weights = check_weights(sample_weight, len(P))
-    weights = np.ones(len(P)) if weights is None else weights * weights.sum() / (weights @ weights)
+    weights = np.ones(len(P)) if weights is None else weights
+    weights = weights * (effective_rows(weights) / weights.sum())
     likelihood = P / shares
     total = weights.sum()
     best = _most_likely(likelihood, weights, shares)

@@ -27,7 +27,15 @@ def effective_rows(weights: Floats) -> float:
 
 
 class Estimate(NamedTuple):
-    """A value and its interval, from `low` to `high`; NaN where they are unknown."""
+    """A value and its interval, from `low` to `high`; NaN where they are unknown.
+
+    Examples
+    --------
+    >>> from isoroc import evaluate
+    >>> estimate = evaluate([0, 1, 1, 0], [0.2, 0.7, 0.6, 0.4]).measures["accuracy"]["before"]
+    >>> estimate.value, round(estimate.low, 2), estimate.high
+    (1.0, 0.51, 1.0)
+    """
 
     value: float
     low: float

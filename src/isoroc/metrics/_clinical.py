@@ -227,11 +227,9 @@ def _distances(rows: _Rows, confidence: float) -> list[Estimate]:
     scores = X * (weights * (y - p))[:, None]
     information, df = (X.T * (weights**2 * p * (1 - p))) @ X, np.inf
     if clusters is not None:
-        information, d = _meat(scores, rows), X.shape[1]
-        df = max(len(np.unique(clusters)) - 1, 1)
-        limit = (
-            d * df / max(df + 1 - d, 1) * f_quantile(d, max(df + 1 - d, 1), confidence)
-        )  # Hotelling
+        information, d, df = _meat(scores, rows), X.shape[1], len(np.unique(clusters)) - 1
+        left = max(df + 1 - d, 1)
+        limit = d * df / left * f_quantile(d, left, confidence)  # Hotelling (1931)
     score = scores.sum(axis=0)
     is_rejected = score @ np.linalg.lstsq(information, score, rcond=None)[0] > limit
     # Curves around the fitted one. Each point stands for about as many rows.

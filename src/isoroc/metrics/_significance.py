@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from isoroc._core.intervals import effective_rows
 from isoroc._core.simplex import as_matrix, residuals
 from isoroc._core.types import Floats
 from isoroc._input import Sample, check_number, check_option, check_probabilities, split_by_kind
@@ -132,7 +133,7 @@ class _Scales:
         n_levels = min(MOST_LEVELS, max(0, (n // ROWS_IN_CELL).bit_length() - 1))
         cell = halve_repeatedly(sample.forecasts, n_levels)
         weights = sample.row_weights()
-        self.weights = weights * (weights.sum() / (weights @ weights))
+        self.weights = weights * (effective_rows(weights) / weights.sum())
         self.cumulative = np.cumsum(P[:, :-1], axis=1)
         self.n_classes, self.cell, self.clusters = K, cell, sample.clusters
         self.expected = sum_rows(cell, P, self.weights)

@@ -18,7 +18,7 @@ from scipy.special import digamma, exp1, gammaln, xlogy
 
 from isoroc._core.intervals import (
     Statistic,
-    by_cluster,
+    design_effect,
     effective_rows,
     half_width,
     mean,
@@ -229,7 +229,8 @@ class Parts(NamedTuple):
         losses = log_losses if loss == "log" else brier_losses
         own, best, blind = (losses(q, sample.codes) for q in (sample.forecasts, g, constant))
         saved, variance = mean(own - best, weights), self.variance(own - best)
-        size = effective_rows(by_cluster(sample.clusters, sample.row_weights())[0])
+        w = sample.row_weights()
+        size = effective_rows(w) / design_effect(w * (own - mean(own, weights)), sample.clusters)
         # The variance is hardly known if few rows are not in the largest class.
         variance *= 1 + 4 / max(size * (1 - shares.max() / shares.sum()), 1.0)
         if isinstance(fit, Ties):
