@@ -14,6 +14,7 @@ from ._calibrators.registry import load
 from ._calibrators.sigmoid import BetaCalibrator, SigmoidCalibrator
 from ._calibrators.spline import SplineCalibrator
 from ._calibrators.temperature import TemperatureCalibrator
+from ._core.intervals import Estimate
 from ._core.verdict import Verdict
 from ._counts import Counts
 from ._evaluation.evaluate import evaluate
@@ -32,6 +33,7 @@ __all__ = [
     "CalibrationMonitor",
     "Counts",
     "DirichletCalibrator",
+    "Estimate",
     "Evaluation",
     "GroupedCalibrator",
     "HistogramCalibrator",

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from isoroc import Counts, InputError, IRPCalibrator, evaluate, metrics
-from isoroc._core.intervals import Estimate
+from isoroc._core.intervals import Estimate, Statistic
 from isoroc._evaluation import measures
-from isoroc._evaluation.evaluation import MEASURES, Evaluation, Figure, tabulate
+from isoroc._evaluation.evaluation import MEASURES, Evaluation, tabulate
 from truths import distorted
 
 FAST: dict[str, Any] = {"n_resamples": 0}
@@ -44,15 +45,18 @@ def test_values_are_those_of_the_metrics(K):
             assert figures["change"].value == pytest.approx(change, abs=1e-12), measure
 
 
-def test_intervals_of_means_are_normal():
+def test_intervals_of_means_are_those_of_students_t_up_to_their_skewness():
     P, Q, y = distorted(300, 3, 2.0, seed=0)
     rows = [-np.log(R[np.arange(300), y]) for R in (P, Q)]
     result = evaluate(y, P, Q, confidence=0.9, **FAST)
     for of, values in zip(("before", "after", "change"), (*rows, rows[1] - rows[0]), strict=True):
-        half = 1.6448536 * values.std(ddof=1) / np.sqrt(300)
+        error = values.std(ddof=1) / np.sqrt(300)
         found = result.measures["log_loss"][of]
-        assert found.low == pytest.approx(values.mean() - half)
-        assert found.high == pytest.approx(values.mean() + half)
+        skewness = ((values - values.mean()) ** 3).mean() / values.std() ** 3 / np.sqrt(300)
+        width = stats.t(299).ppf(0.95)
+        shift = skewness * (2 * width**2 + 1) / 6  # Johnson's corrected t
+        assert (found.low + found.high) / 2 - values.mean() == pytest.approx(shift * error)
+        assert (found.high - found.low) / 2 == pytest.approx(np.hypot(width, shift) * error)
 
 
 def test_intervals_cover_the_truth():
@@ -85,7 +89,7 @@ def test_outcomes_of_probability_0_are_counted():
 def figures_with(**changes):
     """Measures of two classes, known only where they are given, by measure and what they are of."""
     found = {
-        tuple(name.split("__")): Estimate(value, error**2)
+        tuple(name.split("__")): Statistic(value, error**2)
         for name, (value, error) in changes.items()
     }
     paired = any(of != "before" for _, of in found)
@@ -204,7 +208,7 @@ def test_the_result_prints_and_converts():
     assert (plain["rows"], plain["decision"]) == (200, result.decision)
     with pytest.raises(KeyError):
         result["accuracy", "nothing"]
-    assert isinstance(result.measures["vus"]["before"], Figure)
+    assert isinstance(result.measures["vus"]["before"], Estimate)
     assert "after" not in evaluate(y, P, **FAST).measures["log_loss"]
 
 

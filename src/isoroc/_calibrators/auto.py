@@ -21,12 +21,19 @@ from isoroc._calibrators.matrix import MatrixCalibrator
 from isoroc._calibrators.monotone import MonotoneCalibrator
 from isoroc._calibrators.spline import SplineCalibrator
 from isoroc._calibrators.temperature import TemperatureCalibrator
-from isoroc._core.losses import mean
+from isoroc._core.intervals import mean
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats, Ints
 from isoroc._core.verdict import Verdict
 from isoroc._counts import deal_by_content, deal_in_cells, in_cells
-from isoroc._input import CellSample, InputError, Sample, check_number, check_option
+from isoroc._input import (
+    CellSample,
+    InputError,
+    Sample,
+    check_folds,
+    check_number,
+    check_option,
+)
 from isoroc._input.kinds import columns_of
 from isoroc._maps import IdentityMap, Map, MixtureMap, MonotoneMap
 from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
@@ -75,7 +82,7 @@ class AutoCalibrator(Calibrator):
     cv : int, splitter or iterable, default=5
         Number of unstratified folds, or a splitter that holds out every row once. Stratified folds
         would favour maps that fit class frequencies. With a number, the order of the rows does not
-        matter.
+        matter. With `clusters` in `fit`, rows of one cluster share a fold.
     max_cells : int, default=20000
         With more rows, members are fitted and weighed on cells of forecasts: at most `max_cells` in
         total over all folds.
@@ -235,7 +242,7 @@ class AutoCalibrator(Calibrator):
         most = self.max_cells
         if isinstance(self.cv, int | np.integer):
             check_number("cv", self.cv, int, minimum=2)
-            if len(sample) > most:
+            if len(sample) > most and sample.clusters is None:
                 return deal_in_cells(sample, int(self.cv), most, random_state)
             return deal_by_content(sample, int(self.cv), random_state)
         own = {"weights": sample.row_weights(), "squares": sample.squared_weights()}
@@ -260,6 +267,7 @@ class AutoCalibrator(Calibrator):
         if (row := int(np.argmax(times != 1))) or times[0] != 1:
             problem = f"row {row} is held out {times[row]} times"
             raise InputError("cv", None, problem, "folds must hold out every row once")
+        check_folds(fold, sample.clusters)
         return fold
 
     def _fit_members(

@@ -119,6 +119,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         labels: Any = None,
         sample_weight: Any = None,
         weighting: Weighting = "importance",
+        clusters: Any = None,
         scores: Scores = "auto",
     ) -> Self:
         """Learn the calibration map from forecasts and outcomes.
@@ -140,6 +141,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             What weights are. Of importance weights, such as inverse sampling probabilities, only
             ratios matter, and rows of unequal weight count as fewer rows (Kish's effective number).
             With frequencies, weight 2 is the same as the row twice.
+        clusters : array-like of shape (n,), default=None
+            Cluster of each row, such as the patient of a visit. In cross-validation, rows of one
+            cluster share a fold, and standard errors allow for their dependence. Calibrators
+            without cross-validation ignore it.
         scores : str, default="auto"
             What the forecasts are: "probability"; "percent"; "proportion", divided by the sum of
             the row; "logit", log odds if there is one column; "log_probability"; or "rank", scores
@@ -150,7 +155,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         -------
         self
         """
-        options: Any = {"scores": scores, "clip": True, "advice": "pass"}
+        options: Any = {"clusters": clusters, "scores": scores, "clip": True, "advice": "pass"}
         sample = check_sample(P, y, sample_weight, labels, **options)
         if not self._uses_order_only:
             check_units(sample, scores)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone, is_regressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import LeaveOneOut, check_cv
+from sklearn.model_selection import LeaveOneOut, StratifiedGroupKFold, check_cv
 from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
@@ -33,6 +33,7 @@ from isoroc._input import (
     InputError,
     Names,
     Weighting,
+    check_clusters,
     check_groups,
     check_option,
     check_shares,
@@ -76,6 +77,7 @@ class _Rows(NamedTuple):
     weights: Floats | None
     weighting: Weighting
     groups: Names | None
+    clusters: Ints | None
 
 
 @dataclass(eq=False, repr=False)
@@ -176,7 +178,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     # Groups are used by the splitter and by calibrators of groups, so a search or a pipeline with
     # metadata routing passes them on without being asked.
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "clusters": True}
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"groups": True}
     __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"groups": True}
 
@@ -188,7 +190,14 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return super().set_params(**params)  # type: ignore[no-any-return]
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **fit_params: Any
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        clusters: Any = None,
+        **fit_params: Any,
     ) -> Self:
         """Train and calibrate the classifier.
 
@@ -203,6 +212,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         groups : array-like of shape (n,), default=None
             Groups of rows, for splitters that keep them together and for calibrators that take
             them, such as `GroupedCalibrator`.
+        clusters : array-like of shape (n,), default=None
+            Cluster of each row, such as the patient of a visit. Rows of one cluster share a fold,
+            here and in calibrators with cross-validation. A splitter in `cv` must see to that.
         **fit_params
             Passed on to the classifier's ``fit``, cut to the fold's rows where they are as long
             as the data. With metadata routing enabled, passed as was requested.
@@ -227,7 +239,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             _check_adjustable(shares, classes)
             prior = check_shares(self.prior, classes, name="prior", positive=False)
         known = None if groups is None else check_groups(groups, len(codes))
-        rows = _Rows(np.asarray(classes), codes, weights, self.weighting, known)
+        numbers = check_clusters(clusters, len(codes), of="X")
+        rows = _Rows(np.asarray(classes), codes, weights, self.weighting, known, numbers)
         if frozen:
             pair = self._make_pair(self.estimator, rows.classes)
             pairs = [_fit(pair, _respond(pair, X), rows, np.arange(len(codes)))]
@@ -299,7 +312,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Pairs of classifiers and calibrators, trained and fitted on different rows."""
         training, splitting = self._route(rows.weights, groups, fit_params)
         ensemble = self.ensemble is not False  # "auto" is True for what is not frozen
-        folds = self._split(X, y, rows.codes, splitting, ensemble=ensemble)
+        folds = self._split(X, y, rows, splitting, ensemble=ensemble)
         trainings = [train for train, _ in folds]
         if not ensemble:
             trainings.append(np.arange(len(rows.codes)))
@@ -318,9 +331,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return [_fit(pair, forecasts, rows, part) for pair, forecasts, part in calibrations]
 
     def _split(
-        self, X: Any, y: Any, codes: Ints, splitting: dict[str, Any], *, ensemble: bool
+        self, X: Any, y: Any, rows: _Rows, splitting: dict[str, Any], *, ensemble: bool
     ) -> list[tuple[Ints, Ints]]:
         """Rows to train on and rows held out, for each fold that can be used."""
+        codes, clusters, cv = rows.codes, rows.clusters, self.cv
+        if clusters is not None and (cv is None or isinstance(cv, int)):
+            cv, splitting = StratifiedGroupKFold(cv or 5), {"groups": clusters}
         n_folds = self.cv if isinstance(self.cv, int) else getattr(self.cv, "n_splits", 1)
         if ensemble and (n_folds > np.bincount(codes).min() or isinstance(self.cv, LeaveOneOut)):
             problem = (
@@ -330,11 +346,14 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             )
             raise InputError("cv", None, problem, "use fewer folds, or ensemble=False")
         try:
-            splits = check_cv(self.cv, y, classifier=True).split(X, y, **splitting)
+            splits = check_cv(cv, y, classifier=True).split(X, y, **splitting)
             folds = [(train, held_out) for train, held_out in splits]
         except (TypeError, ValueError) as error:
             raise InputError("cv", None, f"cannot split {len(codes)} rows ({error})") from error
-        for f, (train, _) in enumerate(folds):
+        for f, (train, held_out) in enumerate(folds):
+            if clusters is not None and np.intersect1d(clusters[train], clusters[held_out]).size:
+                problem = f"fold {f} holds out rows of clusters that it also trains on"
+                raise InputError("cv", None, problem, "pass a number, or a splitter of groups")
             if len(np.unique(codes[train])) < 2:
                 problem = f"fold {f} leaves rows of one class only to train on"
                 raise InputError("cv", None, problem, "use fewer folds, or stratified ones")
@@ -493,6 +512,8 @@ def _fit(pair: CalibratedPair, forecasts: Floats, rows: _Rows, part: Ints) -> Ca
     if rows.weights is not None and takes("sample_weight"):
         further["sample_weight"] = rows.weights[part]
         further |= {"weighting": rows.weighting} if takes("weighting") else {}
+    if rows.clusters is not None and takes("clusters"):
+        further["clusters"] = rows.clusters[part]
     if takes("groups"):
         if rows.groups is None:
             problem = f"{type(pair.calibrator).__name__} learns a map for each group"

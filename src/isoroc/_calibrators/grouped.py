@@ -146,6 +146,7 @@ class GroupedCalibrator(Calibrator):
         labels: Any = None,
         sample_weight: Any = None,
         weighting: Weighting = "importance",
+        clusters: Any = None,
         scores: Scores = "auto",
     ) -> Self:
         """Learn the common map and those of the groups.
@@ -157,14 +158,15 @@ class GroupedCalibrator(Calibrator):
         groups : array-like of shape (n,), default=None
             Group of each row: strings, whole numbers or booleans. Without groups there is the
             common map only.
-        labels, sample_weight, weighting, scores
+        labels, sample_weight, weighting, clusters, scores
             As for every calibrator.
 
         Returns
         -------
         self
         """
-        sample = check_sample(P, y, sample_weight, labels, scores=scores, clip=True, advice="pass")
+        options: Any = {"clusters": clusters, "scores": scores, "clip": True, "advice": "pass"}
+        sample = check_sample(P, y, sample_weight, labels, **options)
         check_units(sample, scores)
         warn_if_reversed(sample)
         if groups is not None:

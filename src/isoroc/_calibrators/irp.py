@@ -340,7 +340,8 @@ class IRPCalibrator(BinCalibrator):
         if isinstance(sample, CellSample):
             fold = sample.folds()
         else:
-            fold = deal_folds(len(sample), 5 if len(sample) <= self.max_cells else 2, random_state)
+            n_folds = 5 if len(sample) <= self.max_cells else 2
+            fold = deal_folds(len(sample), n_folds, random_state, sample.clusters)
         losses = dict.fromkeys(TOPS, 0.0)
         for top in TOPS:
             for k in range(fold.max() + 1):

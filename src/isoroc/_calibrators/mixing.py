@@ -11,8 +11,8 @@ import numpy as np
 from scipy.special import chdtrc
 
 from isoroc._backends import NUMPY
-from isoroc._core.intervals import half_width
-from isoroc._core.losses import are_impossible, log_losses, mean
+from isoroc._core.intervals import Mean, by_cluster, half_width, mean
+from isoroc._core.losses import are_impossible, log_losses
 from isoroc._core.types import Floats, Ints
 from isoroc._core.verdict import Verdict
 from isoroc._input import CellSample, Sample, slices
@@ -142,10 +142,13 @@ def score_members(names: list[str], weights: Floats, losses: Floats, sample: Sam
 
 def mean_and_error(values: Floats, sample: Sample) -> tuple[Floats, Floats]:
     """Weighted mean of each column, and its standard error."""
-    weights = sample.row_weights()
-    total = weights.sum()
-    average = weights @ values / total
-    return average, np.sqrt(sample.squared_weights() @ (values - average) ** 2) / total
+    clusters, squares = sample.clusters, sample.squared_weights()
+    total, *means = by_cluster(clusters, sample.row_weights(), *values.T)
+    found = [Mean() for _ in means]
+    for mean, column in zip(found, means, strict=True):
+        mean.add(column, total, squares if clusters is None else None)
+    variances = [mean.statistic().variance for mean in found]
+    return np.array([mean.value for mean in found]), np.sqrt(variances)
 
 
 def surprise(before: Floats, after: Floats, sample: Sample) -> float:
@@ -171,8 +174,12 @@ def departure(before: Floats, sample: Sample) -> float:
     P = (n_rows * before + 1 / K) / (n_rows + 1)
     directions = [np.log(P)] if K > 2 else [np.log(P), np.broadcast_to([0.0, 1.0], P.shape)]
     centred = [d - (P * d).sum(axis=1, keepdims=True) for d in directions]
-    score = np.array([weights @ d[np.arange(n), sample.codes] for d in centred])
+    terms = np.array([weights * d[np.arange(n), sample.codes] for d in centred])
+    score = terms.sum(axis=1)
     variance = [[squares @ (P * d * e).sum(axis=1) for e in centred] for d in centred]
+    if sample.clusters is not None:
+        sums = np.array([np.bincount(sample.clusters, own) for own in terms])
+        variance = sums @ sums.T
     return float(chdtrc(len(score), score @ np.linalg.pinv(variance) @ score))
 
 

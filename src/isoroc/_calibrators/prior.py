@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import chdtrc
 
-from isoroc._core.intervals import half_width
-from isoroc._core.losses import effective_rows
+from isoroc._core.intervals import effective_rows, half_width
 from isoroc._core.types import Floats
 from isoroc._input import (
     InputError,

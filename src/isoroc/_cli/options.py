@@ -21,6 +21,10 @@ Json = Annotated[bool, Parameter(help="Print JSON.")]
 Resamples = Annotated[
     int, Parameter(help="Resamples for the interval of the volume of three classes; 0: none.")
 ]
+Clusters = Annotated[
+    str | None,
+    Parameter(help="Column of clusters of rows that may depend on each other, such as patients."),
+]
 _ROWS = Group.create_ordered("Rows and columns")
 
 

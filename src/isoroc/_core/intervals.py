@@ -1,4 +1,4 @@
-"""The one kind of interval, and the score interval of a rate.
+"""Estimates and their intervals: means of weighted or clustered rows, shares, sums of squares.
 
 An interval holds the values that a test does not reject: values from which the estimate, given its
 variance if they were true, does not differ by more than chance.
@@ -6,34 +6,61 @@ variance if they were true, does not differ by more than chance.
 
 from __future__ import annotations
 
-from math import sqrt
-from typing import NamedTuple
+from math import inf, nan, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from isoroc._core.special import gammainc, normal_quantile
-from isoroc._core.types import Floats
+from isoroc._core.special import gammainc, normal_quantile, t_quantile
+from isoroc._core.types import Floats, Ints
 
 
-def half_width(confidence: float) -> float:
-    """Half the width of a normal interval, in standard errors."""
-    return normal_quantile(0.5 + confidence / 2)
+def half_width(confidence: float, df: float = inf) -> float:
+    """Half the width of a normal interval, or of one with Student's distribution, in errors."""
+    p = 0.5 + confidence / 2
+    return float(normal_quantile(p) if df == inf else t_quantile(df, p))
+
+
+def effective_rows(weight: Any, squares: Any) -> Any:
+    """Kish's effective number of rows, from the sums of their weights and of squared weights."""
+    return weight * (weight / squares)
 
 
 class Estimate(NamedTuple):
-    """An estimate of a value T, with variance ``variance + slope * T``.
+    """A value and its interval, from `low` to `high`; NaN where they are unknown.
 
-    If the slope is 0, the estimate is normal. Otherwise it estimates a sum of squares without bias:
-    it is distributed as a multiple of a noncentral chi-square variable minus its mean at T = 0.
+    Examples
+    --------
+    >>> from isoroc import evaluate
+    >>> estimate = evaluate([0, 1, 1, 0], [0.2, 0.7, 0.6, 0.4]).measures["accuracy"]["before"]
+    >>> estimate.value, round(estimate.low, 2), estimate.high
+    (1.0, 0.51, 1.0)
+    """
+
+    value: float
+    low: float
+    high: float
+
+
+class Statistic(NamedTuple):
+    """What is known about a value T: an estimate of it, with variance ``variance + slope * T``.
+
+    If the slope is 0, the estimate is about normal. Otherwise it estimates a sum of squares without
+    bias: it is distributed as a multiple of a noncentral chi-square variable minus its mean at
+    T = 0.
     """
 
     value: float
     variance: float
     slope: float = 0.0
     below: float = 0.0
-    """By how much T may be smaller than the expected value of the estimate,"""
+    """Upper bound on how far T lies below the expectation of the estimate."""
     above: float = 0.0
-    """and by how much larger."""
+    """Upper bound on how far T lies above it."""
+    skewness: float = 0.0
+    """Skewness of the estimate if the slope is 0."""
+    df: float = inf
+    """Degrees of freedom of the variance if the slope is 0."""
 
     @property
     def error(self) -> float:
@@ -48,8 +75,11 @@ class Estimate(NamedTuple):
     def unbiased_interval(self, confidence: float) -> tuple[float, float]:
         """Ends of the interval if the estimate has no bias."""
         if not self.slope:
-            half = half_width(confidence) * self.error
-            return self.value - half, self.value + half
+            square = half_width(confidence, self.df) ** 2
+            shift = self.skewness * (2 * square + 1) / 6  # Johnson (1978)
+            # As in a score interval, a larger T has a larger variance if the skewness is positive.
+            half, centre = self.error * sqrt(square + shift**2), self.value + self.error * shift
+            return centre - half, centre + half
         scale = self.slope / 4
         df = max(self.variance / (2 * scale**2), 1e-6)
 
@@ -77,8 +107,8 @@ class Estimate(NamedTuple):
 class Difference(NamedTuple):
     """The difference of two estimates from the same rows."""
 
-    first: Estimate
-    second: Estimate
+    first: Statistic
+    second: Statistic
     correlation: float
 
     @property
@@ -102,10 +132,132 @@ class Difference(NamedTuple):
         return sqrt(max(a * a + b * b - 2 * self.correlation * a * b, 0.0))
 
 
-def wilson(rate: Floats, weight: Floats, confidence: float = 0.95) -> tuple[Floats, Floats]:
+class Share(NamedTuple):
+    """A share, estimated as precisely as that of `size` independent rows."""
+
+    value: float
+    size: float
+    df: float = inf
+    """Degrees of freedom of the size."""
+
+    @classmethod
+    def of(
+        cls, value: float, variance: float, size: float, events: float, prior: float = 4.0
+    ) -> Share:
+        """Share whose variance was estimated from `events` rows, those of the rarer outcome.
+
+        `size` is what is expected of the size. It has the weight of `prior` rows, because the
+        variance is hardly known if the share is close to 0 or 1.
+        """
+        spread = value * (1 - value)
+        ratio = variance / spread if spread > 1e-12 else 1 / size
+        df = (events + prior) ** 2 / events if events else inf  # Satterthwaite (1946)
+        return cls(value, (events + prior) / (events * ratio + prior / size), df)
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Ends of Wilson's interval; NaN stands for what is unknown."""
+        low, high = wilson(np.array(self.value), np.array(self.size), confidence, self.df)
+        return min(float(low), self.value), max(float(high), self.value)  # not off by rounding
+
+
+def wilson(
+    rate: Floats, weight: Floats, confidence: float = 0.95, df: float = inf
+) -> tuple[Floats, Floats]:
     """Score interval of a binomial rate (Wilson 1927), weights taken as counts of rows."""
-    z = half_width(confidence)
+    z = half_width(confidence, df)
     shrink = 1 / (1 + z**2 / weight)
     centre = shrink * (rate + z**2 / (2 * weight))
     half = shrink * z * np.sqrt(rate * (1 - rate) / weight + (z / (2 * weight)) ** 2)
     return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
+
+
+def mean(values: Floats, weights: Floats | None) -> float:
+    """Weighted mean over the rows."""
+    if weights is None:
+        return float(values.mean())
+    return float(weights @ values / weights.sum())
+
+
+class Mean:
+    """Weighted mean of rows that are added in batches: its variance and skewness too."""
+
+    def __init__(self) -> None:
+        self._shift = 0.0  # near the mean, so that differences of sums are precise
+        # Sums of weights, their squares and cubes (rows), times powers 0 to 3 of shifted values.
+        self._sums = np.zeros((3, 4))
+
+    def add(self, values: Floats, weights: Floats, squares: Floats | None = None) -> None:
+        """Add rows, each of which may stand for several.
+
+        `squares` are the sums of the squared weights of the rows that each stands for.
+        """
+        if not self._sums[0, 0]:
+            self._shift = mean(values, weights)
+        for start in range(0, len(values), 2**18):  # some copies of some rows at a time
+            rows = slice(start, start + 2**18)
+            x, w = values[rows] - self._shift, weights[rows]
+            s = w**2 if squares is None else squares[rows]
+            cubes = np.divide(s**2, w, out=np.zeros_like(w), where=w > 0)
+            self._sums += np.array([w, s, cubes]) @ np.column_stack([x**k for k in range(4)])
+
+    @property
+    def value(self) -> float:
+        """The mean."""
+        return self._shift + float(self._sums[0, 1] / self._sums[0, 0])
+
+    @property
+    def size(self) -> float:
+        """Effective number of rows."""
+        return float(effective_rows(self._sums[0, 0], self._sums[1, 0]))
+
+    def statistic(self) -> Statistic:
+        """The mean with its variance, which a single row does not have."""
+        (total, first, *_), second, third = self._sums
+        m, df = first / total, self.size - 1
+        if df < 1e-9:
+            return Statistic(self.value, nan)
+        square = max(float(second[:3] @ np.array([m**2, -2 * m, 1.0])), 0.0)
+        cube = float(third @ np.array([-(m**3), 3 * m**2, -3 * m, 1.0]))
+        skewness = cube / square**1.5 if square > 1e-12 * second[2] else 0.0
+        variance = square / total**2 * (1 + 1 / df)
+        return Statistic(self.value, float(variance), skewness=float(skewness), df=df)
+
+    def share(self) -> Share:
+        """The mean of zeros and ones as a share."""
+        value, n = self.value, self.size
+        found = Share.of(value, self.statistic().variance, n, n * min(value, 1 - value), prior=1.0)
+        return found._replace(df=inf)
+
+
+def by_cluster(clusters: Ints | None, weights: Floats, *columns: Floats) -> tuple[Floats, ...]:
+    """Weights and columns of rows, or total weights and means of clusters, which stand for rows."""
+    if clusters is None:
+        return weights, *columns
+    total = np.bincount(clusters, weights)
+    kept = total > 0
+    means = (np.bincount(clusters, weights * x)[kept] / total[kept] for x in columns)
+    return np.asarray(total[kept], dtype=np.float64), *means
+
+
+def mean_of(values: Floats, weights: Floats | None, clusters: Ints | None = None) -> Statistic:
+    """Weighted mean over the rows; rows of a cluster need not be independent."""
+    found, rows = Mean(), np.ones(len(values)) if weights is None else weights
+    total, means = by_cluster(clusters, rows, values)
+    found.add(means, total)
+    return found.statistic()
+
+
+def variance_of_sum(terms: Floats, clusters: Ints | None = None) -> Any:
+    """Variance of sums of terms of mean 0, shape (..., n), that only depend within clusters."""
+    if clusters is None:
+        return (terms**2).sum(axis=-1)
+    sums = np.apply_along_axis(lambda own: np.bincount(clusters, own), -1, terms)
+    n = len(np.unique(clusters))
+    return (sums**2).sum(axis=-1) * (n / max(n - 1, 1))
+
+
+def design_effect(terms: Floats, clusters: Ints | None) -> Any:
+    """How many times larger clusters make the variance of sums of terms; at least 1."""
+    own = variance_of_sum(terms)
+    ratio = variance_of_sum(terms, clusters) / np.where(own > 0, own, 1.0)
+    return np.maximum(ratio, 1.0)

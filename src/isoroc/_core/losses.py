@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,22 +31,3 @@ def brier_losses(forecasts: Floats, codes: Codes) -> Floats:
     others = np.einsum("ik,ik->i", forecasts, forecasts) - own * own
     losses = np.asarray(others.clip(min=0) + (1 - own) ** 2)
     return losses / 2 if forecasts.shape[1] == 2 else losses
-
-
-def mean(values: Floats, weights: Floats | None) -> float:
-    """Weighted mean over the rows."""
-    if weights is None:
-        return float(values.mean())
-    return float(weights @ values / weights.sum())
-
-
-def effective_rows(weight: Any, squares: Any) -> Any:
-    """Kish's effective number of rows, from the sums of their weights and of squared weights."""
-    return weight * (weight / squares)
-
-
-def variance_of_mean(values: Floats, weights: Floats | None) -> float:
-    """Variance of the weighted mean over the rows."""
-    n, w = len(values), np.ones(len(values)) if weights is None else weights
-    squares = w**2 @ (values - mean(values, weights)) ** 2
-    return float(squares / w.sum() ** 2 * n / max(n - 1, 1))

@@ -31,6 +31,10 @@ xlogy: Callable[[_Floats, _Floats], _Floats] = _imported("xlogy")
 gammainc: Callable[[float, float], float] = _imported("gammainc")
 #: Quantile of the standard normal distribution.
 normal_quantile: Callable[[float], float] = _imported("ndtri")
+#: Quantile of Student's distribution with some degrees of freedom.
+t_quantile: Callable[[float, float], float] = _imported("stdtrit")
+#: Quantile of the F distribution.
+f_quantile: Callable[[float, float, float], float] = _imported("fdtri")
 #: Quantile of the chi-squared distribution, of its upper tail.
 chi2_quantile: Callable[[float, float], float] = _imported("chdtri")
 #: Root of a function between two numbers at which its signs differ.

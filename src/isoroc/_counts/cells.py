@@ -230,8 +230,9 @@ def deal_by_content(
     """A sample in folds that neither the order of the rows nor that of the columns changes.
 
     Rows are sorted by what they hold, and their places are dealt to the folds at random. So equal
-    rows, and rows with the same forecast, spread over the folds. Classes are not stratified: that
-    would make chance departures of their frequencies from the forecasts look predictable.
+    rows, and rows with the same forecast, spread over the folds. With clusters, these are dealt
+    instead. Classes are not stratified: that would make chance departures of their frequencies from
+    the forecasts look predictable.
     """
     P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
     digits, exponents = np.frexp(P)
@@ -246,7 +247,8 @@ def deal_by_content(
     order = np.lexsort((exact, sample.row_weights(), sample.codes, *groups, own, content))
     dealt = sample.take(order)
     weights, squares = dealt.row_weights(), dealt.squared_weights()
-    fold = deal_folds(len(order), n_folds, random_state)
+    unit = np.arange(len(order)) if dealt.clusters is None else dealt.clusters
+    fold = deal_folds(int(unit.max()) + 1, n_folds, random_state)[unit]
     return CellSample(**vars(dealt) | {"weights": weights, "fold": fold, "squares": squares})
 
 

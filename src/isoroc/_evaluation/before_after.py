@@ -60,13 +60,13 @@ class Pair:
     def draw(self, most: int) -> Self:
         """The same with at most `most` rows, drawn at random; cells are replaced by rows."""
         n = self.n_rows
-        rng = np.random.default_rng(0)
         if self.counted is None:
-            return self if n <= most else self.take(np.sort(rng.permutation(n)[:most]))
+            return self if n <= most else self.take(self.before.drawn_rows(most))
         weights = self.before.row_weights()
         if n <= most and n == weights.sum() and (weights == np.rint(weights)).all():
             times = weights.astype(np.intp)
         else:
+            rng = np.random.default_rng(0)
             times = rng.multinomial(min(n, most), weights / weights.sum())
         rows = self.take(np.repeat(np.arange(len(times)), times))
         after = None if rows.after is None else replace(rows.after, weights=None)

@@ -9,8 +9,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.special import expit, logit
 
-from isoroc._core.intervals import wilson
-from isoroc._core.losses import effective_rows
+from isoroc._core.intervals import design_effect, effective_rows, wilson
 from isoroc._core.types import Floats, Ints
 from isoroc._counts import BinaryCounts
 from isoroc._evaluation.triangle import group_means
@@ -103,7 +102,8 @@ def event_of(sample: Sample, k: int | None) -> Sample:
     if k is None:
         return split_by_kind(sample, "top")[0]
     column = np.ascontiguousarray(sample.forecasts[:, k])
-    return Sample(column, (sample.codes == k).view(np.uint8), sample.weights)
+    event = (sample.codes == k).view(np.uint8)
+    return Sample(column, event, sample.weights, clusters=sample.clusters)
 
 
 def reliability(
@@ -129,7 +129,8 @@ def observed_rates(
 ) -> Table:
     """Observed rates of groups of about equal weight or equal width, with Wilson's intervals.
 
-    Equal forecasts are in the same group. The intervals take a weight as a number of rows.
+    Equal forecasts are in the same group. The intervals take a weight as a number of rows, of which
+    clusters make fewer.
     """
     p = sample.forecasts
     if n_bins is None and strategy == "quantile" and has_few_values(p):
@@ -139,8 +140,13 @@ def observed_rates(
         group = group_rows(p, sample.weights, n_bins if strategy == "uniform" else strategy, n_bins)
     weight, forecast, rate = group_means(group, sample.weights, p, sample.codes)
     rate = rate.clip(0, 1)
-    low, high = wilson(rate, weight, confidence)
+    low, high = wilson(rate, weight / _design_effect(sample), confidence)
     return Table(forecast=forecast, rate=rate, low=low, high=high, weight=weight)
+
+
+def _design_effect(sample: Sample) -> float:
+    """How many times larger clusters make the variance of a sum of residuals."""
+    return float(design_effect(sample.row_weights() * sample.residuals(), sample.clusters))
 
 
 def has_few_values(p: Floats) -> bool:
@@ -173,7 +179,8 @@ def consistency_band(sample: Sample, confidence: float, n_resamples: int, seed: 
     _, group = np.unique(group, return_inverse=True)  # none is empty
     weight, forecast = group_means(group, weights, sample.forecasts)
     forecast = forecast.clip(0, 1)
-    n_outcomes = np.rint(effective_rows(weight, np.bincount(group, weights**2))).astype(np.int64)
+    size = effective_rows(weight, np.bincount(group, weights**2)) / _design_effect(sample)
+    n_outcomes = np.maximum(np.rint(size), 1).astype(np.int64)
     rng = np.random.default_rng(seed)
     rates = rng.binomial(n_outcomes, forecast, (n_resamples, len(weight))) / n_outcomes
     kept = np.unique(np.linspace(0, len(weight) - 1, _MAX_POINTS).astype(np.intp))

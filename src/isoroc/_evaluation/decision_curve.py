@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -104,7 +105,8 @@ def decision_curve(
     ts, n_rows = _check_thresholds(thresholds, bounded=benefits is None), 0
     names: list[str] = []
     actions: list[str] = []
-    B = sums = np.zeros(0)  # what actions are worth, (T, K, A); weights and their squares
+    shape: tuple[int, ...] = ()
+    B = sums = products = np.zeros(0)  # what actions are worth, (T, K, A); see `_moments`
     for pair in pairs:
         forecasts = [sample.forecasts for sample in pair.samples.values()]
         if len(pair.series) < len(forecasts):
@@ -114,21 +116,32 @@ def decision_curve(
             names = list(pair.samples) if len(forecasts) == 2 else ["forecasts"]
             found = [(benefits or _of_two)(t, pair.before.classes) for t in ts.tolist()]
             B, actions = np.array([values for values, _ in found]), found[0][1]
-            sums = np.zeros((2, len(ts), pair.n_classes, *[len(actions)] * len(forecasts)))
-        n_rows += pair.n_rows
-        both = pair.before.row_weights(), pair.squared_weights()
+            shape = pair.n_classes, *[len(actions)] * len(forecasts)
+            sums = np.zeros((len(ts), math.prod(shape)))
+            products = np.zeros((len(ts), math.prod(shape), math.prod(shape)))
+        clusters, weights, squares = (
+            pair.before.clusters,
+            pair.before.row_weights(),
+            pair.squared_weights(),
+        )
+        n_rows += pair.n_rows if clusters is None else pair.before.n_units
         for t, threshold in enumerate(ts.tolist()):
             # A forecast at the threshold of two classes is acted on.
             chosen = [
                 (P[:, 1] >= threshold) * 1 if benefits is None else (P @ B[t]).argmax(axis=1)
                 for P in forecasts
             ]
-            place = np.ravel_multi_index((pair.before.codes, *chosen), sums.shape[2:])
-            for i, values in enumerate(both):
-                sums[i, t] += np.bincount(place, values, sums[i, t].size).reshape(sums.shape[2:])
+            place, m = np.ravel_multi_index((pair.before.codes, *chosen), shape), math.prod(shape)
+            sums[t] += np.bincount(place, weights, m)
+            if clusters is None:
+                products[t] += np.diag(np.bincount(place, squares, m))
+            else:
+                size = m * (int(clusters.max()) + 1)
+                own = np.bincount(clusters * m + place, weights, size).reshape(-1, m)
+                products[t] += own.T @ own
     if not n_rows:
         raise InputError("y_true", None, "no rows", "at least one is needed")
-    values, covariance = _moments(sums, B, n_rows)
+    values, covariance = _moments(sums, products, B, shape, n_rows)
     return DecisionCurve(ts, (*names, *actions, "oracle"), values, covariance, confidence)
 
 
@@ -152,17 +165,23 @@ def _of_two(threshold: float, classes: NDArray[Any]) -> tuple[Floats, list[str]]
     return np.array([[0.0, -threshold / (1 - threshold)], [0.0, 1.0]]), ["none", "all"]
 
 
-def _moments(sums: Floats, B: Floats, n_rows: int) -> tuple[Floats, Floats]:
-    """Mean benefit of each strategy, (S, T), and covariances, from sums by class and actions."""
-    code, *chosen = np.indices(sums.shape[2:]).reshape(sums.ndim - 2, -1)
+def _moments(
+    weights: Floats, products: Floats, B: Floats, shape: tuple[int, ...], n_rows: int
+) -> tuple[Floats, Floats]:
+    """Mean benefit of each strategy, (S, T), and covariances, from sums by class and actions.
+
+    `weights`, (T, m), are those of the m combinations of a class and actions, `products` sums of
+    products of the weights that two combinations have in a row or cluster. `n_rows` is the number
+    of rows or clusters.
+    """
+    code, *chosen = np.indices(shape).reshape(len(shape), -1)
     each = [B[:, code, action] for action in (*chosen, *range(B.shape[2]))]
     V = np.stack([*each, B.max(axis=2)[:, code]], axis=2)  # one row per place, (T, m, S)
-    weights, squares = sums.reshape(2, len(B), -1)
     total = weights[0].sum()
     mean = np.einsum("tm,tms->ts", weights, V) / total
     D = V - mean[:, None]
-    covariance = np.einsum("tm,tms,tmu->tsu", squares, D, D) * n_rows / max(n_rows - 1, 1)
+    covariance = D.swapaxes(1, 2) @ products @ D * (n_rows / max(n_rows - 1, 1))
     # The rows that are added have any of the labels and actions.
-    extra = PSEUDO_ROWS * squares[0].sum() / n_rows / V.shape[1]
+    extra = PSEUDO_ROWS * products[0].sum() / n_rows / V.shape[1]
     covariance += extra * np.einsum("tms,tmu->tsu", V, V)
     return mean.T, covariance / total**2

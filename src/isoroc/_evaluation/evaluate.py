@@ -36,6 +36,7 @@ def evaluate(
     after: Any = None,
     *,
     groups: Any = None,
+    clusters: Any = None,
     sample_weight: Any = None,
     labels: Any = None,
     scores: Scores = "auto",
@@ -59,6 +60,10 @@ def evaluate(
         Forecasts of the same rows after calibration, or a fitted calibrator that makes them.
     groups : array-like of shape (n,), default=None
         Group of each row. Each group gets an evaluation and a test of calibration.
+    clusters : array-like of shape (n,), default=None
+        Cluster of each row, such as the patient of a visit. Rows of one cluster need not be
+        independent of each other: intervals and tests
+        are those of clusters drawn at random. At least 60 clusters are recommended.
     sample_weight, labels : array-like of shape (n,) and (K,), default=None
         Weight of each row, and the classes in the order of the columns (sorted by default).
     scores : {"auto", "probability", "logit"}, default="auto"
@@ -122,7 +127,8 @@ def evaluate(
     'calibrate'
     """
     options = check_options(confidence, n_resamples, random_state)
-    pairs = pairs_of(y, P, after, sample_weight, labels, scores=scores, groups=groups)
+    of_rows = {"groups": groups, "clusters": clusters}
+    pairs = pairs_of(y, P, after, sample_weight, labels, scores=scores, **of_rows)
     return evaluate_pairs(pairs, **options)
 
 
@@ -135,10 +141,12 @@ def pairs_of(
     *,
     scores: Scores = "auto",
     groups: Any = None,
+    clusters: Any = None,
 ) -> Iterator[Pair]:
     """Pairs of what users pass: one of arrays or counts, or one for each batch of an iterator."""
     if isinstance(y, Counts | Iterator):
-        for name, value in {"P": P, "groups": groups, "sample_weight": sample_weight}.items():
+        given = {"P": P, "groups": groups, "clusters": clusters, "sample_weight": sample_weight}
+        for name, value in given.items():
             if value is not None:
                 problem = "was passed with counts or batches"
                 raise InputError(name, None, problem, "pass it with arrays only")
@@ -149,7 +157,8 @@ def pairs_of(
         return
     if P is None:
         raise InputError("P", None, "is missing", "pass the forecasts, or counts in place of y")
-    before = check_sample(P, y, sample_weight, labels, scores=scores, advice="pass")
+    options: Any = {"clusters": clusters, "scores": scores, "advice": "pass"}
+    before = check_sample(P, y, sample_weight, labels, **options)
     if labels is None:
         warn_if_reversed(before)
     names = None if groups is None else check_groups(groups, len(before), of="P")
@@ -220,10 +229,11 @@ def _second(after: Any, P: Any, before: Sample) -> Sample | None:
 
 
 def _test(sample: Sample, seed: int) -> float:
-    """p-value of the test of calibration; NaN for scores and for single rows."""
-    if sample.kind.single or len(sample) < 2:
+    """p-value of the test of calibration; NaN for scores and for single rows or clusters."""
+    if sample.kind.single or sample.n_units < 2:
         return math.nan
-    return float(sample.measure(calibration_test, random_state=seed).p_value)
+    options = {"random_state": seed, "clusters": sample.clusters}
+    return float(sample.measure(calibration_test, **options).p_value)
 
 
 def correct_p_values(p_values: Floats) -> Floats:

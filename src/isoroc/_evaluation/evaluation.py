@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._core.intervals import Difference, Estimate, half_width
+from isoroc._core.intervals import Difference, Estimate, Share, Statistic, half_width
 from isoroc._core.losses import EPSILON
 from isoroc._core.verdict import Verdict
 from isoroc._evaluation.before_after import Pair
@@ -39,7 +39,7 @@ MEASURES = {
     "pairs_tied": ("pairs of rows that became ties", 0),
 }
 #: Estimates by measure and what they are of: "before", "after" or "change".
-Estimates = dict[tuple[str, str], Estimate | Difference]
+Estimates = dict[tuple[str, str], Statistic | Difference | Share]
 #: With more classes, there is no calibration error of single classes: it would take long.
 MANY_CLASSES = 50
 #: The clinical panel is based on at most this many rows.
@@ -48,29 +48,12 @@ PANEL_ROWS = 100_000
 LEVEL = 0.05
 
 
-class Figure(NamedTuple):
-    """A value and its interval; NaN if unknown."""
-
-    value: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, key: tuple[str, str], estimate: Estimate | Difference, confidence: float) -> Figure:
-        """Figure of a measure, its interval cut off at the smallest and largest possible values."""
-        measure, of = key
-        low, high = estimate.interval(confidence)
-        if not measure.endswith("_loss"):  # all but losses lie between 0 and 1
-            least = -1.0 if of == "change" and MEASURES[measure][1] else 0.0
-            low, high = np.clip([low, high], least, 1.0).tolist()
-        return cls(estimate.value, low, high)
-
-    def interval(self) -> str:
-        """The interval as text, empty if unknown."""
-        return "" if math.isnan(self.low) else f"{_text(self.low)} to {_text(self.high)}"
+UNKNOWN = Estimate(math.nan, math.nan, math.nan)
 
 
-UNKNOWN = Figure(math.nan, math.nan, math.nan)
+def _interval(estimate: Estimate) -> str:
+    """The interval as text, empty if unknown."""
+    return "" if math.isnan(estimate.low) else f"{_text(estimate.low)} to {_text(estimate.high)}"
 
 
 def _text(value: float) -> str:
@@ -94,9 +77,9 @@ class Evaluation:
     is that of paired differences. The page on metrics shows how often intervals cover the truth.
     """
 
-    measures: Mapping[str, Mapping[str, Figure]]
-    """Figures of each measure, "before" and, with second forecasts, "after" and "change"; shares of
-    changed decisions and pairs only have a "change". Fields are ``value``, ``low`` and ``high``."""
+    measures: Mapping[str, Mapping[str, Estimate]]
+    """Estimates of each measure, "before" and, with second forecasts, "after" and "change"; shares
+    of changed decisions and pairs only have a "change". Fields are ``value``, ``low``, ``high``."""
     n_rows: int
     """Number of rows with positive weight."""
     classes: NDArray[Any]
@@ -152,7 +135,7 @@ class Evaluation:
         before, p_value = self["log_loss", "before"], math.nan
         if self.is_paired:
             change = self.measures["log_loss"]["change"]
-            gain = Figure(-change.value, -change.high, -change.low)
+            gain = Estimate(-change.value, -change.high, -change.low)
             should = math.isnan(before) if math.isnan(gain.value) else gain.low > 0
             if (error := (gain.high - gain.low) / half_width(self.confidence) / 2) > 0:
                 p_value = math.erfc(abs(gain.value) / error / math.sqrt(2))
@@ -247,9 +230,10 @@ class Evaluation:
         if name not in samples:
             problem = f"are {name!r}, which are missing or not probabilities"
             raise InputError("of", None, problem, "choose other forecasts")
-        P, codes, weights = samples[name].arrays
+        sample = samples[name]
         options: dict[str, Any] = {"labels": self.classes, "confidence": self.confidence}
-        return calibration_summary(self.classes[codes], P, sample_weight=weights, **options)
+        options |= {"sample_weight": sample.weights, "clusters": sample.clusters}
+        return calibration_summary(self.classes[sample.codes], sample.forecasts, **options)
 
     @property
     def series(self) -> list[str]:
@@ -266,7 +250,7 @@ class Evaluation:
         rows = []
         for measure, figures in self.measures.items():
             values = [_text(figures[of].value) if of in figures else "" for of in ofs]
-            rows.append([MEASURES[measure][0], *values, figures.get(ofs[-1], UNKNOWN).interval()])
+            rows.append([MEASURES[measure][0], *values, _interval(figures.get(ofs[-1], UNKNOWN))])
         return head, rows
 
     def group_cells(self) -> tuple[list[str], list[list[str]]]:
@@ -368,8 +352,8 @@ def percent(value: float) -> str:
 
 def tabulate(
     estimates: Estimates, confidence: float, *, paired: bool, n_classes: int
-) -> dict[str, dict[str, Figure]]:
-    """Figures of all measures that exist for this number of classes, NaN where they are unknown."""
+) -> dict[str, dict[str, Estimate]]:
+    """Estimates of all measures that exist for this number of classes, NaN where unknown."""
     exists = {
         "auc": n_classes == 2,
         "auc_one_vs_rest": n_classes > 2,
@@ -377,13 +361,25 @@ def tabulate(
         "vus": n_classes == 3,
         "classwise_calibration_error": 2 < n_classes <= MANY_CLASSES,
     }
-    unknown = Estimate(math.nan, math.nan)
-    table: dict[str, dict[str, Figure]] = {}
+    unknown = Statistic(math.nan, math.nan)
+    table: dict[str, dict[str, Estimate]] = {}
     for measure, (_, better) in MEASURES.items():
         ofs = ["before", "after", "change"] if paired else ["before"]
         if exists.get(measure, True) and (better or paired):
             table[measure] = {
-                of: Figure.of((measure, of), estimates.get((measure, of), unknown), confidence)
+                of: _estimate((measure, of), estimates.get((measure, of), unknown), confidence)
                 for of in (ofs if better else ["change"])
             }
     return table
+
+
+def _estimate(
+    key: tuple[str, str], found: Statistic | Difference | Share, confidence: float
+) -> Estimate:
+    """Estimate of a measure, its interval cut off at the smallest and largest possible values."""
+    measure, of = key
+    low, high = found.interval(confidence)
+    if not measure.endswith("_loss"):  # all but losses lie between 0 and 1
+        least = -1.0 if of == "change" and MEASURES[measure][1] else 0.0
+        low, high = np.clip([low, high], least, 1.0).tolist()
+    return Estimate(found.value, low, high)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from math import nan, sqrt
+from math import sqrt
 
 import numpy as np
 
-from isoroc._core.intervals import Difference, Estimate
+from isoroc._core.intervals import Difference, Mean, Share, Statistic, by_cluster, variance_of_sum
 from isoroc._core.losses import are_impossible, brier_losses, log_losses
 from isoroc._core.types import Floats
 from isoroc._evaluation.before_after import Pair, join_pairs
@@ -27,40 +27,6 @@ MANY_CLASSES_ROWS = 2000
 ORDER_VALUES = 2_000_000
 
 
-class Mean:
-    """A weighted mean and its standard error, NaN where it is unknown."""
-
-    def __init__(self) -> None:
-        self.n_rows = 0
-        self._shift = 0.0  # near the mean, so that differences of sums are precise
-        self._sums = np.zeros(2)  # of weights, and of weighted values less the shift
-        self._squares = np.zeros(3)  # of squared weights, with powers 0, 1, 2 of the same values
-
-    def add(self, values: Floats, weights: Floats, squares: Floats, n_rows: int) -> None:
-        """Add rows: their values, weights, and the squares of the weights."""
-        total = float(weights.sum())
-        if is_first := not self.n_rows:
-            self._shift = float(weights @ values) / total
-        x = values - self._shift
-        self.n_rows += n_rows
-        self._sums += [total, 0.0 if is_first else float(weights @ x)]
-        self._squares += [float(squares.sum()), float(squares @ x), float(squares @ x**2)]
-
-    @property
-    def value(self) -> float:
-        """The mean."""
-        return self._shift + float(self._sums[1] / self._sums[0])
-
-    def error(self) -> float:
-        """Standard error of the mean."""
-        if self.n_rows < 2:
-            return nan
-        total, first = self._sums
-        m = first / total
-        variance = float(self._squares @ np.array([m**2, -2 * m, 1.0]))
-        return sqrt(max(variance, 0.0) * self.n_rows / (self.n_rows - 1)) / float(total)
-
-
 class Totals:
     """Losses, accuracy and changed decisions of all rows, added up batch by batch."""
 
@@ -76,15 +42,17 @@ class Totals:
         if not len(pair.before):
             return
         weights, squares = pair.before.row_weights(), pair.squared_weights()
+        clusters = pair.before.clusters
         self.n_rows += pair.n_rows
         for key, values in _terms(pair).items():
-            self.means.setdefault(key, Mean()).add(values, weights, squares, pair.n_rows)
+            total, means = by_cluster(clusters, weights, values)
+            found = self.means.setdefault(key, Mean())
+            found.add(means, total, squares if clusters is None else None)
         for of, sample in pair.series.items():
             rows = are_impossible(sample.forecasts, sample.codes)
             n = rows.sum() if pair.counted is None else weights[rows].sum()
             self.impossible[of] = self.impossible.get(of, 0) + round(float(n))
-            residuals = self.residuals.setdefault(of, Residuals())
-            residuals.add(sample.forecasts, sample.codes, weights, squares, pair.n_rows)
+            self.residuals.setdefault(of, Residuals()).add(sample, squares)
 
 
 def _terms(pair: Pair) -> dict[tuple[str, str], Floats]:
@@ -138,8 +106,7 @@ class Collector:
         """All measures of the rows that were added, and how they were computed."""
         kept = self.kept
         judged = kept.draw(most_rows(kept.n_classes))
-        means = self.totals.means
-        found: Estimates = {key: Estimate(m.value, m.error() ** 2) for key, m in means.items()}
+        found: Estimates = {key: _known(key, mean) for key, mean in self.totals.means.items()}
         notes = []
         if judged.n_rows < self.totals.n_rows:
             some = f"{judged.n_rows:,} of {self.totals.n_rows:,} rows, drawn at random"
@@ -151,6 +118,16 @@ class Collector:
         return found, notes
 
 
+def _known(key: tuple[str, str], mean: Mean) -> Statistic | Share:
+    """Statistic of a mean over rows, which may be a share of them."""
+    if key == ("accuracy", "change"):
+        # Few rows may change: half a row is added to those that became right, and to those that
+        # became wrong (Agresti and Min 2005).
+        found = mean.statistic()
+        return Statistic(found.value, found.variance + 1 / (mean.size + 2) ** 2)
+    return mean.statistic() if key[0].endswith("_loss") else mean.share()
+
+
 def most_rows(n_classes: int) -> int:
     """Largest number of rows that are sorted, learned from or resampled."""
     return max(LEAST_ROWS, MOST_VALUES // n_classes)
@@ -160,7 +137,7 @@ def _calibration(pair: Pair, found: Estimates) -> list[str]:
     """Add calibration errors and the parts of the log loss, and return notes."""
     notes: list[str] = []
     K = pair.n_classes
-    if pair.n_rows < 2:  # what is learned about a row comes from other rows
+    if pair.before.n_units < 2:  # what is learned about a row comes from other rows
         return notes
     most = CANONICAL_ROWS if K <= MANY_CLASSES else MANY_CLASSES_ROWS
     whole = pair if K == 2 else pair.draw(most)
@@ -193,11 +170,13 @@ def _put(found: Estimates, pair: Pair, measure: str, terms: dict[str, Term]) -> 
         found[measure, of] = estimate
     if len(terms) == 2:
         (first, a), (second, b) = terms["before"], terms["after"]
-        shares = pair.before.row_weights() / pair.before.row_weights().sum()
+        total = pair.before.row_weights().sum()
+        shares, clusters = pair.before.row_weights() / total, pair.before.clusters
         a, b = (shares * (rows - shares @ rows) for rows in (a, b))
+        both, *own = variance_of_sum(np.array([a + b, a, b]), clusters)
         # Estimates correlate less than rows if rows do not explain all variation.
-        size = max(float(a @ a), first.error**2) * max(float(b @ b), second.error**2)
-        correlation = float(a @ b) / sqrt(size) if size else 0.0
+        size = max(own[0], first.error**2) * max(own[1], second.error**2)
+        correlation = float(both - own[0] - own[1]) / 2 / sqrt(size) if size else 0.0
         found[measure, "change"] = Difference(first, second, correlation)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from isoroc._core.intervals import Estimate
+from isoroc._core.intervals import Share, Statistic, variance_of_sum
 from isoroc._core.rows import weigh_reversed
 from isoroc._core.simplex import binary_scores, count_classes
 from isoroc._core.types import Floats, Ints
@@ -27,23 +27,70 @@ VOLUME_ROWS, RESAMPLED_VOLUME_ROWS = 2000, 500
 Functionals = tuple[Floats, Floats]
 
 
-def measure_order(before: Sample, after: Sample) -> dict[tuple[str, str], Estimate]:
+def measure_order(before: Sample, after: Sample) -> dict[tuple[str, str], Statistic | Share]:
     """Areas under ROC curves before and after, and shares of reversed and tied pairs."""
     names = ["auc"] if before.n_classes == 2 else ["auc_one_vs_rest", "auc_one_vs_one"]
     old, new = rank_rows(before.forecasts), rank_rows(after.forecasts)
     first, second = areas(before, old), areas(before, new)
-    change = second[0] - first[0], second[1] - first[1]
-    shares = changed_pairs(old.values(), new.values(), before.row_weights())
-    found = {}
-    for of, of_names, functionals in (
-        ("before", names, first),
-        ("after", names, second),
-        ("change", names, change),
-        ("change", ["pairs_reversed", "pairs_tied"], shares),
-    ):
-        for name, value, slopes in zip(of_names, *functionals, strict=False):
-            found[name, of] = Estimate(float(value), float(slopes @ slopes))
+    found: dict[tuple[str, str], Statistic | Share] = {}
+    shares, slopes = changed_pairs(old.values(), new.values(), before.row_weights())
+    variances = variance_of_sum(slopes, before.clusters)
+    for i, name in enumerate(("pairs_reversed", "pairs_tied")):
+        found[name, "change"] = Statistic(float(shares[i]), float(variances[i]))
+    disorder = float(shares[0] + shares[1] / 2)
+    sizes = class_sizes(before)
+    for name, a, b, da, db in zip(names, first[0], second[0], first[1], second[1], strict=False):
+        found[name, "before"], found[name, "after"] = (
+            _area(float(value), terms, before, sizes) for value, terms in ((a, da), (b, db))
+        )
+        found[name, "change"] = _change(float(b - a), db - da, before, sizes, disorder)
     return found
+
+
+def class_sizes(sample: Sample) -> Floats:
+    """Effective number of rows of each class that has weight."""
+    weights, codes, K = sample.row_weights(), sample.codes, sample.n_classes
+    total, squares = (np.bincount(codes, w, K) for w in (weights, weights**2))
+    return np.asarray(total[total > 0] ** 2 / squares[total > 0])
+
+
+def _area(value: float, slopes: Floats, sample: Sample, sizes: Floats) -> Share:
+    """Area under a ROC curve as a share of pairs of rows.
+
+    Few rows of a class hardly tell how much their scores vary. Then the size is that of scores with
+    exponential distributions (Hanley and McNeil 1982, Newcombe 2006).
+    """
+    if len(sizes) < 2:
+        return Share(math.nan, math.nan)
+    pairs = [(m, sizes.sum() - m) for m in sizes][: 1 if len(sizes) == 2 else None]
+    shape = (1 - value) / (2 - value) + value / (1 + value)
+    least = np.mean([(1 + ((m + n) / 2 - 1) * shape) / (m * n) for m, n in pairs])
+    variance = _variance(slopes, sample, sizes)
+    return Share.of(value, variance, 1 / least, _events(sizes))
+
+
+def _events(sizes: Floats) -> float:
+    """Number of rows that tell how an area varies: about that of the rarest class, less one."""
+    return max(len(sizes) / 2 / float((1 / sizes).sum()) - 1, 0.0)
+
+
+def _variance(slopes: Floats, sample: Sample, sizes: Floats) -> float:
+    """Variance of an area; with few rows of a class, those vary more than around their mean."""
+    factor = np.ones(sample.n_classes)
+    factor[np.unique(sample.codes)] = np.sqrt(sizes / np.maximum(sizes - 1, 1.0))
+    return float(variance_of_sum(slopes * factor[sample.codes], sample.clusters))
+
+
+def _change(
+    value: float, slopes: Floats, sample: Sample, sizes: Floats, disorder: float
+) -> Statistic:
+    """Change of an area, which is certain to be 0 if no pair of rows changed its order."""
+    if len(sizes) < 2:
+        return Statistic(math.nan, math.nan)
+    events = _events(sizes)
+    expected = 2 * (disorder / len(sizes)) ** 2 * float((1 / sizes).sum())
+    variance = (events * _variance(slopes, sample, sizes) + 4 * expected) / (events + 4)
+    return Statistic(value, variance, df=max(events, 1.0))
 
 
 def rank_rows(forecasts: Floats) -> dict[int, Ints]:
@@ -119,7 +166,7 @@ def pairs_of_rows(before: Ints, after: Ints, weights: Floats) -> Floats:
 
 def measure_volumes(
     before: Sample, after: Sample, n_resamples: int, seed: int
-) -> tuple[dict[tuple[str, str], Estimate], int]:
+) -> tuple[dict[tuple[str, str], Statistic | Share], int]:
     """Volumes under the ROC surface of three classes, and the number of rows they are based on.
 
     There are an eighth of the resamples, but at least 16. Before and after are resampled together,
@@ -137,23 +184,29 @@ def measure_volumes(
 
         places, times = np.arange(len(few[0])), max(n_resamples // 8, min(n_resamples, 16))
         options: dict[str, Any] = {"sample_weight": few[0].weights, "n_resamples": times}
+        options["clusters"] = few[0].clusters
         options["random_state"] = int(rng.integers(2**31 - 1))
         draws = bootstrap(metric, places, places, **options).distribution
         draws = draws[~np.isnan(draws[:, 0])]  # all classes have rows
         if len(draws) > 1:
             errors = draws.std(axis=0, ddof=1) * math.sqrt(len(few[0]) / len(before))
     found = zip(("before", "after", "change"), values.tolist(), errors.tolist(), strict=True)
-    return {("vus", of): Estimate(value, error**2) for of, value, error in found}, len(before)
+    return {("vus", of): Statistic(value, error**2) for of, value, error in found}, len(before)
 
 
 def _draw(
     before: Sample, after: Sample, most: int, rng: np.random.Generator
 ) -> tuple[Sample, Sample]:
-    """At most this many rows, the same of both samples."""
-    n = len(before)
+    """At most this many rows, the same of both samples; whole clusters."""
+    n, clusters = len(before), before.clusters
     if n <= most:
         return before, after
-    rows = np.sort(rng.choice(n, most, replace=False))
+    if clusters is None:
+        rows = np.sort(rng.choice(n, most, replace=False))
+    else:  # in a random order, as many as have that many rows
+        place = rng.permutation(int(clusters.max()) + 1)[clusters]
+        ends = np.cumsum(np.bincount(place))
+        rows = np.flatnonzero(ends[place] <= max(most, ends[ends > 0][0]))
     return before.take(rows), after.take(rows)
 
 

@@ -29,6 +29,7 @@ from isoroc._input.plausible import range_of as range_of
 from isoroc._input.plausible import warn_if_reversed as warn_if_reversed
 from isoroc._input.rows import WEIGHT_FIX as WEIGHT_FIX
 from isoroc._input.rows import Names as Names
+from isoroc._input.rows import check_clusters as check_clusters
 from isoroc._input.rows import check_groups as check_groups
 from isoroc._input.rows import check_two_classes as check_two_classes
 from isoroc._input.rows import check_weights as check_weights
@@ -39,6 +40,7 @@ from isoroc._input.sample import CellSample as CellSample
 from isoroc._input.sample import Sample as Sample
 from isoroc._input.sample import Scores as Scores
 from isoroc._input.sample import Weighting as Weighting
+from isoroc._input.sample import check_folds as check_folds
 from isoroc._input.sample import check_forecasts as check_forecasts
 from isoroc._input.sample import check_new as check_new
 from isoroc._input.sample import check_sample as check_sample

@@ -25,19 +25,28 @@ Kind = Literal["canonical", "classwise", "top"]
 """What must be calibrated: whole forecasts, the probability of each class, or the largest one."""
 
 
-def check_outcomes(y_true: Any, y_prob: Any, weight: Any = None, labels: Any = None) -> Sample:
+def check_outcomes(
+    y_true: Any, y_prob: Any, weight: Any = None, labels: Any = None, clusters: Any = None
+) -> Sample:
     """Sample of labels and forecasts; for two classes the forecasts may be any real scores."""
-    return check_sample(y_prob, y_true, weight, labels, name="y_prob", label_name="y_true")
+    names: Any = {"name": "y_prob", "label_name": "y_true"}
+    return check_sample(y_prob, y_true, weight, labels, clusters=clusters, **names)
 
 
 def check_probabilities(
-    y_true: Any, y_prob: Any, weight: Any = None, labels: Any = None, *, keep_zeros: bool = False
+    y_true: Any,
+    y_prob: Any,
+    weight: Any = None,
+    labels: Any = None,
+    clusters: Any = None,
+    *,
+    keep_zeros: bool = False,
 ) -> Sample:
     """Sample for metrics of probabilities: a 1-D `y_prob` is the probability of the second class.
 
     The forecasts of the sample are a matrix. Rows of weight 0 are dropped unless `keep_zeros`.
     """
-    sample = check_outcomes(y_true, y_prob, weight, labels)
+    sample = check_outcomes(y_true, y_prob, weight, labels, clusters)
     if labels is None:
         warn_if_reversed(sample, name="y_prob")
     return _as_probabilities(sample if keep_zeros else sample.positive(), "y_prob")
@@ -84,9 +93,11 @@ def split_by_kind(sample: Sample, kind: Kind) -> list[Sample]:
     Two classes, the top class, and one class against the rest are given by scores.
     """
     P, codes, weights = sample.arrays
+    clusters = sample.clusters
 
     def against_rest(scores: Floats, right: NDArray[np.bool_]) -> Sample:
-        return Sample(np.ascontiguousarray(scores), right.view(np.uint8), weights)
+        column = np.ascontiguousarray(scores)
+        return Sample(column, right.view(np.uint8), weights, clusters=clusters)
 
     if kind == "top":
         best = P.argmax(axis=1)
@@ -94,5 +105,5 @@ def split_by_kind(sample: Sample, kind: Kind) -> list[Sample]:
     if P.shape[1] == 2:
         return [against_rest(P[:, 1], codes == 1)]
     if kind == "canonical":
-        return [Sample(P, codes, weights)]
+        return [Sample(P, codes, weights, clusters=clusters)]
     return [against_rest(P[:, k], codes == k) for k in range(P.shape[1])]

@@ -62,17 +62,30 @@ def check_counts(weights: Floats, least_mean: float = 0.1) -> None:
         raise InputError("sample_weight", None, problem, fix)
 
 
-def check_groups(groups: Any, n_rows: int, *, of: str = "P") -> Names:
-    """Name of each row's group, of one entry per row of `of`."""
-    values = to_array(groups, name="groups")
+def check_groups(groups: Any, n_rows: int, *, of: str = "P", name: str = "groups") -> Names:
+    """Name of each row's group or cluster, of one entry per row of `of`."""
+    values = to_array(groups, name=name)
     if values.ndim != 1:
-        raise InputError("groups", None, f"has shape {values.shape}", "expected one entry per row")
-    check_length(values, n_rows, name="groups", of=of)
+        raise InputError(name, None, f"has shape {values.shape}", "expected one entry per row")
+    check_length(values, n_rows, name=name, of=of)
     if values.dtype.kind in "Uiu":
         return values.astype(np.str_)
     if values.dtype.kind == "b":
         return np.where(values, "true", "false")
-    return np.array([_name(value, row) for row, value in enumerate(values)], dtype=np.str_)
+    return np.array([_name(value, row, name) for row, value in enumerate(values)], dtype=np.str_)
+
+
+def check_clusters(clusters: Any, n_rows: int, *, of: str = "P") -> Ints | None:
+    """Number of each row's cluster, in the order of their names; None for independent rows."""
+    if clusters is None:
+        return None
+    names, code = np.unique(
+        check_groups(clusters, n_rows, of=of, name="clusters"), return_inverse=True
+    )
+    if len(names) < 2:
+        problem = f"all {n_rows} rows are in cluster {names[0]!s}"
+        raise InputError("clusters", None, problem, "at least two clusters are needed")
+    return np.asarray(code, dtype=np.intp)
 
 
 def rows_by_group(groups: Names) -> Iterator[tuple[str, Ints]]:
@@ -83,7 +96,7 @@ def rows_by_group(groups: Names) -> Iterator[tuple[str, Ints]]:
     return zip(names.tolist(), parts, strict=True)
 
 
-def _name(value: Any, row: int) -> str:
+def _name(value: Any, row: int, argument: str) -> str:
     if isinstance(value, str):
         return str(value)
     if isinstance(value, bool | np.bool_):
@@ -92,10 +105,10 @@ def _name(value: Any, row: int) -> str:
         return str(int(value))
     # pandas has a value that cannot be compared; NaN and its like differ from themselves.
     if value is None or type(value).__name__ == "NAType" or value != value:  # noqa: PLR0124
-        fix = 'give such rows a group of their own, such as "unknown", or leave them out'
-        raise InputError("groups", row, "is missing", fix)
-    fix = "groups are strings, whole numbers or booleans"
-    raise InputError("groups", row, f"is {value!r}", fix)
+        fix = 'give such rows a name of their own, such as "unknown", or leave them out'
+        raise InputError(argument, row, "is missing", fix)
+    fix = f"{argument} are strings, whole numbers or booleans"
+    raise InputError(argument, row, f"is {value!r}", fix)
 
 
 def encode_labels(

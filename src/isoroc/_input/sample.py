@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY
-from isoroc._core.losses import effective_rows
+from isoroc._core.intervals import effective_rows
 from isoroc._core.simplex import count_classes, residuals
 from isoroc._core.types import Codes, Floats, Ints
 from isoroc._input.arrays import check_length, column_names, match_columns, slices, to_array
@@ -27,7 +27,14 @@ from isoroc._input.kinds import (
     kind_of,
     units_of,
 )
-from isoroc._input.rows import Names, check_counts, check_weights, encode_labels, read_labels
+from isoroc._input.rows import (
+    Names,
+    check_clusters,
+    check_counts,
+    check_weights,
+    encode_labels,
+    read_labels,
+)
 
 Scores = Literal["auto"] | Unit
 Weighting = Literal["importance", "frequency"]
@@ -190,6 +197,7 @@ class Sample:
     scores: Unit = "probability"  # what the forecasts were, as users say it
     groups: Names | None = None  # name of each row's group
     squares: Floats | None = None  # sums of squared weights of the rows that each stands for
+    clusters: Ints | None = None  # number of each row's cluster; None for independent rows
 
     @property
     def kind(self) -> Kind:
@@ -208,6 +216,11 @@ class Sample:
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    @property
+    def n_units(self) -> int:
+        """Number of independent units: clusters, or rows."""
+        return len(self) if self.clusters is None else len(np.unique(self.clusters))
 
     def class_weights(self) -> Floats:
         """Total weight of each class, shape (K,)."""
@@ -304,7 +317,8 @@ class Sample:
 
 def join_samples(parts: Sequence[Sample]) -> Sample:
     """One sample of the rows of several; where some have weights, others weigh 1 each."""
-    names = ["forecasts", "codes", *(["groups"] if parts[0].groups is not None else [])]
+    named = [n for n in ("groups", "clusters") if getattr(parts[0], n) is not None]
+    names = ["forecasts", "codes", *named]
     arrays: Any = {n: np.concatenate([getattr(part, n) for part in parts]) for n in names}
     if any(part.weights is not None for part in parts):
         arrays["weights"] = np.concatenate([part.row_weights() for part in parts])
@@ -357,6 +371,7 @@ def check_sample(
     sample_weight: Any = None,
     labels: Any = None,
     *,
+    clusters: Any = None,
     scores: Scores = "auto",
     clip: bool = False,
     advice: str = "",
@@ -389,11 +404,32 @@ def check_sample(
     if by_column is not classes:
         place = [by_column.tolist().index(label) for label in classes.tolist()]
         classes, codes = by_column, np.array(place, dtype=codes.dtype)[codes]
-    return Sample(forecasts, codes, weights, classes, own)
+    numbers = check_clusters(clusters, len(forecasts), of=name)
+    return Sample(forecasts, codes, weights, classes, own, clusters=numbers)
+
+
+def check_folds(fold: Ints, clusters: Ints | None) -> None:
+    """Raise an error if rows of one cluster are in several folds."""
+    if clusters is not None:
+        first = np.zeros(int(clusters.max()) + 1, dtype=np.intp)
+        first[clusters] = fold
+        if (wrong := first[clusters] != fold).any():
+            problem = f"row {int(np.argmax(wrong))} and others of its cluster are in several folds"
+            fix = "pass a number, or a splitter of groups such as GroupKFold"
+            raise InputError("cv", None, problem, fix)
 
 
 def deal_folds(
-    n_rows: int, n_folds: int, random_state: np.random.RandomState | np.random.Generator
+    n_rows: int,
+    n_folds: int,
+    random_state: np.random.RandomState | np.random.Generator,
+    clusters: Ints | None = None,
 ) -> Ints:
-    """Fold of each row, drawn at random; with fewer rows than folds, each row is its own fold."""
+    """Fold of each row, drawn at random; with fewer rows than folds, each row is its own fold.
+
+    Rows of one cluster share a fold.
+    """
+    if clusters is not None:
+        found, place = np.unique(clusters, return_inverse=True)
+        return deal_folds(len(found), n_folds, random_state)[place]
     return np.asarray(random_state.permutation(n_rows) % min(n_folds, n_rows))

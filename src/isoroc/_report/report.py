@@ -37,6 +37,8 @@ class Report:
         The classes in the order of the columns; by default those of the calibrator, or sorted.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
+    clusters : array-like of shape (n,), default=None
+        Cluster of each row, such as the patient of a visit, as in `isoroc.evaluate`.
     scores : {"auto", "probability", "logit"}, default="auto"
         What `P` holds; with a calibrator of several columns, what it was fitted to.
     title : str, default="Calibration report"
@@ -78,13 +80,15 @@ class Report:
         after: Any = None,
         labels: Any = None,
         sample_weight: Any = None,
+        clusters: Any = None,
         scores: Scores = "auto",
         title: str = "Calibration report",
         model_path: str = "model.json",
         columns: list[str] | None = None,
         n_resamples: int = 200,
     ) -> None:
-        evidence = gather(y, P, sample_weight, labels, scores, calibrator=calibrator, after=after)
+        options = {"calibrator": calibrator, "after": after, "clusters": clusters}
+        evidence = gather(y, P, sample_weight, labels, scores, **options)
         self.summary = summarize(evidence, title, model_path, columns, n_resamples)
 
     @classmethod

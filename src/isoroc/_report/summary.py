@@ -95,7 +95,15 @@ class Evidence(Pair):
 
 
 def gather(
-    y: Any, P: Any, sample_weight: Any, labels: Any, scores: Scores, *, calibrator: Any, after: Any
+    y: Any,
+    P: Any,
+    sample_weight: Any,
+    labels: Any,
+    scores: Scores,
+    *,
+    calibrator: Any,
+    after: Any,
+    clusters: Any = None,
 ) -> Evidence:
     """Check the arguments of a report and put them together."""
     _check_calibrator(calibrator)
@@ -104,7 +112,8 @@ def gather(
             after = calibrator.predict_proba(P)
         labels = calibrator.classes_ if labels is None else labels
         scores = calibrator.scores_
-    before = check_sample(P, y, sample_weight, labels, scores=scores, name="P")
+    options: Any = {"clusters": clusters, "scores": scores, "name": "P"}
+    before = check_sample(P, y, sample_weight, labels, **options)
     changed = None if after is None else check_after(after, before, probabilities=True)
     pair = make_pair(before, changed)
     if before.weights is not None and len(pair.before) < len(before):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._core.intervals import half_width
+from isoroc._core.intervals import mean_of
 from isoroc._core.types import Floats
 from isoroc._input import (
     InputError,
@@ -181,6 +181,7 @@ def expected_cost(
     after: Any = None,
     sample_weight: Any = None,
     labels: Any = None,
+    clusters: Any = None,
     confidence: float = 0.95,
 ) -> CostReport:
     """Mean cost of the decisions that forecasts lead to, see `decide`.
@@ -195,6 +196,9 @@ def expected_cost(
         Forecasts of the same rows after calibration.
     sample_weight, labels : array-like of shape (n,) and (K,), default=None
         Weight of each row, and the classes in the order of the columns (sorted by default).
+    clusters : array-like of shape (n,), default=None
+        Cluster of each row, such as the patient of a visit. Rows of one cluster need not be
+        independent of each other: intervals allow for that.
     confidence : float, default=0.95
         Probability that an interval covers the true mean.
 
@@ -206,10 +210,9 @@ def expected_cost(
 
     Notes
     -----
-    Intervals are normal, with the standard error of a mean over rows; that of "change" is paired.
-    The constant action is chosen on the same rows, so its cost is slightly too low. Where few
-    decisions change, or a rare label is expensive, the change of cost is far from normal, and its
-    interval is too narrow.
+    Intervals are those of a mean over rows, corrected for its skewness (Hall 1992); that of
+    "change" is paired. The constant action is chosen on the same rows, so its cost is slightly too
+    low. Where hardly any decision changes, the interval of the change of cost is too narrow.
 
     Examples
     --------
@@ -227,7 +230,8 @@ def expected_cost(
          oracle        0         0          0       nan
       best constant action: True
     """
-    sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
+    options: Any = {"clusters": clusters, "keep_zeros": True}
+    sample = check_probabilities(y_true, y_prob, sample_weight, labels, **options)
     matrix = check_costs(costs, sample.classes)
     check_confidence(confidence)
     weights, codes, promised = sample.row_weights(), sample.codes, {}
@@ -245,11 +249,11 @@ def expected_cost(
     constant = int((sample.class_weights() @ matrix.values).argmin())
     own["constant"] = matrix.values[codes, constant]
     own["oracle"] = matrix.values.min(axis=1)[codes]
-    lines, width = [], half_width(confidence) / float(weights.sum())
+    lines: list[Any] = []
     for name, each in own.items():
-        mean = float(np.average(each, weights=weights))
-        half = width * float(np.linalg.norm(weights * (each - mean)))
-        lines.append((name, mean, mean - half, mean + half, promised.get(name, np.nan)))
+        found = mean_of(each, weights, sample.clusters)
+        ends = found.interval(confidence)
+        lines.append((name, found.value, *ends, promised.get(name, np.nan)))
     table = Table.from_rows(lines, "decisions", "cost", "low", "high", "promised")
     return CostReport(table, matrix.actions[constant], confidence)
 

@@ -25,6 +25,7 @@ def net_benefit(
     costs: Callable[[float], Any] | None = None,
     sample_weight: Any = None,
     labels: Any = None,
+    clusters: Any = None,
     confidence: float = 0.95,
 ) -> DecisionCurve:
     """Net benefit of acting on forecasts, for a range of thresholds (Vickers and Elkin 2006).
@@ -48,6 +49,9 @@ def net_benefit(
         see `decide`. Its first action is the one with which all others are compared.
     sample_weight, labels : array-like of shape (n,) and (K,), default=None
         Weight of each row, and the classes in the order of the columns (sorted by default).
+    clusters : array-like of shape (n,), default=None
+        Cluster of each row, such as the patient of a visit. Rows of one cluster need not be
+        independent of each other: intervals allow for that.
     confidence : float, default=0.95
         Probability that an interval covers the true value, at each threshold.
 
@@ -89,7 +93,7 @@ def net_benefit(
             0.5    1.3741    1.2674    1.4808
     """
     check_confidence(confidence)
-    pairs = pairs_of(y_true, y_prob, after, sample_weight, labels)
+    pairs = pairs_of(y_true, y_prob, after, sample_weight, labels, clusters=clusters)
     if costs is None:
         return decision_curve(pairs, thresholds, confidence)
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from scipy.special import betaincinv
 
-from isoroc._core.losses import effective_rows
+from isoroc._core.intervals import design_effect, effective_rows
 from isoroc._core.types import Floats
 from isoroc._evaluation.before_after import Pair
 from isoroc._evaluation.evaluate import pairs_of
@@ -53,6 +53,7 @@ def threshold_for(
     n_rows: float | None = None,
     sample_weight: Any = None,
     labels: Any = None,
+    clusters: Any = None,
     confidence: float = 0.95,
 ) -> ThresholdReport:
     """The threshold that reaches a target, with an interval for what it reaches on new rows.
@@ -77,6 +78,9 @@ def threshold_for(
         Number of rows that arrive in a period, such as a day: alerts are then those of a period.
     sample_weight, labels : array-like of shape (n,) and (K,), default=None
         Weight of each row, and the classes in the order of the columns (sorted by default).
+    clusters : array-like of shape (n,), default=None
+        Cluster of each row, such as the patient of a visit. Rows of one cluster need not be
+        independent of each other: intervals allow for that.
     confidence : float, default=0.95
         Probability that an interval covers the mean on new rows.
 
@@ -122,7 +126,8 @@ def threshold_for(
             fix += ". For a number of alerts pass n_rows=, len(y_true) for those of these rows"
         raise InputError("target", None, f"is {target:g}", fix)
     check_confidence(confidence)
-    parts = [_rows(p, label) for p in pairs_of(y_true, y_prob, None, sample_weight, labels)]
+    pairs = list(pairs_of(y_true, y_prob, None, sample_weight, labels, clusters=clusters))
+    parts = [_rows(pair, label) for pair in pairs]
     p, event, weights, squares = (np.concatenate(column) for column in zip(*parts, strict=True))
     # What acting on no row achieves, and on all rows from each distinct forecast on.
     values, step = np.unique(-p, return_inverse=True)
@@ -142,6 +147,11 @@ def threshold_for(
     at = reached[0] if metric == "recall" else reached[-1]
     n = effective_rows(weights.sum(), squares.sum())
     size = n / acted[-1] * np.array([acted[at], right[-1], wrong[-1], acted[-1]])
+    if clusters is not None:
+        chosen = (p >= thresholds[at]) * 1.0
+        of = np.array([chosen, event, 1 - event, np.ones(len(p))])
+        terms = weights * of * (np.array([event, chosen, chosen, chosen]) - rates[:, at, None])
+        size /= design_effect(terms, pairs[0].before.clusters)
     low, high = _exact_interval(rates[:, at], size, confidence)
     columns = {"achieved": rates[:, at] * scale, "low": low * scale, "high": high * scale}
     table = Table({"metric": np.array(METRICS)} | columns)

@@ -13,8 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.fft import dct
 
-from isoroc._core.intervals import wilson
-from isoroc._core.losses import mean
+from isoroc._core.intervals import design_effect, mean, wilson
 from isoroc._core.special import find_root
 from isoroc._core.types import Floats, Ints
 from isoroc._input import (
@@ -182,6 +181,7 @@ def calibration_direction(
     *,
     sample_weight: Any = None,
     labels: Any = None,
+    clusters: Any = None,
     confidence: float = 0.95,
 ) -> Table:
     """Whether forecasts are over- or underconfident, and which classes are forecast too high.
@@ -195,6 +195,10 @@ def calibration_direction(
         Labels; forecasts, or the probability of the second of two classes.
     sample_weight, labels : array-like of shape (n,) and (K,), default=None
         Weight of each row, and the classes in the order of the columns (sorted by default).
+    clusters : array-like of shape (n,), default=None
+        Cluster of each row, such as the patient of a visit. Rows of one cluster need not be
+        independent of each other: intervals allow
+        for that.
     confidence : float, default=0.95
         Probability that an interval covers the true difference.
 
@@ -220,9 +224,9 @@ def calibration_direction(
         yes   0.49891     0.511   -0.012086   -0.034091  0.0099194
     """
     check_confidence(confidence)
-    sample = check_probabilities(y_true, y_prob, sample_weight, labels)
-    sums, weights = Residuals(), sample.row_weights()
-    sums.add(sample.forecasts, sample.codes, weights, weights**2, len(sample))
+    sample = check_probabilities(y_true, y_prob, sample_weight, labels, clusters)
+    sums = Residuals()
+    sums.add(sample, sample.squared_weights())
     return sums.table(sample.classes, confidence)
 
 
@@ -380,6 +384,7 @@ def calibration_curve(
     strategy: Strategy = "uniform",
     sample_weight: Any = None,
     labels: Any = None,
+    clusters: Any = None,
     confidence: float = 0.95,
 ) -> CalibrationCurve:
     """Frequencies of a class against its forecasts in bins, with intervals.
@@ -396,6 +401,9 @@ def calibration_curve(
         Bins of equal width on [0, 1], or of equal weight.
     sample_weight, labels : array-like of shape (n,) and (K,), default=None
         Weights (counts of rows), and the classes in the order of the columns (sorted by default).
+    clusters : array-like of shape (n,), default=None
+        Cluster of each row. The intervals count as many rows fewer as dependence in clusters makes
+        the variance of the sum of all residuals larger.
     confidence : float, default=0.95
         Of the intervals.
 
@@ -414,7 +422,7 @@ def calibration_curve(
     check_number("n_bins", n_bins, int, minimum=1)
     check_option("strategy", strategy, ("uniform", "quantile"))
     check_confidence(confidence)
-    sample = check_probabilities(y_true, y_prob, sample_weight, labels)
+    sample = check_probabilities(y_true, y_prob, sample_weight, labels, clusters)
     classes = sample.classes.tolist()
     if pos_label is None and len(classes) > 2:
         shown = ", ".join(map(repr, classes[:10]))
@@ -430,4 +438,5 @@ def calibration_curve(
     sums = sum_rows(group, columns, weights)
     true, predicted, total = sums[sums[:, 2] > 0].T
     true, predicted = true / total, predicted / total
-    return CalibrationCurve(true, predicted, *wilson(true, total, confidence), total)
+    size = total / design_effect(weights * ((sample.codes == k) - p), sample.clusters)
+    return CalibrationCurve(true, predicted, *wilson(true, size, confidence), total)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from isoroc._core.intervals import half_width
-from isoroc._core.special import chi2_quantile, expit, find_root, logit
-from isoroc._core.types import Floats
+from isoroc._core.intervals import Estimate, half_width, variance_of_sum
+from isoroc._core.special import chi2_quantile, expit, f_quantile, find_root, logit
+from isoroc._core.types import Floats, Ints
 from isoroc._input import check_confidence, check_probabilities
 from isoroc._support.table import Table
 
-#: A value and the ends of its interval.
-Ends = tuple[float, float, float]
 MEASURES = ("observed_expected", "intercept", "slope", "ici", "e50", "e90", "emax")
 #: Log odds beyond which a shift counts as infinite.
 FARTHEST = 40.0
@@ -22,8 +21,9 @@ FARTHEST = 40.0
 KNOTS = {100: (0.05, 0.275, 0.5, 0.725, 0.95), 20: (0.1, 0.5, 0.9), 0: ()}
 #: Newton steps, after which outcomes count as separable, and the change that ends them.
 MOST_STEPS, TOLERANCE = 50, 1e-10
-#: Curves that are tried for an interval, and the points at which each is compared.
+#: Curves that are drawn for an interval, and the points at which each is compared.
 N_CURVES, N_POINTS = 500, 200
+UNKNOWN = Estimate(np.nan, np.nan, np.nan)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,6 +59,7 @@ def calibration_summary(
     *,
     sample_weight: Any = None,
     labels: Any = None,
+    clusters: Any = None,
     confidence: float = 0.95,
 ) -> CalibrationSummary:
     """Measures of calibration that reports on clinical prediction models contain.
@@ -69,6 +70,9 @@ def calibration_summary(
         Labels; forecasts, or the probability of the second of two classes.
     sample_weight, labels : array-like of shape (n,) and (K,), default=None
         Weight of each row, and the classes in the order of the columns (sorted by default).
+    clusters : array-like of shape (n,), default=None
+        Cluster of each row, such as the patient of a visit. Rows of one cluster need not be
+        independent of each other: the errors of clusters are added up.
     confidence : float, default=0.95
         Probability that an interval covers the true value.
 
@@ -100,12 +104,11 @@ def calibration_summary(
         five knots, three if an outcome has less than 100 rows, and none below 20.
 
     The intervals of ratio and intercept hold the shifts of log odds that a score test does not
-    reject. That of the slope is normal. Both use the larger one of the standard errors that hold if
-    the model does and that hold anyway. Distances are never negative, so they are positive for
-    calibrated forecasts too. Their intervals span the distances of all curves that a test of the
-    coefficients does not reject: they begin at 0 if calibration is not rejected, and for forecasts
-    that are not calibrated they cover more often than `confidence`. `emax` is that of the most
-    extreme forecast in most cases, of which few rows tell.
+    reject. That of the slope is normal. Both use the larger of the model-based and the robust
+    standard error. Distances are never negative, so chance makes them too large on average. Their
+    intervals are normal, with mean and standard error of the distances of curves that are drawn
+    around the fitted one, and begin at 0 if a test does not reject calibration. `emax` is mostly
+    the distance at the most extreme forecast, which is estimated from few rows.
 
     Examples
     --------
@@ -120,15 +123,15 @@ def calibration_summary(
        True  observed_expected   0.6624   0.629   0.6967
        True          intercept  -1.0543  -1.168  -0.9407
        True              slope   1.3167  1.1941   1.4394
-       True                ici    0.169  0.1423   0.1932
-       True                e50   0.1996  0.1525   0.2375
-       True                e90   0.2556  0.1995   0.3162
-       True               emax   0.2574  0.2019   0.9902
+       True                ici    0.169  0.1532   0.1847
+       True                e50   0.1996  0.1734   0.2258
+       True                e90   0.2556  0.2156   0.2902
+       True               emax   0.2574   0.197    0.309
     >>> round(summary["slope"], 3)
     1.317
     """
     check_confidence(confidence)
-    sample = check_probabilities(y_true, y_prob, sample_weight, labels)
+    sample = check_probabilities(y_true, y_prob, sample_weight, labels, clusters)
     P, codes, weights = sample.forecasts, sample.codes, sample.row_weights()
     lines: list[Any] = []
     excluded = 0
@@ -136,17 +139,34 @@ def calibration_summary(
         p, y = P[:, k], (codes == k).astype(np.float64)
         inside = (p > 0) & (p < 1)
         excluded += int(np.count_nonzero(~inside))
-        rows = logit(p[inside]), y[inside], weights[inside], confidence
-        ratio = _ratio(p, y, weights, confidence)
-        found = [ratio, _shift(*rows), _slope(*rows), *_distances(*rows)]
+        with np.errstate(divide="ignore"):
+            every = _Rows(logit(p), y, weights, sample.clusters)
+        rows = every.take(inside)
+        found = [_ratio(p, every, confidence), _shift(rows, confidence)]
+        found += [_slope(rows, confidence), *_distances(rows, confidence)]
         named = zip(MEASURES, found, strict=True)
         lines += [(sample.classes[k], name, *ends) for name, ends in named]
     table = Table.from_rows(lines, "class", "measure", "value", "low", "high")
     return CalibrationSummary(table, confidence, excluded)
 
 
-def _shift(z: Floats, y: Floats, weights: Floats, confidence: float) -> Ends:
+class _Rows(NamedTuple):
+    """Log odds of the forecasts, whether the class occurred, weights and clusters."""
+
+    z: Floats
+    y: Floats
+    weights: Floats
+    clusters: Ints | None
+
+    def take(self, rows: NDArray[np.bool_]) -> _Rows:
+        """Some of the rows."""
+        clusters = None if self.clusters is None else self.clusters[rows]
+        return _Rows(self.z[rows], self.y[rows], self.weights[rows], clusters)
+
+
+def _shift(rows: _Rows, confidence: float) -> Estimate:
     """Shift of log odds with which the forecasts have the observed sum, and its interval."""
+    z, y, weights, clusters = rows
     observed, width, factor = float(weights @ y), half_width(confidence), 1.0
 
     def deviation(a: float) -> float:
@@ -164,58 +184,65 @@ def _shift(z: Floats, y: Floats, weights: Floats, confidence: float) -> Ends:
 
     if np.isfinite(shift := solve(0.0)):
         q = expit(z + shift)
-        factor = max(1.0, float(weights**2 @ (y - q) ** 2 / (weights**2 @ (q * (1 - q)))))
-    return shift, solve(width), solve(-width)
+        spread = float(weights**2 @ (q * (1 - q)))
+        factor = max(1.0, float(variance_of_sum(weights * (y - q), clusters)) / spread)
+    return Estimate(shift, solve(width), solve(-width))
 
 
-def _ratio(p: Floats, y: Floats, weights: Floats, confidence: float) -> Ends:
+def _ratio(p: Floats, rows: _Rows, confidence: float) -> Estimate:
+    z, y, weights, _ = rows
     expected = float(weights @ p)
     if not expected:
-        return np.nan, np.nan, np.nan
-    with np.errstate(divide="ignore"):
-        z = logit(p)
-    _, low, high = _shift(z, y, weights, confidence)
+        return UNKNOWN
+    _, low, high = _shift(rows, confidence)
     shifts = np.clip([low, high], -FARTHEST, FARTHEST).tolist()
     ends = [float(weights @ expit(z + a)) / expected for a in shifts]
     value = float(weights @ y) / expected
-    return value, min(ends[0], value), max(ends[1], value)
+    return Estimate(value, min(ends[0], value), max(ends[1], value))
 
 
-def _slope(z: Floats, y: Floats, weights: Floats, confidence: float) -> Ends:
+def _slope(rows: _Rows, confidence: float) -> Estimate:
+    z = rows.z
     if len(z) < 3 or not np.ptp(z):
-        return np.nan, np.nan, np.nan
-    beta, covariance, robust = _fit(np.column_stack([np.ones_like(z), z]), y, weights)
+        return UNKNOWN
+    beta, covariance, robust = _fit(np.column_stack([np.ones_like(z), z]), rows)
     half = half_width(confidence) * np.sqrt(max(covariance[1, 1], robust[1, 1]))
-    return float(beta[1]), float(beta[1] - half), float(beta[1] + half)
+    return Estimate(float(beta[1]), float(beta[1] - half), float(beta[1] + half))
 
 
-def _distances(z: Floats, y: Floats, weights: Floats, confidence: float) -> list[Ends]:
+def _distances(rows: _Rows, confidence: float) -> list[Estimate]:
     """Mean, median, 90 % quantile and maximum of the distance between forecasts and curve."""
-    unknown = [(np.nan, np.nan, np.nan)] * 4
+    z, y, weights, clusters = rows
+    unknown = [UNKNOWN] * 4
     if not len(z):
         return unknown
     columns = _spline(z, y)
     Q, R = np.linalg.qr(columns)  # knots may be close, and columns nearly the same
     X = Q[:, np.abs(np.diag(R)) > 1e-9 * np.linalg.norm(columns, axis=0)]
-    beta, covariance, _ = _fit(X, y, weights)
+    beta, covariance, robust = _fit(X, rows)
     if np.isnan(beta).any():
         return unknown
     value = _distance_measures(X @ beta, z, weights)[:, 0]
     p, limit = expit(z), float(chi2_quantile(X.shape[1], 1 - confidence))
-    score = X.T @ (weights * (y - p))
-    information = (X.T * (weights**2 * p * (1 - p))) @ X
+    scores = X * (weights * (y - p))[:, None]
+    information, df = (X.T * (weights**2 * p * (1 - p))) @ X, np.inf
+    if clusters is not None:
+        information, d, df = _meat(scores, rows), X.shape[1], len(np.unique(clusters)) - 1
+        left = max(df + 1 - d, 1)
+        limit = d * df / left * f_quantile(d, left, confidence)  # Hotelling (1931)
+    score = scores.sum(axis=0)
     is_rejected = score @ np.linalg.lstsq(information, score, rcond=None)[0] > limit
-    # Curves whose coefficients a test does not reject. Each point stands for about as many rows.
+    # Curves around the fitted one. Each point stands for about as many rows.
     u = np.random.default_rng(0).normal(size=(X.shape[1], N_CURVES))
-    u *= np.sqrt(limit) / np.linalg.norm(u, axis=0)
-    values, vectors = np.linalg.eigh(covariance)
-    shifts = (vectors * np.sqrt(values.clip(min=0))) @ np.column_stack([u, u / 2])
+    values, vectors = np.linalg.eigh(covariance if clusters is None else robust)
+    shifts = (vectors * np.sqrt(values.clip(min=0))) @ u
     points = np.unique(np.linspace(0, len(z) - 1, N_POINTS).round().astype(np.intp))
-    rows = np.argsort(z, kind="stable")[points]
-    found = _distance_measures(X[rows] @ (beta[:, None] + shifts), z[rows], weights[rows])
-    low = np.minimum(found.min(axis=1), value) * is_rejected
-    high = np.maximum(found.max(axis=1), value)
-    return list(zip(value.tolist(), low.tolist(), high.tolist(), strict=True))
+    some = np.argsort(z, kind="stable")[points]
+    found = _distance_measures(X[some] @ (beta[:, None] + shifts), z[some], weights[some])
+    half = half_width(confidence, df) * found.std(axis=1)
+    bias = np.maximum(found.mean(axis=1) - value, 0.0)
+    low, high = (value - bias - half).clip(min=0) * is_rejected, (value + half).clip(max=1)
+    return [Estimate(*ends) for ends in np.transpose([value, low, high]).tolist()]
 
 
 def _distance_measures(eta: Floats, z: Floats, weights: Floats) -> Floats:
@@ -231,12 +258,21 @@ def _distance_measures(eta: Floats, z: Floats, weights: Floats) -> Floats:
     return np.vstack([mean, ordered[middle, columns], ordered[most, columns], ordered[-1]])
 
 
-def _fit(X: Floats, y: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
-    """Coefficients of a logistic regression; their covariances if it holds, and whether it does.
+def _meat(scores: Floats, rows: _Rows) -> Floats:
+    """Sum of squares and products of the scores of the rows or clusters."""
+    if rows.clusters is not None:
+        n = len(np.unique(rows.clusters))
+        scores = np.column_stack([np.bincount(rows.clusters, column) for column in scores.T])
+        scores = scores * np.sqrt(n / max(n - 1, 1))
+    return np.asarray(scores.T @ scores)
+
+
+def _fit(X: Floats, rows: _Rows) -> tuple[Floats, Floats, Floats]:
+    """Coefficients of a logistic regression, and model-based and robust covariances of them.
 
     Newton's method, with steps halved while the likelihood falls; NaN if outcomes are separable.
     """
-    d = X.shape[1]
+    d, y, weights = X.shape[1], rows.y, rows.weights
     beta, step, best = np.zeros(d), np.zeros(d), -np.inf
     for _ in range(MOST_STEPS):
         eta = X @ beta
@@ -253,9 +289,9 @@ def _fit(X: Floats, y: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]
         beta = beta + step
         if likelihood - best <= TOLERANCE * (1 + abs(likelihood)):
             inverse = np.linalg.inv(information)
-            squares = weights**2 * q * (1 - q), weights**2 * (y - q) ** 2
-            own, robust = (inverse @ ((X.T * each) @ X) @ inverse for each in squares)
-            return beta, own, robust
+            own = (X.T * (weights**2 * q * (1 - q))) @ X
+            robust = _meat(X * (weights * (y - q))[:, None], rows)
+            return beta, inverse @ own @ inverse, inverse @ robust @ inverse
         best = likelihood
     unknown = np.full((d, d), np.nan)
     return unknown[0], unknown, unknown

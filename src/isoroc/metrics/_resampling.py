@@ -16,6 +16,7 @@ from isoroc._core.intervals import Estimate
 from isoroc._core.types import Floats, Ints
 from isoroc._input import (
     InputError,
+    check_clusters,
     check_confidence,
     check_groups,
     check_length,
@@ -72,6 +73,7 @@ def bootstrap(
     method: Literal["basic", "percentile"] = "percentile",
     stratified: bool = False,
     sample_weight: Any = None,
+    clusters: Any = None,
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> BootstrapResult:
@@ -102,6 +104,10 @@ def bootstrap(
         Draw from each class as many rows as it has, if class frequencies were fixed by design.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
+    clusters : array-like of shape (n,), default=None
+        Cluster of each row, such as the patient of a visit. Rows of one cluster need not be
+        independent of each other: whole clusters
+        are drawn.
     random_state : int, RandomState or None, default=None
         Seed of the draws; the result does not depend on `n_jobs`, but on the order of the rows.
     n_jobs : int, default=None
@@ -136,13 +142,12 @@ def bootstrap(
     weighs = _takes_weights(metric)
     if weights is not None and not weighs:
         raise InputError("sample_weight", None, "the metric takes no sample_weight")
-    strata = [np.arange(len(y))]
-    if stratified:
-        strata = [np.flatnonzero(y == label) for label in np.unique(y)]
-    task = _Task(metric, y, forecasts, weights, weighs, strata)
+    numbers = check_clusters(clusters, len(y), of="y_prob")
+    draws = Draws.of(y if stratified else None, numbers, len(y))
+    task = _Task(metric, y, forecasts, weights, weighs, draws)
     root = np.random.SeedSequence(check_random_state(random_state).randint(2**31 - 1))
-    draws = Parallel(n_jobs=n_jobs)(delayed(task)(seed) for seed in root.spawn(n_resamples))
-    return summarize(task.value(None), np.array(draws), confidence, method)
+    found = Parallel(n_jobs=n_jobs)(delayed(task)(seed) for seed in root.spawn(n_resamples))
+    return summarize(task.value(None), np.array(found), confidence, method)
 
 
 def by_group(
@@ -153,6 +158,7 @@ def by_group(
     *,
     sample_weight: Any = None,
     labels: Any = None,
+    clusters: Any = None,
     n_resamples: int = 200,
     confidence: float = 0.95,
     random_state: Any = None,
@@ -172,6 +178,8 @@ def by_group(
         Group of each row: strings, whole numbers or booleans.
     sample_weight, labels : array-like of shape (n,) and (K,), default=None
         Weights and classes (by default sorted), for metrics that take them.
+    clusters : array-like of shape (n,), default=None
+        Cluster of each row, as in `bootstrap`.
     n_resamples : int, default=200
         Number of resamples; 0 for no intervals.
     confidence : float, default=0.95
@@ -197,7 +205,7 @@ def by_group(
     y, P = to_array(y_true, name="y_true"), to_array(y_prob, name="y_prob")
     check_length(y, len(P), name="y_true", of="y_prob")
     names = check_groups(groups, len(P), of="y_prob")
-    weights = check_weights(sample_weight, len(P))
+    weights, of_rows = check_weights(sample_weight, len(P)), check_clusters(clusters, len(P))
     if labels is None and "labels" in inspect.signature(metric).parameters:
         labels = np.unique(y) if P.ndim == 1 or len(np.unique(y)) == P.shape[1] else None
     measured = metric if labels is None else partial(metric, labels=labels)
@@ -212,6 +220,7 @@ def by_group(
             low, high = np.clip(estimate.interval(confidence), 0.0, 1.0).tolist()
         elif n_resamples:
             options = {"n_resamples": n_resamples, "confidence": confidence, **given}
+            options["clusters"] = None if of_rows is None else of_rows[rows]
             found = bootstrap(measured, *part, random_state=random_state, **options)
             low, high = found.low, found.high
         lines.append((name, len(rows), value, low, high))
@@ -251,6 +260,35 @@ def _own_estimate(metric: Metric) -> Callable[..., Estimate] | None:
     return estimate
 
 
+class Draws(NamedTuple):
+    """Rows that are drawn with replacement: from all rows, from strata, or whole clusters."""
+
+    parts: list[Ints]
+    """The units of each stratum: rows, or the rows of each cluster."""
+    rows: list[Ints] | None = None
+
+    @classmethod
+    def of(cls, strata: Any, clusters: Ints | None, n_rows: int) -> Draws:
+        """Draws from strata, one for each distinct value, or of clusters; not of both."""
+        if clusters is None:
+            whole = np.zeros(n_rows) if strata is None else strata
+            return cls([np.flatnonzero(whole == value) for value in np.unique(whole)])
+        if strata is not None:
+            problem = "is True, but clusters may hold rows of several classes"
+            raise InputError("stratified", None, problem, "leave it False")
+        order = np.argsort(clusters, kind="stable")
+        rows = np.split(order, np.cumsum(np.bincount(clusters))[:-1])
+        rows = [own for own in rows if len(own)]
+        return cls([np.arange(len(rows))], rows)
+
+    def draw(self, rng: np.random.Generator) -> Ints:
+        """Rows, some of them several times."""
+        drawn = [part[rng.integers(len(part), size=len(part))] for part in self.parts]
+        if self.rows is None:
+            return np.concatenate(drawn)
+        return np.concatenate([self.rows[unit] for unit in drawn[0]])
+
+
 class _Task(NamedTuple):
     """Computes the metric on one resample; a tuple, so that it can be sent to other processes."""
 
@@ -259,12 +297,10 @@ class _Task(NamedTuple):
     forecasts: list[NDArray[Any]]
     weights: Floats | None
     weighs: bool
-    strata: list[Ints]
+    draws: Draws
 
     def __call__(self, seed: np.random.SeedSequence) -> Floats:
-        rng = np.random.default_rng(seed)
-        drawn = [rows[rng.integers(len(rows), size=len(rows))] for rows in self.strata]
-        return self.value(np.concatenate(drawn))
+        return self.value(self.draws.draw(np.random.default_rng(seed)))
 
     def value(self, rows: Ints | None) -> Floats:
         """The metric, or the difference of two, on some rows, or on all if `rows` is None."""
@@ -272,7 +308,7 @@ class _Task(NamedTuple):
         if self.weighs:
             weights = self.weights
             if rows is not None:
-                times = np.bincount(rows, minlength=len(rows)).astype(np.float64)
+                times = np.bincount(rows, minlength=len(y)).astype(np.float64)
                 weights = times if weights is None else times * weights
             options["sample_weight"] = weights
         elif rows is not None:

@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._core.intervals import Estimate
-from isoroc._core.losses import EPSILON, brier_losses, log_losses, mean
+from isoroc._core.intervals import Statistic, mean
+from isoroc._core.losses import EPSILON, brier_losses, log_losses
 from isoroc._core.types import Floats
 from isoroc._input import check_number, check_option, check_probabilities
 from isoroc._support.hints import did_you_mean
@@ -126,7 +126,7 @@ class Decomposition:
     """The loss, "log" or "brier"."""
     bins: Literal["ties", "irp"]
     """How ``E[Y | p]`` was estimated."""
-    _estimates: tuple[Estimate, ...]
+    _estimates: tuple[Statistic, ...]
 
     def frame(self, confidence: float = 0.95) -> Table:
         """Table with one row per term: value, standard error and interval."""
@@ -153,6 +153,7 @@ def decompose(
     bins: Literal["ties", "irp"] | None = None,
     sample_weight: Any = None,
     labels: Any = None,
+    clusters: Any = None,
 ) -> Decomposition:
     """Split log loss or Brier score into calibration and refinement (equation 1 of the paper).
 
@@ -172,6 +173,10 @@ def decompose(
         distinct values, "irp" for continuous ones.
     sample_weight, labels : array-like of shape (n,) and (K,), default=None
         Weight of each row, and the classes in the order of the columns (sorted by default).
+    clusters : array-like of shape (n,), default=None
+        Cluster of each row, such as the patient of a visit. Rows of one cluster need not be
+        independent of each other: standard errors
+        and intervals allow for that, and ``E[Y | p]`` is learned from other clusters.
 
     Returns
     -------
@@ -199,7 +204,8 @@ def decompose(
     """
     check_option("loss", loss, ("log", "brier"))
     check_option("bins", bins, ("ties", "irp", None))
-    sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
+    options: Any = {"clusters": clusters, "keep_zeros": True}
+    sample = check_probabilities(y_true, y_prob, sample_weight, labels, **options)
     parts = Parts.of(sample, "canonical", bins)
     found = parts.split_loss(loss)
     estimates = tuple(found[term][0] for term in TERMS)

@@ -9,8 +9,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._core.simplex import as_matrix
-from isoroc._core.types import Floats, Ints
+from isoroc._core.intervals import effective_rows
+from isoroc._core.simplex import as_matrix, residuals
+from isoroc._core.types import Floats
 from isoroc._input import Sample, check_number, check_option, check_probabilities, split_by_kind
 from isoroc._support.seeds import check_random_state
 from isoroc.metrics._estimation.grouping import (
@@ -53,6 +54,7 @@ def calibration_test(
     n_resamples: int = 999,
     sample_weight: Any = None,
     labels: Any = None,
+    clusters: Any = None,
     random_state: Any = None,
 ) -> CalibrationTest:
     """Test whether forecasts are calibrated, for any number of classes.
@@ -76,6 +78,11 @@ def calibration_test(
         keeps its level; weight 2 is not the same as the row twice.
     labels : array-like of shape (K,), default=None
         The classes in the order of the columns; sorted by default.
+    clusters : array-like of shape (n,), default=None
+        Cluster of each row, such as the patient of a visit. Rows of one cluster need not be
+        independent of each other: instead of
+        drawing labels, the signs of the residuals of whole clusters are drawn (wild bootstrap), and
+        the level is kept approximately.
     random_state : int, RandomState or None, default=None
         Seed of the draws.
 
@@ -96,7 +103,7 @@ def calibration_test(
     """
     check_option("kind", kind, ("canonical", "top"))
     check_number("n_resamples", n_resamples, int, minimum=1)
-    sample = check_probabilities(y_true, y_prob, sample_weight, labels)
+    sample = check_probabilities(y_true, y_prob, sample_weight, labels, clusters)
     if kind != "top":  # of equal probabilities, the first is the largest one
         sample = fix_class_order(sample)
     (sample,) = split_by_kind(sample, kind)
@@ -104,7 +111,7 @@ def calibration_test(
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     scales = _Scales(sample)
     drawn = (scales.draw(rng) for _ in range(n_resamples))
-    sizes = np.array([scales.measure(codes) for codes in (sample.codes, *drawn)])
+    sizes = np.array([scales.measure(sums) for sums in (scales.observed, *drawn)])
     deviation = _standardise(sizes)
     worst = deviation.max(axis=1)
     # Rounding must not decide whether two sets of labels deviate by as much.
@@ -126,12 +133,15 @@ class _Scales:
         n_levels = min(MOST_LEVELS, max(0, (n // ROWS_IN_CELL).bit_length() - 1))
         cell = halve_repeatedly(sample.forecasts, n_levels)
         weights = sample.row_weights()
-        self.weights = weights * (weights.sum() / (weights @ weights))
+        self.weights = weights * (effective_rows(weights.sum(), weights @ weights) / weights.sum())
         self.cumulative = np.cumsum(P[:, :-1], axis=1)
-        self.n_classes, self.cell = K, cell
+        self.n_classes, self.cell, self.clusters = K, cell, sample.clusters
         self.expected = sum_rows(cell, P, self.weights)
+        self.observed = self._sums(sample.codes)
         variance = sum_rows(cell, P * (1 - P), self.weights**2)
         self.variances = list(self._levels(variance))
+        if self.clusters is not None:
+            self.residuals = residuals(P, sample.codes)
 
     def _levels(self, sums: Floats) -> Iterator[Floats]:
         """Sums in the cells of each scale, from the finest to the coarsest."""
@@ -140,17 +150,24 @@ class _Scales:
             sums = np.add.reduceat(sums, np.arange(0, len(sums), 2))
             yield sums
 
-    def measure(self, codes: NDArray[np.integer[Any]]) -> list[float]:
+    def _sums(self, codes: NDArray[np.integer[Any]]) -> Floats:
+        """Sums of residuals in the finest cells."""
+        hits = sum_classes(self.cell, codes, self.n_classes, self.weights)
+        return np.asarray(hits - self.expected)
+
+    def measure(self, sums: Floats) -> list[float]:
         """Squared sums of residuals over their variances, summed over the cells of each scale."""
         # Adding 1 limits the influence of cells with certain forecasts, whose variance is near 0.
-        hits = sum_classes(self.cell, codes, self.n_classes, self.weights)
-        sums = self._levels(hits - self.expected)
-        return [float((s**2 / (v + 1)).sum()) for s, v in zip(sums, self.variances, strict=True)]
+        levels = zip(self._levels(sums), self.variances, strict=True)
+        return [float((s**2 / (v + 1)).sum()) for s, v in levels]
 
-    def draw(self, rng: np.random.Generator) -> Ints:
-        """Labels drawn from the forecasts."""
+    def draw(self, rng: np.random.Generator) -> Floats:
+        """Sums for labels drawn from the forecasts, or for random signs of clusters."""
+        if self.clusters is not None:
+            signs = rng.choice([-1.0, 1.0], int(self.clusters.max()) + 1)
+            return sum_rows(self.cell, self.residuals, self.weights * signs[self.clusters])
         chance = rng.random((len(self.cell), 1))
-        return np.asarray((chance > self.cumulative).sum(axis=1))
+        return self._sums(np.asarray((chance > self.cumulative).sum(axis=1)))
 
 
 def _standardise(sizes: Floats) -> Floats:

@@ -10,7 +10,15 @@ from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.io.files import open_source
 from isoroc._cli.io.reading import Compared, Comparison, warn_of_reversal
 from isoroc._cli.models import Model, versions
-from isoroc._cli.options import ALL_ROWS, Forecasts, Json, Resamples, Selection, UseModel
+from isoroc._cli.options import (
+    ALL_ROWS,
+    Clusters,
+    Forecasts,
+    Json,
+    Resamples,
+    Selection,
+    UseModel,
+)
 from isoroc._cli.terminal import print_error, print_json, print_table, print_text
 from isoroc._evaluation.before_after import Pair, make_pair
 from isoroc._evaluation.evaluate import check_options, conclude, evaluate_pairs
@@ -31,6 +39,7 @@ def evaluate(
     compare: str | None = None,
     selection: Selection = ALL_ROWS,
     by: str | None = None,
+    clusters: Clusters = None,
     fail_if: list[str] | None = None,
     json: Json = False,
     markdown: bool = False,
@@ -68,7 +77,7 @@ def evaluate(
     with open_source(forecasts, selection) as source:
         loaded = None if model is None else Model.load(model)
         comparison = Comparison(source, selection, loaded, compare)
-        found = _evaluate(comparison, by, **options)
+        found = _evaluate(comparison, by, clusters, **options)
     values = _values(found)
     last = "after" if found[0].is_paired else "before"
     failed = [text for condition in conditions if (text := condition.failure(values, last))]
@@ -99,10 +108,13 @@ def evaluate(
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
 
 
-def _evaluate(comparison: Comparison, by: str | None, **options: Any) -> list[Evaluation]:
+def _evaluate(
+    comparison: Comparison, by: str | None, clusters: str | None, **options: Any
+) -> list[Evaluation]:
     """Evaluation of the first forecasts against the second, and of these against the third."""
-    if by is not None or not comparison.reader.are_many():
-        return [evaluate_pairs([pair], **options) for pair in _pairs(comparison.read(by))]
+    if by is not None or clusters is not None or not comparison.reader.are_many():
+        rows = comparison.read(by, clusters=clusters)
+        return [evaluate_pairs([pair], **options) for pair in _pairs(rows)]
     collectors = defaultdict[int, Collector](Collector)
     for compared in comparison.stream():
         for k, pair in enumerate(_pairs(compared)):
@@ -144,9 +156,9 @@ def _target(text: str) -> tuple[Any, float, float | None]:
 def _threshold(evaluation: Evaluation, metric: Any, target: float, n_rows: Any) -> ThresholdReport:
     """The threshold on the last forecasts."""
     *_, last = evaluation.rows.samples.values()
-    P, codes, weights = last.arrays
-    options = {"sample_weight": weights, "n_rows": n_rows, "labels": evaluation.classes}
-    return threshold_for(metric, target, evaluation.classes[codes], P, **options)
+    options = {"sample_weight": last.weights, "n_rows": n_rows, "labels": evaluation.classes}
+    labels, clusters = evaluation.classes[last.codes], last.clusters
+    return threshold_for(metric, target, labels, last.forecasts, clusters=clusters, **options)
 
 
 def _clinical(evaluation: Evaluation) -> dict[str, Table]:

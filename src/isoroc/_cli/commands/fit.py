@@ -15,7 +15,16 @@ from isoroc._cli.io.files import MODEL, check_target, open_source
 from isoroc._cli.io.reading import Comparison, load_counts
 from isoroc._cli.io.source import BATCH
 from isoroc._cli.models import DEFAULT, Model, calibrate, make_calibrator, save_model, versions
-from isoroc._cli.options import ALL_ROWS, STANDARD, Force, Forecasts, Json, Output, Selection
+from isoroc._cli.options import (
+    ALL_ROWS,
+    STANDARD,
+    Clusters,
+    Force,
+    Forecasts,
+    Json,
+    Output,
+    Selection,
+)
 from isoroc._cli.terminal import print_error, print_json, print_note, print_warning
 from isoroc._counts import Counts
 from isoroc._evaluation.before_after import make_pair
@@ -43,6 +52,7 @@ def fit(
     weighting: Weighting = "importance",
     calibrator: Annotated[str, Parameter(alias="-c")] = DEFAULT,
     group: str | None = None,
+    clusters: Clusters = None,
     min_rows: int | None = None,
     compare: str | None = None,
     fail_if: list[str] | None = None,
@@ -84,7 +94,7 @@ def fit(
         model = isoroc.GroupedCalibrator(model, random_state=0)
     if min_rows is not None:
         model.set_params(min_rows=min_rows)
-    rows, origin = _read(forecasts, selection, group, counts=counts)
+    rows, origin = _read(forecasts, selection, group, clusters, counts=counts)
     sample, counted = _fit(model, rows, weighting), isinstance(rows, Counts)
     found = _figures(model, sample, compare, counted=counted)
     failed = [text for condition in conditions if (text := condition.failure(found))]
@@ -113,12 +123,14 @@ def fit(
 
 
 def _read(
-    files: list[str], selection: Selection, group: str | None, *, counts: bool
+    files: list[str], selection: Selection, group: str | None, clusters: str | None, *, counts: bool
 ) -> tuple[Sample | Counts, dict[str, Any]]:
     """What a calibrator is fitted to, and where it comes from."""
     if counts:
         if group is not None:
             raise CommandError("--group: counts have no groups; fit to the rows themselves.")
+        if clusters is not None:
+            raise CommandError("--clusters: counts have no clusters; fit to the rows themselves.")
         loaded = load_counts(files, selection)
         columns = list(loaded.columns or []) or None
         origin: dict[str, Any] = {"files": files[:100], "label": None, "columns": columns}
@@ -126,8 +138,8 @@ def _read(
     with open_source(files, selection) as source:
         comparison = Comparison(source, selection, None)
         reader = comparison.reader
-        counted = group is None and reader.are_countable()
-        rows = reader.count() if counted else comparison.read(group, "--group")["before"]
+        counted = group is None and clusters is None and reader.are_countable()
+        rows = reader.count() if counted else comparison.read(group, "--group", clusters)["before"]
         origin = {"files": source.names[:100], "label": reader.label, "columns": reader.columns}
         return rows, origin | {"weight_column": reader.weight}
 

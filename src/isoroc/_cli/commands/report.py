@@ -11,7 +11,16 @@ from isoroc._cli.io.files import PAGE, check_target, open_source, write_bytes
 from isoroc._cli.io.reading import Comparison, load_counts
 from isoroc._cli.io.source import Source
 from isoroc._cli.models import Model
-from isoroc._cli.options import ALL_ROWS, Force, Forecasts, Output, Resamples, Selection, UseModel
+from isoroc._cli.options import (
+    ALL_ROWS,
+    Clusters,
+    Force,
+    Forecasts,
+    Output,
+    Resamples,
+    Selection,
+    UseModel,
+)
 from isoroc._cli.terminal import print_exact, print_note, print_text
 from isoroc._evaluation.evaluate import check_options
 from isoroc._report.report import Report
@@ -26,6 +35,7 @@ def report(
     selection: Selection = ALL_ROWS,
     force: Force = False,
     counts: bool = False,
+    clusters: Clusters = None,
     title: str | None = None,
     json: bool = False,
     resamples: Resamples = 200,
@@ -55,11 +65,13 @@ def report(
     if loaded is not None:
         options |= {"calibrator": loaded.calibrator, "columns": loaded.columns}
     if counts:
+        if clusters is not None:
+            raise CommandError("--clusters: counts have no clusters; pass the rows themselves.")
         name = forecasts[0]
         make: Callable[..., Report] = partial(Report.from_counts, load_counts(forecasts, selection))
     else:
         with open_source(forecasts, selection) as source:
-            name, make = source.name, _read(source, selection, loaded)
+            name, make = source.name, _read(source, selection, loaded, clusters)
     made = make(title=title or f"Calibration report: {Path(name).name}", **options)
     if output is not None:
         page = made.to_html().encode()
@@ -72,15 +84,18 @@ def report(
             print_text(sentence)
 
 
-def _read(source: Source, selection: Selection, model: Model | None) -> Callable[..., Report]:
+def _read(
+    source: Source, selection: Selection, model: Model | None, clusters: str | None
+) -> Callable[..., Report]:
     """Function that makes a report from the rows of a table, counted if they are many."""
     comparison = Comparison(source, selection, model)
     reader = comparison.reader
-    if (model is None or model.calibrator.scores_ == "probability") and reader.are_countable():
+    probabilities = model is None or model.calibrator.scores_ == "probability"
+    if clusters is None and probabilities and reader.are_countable():
         if model is not None:
             model.check_columns(reader.columns)
         return partial(Report.from_counts, reader.count())
-    compared = comparison.read()
+    compared = comparison.read(clusters=clusters)
     sample = compared["before"]
     return partial(
         Report,
@@ -89,4 +104,5 @@ def _read(source: Source, selection: Selection, model: Model | None) -> Callable
         after=compared["after"].forecasts if "after" in compared else None,
         labels=sample.classes,
         sample_weight=sample.weights,
+        clusters=sample.clusters,
     )

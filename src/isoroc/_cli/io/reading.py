@@ -252,16 +252,21 @@ class Comparison:
             others = replace(self.reader.selection, **changed)
             self._readers["other"] = Reader(source, others, of=self.reader)
 
-    def stream(self, by: str | None = None, option: str = "--by") -> Iterator[Compared]:
-        """Batches of rows with the forecasts that are compared, and the groups in a column."""
+    def stream(
+        self, by: str | None = None, option: str = "--by", clusters: str | None = None
+    ) -> Iterator[Compared]:
+        """Batches of rows with the forecasts that are compared, their groups and their clusters."""
         reader, source, other = self.reader, self.reader.source, self._readers.get("other")
-        groups = {option: by}
+        groups, numbers = {option: by, "--clusters": clusters}, dict[str, int]()
         for model in self.models.values():
             model.check(reader.columns, reader.classes, reader.selection)
             groups[f"{model.path}: its groups"] = model.group
         schema = source.schema()
         extra = [check_column(what, name, schema) for what, name in groups.items() if name]
         for sample, batch in reader.stream([*(other.columns if other else ()), *extra]):
+            if (names := groups_of(batch, clusters, source)) is not None:
+                found = [numbers.setdefault(name, len(numbers)) for name in names.tolist()]
+                sample = replace(sample, clusters=np.array(found, dtype=np.intp))  # noqa: PLW2901
             compared = {"before": replace(sample, groups=groups_of(batch, by, source))}
             for name, model in self.models.items():
                 of_model = groups_of(batch, model.group, source)
@@ -272,11 +277,16 @@ class Comparison:
                 compared["other"] = replace(sample, forecasts=P, scores=other.scores)
             yield compared
 
-    def read(self, by: str | None = None, option: str = "--by") -> Compared:
-        """All rows with the forecasts that are compared, and the groups in a column."""
-        batches = list(self.stream(by, option))
+    def read(
+        self, by: str | None = None, option: str = "--by", clusters: str | None = None
+    ) -> Compared:
+        """All rows with the forecasts that are compared, their groups and their clusters."""
+        batches = list(self.stream(by, option, clusters))
         compared = {name: join_samples([batch[name] for batch in batches]) for name in batches[0]}
         for name, reader in self._readers.items():
+            if clusters is not None and compared[name].n_units < 2:
+                problem = f"all rows have the same value in column {clusters!r}"
+                raise CommandError(f"--clusters: {problem}; at least two clusters are needed.")
             check_units(compared[name], reader.selection.scores, name=", ".join(reader.columns))
             warn_of_reversal(compared[name])
         return compared

@@ -10,21 +10,22 @@ forecast are a multinomial sample, and is subtracted.
 from __future__ import annotations
 
 from functools import cache
-from math import sqrt
+from math import hypot, sqrt
 from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.special import digamma, exp1, gammaln, xlogy
 
-from isoroc._core.intervals import Estimate, half_width
-from isoroc._core.losses import (
-    EPSILON,
-    brier_losses,
+from isoroc._core.intervals import (
+    Statistic,
+    design_effect,
     effective_rows,
-    log_losses,
+    half_width,
     mean,
-    variance_of_mean,
+    mean_of,
+    variance_of_sum,
 )
+from isoroc._core.losses import EPSILON, brier_losses, log_losses
 from isoroc._core.simplex import as_matrix
 from isoroc._core.types import Floats
 from isoroc._input import Kind, Sample, split_by_kind
@@ -39,7 +40,7 @@ from isoroc.metrics._estimation.grouping import (
 Bins = int | Literal["quantile", "exact", "ties", "irp"]
 Loss = Literal["log", "brier"]
 #: An estimate, and terms of the rows with which it varies: they correlate as estimates do.
-Term = tuple[Estimate, Floats]
+Term = tuple[Statistic, Floats]
 #: Of the bounds on the bias of absolute errors.
 CONFIDENCE = 0.95
 #: By how much the estimate of an absolute value can be too low, in standard deviations,
@@ -172,8 +173,7 @@ class Parts(NamedTuple):
         """Parts of a sample; by default bins are "ties" for few distinct values, or "irp"."""
         # Decided by all rows, also those of weight 0: resampling must not change it.
         chosen: list[Bins] = [
-            (("ties" if is_discrete(part.forecasts) else "irp") if bins is None else bins)
-            for part in split_by_kind(sample, kind)
+            _default_bins(part) if bins is None else bins for part in split_by_kind(sample, kind)
         ]
         whole = sample.positive()
         if kind != "top" and chosen in (["irp"], ["quantile"]):
@@ -187,6 +187,10 @@ class Parts(NamedTuple):
         ]
         return cls(whole, samples, chosen, fits)
 
+    def variance(self, rows: Floats) -> float:
+        """Variance of the weighted mean of terms of the rows."""
+        return mean_of(rows, self.whole.weights, self.whole.clusters).variance
+
     def absolute(self) -> Term:
         """Calibration error of the norm "l1"."""
         found, all_rows = [], []
@@ -198,10 +202,13 @@ class Parts(NamedTuple):
         value, bias, least = np.mean(found, axis=0).tolist()
         rows = np.mean(all_rows, axis=0)
         least /= len(found)
-        variance = max(variance_of_mean(rows, self.whole.weights), least)
+        variance = max(self.variance(rows), least)
+        # It is unlikely that chance and bias make the estimate too low by as much as they can.
+        half = half_width(CONFIDENCE) * sqrt(variance)
+        above = hypot(half, bias) - half
         # Rows tell signs about one another: half as much variance again for calibrated forecasts.
         below = (sqrt(1.5) - 1) * half_width(CONFIDENCE) * sqrt(least)
-        return Estimate(max(value, 0.0), variance, below=below, above=bias), rows
+        return Statistic(max(value, 0.0), variance, below=below, above=above), rows
 
     def square(self) -> float:
         """Square of the calibration error of the norm "l2"."""
@@ -221,20 +228,28 @@ class Parts(NamedTuple):
         constant = np.broadcast_to(shares / shares.sum(), sample.forecasts.shape)
         losses = log_losses if loss == "log" else brier_losses
         own, best, blind = (losses(q, sample.codes) for q in (sample.forecasts, g, constant))
-        saved, variance = mean(own - best, weights), variance_of_mean(own - best, weights)
+        saved, variance = mean(own - best, weights), self.variance(own - best)
+        w = sample.row_weights()
+        size = effective_rows(w.sum(), w @ w) / design_effect(
+            w * (own - mean(own, weights)), sample.clusters
+        )
+        # The variance is hardly known if few rows are not in the largest class.
+        variance *= 1 + 4 / max(size * (1 - shares.max() / shares.sum()), 1.0)
         if isinstance(fit, Ties):
             value, noise, bias = fit.calibration(loss)
             # Nothing to save: mean labels are the forecasts, as on the rows of a fit.
             slope = variance / saved if saved > 1e-9 else sqrt(8 * noise)
-            found = Estimate(value, noise, slope, bias, bias)
+            found = Statistic(value, noise, slope, bias, bias)
         else:
             P = sample.forecasts.clip(min=EPSILON)  # as in the log loss, which is then finite
             factors = _secant(g, P) if loss == "log" else (g - P) / (2 if P.shape[1] == 2 else 1)
             value = mean((factors * sample.residuals()).sum(axis=1), weights)
-            found = _combine(value, saved, variance, variance_if_calibrated(factors, sample))
+            unit = 2.0 if loss == "log" else 4 * float((P * (1 - P)).mean())
+            least = variance_if_calibrated(factors, sample)
+            found = _combine(value, saved, variance, least, unit / size)
         total, most = mean(own, weights), mean(blind, weights)
         rest = total - found.value
-        exact = Estimate(0.0, 0.0)
+        exact = Statistic(0.0, 0.0)
         terms = {"calibration": (found, own - best)}
         for name, value, rows, other in (
             ("loss", total, own, exact),
@@ -242,9 +257,14 @@ class Parts(NamedTuple):
             ("uncertainty", most, blind, exact),
             ("resolution", most - rest, blind - best, found),
         ):
-            variance = variance_of_mean(rows, weights) + other.variance
-            terms[name] = Estimate(value, variance, 0.0, other.below, other.above), rows
+            variance = self.variance(rows) + other.variance
+            terms[name] = Statistic(value, variance, 0.0, other.below, other.above), rows
         return terms
+
+
+def _default_bins(part: Sample) -> Bins:
+    # Labels of a cluster are no multinomial sample, so that what chance adds is not known.
+    return "ties" if is_discrete(part.forecasts) and part.clusters is None else "irp"
 
 
 def products(factors: Floats, sample: Sample) -> Floats:
@@ -258,8 +278,15 @@ def over_classes(terms: Floats) -> Floats:
 
 
 def variance_if_calibrated(factors: Floats, sample: Sample) -> float:
-    """Variance of the mean product of factors and residuals, summed over the classes."""
+    """Variance of the mean product of factors and residuals, summed over the classes.
+
+    Residuals of a cluster may be correlated, so the products of clusters are added up.
+    """
     P, weights = sample.forecasts, sample.row_weights()
+    if sample.clusters is not None:
+        rows = factors * sample.residuals()
+        rows = rows if P.ndim == 1 else rows.sum(axis=1)
+        return float(variance_of_sum(weights * rows / weights.sum(), sample.clusters))
     variances = factors**2 * P
     variances = (
         variances * (1 - P)
@@ -269,7 +296,9 @@ def variance_if_calibrated(factors: Floats, sample: Sample) -> float:
     return float(weights**2 @ variances / weights.sum() ** 2)
 
 
-def _combine(value: float, saved: float, variance: float, least: float) -> Estimate:
+def _combine(
+    value: float, saved: float, variance: float, least: float, unit: float = 0.0
+) -> Statistic:
     """Estimate of a calibration term from what was learned from other rows.
 
     `value` is a mean product of residuals, 0 on average for calibrated forecasts, of which `least`
@@ -278,6 +307,10 @@ def _combine(value: float, saved: float, variance: float, least: float) -> Estim
     forecasts, where noise matters less than bias. As in `Ties`, the variance is proportional to the
     sum of term and noise, and half as large for calibrated forecasts. Rows also tell about one
     another, so it is twice that of products with fixed factors.
+
+    Where little was learned, it does not show how much the estimate varies. `unit` is the variance
+    per unit of the term of a map with few parameters, as far as that is known without any labels:
+    twice this and four parameters are assumed, the less, the clearer the term is.
     """
     noise = max(value - saved, 0.0)
     value = max(value, saved)
@@ -285,10 +318,13 @@ def _combine(value: float, saved: float, variance: float, least: float) -> Estim
     least = max(slope * noise / 2, 2 * least)
     if value > 0:
         slope = min(slope, max(variance - least, 0.0) / value)
-    return Estimate(value, least, slope, above=noise / NOISE_PER_BIAS)
+    if unit:
+        unclear = 1 / (1 + max(value, 0.0) / (1.5 * unit))
+        least, slope = max(least, unclear * unit**2 / 2), max(slope, unclear * 2 * unit)
+    return Statistic(value, least, slope, above=noise / NOISE_PER_BIAS)
 
 
-def _square(fit: CrossFit) -> tuple[Estimate, Floats]:
+def _square(fit: CrossFit) -> tuple[Statistic, Floats]:
     """Square of the calibration error of one part of the norm "l2", and terms of the rows."""
     sample, weights = fit.sample, fit.sample.weights
     h = fit.values - sample.forecasts
@@ -296,7 +332,8 @@ def _square(fit: CrossFit) -> tuple[Estimate, Floats]:
     saving = 2 * rows - over_classes(h * h)
     value, saved = mean(rows, weights), mean(saving, weights)
     least = variance_if_calibrated(h if h.ndim == 1 else h / 2, sample)
-    return _combine(value, saved, variance_of_mean(saving, weights), least), saving
+    variance = mean_of(saving, weights, sample.clusters).variance
+    return _combine(value, saved, variance, least), saving
 
 
 def _absolute(fit: CrossFit) -> tuple[float, float, Floats]:

@@ -91,11 +91,15 @@ class CrossFit:
     def _trainings(self) -> Iterator[_Training]:
         """The rows to learn from, for each fold."""
         n = len(self.sample)
-        if n < 2:
-            raise InputError("y_prob", None, "one row only", "holding rows out takes two or more")
+        if self.sample.n_units < 2:
+            one = "row" if self.sample.clusters is None else "cluster"
+            problem = f"one {one} only"
+            raise InputError("y_prob", None, problem, "holding rows out takes two or more")
         fold = np.empty(n, dtype=np.intp)
         rng = np.random.default_rng(0)
-        fold[order_rows(self._scaled)] = deal_folds(n, self._n_folds, rng)
+        order, clusters = order_rows(self._scaled), self.sample.clusters
+        known = None if clusters is None else clusters[order]
+        fold[order] = deal_folds(n, self._n_folds, rng, known)
         K = self._reduced.n_classes
         for held_out in range(self._n_folds):
             weights = np.where(fold == held_out, 0.0, self._scaled.row_weights())

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._core.intervals import half_width
+from isoroc._core.intervals import Mean, by_cluster, half_width
 from isoroc._core.types import Floats
-from isoroc._input import slices
+from isoroc._input import Sample, slices
 from isoroc._support.table import Table
 
 #: With more classes, only the direction of the most probable one is known.
@@ -20,38 +20,41 @@ class Residuals:
     """Sums of forecasts less outcomes, to which batches of rows are added."""
 
     def __init__(self) -> None:
-        self._n_rows = 0
-        self._weight = np.zeros(2)  # sums of the weights and of their squares
-        self._sums = np.zeros((0, 5))
+        self._differences: list[Mean] = []
+        self._sums, self._weight = np.zeros((2, 0)), 0.0
 
-    def add(
-        self, P: Floats, codes: NDArray[Any], weights: Floats, squares: Floats, n_rows: int
-    ) -> None:
-        """Add rows with their weights, and the squares of the weights."""
+    def add(self, sample: Sample, squares: Floats) -> None:
+        """Add rows and the squares of their weights; a cluster must not span several batches."""
+        if sample.clusters is not None:
+            self._add(sample, squares)
+            return
+        for rows in slices(len(sample)):
+            self._add(sample.take(rows), squares[rows])
+
+    def _add(self, sample: Sample, squares: Floats) -> None:
+        P, codes, weights = sample.forecasts, sample.codes, sample.row_weights()
         events = [None, *(range(P.shape[1]) if P.shape[1] <= MOST_CLASSES else ())]
-        if not self._n_rows:
-            self._sums = np.zeros((len(events), 5))
-        self._n_rows += n_rows
-        for rows in slices(len(P)):
-            w, s, part = weights[rows], squares[rows], P[rows]
-            self._weight += [w.sum(), s.sum()]
-            for i, k in enumerate(events):
-                best = part.argmax(axis=1) if k is None else np.full(len(part), k)
-                p = part[np.arange(len(part)), best]
-                residual = p - (best == codes[rows])
-                self._sums[i, :2] += [w @ p, w @ residual]
-                # The last one is the variance if the forecasts are calibrated.
-                self._sums[i, 2:] += [s @ residual, s @ residual**2, s @ (p * (1 - p))]
+        if not self._differences:
+            self._differences = [Mean() for _ in events]
+            self._sums = np.zeros((2, len(events)))
+        self._weight += float(weights.sum())
+        best = P.argmax(axis=1)
+        for i, k in enumerate(events):
+            p = P[np.arange(len(P)), best] if k is None else P[:, k]
+            residual = p - (codes == (best if k is None else k))
+            total, means = by_cluster(sample.clusters, weights, residual)
+            self._differences[i].add(means, total, None if sample.clusters is not None else squares)
+            # The last one is the variance if the forecasts are calibrated and rows independent.
+            self._sums[:, i] += [weights @ p, squares @ (p * (1 - p))]
 
     def table(self, classes: NDArray[Any], confidence: float) -> Table:
         """Mean forecasts, frequencies and differences with intervals."""
-        (total, squares), n = self._weight, self._n_rows
-        forecast, difference = self._sums[:, :2].T / total
-        first, second, least = self._sums[:, 2:].T
-        spread = second - 2 * difference * first + difference**2 * squares
+        found = [each.statistic() for each in self._differences]
+        difference = np.array([each.value for each in found])
+        forecast, least = self._sums / np.array([[self._weight], [self._weight**2]])
         # Without an event among the rows there is hardly a spread.
-        variance = np.maximum(spread * n / max(n - 1, 1), least) / total**2
-        half = half_width(confidence) * np.sqrt(variance)
+        spread = np.array([each.variance for each in found])
+        half = half_width(confidence) * np.sqrt(np.fmax(spread, least))
         events = ["top", *map(str, classes.tolist())][: len(forecast)]
         return Table(
             event=np.array(events),

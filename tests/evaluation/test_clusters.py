@@ -1,0 +1,243 @@
+"""Rows of one cluster may depend on each other: intervals, tests and folds allow for that."""
+
+import numpy as np
+import pytest
+from scipy.special import ndtr, ndtri
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold, KFold
+
+from isoroc import AutoCalibrator, CalibratedClassifier, IRPCalibrator, Report, evaluate
+from isoroc._counts import deal_by_content
+from isoroc._input import InputError, check_sample, deal_folds
+from isoroc.decisions import expected_cost, net_benefit, threshold_for
+from isoroc.metrics import (
+    bootstrap,
+    brier_score_loss,
+    by_group,
+    calibration_curve,
+    calibration_direction,
+    calibration_summary,
+    calibration_test,
+    decompose,
+)
+
+FAST = {"n_resamples": 0}
+
+
+def visits(n_clusters=60, size=5, seed=0, power=1.0):
+    """Forecasts, outcomes and clusters: marginally, an event has a power of its forecast."""
+    rng = np.random.default_rng(seed)
+    cluster = np.repeat(np.arange(n_clusters), size)
+    own, common = rng.normal(size=(2, n_clusters * size)), rng.normal(size=(2, n_clusters))
+    p = ndtr(np.sqrt(0.5) * (own[0] + common[0][cluster]))
+    z = np.sqrt(0.3) * common[1][cluster] + np.sqrt(0.7) * own[1]
+    return p, z < ndtri(p**power), cluster
+
+
+def width(estimate):
+    return estimate[-1] - estimate[-2]
+
+
+def test_copies_of_rows_change_no_interval():
+    p, y, _ = visits(100, 1)
+    once = evaluate(y, p, np.sqrt(p), **FAST)
+    again = np.repeat(np.arange(100), 3)
+    twice = evaluate(y[again], p[again], np.sqrt(p)[again], clusters=again, **FAST)
+    for measure in ("log_loss", "brier_score_loss", "accuracy", "decisions_changed"):
+        for of, estimate in once.measures[measure].items():
+            np.testing.assert_allclose(twice.measures[measure][of], estimate, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("measure", "of"),
+    [
+        ("log_loss", "before"),
+        ("log_loss", "change"),
+        ("brier_score_loss", "before"),
+        ("accuracy", "before"),
+        ("auc", "before"),
+        ("auc", "change"),
+        ("calibration_error", "before"),
+    ],
+)
+def test_copies_do_not_make_intervals_narrow(measure, of):
+    p, y, _ = visits(60, 1)
+    rng = np.random.default_rng(1)
+    q = ndtr(ndtri(p) + rng.normal(scale=0.3, size=60))
+    again = np.repeat(np.arange(60), 10)
+    plain, clustered, once = (
+        width(evaluate(*rows, **options, **FAST).measures[measure][of])
+        for rows, options in (
+            ((y[again], p[again], q[again]), {}),
+            ((y[again], p[again], q[again]), {"clusters": again}),
+            ((y, p, q), {}),
+        )
+    )
+    assert clustered > 1.4 * plain
+    assert clustered == pytest.approx(once, rel=0.7)
+
+
+def test_every_interval_takes_clusters():
+    p, y, cluster = visits(50, 8, power=2.0)
+    names = np.array([f"patient {c}" for c in cluster])
+    functions = {
+        "direction": lambda **c: width(list(calibration_direction(y, p, **c).values())[-2:])[2],
+        "slope": lambda **c: width(summary(y, p, "slope", **c)),
+        "ratio": lambda **c: width(summary(y, p, "observed_expected", **c)),
+        "curve": lambda **c: np.subtract(*curve(y, p, **c)).mean(),
+        "parts": lambda **c: decompose(y, p, **c).standard_errors[0],
+        "cost": lambda **c: width([expected_cost(y, p, [[0, 1], [2, 0]], **c).table[e][0]
+                                   for e in ("low", "high")]),
+        "benefit": lambda **c: width(list(net_benefit(y, p, [0.4], **c).table.values())[-2:])[0],
+        "threshold": lambda **c: width(list(
+            threshold_for("alerts", 0.5, y, p, **c).table.values())[-2:])[3],
+        "bootstrap": lambda **c: bootstrap(
+            brier_score_loss, y, p, n_resamples=99, random_state=0, **c).standard_error,
+        "groups": lambda **c: width(list(by_group(
+            brier_score_loss, y, p, cluster % 2, random_state=0, **c).values())[-2:])[0],
+    }  # fmt: skip
+    for name, function in functions.items():
+        assert function(clusters=names) > 1.03 * function(), name
+
+
+def summary(y, p, measure, **options):
+    table = calibration_summary(y, p, **options).table
+    return [table[end][table["measure"] == measure][0] for end in ("low", "high")]
+
+
+def curve(y, p, **options):
+    found = calibration_curve(y, p, **options)
+    return found.high, found.low
+
+
+def test_names_of_clusters_do_not_matter():
+    p, y, cluster = visits(20, 4)
+    named = np.array(["b", "a"])[cluster % 2].astype(object) + cluster.astype(str).astype(object)
+    first = evaluate(y, p, clusters=cluster, **FAST)
+    order = np.random.default_rng(0).permutation(len(y))
+    second = evaluate(y[order], p[order], clusters=named[order], **FAST)
+    for measure in ("log_loss", "auc", "accuracy"):
+        np.testing.assert_allclose(
+            second.measures[measure]["before"], first.measures[measure]["before"], rtol=1e-9
+        )
+
+
+def test_the_test_of_calibration_draws_signs_of_clusters():
+    rejected = [
+        calibration_test(y, p, clusters=c, n_resamples=99, random_state=0).p_value <= 0.05
+        for p, y, c in (visits(60, 5, seed) for seed in range(40))
+    ]
+    assert sum(rejected) <= 6  # more has a probability of .3 % at the level 5 %
+    p, y, cluster = visits(60, 5, power=2.0)
+    assert calibration_test(y, p, clusters=cluster, random_state=0).p_value <= 0.01
+
+
+def test_whole_clusters_are_drawn():
+    p, y, cluster = visits(10, 3)
+
+    def share_of_whole(_, __, sample_weight):
+        times = np.ones((10, 3)) if sample_weight is None else sample_weight.reshape(10, 3)
+        return float((times == times[:, :1]).all())
+
+    found = bootstrap(share_of_whole, y, p, clusters=cluster, n_resamples=20, random_state=0)
+    assert found.distribution.all()
+    with pytest.raises(InputError, match="stratified"):
+        bootstrap(share_of_whole, y, p, clusters=cluster, stratified=True)
+
+
+def test_rows_of_a_cluster_share_a_fold():
+    p, y, cluster = visits(30, 7)
+    sample = check_sample(p, y, clusters=cluster)
+    dealt = deal_by_content(sample, 5, np.random.RandomState(0))
+    fold = deal_folds(len(y), 5, np.random.default_rng(0), cluster)
+    for clusters, folds in ((dealt.clusters, dealt.fold), (cluster, fold)):
+        assert len(np.unique(folds)) == 5
+        assert all(len(np.unique(folds[clusters == c])) == 1 for c in range(30))
+    # The same forecast in several clusters stays in each of them.
+    tied = check_sample(np.round(p, 1), y, clusters=cluster)
+    assert len(deal_by_content(tied, 5, np.random.RandomState(0))) > len(np.unique(np.round(p, 1)))
+
+
+def test_calibrators_hold_out_clusters():
+    p, y, cluster = visits(40, 5)
+    AutoCalibrator(cv=GroupKFold(4).split(p, y, cluster)).fit(p, y, clusters=cluster)
+    with pytest.raises(InputError, match="several folds"):
+        AutoCalibrator(cv=KFold(4, shuffle=True)).fit(p, y, clusters=cluster)
+    plain = AutoCalibrator(random_state=0).fit(p, y).member_scores_["gain_se"]
+    clustered = AutoCalibrator(random_state=0).fit(p, y, clusters=cluster).member_scores_["gain_se"]
+    assert not np.allclose(plain, clustered)
+
+
+class Recorder(LogisticRegression):
+    """Remembers the rows that it was trained on."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.clusters_ = np.unique(X[:, 1])
+        return super().fit(X, y, sample_weight)
+
+
+@pytest.mark.parametrize("ensemble", [True, False])
+def test_classifiers_are_calibrated_on_clusters_they_have_not_seen(ensemble):
+    p, y, cluster = visits(40, 5)
+    X = np.column_stack([ndtri(p), cluster])
+    options = {"method": "temperature", "ensemble": ensemble}
+    fitted = CalibratedClassifier(Recorder(), cv=4, **options).fit(X, y, clusters=cluster)
+    if ensemble:
+        held_out = [np.setdiff1d(cluster, c.clusters_) for c in fitted.estimators_]
+        assert sorted(np.concatenate(held_out)) == list(range(40))
+    with pytest.raises(InputError, match="also trains on"):
+        CalibratedClassifier(Recorder(), cv=KFold(4, shuffle=True), **options).fit(
+            X, y, clusters=cluster
+        )
+
+
+def test_reports_take_clusters():
+    p, y, cluster = visits(40, 5)
+    calibrator = IRPCalibrator().fit(p, y)
+    plain, clustered = (
+        Report.from_estimator(calibrator, p, y, **FAST, **options).summary
+        for options in ({}, {"clusters": cluster})
+    )
+    assert plain["headline"] != clustered["headline"]
+
+
+@pytest.mark.parametrize(
+    ("clusters", "problem"),
+    [
+        ([0] * 20, "all 20 rows are in cluster 0"),
+        ([0, 1], "2"),
+        ([None, *range(19)], "is missing"),
+    ],
+)
+def test_bad_clusters_are_refused(clusters, problem):
+    p, y, _ = visits(10, 2)
+    with pytest.raises(InputError, match=problem) as raised:
+        evaluate(y, p, clusters=np.array(clusters, dtype=object))
+    assert "clusters" in str(raised.value)
+
+
+def test_a_group_within_one_cluster_has_no_intervals():
+    p, y, cluster = visits(10, 10)
+    found = evaluate(y, p, groups=cluster < 1, clusters=cluster, **FAST).groups["true"]
+    assert np.isnan(found.measures["log_loss"]["before"].low)
+    assert np.isnan(found.p_value)
+
+
+@pytest.mark.slow
+def test_intervals_of_clustered_rows_cover():
+    truth, _, _ = visits(100_000, 2)
+    losses = -(truth * np.log(truth) + (1 - truth) * np.log1p(-truth)).mean()
+    expected = {
+        "log_loss": losses,
+        "brier_score_loss": (truth * (1 - truth)).mean(),
+        "accuracy": np.maximum(truth, 1 - truth).mean(),
+        "calibration_error": 0.0,
+    }
+    covered = dict.fromkeys(expected, 0)
+    for seed in range(150):
+        p, y, cluster = visits(60, 5, seed)
+        found = evaluate(y, p, clusters=cluster, **FAST).measures
+        for measure, value in expected.items():
+            _, low, high = found[measure]["before"]
+            covered[measure] += low <= value <= high
+    assert all(count >= 132 for count in covered.values())  # 88 %; 95 % is 142
