@@ -29,17 +29,14 @@ from isoroc import (
     CalibrationMonitor,
     GroupedCalibrator,
     IRPCalibrator,
-    IsotonicCalibrator,
     RecursiveBinningCalibrator,
     TemperatureCalibrator,
     evaluate,
 )
 from isoroc.plots import (
     CalibrationDisplay,
-    CostCurveDisplay,
     DecisionCurveDisplay,
     GroupsDisplay,
-    LearningCurveDisplay,
     MapDisplay,
     MembersDisplay,
     MonitorDisplay,
@@ -173,11 +170,6 @@ def roc_one_vs_rest() -> RocDisplay:
     return RocDisplay.from_estimator(calibrator, P_new, y_new)
 
 
-def cost_curve() -> CostCurveDisplay:
-    P, y, P_new, y_new = generated(2, GaussianNB())
-    return CostCurveDisplay.from_estimator(IRPCalibrator().fit(P, y), P_new, y_new)
-
-
 def decision_curve() -> DecisionCurveDisplay:
     P, y, P_new, y_new = generated(2, GaussianNB())
     return DecisionCurveDisplay.from_estimator(IRPCalibrator().fit(P, y), P_new, y_new)
@@ -219,11 +211,6 @@ def groups() -> GroupsDisplay:
 def members() -> MembersDisplay:
     P, y, *_ = generated(3, GaussianNB())
     return MembersDisplay.from_estimator(AutoCalibrator(random_state=0).fit(P, y))
-
-
-def learning_curve() -> LearningCurveDisplay:
-    P, y, P_new, y_new = generated(2, GaussianNB(), n_cal=2000)
-    return LearningCurveDisplay.from_estimator(IsotonicCalibrator(), P, y, test=(P_new, y_new))
 
 
 LONG = (
@@ -278,7 +265,7 @@ def cases() -> Iterator[tuple[str, Callable[[], Any]]]:
     for case, P, y, names in data_sets():
         calibrator = IRPCalibrator(random_state=0).fit(P, y, labels=names)
         kinds: list[Any] = [CalibrationDisplay, RocDisplay, PathDisplay, MapDisplay]
-        kinds += [CostCurveDisplay] * (len(names) == 2)
+        kinds += [DecisionCurveDisplay] * (len(names) == 2)
         kinds += [SimplexDisplay, RocSurfaceDisplay] * (len(names) == 3)
         for kind in kinds:
             name = kind.__name__.removesuffix("Display").lower()
@@ -299,13 +286,11 @@ GALLERY: dict[str, Callable[[], Any]] = {
     "simplex-many-rows": simplex_many_rows,
     "simplex-sharp": simplex_sharp,
     "surface": surface,
-    "cost-curve": cost_curve,
     "decision-curve": decision_curve,
     "monitor": monitor,
     "map-groups": map_groups,
     "members": members,
     "groups": groups,
-    "learning-curve": learning_curve,
 }
 
 
