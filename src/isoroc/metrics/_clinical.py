@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -194,9 +195,7 @@ def _distances(z: Floats, y: Floats, weights: Floats, confidence: float) -> list
     unknown = [(np.nan, np.nan, np.nan)] * 4
     if not len(z):
         return unknown
-    columns = _spline(z, y)
-    Q, R = np.linalg.qr(columns)  # knots may be close, and columns nearly the same
-    X = Q[:, np.abs(np.diag(R)) > 1e-9 * np.linalg.norm(columns, axis=0)]
+    X, _ = _basis(z, y)
     beta, covariance, _ = _fit(X, y, weights)
     if np.isnan(beta).any():
         return unknown
@@ -216,6 +215,45 @@ def _distances(z: Floats, y: Floats, weights: Floats, confidence: float) -> list
     low = np.minimum(found.min(axis=1), value) * is_rejected
     high = np.maximum(found.max(axis=1), value)
     return list(zip(value.tolist(), low.tolist(), high.tolist(), strict=True))
+
+
+class SmoothCurve(NamedTuple):
+    """Smooth calibration curve with pointwise intervals; empty if the outcomes are separable."""
+
+    table: Table
+    """Columns ``forecast``, ``rate``, ``low`` and ``high``."""
+    ici: float
+    """Mean distance of the curve from the forecasts, see `calibration_summary`."""
+
+
+def smooth_curve(
+    p: Floats, y: Floats, weights: Floats, confidence: float = 0.95, n_points: int = 120
+) -> SmoothCurve:
+    """The curve that the ICI is based on.
+
+    With more than 200 rows it ends at the tenth forecast from either side, as in rms, and always
+    where the interval of its log odds is wider than 2 to either side: few rows are there.
+    """
+    inside = (p > 0) & (p < 1)
+    z, y, weights = np.asarray(logit(p[inside])), y[inside], weights[inside]
+    beta = np.full(1, np.nan)
+    if len(z):
+        X, evaluate = _basis(z, y)
+        beta, *covariances = _fit(X, y, weights)
+    if np.isnan(beta).any():
+        none = np.zeros(0)
+        return SmoothCurve(Table(forecast=none, rate=none, low=none, high=none), np.nan)
+    ordered, cut = np.sort(z), 9 if len(z) > 200 else 0
+    at = np.unique(np.linspace(ordered[cut], ordered[-1 - cut], n_points))
+    B = evaluate(at)
+    variance = np.max([np.einsum("ij,jk,ik->i", B, V, B) for V in covariances], axis=0)
+    half = half_width(confidence) * np.sqrt(variance)
+    wide, middle = np.flatnonzero(half > 2), int(half.argmin())
+    kept = slice(max([0, *(wide[wide < middle] + 1)]), min([len(at), *wide[wide >= middle]]))
+    at, B, half = at[kept], B[kept], half[kept]
+    rate, low, high = (expit(B @ beta + shift) for shift in (0.0, -half, half))
+    ici = float(_distance_measures(X @ beta, z, weights)[0, 0])
+    return SmoothCurve(Table(forecast=expit(at), rate=rate, low=low, high=high), ici)
 
 
 def _distance_measures(eta: Floats, z: Floats, weights: Floats) -> Floats:
@@ -261,14 +299,24 @@ def _fit(X: Floats, y: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]
     return unknown[0], unknown, unknown
 
 
-def _spline(z: Floats, y: Floats) -> Floats:
-    """Columns 1 and z, and of a cubic spline that is linear beyond its knots (Harrell 2015)."""
-    columns = [np.ones_like(z), z]
+def _basis(z: Floats, y: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
+    """Orthonormal columns that span the spline, and a function that evaluates them elsewhere."""
     fewest = min(np.count_nonzero(y), np.count_nonzero(y == 0))
     quantiles = next(found for least, found in KNOTS.items() if fewest >= least)
     knots = np.unique(np.quantile(z, quantiles)) if quantiles else np.zeros(0)
+    columns = _spline(z, knots)
+    # Knots may be close, and columns nearly the same.
+    diagonal = np.abs(np.diag(np.linalg.qr(columns, mode="r")))
+    kept = diagonal > 1e-9 * np.linalg.norm(columns, axis=0)
+    X, R = np.linalg.qr(columns[:, kept])
+    return X, lambda at: np.linalg.solve(R.T, _spline(at, knots)[:, kept].T).T
+
+
+def _spline(z: Floats, knots: Floats) -> Floats:
+    """Columns 1 and z, and of a cubic spline that is linear beyond its knots (Harrell 2015)."""
+    columns = [np.ones_like(z), z]
     if len(knots) < 3:
-        return np.column_stack(columns[: 1 + (np.ptp(z) > 0)])
+        return np.column_stack(columns)
     *inner, before, last = knots.tolist()
     cubes = {knot: np.maximum(z - knot, 0.0) ** 3 for knot in knots.tolist()}
     for knot in inner:

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from matplotlib.axes import Axes
 
+from isoroc._evaluation.decision_curve import thresholds_of
 from isoroc._input import Sample
 from isoroc._support.table import Table
 from isoroc.decisions import DecisionCurve, net_benefit
@@ -29,10 +30,11 @@ _ACTIONS = {"all": "act on all rows", "none": "act on no row"}
 class DecisionCurveDisplay(BeforeAfterDisplay):
     """Net benefit of acting on forecasts, of acting on all rows, and on none.
 
-    Bands are the intervals of the forecasts. Where a curve is below one of the dotted lines,
+    The band is the interval of the last forecasts. Where a curve is below one of the dotted lines,
     forecasts do harm. See `isoroc.decisions.net_benefit`, whose `thresholds`, `costs` and
     `confidence` are options of `from_estimator` and `from_predictions`, and so is `scaled`:
-    standardise, that is divide by the net benefit of the best action for each label.
+    standardise, that is divide by the net benefit of the best action for each label. By default
+    the thresholds lie in the range of the observed rates of groups of rows.
 
     Examples
     --------
@@ -50,6 +52,8 @@ class DecisionCurveDisplay(BeforeAfterDisplay):
     curve: DecisionCurve
     labels: dict[str, str]
     """Labels of the axes."""
+    scaled: bool = False
+    """Whether net benefits are standardised."""
 
     _needs_probabilities = True
 
@@ -67,6 +71,8 @@ class DecisionCurveDisplay(BeforeAfterDisplay):
         options: dict[str, Any] = {"sample_weight": first.weights, "labels": first.classes}
         options |= {"after": second[0].forecasts if second else None, "confidence": confidence}
         y, P = first.classes[first.codes], first.forecasts
+        if thresholds is None and costs is None and first.n_classes == 2:
+            thresholds = thresholds_of(series.values())
         curve = net_benefit(y, P, thresholds, costs=costs, **options)
         layers = []
         for name in curve.strategies[:-1]:
@@ -76,7 +82,7 @@ class DecisionCurveDisplay(BeforeAfterDisplay):
             layers.append(Layer("net benefit", name, kind, table))
         xlabel = "threshold probability" if costs is None else "cost that varies"
         ylabel = "standardised net benefit" if scaled else "net benefit"
-        return cls(layers, curve, {"xlabel": xlabel, "ylabel": ylabel})
+        return cls(layers, curve, {"xlabel": xlabel, "ylabel": ylabel}, scaled)
 
     def _draw(self, ax: Axes, layers: list[Layer]) -> list[Any]:
         drawn = [layer for layer in layers if layer.kind == "curve"]
@@ -90,12 +96,10 @@ class DecisionCurveDisplay(BeforeAfterDisplay):
                 continue
             colour, _, style = styles[layer.series]
             lines += ax.plot(x, y, color=colour, ls=style, lw=1.6, label=layer.series)
-            ax.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
-        # At high thresholds intervals are wide: they are cut off.
-        top = 1.2 * max(layer.data["net_benefit"].max() for layer in drawn)
-        top = top if top > 0 else max(layer.data["high"].max() for layer in drawn)
-        lowest = min(0.0, *(layer.data["net_benefit"].min() for layer in drawn))
-        # The benefit of acting on all rows falls without a bound.
-        tidy(ax, ylim=(max(lowest, -top) - 0.05 * top, top), **self.labels)
+            if layer is drawn[-1]:
+                text = f"{100 * self.curve.confidence:g} % interval"
+                ax.fill_between(x, low, high, color=colour, alpha=0.18, lw=0, label=text)
+        tidy(ax, ylim=self.curve.limits(scaled=self.scaled), **self.labels)
+        ax.margins(x=0)
         add_legend(ax)
         return lines

@@ -149,7 +149,7 @@ class GroupsDisplay(Display):
         return cls(layers, names, measure).plot(ax, figsize=figsize)
 
     def _draw(self, ax: Axes, layers: list[Layer]) -> list[Any]:
-        title, better = MEASURES[self.measure]
+        title, better, _ = MEASURES[self.measure]
         _forest(ax, self.names, layers[0].data, better)
         words = {-1: "\n(below 0 is better)", 1: "\n(above 0 is better)"}
         ax.set_xlabel(f"change of the {title}{words.get(better, '')}")

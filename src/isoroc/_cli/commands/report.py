@@ -26,6 +26,7 @@ def report(
     selection: Selection = ALL_ROWS,
     force: Force = False,
     counts: bool = False,
+    by: str | None = None,
     title: str | None = None,
     json: bool = False,
     resamples: Resamples = 200,
@@ -36,6 +37,8 @@ def report(
     ----------
     output
         HTML file to write.
+    by
+        Column of groups of rows, such as a site: a table of groups and diagrams of the largest.
     counts
         The files hold counts, of isoroc count or of a warehouse, instead of rows.
     title
@@ -55,11 +58,13 @@ def report(
     if loaded is not None:
         options |= {"calibrator": loaded.calibrator, "columns": loaded.columns}
     if counts:
+        if by is not None:
+            raise CommandError("--by needs rows: counts do not hold groups.")
         name = forecasts[0]
         make: Callable[..., Report] = partial(Report.from_counts, load_counts(forecasts, selection))
     else:
         with open_source(forecasts, selection) as source:
-            name, make = source.name, _read(source, selection, loaded)
+            name, make = source.name, _read(source, selection, loaded, by)
     made = make(title=title or f"Calibration report: {Path(name).name}", **options)
     if output is not None:
         page = made.to_html().encode()
@@ -72,15 +77,18 @@ def report(
             print_text(sentence)
 
 
-def _read(source: Source, selection: Selection, model: Model | None) -> Callable[..., Report]:
+def _read(
+    source: Source, selection: Selection, model: Model | None, by: str | None
+) -> Callable[..., Report]:
     """Function that makes a report from the rows of a table, counted if they are many."""
     comparison = Comparison(source, selection, model)
     reader = comparison.reader
-    if (model is None or model.calibrator.scores_ == "probability") and reader.are_countable():
+    countable = by is None and (model is None or model.calibrator.scores_ == "probability")
+    if countable and reader.are_countable():
         if model is not None:
             model.check_columns(reader.columns)
         return partial(Report.from_counts, reader.count())
-    compared = comparison.read()
+    compared = comparison.read(by)
     sample = compared["before"]
     return partial(
         Report,
@@ -89,4 +97,5 @@ def _read(source: Source, selection: Selection, model: Model | None) -> Callable
         after=compared["after"].forecasts if "after" in compared else None,
         labels=sample.classes,
         sample_weight=sample.weights,
+        groups=sample.groups,
     )
