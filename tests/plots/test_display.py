@@ -149,8 +149,9 @@ def test_displays_accept_what_calibrators_accept(name, make, K, single, of_logit
     display.figure_.draw_without_rendering()
     if name == "CalibrationDisplay" and not (single and K == 2):
         expected = CalibrationDisplay.from_predictions(y, P, after=calibrator.predict_proba(X))
-        found = display.frame()["forecast"]
-        np.testing.assert_allclose(found, expected.frame()["forecast"], atol=1e-6)
+        found, wanted = (x.frame() for x in (display, expected))
+        rates = found["layer"] == "rates"
+        np.testing.assert_allclose(found["forecast"][rates], wanted["forecast"][rates], atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["CalibrationDisplay", "RocDisplay", "SimplexDisplay"])

@@ -63,7 +63,7 @@ class Axis(NamedTuple):
 def axis_of(samples: Iterable[Sample], scale: str = "auto") -> Axis:
     """Axis on which forecasts of an event can be told apart; see `CalibrationDisplay` for "auto".
 
-    An axis of log odds holds all but about 0.2 % of the forecasts, and three times the rate.
+    An axis of log odds holds all but about 0.2 % of the forecasts, and rates around that of the event.
     """
     check_option("scale", scale, ("auto", "linear", "logit"))
     events = list(samples)
@@ -76,7 +76,8 @@ def axis_of(samples: Iterable[Sample], scale: str = "auto") -> Axis:
     if scale == "linear" or not len(inner):
         return Axis()
     low, high = np.quantile(inner, [0.002, 0.998])
-    low, high = min(low, 1 - 3 * (1 - rate)), max(high, 3 * rate)
+    low = min(low, max(rate / 3, 1 - 3 * (1 - rate)))
+    high = max(high, min(3 * rate, 1 - (1 - rate) / 3))
     starts = [level for level in LEVELS[:6] if level <= low]
     ends = [level for level in LEVELS[5:] if level >= high]
     return Axis("logit", max([LEVELS[0], *starts]), min([LEVELS[-1], *ends]))
