@@ -63,7 +63,8 @@ class Axis(NamedTuple):
 def axis_of(samples: Iterable[Sample], scale: str = "auto") -> Axis:
     """Axis on which forecasts of an event can be told apart; see `CalibrationDisplay` for "auto".
 
-    An axis of log odds holds all but about 0.2 % of the forecasts, and rates around that of the event.
+    An axis of log odds holds all but about 0.2 % of the forecasts, and rates around that of the
+    event.
     """
     check_option("scale", scale, ("auto", "linear", "logit"))
     events = list(samples)
@@ -140,7 +141,8 @@ def reliability(
     tables = {"rates": rates, "histogram": histogram(event, axis)}
     if smooth:
         few = event.draw(100_000)
-        curve, ici = smooth_curve(few.forecasts, few.codes, few.row_weights(), confidence)
+        y = few.codes.astype(np.float64)
+        curve, ici = smooth_curve(few.forecasts, y, few.row_weights(), confidence)
         forecast, rate, low, high = curve.values()
         tables["curve"] = Table(forecast=forecast, rate=rate)
         tables["band"] = Table(forecast=forecast, low=low, high=high)

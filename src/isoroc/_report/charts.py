@@ -183,7 +183,7 @@ def simplex_chart(
             continue
         P = np.asarray(polygon)
         places = 20 + 300 * (P[:, 1] + P[:, 2] / 2), 288 - 300 * np.sqrt(3) / 2 * P[:, 2]
-        style = {"fill": colour, "class_": "cell", "points": at_points(*places)}
+        style: dict[str, Any] = {"fill": colour, "class_": "cell", "points": at_points(*places)}
         style |= {"data_tip": tips[i], "aria_label": tips[i], "role": "img"}
         style["tabindex"] = -1 if shapes else 0
         shapes.append(tag("polygon", **style))
@@ -192,8 +192,8 @@ def simplex_chart(
     for k, (name, (x, y, anchor)) in enumerate(zip(names, corners, strict=True)):
         text = joined([tag("tspan", "● ", fill=COLOURS[k]), cut(name, 22)])
         labels.append(tag("text", text, x=x, y=y, class_=f"corner{anchor}"))
-    roving = {"data_roving": "", "role": "group"}
-    return picture([tag("g", joined(shapes)), *labels], title, height=316, **roving)
+    parts = [tag("g", joined(shapes)), *labels]
+    return picture(parts, title, height=316, data_roving="", role="group")
 
 
 def colours_of(values: Any) -> list[str]:

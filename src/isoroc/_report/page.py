@@ -70,8 +70,8 @@ def _map_charts(summary: dict[str, Any]) -> list[tuple[str, Markup]]:
             for w, p, q in columns
         ]
     else:
-        columns = (bins["columns"][f"value_{name}"] for name in part["names"])
-        values, tips = list(zip(*columns, strict=True)), _tips(bins, part["names"])
+        of_class = (bins["columns"][f"value_{name}"] for name in part["names"])
+        values, tips = list(zip(*of_class, strict=True)), _tips(bins, part["names"])
     title = f"{part['kind'].capitalize()} of forecasts, coloured by their calibrated value"
     return [("", charts.simplex_chart(part["polygons"], values, part["names"], title, tips))]
 

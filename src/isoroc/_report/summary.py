@@ -409,8 +409,8 @@ def _shown(evidence: Evidence) -> list[int]:
 def _reliability_part(evidence: Evidence) -> dict[str, Any]:
     """Diagrams of the top class and of the heaviest classes, or of the second of two."""
     chosen, several = _shown(evidence), evidence.n_classes > 2
-    events = {evidence.names[k]: k for k in chosen}
-    panels = _panels(evidence.series, {TOP: None} | events if several else events)
+    events: dict[str, int | None] = {TOP: None} if several else {}
+    panels = _panels(evidence.series, events | {evidence.names[k]: k for k in chosen})
     left_out = evidence.n_classes - len(chosen) if several else 0
     return {"panels": panels, "classes_left_out": left_out}
 

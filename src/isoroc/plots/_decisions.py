@@ -22,9 +22,6 @@ from isoroc.plots._display import (
     tidy,
 )
 
-#: What the usual actions are called in the legend.
-_ACTIONS = {"all": "act on all rows", "none": "act on no row"}
-
 
 @dataclass(repr=False, eq=False)
 class DecisionCurveDisplay(BeforeAfterDisplay):
@@ -91,7 +88,8 @@ class DecisionCurveDisplay(BeforeAfterDisplay):
         for layer in layers:
             x, y, low, high = layer.data.values()
             if layer.kind == "constant":
-                name = _ACTIONS.get(layer.series, layer.series)
+                actions = {"all": "act on all rows", "none": "act on no row"}
+                name = actions.get(layer.series, layer.series)
                 ax.plot(x, y, color=NEUTRAL, ls=next(dashes), lw=1.2, label=name)
                 continue
             colour, _, style = styles[layer.series]
