@@ -55,7 +55,8 @@ class Axis(NamedTuple):
         inside = [p for p in LEVELS if self.low <= p <= self.high]
         chosen: list[float] = []
         for p in sorted(inside, key=lambda p: (p not in (self.low, self.high), abs(p - 0.5))):
-            if all(abs(self.position(p) - self.position(q)) > 0.17 for q in chosen):
+            gap = 0.15 if p < 0.99 else 0.19  # the texts are longer
+            if all(abs(self.position(p) - self.position(q)) > gap for q in chosen):
                 chosen.append(p)
         return sorted(chosen)
 

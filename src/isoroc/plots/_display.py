@@ -364,7 +364,8 @@ def set_scale(ax: Axes, axis: Axis) -> None:
         ax.set(xscale=axis.scale, yscale=axis.scale)
         ticks = axis.ticks()
         for each in (ax.xaxis, ax.yaxis):
-            each.set_ticks(ticks, [f"{tick:g}".replace("e-0", "e-") for tick in ticks])
+            texts = [f"{p:g}" if p > 5e-4 else f"1e{np.log10(p):.0f}" for p in ticks]
+            each.set_ticks(ticks, texts)
             each.set_ticks([], minor=True)
     ax.set(xlim=limits, ylim=limits)
 
