@@ -72,7 +72,7 @@ class CalibrationDisplay(BeforeAfterDisplay):
     >>> display.panels
     ['before', 'after']
     >>> display.frame()["rate"][:3].round(2)
-    array([0.03, 0.07, 0.14])
+    array([0.02, 0.05, 0.08])
     """
 
     scales: dict[str, Axis] = field(default_factory=dict)
