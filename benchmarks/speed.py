@@ -47,7 +47,6 @@ from isoroc._core.simplex import lattice, regions
 from isoroc.metrics import (
     auc,
     calibration_error,
-    pairwise_separability,
     roc_surface,
     volume_under_surface,
 )
@@ -311,11 +310,6 @@ def volumes(cases: list[tuple[int, int]]) -> Iterator[Row]:
                 **peers,
             )
             yield found | values
-        yield row(
-            f"separability, K = {K}",
-            n,
-            lambda P=P, y=y: pairwise_separability(y, P, random_state=0),
-        )
 
 
 def resolutions() -> Iterator[Row]:

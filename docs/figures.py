@@ -2,10 +2,11 @@
 
 Those of docs/monotonicity.md are of generated data, others are drawn by the code of their page.
 
-Requires matplotlib.
+Requires matplotlib and mpltern.
 """
 
 import re
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from matplotlib.colors import ListedColormap
 from isoroc import IRPCalibrator, MonotoneCalibrator
 from isoroc._core.simplex import regions
 
+save = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "gallery.py"))["save"]
 # The palette of Okabe and Ito, safe for colour-blind readers.
 COLOURS = np.array(["#0072b2", "#d55e00", "#009e73"])
 SHIFTS = [(-0.05, -0.05), (0.05, -0.05), (0, 0.05)]
@@ -101,7 +103,7 @@ def gradient(path: Path) -> None:
     right.set_title("two paths from B to A", fontsize=11)
     right.legend(frameon=False, fontsize=9, loc="upper left")
     right.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=110)
+    save(figure, path)
 
 
 def monotonicity(path: Path) -> None:
@@ -140,7 +142,7 @@ def monotonicity(path: Path) -> None:
     right.set_title("what the condition buys", fontsize=11)
     right.legend(frameon=False, fontsize=9)
     right.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=110)
+    save(figure, path)
 
 
 def of_page(page: Path) -> None:
@@ -148,7 +150,7 @@ def of_page(page: Path) -> None:
     names: dict[str, Any] = {}
     for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
         exec(code, names)  # noqa: S102 -- our own page
-    names["figure"].savefig(page.with_suffix(".png"), dpi=80)
+    save(names["figure"], page.with_suffix(".png"))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ and many classes, rows and letters instead, to be looked at. Requires matplotlib
 from __future__ import annotations
 
 import argparse
+import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 import matplotlib as mpl
 import numpy as np
 from matplotlib import pyplot as plt
+from PIL import Image
 from sklearn.datasets import load_digits, make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -29,17 +31,14 @@ from isoroc import (
     CalibrationMonitor,
     GroupedCalibrator,
     IRPCalibrator,
-    IsotonicCalibrator,
     RecursiveBinningCalibrator,
     TemperatureCalibrator,
     evaluate,
 )
 from isoroc.plots import (
     CalibrationDisplay,
-    CostCurveDisplay,
     DecisionCurveDisplay,
     GroupsDisplay,
-    LearningCurveDisplay,
     MapDisplay,
     MembersDisplay,
     MonitorDisplay,
@@ -78,7 +77,14 @@ def generated(n_classes: int, model: object, n_cal: int = 1500) -> Task:
 
 def reliability_two_classes() -> CalibrationDisplay:
     P, y, P_new, y_new = generated(2, GaussianNB())
-    return CalibrationDisplay.from_estimator(IRPCalibrator().fit(P, y), P_new, y_new)
+    calibrator = AutoCalibrator(random_state=0).fit(P, y)
+    return CalibrationDisplay.from_estimator(calibrator, P_new, y_new)
+
+
+def reliability_isotonic() -> CalibrationDisplay:
+    P, y, P_new, y_new = generated(2, GaussianNB())
+    calibrator = AutoCalibrator(random_state=0).fit(P, y)
+    return CalibrationDisplay.from_estimator(calibrator, P_new, y_new, smooth=False)
 
 
 def reliability_classwise() -> CalibrationDisplay:
@@ -143,7 +149,7 @@ def simplex_sharp() -> SimplexDisplay:
 def reliability_rare() -> CalibrationDisplay:
     """A class with about 1 % of the rows."""
     P, y = overconfident(20_000, ["no", "yes"], [1.0, 0.003], power=1.4)
-    calibrator = IRPCalibrator().fit(P[:10_000], y[:10_000])
+    calibrator = AutoCalibrator(random_state=0).fit(P[:10_000], y[:10_000])
     return CalibrationDisplay.from_estimator(calibrator, P[10_000:], y[10_000:])
 
 
@@ -171,11 +177,6 @@ def roc_one_vs_rest() -> RocDisplay:
     P, y, P_new, y_new = generated(3, GaussianNB())
     calibrator = IRPCalibrator(random_state=0).fit(P, y)
     return RocDisplay.from_estimator(calibrator, P_new, y_new)
-
-
-def cost_curve() -> CostCurveDisplay:
-    P, y, P_new, y_new = generated(2, GaussianNB())
-    return CostCurveDisplay.from_estimator(IRPCalibrator().fit(P, y), P_new, y_new)
 
 
 def decision_curve() -> DecisionCurveDisplay:
@@ -219,11 +220,6 @@ def groups() -> GroupsDisplay:
 def members() -> MembersDisplay:
     P, y, *_ = generated(3, GaussianNB())
     return MembersDisplay.from_estimator(AutoCalibrator(random_state=0).fit(P, y))
-
-
-def learning_curve() -> LearningCurveDisplay:
-    P, y, P_new, y_new = generated(2, GaussianNB(), n_cal=2000)
-    return LearningCurveDisplay.from_estimator(IsotonicCalibrator(), P, y, test=(P_new, y_new))
 
 
 LONG = (
@@ -278,7 +274,7 @@ def cases() -> Iterator[tuple[str, Callable[[], Any]]]:
     for case, P, y, names in data_sets():
         calibrator = IRPCalibrator(random_state=0).fit(P, y, labels=names)
         kinds: list[Any] = [CalibrationDisplay, RocDisplay, PathDisplay, MapDisplay]
-        kinds += [CostCurveDisplay] * (len(names) == 2)
+        kinds += [DecisionCurveDisplay] * (len(names) == 2)
         kinds += [SimplexDisplay, RocSurfaceDisplay] * (len(names) == 3)
         for kind in kinds:
             name = kind.__name__.removesuffix("Display").lower()
@@ -287,6 +283,7 @@ def cases() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 GALLERY: dict[str, Callable[[], Any]] = {
     "reliability-two-classes": reliability_two_classes,
+    "reliability-isotonic": reliability_isotonic,
     "reliability-classwise": reliability_classwise,
     "reliability-top": reliability_top,
     "reliability-models": models,
@@ -299,13 +296,11 @@ GALLERY: dict[str, Callable[[], Any]] = {
     "simplex-many-rows": simplex_many_rows,
     "simplex-sharp": simplex_sharp,
     "surface": surface,
-    "cost-curve": cost_curve,
     "decision-curve": decision_curve,
     "monitor": monitor,
     "map-groups": map_groups,
     "members": members,
     "groups": groups,
-    "learning-curve": learning_curve,
 }
 
 
@@ -326,6 +321,14 @@ def questions() -> Iterator[tuple[str, Callable[[], Any]]]:
             draw()
 
 
+def save(figure: Any, path: Path) -> None:
+    """Write a picture with 200 dots per inch and a palette of 256 colours, which keeps it small."""
+    with io.BytesIO() as buffer:
+        figure.savefig(buffer, format="png", dpi=200)
+        with Image.open(buffer) as picture:
+            picture.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("build/gallery"))
@@ -337,7 +340,7 @@ def main(arguments: list[str] | None = None) -> None:
     for name, draw in cases() if chosen.cases else [*GALLERY.items(), *questions()]:
         with plt.style.context(chosen.style):
             figure = draw().figure_
-            figure.savefig(chosen.out / f"{name}.png", dpi=80, pil_kwargs={"optimize": True})
+            save(figure, chosen.out / f"{name}.png")
         plt.close(figure)
         print(chosen.out / f"{name}.png")
 

@@ -34,7 +34,6 @@ WITHOUT_EXAMPLE = {
     "CalibrationCurve",
     "CalibrationSummary",
     "CalibrationTest",
-    "CostCurve",
     "CostReport",
     "DecisionCurve",
     "Decomposition",
@@ -44,7 +43,6 @@ WITHOUT_EXAMPLE = {
     "PriorEstimate",
     "RocCurve",
     "RocSurface",
-    "Separability",
     "ThresholdReport",
     "Volume",
 }

@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parent
 #: Width of the window, colour scheme, and the first and last section that are shown.
 VIEWS = {
     "desktop": (1280, "light", "verdict", "reliability"),
-    "tablet": (820, "dark", "map", "path"),
+    "tablet": (820, "dark", "map", "groups"),
     "phone": (390, "light", "verdict", "headline"),
 }
 
@@ -38,7 +38,9 @@ def make_report() -> Report:
     )
     P_cal, P_test = forest.predict_proba(X[cal]), forest.predict_proba(X[test])
     calibrator = IRPCalibrator(random_state=0).fit(P_cal, names[cal])
-    return Report(names[test], P_test, calibrator=calibrator, title="Animals: a random forest")
+    zoo = np.array(["Basel", "Bern", "Chur"])[np.digitize(X[test][:, 0], [-0.3, 1.5])]
+    title = "Animals: a random forest"
+    return Report(names[test], P_test, calibrator=calibrator, groups=zoo, title=title)
 
 
 def main() -> None:

@@ -39,9 +39,9 @@ print(expected_cost(y_new, P_new, costs, after=Q_new))
 # For all costs at once
 # ---------------------
 
-from isoroc.plots import CostCurveDisplay, MonitorDisplay
+from isoroc.plots import DecisionCurveDisplay, MonitorDisplay
 
-_ = CostCurveDisplay.from_predictions(y_new, P_new, after=Q_new)
+_ = DecisionCurveDisplay.from_predictions(y_new, P_new, after=Q_new)
 
 # %%
 # Drift

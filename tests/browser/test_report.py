@@ -5,7 +5,7 @@ import re
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-REPORTS = ["2", "3", "3-tilted", "5", "3-auto", "rare", "ties", "certain", "200"]
+REPORTS = ["2", "groups", "3", "3-tilted", "5", "3-auto", "rare", "ties", "certain", "200"]
 LEVELS = [0.05, 0.3, 0.5, 0.7, 0.8, 0.9]
 
 
@@ -31,65 +31,11 @@ def test_names_are_text(open_page):
     assert page.locator("script:not([id])").count() == 1
 
 
-def fills(page):
-    cells = page.locator("#stage-map [data-bin]")
-    return cells.evaluate_all("cells => cells.map(cell => cell.getAttribute('fill'))")
-
-
-def marks(page):
-    return page.locator("#stage-marks circle").count()
-
-
-@pytest.mark.parametrize("name", ["3", "3-tilted"])
-def test_slider_moves_diagram_map_and_scores_together(open_page, name):
-    page = open_page(name)
-    final = {"fills": fills(page), "loss": page.locator("[data-score=log_loss]").inner_text()}
-    n_bins = int(page.locator("#stage-bins").inner_text())
-    assert 1 < marks(page) <= n_bins
-    slider = page.locator("#stage")
-    slider.focus()
-    page.keyboard.press("Home")
-    assert page.locator("#stage-bins").inner_text() == "1"
-    assert marks(page) == 1
-    assert len(set(fills(page))) == 1
-    assert page.locator("[data-score=log_loss]").inner_text() != final["loss"]
-    assert slider.get_attribute("aria-valuetext") == "1 bins"
-    page.keyboard.press("End")
-    assert fills(page) == final["fills"]
-    assert page.locator("[data-score=log_loss]").inner_text() == final["loss"]
-
-
-def test_a_path_of_tilted_values_says_what_is_drawn(open_page):
-    text = open_page("3-tilted").locator("section[aria-labelledby=path]").inner_text()
-    assert "all forecasts are the same; in the others they vary" in text
-    assert "vary" not in open_page("3").locator("section[aria-labelledby=path]").inner_text()
-
-
-def test_slider_draws_the_curve_of_two_classes(open_page):
-    page = open_page("2")
-    curve = page.locator("#stage-map [data-role=map]")
-    many = curve.get_attribute("points")
-    page.locator("#stage").focus()
-    page.keyboard.press("Home")
-    assert (
-        len(curve.get_attribute("points").split())
-        == 2
-        * int(
-            page.evaluate(
-                "JSON.parse(document.getElementById('report-data').textContent).path.cuts.length"
-            )
-        )
-        + 2
-    )
-    assert len({point.split(",")[1] for point in curve.get_attribute("points").split()}) == 1
-    assert curve.get_attribute("points") != many
-
-
 def test_hover_shows_value_weight_interval_and_threshold(open_page):
     page = open_page("3")
     tip = page.locator("#tip")
     assert not tip.is_visible()
-    page.locator("[data-roving] [data-bin]").first.hover()
+    page.locator("[data-roving] .cell").first.hover()
     assert tip.is_visible()
     text = tip.inner_text()
     for word in ("weight", "bird:", "observed", "split", "threshold"):
@@ -112,6 +58,13 @@ def test_arrow_keys_walk_over_the_bins(open_page):
 def column(page, k):
     cells = page.locator(f"#bins-table tbody td:nth-child({k})")
     return cells.evaluate_all("cells => cells.map(cell => Number(cell.dataset.value))")
+
+
+def test_groups_have_a_row_and_a_diagram_each(open_page):
+    section = open_page("groups").locator("section[aria-labelledby=groups]")
+    assert section.locator("tbody tr").count() == 3
+    assert section.locator("figure").count() == 3
+    assert section.locator("tbody th").all_inner_texts() == ["Bern", "Basel", "Chur"]
 
 
 def test_table_of_bins_sorts(open_page):
@@ -210,7 +163,7 @@ def test_levels_occur_and_many_classes_have_no_empty_pictures(open_page):
     assert tips[LEVELS.index(float(level))].endswith(f"weight {n}")
     page = open_page("200")
     assert page.locator("section[aria-labelledby=map]").count() == 0
-    assert page.locator("section[aria-labelledby=reliability] figure").count() == 1
+    assert page.locator("section[aria-labelledby=reliability] figure").count() == 2
     first = page.locator("section.verdict .first").inner_text()
     n, rate, after = re.findall(
         r"In (\d+) rows .* in ([0-9.]+) % of them; .* is ([0-9.]+) on", first
@@ -269,9 +222,8 @@ def test_notebook_cell_is_isolated(open_page):
     page = open_page("notebook")
     frame = page.frame_locator("iframe")
     assert frame.locator("h1").inner_text() == "A <b>title</b> & more"
-    frame.locator("#stage").focus()
-    page.keyboard.press("Home")
-    assert frame.locator("#stage-bins").inner_text() == "1"
+    frame.get_by_role("button", name="Dark").click()
+    assert frame.get_by_role("button", name="Light").count() == 1
     # The style of the report does not reach the notebook.
     family = "e => getComputedStyle(e).fontFamily"
     assert "system-ui" not in page.locator("#own").evaluate(family)

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import isoroc
+from isoroc.metrics import calibration_summary
 
 NAMES = np.array(["north", "south", "o'hara"])
 
@@ -118,3 +119,20 @@ def test_bad_groups(run_cli):
     isoroc.load("model.json").save("unnamed.json", summary={"group_column": None})
     message = error_of("apply", "unnamed.json", "new.parquet", "-o", "out.csv")
     assert "does not name their column" in message
+
+
+@pytest.mark.usefixtures("grouped")
+def test_report_by_group(run_cli):
+    words = ["--by", "region", "--resamples", "0", "--json"]
+    found = json.loads(run_cli("report", "new.parquet", "-m", "model.json", *words).text)["groups"]
+    new = pl.read_parquet("new.parquet")
+    counts = dict(new["region"].value_counts().iter_rows())
+    assert {row["name"]: row["rows"] for row in found["rows"]} == counts
+    south = new.filter(pl.col("region") == "south")
+    p, y = south["p"].to_numpy(), (south["y"] == "yes").to_numpy()
+    slope = next(row for row in found["rows"] if row["name"] == "south")["slope"]["before"]
+    assert slope["value"] == pytest.approx(calibration_summary(y, p)["slope"])
+    assert run_cli("count", "new.parquet", "-o", "counts.parquet").code == 0
+    ran = run_cli("report", "--counts", "counts.parquet", *words)
+    assert ran.code == 2
+    assert "--by needs rows" in ran.err

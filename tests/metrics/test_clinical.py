@@ -5,6 +5,7 @@ from sklearn.linear_model import LogisticRegression
 
 from isoroc import Counts, InputError, evaluate
 from isoroc.metrics import auc, brier_score_loss, calibration_summary
+from isoroc.metrics._clinical import smooth_curve
 from r_data import pmcalibration_example
 
 
@@ -190,3 +191,35 @@ def test_evaluations_have_it():
     )
     with pytest.raises(InputError, match="missing or not probabilities"):
         counted.calibration_summary("after")
+
+
+def test_the_smooth_curve_is_that_of_the_ici():
+    rng = np.random.default_rng(0)
+    p = rng.random(150)
+    y, weights = (rng.random(150) < p**2).astype(float), rng.random(150) + 0.5
+    curve, ici = smooth_curve(p, y, weights)
+    assert ici == pytest.approx(calibration_summary(y, p, sample_weight=weights)["ici"])
+    at_rows = np.interp(p, curve["forecast"], curve["rate"])
+    assert np.average(np.abs(at_rows - p), weights=weights) == pytest.approx(ici, abs=2e-3)
+
+
+def test_intervals_of_the_smooth_curve_cover():
+    """A truth that the spline contains: shifted and stretched log odds."""
+    rng, inside = np.random.default_rng(0), []
+    for _ in range(150):
+        z = rng.normal(scale=1.5, size=400)
+        truth = expit(0.3 + 0.6 * z)
+        curve, _ = smooth_curve(expit(z), (rng.random(400) < truth) * 1.0, np.ones(400), 0.9)
+        expected = expit(0.3 + 0.6 * logit(curve["forecast"]))
+        inside.append(np.mean((curve["low"] <= expected) & (expected <= curve["high"])))
+    assert 0.86 < np.mean(inside) < 0.95
+
+
+def test_the_smooth_curve_ends_where_few_rows_are():
+    rng = np.random.default_rng(0)
+    p = np.append(rng.uniform(0.3, 0.7, 500), np.geomspace(1e-6, 0.01, 8))
+    y = (rng.random(508) < p).astype(float)
+    curve, _ = smooth_curve(p, y, np.ones(508))
+    assert curve["forecast"].min() > 0.2
+    none, _ = smooth_curve(p, (p > 0.5) * 1.0, np.ones(508))
+    assert none.n_rows == 0

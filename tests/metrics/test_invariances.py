@@ -77,7 +77,6 @@ TIED = {
 RANDOM = {
     "calibration_test": result_of_test,
     "calibration_test(top)": partial(result_of_test, kind="top"),
-    "pairwise_separability": partial(metrics.pairwise_separability, n_samples=2000, random_state=0),
 }
 OTHERS = {
     "brier_score_loss": metrics.brier_score_loss,

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
+from sklearn.isotonic import IsotonicRegression
 from sklearn.svm import LinearSVC
 
 from isoroc import IRPCalibrator
+from isoroc.metrics import calibration_summary
 from isoroc.plots import CalibrationDisplay
 
 
@@ -20,29 +22,53 @@ def test_two_classes_before_and_after(make_axes):
     y = np.where(rng.random(300) < p**2, "yes", "no")
     calibrator = IRPCalibrator().fit(p, y)
     display = CalibrationDisplay.from_estimator(calibrator, p, y, ax=make_axes())
-    (ax,) = display.axes_
-    assert ax.figure is display.figure_
-    assert ax.get_ylabel() == "observed rate"
-    strip = display.figure_.axes[1]
-    assert (strip.get_xlabel(), strip.get_ylabel()) == (
-        "forecast probability of yes",
-        "rows (%)",
-    )
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["before", "after"]
-    shown = {"rates", "curve", "histogram", "band"}
-    assert set(kinds(display)) == {(s, k) for s in ("before", "after") for k in shown}
-    for layer in display.layers:
-        if layer.kind == "curve":
-            lines = [line for line in ax.lines if line.get_label() == layer.series]
-            np.testing.assert_array_equal(lines[0].get_xdata(), layer.data["forecast"])
-            np.testing.assert_array_equal(lines[0].get_ydata(), layer.data["rate"])
-    bands = [c for c in ax.collections if isinstance(c, PolyCollection)]
-    assert len(bands) == 4  # pointwise and of the whole curve
-    assert len(ax.containers) == 2
-    for layer, container in zip(
-        [x for x in display.layers if x.kind == "rates"], ax.containers, strict=True
-    ):
-        np.testing.assert_array_equal(container.lines[0].get_ydata(), layer.data["rate"])
+    assert display.panels == ["before", "after"]
+    shown = {"rates", "curve", "histogram", "band", "ici"}
+    forecasts = {"before": p, "after": calibrator.predict_proba(p)}
+    for ax, of in zip(display.axes_, display.panels, strict=True):
+        assert ax.figure is display.figure_
+        assert (ax.get_title(), ax.get_ylabel()) == (of, "observed rate")
+        assert set(kinds(display, of)) == {(of, kind) for kind in shown}
+        data = {layer.kind: layer.data for layer in display.of_panel(of)}
+        ici = calibration_summary(y, forecasts[of])["ici"]
+        assert data["ici"]["ici"][0] == pytest.approx(ici)
+        (line,) = [line for line in ax.lines if line.get_label() == f"{of}, ICI {ici:.3f}"]
+        np.testing.assert_array_equal(line.get_ydata(), data["curve"]["rate"])
+        assert len([c for c in ax.collections if isinstance(c, PolyCollection)]) == 1
+        (container,) = ax.containers
+        np.testing.assert_array_equal(container.lines[0].get_ydata(), data["rates"]["rate"])
+    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert texts[1:] == ["95 % interval", "observed rates"]
+    strip = display.figure_.axes[-1]
+    assert strip.get_xlabel() == "forecast probability of yes"
+    assert strip.get_ylabel() == "rows (%)"
+
+
+def test_forecasts_before_are_in_the_background_where_there_are_several_classes(draw_forecasts):
+    P, y = draw_forecasts(400, 5)
+    after = P**0.5 / (P**0.5).sum(axis=1, keepdims=True)
+    display = CalibrationDisplay.from_predictions(y, P, after=after)
+    assert display.panels == list("01234")
+    for ax in display.axes_:
+        assert len([c for c in ax.collections if isinstance(c, PolyCollection)]) == 1
+        assert len(ax.containers) == 1
+        before, late = (line for line in ax.lines if "ICI" in str(line.get_label()))
+        assert before.get_linewidth() < late.get_linewidth()
+
+
+def test_isotonic_curve(make_axes):
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    y = rng.random(300) < p
+    display = CalibrationDisplay.from_predictions(y, p, smooth=False, ax=make_axes())
+    curve = next(x.data for x in display.layers if x.kind == "curve")
+    expected = IsotonicRegression().fit(p, y).predict(curve["forecast"])
+    np.testing.assert_allclose(curve["rate"], expected)
+    assert ("forecasts", "ici") not in kinds(display)
+    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert texts == ["forecasts", "95 % if calibrated", "observed rates"]
+    without = CalibrationDisplay.from_predictions(y, p, smooth=False, n_resamples=0, ax=make_axes())
+    assert ("forecasts", "band") not in kinds(without)
 
 
 def test_scores_are_shown_only_after_they_are_calibrated(make_axes):
@@ -53,14 +79,12 @@ def test_scores_are_shown_only_after_they_are_calibrated(make_axes):
     calibrator = IRPCalibrator().fit(scores, y)
     display = CalibrationDisplay.from_estimator(calibrator, scores, y, ax=make_axes())
     assert {layer.series for layer in display.layers} == {"forecasts"}
-    assert display.axes_[0].get_legend() is None
 
 
 def test_one_panel_per_class(draw_forecasts):
     P, y = draw_forecasts(200, 5)
-    display = CalibrationDisplay.from_predictions(y, P, n_resamples=0)
+    display = CalibrationDisplay.from_predictions(y, P)
     assert len(display.axes_) == 5
-    assert "band" not in {layer.kind for layer in display.layers}
     for k, ax in enumerate(display.axes_):
         assert ax.get_title() == str(k)
         rates = next(x for x in display.of_panel(str(k)) if x.kind == "rates").data
@@ -98,6 +122,7 @@ def test_weights_equal_repeated_rows(make_axes):
     p, w = rng.random(80).round(1), rng.integers(0, 4, 80)
     y = rng.random(80) < p
     options: dict[str, Any] = {"n_resamples": 0, "n_bins": 4, "labels": [False, True]}
+    options["smooth"] = False
     weighted = CalibrationDisplay.from_predictions(y, p, sample_weight=w, ax=make_axes(), **options)
     repeated = CalibrationDisplay.from_predictions(
         np.repeat(y, w), np.repeat(p, w), ax=make_axes(), **options
@@ -114,6 +139,7 @@ def test_weights_equal_repeated_rows(make_axes):
         ({"confidence": 95}, "confidence: is 95; expected 0 < confidence < 1"),
         ({"n_bins": 0}, "n_bins: is 0; expected .* >= 1"),
         ({"n_resamples": -1}, "n_resamples: is -1; expected .* >= 0"),
+        ({"smoth": True}, "options: .*smoth.*; expected those that CalibrationDisplay describes"),
         ({"after": [0.1, 1.2]}, "after: row 1 is 1.2; probabilities lie between 0 and 1"),
     ],
 )
@@ -133,9 +159,10 @@ def test_several_models_share_axes_legend_and_histogram(make_axes):
     assert drawn is ax
     assert len(ax.figure.axes) == 2
     handles, labels = ax.get_legend_handles_labels()
-    assert labels == ["forest", "bayes", "boosting"]
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == labels
-    colours = [handle.get_color() for handle in handles]
+    assert labels.pop(1) == "95 % interval"
+    assert [label.partition(",")[0] for label in labels] == ["forest", "bayes", "boosting"]
+    assert not ax.containers
+    colours = [handle.get_color() for handle in [handles[0], *handles[2:]]]
     assert len(set(colours)) == 3
     outlines = ax.figure.axes[1].patches
     drawn = [to_hex(patch.get_edgecolor()) for patch in outlines if not patch.get_fill()]
@@ -208,17 +235,17 @@ def test_long_names_stay_inside_the_figure(draw_forecasts):
                 assert box.y1 <= height
 
 
-@pytest.mark.parametrize("scale", ["auto", "log", "logit", "linear"])
-def test_rare_events_have_a_logarithmic_axis(scale, make_axes):
+@pytest.mark.parametrize("scale", ["auto", "logit", "linear"])
+def test_rare_events_have_an_axis_of_log_odds(scale, make_axes):
     rng = np.random.default_rng(0)
     p = np.exp(rng.normal(-5, 1, 3000)).clip(0, 1)
     p[:20] = 0.0
     y = rng.random(3000) < p
     display = CalibrationDisplay.from_predictions(y, p, after=p, scale=scale, ax=make_axes())
-    (ax,) = display.axes_
-    expected = "log" if scale == "auto" else scale
+    ax = display.ax_
+    expected = "logit" if scale == "auto" else scale
     assert (ax.get_xscale(), ax.get_yscale()) == (expected, expected)
-    strip = display.figure_.axes[1]
+    strip = display.figure_.axes[-1]
     assert (strip.get_xscale(), strip.get_yscale()) == (expected, "linear")
     display.figure_.draw_without_rendering()
     bars = next(x.data for x in display.layers if x.kind == "histogram")
@@ -240,5 +267,6 @@ def test_values_and_intervals_are_in_the_frame(make_axes):
         assert rate == y[np.isclose(p, level)].mean()
         assert low < rate < high
     bands = frame["layer"] == "band"
-    assert (frame["low_all"][bands] <= frame["low"][bands]).all()
-    assert (frame["high_all"][bands] >= frame["high"][bands]).all()
+    rate = frame["rate"][frame["layer"] == "curve"]
+    assert (frame["low"][bands] < rate).all()
+    assert (rate < frame["high"][bands]).all()

@@ -28,7 +28,7 @@ def test_curves_and_bands_are_those_of_net_benefit():
         np.testing.assert_allclose(frame["low"][rows], expected["low"])
     (ax,) = display.axes_
     assert len(ax.lines) == 4
-    assert len(ax.collections) == 2
+    assert len(ax.collections) == 1  # the interval after calibration
     assert ax.get_ylabel() == "standardised net benefit"
 
 
@@ -50,3 +50,15 @@ def test_estimators_and_costs():
     )
     assert [layer.series for layer in display.layers] == ["forecasts", "0", "1", "2"]
     assert display.axes_[0].get_xlabel() == "cost that varies"
+
+
+def test_thresholds_lie_in_the_range_of_the_rates():
+    rng = np.random.default_rng(0)
+    p = 0.2 * rng.random(4000) ** 3
+    y = rng.random(4000) < p
+    for forecasts in (p, p**0.5):  # those that are too high have the same rates
+        display = DecisionCurveDisplay.from_predictions(y, forecasts, ax=Figure().subplots())
+        low, high = display.axes_[0].get_xlim()
+        assert 0 <= low < 0.01
+        assert 0.1 < high < 0.3
+        assert (display.curve.thresholds[0], display.curve.thresholds[-1]) == (low, high)

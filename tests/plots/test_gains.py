@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from isoroc import AutoCalibrator, InputError, IsotonicCalibrator, evaluate
-from isoroc.plots import GroupsDisplay, LearningCurveDisplay, MembersDisplay
+from isoroc.plots import GroupsDisplay, MembersDisplay
 
 
 def data(n):
@@ -41,45 +41,3 @@ def test_groups_are_those_of_the_evaluation(make_axes):
         GroupsDisplay.from_evaluation(evaluate(y, p, p**2, n_resamples=0))
     with pytest.raises(InputError, match="measure"):
         GroupsDisplay.from_evaluation(result, measure="beauty")
-
-
-def test_learning_curve_ends_at_the_loss_of_all_rows(make_axes):
-    p, y = data(900)
-    new = (p[400:], y[400:])
-    display = LearningCurveDisplay.from_estimator(
-        IsotonicCalibrator(), p[:400], y[:400], test=new, ax=make_axes()
-    )
-    line, before = (layer.data for layer in display.layers)
-    assert line["rows"].tolist() == [50, 100, 200, 400]
-    fitted = IsotonicCalibrator().fit(p[:400], y[:400])
-    result = evaluate(y[400:], p[400:], fitted, n_resamples=0)
-    assert line["value"][-1] == pytest.approx(result["log_loss", "after"])
-    assert before["value"][0] == pytest.approx(result["log_loss", "before"])
-    assert display.verdict == result.verdict
-    assert (line["low"] <= line["value"] + 1e-12).all()
-    assert line["value"][-1] < line["value"][0]
-    far = LearningCurveDisplay.from_estimator(
-        IsotonicCalibrator(), p[:400], y[:400], test=(p[400:] ** 60, y[400:]), ax=make_axes()
-    )
-    assert "off the scale" in far.ax_.get_legend().get_texts()[1].get_text()
-    with pytest.raises(InputError, match=r"sizes: got .*; expected numbers from 2 to 400"):
-        LearningCurveDisplay.from_estimator(
-            IsotonicCalibrator(), p[:400], y[:400], test=new, sizes=[10, 500]
-        )
-
-
-def test_learning_curve_of_a_rare_class(make_axes):
-    rng = np.random.default_rng(0)
-    p = rng.random(4000) / 50
-    y = np.where(rng.random(4000) < p, "a", "b")
-    P = np.column_stack([1 - p, p])
-    options = {"test": (P, y), "labels": ["b", "a"], "ax": make_axes()}
-    display = LearningCurveDisplay.from_estimator(IsotonicCalibrator(), P, y, **options)
-    assert display.layers[0].data["rows"].tolist() == [1000, 2000, 4000]
-    options["ax"] = make_axes()
-    display = LearningCurveDisplay.from_estimator(
-        IsotonicCalibrator(), P, y, sizes=[2, 4000], **options
-    )
-    assert display.layers[0].data["rows"][-1] == 4000  # draws of two rows may have one class only
-    with pytest.raises(InputError, match="have one class only"):
-        LearningCurveDisplay.from_estimator(IsotonicCalibrator(), P, y, sizes=[2], **options)

@@ -60,10 +60,7 @@ def test_names_of_users_are_escaped_everywhere(K):
     columns = [f"p_{name}" for name in names]
     report = make(names, title=HOSTILE[0], model_path=HOSTILE[1], columns=columns)
     found = parse(report.to_html())
-    assert [attrs for tag, attrs in found if tag == "script"] == [
-        {"type": "application/json", "id": "report-data"},
-        {},
-    ]
+    assert [attrs for tag, attrs in found if tag == "script"] == [{}]
     assert not any(tag == "img" or "onerror" in attrs for tag, attrs in found)
     frame = dict(parse(report._repr_html_())[0][1])["srcdoc"]
     assert frame == report.to_html()
@@ -92,14 +89,6 @@ def test_the_policy_allows_the_style_and_the_script_of_the_page_and_no_others():
     assert rules == dict.fromkeys(("default-src", "base-uri", "form-action"), "'none'")
     for element, attrs in found:  # the policy blocks these
         assert not [name for name in attrs if name == "style" or name.startswith("on")], element
-
-
-def test_embedded_data_is_that_of_the_summary():
-    report = make(["a", "b", "c"])
-    (text,) = re.findall(r'id="report-data">(.*?)</script>', report.to_html(), re.DOTALL)
-    data = json.loads(text)
-    assert data["path"] == report.summary["path"]
-    assert len(data["colours"]) == len(report.summary["path"]["node_values"])
 
 
 def test_download_is_the_calibrator(tmp_path):
@@ -144,9 +133,10 @@ def test_size_is_bounded_with_many_classes():
     Q = np.full((n, K), 1 / K)
     report = Report(y, P, after=Q, labels=np.arange(K), n_resamples=0)
     # Diagrams of two rows and maps of three dots would say nothing.
-    assert [panel["top"] for panel in report.summary["reliability"]["panels"]] == [True]
+    names = [panel["event"] for panel in report.summary["reliability"]["panels"]]
+    assert names == ["the most probable class"] * 2  # before and after
     assert report.summary["reliability"]["classes_left_out"] == 200
-    assert report.summary["map"]["pairs"] == []
+    assert report.summary["map"]["curves"] == []
     assert report.summary["roc"]["curves"] == []
     assert report.summary["data"]["other_classes"] == 180
     found = {row["measure"]: row for row in report.summary["headline"]["rows"]}

@@ -23,7 +23,9 @@ from isoroc import (
     evaluate,
     metrics,
 )
+from isoroc._evaluation import evaluation
 from isoroc._input import check_probabilities, split_by_kind
+from isoroc._report import summary as summary_module
 from isoroc.metrics._estimation.calibration_terms import Parts
 
 SNAPSHOT = Path(__file__).with_name("snapshot.json")
@@ -60,13 +62,13 @@ def figures(value):
 
 
 def without_random_numbers(summary):
-    """The summary without figures of simulations and random folds, which NumPy may change."""
+    """The summary without figures of random folds, and of curves that end at a rounded value."""
     for row in summary["headline"]["rows"]:
         if "calibration" in row["measure"] or row["measure"] == "refinement_loss":
             row |= {of: sorted(row[of]) for of in ("before", "after", "change")}
     for panel in summary["reliability"]["panels"]:
         for tables in panel["series"].values():
-            tables["band"] = {name: len(column) for name, column in tables["band"].items()}
+            tables |= {name: sorted(tables[name]) for name in ("curve", "band")}
     summary["practice"] = sorted(summary["practice"])  # tested below
     return summary
 
@@ -99,21 +101,6 @@ def test_figures_are_those_of_the_evaluation():
     assert set(result.sentences()) <= set(report.summary["verdict"]["sentences"])
 
 
-def test_stages_end_at_the_calibrator():
-    report, P, y, calibrator = make(3)
-    path = report.summary["path"]
-    last = path["stages"][-1]
-    Q = calibrator.predict_proba(P)
-    assert last["n_bins"] == calibrator.n_bins_
-    assert last["log_loss"] == pytest.approx(metrics.log_loss(y, Q), rel=1e-9)
-    assert last["brier_score_loss"] == pytest.approx(metrics.brier_score_loss(y, Q), rel=1e-9)
-    assert sum(last["weight"]) == pytest.approx(len(y))
-    values = np.array(path["node_values"])[path["node_of_bin"][-1]]
-    np.testing.assert_allclose(values, calibrator.bin_values_, rtol=1e-3)
-    one = path["stages"][0]
-    assert (one["n_bins"], len(one["forecast"])) == (1, 1)
-
-
 def test_reliability_and_curves_are_those_of_the_rows():
     report, P, y, _ = make(3)
     top, *classes = report.summary["reliability"]["panels"]
@@ -140,7 +127,6 @@ def test_weights_equal_repeated_rows():
 @pytest.mark.parametrize("calibrator", [TemperatureCalibrator(), AutoCalibrator(random_state=0)])
 def test_calibrators_without_bins(calibrator):
     summary = make(3, calibrator=calibrator)[0].summary
-    assert summary["path"] is None
     assert summary["bins"] is None
     assert summary["map"]["kind"] == "cells"
     assert (summary["model"]["members"] is None) == (type(calibrator) is TemperatureCalibrator)
@@ -151,7 +137,7 @@ def test_forecasts_alone():
     report = Report(y, P, n_resamples=0)
     summary = report.summary
     assert summary["verdict"]["tone"] == ""
-    assert [summary[part] for part in ("map", "path", "bins", "model")] == [None] * 4
+    assert [summary[part] for part in ("map", "bins", "model", "groups")] == [None] * 4
     assert "decisions_changed" not in rows_of(report)
     assert "After" not in report.to_html()
 
@@ -173,7 +159,11 @@ def test_given_calibrated_forecasts():
     Q = np.sqrt(P) / np.sqrt(P).sum(axis=1, keepdims=True)
     report = Report(y, P, after=Q, n_resamples=0)
     assert rows_of(report)["log_loss"]["after"]["value"] == pytest.approx(metrics.log_loss(y, Q))
-    assert report.summary["map"]["kind"] == "pairs"
+    curves = report.summary["map"]["curves"]
+    assert [curve["name"] for curve in curves] == ["0", "1", "2", "3"]
+    for k, curve in enumerate(curves):
+        expected = [np.interp(x, *np.sort([P[:, k], Q[:, k]])) for x in curve["before"]]
+        np.testing.assert_allclose(curve["after"], expected, atol=0.15)
     assert report.summary["model"] is None
 
 
@@ -311,9 +301,8 @@ def test_the_panel_and_the_decision_curve_are_those_of_the_evaluation():
     for of, panel in part["panels"].items():
         expected = result.calibration_summary(of).table["value"]
         np.testing.assert_allclose(panel["value"], expected, rtol=1e-3)
-    np.testing.assert_allclose(
-        part["curve"]["after"], result.net_benefit().values[1], rtol=1e-3, atol=1e-4
-    )
+    expected = result.net_benefit(part["curve"]["thresholds"]).values[1]
+    np.testing.assert_allclose(part["curve"]["after"], expected, rtol=1e-3, atol=2e-3)
     page = report.to_html()
     assert "Observed / expected" in page
     assert "Net benefit of acting on the forecasts" in page
@@ -358,3 +347,46 @@ def test_report_of_a_grouped_calibrator():
     )
     loss = metrics.log_loss(new[1], calibrator.predict_proba(new[0], groups=region[400:]))
     assert found["log_loss"]["after"]["value"] == pytest.approx(loss)
+
+
+def test_groups_have_their_own_intercept_and_slope():
+    rng = np.random.default_rng(0)
+    p, site = rng.random(900), rng.choice(["A & B", "C"], 900, p=[0.7, 0.3])
+    y = rng.random(900) < np.where(site == "C", p**3, p)
+    report = Report(y, p, after=0.99 * p, groups=site, n_resamples=0)
+    part = report.summary["groups"]
+    assert [row["name"] for row in part["rows"]] == ["A & B", "C"]
+    assert [row["calibrated"] for row in part["rows"]] == [True, False]
+    for row in part["rows"]:
+        rows = site == row["name"]
+        assert row["rows"] == rows.sum()
+        for of, q in {"before": p, "after": 0.99 * p}.items():
+            expected = metrics.calibration_summary(y[rows], q[rows])
+            assert row["log_loss"][of]["value"] == pytest.approx(metrics.log_loss(y[rows], q[rows]))
+            for measure in ("intercept", "slope"):
+                assert row[measure][of]["value"] == pytest.approx(expected[measure])
+    assert [panel["name"] for panel in part["panels"]] == ["A & B", "C"]
+    page = report.to_html()
+    assert "A &amp; B" in page
+    assert "not calibrated" in page
+    assert "Not calibrated in 1 of 2 groups: C." in repr(report)
+    P = np.column_stack([p / 2, 1 - p, p / 2])
+    three = Report(np.where(y, 0, 1 + (p > 0.5)), P, groups=site, n_resamples=0)
+    assert three.summary["groups"]["event"] == "the most probable class"
+    top = metrics.calibration_summary(
+        (P.argmax(axis=1) == np.where(y, 0, 1 + (p > 0.5)))[site == "C"], P.max(axis=1)[site == "C"]
+    )
+    assert three.summary["groups"]["rows"][1]["slope"]["before"]["value"] == pytest.approx(
+        top["slope"]
+    )
+
+
+def test_a_new_measure_is_shown_with_its_meaning(monkeypatch):
+    """Measures are described in one place."""
+    added = evaluation.MEASURES | {"kindness": evaluation.Measure("kindness", 1, "how kind it is")}
+    monkeypatch.setattr(evaluation, "MEASURES", added)
+    monkeypatch.setattr(summary_module, "MEASURES", added)
+    report = make(2)[0]
+    assert rows_of(report)["kindness"]["meaning"] == "how kind it is"
+    assert "how kind it is" in report.to_html()
+    assert all(row["meaning"] for row in rows_of(report).values())

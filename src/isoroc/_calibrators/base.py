@@ -75,7 +75,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     _uses_folds: ClassVar[bool] = False
     #: Whether only the order of scores counts, so that their unit need not be known.
     _uses_order_only: ClassVar[bool] = False
-    #: Whether rows are drawn or dealt to folds one by one, so that a frequency of 2 is not the row twice.
+    #: Whether rows are drawn or dealt one by one, so that a frequency of 2 is not the row twice.
     _deals_rows: ClassVar[bool] = False
     #: Whether the order of the rows matters.
     _uses_row_order: ClassVar[bool] = False

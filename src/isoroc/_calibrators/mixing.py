@@ -145,10 +145,10 @@ def mean_and_error(values: Floats, sample: Sample) -> tuple[Floats, Floats]:
     clusters, squares = sample.clusters, sample.squared_weights()
     total, *means = by_cluster(clusters, sample.row_weights(), *values.T)
     found = [Mean() for _ in means]
-    for mean, column in zip(found, means, strict=True):
-        mean.add(column, total, squares if clusters is None else None)
-    variances = [mean.statistic().variance for mean in found]
-    return np.array([mean.value for mean in found]), np.sqrt(variances)
+    for each, column in zip(found, means, strict=True):
+        each.add(column, total, squares if clusters is None else None)
+    variances = [each.statistic().variance for each in found]
+    return np.array([each.value for each in found]), np.sqrt(variances)
 
 
 def surprise(before: Floats, after: Floats, sample: Sample) -> float:

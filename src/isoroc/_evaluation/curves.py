@@ -16,85 +16,73 @@ from isoroc._evaluation.triangle import group_means
 from isoroc._input import Sample, check_option, split_by_kind
 from isoroc._support.table import Table
 from isoroc.metrics import RocCurve, symmetric_roc_curve
+from isoroc.metrics._clinical import smooth_curve
 from isoroc.metrics._estimation.grouping import group_equal, group_quantile, group_rows
 
-#: Largest number of groups of forecasts for which outcomes are simulated, and of points of a band.
-_MAX_GROUPS, _MAX_POINTS = 2000, 200
-#: At most this many distinct forecasts, each of about this many rows or more, have a group each.
-_FEW_VALUES, _ROWS_PER_VALUE = 30, 5
-#: Number of bars of a histogram, and the distance from which on distinct forecasts have bars.
-_N_BARS, _LEAST_GAP = 20, 0.02
 #: Groups of about equal weight, or of equal width.
 Strategy = Literal["quantile", "uniform"]
+#: Probabilities that an axis of log odds may start and end at, and that it may have ticks at.
+LEVELS = (1e-5, 1e-4, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999)
 
 
 class Axis(NamedTuple):
     """Scale of an axis, and where it starts and ends; most are axes of probabilities."""
 
-    scale: Literal["linear", "log", "logit"] = "linear"
+    scale: Literal["linear", "logit"] = "linear"
     low: float = 0.0
     high: float = 1.0
 
     def position(self, p: Any) -> Floats:
         """Place on the axis, from 0 to 1; what lies beyond an end is put there."""
-        function: Any = {"log": np.log, "logit": logit}.get(self.scale, np.asarray)
+        function: Any = logit if self.scale == "logit" else np.asarray
         low, high = function(self.low), function(self.high)
         return np.asarray((function(np.clip(p, self.low, self.high)) - low) / (high - low))
-
-    def clip(self, p: Any) -> Floats:
-        """The same, but 0 and 1 become values beyond the ends that have a place on the scale."""
-        return np.asarray(np.clip(p, self.low / 100, 1 - (1 - self.high) / 100))
 
     def values(self, n: int) -> Floats:
         """Values that divide the axis into n parts of equal length."""
         if self.scale == "linear":
-            return np.arange(n + 1) / n
-        if self.scale == "log":
-            return np.geomspace(self.low, 1, n + 1)
+            return self.low + np.arange(n + 1) / n * (self.high - self.low)
         return np.asarray(expit(np.linspace(logit(self.low), logit(self.high), n + 1)))
 
     def ticks(self) -> list[float]:
-        """Round values, at most about nine."""
+        """Round values, at most about seven."""
         if self.scale == "linear":
             length = self.high - self.low
             power = 10 ** np.floor(np.log10(length / 6))
             step = power * next((k for k in (1, 2, 5) if length / (k * power) <= 5.1), 10)
             first, last = np.ceil(self.low / step - 1e-9), np.floor(self.high / step + 1e-9)
             return [float(f"{k * step + 0.0:.10g}") for k in np.arange(first, last + 1)]
-        below, above = (
-            [float(f"1e-{k}") for k in range(1, round(-np.log10(end)) + 1)]
-            for end in (self.low, 1 - self.high if self.scale == "logit" else 1.0)
-        )
-        if self.scale == "log":
-            return [1.0, *below][:: 1 + len(below) // 5][::-1]
-        # Those between 0.1 and 0.9 are close together on a long axis.
-        below, above = (
-            powers if len(powers) <= 2 else [0.01, *powers[3::2]][:2] for powers in (below, above)
-        )
-        return [*reversed(below), 0.5, *(1 - p for p in above)]
+        inside = [p for p in LEVELS if self.low <= p <= self.high]
+        chosen: list[float] = []
+        for p in sorted(inside, key=lambda p: (p not in (self.low, self.high), abs(p - 0.5))):
+            gap = 0.15 if p < 0.99 else 0.19  # the texts are longer
+            if all(abs(self.position(p) - self.position(q)) > gap for q in chosen):
+                chosen.append(p)
+        return sorted(chosen)
 
 
 def axis_of(samples: Iterable[Sample], scale: str = "auto") -> Axis:
-    """Axis on which forecasts of events can be told apart; see `CalibrationDisplay` for "auto"."""
-    p = np.concatenate([sample.forecasts for sample in samples])
-    check_option("scale", scale, ("auto", "linear", "log", "logit"))
+    """Axis on which forecasts of an event can be told apart; see `CalibrationDisplay` for "auto".
+
+    An axis of log odds holds all but about 0.2 % of the forecasts, and rates around that of the
+    event.
+    """
+    check_option("scale", scale, ("auto", "linear", "logit"))
+    events = list(samples)
+    p = np.concatenate([event.forecasts for event in events])
+    rate = float(np.average(events[0].codes, weights=events[0].weights))
     if scale == "auto":
-        ends = np.mean(np.minimum(p, 1 - p) <= 0.1) >= 0.95
-        scale = "logit" if ends else "linear"
-        scale = "log" if np.mean(p <= 0.2) >= 0.95 else scale
-    if scale == "linear":
+        sides = [np.mean(p <= 0.2), np.mean(p >= 0.8), np.mean(np.minimum(p, 1 - p) <= 0.1)]
+        scale = "logit" if min(rate, 1 - rate) < 0.05 or max(sides) >= 0.95 else "linear"
+    inner = p[(p > 0) & (p < 1)]
+    if scale == "linear" or not len(inner):
         return Axis()
-    if scale == "log":
-        return Axis("log", _decade_below(p, 0.02))
-    least = _decade_below(np.minimum(p, 1 - p), 0.02)
-    low, high = (max(least, _decade_below(side, 0.002)) for side in (p, 1 - p))
-    return Axis("logit", low, 1 - high)
-
-
-def _decade_below(distance: Floats, share: float) -> float:
-    """Power of ten, 1e-5 to 0.1, below which about this share of the positive distances lies."""
-    smallest = np.quantile(distance[distance > 0], share) if (distance > 0).any() else 0.1
-    return float(10 ** np.floor(np.log10(np.clip(smallest, 1e-5, 0.1))))
+    low, high = np.quantile(inner, [0.002, 0.998])
+    low = min(low, max(rate / 3, 1 - 3 * (1 - rate)))
+    high = max(high, min(3 * rate, 1 - (1 - rate) / 3))
+    starts = [level for level in LEVELS[:6] if level <= low]
+    ends = [level for level in LEVELS[5:] if level >= high]
+    return Axis("logit", max([LEVELS[0], *starts]), min([LEVELS[-1], *ends]))
 
 
 def event_of(sample: Sample, k: int | None) -> Sample:
@@ -106,26 +94,68 @@ def event_of(sample: Sample, k: int | None) -> Sample:
     return Sample(column, event, sample.weights, clusters=sample.clusters)
 
 
+class ReliabilityPanel(NamedTuple):
+    """A reliability diagram of an event; `series` are the tables of the forecasts by name."""
+
+    name: str
+    event: str
+    axis: Axis
+    series: dict[str, dict[str, Table]]
+
+
+def reliability_panels(
+    samples: Mapping[str, Sample],
+    events: Mapping[str, int | None],
+    scale: str = "auto",
+    **options: Any,
+) -> list[ReliabilityPanel]:
+    """One panel per event (see `event_of`), or two for a single event before and after."""
+    panels = []
+    for name, k in events.items():
+        parts = {of: event_of(sample, k) for of, sample in samples.items()}
+        axis = axis_of(parts.values(), scale)
+        series = {of: reliability(part, axis, **options) for of, part in parts.items()}
+        panels.append(ReliabilityPanel(name, name, axis, series))
+    if len(panels) == 1:
+        ((name, _, axis, series),) = panels
+        if len(series) > 1:
+            return [ReliabilityPanel(of, name, axis, {of: tables}) for of, tables in series.items()]
+    return panels
+
+
 def reliability(
-    sample: Sample,
+    event: Sample,
     axis: Axis,
     *,
     n_bins: int | None = None,
     strategy: Strategy = "quantile",
     confidence: float = 0.95,
+    smooth: bool = True,
     n_resamples: int = 400,
     seed: int = 0,
 ) -> dict[str, Table]:
-    """Tables of a reliability diagram: "rates", "curve", "histogram" and, if simulated, "band"."""
-    rates = observed_rates(sample, n_bins=n_bins, strategy=strategy, confidence=confidence)
-    tables = {"rates": rates, "curve": isotonic_curve(sample), "histogram": histogram(sample, axis)}
-    if n_resamples:
-        tables["band"] = consistency_band(sample, confidence, n_resamples, seed)
+    """Tables of a reliability diagram: "rates", "curve", "band", "histogram" and "ici".
+
+    The smooth curve is based on at most 100,000 rows, and only it has an ICI. The isotonic curve
+    has no band without resamples.
+    """
+    rates = observed_rates(event, n_bins=n_bins, strategy=strategy, confidence=confidence)
+    tables = {"rates": rates, "histogram": histogram(event, axis)}
+    if smooth:
+        curve, ici = smooth_curve(event.draw(100_000), confidence)
+        forecast, rate, low, high = curve.values()
+        tables["curve"] = Table(forecast=forecast, rate=rate)
+        tables["band"] = Table(forecast=forecast, low=low, high=high)
+        tables["ici"] = Table(ici=np.array([ici]))
+    else:
+        tables["curve"] = isotonic_curve(event)
+        if n_resamples:
+            tables["band"] = consistency_band(event, confidence, n_resamples, seed)
     return tables
 
 
 def observed_rates(
-    sample: Sample, *, n_bins: int | None, confidence: float, strategy: Strategy = "quantile"
+    sample: Sample, *, n_bins: int | None, confidence: float = 0.95, strategy: Strategy = "quantile"
 ) -> Table:
     """Observed rates of groups of about equal weight or equal width, with Wilson's intervals.
 
@@ -150,8 +180,8 @@ def _design_effect(sample: Sample) -> float:
 
 
 def has_few_values(p: Floats) -> bool:
-    """Whether a few distinct forecasts have several rows each."""
-    most = min(_FEW_VALUES, len(p) // _ROWS_PER_VALUE)
+    """Whether there are at most 30 distinct forecasts, with about five rows each or more."""
+    most = min(30, len(p) // 5)
     return len(np.unique(p[: 50 * most])) <= most and len(np.unique(p)) <= most
 
 
@@ -162,20 +192,20 @@ def isotonic_curve(sample: Sample) -> Table:
     return Table(forecast=np.column_stack([low, high]).ravel(), rate=np.repeat(rate, 2))
 
 
-def consistency_band(sample: Sample, confidence: float, n_resamples: int, seed: int) -> Table:
-    """Range of the isotonic curve of these forecasts under the hypothesis that they are calibrated.
+def consistency_band(
+    sample: Sample, confidence: float, n_resamples: int, seed: int, n_points: int = 200
+) -> Table:
+    """Where the isotonic curve of calibrated forecasts lies as a whole, with this confidence.
 
     Outcomes are simulated with the forecasts as probabilities and the curve is fitted to each
-    simulation (Dimitriadis, Gneiting and Jordan 2021). `low` to `high` contains the given share of
-    the curves at each forecast, `low_all` to `high_all` about this share of whole curves.
-    Simulation under the hypothesis needs no asymptotic theory, whereas the usual bootstrap is not
-    consistent for isotonic regression.
+    simulation (Dimitriadis, Gneiting and Jordan 2021). Simulation under the hypothesis needs no
+    asymptotic theory, whereas the usual bootstrap is not consistent for isotonic regression.
 
-    Many forecasts are first merged into groups of equal weight. The number of outcomes simulated
-    for a group is its effective number of rows.
+    Forecasts are first merged into at most 2,000 groups of equal weight. The number of outcomes
+    simulated for a group is its effective number of rows.
     """
     weights = sample.row_weights()
-    group = group_quantile(sample.forecasts, sample.weights, _MAX_GROUPS)
+    group = group_quantile(sample.forecasts, sample.weights, 2000)
     _, group = np.unique(group, return_inverse=True)  # none is empty
     weight, forecast = group_means(group, weights, sample.forecasts)
     forecast = forecast.clip(0, 1)
@@ -183,22 +213,19 @@ def consistency_band(sample: Sample, confidence: float, n_resamples: int, seed: 
     n_outcomes = np.maximum(np.rint(size), 1).astype(np.int64)
     rng = np.random.default_rng(seed)
     rates = rng.binomial(n_outcomes, forecast, (n_resamples, len(weight))) / n_outcomes
-    kept = np.unique(np.linspace(0, len(weight) - 1, _MAX_POINTS).astype(np.intp))
+    kept = np.unique(np.linspace(0, len(weight) - 1, n_points).astype(np.intp))
     fits = np.array([isotonic_regression(rate, weights=weight).x[kept] for rate in rates])
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(fits, [tail, 1 - tail], axis=0)
     # Arcsines of square roots of rates have about the same distribution near 0 as elsewhere.
     angles = np.arcsin(np.sqrt(fits.clip(0, 1)))
     centre, spread = angles.mean(axis=0), angles.std(axis=0) + 1e-9
     furthest = np.quantile((np.abs(angles - centre) / spread).max(axis=1), confidence)
     ends = [centre - furthest * spread, centre + furthest * spread]
-    low_all, high_all = np.sin(np.clip(ends, 0, np.pi / 2)) ** 2
-    whole = {"low_all": np.minimum(low, low_all), "high_all": np.maximum(high, high_all)}
-    return Table(forecast=forecast[kept], low=low, high=high, **whole)
+    low, high = np.sin(np.clip(ends, 0, np.pi / 2)) ** 2
+    return Table(forecast=forecast[kept], low=low, high=high)
 
 
-def histogram(sample: Sample, axis: Axis = Axis()) -> Table:
-    """Share of rows in percent: bars of a few distinct forecasts, or twenty bins of equal width.
+def histogram(sample: Sample, axis: Axis = Axis(), n_bars: int = 20) -> Table:
+    """Share of rows in percent: bars of a few distinct forecasts, or bins of equal width.
 
     Bars and gaps follow each other. A bin contains its left end, up to rounding.
     """
@@ -207,16 +234,29 @@ def histogram(sample: Sample, axis: Axis = Axis()) -> Table:
     if has_few_values(p):
         place, group = np.unique(axis.position(p).round(9), return_inverse=True)
         gap = min(np.diff(place).min(initial=1.0), 0.05)
-    if gap > _LEAST_GAP:
+    if gap > 0.02:  # narrower bars could not be seen
         ends = np.column_stack([place - 0.3 * gap, place + 0.3 * gap]).ravel()
         counted: Any = np.zeros(len(ends) - 1)
         counted[::2] = np.bincount(group, weights)
         edges = np.interp(ends, np.linspace(0, 1, 2001), axis.values(2000))
     else:
-        bins = np.floor(axis.position(p) * _N_BARS + 1e-9).astype(np.intp).clip(0, _N_BARS - 1)
-        counted = np.bincount(bins, weights, _N_BARS)
-        edges = axis.values(_N_BARS)
+        bins = np.floor(axis.position(p) * n_bars + 1e-9).astype(np.intp).clip(0, n_bars - 1)
+        counted = np.bincount(bins, weights, n_bars)
+        edges = axis.values(n_bars)
     return Table(left=edges[:-1], right=edges[1:], percent=100 * counted / counted.sum())
+
+
+def calibration_map(
+    event: Sample, after: Floats, axis: Axis, n_cells: int = 40, n_points: int = 20
+) -> tuple[Table, Table]:
+    """Forecasts after calibration against those before: weights of cells, and a line of means."""
+    p, weights = event.forecasts, event.weights
+    cell = [np.minimum(axis.position(x) * n_cells, n_cells - 1).astype(np.intp) for x in (p, after)]
+    weight, *means = group_means(cell[0] * n_cells + cell[1], weights, p, after)
+    density = Table(before=means[0], after=means[1], weight=weight)
+    group = np.floor(axis.position(p) * n_points).astype(np.intp)
+    _, *means = group_means(group, weights, p, after)
+    return density, Table(before=means[0], after=means[1])
 
 
 def thin(x: Floats, y: Floats, most: int = 2000) -> Ints:

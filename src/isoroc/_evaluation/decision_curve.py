@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from isoroc._core.intervals import half_width
 from isoroc._core.types import Floats
 from isoroc._evaluation.before_after import Pair
-from isoroc._input import InputError, to_array
+from isoroc._evaluation.curves import event_of, observed_rates
+from isoroc._input import InputError, Sample, to_array
 from isoroc._support.table import Table
 
 #: Where few rows are acted on, or change their action, their benefits vary less in the sample than
@@ -76,6 +77,19 @@ class DecisionCurve:
         variance = np.einsum("ts,tsu,tu->t", weights, self.covariance, weights)
         half = half_width(self.confidence) * np.sqrt(variance.clip(min=0))
         return Table(threshold=self.thresholds, value=value, low=value - half, high=value + half)
+
+    def limits(self, *, scaled: bool = False) -> tuple[float, float]:
+        """Ends of an axis of net benefits on which those of the forecasts can be read.
+
+        At high thresholds intervals are wide, and acting on all rows loses without bound: both are
+        cut off.
+        """
+        names = [name for name in self.strategies if name in ("forecasts", "before", "after")]
+        parts = [self.benefit(name, scaled=scaled) for name in names]
+        top = 1.15 * max(part["value"].max() for part in parts)
+        top = float(top if top > 0 else max(part["high"].max() for part in parts))
+        lowest = min(0.0, *(float(part["value"].min()) for part in parts))
+        return max(lowest, -0.4 * top) - 0.06 * top, top
 
     @property
     def table(self) -> Table:
@@ -143,6 +157,18 @@ def decision_curve(
         raise InputError("y_true", None, "no rows", "at least one is needed")
     values, covariance = _moments(sums, products, B, shape, n_rows)
     return DecisionCurve(ts, (*names, *actions, "oracle"), values, covariance, confidence)
+
+
+def thresholds_of(samples: Iterable[Sample], n_thresholds: int = 99) -> Floats:
+    """Thresholds in the range of the observed rates of twentieths of the rows.
+
+    Beyond it, nearly all rows or nearly none are acted on.
+    """
+    tables = [observed_rates(event_of(sample, 1), n_bins=20) for sample in samples]
+    rates = np.concatenate([table["rate"] for table in tables])
+    margin = 0.1 * np.ptp(rates) + 0.001
+    low, high = np.clip([rates.min() - margin, rates.max() + margin], 0.0, 0.99)
+    return np.linspace(low, high, n_thresholds)
 
 
 def _check_thresholds(thresholds: Any, *, bounded: bool) -> Floats:

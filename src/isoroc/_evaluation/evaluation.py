@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,24 +19,65 @@ from isoroc._input import InputError
 from isoroc._support.table import Table
 from isoroc.metrics import CalibrationSummary, calibration_summary
 
-#: Title of each measure, and whether lower (-1) or higher (1) values are better, in the order in
-#: which they are shown.
+
+class Measure(NamedTuple):
+    """How a measure is described, wherever it is shown."""
+
+    title: str
+    better: int
+    """-1 if lower values are better, 1 if higher ones are, 0 if neither."""
+    meaning: str
+
+
+#: All measures, in the order in which they are shown.
 MEASURES = {
-    "log_loss": ("log loss", -1),
-    "calibration_loss": ("calibration loss", -1),
-    "refinement_loss": ("refinement loss", -1),
-    "brier_score_loss": ("Brier score", -1),
-    "calibration_error": ("calibration error", -1),
-    "classwise_calibration_error": ("classwise calibration error", -1),
-    "top_calibration_error": ("top-label calibration error", -1),
-    "accuracy": ("accuracy", 1),
-    "auc": ("AUC", 1),
-    "auc_one_vs_rest": ("AUC, one class against the rest", 1),
-    "auc_one_vs_one": ("AUC, pairs of classes", 1),
-    "vus": ("volume under the ROC surface", 1),
-    "decisions_changed": ("decisions changed", 0),
-    "pairs_reversed": ("pairs of rows reversed", 0),
-    "pairs_tied": ("pairs of rows that became ties", 0),
+    "log_loss": Measure(
+        "log loss",
+        -1,
+        "minus the logarithm of the probability of what came true, on average (nats)",
+    ),
+    "calibration_loss": Measure(
+        "calibration loss", -1, "the part of the log loss that perfect calibration would remove"
+    ),
+    "refinement_loss": Measure(
+        "refinement loss", -1, "the rest of the log loss, which only better separation lowers"
+    ),
+    "brier_score_loss": Measure(
+        "Brier score", -1, "squared distance of probabilities and outcomes, on average"
+    ),
+    "calibration_error": Measure(
+        "calibration error", -1, "mean distance of forecasts and observed shares; 0 is calibrated"
+    ),
+    "classwise_calibration_error": Measure(
+        "classwise calibration error", -1, "the same for each class alone"
+    ),
+    "top_calibration_error": Measure(
+        "top-label calibration error", -1, "the same for the most probable class alone"
+    ),
+    "accuracy": Measure("accuracy", 1, "share of rows whose most probable class came true"),
+    "auc": Measure("AUC", 1, "how often a row of the second class ranks above one of the first"),
+    "auc_one_vs_rest": Measure(
+        "AUC, one class against the rest",
+        1,
+        "how often a row of a class ranks above a row of others",
+    ),
+    "auc_one_vs_one": Measure(
+        "AUC, pairs of classes", 1, "how often a row of a class ranks above a row of another class"
+    ),
+    "vus": Measure(
+        "volume under the ROC surface",
+        1,
+        "what thresholds get right of three classes; 1 is perfect",
+    ),
+    "decisions_changed": Measure(
+        "decisions changed", 0, "share of rows whose most probable class changed"
+    ),
+    "pairs_reversed": Measure(
+        "pairs of rows reversed", 0, "share of pairs of rows whose order was reversed"
+    ),
+    "pairs_tied": Measure(
+        "pairs of rows that became ties", 0, "share of pairs of rows that differed before only"
+    ),
 }
 #: Estimates by measure and what they are of: "before", "after" or "change".
 Estimates = dict[tuple[str, str], Statistic | Difference | Share]
@@ -117,7 +158,7 @@ class Evaluation:
 
     def direction(self, measure: str) -> Literal["better", "worse", "no clear change", ""]:
         """Whether a measure changed beyond its interval; empty if that is not known."""
-        change, better = self.measures[measure].get("change", UNKNOWN), MEASURES[measure][1]
+        change, better = self.measures[measure].get("change", UNKNOWN), MEASURES[measure].better
         if not better or math.isnan(change.low):
             return ""
         if change.low <= 0 <= change.high:
@@ -250,7 +291,9 @@ class Evaluation:
         rows = []
         for measure, figures in self.measures.items():
             values = [_text(figures[of].value) if of in figures else "" for of in ofs]
-            rows.append([MEASURES[measure][0], *values, _interval(figures.get(ofs[-1], UNKNOWN))])
+            rows.append(
+                [MEASURES[measure].title, *values, _interval(figures.get(ofs[-1], UNKNOWN))]
+            )
         return head, rows
 
     def group_cells(self) -> tuple[list[str], list[list[str]]]:
@@ -259,7 +302,7 @@ class Evaluation:
         shown = [(measure, of) for measure in ("log_loss", "calibration_error") for of in ofs]
         head = ["group", "rows"]
         for measure, of in shown:
-            head.append(MEASURES[measure][0] + (f" {of}" if self.is_paired else ""))
+            head.append(MEASURES[measure].title + (f" {of}" if self.is_paired else ""))
         rows = [
             [name, f"{group.n_rows:,}"]
             + [_text(group.measures[measure][of].value) for measure, of in shown]
@@ -363,7 +406,7 @@ def tabulate(
     }
     unknown = Statistic(math.nan, math.nan)
     table: dict[str, dict[str, Estimate]] = {}
-    for measure, (_, better) in MEASURES.items():
+    for measure, (_, better, _) in MEASURES.items():
         ofs = ["before", "after", "change"] if paired else ["before"]
         if exists.get(measure, True) and (better or paired):
             table[measure] = {
@@ -380,6 +423,6 @@ def _estimate(
     measure, of = key
     low, high = found.interval(confidence)
     if not measure.endswith("_loss"):  # all but losses lie between 0 and 1
-        least = -1.0 if of == "change" and MEASURES[measure][1] else 0.0
+        least = -1.0 if of == "change" and MEASURES[measure].better else 0.0
         low, high = np.clip([low, high], least, 1.0).tolist()
     return Estimate(found.value, low, high)

@@ -30,16 +30,15 @@ def forecasts_of(estimator: Any, X: Any, groups: Any = None) -> tuple[Any, Any, 
     - `CalibratedClassifier`: the mean of the forecasts of its classifiers, and its own.
     - Any other classifier: its forecasts, and none after calibration.
     """
-    options = {} if groups is None else {"groups": groups}
     if isinstance(estimator, Calibrator):
-        after = estimator.predict_proba(X, **options)
+        after = calibrated(estimator, X, groups)
         kind = estimator.map_.kind
         if kind.unit != "probability" and not (kind.single and kind.scores == "logit"):
             X = check_forecasts(X, name="X", scores=kind.unit)
             X = np.exp(X) if kind.scores == "logit" else X
         return X, after, estimator.classes_
     if isinstance(estimator, CalibratedClassifier):
-        after, classes = estimator.predict_proba(X, **options), estimator.classes_
+        after, classes = estimator.predict_proba(X, groups=groups), estimator.classes_
         single = [estimator.forecast(inner, X, classes) for inner in estimator.estimators_]
         return np.mean(single, axis=0), after, classes
     for method in ("predict_proba", "decision_function"):
@@ -47,6 +46,12 @@ def forecasts_of(estimator: Any, X: Any, groups: Any = None) -> tuple[Any, Any, 
             return getattr(estimator, method)(X), None, estimator.classes_
     problem = f"{type(estimator).__name__} has neither predict_proba nor decision_function"
     raise InputError("estimator", None, problem, "pass a classifier or a calibrator")
+
+
+def calibrated(calibrator: Any, P: Any, groups: Any = None) -> Any:
+    """Forecasts of a calibrator; `groups` are for those that were fitted with groups."""
+    options = {"groups": groups} if getattr(calibrator, "grouped_", False) else {}
+    return calibrator.predict_proba(P, **options)
 
 
 def unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:

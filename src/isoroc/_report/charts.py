@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -127,20 +126,33 @@ def cut(name: str, most: int = 34) -> str:
 
 
 def reliability_chart(panel: dict[str, Any]) -> Markup:
-    """Observed rates against forecasts, with bands and histograms."""
+    """Smooth curve, its interval, observed rates and histogram; a line before calibration only."""
     axis, series = Axis(*panel["axis"]), panel["series"]
     most = max(max(tables["histogram"]["percent"]) for tables in series.values())
     plane = Plane(axis, axis, height=250)
     strip = Plane(axis, Axis("linear", 0, max(most, 1) * 1.05), top=274, height=54)
     grid = dict.fromkeys(ticks_of(axis), "")
     parts = [plane.frame("", "observed rate", x_ticks=grid, diagonal=True)]
-    for of, tables in series.items():
-        if band := tables.get("band"):
-            for ends in ("_all", ""):
-                edges = band["forecast"], band[f"low{ends}"], band[f"high{ends}"]
-                parts.append(plane.area(*edges, class_=f"band {of}"))
-    for of, tables in series.items():
-        parts.append(plane.line(*tables["curve"].values(), class_=f"curve {of}"))
+    label = f"forecast probability of {cut(panel['event'], 24)}"
+    bars = [strip.frame(label, "", y_ticks={})]
+    for i, (of, tables) in enumerate(series.items()):
+        ici = tables["ici"]["ici"][0]
+        text = f"{of}: " * (panel["name"] != of) + f"ICI {text_of(ici, 3)}"
+        place = {"x": plane.left + 6, "y": plane.top + 14 + 16 * i, "class_": f"score {of}"}
+        parts.append(tag("text", text, **place))
+        left, right, percents = tables["histogram"].values()
+        points = strip.at(np.repeat([*left, right[-1]], 2), [0.0, *np.repeat(percents, 2), 0.0])
+        faint = of == "before" and len(series) > 1
+        kind = f"histogram{' faint' if faint else ''} {of}"
+        bars.append(tag("polygon", points=at_points(*points), class_=kind))
+        line = plane.line(
+            *tables["curve"].values(), class_=f"curve{' faint' if faint else ''} {of}"
+        )
+        if faint:
+            parts.append(line)
+            continue
+        band = (np.asarray(column) for column in tables["band"].values())
+        parts += [plane.area(*band, class_=f"band {of}"), line]
         for forecast, rate, low, high, weight in zip(*tables["rates"].values(), strict=True):
             parts.append(plane.line([forecast, forecast], [low, high], class_=f"bar {of}"))
             tip = (
@@ -148,35 +160,21 @@ def reliability_chart(panel: dict[str, Any]) -> Markup:
                 f"({low:.3g} to {high:.3g}), weight {weight:,.0f}"
             )
             parts.append(plane.mark(forecast, rate, 3.2, class_=f"dot {of}", data_tip=tip))
-    label = f"forecast probability of {cut(panel['name'], 24)}"
-    parts.append(strip.frame(label, "", y_ticks={}))
-    for of, tables in series.items():
-        bars = tables["histogram"]
-        across = np.repeat([*bars["left"], bars["right"][-1]], 2)
-        points = at_points(*strip.at(across, [0.0, *np.repeat(bars["percent"], 2), 0.0]))
-        parts.append(tag("polygon", points=points, class_=f"histogram {of}"))
-    return picture(parts, f"Reliability diagram of {panel['name']}", height=366)
+    title = f"Reliability diagram of {panel['event']}, {panel['name']}"
+    return picture([*parts, *bars], title, height=366)
 
 
-def curve_chart(part: dict[str, Any], name: str, axis: Axis, **attributes: Any) -> Markup:
-    """Calibrated probability of the second class against its forecast or score.
-
-    The axis is that of probabilities; scores have a linear one, whose ends the picture holds.
-    """
-    low, high = min(part["forecast"]), max(part["forecast"])
-    x, unit = axis, "forecast"
-    if low < 0 or high > 1:
-        x, unit = Axis("linear", low, high if high > low else low + 1), "score"
-        attributes |= {"data_x0": x.low, "data_x1": x.high}
-    plane = Plane(x, axis)
-    frame = plane.frame(unit, f"calibrated, {cut(name, 20)}", diagonal=unit == "forecast")
-    line = plane.line(part["forecast"], part["value"], class_="curve after", data_role="map")
-    title = f"Calibrated probability of {name} against its forecast"
-    return picture([frame, line], title, **attributes)
+def curve_chart(curve: dict[str, Any]) -> Markup:
+    """Calibrated probability of a class against its forecast or score."""
+    x, y = Axis(*curve["x"]), Axis(*curve["y"])
+    plane, unit = Plane(x, y), "forecast" if x == y else "score"
+    frame = plane.frame(unit, f"calibrated, {cut(curve['name'], 20)}", diagonal=x == y)
+    line = plane.line(curve["before"], curve["after"], class_="curve after")
+    return picture([frame, line], f"Calibrated probability of {curve['name']} against its {unit}")
 
 
 def simplex_chart(
-    polygons: list[Any], values: Any, names: list[str], title: str, tips: list[str] | None = None
+    polygons: list[Any], values: Any, names: list[str], title: str, tips: list[str]
 ) -> Markup:
     """Bins or cells in a triangle, one corner per class; tips make them reachable by keyboard."""
     shapes: list[Markup] = []
@@ -185,38 +183,23 @@ def simplex_chart(
             continue
         P = np.asarray(polygon)
         places = 20 + 300 * (P[:, 1] + P[:, 2] / 2), 288 - 300 * np.sqrt(3) / 2 * P[:, 2]
-        style = {"fill": colour, "class_": "cell", "data_bin": i, "points": at_points(*places)}
-        if tips is not None:
-            style |= {"data_tip": tips[i], "aria_label": tips[i], "role": "img"}
-            style["tabindex"] = -1 if shapes else 0
+        style: dict[str, Any] = {"fill": colour, "class_": "cell", "points": at_points(*places)}
+        style |= {"data_tip": tips[i], "aria_label": tips[i], "role": "img"}
+        style["tabindex"] = -1 if shapes else 0
         shapes.append(tag("polygon", **style))
     corners = [(16, 308, ""), (324, 308, " end"), (170, 18, " mid")]
     labels = []
     for k, (name, (x, y, anchor)) in enumerate(zip(names, corners, strict=True)):
         text = joined([tag("tspan", "● ", fill=COLOURS[k]), cut(name, 22)])
         labels.append(tag("text", text, x=x, y=y, class_=f"corner{anchor}"))
-    roving: dict[str, Any] = {} if tips is None else {"data_roving": "", "role": "group"}
-    return picture([tag("g", joined(shapes)), *labels], title, height=316, **roving)
+    parts = [tag("g", joined(shapes)), *labels]
+    return picture(parts, title, height=316, data_roving="", role="group")
 
 
 def colours_of(values: Any) -> list[str]:
     """Colours of points of the simplex as text."""
     parts = np.rint(mix(np.asarray(values, dtype=np.float64)) * 255).astype(int).tolist()
     return [f"#{r:02x}{g:02x}{b:02x}" for r, g, b in parts]
-
-
-def pair_chart(pair: dict[str, Any]) -> Markup:
-    """Share of the second class of a pair in the sum of both, after against before."""
-    plane = Plane()
-    first, second = (cut(name, 16) for name in pair["names"])
-    x, y = pair["forecast"], pair["value"]
-    parts = [plane.frame(f"share of {second} before", "share after", diagonal=True)]
-    parts.append(plane.line(x, y, class_="curve after"))
-    for before, after in zip(x, y, strict=True):
-        tip = f"before {before:.3f}, after {after:.3f}"
-        parts.append(plane.mark(before, after, class_="dot after", data_tip=tip))
-    title = f"Share of {second} in the sum of {first} and {second}, after against before"
-    return picture(parts, title)
 
 
 def roc_chart(curve: dict[str, Any]) -> Markup:
@@ -233,15 +216,14 @@ def roc_chart(curve: dict[str, Any]) -> Markup:
 
 def benefit_chart(curve: dict[str, list[float]]) -> Markup:
     """Net benefit against the threshold, cut off where acting on all rows loses much."""
-    models = [name for name in curve if name in ("forecasts", "before", "after")]
-    top = max(max(curve[name]) for name in models)
-    low = min(-0.1 * top, max(min(min(curve[name]) for name in models), -top))
-    y = Axis("linear", low, 1.05 * top if top > 0 else 1.0)
-    plane = Plane(y=y, left=58, width=272)
+    thresholds = curve["thresholds"]
+    low, high = curve["limits"]
+    x = Axis("linear", thresholds[0], thresholds[-1])
+    plane = Plane(x, Axis("linear", low, high), left=58, width=272)
     parts = [plane.frame("threshold", "net benefit")]
     kinds = {"none": "diagonal", "all": "diagonal", "forecasts": "curve before"}
-    for name in ("none", "all", *models):
-        points = zip(curve["thresholds"], curve[name], strict=True)
+    for name in [name for name in curve if name not in ("thresholds", "limits")]:
+        points = zip(thresholds, curve[name], strict=True)
         line = zip(*(point for point in points if point[1] >= low), strict=True)
         parts.append(plane.line(*line, class_=kinds.get(name, f"curve {name}")))
     return picture(parts, "Net benefit of acting on the forecasts against the threshold")
@@ -269,46 +251,6 @@ def surface_chart(surface: dict[str, Any], of: str) -> Markup:
         parts.append(tag("rect", x=x, y=y, **swatch))
         parts.append(tag("text", f"{i / 10:g}", x=x + 18, y=y + 11, class_="tick"))
     return picture(parts, f"{of}: best share of {third} against those of the other classes")
-
-
-def path_chart(path: dict[str, Any], before: float | None) -> Markup:
-    """Log loss against the number of bins."""
-    stages = path["stages"]
-    n = [stage["n_bins"] for stage in stages]
-    loss = np.array([stage["log_loss"] for stage in stages])
-    shown = loss[1:] if len(loss) > 3 else loss
-    margin = 0.08 * (np.ptp(shown) or 1.0)
-    near = before is not None and abs(before - shown[-1]) <= 50 * margin
-    values = np.append(shown, [before] if near else [])
-    y = Axis("linear", float(values.min() - margin), float(values.max() + margin))
-    plane = Plane(Axis("log", 1, max(n)), y, left=58, width=272)
-    marks = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
-    x_ticks = {float(k): str(k) for k in marks if k <= max(n)}
-    parts = [plane.frame("number of bins", "log loss", x_ticks=x_ticks)]
-    if near:
-        parts.append(plane.line(plane.x[1:], [before, before], class_="curve before"))
-        level = float(before or 0) + margin / 4
-        parts.append(plane.text(max(n), level, "before", class_="score end before"))
-    elif before is not None:  # far from the path, whose shape would not be seen
-        rises = loss[-1] > shown[0]  # the path ends at the top
-        place = {"x": plane.left + (6 if rises else plane.width), "y": plane.top + 12}
-        kind = "score before" if rises else "score end before"
-        parts.append(tag("text", f"before: {text_of(before)}", class_=kind, **place))
-    inside = (y.low <= loss) & (loss <= y.high)
-    parts.append(plane.line(np.array(n)[inside], loss[inside], class_="curve after"))
-    places = np.column_stack(plane.at(n, loss)).round(1).tolist()
-    cx, cy = places[-1]
-    here = {"cx": cx, "cy": cy, "r": 6, "class_": "here", "data_places": json.dumps(places)}
-    parts.append(tag("circle", **here))
-    return picture(parts, "Log loss against the number of bins", id="path-chart")
-
-
-def stage_chart(name: str, axis: Axis) -> Markup:
-    """Axes of the diagram of a stage; the script draws its marks."""
-    label = f"calibrated probability of {cut(name, 24)}"
-    frame = Plane(axis, axis).frame(label, "observed rate", diagonal=True)
-    title = "Observed rates of the bins against their calibrated probability"
-    return picture([frame, tag("g", id="stage-marks")], title, id="stage-chart")
 
 
 def share_bar(share: float) -> Markup:

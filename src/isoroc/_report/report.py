@@ -29,8 +29,8 @@ class Report:
         Forecasts before calibration, or real scores that increase with the probability of the
         second of two classes.
     calibrator : calibrator, default=None
-        A fitted calibrator of isoroc. Its bins, its path, its certificate and code that applies it
-        are part of the report.
+        A fitted calibrator of isoroc. Its bins, its certificate and code that applies it are part
+        of the report.
     after : array-like of shape (n, K) or (n,), default=None
         Forecasts after calibration; by default those of the calibrator.
     labels : array-like of shape (K,), default=None
@@ -39,6 +39,9 @@ class Report:
         Weight of each row.
     clusters : array-like of shape (n,), default=None
         Cluster of each row, such as the patient of a visit, as in `isoroc.evaluate`.
+    groups : array-like of shape (n,), default=None
+        Group of each row, such as its site. The report has a table of groups with their intercepts
+        and slopes, and diagrams of the largest. A `GroupedCalibrator` needs it.
     scores : {"auto", "probability", "logit"}, default="auto"
         What `P` holds; with a calibrator of several columns, what it was fitted to.
     title : str, default="Calibration report"
@@ -81,39 +84,36 @@ class Report:
         labels: Any = None,
         sample_weight: Any = None,
         clusters: Any = None,
+        groups: Any = None,
         scores: Scores = "auto",
         title: str = "Calibration report",
         model_path: str = "model.json",
         columns: list[str] | None = None,
         n_resamples: int = 200,
     ) -> None:
-        options = {"calibrator": calibrator, "after": after, "clusters": clusters}
+        options = {"calibrator": calibrator, "after": after, "clusters": clusters, "groups": groups}
         evidence = gather(y, P, sample_weight, labels, scores, **options)
         self.summary = summarize(evidence, title, model_path, columns, n_resamples)
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, y: Any, *, groups: Any = None, **options: Any
-    ) -> Self:
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
         """Report about the forecasts of a classifier, or those before and after calibration.
 
         Parameters
         ----------
         estimator : calibrator or classifier
-            Fitted. A `CalibratedClassifier` with one calibrator is reported with its bins, its
-            path and its certificate, one with several by its forecasts before and after.
+            Fitted. A `CalibratedClassifier` with one calibrator is reported with its bins and its
+            certificate, one with several by its forecasts before and after.
         X : array-like
             Input of the estimator: forecasts for a calibrator, features for a classifier. Use
             rows that the estimator was not fitted on.
         y : array-like of shape (n,)
             Labels.
-        groups : array-like of shape (n,), default=None
-            Group of each row, for a `GroupedCalibrator`.
         **options
-            Other arguments of `Report`.
+            Other arguments of `Report`; `groups` are also passed to a `GroupedCalibrator`.
         """
         estimator, X = unwrap(estimator, X)
-        before, after, classes = forecasts_of(estimator, X, groups)
+        before, after, classes = forecasts_of(estimator, X, options.get("groups"))
         if isinstance(estimator, Calibrator):
             before, options["calibrator"] = X, estimator
         return cls(y, before, **{"after": after, "labels": classes} | options)

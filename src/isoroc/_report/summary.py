@@ -20,44 +20,44 @@ from sklearn.utils import _safe_indexing
 from isoroc import metrics
 from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.binned import BinCalibrator
-from isoroc._core.simplex import binary_scores
-from isoroc._core.types import Floats, Ints
 from isoroc._counts import Counts
 from isoroc._evaluation.before_after import Pair, make_pair, pair_of_counts
 from isoroc._evaluation.curves import (
     Axis,
     axis_of,
     best_rates,
+    calibration_map,
     event_of,
     has_few_values,
     one_vs_rest,
     reliability,
+    reliability_panels,
     thin,
 )
+from isoroc._evaluation.decision_curve import thresholds_of
 from isoroc._evaluation.evaluate import check_options, evaluate_pairs
-from isoroc._evaluation.evaluation import MANY_CLASSES, MEASURES, Evaluation, percent
-from isoroc._evaluation.forecasts import is_calibration_set, kept_stages, staged
+from isoroc._evaluation.evaluation import MANY_CLASSES, MEASURES, PANEL_ROWS, Evaluation, percent
+from isoroc._evaluation.forecasts import calibrated, is_calibration_set
 from isoroc._evaluation.measures import most_rows
 from isoroc._evaluation.triangle import bin_polygons, cells_of, group_means, triangles
-from isoroc._input import InputError, Sample, Scores, check_after, check_sample, find_reversal
+from isoroc._input import (
+    InputError,
+    Sample,
+    Scores,
+    check_after,
+    check_groups,
+    check_sample,
+    find_reversal,
+)
 from isoroc._maps.modelfile.document import plain
-from isoroc.metrics._estimation.grouping import distinct_rows, group_equal, group_quantile
+from isoroc.metrics import calibration_summary
+from isoroc.metrics._estimation.grouping import distinct_rows, group_equal
 
 #: Changes when a key changes its name or its meaning; new keys do not change it.
-VERSION = 3
-#: Number of groups of forecasts of equal width, of which the clearest is mentioned, the fewest rows
-#: of a group, and from how many standard errors on its gap is more than chance.
-_GROUPS, _FEWEST, _CLEAR = 10, 20, 3
-#: Changes below this are shown as 0.
-_ZERO = 5e-5
-#: A class with fewer rows is named in the notes. The largest size of a model or query on the page,
-#: and the largest number of classes that are listed.
-_FEW_ROWS, _MOST_TEXT, _MOST_CLASSES = 30, 120_000, 20
-#: Distinct forecasts up to which they are called few, rows that are looked at for it at most, and
-#: the share of certain forecasts from which on they are mentioned.
-_FEW_DISTINCT, _DRAWN, _MANY_CERTAIN = 20, 20_000, 0.01
-#: Largest number of classes that have a clinical panel.
-_MOST_PANELS = 8
+VERSION = 4
+TOP = "the most probable class"
+#: The largest size of a model or query on the page, and the largest number of bins.
+_MOST_TEXT, _MOST_BINS = 120_000, 400
 
 
 @dataclass(frozen=True)
@@ -103,19 +103,21 @@ def gather(
     *,
     calibrator: Any,
     after: Any,
+    groups: Any = None,
     clusters: Any = None,
 ) -> Evidence:
     """Check the arguments of a report and put them together."""
     _check_calibrator(calibrator)
     if calibrator is not None:
         if after is None:
-            after = calibrator.predict_proba(P)
+            after = calibrated(calibrator, P, groups)
         labels = calibrator.classes_ if labels is None else labels
         scores = calibrator.scores_
     options: Any = {"clusters": clusters, "scores": scores, "name": "P"}
     before = check_sample(P, y, sample_weight, labels, **options)
     changed = None if after is None else check_after(after, before, probabilities=True)
-    pair = make_pair(before, changed)
+    names = None if groups is None else check_groups(groups, len(before), of="P")
+    pair = make_pair(replace(before, groups=names), changed)
     if before.weights is not None and len(pair.before) < len(before):
         P = _safe_indexing(P, np.flatnonzero(before.weights))
     return Evidence(pair.before, pair.after, None, calibrator, P)
@@ -162,7 +164,7 @@ def summarize(
         "map": _map_part(judged),
         "roc": _roc_part(judged),
         "practice": _practice_part(evaluation),
-        "path": _path_part(evidence),
+        "groups": _groups_part(evaluation),
         "bins": _bins_part(evidence),
         "data": _data_part(evidence),
         "model": _model_part(evidence, model_path, columns),
@@ -178,38 +180,19 @@ def summarize(
     return summary
 
 
-#: What the measures of an evaluation mean, in a few words.
-_MEANINGS = {
-    "log_loss": "minus the logarithm of the probability of what came true, on average (nats)",
-    "calibration_loss": "the part of the log loss that perfect calibration would remove",
-    "refinement_loss": "the rest of the log loss, which only better separation of classes lowers",
-    "brier_score_loss": "squared distance of probabilities and outcomes, on average",
-    "calibration_error": "distance of forecasts and observed shares, on average; 0 is calibrated",
-    "classwise_calibration_error": "the same for each class alone",
-    "top_calibration_error": "the same for the most probable class alone",
-    "accuracy": "share of rows whose most probable class came true",
-    "auc": "how often a row of the second class is ranked above one of the first",
-    "auc_one_vs_rest": "how often a row of a class is ranked above a row of all others",
-    "auc_one_vs_one": "how often a row of a class is ranked above a row of another class",
-    "vus": "what all thresholds together get right of three classes; 1 is perfect",
-    "decisions_changed": "share of rows whose most probable class is another one",
-    "pairs_reversed": "share of pairs of rows whose order turned around",
-    "pairs_tied": "share of pairs of rows that differed before and are equal now",
-}
-
-
 def _headline(evaluation: Evaluation, evidence: Evidence, judged: Evidence) -> dict[str, Any]:
     """The table of an evaluation, one entry per measure."""
     rows = []
     for measure, figures in evaluation.measures.items():
-        title, direction = MEASURES[measure][0], evaluation.direction(measure)
-        if direction and max(map(abs, figures["change"][1:])) < _ZERO:
+        (title, _, meaning), direction = MEASURES[measure], evaluation.direction(measure)
+        if direction and max(map(abs, figures["change"][1:])) < 5e-5:  # shown as 0
             direction = "no clear change"
         row = {"measure": measure, "title": title[0].upper() + title[1:], "direction": direction}
         if measure == "accuracy":  # more of it is no merit: a constant decision may have the most
             row["direction"] = {"better": "higher", "worse": "lower"}.get(direction, direction)
-        row["meaning"] = _MEANINGS[measure]
-        rows.append(row | {of: figure._asdict() for of, figure in figures.items()})
+        rows.append(
+            row | {"meaning": meaning} | {of: figure._asdict() for of, figure in figures.items()}
+        )
     weights = evidence.before.class_weights()
     most = int(weights.argmax())
     always = f"{weights[most] / weights.sum():.4f}"
@@ -241,19 +224,22 @@ def _verdict(evaluation: Evaluation, evidence: Evidence, judged: Evidence) -> di
 
 
 def _came_true(evidence: Evidence) -> list[str]:
-    """What came of the forecasts whose gap is clearest, if it is more than chance."""
+    """What came of the forecasts whose gap is clearest, if it is three standard errors or more.
+
+    Forecasts are grouped by ten parts of the axis; a group needs 20 rows.
+    """
     if "before" not in evidence.series:
         return []
     event = event_of(evidence.before, 1 if evidence.n_classes == 2 else None)
     p, right, weights = event.arrays
-    place = p if has_few_values(p) else np.floor(_GROUPS * axis_of([event]).position(p))
+    place = p if has_few_values(p) else np.floor(10 * axis_of([event]).position(p))
     group = group_equal(place)
     n = np.bincount(group)
     _, mean, rate = group_means(group, weights, p, right)
-    gap = np.abs(rate - mean) * np.sqrt(n) * (n >= _FEWEST)
+    gap = np.abs(rate - mean) * np.sqrt(n) * (n >= 20)
     worst = int(gap.argmax())
     spread = np.sqrt(max(mean[worst] * (1 - mean[worst]), 1 / n[worst]))
-    if gap[worst] < _CLEAR * spread:
+    if gap[worst] < 3 * spread:
         return []
     rows = np.flatnonzero(group == worst)
     low, level, high = (f"{v:.2g}" for v in (p[rows].min(), mean[worst], p[rows].max()))
@@ -299,7 +285,7 @@ def _data_part(evidence: Evidence) -> dict[str, Any]:
     """Numbers of rows and classes, and notes on the quality of the data."""
     before, counted = evidence.before, evidence.counted
     weights = before.class_weights()
-    shown = evidence.heaviest(_MOST_CLASSES)
+    shown = evidence.heaviest(20)
     shares = weights / weights.sum()
     return {
         "rows": evidence.n_rows,
@@ -316,17 +302,17 @@ def _data_part(evidence: Evidence) -> dict[str, Any]:
     }
 
 
-def _notes(evidence: Evidence) -> list[str]:
+def _notes(evidence: Evidence, few_rows: int = 30) -> list[str]:
     """Notes on rare classes, few rows, scores, and certain, tied or reversed forecasts."""
     notes = []
     before, n = evidence.before, evidence.n_rows
     counts = np.bincount(before.codes, minlength=evidence.n_classes)
     if evidence.counted is not None:
         counts = before.class_weights() * (n / before.row_weights().sum())
-    rare = f"fewer than {_FEW_ROWS} rows. Figures of single classes are uncertain"
+    rare = f"fewer than {few_rows} rows. Figures of single classes are uncertain"
     for few, words in (
         (counts == 0, "no rows. Nothing can be said about them"),
-        ((counts > 0) & (counts < _FEW_ROWS), rare),
+        ((counts > 0) & (counts < few_rows), rare),
     ):
         names = [evidence.names[k] for k in np.flatnonzero(few).tolist()]
         if names:
@@ -339,15 +325,15 @@ def _notes(evidence: Evidence) -> list[str]:
             "The forecasts before calibration are scores and not probabilities: they have an order "
             "but no reliability."
         )
-    rows = evidence.draw(_DRAWN).before
+    rows = evidence.draw(20_000).before
     if (reversal := find_reversal(rows)) is not None:
         notes.append(f"Warning: {reversal}.")
     P, n = rows.forecasts, len(rows)
     certain = np.count_nonzero(P.max(axis=1) == 1) / n if P.ndim == 2 else 0.0
-    if certain >= _MANY_CERTAIN:
+    if certain >= 0.01:
         notes.append(f"{percent(certain)} of the forecasts before calibration are certain: 0 or 1.")
     n_distinct = len(distinct_rows(P.reshape(n, -1)))
-    if n_distinct <= min(_FEW_DISTINCT, n // 2):
+    if n_distinct <= min(20, n // 2):
         notes.append(f"The forecasts before calibration have only {n_distinct} distinct values.")
     return notes
 
@@ -412,50 +398,37 @@ def _file(calibrator: Any) -> str | None:
     return text if len(text) <= _MOST_TEXT else None
 
 
-#: Largest number of classes that have diagrams of their own, the heaviest ones, and the weight from
-#: which on a diagram of one of several classes says something.
-_MOST_DIAGRAMS, _LEAST_WEIGHT = 8, 50
-#: Number of simulations for a band. It has a few hundred pixels, so more would not be seen.
-_SIMULATIONS = 200
-#: Largest number of vertices of a curve and of rows for a surface, and cells along its sides.
-_VERTICES, _SURFACE_ROWS, _STEPS = 250, 1000, 24
-TOP = "the most probable class"
-
-
 def _shown(evidence: Evidence) -> list[int]:
-    """The classes that have diagrams: the second of two, or the heaviest."""
+    """The classes that have diagrams: the second of two, or the eight heaviest.
+
+    One of more than four classes needs a weight of 50 for its diagram to say something.
+    """
     if evidence.n_classes == 2:
         return [1]
-    return evidence.heaviest(_MOST_DIAGRAMS, _LEAST_WEIGHT if evidence.n_classes > 4 else 0)
+    return evidence.heaviest(8, 50 if evidence.n_classes > 4 else 0)
 
 
 def _reliability_part(evidence: Evidence) -> dict[str, Any]:
     """Diagrams of the top class and of the heaviest classes, or of the second of two."""
     chosen, several = _shown(evidence), evidence.n_classes > 2
-    panels = []
-    for k in [None, *chosen] if several else chosen:
-        events = {of: event_of(sample, k) for of, sample in evidence.series.items()}
-        axis = axis_of(events.values()) if events else Axis()
-        series: dict[str, Any] = {}
-        for of, event in events.items():
-            tables: dict[str, Any] = reliability(event, axis, n_resamples=_SIMULATIONS)
-            forecast, rate = tables["curve"].values()
-            kept = thin(forecast, rate, _VERTICES)
-            tables["curve"] = {"forecast": forecast[kept], "rate": rate[kept]}
-            series[of] = short(tables)
-        name = TOP if k is None else evidence.names[k]
-        panels.append({"name": name, "top": k is None, "axis": axis, "series": series})
+    events: dict[str, int | None] = {TOP: None} if several else {}
+    panels = _panels(evidence.series, events | {evidence.names[k]: k for k in chosen})
     left_out = evidence.n_classes - len(chosen) if several else 0
     return {"panels": panels, "classes_left_out": left_out}
 
 
-def _roc_part(evidence: Evidence) -> dict[str, Any]:
+def _panels(series: dict[str, Sample], events: dict[str, int | None]) -> list[dict[str, Any]]:
+    found = reliability_panels(series, events) if series else []
+    return [panel._asdict() | {"series": short(panel.series)} for panel in found]
+
+
+def _roc_part(evidence: Evidence, n_vertices: int = 250, n_steps: int = 24) -> dict[str, Any]:
     """ROC curves of two classes, or of the heaviest classes against the rest, and the surface."""
     curves = []
     for k, found in one_vs_rest(evidence.samples, _shown(evidence)).items():
         series = {}
         for of, curve in found.items():
-            kept = thin(curve.p0, curve.p1, _VERTICES)
+            kept = thin(curve.p0, curve.p1, n_vertices)
             series[of] = {
                 "false_positive_rate": short(1 - curve.p0[kept]),
                 "true_positive_rate": short(curve.p1[kept]),
@@ -464,185 +437,126 @@ def _roc_part(evidence: Evidence) -> dict[str, Any]:
         curves.append({"name": evidence.names[k], "series": series})
     surface = None
     if evidence.n_classes == 3:
-        few = evidence.draw(_SURFACE_ROWS)
+        few = evidence.draw(1000)
         if few.before.class_weights().all():
             rates = {}
             for of, sample in few.series.items():
                 points = sample.measure(metrics.roc_surface).points
-                rates[of] = short(best_rates(points, _STEPS)[:-1, :-1], 3)
+                rates[of] = short(best_rates(points, n_steps)[:-1, :-1], 3)
             surface = {"names": few.names, "rows": len(few.before), "rates": rates}
     return {"curves": curves, "surface": surface}
 
 
-#: Largest number of points of a curve, of bins, of cells along an edge, of pairs and their points,
-#: and the fewest rows of a pair and different shares of its classes.
-_POINTS, _MOST_BINS, _CELLS, _PAIRS, _PAIR_POINTS, _PAIR_ROWS = 200, 400, 14, 6, 15, 100
-
-
-def _map_part(evidence: Evidence) -> dict[str, Any] | None:
+def _map_part(evidence: Evidence, n_cells: int = 14) -> dict[str, Any] | None:
     """From forecasts to calibrated ones; None without calibrated forecasts."""
     if evidence.after is None:
         return None
     P, Q = evidence.before.forecasts, evidence.after.forecasts
-    if evidence.n_classes == 2:
-        return {"kind": "curve", **_curve(evidence, Q)}
-    if evidence.n_classes > 3:
-        return {"kind": "pairs", "pairs": _pairs(evidence, P, Q)}
     bins, names = evidence.binned, evidence.names
+    if evidence.n_classes != 3:
+        curves = [_curve(evidence, k) | {"name": names[k]} for k in _shown(evidence)]
+        return {"kind": "curves", "curves": curves}
     if bins is not None and not evidence.reduced and bins.n_bins_ <= _MOST_BINS:
         polygons = [short(polygon, 4) for polygon in bin_polygons(bins.tree_)]
         return {"kind": "bins", "names": names, "polygons": polygons}
-    cells, cell = cells_of(P, _CELLS)
+    cells, cell = cells_of(P, n_cells)
     weight, forecast, value = group_means(cell, evidence.before.weights, P, Q)
     return {
         "kind": "cells",
         "names": names,
-        "polygons": [short(corners, 4) for corners in triangles(cells, _CELLS)],
+        "polygons": [short(corners, 4) for corners in triangles(cells, n_cells)],
         "weight": short(weight),
         "forecast": short(forecast, 4),
         "value": short(value, 4),
     }
 
 
-def _curve(evidence: Evidence, Q: Floats) -> Any:
-    """Calibrated probability of the second class against the forecast or score.
+def _curve(evidence: Evidence, k: int) -> dict[str, Any]:
+    """Calibrated probability of a class against its forecast or score.
 
-    That of constant values in bins is a step function; others are drawn through some of the rows.
+    That of bins of two classes is a step function; others are means of rows with similar forecasts.
     """
-    before = evidence.before.forecasts
-    score = before if before.ndim == 1 else binary_scores(before)
-    bins = evidence.binned
-    if bins is not None and bins.n_bins_ <= _MOST_BINS and not bins.map_.varies:
-        ends = (score.min(), score.max()) if before.ndim == 1 else (0.0, 1.0)
+    before, bins = evidence.before, evidence.binned
+    if before.forecasts.ndim == 1:  # scores
+        event = replace(before, classes=None)
+        x = Axis("linear", float(event.forecasts.min()), float(event.forecasts.max()) + 1e-9)
+    else:
+        event = event_of(before, k)
+        x = axis_of([event, event_of(evidence.series["after"], k)])
+    if evidence.n_classes == 2 and bins is not None and not bins.map_.varies:
+        ends = (0.0, 1.0) if x.scale == "logit" else (x.low, x.high)
         edges = np.concatenate([ends[:1], bins.tree_.cuts, ends[1:]]).clip(*ends)
-        steps = np.column_stack([edges[:-1], edges[1:]]).ravel()
-        return short({"forecast": steps, "value": np.repeat(bins.bin_values_[:, 1], 2)})
-    order = np.argsort(score, kind="stable")
-    chosen = order[np.unique(np.linspace(0, len(order) - 1, _POINTS).astype(np.intp))]
-    return short({"forecast": score[chosen], "value": Q[chosen, 1]})
+        line = {"before": np.column_stack([edges[:-1], edges[1:]]).ravel()}
+        line["after"] = np.repeat(bins.bin_values_[:, 1], 2)
+    else:
+        Q = evidence.series["after"].forecasts
+        line = calibration_map(event, Q[:, k], x, n_points=40)[1]
+    is_score = before.forecasts.ndim == 1
+    return {"x": x, "y": Axis() if is_score else x, **short(dict(line))}
 
 
-def _pairs(evidence: Evidence, P: Floats, Q: Floats) -> list[dict[str, Any]]:
-    """Pairs of classes that are most often the two most probable ones, and what became of them.
-
-    For these rows, the share of the second class in the sum of both, before and after. Pairs with
-    few rows are left out.
-    """
-    K, weights = P.shape[1], evidence.before.row_weights()
-    best = np.sort(np.argpartition(P, K - 2, axis=1)[:, K - 2 :], axis=1)
-    code: Ints = best[:, 0] * K + best[:, 1]
-    total = np.bincount(code, weights, K * K)
-    found = []
-    for pair in np.argsort(-total, kind="stable")[:_PAIRS].tolist():
-        rows = np.flatnonzero(code == pair)
-        if len(rows) >= _PAIR_ROWS:
-            i, j = divmod(pair, K)
-            before, after = (_share(A[rows], i, j) for A in (P, Q))
-            group = group_quantile(before, weights[rows], _PAIR_POINTS)
-            _, forecast, value = group_means(group, weights[rows], before, after)
-            names = [evidence.names[i], evidence.names[j]]
-            columns = short({"forecast": forecast, "value": value})
-            found.append({"names": names, "weight": float(total[pair]), **columns})
-    return found
-
-
-def _share(P: Floats, i: int, j: int) -> Floats:
-    both = P[:, i] + P[:, j]
-    return np.asarray(np.divide(P[:, j], both, out=np.full(len(P), 0.5), where=both > 0))
-
-
-#: Measures of the clinical panel in words.
-_PANEL_TITLES = {
-    "observed_expected": "Observed / expected",
-    "intercept": "Shift of the log odds (intercept)",
-    "ici": "Mean distance (ICI)",
-    "e50": "Median distance (E50)",
-    "e90": "90 % quantile of distances (E90)",
-    "emax": "Largest distance (Emax)",
-}
-
-
-def _practice_part(evaluation: Evaluation) -> dict[str, Any] | None:
+def _practice_part(evaluation: Evaluation, most_classes: int = 8) -> dict[str, Any] | None:
     """Panels of the forecasts, and net benefit of two classes; None for scores and many classes."""
     series, K = evaluation.series, len(evaluation.classes)
-    if not series or K > _MOST_PANELS:
+    if not series or most_classes < K:
         return None
+    titles = {
+        "observed_expected": "Observed / expected",
+        "intercept": "Shift of the log odds (intercept)",
+        "ici": "Mean distance (ICI)",
+        "e50": "Median distance (E50)",
+        "e90": "90 % quantile of distances (E90)",
+        "emax": "Largest distance (Emax)",
+    }
     panels, curve = {}, None
     for of in series:
         table = evaluation.calibration_summary(of).table
-        names = table["measure"].tolist()
-        titles = [_PANEL_TITLES.get(name, name.capitalize()) for name in names]
-        panels[of] = {"class": [str(label) for label in table["class"].tolist()], "measure": titles}
+        shown = [titles.get(name, name.capitalize()) for name in table["measure"].tolist()]
+        panels[of] = {"class": [str(label) for label in table["class"].tolist()], "measure": shown}
         panels[of] |= {name: short(table[name]) for name in ("value", "low", "high")}
     if K == 2 and len(series) == 1 + evaluation.is_paired:
-        found = evaluation.net_benefit()
-        curve = {"thresholds": short(found.thresholds)}
+        found = evaluation.net_benefit(thresholds_of(evaluation.rows.series.values()))
+        curve = {"thresholds": short(found.thresholds), "limits": short(found.limits())}
         curve |= {of: short(v) for of, v in zip(found.strategies[:-1], found.values, strict=False)}
     return {"panels": panels, "curve": curve}
 
 
-#: Largest number of stages, of points of a diagram, and of rows if a stage needs all rows.
-_MOST_STAGES, _STAGE_POINTS, _ROWS = 40, 60, 5000
+def _groups_part(
+    evaluation: Evaluation, most: int = 100, most_panels: int = 6
+) -> dict[str, Any] | None:
+    """Groups, the largest first: losses, errors, intercept and slope; None without groups.
 
-
-def _path_part(evidence: Evidence) -> dict[str, Any] | None:
-    """Stages of the calibrator with their scores on the rows of the report; None without bins.
-
-    Each stage also has the rates of its bins. If it can be drawn, there are the values of all nodes
-    of the tree, the node that stands for each bin in each stage, and the cuts of two classes.
+    The event is the second of two classes, or that the most probable class comes true. The largest
+    groups have reliability diagrams.
     """
-    calibrator = evidence.binned
-    if calibrator is None or calibrator.n_bins_ < 2:
+    if not evaluation.groups:
         return None
-    few = evidence.draw(_ROWS) if evidence.reduced else evidence
-    tree, varies = calibrator.tree_, calibrator.map_.varies
-    n_stages = tree.n_splits + 1
-    kept = kept_stages(n_stages, _MOST_STAGES)
-    nodes = [node for i, node in enumerate(tree.stages()) if i in kept]
-    bin_of = calibrator.apply(few.input) if varies else None
-    found = zip(staged(calibrator, few.input, few.before, _MOST_STAGES), nodes, strict=True)
-    stages = [
-        {"n_bins": n, **_scores(sample), **_diagram(sample, node[bin_of] if varies else None)}
-        for (n, sample), node in found
-    ]
-    part: dict[str, Any] = {"stages": stages, "all_stages": n_stages, "rows": len(few.before)}
-    steps = tree.n_classes == 2
-    if not evidence.reduced and calibrator.n_bins_ <= _MOST_BINS and not (steps and varies):
-        values = tree.values(calibrator.pseudocount_, calibrator.prior_)
-        part |= {"node_values": short(values, 4), "node_of_bin": [n.tolist() for n in nodes]}
-        part |= {"cuts": short(tree.cuts, 6)} if steps else {}
-    return part
-
-
-def _scores(sample: Sample) -> dict[str, float]:
-    right = sample.decisions() == sample.codes
-    scores = {
-        "log_loss": sample.measure(metrics.log_loss),
-        "brier_score_loss": sample.measure(metrics.brier_score_loss),
-        "accuracy": float(np.average(right, weights=sample.weights)),
-    }
-    if sample.n_classes == 2 and sample.class_weights().all():
-        scores["auc"] = sample.measure(metrics.auc)
-    return scores
-
-
-def _diagram(sample: Sample, bin_of: Ints | None) -> dict[str, Any]:
-    """Observed rates of the bins, those of the second of two classes or of the top class.
-
-    Without `bin_of` rows with the same forecast share a bin.
-    """
-    event = event_of(sample, 1 if sample.n_classes == 2 else None)
-    if bin_of is None:
-        event = event.positive()
-        group = group_equal(event.forecasts.round(6))
-    else:
-        _, group = np.unique(bin_of, return_inverse=True)
-        _, mean = group_means(group, event.weights, event.forecasts)
-        group = mean.argsort().argsort()[group]  # by ascending forecast
-    if (n := group.max() + 1) > _STAGE_POINTS:
-        group = group * _STAGE_POINTS // n
-    weight, mean, rate = group_means(group, event.weights, event.forecasts, event.codes)
-    return {"forecast": short(mean, 4), "rate": short(rate, 4), "weight": short(weight)}
+    wrong, k = evaluation.miscalibrated_groups(), 1 if len(evaluation.classes) == 2 else None
+    event = TOP if k is None else str(evaluation.classes[1])
+    rows: list[dict[str, Any]] = []
+    panels: list[dict[str, Any]] = []
+    largest = sorted(evaluation.groups.items(), key=lambda item: -item[1].n_rows)
+    for name, group in largest[:most]:
+        row: dict[str, Any] = {"name": name, "rows": group.n_rows, "p_value": group.p_value}
+        row["calibrated"] = name not in wrong
+        for measure in ("log_loss", "calibration_error"):
+            figures = group.measures[measure].items()
+            row[measure] = {of: figure._asdict() for of, figure in figures}
+        events = {of: event_of(sample, k) for of, sample in group.rows.series.items()}
+        for of, sample in events.items():
+            table = sample.draw(PANEL_ROWS).measure(calibration_summary).table
+            for measure, *ends in zip(*list(table.values())[1:], strict=True):
+                if measure in ("intercept", "slope"):
+                    figure = dict(zip(("value", "low", "high"), ends, strict=True))
+                    row.setdefault(measure, {})[of] = figure
+        rows.append(row)
+        if len(panels) < most_panels and events:
+            axis = axis_of(events.values())
+            tables = {of: reliability(sample, axis) for of, sample in events.items()}
+            panel = {"name": name, "event": event, "axis": axis, "series": short(tables)}
+            panels.append(panel)
+    left_out = len(evaluation.groups) - len(rows)
+    return {"event": event, "rows": rows, "panels": panels, "left_out": left_out}
 
 
 def _bins_part(evidence: Evidence) -> dict[str, Any] | None:

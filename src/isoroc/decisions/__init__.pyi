@@ -1,7 +1,5 @@
-from ._cost import CostCurve as CostCurve
 from ._cost import CostReport as CostReport
 from ._cost import best_threshold as best_threshold
-from ._cost import cost_curve as cost_curve
 from ._cost import decide as decide
 from ._cost import expected_cost as expected_cost
 from ._cost import mean_cost as mean_cost

@@ -1,22 +1,19 @@
-"""Actions of least expected cost, what decisions cost, and what they cost for all cost ratios."""
+"""Actions of least expected cost, and what decisions cost."""
 
 from __future__ import annotations
 
-import numbers
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._core.intervals import mean_of
-from isoroc._core.types import Floats
 from isoroc._input import (
     InputError,
     check_after,
     check_confidence,
     check_length,
-    check_number,
     check_probabilities,
     check_unlabelled,
     check_weights,
@@ -25,7 +22,6 @@ from isoroc._input import (
 )
 from isoroc._support.table import Table
 from isoroc.decisions._costs import check_costs
-from isoroc.metrics import roc_convex_hull, symmetric_roc_curve
 
 
 def decide(Q: Any, costs: Any, labels: Any = None) -> NDArray[Any]:
@@ -256,83 +252,3 @@ def expected_cost(
         lines.append((name, found.value, *ends, promised.get(name, np.nan)))
     table = Table.from_rows(lines, "decisions", "cost", "low", "high", "promised")
     return CostReport(table, matrix.actions[constant], confidence)
-
-
-@dataclass(frozen=True, eq=False)
-class CostCurve:
-    """Mean cost of decisions against the ratio of costs.
-
-    The costs are scaled such that those of the two errors add up to 2: deciding for the second
-    class costs ``2 * ratio`` if it does not occur, deciding for the first ``2 * (1 - ratio)`` if
-    the second one does.
-    """
-
-    ratio: Floats
-    """Cost of a false decision for the second class, as a share of the sum of both costs. This is
-    also the probability above which calibrated forecasts decide for the second class."""
-    cost: Floats
-    """Mean cost of the decisions of the forecasts."""
-    best: Floats
-    """The least mean cost that a threshold on these scores has. The difference to `cost` is what
-    calibration can save, and it is found on the same rows."""
-    constant: Floats
-    """Mean cost of the better one of the two constant decisions."""
-
-    def area(self) -> float:
-        """Mean cost if all ratios are equally likely: the mean of ``(y - p)**2``."""
-        return float(np.trapezoid(self.cost, self.ratio))
-
-
-def cost_curve(
-    y_true: Any, y_prob: Any, *, n_ratios: int = 1001, sample_weight: Any = None, labels: Any = None
-) -> CostCurve:
-    """Mean cost of decisions against the ratio of costs, for two classes.
-
-    This is the Brier curve of Hernández-Orallo, Flach and Ferri (2011); `best` is the cost curve of
-    Drummond and Holte (2006).
-
-    Parameters
-    ----------
-    y_true, y_prob : array-like of shape (n,), and (n, 2) or (n,)
-        Labels of two classes; forecasts, or the probability of the second class.
-    n_ratios : int, default=1001
-        Number of ratios, between 0 and 1.
-    sample_weight, labels : array-like of shape (n,) and (2,), default=None
-        Weight of each row, and the classes in the order of the columns (sorted by default).
-
-    Returns
-    -------
-    CostCurve
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isoroc.decisions import cost_curve
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(5000)
-    >>> y = rng.random(5000) < p**2
-    >>> curve = cost_curve(y, p, n_ratios=11)
-    >>> (curve.cost - curve.best).round(3)
-    array([0.   , 0.024, 0.043, 0.059, 0.052, 0.046, 0.038, 0.035, 0.026,
-           0.003, 0.   ])
-    >>> round(cost_curve(y, p).area(), 3), round(float(np.mean((y - p) ** 2)), 3)
-    (0.165, 0.165)
-    """
-    check_number("n_ratios", n_ratios, numbers.Integral, minimum=2)
-    sample = check_probabilities(y_true, y_prob, sample_weight, labels)
-    if sample.n_classes != 2:
-        problem = f"{sample.n_classes} classes; the curve is defined for two"
-        raise InputError("y_prob", None, problem, "use expected_cost for more classes")
-    ratio = np.linspace(0.0, 1.0, n_ratios)
-    shares = sample.class_weights() / sample.row_weights().sum()
-    worst = np.vstack([2 * ratio * shares[0], 2 * (1 - ratio) * shares[1]])
-    p = replace(sample, forecasts=sample.forecasts[:, 1])
-    curve, hull = p.measure(symmetric_roc_curve), sample.measure(roc_convex_hull)
-    # decide() takes the second class if its expected cost is lower: p (1 - ratio) > (1 - p) ratio
-    at = np.searchsorted(curve.thresholds, ratio, side="right") - 1
-    return CostCurve(
-        ratio,
-        worst[0] * (1 - curve.p0[at]) + worst[1] * (1 - curve.p1[at]),
-        (worst.T @ (1 - np.vstack([hull.p0, hull.p1]))).min(axis=1),
-        worst.min(axis=0),
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from isoroc._core.intervals import Estimate, half_width, variance_of_sum
 from isoroc._core.special import chi2_quantile, expit, f_quantile, find_root, logit
 from isoroc._core.types import Floats, Ints
-from isoroc._input import check_confidence, check_probabilities
+from isoroc._input import Sample, check_confidence, check_probabilities
 from isoroc._support.table import Table
 
 MEASURES = ("observed_expected", "intercept", "slope", "ici", "e50", "e90", "emax")
@@ -216,9 +217,7 @@ def _distances(rows: _Rows, confidence: float) -> list[Estimate]:
     unknown = [UNKNOWN] * 4
     if not len(z):
         return unknown
-    columns = _spline(z, y)
-    Q, R = np.linalg.qr(columns)  # knots may be close, and columns nearly the same
-    X = Q[:, np.abs(np.diag(R)) > 1e-9 * np.linalg.norm(columns, axis=0)]
+    X, _ = _basis(z, y)
     beta, covariance, robust = _fit(X, rows)
     if np.isnan(beta).any():
         return unknown
@@ -243,6 +242,44 @@ def _distances(rows: _Rows, confidence: float) -> list[Estimate]:
     bias = np.maximum(found.mean(axis=1) - value, 0.0)
     low, high = (value - bias - half).clip(min=0) * is_rejected, (value + half).clip(max=1)
     return [Estimate(*ends) for ends in np.transpose([value, low, high]).tolist()]
+
+
+class SmoothCurve(NamedTuple):
+    """Smooth calibration curve with pointwise intervals; empty if the outcomes are separable."""
+
+    table: Table
+    """Columns ``forecast``, ``rate``, ``low`` and ``high``."""
+    ici: float
+    """Mean distance of the curve from the forecasts, see `calibration_summary`."""
+
+
+def smooth_curve(event: Sample, confidence: float = 0.95, n_points: int = 120) -> SmoothCurve:
+    """The curve that the ICI is based on.
+
+    With more than 200 rows it ends at the tenth forecast from either side, as in rms, and always
+    where the interval of its log odds is wider than 2 to either side: few rows are there.
+    """
+    inside = (event.forecasts > 0) & (event.forecasts < 1)
+    y, weights = event.codes.astype(np.float64), event.row_weights()
+    rows = _Rows(np.asarray(logit(event.forecasts)), y, weights, event.clusters).take(inside)
+    z, beta = rows.z, np.full(1, np.nan)
+    if len(z):
+        X, evaluate = _basis(z, rows.y)
+        beta, *covariances = _fit(X, rows)
+    if np.isnan(beta).any():
+        none = np.zeros(0)
+        return SmoothCurve(Table(forecast=none, rate=none, low=none, high=none), np.nan)
+    ordered, cut = np.sort(z), 9 if len(z) > 200 else 0
+    at = np.unique(np.linspace(ordered[cut], ordered[-1 - cut], n_points))
+    B = evaluate(at)
+    variance = np.max([np.einsum("ij,jk,ik->i", B, V, B) for V in covariances], axis=0)
+    half = half_width(confidence) * np.sqrt(variance)
+    wide, middle = np.flatnonzero(half > 2), int(half.argmin())
+    kept = slice(max([0, *(wide[wide < middle] + 1)]), min([len(at), *wide[wide >= middle]]))
+    at, B, half = at[kept], B[kept], half[kept]
+    rate, low, high = (expit(B @ beta + shift) for shift in (0.0, -half, half))
+    ici = float(_distance_measures(X @ beta, z, rows.weights)[0, 0])
+    return SmoothCurve(Table(forecast=expit(at), rate=rate, low=low, high=high), ici)
 
 
 def _distance_measures(eta: Floats, z: Floats, weights: Floats) -> Floats:
@@ -297,14 +334,24 @@ def _fit(X: Floats, rows: _Rows) -> tuple[Floats, Floats, Floats]:
     return unknown[0], unknown, unknown
 
 
-def _spline(z: Floats, y: Floats) -> Floats:
-    """Columns 1 and z, and of a cubic spline that is linear beyond its knots (Harrell 2015)."""
-    columns = [np.ones_like(z), z]
+def _basis(z: Floats, y: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
+    """Orthonormal columns that span the spline, and a function that evaluates them elsewhere."""
     fewest = min(np.count_nonzero(y), np.count_nonzero(y == 0))
     quantiles = next(found for least, found in KNOTS.items() if fewest >= least)
     knots = np.unique(np.quantile(z, quantiles)) if quantiles else np.zeros(0)
+    columns = _spline(z, knots)
+    # Knots may be close, and columns nearly the same.
+    diagonal = np.abs(np.diag(np.linalg.qr(columns, mode="r")))
+    kept = diagonal > 1e-9 * np.linalg.norm(columns, axis=0)
+    X, R = np.linalg.qr(columns[:, kept])
+    return X, lambda at: np.linalg.solve(R.T, _spline(at, knots)[:, kept].T).T
+
+
+def _spline(z: Floats, knots: Floats) -> Floats:
+    """Columns 1 and z, and of a cubic spline that is linear beyond its knots (Harrell 2015)."""
+    columns = [np.ones_like(z), z]
     if len(knots) < 3:
-        return np.column_stack(columns[: 1 + (np.ptp(z) > 0)])
+        return np.column_stack(columns)
     *inner, before, last = knots.tolist()
     cubes = {knot: np.maximum(z - knot, 0.0) ** 3 for knot in knots.tolist()}
     for knot in inner:

@@ -1,8 +1,6 @@
 from ._calibration import CalibrationDisplay as CalibrationDisplay
-from ._decisions import CostCurveDisplay as CostCurveDisplay
 from ._decisions import DecisionCurveDisplay as DecisionCurveDisplay
 from ._gains import GroupsDisplay as GroupsDisplay
-from ._gains import LearningCurveDisplay as LearningCurveDisplay
 from ._gains import MembersDisplay as MembersDisplay
 from ._map import MapDisplay as MapDisplay
 from ._monitor import MonitorDisplay as MonitorDisplay

@@ -8,9 +8,10 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
-from isoroc._evaluation.curves import Axis, Strategy, axis_of, event_of, reliability
-from isoroc._input import Sample, check_confidence, check_number, check_option
+from isoroc._evaluation.curves import Axis, Strategy, reliability_panels
+from isoroc._input import InputError, Sample, check_confidence, check_number, check_option
 from isoroc.plots._display import (
     TOP,
     BeforeAfterDisplay,
@@ -31,29 +32,32 @@ from isoroc.plots._display import (
 class CalibrationDisplay(BeforeAfterDisplay):
     """Observed rates against forecasts, before and after calibration: a reliability diagram.
 
-    Each panel shows the isotonic regression of the outcomes on the forecasts, which has no bins to
-    choose, observed rates of groups of rows with Wilson's intervals, and the histogram of the
-    forecasts. The bands around the diagonal (Dimitriadis, Gneiting and Jordan 2021) are where the
-    curve of calibrated forecasts lies with the given confidence: in the inner, darker one at any
-    one forecast, in the outer one everywhere. Displays drawn in the same axes share a histogram and
-    a legend; `name` tells them apart.
+    Each panel shows a smooth calibration curve with its interval, observed rates of groups of rows
+    with Wilson's intervals, and the histogram of the forecasts. The legend has the ICI, the mean
+    distance between forecasts and curve, see `isoroc.metrics.calibration_summary`. A single event
+    has a panel before and a panel after calibration. For several classes there is one panel per
+    class, in which the forecasts before calibration have only a thin line. Displays drawn in the
+    same axes share a histogram and a legend; `name` tells them apart, and named displays have no
+    observed rates.
 
     Options of `from_estimator` and `from_predictions`:
 
-    - `kind`: "classwise" draws one panel per class, or one for the second of two classes; "top" one
-      panel for the most probable class of each row. "auto", the default, is "classwise" for up to
-      12 classes and "top" for more;
-    - `pos_label`: draw the panel of this class only;
-    - `scale` of both axes: "linear", "log" or "logit" (log odds). "auto", the default, is "log" for
-      a panel with 95 % of its forecasts in the lowest fifth, and "logit" for one with 95 % in the
-      lowest and highest tenths;
+    - `kind`: "classwise" draws each class, or the second of two; "top" the most probable class of
+      each row. "auto", the default, is "classwise" for up to 12 classes and "top" for more;
+    - `pos_label`: draw this class only;
+    - `smooth`: True, the default, or False for the isotonic regression of the outcomes on the
+      forecasts, which has nothing to choose. Its band is simulated (Dimitriadis, Gneiting and
+      Jordan 2021): the whole curve of calibrated forecasts lies in it with the given confidence;
+    - `scale` of both axes: "linear" or "logit" (log odds). "auto", the default, is "logit" for
+      events with a rate below 0.05 or above 0.95, and where 95 % of the forecasts lie in the
+      lowest fifth, in the highest fifth, or in the lowest and highest tenths;
     - `n_bins`: number of groups of rows whose observed rates are drawn. By default each of up to 30
       distinct forecasts is a group; if there are more, the cube root of the number of rows, between
       2 and 15;
     - `strategy`: groups of about equal weight, "quantile", the default, or width, "uniform";
-    - `confidence` of the intervals and of both bands, 0.95 by default;
-    - `n_resamples` and `random_state`: number of simulations for the bands, 400 by default and
-      none with 0, and their seed;
+    - `confidence` of the intervals and of the band, 0.95 by default;
+    - `n_resamples` and `random_state`: number of simulations for the band of the isotonic
+      regression, 400 by default and none with 0, and their seed;
     - `name` in the legend, and options of the curves such as ``color`` (also used for the other
       marks) and ``lw``; these can also be passed to `plot`.
 
@@ -64,20 +68,26 @@ class CalibrationDisplay(BeforeAfterDisplay):
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(500)
     >>> y = rng.random(500) < p**2
-    >>> display = CalibrationDisplay.from_predictions(y, p)
+    >>> display = CalibrationDisplay.from_predictions(y, p, after=p**2)
+    >>> display.panels
+    ['before', 'after']
     >>> display.frame()["rate"][:3].round(2)
     array([0.02, 0.05, 0.08])
     """
 
     scales: dict[str, Axis] = field(default_factory=dict)
     """Scale of the axes of each panel, and where they start; linear by default."""
+    names: dict[str, str] = field(default_factory=dict)
+    """The class of each panel."""
+    band: str = "band"
+    """What the band is, in the legend."""
     name: str | None = None
     """Name in the legend."""
     line_options: dict[str, Any] = field(default_factory=dict)
     """Options of the curves."""
 
     _needs_probabilities = True
-    _grid = (4, (3.6, 4.4))
+    _grid = (4, (3.7, 4.5))
 
     @classmethod
     def _of(
@@ -86,7 +96,8 @@ class CalibrationDisplay(BeforeAfterDisplay):
         *,
         kind: Literal["auto", "classwise", "top"] = "auto",
         pos_label: Any = None,
-        scale: Literal["auto", "linear", "log", "logit"] = "auto",
+        smooth: bool = True,
+        scale: Literal["auto", "linear", "logit"] = "auto",
         n_bins: int | None = None,
         strategy: Strategy = "quantile",
         confidence: float = 0.95,
@@ -101,69 +112,100 @@ class CalibrationDisplay(BeforeAfterDisplay):
         check_number("n_resamples", n_resamples, numbers.Integral, minimum=0)
         if n_bins is not None:
             check_number("n_bins", n_bins, numbers.Integral, minimum=1)
+        try:
+            Line2D([], [], **line_options)
+        except (AttributeError, TypeError, ValueError) as error:
+            fix = "expected those that CalibrationDisplay describes, or options of lines"
+            raise InputError("options", None, str(error), fix) from None
         options: dict[str, Any] = {"n_bins": n_bins, "strategy": strategy, "seed": random_state}
-        options |= {"confidence": confidence, "n_resamples": n_resamples}
-        layers, scales = [], {}
-        for panel, k in class_panels(next(iter(series.values())), pos_label, kind).items():
-            events = {of: event_of(sample, k) for of, sample in series.items()}
-            scales[panel] = axis_of(events.values(), scale)
-            for of, event in events.items():
-                tables = reliability(event, scales[panel], **options)
-                layers += [Layer(panel, of, layer, data) for layer, data in tables.items()]
-        return cls(layers, scales, name, line_options)
+        options |= {"confidence": confidence, "n_resamples": n_resamples, "smooth": smooth}
+        events = class_panels(next(iter(series.values())), pos_label, kind)
+        panels = reliability_panels(series, events, scale, **options)
+        layers = [
+            Layer(panel.name, of, layer, data)
+            for panel in panels
+            for of, tables in panel.series.items()
+            for layer, data in tables.items()
+        ]
+        scales = {panel.name: panel.axis for panel in panels}
+        names = {panel.name: panel.event for panel in panels}
+        level = f"{100 * confidence:g} %"
+        band = f"{level} interval" if smooth else f"{level} if calibrated"
+        return cls(layers, scales, names, band, name, line_options)
 
     def _draw(
         self, ax: Axes, layers: list[Layer], *, name: str | None = None, **line_options: Any
     ) -> list[Any]:
         name, panel = name or self.name, layers[0].panel
-        strip, axis = strip_below(ax), self.scales.get(panel, Axis())
-        tallest = strip.get_ylim()[1] if ax.get_legend_handles_labels()[0] else 0.0
-        if not tallest:
+        event, axis, strip = self.names.get(panel, panel), self.scales[panel], strip_below(ax)
+        is_first = not ax.get_legend_handles_labels()[0]
+        tallest = 0.0 if is_first else strip.get_ylim()[1]
+        if is_first:
             tidy(ax)
             tidy(strip)
             set_scale(ax, axis)
             ax.tick_params(labelbottom=False)
         lines: list[Any] = []
         styles = styles_in(ax, list(dict.fromkeys(layer.series for layer in layers)))
-        for layer in layers:
-            label = layer.series if name is None else f"{name}, {layer.series}"
-            label = plain(label if len(styles) > 1 else name or layer.series)
-            options = {"label": label} | self.line_options | line_options
-            lines += _draw((ax, strip), layer, axis, styles[layer.series], options)
-        ax.set_ylabel("share that came true" if panel == TOP else "observed rate")
-        strip.set_xlabel(f"forecast probability of {TOP if panel == TOP else shortened(panel)}")
+        texts = {"band": self.band, "rates": "observed rates"}
+        for of, style in styles.items():
+            data = {layer.kind: layer.data for layer in layers if layer.series == of}
+            label = of if name is None else name if of == "forecasts" else f"{name}, {of}"
+            if "ici" in data:
+                label += f", ICI {data['ici']['ici'][0]:.3f}"
+            options = {"label": plain(label)} | self.line_options | line_options
+            hidden = {"rates"} if name else set()
+            if of == "before" and len(styles) > 1:  # in the background
+                hidden, options = {"rates", "band"}, {"lw": 1.2} | options
+            elif len(styles) == 1 and not name:
+                options = {"ls": "-"} | options
+            drawn = {kind: data[kind] for kind in data if kind not in hidden}
+            named = texts if is_first and ax is self.ax_ else {}
+            lines += _draw((ax, strip), drawn, axis, style, texts=named, options=options)
+        ax.set_ylabel("share that came true" if event == TOP else "observed rate")
+        strip.set_xlabel(f"forecast probability of {TOP if event == TOP else shortened(event)}")
         percents = [layer.data["percent"].max() for layer in layers if layer.kind == "histogram"]
         strip.set(ylabel="rows (%)", ylim=(0, max(1.08 * max(percents), tallest)))
         if len(self.axes_) > 1:
             ax.set_title(wrapped(panel, 30), fontsize="medium")
-        if ax is self.ax_ and (len(ax.get_legend_handles_labels()[0]) > 1 or self.name):
-            add_legend(ax, "upper left", borderaxespad=0.2)
+        curves = [axis.position(np.array(line.get_data())) for line in lines]
+        above = np.concatenate([y - x for x, y in curves])
+        is_above = len(above) > 0 and above.mean() > 0.08
+        add_legend(ax, "lower right" if is_above else "upper left", borderaxespad=0.2)
         return lines
 
 
 def _draw(
-    axes: tuple[Axes, Axes], layer: Layer, axis: Axis, style: tuple[str, str, Any], options: Any
+    axes: tuple[Axes, Axes],
+    data: dict[str, Any],
+    axis: Axis,
+    style: tuple[str, str, Any],
+    *,
+    texts: dict[str, str],
+    options: dict[str, Any],
 ) -> list[Any]:
-    """Draw a layer, and return its curve if it is one; `options` are those of lines."""
+    """Draw the tables of a series and return its curve; `options` are those of lines."""
     (ax, strip), (colour, marker, dashes) = axes, style
     colour = options.get("color", options.get("c", colour))
-    if layer.kind == "histogram":
-        left, right, percent = layer.data.values()
-        edges = np.append(left, right[-1])
+    left, right, percent = data["histogram"].values()
+    edges = np.append(left, right[-1])
+    if "band" in data or "rates" in data:
         strip.stairs(percent, edges, color=colour, fill=True, alpha=0.25, lw=0)
-        strip.stairs(percent, edges, color=colour, lw=1.4)
-        return []
-    data = {name: axis.clip(column) for name, column in layer.data.items() if name != "weight"}
-    if layer.kind == "curve":
-        shown = {"color": colour, "ls": dashes, "lw": 1.8} | options
-        return ax.plot(data["forecast"], data["rate"], **shown)
-    if layer.kind == "rates":
-        error = np.abs([data["low"] - data["rate"], data["high"] - data["rate"]])
+    strip.stairs(percent, edges, color=colour, lw=1.2)
+    shown = {
+        kind: {name: np.clip(x, axis.low, axis.high) for name, x in table.items()}
+        for kind, table in data.items()
+    }
+    curve = shown["curve"]
+    lines = ax.plot(
+        curve["forecast"], curve["rate"], **{"color": colour, "ls": dashes, "lw": 2.0} | options
+    )
+    if "band" in shown:
+        band = shown["band"].values()
+        ax.fill_between(*band, color=colour, alpha=0.18, lw=0, label=texts.get("band"))
+    if "rates" in shown:
+        forecast, rate, low, high, _ = shown["rates"].values()
         mark: dict[str, Any] = {"fmt": marker, "mec": ax.get_facecolor(), "mew": 0.6, "ms": 5}
-        mark |= {"color": colour, "elinewidth": 1.1, "zorder": 4}
-        ax.errorbar(data["forecast"], data["rate"], yerr=error, **mark)
-    else:
-        for end, alpha in (("_all", 0.1), ("", 0.14)):
-            ends = data[f"low{end}"], data[f"high{end}"]
-            ax.fill_between(data["forecast"], *ends, color=colour, alpha=alpha, lw=0)
-    return []
+        mark |= {"color": colour, "elinewidth": 1.0, "zorder": 4, "label": texts.get("rates")}
+        ax.errorbar(forecast, rate, yerr=np.abs([low - rate, high - rate]), **mark)
+    return lines

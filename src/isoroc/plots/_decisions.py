@@ -1,4 +1,4 @@
-"""CostCurveDisplay and DecisionCurveDisplay: what decisions cost and what they are worth."""
+"""DecisionCurveDisplay: what acting on forecasts is worth."""
 
 from __future__ import annotations
 
@@ -8,94 +8,30 @@ from typing import Any, Self
 
 from matplotlib.axes import Axes
 
+from isoroc._evaluation.decision_curve import thresholds_of
 from isoroc._input import Sample
 from isoroc._support.table import Table
-from isoroc.decisions import DecisionCurve, cost_curve, net_benefit
+from isoroc.decisions import DecisionCurve, net_benefit
 from isoroc.plots._display import (
     NEUTRAL,
     SERIES,
     BeforeAfterDisplay,
     Layer,
     add_legend,
-    shortened,
     styles_in,
     tidy,
 )
-
-#: What the usual actions are called in the legend.
-_ACTIONS = {"all": "act on all rows", "none": "act on no row"}
-
-
-@dataclass(repr=False, eq=False)
-class CostCurveDisplay(BeforeAfterDisplay):
-    """Mean cost of the decisions of forecasts for every ratio of the two costs.
-
-    Drawn are the cost of the decisions of the forecasts, or of those before and after calibration,
-    the least cost that thresholds on the same scores have, chosen on these rows, and the cost of
-    the better constant decision. Where a curve is above the latter, forecasts do harm. See
-    `isoroc.decisions.cost_curve`. The option `n_ratios` of `from_estimator` and `from_predictions`
-    is the number of ratios, 1001 by default.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isoroc.plots import CostCurveDisplay
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(1000)
-    >>> y = rng.random(1000) < p**2
-    >>> CostCurveDisplay.from_predictions(y, p, after=p**2).labels
-    array([False,  True])
-    """
-
-    areas: dict[str, float]
-    """Area under each curve, which is the Brier score, by series."""
-    labels: Any
-    """The two classes."""
-
-    _needs_probabilities = True
-
-    @classmethod
-    def _of(cls, series: dict[str, Sample], *, n_ratios: int = 1001) -> Self:
-        curves = {
-            name: sample.measure(cost_curve, n_ratios=n_ratios) for name, sample in series.items()
-        }
-        first = next(iter(curves.values()))
-        drawn = {(name, "curve"): curve.cost for name, curve in curves.items()}
-        drawn["best thresholds", "bound"] = first.best
-        drawn["constant decision", "bound"] = first.constant
-        layers = [Layer("cost", *of, Table(ratio=first.ratio, cost=c)) for of, c in drawn.items()]
-        areas = {name: curve.area() for name, curve in curves.items()}
-        return cls(layers, areas, next(iter(series.values())).classes)
-
-    def _draw(self, ax: Axes, layers: list[Layer]) -> list[Any]:
-        lines = []
-        styles: dict[str, Any] = styles_in(ax, list(self.areas))
-        styles |= {"best thresholds": (NEUTRAL, "", "-."), "constant decision": (NEUTRAL, "", ":")}
-        for layer in layers:
-            colour, _, dashes = styles[layer.series]
-            style: dict[str, Any] = {"color": colour, "ls": dashes, "lw": 1.2}
-            if layer.kind == "curve":
-                score = f"Brier score {self.areas[layer.series]:.4f}"
-                style |= {"lw": 1.6, "label": f"{layer.series}, {score}"}
-            (line,) = ax.plot(*layer.data.values(), **{"label": layer.series} | style)
-            lines += [line] if layer.kind == "curve" else []
-        tidy(ax, xlim=(-0.02, 1.02), ylabel="mean cost")
-        highest = max(x.data["cost"].max() for x in layers if x.kind == "curve")
-        ax.set_ylim(0, min(ax.get_ylim()[1], 2 * highest))  # a constant may cost far more
-        second = shortened(str(self.labels[1]))
-        ax.set_xlabel(f"cost of deciding wrongly for {second},\nas a share of both costs")
-        add_legend(ax)
-        return lines
 
 
 @dataclass(repr=False, eq=False)
 class DecisionCurveDisplay(BeforeAfterDisplay):
     """Net benefit of acting on forecasts, of acting on all rows, and on none.
 
-    Bands are the intervals of the forecasts. Where a curve is below one of the dotted lines,
+    The band is the interval of the last forecasts. Where a curve is below one of the dotted lines,
     forecasts do harm. See `isoroc.decisions.net_benefit`, whose `thresholds`, `costs` and
     `confidence` are options of `from_estimator` and `from_predictions`, and so is `scaled`:
-    standardise, that is divide by the net benefit of the best action for each label.
+    standardise, that is divide by the net benefit of the best action for each label. By default
+    the thresholds lie in the range of the observed rates of groups of rows.
 
     Examples
     --------
@@ -113,6 +49,8 @@ class DecisionCurveDisplay(BeforeAfterDisplay):
     curve: DecisionCurve
     labels: dict[str, str]
     """Labels of the axes."""
+    scaled: bool = False
+    """Whether net benefits are standardised."""
 
     _needs_probabilities = True
 
@@ -130,6 +68,8 @@ class DecisionCurveDisplay(BeforeAfterDisplay):
         options: dict[str, Any] = {"sample_weight": first.weights, "labels": first.classes}
         options |= {"after": second[0].forecasts if second else None, "confidence": confidence}
         y, P = first.classes[first.codes], first.forecasts
+        if thresholds is None and costs is None and first.n_classes == 2:
+            thresholds = thresholds_of(series.values())
         curve = net_benefit(y, P, thresholds, costs=costs, **options)
         layers = []
         for name in curve.strategies[:-1]:
@@ -139,7 +79,7 @@ class DecisionCurveDisplay(BeforeAfterDisplay):
             layers.append(Layer("net benefit", name, kind, table))
         xlabel = "threshold probability" if costs is None else "cost that varies"
         ylabel = "standardised net benefit" if scaled else "net benefit"
-        return cls(layers, curve, {"xlabel": xlabel, "ylabel": ylabel})
+        return cls(layers, curve, {"xlabel": xlabel, "ylabel": ylabel}, scaled)
 
     def _draw(self, ax: Axes, layers: list[Layer]) -> list[Any]:
         drawn = [layer for layer in layers if layer.kind == "curve"]
@@ -148,17 +88,16 @@ class DecisionCurveDisplay(BeforeAfterDisplay):
         for layer in layers:
             x, y, low, high = layer.data.values()
             if layer.kind == "constant":
-                name = _ACTIONS.get(layer.series, layer.series)
+                actions = {"all": "act on all rows", "none": "act on no row"}
+                name = actions.get(layer.series, layer.series)
                 ax.plot(x, y, color=NEUTRAL, ls=next(dashes), lw=1.2, label=name)
                 continue
             colour, _, style = styles[layer.series]
             lines += ax.plot(x, y, color=colour, ls=style, lw=1.6, label=layer.series)
-            ax.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
-        # At high thresholds intervals are wide: they are cut off.
-        top = 1.2 * max(layer.data["net_benefit"].max() for layer in drawn)
-        top = top if top > 0 else max(layer.data["high"].max() for layer in drawn)
-        lowest = min(0.0, *(layer.data["net_benefit"].min() for layer in drawn))
-        # The benefit of acting on all rows falls without a bound.
-        tidy(ax, ylim=(max(lowest, -top) - 0.05 * top, top), **self.labels)
+            if layer is drawn[-1]:
+                text = f"{100 * self.curve.confidence:g} % interval"
+                ax.fill_between(x, low, high, color=colour, alpha=0.18, lw=0, label=text)
+        tidy(ax, ylim=self.curve.limits(scaled=self.scaled), **self.labels)
+        ax.margins(x=0)
         add_legend(ax)
         return lines

@@ -283,10 +283,11 @@ def axes_for(
 ) -> list[Any]:
     """Axes to draw in: those of a new figure of pyplot, the given ones, or parts of the given one.
 
-    `columns` panels are side by side; `size` is that of a panel of a new figure, in inches.
+    At most `columns` panels are side by side; `size` is that of a panel of a new figure, in inches.
     """
     columns = min(columns, n_panels)
     rows = -(-n_panels // columns)
+    columns = -(-n_panels // rows)
     if ax is None:
         from matplotlib import pyplot as plt  # noqa: PLC0415
 
@@ -359,11 +360,12 @@ def set_scale(ax: Axes, axis: Axis) -> None:
     ax.plot(line, line, color=NEUTRAL, lw=1, ls=":", label="_diagonal")
     limits = (-0.02, 1.02)
     if axis.scale != "linear":
-        limits = (axis.low / 1.2, 1.2 if axis.scale == "log" else 1 - (1 - axis.high) / 1.2)
+        limits = axis.low / 1.2, 1 - (1 - axis.high) / 1.2
         ax.set(xscale=axis.scale, yscale=axis.scale)
         ticks = axis.ticks()
         for each in (ax.xaxis, ax.yaxis):
-            each.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+            texts = [f"{p:g}" if p > 5e-4 else f"1e{np.log10(p):.0f}" for p in ticks]
+            each.set_ticks(ticks, texts)
             each.set_ticks([], minor=True)
     ax.set(xlim=limits, ylim=limits)
 

@@ -10,11 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, LogNorm, to_rgba
 
-from isoroc._core.types import Floats, Ints
-from isoroc._evaluation.curves import Axis, axis_of, event_of
-from isoroc._evaluation.triangle import group_means
+from isoroc._evaluation.curves import Axis, axis_of, calibration_map, event_of
 from isoroc._input import InputError, Sample, rows_by_group
-from isoroc._support.table import Table
 from isoroc.plots._display import (
     MAX_PANELS,
     SERIES,
@@ -28,9 +25,8 @@ from isoroc.plots._display import (
     wrapped,
 )
 
-#: Number of cells along an axis, of points of a line, and of filled cells up to which they are
-#: drawn as dots.
-_CELLS, _POINTS, _FEW = 40, 20, 12
+#: Number of cells along an axis.
+_CELLS = 40
 
 
 @dataclass(repr=False, eq=False)
@@ -71,7 +67,7 @@ class MapDisplay(BeforeAfterDisplay):
         series: dict[str, Sample],
         *,
         pos_label: Any = None,
-        scale: Literal["auto", "linear", "log", "logit"] = "auto",
+        scale: Literal["auto", "linear", "logit"] = "auto",
     ) -> Self:
         if "after" not in series:
             fix = "pass the forecasts after calibration; those before must be probabilities"
@@ -91,7 +87,9 @@ class MapDisplay(BeforeAfterDisplay):
                 calibrated = replace(before, forecasts=second.forecasts[rows, best])
                 scales[panel] = axis_of([before, calibrated], scale)
                 names.append(name)
-                layers += _layers(panel, before, calibrated.forecasts, scales[panel])
+                tables = calibration_map(before, calibrated.forecasts, scales[panel], _CELLS)
+                kinds = zip(("density", "map"), tables, strict=True)
+                layers += [Layer(panel, "after", kind, table) for kind, table in kinds]
         return cls(layers, scales, names)
 
     def _draw(self, ax: Axes, layers: list[Layer]) -> list[Any]:
@@ -99,19 +97,23 @@ class MapDisplay(BeforeAfterDisplay):
         axis, name = self.scales[panel], self.names[self.panels.index(panel)]
         density, line = (layer.data for layer in layers)
         weight = density["weight"]
-        if len(weight) <= _FEW:
+        ends = axis.low, axis.high
+        x, y = np.clip([density["before"], density["after"]], *ends)
+        if len(weight) <= 12:
             area = 12 + 150 * weight / weight.max()
-            x, y = axis.clip(density["before"]), axis.clip(density["after"])
             ax.scatter(x, y, s=area, color=colour, lw=0, zorder=3)
         else:
             shades = LinearSegmentedColormap.from_list("", [to_rgba(colour, 0.12), to_rgba(colour)])
             cells = np.full((_CELLS, _CELLS), np.nan)
-            cells[_cell(axis, density["after"]), _cell(axis, density["before"])] = weight
+            row, column = (
+                np.minimum(axis.position(p) * _CELLS, _CELLS - 1).astype(np.intp) for p in (y, x)
+            )
+            cells[row, column] = weight
             norm = LogNorm(weight.min(), max(weight.max(), 2 * weight.min()))
             edges = axis.values(_CELLS)
             ax.pcolormesh(edges, edges, cells, cmap=shades, norm=norm)
         style: dict[str, Any] = {"color": SERIES["before"][0], "label": "mean", "lw": 1.8}
-        lines = ax.plot(axis.clip(line["before"]), axis.clip(line["after"]), **style)
+        lines = ax.plot(*np.clip([line["before"], line["after"]], *ends), **style)
         tidy(ax, xlabel=f"probability of {shortened(name)} before", ylabel="after")
         set_scale(ax, axis)
         if len(self.axes_) > 1:
@@ -119,22 +121,3 @@ class MapDisplay(BeforeAfterDisplay):
         if ax is self.ax_:
             add_legend(ax, "upper left")
         return lines
-
-
-def _cell(axis: Axis, p: Floats) -> Ints:
-    """Row or column of the cell of each probability."""
-    return np.minimum(axis.position(p) * _CELLS, _CELLS - 1).astype(np.intp)
-
-
-def _layers(panel: str, event: Sample, after: Any, axis: Axis) -> list[Layer]:
-    """Cells with their weight, and the mean after calibration of groups of forecasts."""
-    p, weights = event.forecasts, event.weights
-    cell = _cell(axis, p) * _CELLS + _cell(axis, after)
-    weight, middle, mean = group_means(cell, weights, p, after)
-    density = Table(before=middle, after=mean, weight=weight)
-    group = np.floor(axis.position(p) * _POINTS).astype(np.intp)
-    _, mean, value = group_means(group, weights, p, after)
-    return [
-        Layer(panel, "after", "density", density),
-        Layer(panel, "after", "map", Table(before=mean, after=value)),
-    ]

@@ -12,9 +12,6 @@ from isoroc._evaluation.monitor import CalibrationMonitor
 from isoroc._support.table import Table
 from isoroc.plots._display import NEUTRAL, SERIES, Display, Layer, Size, Where, add_legend, tidy
 
-#: With more batches than this, batches have no markers.
-_FEW = 60
-
 
 @dataclass(repr=False, eq=False)
 class MonitorDisplay(Display):
@@ -76,7 +73,7 @@ class MonitorDisplay(Display):
                 dashes = "--" if kind == "limit" else "-"
                 ax.plot(rows, value, color=NEUTRAL, lw=1.2, ls=dashes, label=series)
                 continue
-            marks: dict[str, Any] = {"marker": marker, "ms": 4} if len(rows) <= _FEW else {}
+            marks: dict[str, Any] = {"marker": marker, "ms": 4} if len(rows) <= 60 else {}
             label = None if series == panel else series  # the axis says what it is
             lines += ax.plot(rows, value, color=colour, lw=1.4, label=label, **marks)
             if kind == "band":

@@ -24,18 +24,6 @@ from isoroc._input import InputError, check_after, check_choices, check_outcomes
 from isoroc._support.table import Table
 from isoroc.plots._display import NEUTRAL, Display, Layer, Size, Where, add_legend, style_of, tidy
 
-_TITLES = {
-    "log loss": "log loss (nats),\nlower is better",
-    "AUC": "AUC,\nhigher is better",
-    "VUS": "volume under\nROC surface (hull),\nhigher is better",
-}
-#: Largest number of rows for calibrators of the largest probabilities, whose stages need all rows,
-#: and of stages; those of a longer path are evenly spaced on the logarithmic axis.
-_MAX_ROWS, _MAX_STAGES = 20_000, 60
-#: From this number of bins on the axis is logarithmic. An uncalibrated value further away than the
-#: second, a multiple of the range of the paths, is not drawn.
-_LOGARITHMIC, _FAR = 20, 3
-
 
 class PathDisplay(Display):
     """Log loss and AUC, or VUS, against the number of bins (Figures 2, 4 and 5 of the paper).
@@ -132,8 +120,8 @@ class PathDisplay(Display):
             sets["test"] = _check_rows(estimator, (*test, None)[:3], "test[0]", "test[1]")
         stages: dict[str, Any] = {}
         for data, of_data in sets.items():
-            few = {method: few_rows(*row, _MAX_ROWS) for method, row in of_data.items()}
-            paths = {method: staged(*row, _MAX_STAGES) for method, row in few.items()}
+            few = {method: few_rows(*row, 20_000) for method, row in of_data.items()}
+            paths = {method: staged(*row, 60) for method, row in few.items()}
             stages[data] = next(iter(few.values()))[2], paths
         return cls(*_tables(stages, measures)).plot(ax, figsize=figsize)
 
@@ -196,12 +184,17 @@ class PathDisplay(Display):
             lines += ax.plot(path["n_bins"], value, label=series, **style)
         most = max(layer.data["n_bins"].max() for layer in self.layers if layer.kind == "path")
         ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-        if most >= _LOGARITHMIC:
+        if most >= 20:
             ax.set_xscale("log")
             ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if most < 200 else (1,)))
             ax.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:,g}"))
             ax.xaxis.set_minor_locator(NullLocator())
-        tidy(ax, xlabel="number of bins", ylabel=_TITLES.get(measure, measure), ylim=limits)
+        titles = {
+            "log loss": "log loss (nats),\nlower is better",
+            "AUC": "AUC,\nhigher is better",
+            "VUS": "volume under\nROC surface (hull),\nhigher is better",
+        }
+        tidy(ax, xlabel="number of bins", ylabel=titles.get(measure, measure), ylim=limits)
         rows = {"test": "test rows", "calibration": "calibration rows"}
         ax.set_title(rows.get(data, data), fontsize="medium")
         if named:
@@ -212,7 +205,8 @@ class PathDisplay(Display):
         """Limits of the vertical axis, shared by all data sets of a measure.
 
         The first stage of a path, a single bin, and an uncalibrated value are left out where they
-        are so far from the others that the differences of those would not be visible.
+        are so far from the others, three times the range of the paths, that the differences of
+        those would not be visible.
         """
         layers = [x for x in self.layers if self._of_panel[x.panel][0] == measure]
         values = [x.data["value"][int(x.data.n_rows > 3) :] for x in layers if x.kind == "path"]
@@ -220,7 +214,7 @@ class PathDisplay(Display):
         value = value[np.isfinite(value)]
         if not len(value):
             return 0.0, 1.0
-        reach = _FAR * (np.ptp(value) or 1.0)
+        reach = 3 * (np.ptp(value) or 1.0)
         low, high = value.min(), value.max()
         others = [x.data["value"][0] for x in layers if x.kind == "line"]
         near = [v for v in others if low - reach <= v <= high + reach]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -27,14 +27,6 @@ from isoroc.plots._display import (
     tidy,
     wrapped,
 )
-
-#: Above this number of distinct forecasts a line replaces the points.
-_MAX_POINTS = 400
-#: Largest number of rows for a surface, as every pair of rows gives a point, and of cells along
-#: each side of its heat map.
-_MAX_ROWS, _STEPS = 3000, 50
-_PANELS = ("roc", "diagram", "forecasts")
-_SORTED = "share of rows,\nby ascending forecast"
 
 
 @dataclass(repr=False, eq=False)
@@ -78,7 +70,7 @@ class RocDisplay(BeforeAfterDisplay):
         orientation: Literal["usual", "symmetric"] = "usual",
     ) -> Self:
         check_option("orientation", orientation, ("usual", "symmetric"))
-        check_choices("panels", panels, _PANELS)
+        check_choices("panels", panels, ("roc", "diagram", "forecasts"))
         first = next(iter(series.values()))
         heaviest = np.argsort(-first.class_weights(), kind="stable")[:MAX_PANELS]
         chosen = [1] if first.n_classes == 2 else np.sort(heaviest).tolist()
@@ -107,6 +99,8 @@ class RocDisplay(BeforeAfterDisplay):
     def __post_init__(self) -> None:
         self._grid = (4, (3.1, 3.1)) if len(self.labels) > 2 else (3, (4.3, 4.0))
 
+    _sorted: ClassVar = "share of rows,\nby ascending forecast"
+
     def _draw(self, ax: Axes, layers: list[Layer]) -> list[Any]:
         several, name = len(self.labels) > 2, layers[0].panel
         if several or name == "roc":
@@ -115,7 +109,7 @@ class RocDisplay(BeforeAfterDisplay):
             label_of = {"hull": "greatest convex minorant"}
             labels = [label_of.get(layer.series, "cumulative sums") for layer in layers]
             _draw_lines(ax, layers, "rows", "second", labels)
-            tidy(ax, xlabel=_SORTED, ylim=(0, None), xlim=(-0.02, 1.02))
+            tidy(ax, xlabel=self._sorted, ylim=(0, None), xlim=(-0.02, 1.02))
             ax.set_ylabel(f"share of rows of {shortened(str(self.labels[1]))}")
             add_legend(ax, "upper left")
         else:
@@ -154,7 +148,7 @@ class RocDisplay(BeforeAfterDisplay):
                 style = {"color": colour, "marker": marker, "s": 22, "zorder": 3}
                 style["label"] = f"rows of {shortened(str(self.labels[k]), 24)}"
                 ax.scatter(data["rows"], data["forecast"], **style)
-        tidy(ax, xlabel=_SORTED, xlim=(-0.02, 1.02))
+        tidy(ax, xlabel=self._sorted, xlim=(-0.02, 1.02))
         ax.set_ylabel(f"forecast probability of {shortened(str(self.labels[1]))}")
         add_legend(ax)
 
@@ -186,8 +180,8 @@ def _diagram(curves: dict[str, RocCurve], share: float) -> list[Layer]:
     return layers
 
 
-def _forecasts(curves: dict[str, RocCurve], share: float) -> list[Layer]:
-    """Forecasts in ascending order, and their isotonic regression."""
+def _forecasts(curves: dict[str, RocCurve], share: float, most_points: int = 400) -> list[Layer]:
+    """Forecasts in ascending order, a line if there are many, and their isotonic regression."""
     first = next(iter(curves.values()))
     scores = first.thresholds[1:]
     if first_improbable(scores) is not None:
@@ -195,7 +189,7 @@ def _forecasts(curves: dict[str, RocCurve], share: float) -> list[Layer]:
         raise InputError("panels", None, problem, "leave it out or calibrate the scores first")
     rows, second = _sums(first, share)
     middle = (rows[1:] + rows[:-1]) / 2
-    if len(scores) > _MAX_POINTS:
+    if len(scores) > most_points:
         rows, scores = np.repeat(rows, 2)[1:-1], np.repeat(scores, 2)  # both ends of equal ones
         middle, shown = rows, {("forecasts", "line"): thin(rows, scores)}
     else:
@@ -254,6 +248,8 @@ class RocSurfaceDisplay(BeforeAfterDisplay):
     """The classes: those of the two axes, and that of the colour."""
 
     _grid = (2, (4.2, 4.0))
+    #: Number of cells along each side of the heat map.
+    _steps = 50
 
     @classmethod
     def _of(
@@ -265,22 +261,22 @@ class RocSurfaceDisplay(BeforeAfterDisplay):
             raise InputError("y_prob", None, problem, "use RocDisplay")
         *_, last = class_panels(first, pos_label).values()
         order = np.array([*({0, 1, 2} - {last}), last])
-        grid = np.arange(_STEPS + 1) / _STEPS
+        grid = np.arange(cls._steps + 1) / cls._steps
         x, y = (axis.ravel() for axis in np.meshgrid(grid, grid, indexing="ij"))
         volumes, layers = {}, []
         for name, sample in series.items():
-            rows = sample.draw(_MAX_ROWS)  # the same rows of both
+            rows = sample.draw(3000)  # the same rows of both; every pair of rows gives a point
             points = rows.measure(roc_surface, resolution=resolution).points
             volumes[name] = float(rows.measure(volume_under_surface, resolution=resolution))
-            rate = best_rates(points[:, order], _STEPS).ravel()
+            rate = best_rates(points[:, order], cls._steps).ravel()
             layers.append(Layer(name, name, "rates", Table(x=x, y=y, rate=rate)))
         names = [str(label) for label in first.classes[order]]
         return cls(layers, volumes, names)
 
     def _draw(self, ax: Axes, layers: list[Layer]) -> list[Any]:
-        grid, (name, _, _, data) = np.arange(_STEPS + 1) / _STEPS, layers[0]
+        grid, (name, _, _, data) = np.arange(self._steps + 1) / self._steps, layers[0]
         first, second, third = (wrapped(label, 22, 2) for label in self.names)
-        rate: Floats = data["rate"].reshape(_STEPS + 1, -1).T.clip(max=1)  # rounding
+        rate: Floats = data["rate"].reshape(self._steps + 1, -1).T.clip(max=1)  # rounding
         image = ax.contourf(grid, grid, rate, cmap="viridis", levels=np.arange(11) / 10)
         ax.set(xlabel=f"share of {first} right, at least", aspect="equal")
         ax.set_ylabel(f"share of {second} right, at least")

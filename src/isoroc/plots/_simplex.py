@@ -20,24 +20,6 @@ from isoroc._input import InputError, Sample, check_choices, check_weights
 from isoroc._support.table import Table
 from isoroc.plots._display import NEUTRAL, BeforeAfterDisplay, Layer, figure_of, style_of, wrapped
 
-_TITLES = {
-    "forecasts": "forecasts, by what came true",
-    "values": "forecasts, by calibrated value",
-    "bins": "bins by value, + thresholds",
-    "map": "from forecast to calibrated",
-}
-#: Above this number of rows cells are drawn instead of points.
-_MAX_POINTS = 3000
-#: Least and largest number of cells along an edge, and their number for arrows without bins.
-_CELLS, _ARROWS = (16, 60), 12
-#: Up to this number of bins there is one arrow per bin. Above the second, their edges are thin.
-_MAX_BINS, _MANY_BINS = 60, 80
-#: Values of `zoom`, of which the first that spreads the forecasts out is taken by default, and the
-#: probabilities for which there are lines with a zoom.
-_ZOOMS, _LINES = (1, 2, 4, 8), (0.5, 0.9, 0.99, 0.999, 0.9999)
-#: The markers of the classes as characters.
-_GLYPHS = ("●", "▲", "■")
-
 
 class Triangle:
     """Ternary axes: first class at the lower left, second at the lower right, third on top.
@@ -60,7 +42,7 @@ class Triangle:
             side, (x, y, right, up, across, along) = place
             axis = getattr(ax, f"{side}axis")
             # Its marker and its name, so that no legend is needed.
-            axis.label.set(text=f"{_GLYPHS[k]} {wrapped(name, 16, 4)}", color=style_of(k)[0])
+            axis.label.set(text=f"{'●▲■'[k]} {wrapped(name, 16, 4)}", color=style_of(k)[0])
             axis.label.set(weight="bold", rotation=0, ha=across, va=along, ma=across)
             offset = ScaledTranslation(right / 72, up / 72, inch)
             axis.set_label_coords(x, y, ax.transAxes + offset)
@@ -71,10 +53,10 @@ class Triangle:
         else:
             self._draw_lines()
 
-    def _draw_lines(self) -> None:
+    def _draw_lines(self, levels: Sequence[float] = (0.5, 0.9, 0.99, 0.999, 0.9999)) -> None:
         """Lines on which a class has a round probability, in place of ticks."""
         t = np.linspace(0, 1, 101)
-        shown = [p for p in _LINES if p ** (1 / self.zoom) < 9 * (1 - p) ** (1 / self.zoom)]
+        shown = [p for p in levels if p ** (1 / self.zoom) < 9 * (1 - p) ** (1 / self.zoom)]
         for level in shown:  # others would crowd at the corner
             for k in range(3):
                 P = np.insert(np.column_stack([t, 1 - t]) * (1 - level), k, level, axis=1)
@@ -113,7 +95,7 @@ class Triangle:
         if self.zoom != 1:  # straight lines become curves
             corners = [_along(polygon) for polygon in corners]
         flat, edge = [self.flat(polygon) for polygon in corners], self.ax.get_facecolor()
-        width = 0.9 if len(flat) <= _MANY_BINS else 0.3
+        width = 0.9 if len(flat) <= 80 else 0.3
         filled = PolyCollection(flat, facecolors=colours, edgecolors=[edge], lw=width)
         self.ax.add_collection(filled)
 
@@ -210,9 +192,9 @@ class SimplexDisplay(BeforeAfterDisplay):
         P = sample.forecasts
         if zoom == "auto":
             inner = P[P.max(axis=1) < 1] if (P.max(axis=1) < 1).any() else np.full((1, 3), 1 / 3)
-            largest = {z: np.median(zoomed(inner, z).max(axis=1)) for z in _ZOOMS}
-            zoom = float(next((z for z, p in largest.items() if p < 0.9), _ZOOMS[-1]))
-        names, many = [str(label) for label in sample.classes], len(P) > _MAX_POINTS
+            largest = {z: np.median(zoomed(inner, z).max(axis=1)) for z in (1, 2, 4, 8)}
+            zoom = float(next((z for z, p in largest.items() if p < 0.9), 8))
+        names, many = [str(label) for label in sample.classes], len(P) > 3000
         drawn = {"forecasts": [_cells("forecasts", sample, np.eye(3)[sample.codes], names, zoom)]}
         if not many:
             points = [_table(names, P[sample.codes == k]) for k in range(3)]
@@ -237,7 +219,13 @@ class SimplexDisplay(BeforeAfterDisplay):
             self._draw_layer(drawing, layer, size)
         if panel == "forecasts" and layers[0].kind == "points":
             self._draw_ties(drawing, layers, size)
-        drawing.title(_TITLES[panel])
+        titles = {
+            "forecasts": "forecasts, by what came true",
+            "values": "forecasts, by calibrated value",
+            "bins": "bins by value, + thresholds",
+            "map": "from forecast to calibrated",
+        }
+        drawing.title(titles[panel])
         return []
 
     def _draw_layer(self, drawing: Triangle, layer: Layer, size: float) -> None:
@@ -292,7 +280,7 @@ def _table(names: list[str], P: Floats, values: Floats | None = None, **others: 
 def _cells(panel: str, sample: Sample, values: Floats, names: list[str], zoom: float) -> Layer:
     """Cells of the triangle as drawn, with their weight and mean value."""
     # Evenly spread rows put about sixty into each cell, enough for colours to show no noise.
-    steps = int(np.clip(np.sqrt(len(sample) / 60), *_CELLS))
+    steps = int(np.clip(np.sqrt(len(sample) / 60), 16, 60))
     cells, cell = cells_of(zoomed(sample.forecasts, zoom), steps)
     centres = (cells + (steps - cells.sum(axis=1, keepdims=True)) / 3) / steps
     weight, means = group_means(cell, sample.weights, values)
@@ -315,7 +303,7 @@ def _arrows(
     sample: Sample, after: Floats, bin_of: Ints | None, names: list[str], zoom: float
 ) -> Layer:
     """Mean forecast and mean calibrated value per bin, or per cell without bins or with many."""
-    if bin_of is None or len(np.unique(bin_of)) > _MAX_BINS:
-        bin_of = cells_of(zoomed(sample.forecasts, zoom), _ARROWS)[1]
+    if bin_of is None or len(np.unique(bin_of)) > 60:
+        bin_of = cells_of(zoomed(sample.forecasts, zoom), 12)[1]
     weight, tails, heads = group_means(bin_of, sample.weights, sample.forecasts, after)
     return Layer("map", "after", "arrows", _table(names, tails, heads, weight=weight))

@@ -36,6 +36,7 @@ def report(
     force: Force = False,
     counts: bool = False,
     clusters: Clusters = None,
+    by: str | None = None,
     title: str | None = None,
     json: bool = False,
     resamples: Resamples = 200,
@@ -46,6 +47,8 @@ def report(
     ----------
     output
         HTML file to write.
+    by
+        Column of groups of rows, such as a site: a table of groups and diagrams of the largest.
     counts
         The files hold counts, of isoroc count or of a warehouse, instead of rows.
     title
@@ -67,11 +70,13 @@ def report(
     if counts:
         if clusters is not None:
             raise CommandError("--clusters: counts have no clusters; pass the rows themselves.")
+        if by is not None:
+            raise CommandError("--by needs rows: counts do not hold groups.")
         name = forecasts[0]
         make: Callable[..., Report] = partial(Report.from_counts, load_counts(forecasts, selection))
     else:
         with open_source(forecasts, selection) as source:
-            name, make = source.name, _read(source, selection, loaded, clusters)
+            name, make = source.name, _read(source, selection, loaded, clusters, by)
     made = make(title=title or f"Calibration report: {Path(name).name}", **options)
     if output is not None:
         page = made.to_html().encode()
@@ -85,17 +90,18 @@ def report(
 
 
 def _read(
-    source: Source, selection: Selection, model: Model | None, clusters: str | None
+    source: Source, selection: Selection, model: Model | None, clusters: str | None, by: str | None
 ) -> Callable[..., Report]:
     """Function that makes a report from the rows of a table, counted if they are many."""
     comparison = Comparison(source, selection, model)
     reader = comparison.reader
-    probabilities = model is None or model.calibrator.scores_ == "probability"
-    if clusters is None and probabilities and reader.are_countable():
+    rows_only = by is not None or clusters is not None
+    countable = not rows_only and (model is None or model.calibrator.scores_ == "probability")
+    if countable and reader.are_countable():
         if model is not None:
             model.check_columns(reader.columns)
         return partial(Report.from_counts, reader.count())
-    compared = comparison.read(clusters=clusters)
+    compared = comparison.read(by, clusters=clusters)
     sample = compared["before"]
     return partial(
         Report,
@@ -105,4 +111,5 @@ def _read(
         labels=sample.classes,
         sample_weight=sample.weights,
         clusters=sample.clusters,
+        groups=sample.groups,
     )

@@ -1,7 +1,5 @@
 "use strict";
 (() => {
-  const data = JSON.parse(document.getElementById("report-data").textContent);
-  const svgNS = "http://www.w3.org/2000/svg";
   const byId = (id) => document.getElementById(id);
 
   // Light and dark.
@@ -81,59 +79,5 @@
       }
       setTimeout(() => { button.textContent = "Copy"; }, 2000);
     });
-  }
-
-  // The slider moves diagram, map, scores and the mark on the path together.
-  const plane = { left: 44, top: 10, width: 286, height: 240 };
-  const scales = { linear: (p) => p, log: Math.log, logit: (p) => Math.log(p / (1 - p)) };
-  const { scale, low, high } = data.axis;
-  const [start, end] = [low, high].map(scales[scale]);
-  const place = (p) => (scales[scale](Math.min(high, Math.max(low, p))) - start) / (end - start);
-  const across = (x) => (plane.left + x * plane.width).toFixed(1);
-  const down = (y) => (plane.top + (1 - y) * plane.height).toFixed(1);
-  const showStage = (i) => {
-    const stage = data.path.stages[i];
-    byId("stage-bins").textContent = stage.n_bins;
-    byId("stage").setAttribute("aria-valuetext", `${stage.n_bins} bins`);
-    for (const cell of document.querySelectorAll("[data-score]")) {
-      cell.textContent = stage[cell.dataset.score].toFixed(4);
-    }
-    const heaviest = Math.max(...stage.weight);
-    byId("stage-marks").replaceChildren(...stage.forecast.map((forecast, k) => {
-      const mark = document.createElementNS(svgNS, "circle");
-      mark.setAttribute("cx", across(place(forecast)));
-      mark.setAttribute("cy", down(place(stage.rate[k])));
-      mark.setAttribute("r", (2.5 + 6 * Math.sqrt(stage.weight[k] / heaviest)).toFixed(1));
-      mark.setAttribute("class", "dot after");
-      mark.dataset.tip = `calibrated ${forecast.toFixed(3)}, observed ${stage.rate[k].toFixed(3)}, `
-        + `weight ${Math.round(stage.weight[k]).toLocaleString("en")}`;
-      return mark;
-    }));
-    const here = document.querySelector("#path-chart .here");
-    const [cx, cy] = JSON.parse(here.dataset.places)[i];
-    here.setAttribute("cx", cx);
-    here.setAttribute("cy", cy);
-    if (data.path.node_of_bin) showMap(data.path.node_of_bin[i]);
-  };
-  const showMap = (nodes) => {
-    const map = byId("stage-map");
-    if (data.colours) {
-      for (const cell of map.querySelectorAll("[data-bin]")) {
-        cell.setAttribute("fill", data.colours[nodes[cell.dataset.bin]]);
-      }
-    } else if (data.path.cuts) {
-      const [x0, x1] = [Number(map.dataset.x0 ?? 0), Number(map.dataset.x1 ?? 1)];
-      const share = (x) => Math.min(1, Math.max(0, (x - x0) / (x1 - x0)));
-      const edges = [x0, ...data.path.cuts, x1].map("x0" in map.dataset ? share : place);
-      const steps = nodes.map((node, b) => {
-        const y = down(place(data.path.node_values[node][1]));
-        return `${across(edges[b])},${y} ${across(edges[b + 1])},${y}`;
-      });
-      map.querySelector("[data-role=map]").setAttribute("points", steps.join(" "));
-    }
-  };
-  if (data.path) {
-    byId("stage").addEventListener("input", (event) => showStage(Number(event.target.value)));
-    showStage(data.path.stages.length - 1);
   }
 })();

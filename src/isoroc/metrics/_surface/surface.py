@@ -221,7 +221,7 @@ def _check_sample(
     K = sample.n_classes
     if max(N_ASCENTS) < K:
         problem = f"{K} classes, but hulls have too many faces beyond {max(N_ASCENTS)}"
-        fix = "use pairwise_separability, which takes any number of classes"
+        fix = "compare the AUC of each class against the rest instead"
         raise InputError("y_prob", None, problem, fix)
     sample = sample.positive()
     check_every_class(sample, "a ROC surface needs all classes")
