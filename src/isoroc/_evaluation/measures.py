@@ -137,13 +137,14 @@ class Collector:
     def measure(self, n_resamples: int, seed: int) -> tuple[Estimates, list[str]]:
         """All measures of the rows that were added, and how they were computed."""
         kept = self.kept
-        judged = kept.draw(most_rows(kept.n_classes))
+        most = most_rows(kept.n_classes)
+        judged = kept.draw(most)
         means = self.totals.means
         found: Estimates = {key: Estimate(m.value, m.error() ** 2) for key, m in means.items()}
         notes = []
-        if judged.n_rows < self.totals.n_rows:
+        if self.totals.n_rows > most:
             some = f"{judged.n_rows:,} of {self.totals.n_rows:,} rows, drawn at random"
-            what = f"Calibration errors and ranking are based on {some}"
+            what = f"Calibration, refinement and ranking are based on {some}"
             notes.append(f"{what}; losses and decisions on all rows.")
         if kept.counted is not None:
             notes.append("The rows were counted: each has the mean forecast of its cell.")
@@ -165,13 +166,10 @@ def _calibration(pair: Pair, found: Estimates) -> list[str]:
     most = CANONICAL_ROWS if K <= MANY_CLASSES else MANY_CLASSES_ROWS
     whole = pair if K == 2 else pair.draw(most)
     if whole.n_rows < pair.n_rows and pair.series:
-        notes.append(f"Calibration of whole forecasts is estimated from {whole.n_rows:,} rows.")
+        some = f"{whole.n_rows:,} rows, drawn at random"
+        notes.append(f"Calibration of whole forecasts and refinement are based on {some}.")
     parts = {of: Parts.of(sample, "canonical") for of, sample in whole.series.items()}
     losses = {of: part.split_loss() for of, part in parts.items()}
-    for of, terms in losses.items():  # the two parts add up to the loss of all rows
-        rest, rows = terms["refinement"]
-        value = found["log_loss", of].value - terms["calibration"][0].value
-        terms["refinement"] = rest._replace(value=value), rows
     for name in ("calibration", "refinement"):
         _put(found, whole, f"{name}_loss", {of: terms[name] for of, terms in losses.items()})
     _put(found, whole, "calibration_error", {of: part.absolute() for of, part in parts.items()})

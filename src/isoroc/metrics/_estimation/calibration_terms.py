@@ -107,27 +107,6 @@ class Ties:
         bias = np.abs(more - less).sum(axis=1) / 2
         return (seen - missing).sum(axis=1), variance / n[:, 0] ** 2, bias
 
-    def absolute(self) -> tuple[float, float, Floats]:
-        """Mean absolute difference of E[Y | forecast] and forecast, half the sum over classes.
-
-        Returns an estimate, how much too low it may be, and the signs of the differences for each
-        row, shaped as the forecasts. As in cross-fitting, the residual of each row is multiplied
-        with what other rows tell about its sign: their sum of residuals in standard deviations, at
-        most 1. So the expectation is 0 for calibrated forecasts, and too low where differences are
-        about as large as their standard deviations.
-        """
-        p, n, c = self.p, self.n, self.counts
-        deviation = np.sqrt(n * p * (1 - p) + 0.25)
-        own = np.clip((c - 1 - (n - 1) * p) / deviation, -1, 1)
-        other = np.clip((c - (n - 1) * p) / deviation, -1, 1)
-        value = c * (1 - p) * own - (n - c) * p * other
-        z = (c - n * p) / deviation
-        lost = deviation * _lost(z)
-        share = self.shares / self.n[:, 0] / 2
-        signs = np.sign(z)[self.group]
-        signs = signs if self.sample.forecasts.ndim == 2 else signs[:, 1]
-        return float(share @ value.sum(axis=1)), float(share @ lost.sum(axis=1)), signs
-
 
 def _missing(g: Floats, n: Floats) -> Floats:
     """By how much the entropy of a class is estimated too low from n rows."""
@@ -169,8 +148,8 @@ class Parts(NamedTuple):
             for part in split_by_kind(sample, kind)
         ]
         whole = sample.positive()
-        if kind != "top" and chosen in (["irp"], ["quantile"]):
-            # The order of classes breaks ties; scores of two classes are those of the second one.
+        if kind != "top" and chosen in (["ties"], ["irp"], ["quantile"]):
+            # The order of classes settles what is equal; two classes are scores of the second.
             whole = fix_class_order(whole)
         samples = split_by_kind(whole, kind)
         of_whole = whole.forecasts if kind == "canonical" else None
@@ -184,7 +163,7 @@ class Parts(NamedTuple):
         """Calibration error of the norm "l1"."""
         found, all_rows = [], []
         for part, fit in zip(self.samples, self.fits, strict=True):
-            value, bias, signs = fit.absolute() if isinstance(fit, Ties) else _absolute(fit)
+            value, bias, signs = _absolute(CrossFit(part) if isinstance(fit, Ties) else fit)
             factors = signs if signs.ndim == 1 else signs / 2
             found.append((value, bias, variance_if_calibrated(factors, part)))
             all_rows.append(products(signs, part))
