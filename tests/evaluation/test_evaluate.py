@@ -168,7 +168,7 @@ def test_batches_are_one_table(monkeypatch):
     monkeypatch.setattr(measures, "MOST_VALUES", 3000)
     monkeypatch.setattr(measures, "LEAST_ROWS", 1)
     some = evaluate(batches(700), labels=range(3), **FAST)
-    assert some.notes[0].startswith("Calibration, refinement and ranking are based on 1,0")
+    assert some.notes[0].startswith("Calibration errors and ranking are based on 1,0")
     for measure in ("log_loss", "accuracy", "decisions_changed"):
         np.testing.assert_allclose(
             some.measures[measure]["change"], whole.measures[measure]["change"], atol=1e-9

@@ -26,8 +26,8 @@ def test_rows_are_drawn(monkeypatch):
     report = Report(y, P, after=P, n_resamples=0)
     assert report.summary["data"]["rows"] == 1000
     note = (
-        "Calibration, refinement and ranking are based on 300 of 1,000 rows, drawn at random; "
-        "losses and decisions on all rows."
+        "Calibration errors and ranking are based on 300 of 1,000 rows, drawn at random; losses "
+        "and decisions on all rows."
     )
     assert note in report.summary["headline"]["notes"]
     rates = report.summary["reliability"]["panels"][0]["series"]["before"]["rates"]

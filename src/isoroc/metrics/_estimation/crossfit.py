@@ -33,6 +33,7 @@ from isoroc._input import InputError, Sample, deal_folds
 from isoroc._maps.top import TopReduction
 from isoroc.metrics._estimation.grouping import (
     group_equal,
+    group_quantile,
     halve_repeatedly,
     order_rows,
     sum_rows,
@@ -42,6 +43,8 @@ from isoroc.metrics._estimation.grouping import (
 N_FOLDS = 5
 #: and the number of rows above which there are two: then half of the rows are plenty.
 MANY_ROWS = 100_000
+#: More than twice as many distinct scores are learned from in so many cells of equal weight.
+MOST_SCORES = 2048
 #: With more classes than FULL, partitions are of the TOP largest probabilities and the rest.
 FULL, TOP = 4, 2
 #: Linear maps and means in cells are of the MOST_CLASSES most frequent classes. With more classes,
@@ -89,11 +92,19 @@ class CrossFit:
             held_out = training.weights == 0
             learned[held_out] = self._learn(training)[held_out]
         learned = learned if self.sample.forecasts.ndim == 2 else learned[:, 1]
-        return np.asarray(learned[self._units.of_row])
+        g, p = np.take(learned, self._units.of_row, axis=0), self._units.scores
+        if p is None:
+            return g
+        mean = np.take(self._units.sample.forecasts, self._units.of_row)
+        ratio = p / mean, (1 - p) / (1 - mean)  # odds in a cell change by the same factor
+        return np.asarray(g * ratio[0] / (g * ratio[0] + (1 - g) * ratio[1]))
 
     @cached_property
     def _units(self) -> _Units:
-        """The rows in folds; those with the same forecast, label and fold are added up."""
+        """The rows in folds; those with the same forecast, label and fold are added up.
+
+        So are neighbours of many scores: they differ by less than can be learned about them.
+        """
         sample, n = self.sample, len(self.sample)
         if n < 2:
             raise InputError("y_prob", None, "one row only", "holding rows out takes two or more")
@@ -103,17 +114,22 @@ class CrossFit:
             # Sums of multiples of 1 / GRID are exact, whatever the order of rows.
             weights = np.maximum(np.rint(weights * (kish * GRID)), 1.0) / GRID
             sample = replace(sample, weights=weights)
-        fold = np.empty(n, dtype=np.intp)
-        fold[order_rows(sample)] = deal_folds(n, self._n_folds, np.random.default_rng(0))
-        value = group_equal(sample.forecasts)
-        key = (value * sample.n_classes + sample.codes) * self._n_folds + fold
-        if 2 * value.max() > n:  # hardly any ties
+        fold, order = np.empty(n, dtype=np.intp), order_rows(sample)
+        fold[order] = deal_folds(n, self._n_folds, np.random.default_rng(0))
+        value, scores = group_equal(sample.forecasts), None
+        if sample.forecasts.ndim == 1 and value.max() >= 2 * MOST_SCORES:
+            value = group_quantile(sample.forecasts, None, MOST_SCORES)
+            scores = np.clip(sample.forecasts, 0.5 / n, 1 - 0.5 / n)
+            means = np.bincount(value[order], scores[order]) / np.maximum(np.bincount(value), 1)
+            sample = replace(sample, forecasts=means[value])
+        elif 2 * value.max() > n:  # hardly any ties
             rows = np.arange(n)
-            return _Units(sample, weights**2, fold, value, rows, rows)
+            return _Units(sample, weights**2, fold, value, rows, rows, scores)
+        key = (value * sample.n_classes + sample.codes) * self._n_folds + fold
         _, first, of_row = np.unique(key, return_index=True, return_inverse=True)
         sums, squares = (np.bincount(of_row, w) for w in (weights, weights**2))
         units = replace(sample.take(first), weights=sums)
-        return _Units(units, squares, fold[first], value[first], first, of_row)
+        return _Units(units, squares, fold[first], value[first], first, of_row, scores)
 
     @cached_property
     def _P(self) -> Floats:
@@ -209,11 +225,13 @@ class _Units(NamedTuple):
     """Sums of their squared weights."""
     fold: Ints
     value: Ints
-    """Number of the distinct forecast."""
+    """Number of the distinct forecast, or of the cell of scores."""
     first: Ints
     """One of the rows of each unit."""
     of_row: Ints
     """Unit of each row."""
+    scores: Floats | None
+    """Score of each row, within (0, 1), if those of a unit differ."""
 
 
 class _Training(NamedTuple):
@@ -258,7 +276,7 @@ def raise_to_power(P: Floats, codes: Codes, weights: Floats, squares: Floats) ->
             break
         change = float(np.clip(slope / curvature, -t / 2, t))
         t = float(np.clip(t + change, 1 / STEEPEST, STEEPEST))
-        if abs(change) <= 1e-4:  # what is left is about its square
+        if abs(change) <= 1e-3:  # what is left is about its square
             break
     q = smooth.softmax(logs * (1 + evidence * (t - 1)))
     return q.T if P.flags.f_contiguous else smooth.by_row(q)
