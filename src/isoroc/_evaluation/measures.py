@@ -186,9 +186,7 @@ def _calibration(pair: Pair, found: Estimates, n_rows: int) -> list[str]:
     return notes
 
 
-def _correct(
-    terms: dict[str, Term], pair: Pair, found: Estimates, n_rows: int
-) -> dict[str, Term]:
+def _correct(terms: dict[str, Term], pair: Pair, found: Estimates, n_rows: int) -> dict[str, Term]:
     """Estimates from some rows, corrected to all: regression on the losses, known of all rows.
 
     So calibration and refinement add up to the loss of all rows, and the change of a part is that

@@ -87,7 +87,7 @@ class CrossFit:
     @cached_property
     def values(self) -> Floats:
         """E[Y | forecast] for each row, shaped as the forecasts."""
-        learned = np.empty(self._P.shape)
+        learned = np.empty(self._matrix.shape)
         for training in self._trainings():
             held_out = training.weights == 0
             learned[held_out] = self._learn(training)[held_out]
@@ -132,7 +132,7 @@ class CrossFit:
         return _Units(units, squares, fold[first], value[first], first, of_row, scores)
 
     @cached_property
-    def _P(self) -> Floats:
+    def _matrix(self) -> Floats:
         """Forecasts of the units, shape (n, K)."""
         P = as_matrix(self._units.sample.forecasts)
         # Sums over few classes are quicker by columns.
@@ -171,7 +171,7 @@ class CrossFit:
 
     def _learn(self, training: _Training) -> Floats:
         """E[Y | forecast] of every row, shape (n, K), learned from some of them."""
-        weights, codes, values = training.weights, self._units.sample.codes, self._P
+        weights, codes, values = training.weights, self._units.sample.codes, self._matrix
         n_rows = weights.sum()
         observed = np.bincount(codes, weights, values.shape[1])
         for _ in range(ROUNDS):
@@ -207,7 +207,7 @@ class CrossFit:
         frequent = slice(1 if K == 2 else MOST_CLASSES)
         found, left = np.zeros_like(left), left[:, frequent]
         for fit in (fit_multiple, fit_linear):
-            of_forecasts = fit(self._P[:, frequent], left, weights, squares)
+            of_forecasts = fit(self._matrix[:, frequent], left, weights, squares)
             left -= of_forecasts
             found[:, frequent] += of_forecasts
         found[:, frequent] += fit_cells(*self._cells, left, weights, squares)
