@@ -1,10 +1,10 @@
 """What must be calibrated, and estimates of calibration errors and of the parts of losses.
 
 A part is a set of forecasts that must be calibrated together: whole forecasts, the probability of a
-class, or the largest one. E[Y | forecast] is cross-fitted or, if forecasts have few distinct
-values, counted. Mean labels of equal forecasts differ from the forecasts by chance, which makes
-plain estimates too large. What chance adds is known, because the labels of rows with the same
-forecast are a multinomial sample, and is subtracted.
+class, or the largest one. E[Y | forecast] is cross-fitted or, for squares and losses of forecasts
+with few distinct values, counted. Mean labels of equal forecasts differ from the forecasts by
+chance, which makes plain estimates too large. What chance adds is known, because the labels of rows
+with the same forecast are a multinomial sample, and is subtracted.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ class Ties:
 
     def __init__(self, sample: Sample, P: Floats | None = None) -> None:
         P = as_matrix(sample.forecasts if P is None else P)
-        self.sample = sample
         self.group = group_equal(sample.forecasts)
         sums = sum_classes(self.group, sample.codes, P.shape[1], sample.weights)
         total = sums.sum(axis=1)
