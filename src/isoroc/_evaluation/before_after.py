@@ -73,11 +73,12 @@ class Pair:
             times = rng.multivariate_hypergeometric(times, most, method="marginals")
         rows = np.repeat(np.arange(len(times)), times)
         weights = None if (each == each[0]).all() else each[rows]
-        drawn = {
-            of: Sample(sample.forecasts[rows], sample.codes[rows], weights, sample.classes)
-            for of, sample in self.samples.items()
-        }
-        return replace(self.take(rows), **({"after": None} | drawn), counted=None)
+        before, *after = (
+            Sample(sample.forecasts[rows], sample.codes[rows], weights, sample.classes)
+            for sample in self.samples.values()
+        )
+        second = after[0] if after else None
+        return replace(self.take(rows), before=before, after=second, counted=None)
 
     def take(self, rows: Any) -> Self:
         """The same with some of the rows."""

@@ -127,7 +127,7 @@ class CrossFit:
             return _Units(sample, weights**2, fold, value, rows, rows, scores)
         key = (value * sample.n_classes + sample.codes) * self._n_folds + fold
         _, first, of_row = np.unique(key, return_index=True, return_inverse=True)
-        sums, squares = (np.bincount(of_row, w) for w in (weights, weights**2))
+        sums, squares = (sum_rows(of_row, w, None) for w in (weights, weights**2))
         units = replace(sample.take(first), weights=sums)
         return _Units(units, squares, fold[first], value[first], first, of_row, scores)
 
