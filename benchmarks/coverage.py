@@ -2,13 +2,13 @@
 
     python benchmarks/coverage.py [--quick] [--jobs N] [--repetitions N] [--only WHAT]
 
-Draws labels with known probabilities. Forecasts have 2 to 50 distinct values, or are continuous.
-They are calibrated, too confident or not confident enough (a power of the truth, normalised), or
-forecast events of 1 %, rightly or twice as often. Prints, for each setting, how often 95 %
-intervals of the calibration terms of log loss and Brier score and of the l1 calibration error cover
-the truth. For calibrated forecasts an interval misses only if it lies above 0. Then the verdict of
-`evaluate` is to calibrate, so its level is 1 less the coverage for the log loss. Prints tables of
-docs/coverage.md.
+Draws labels with known probabilities. Forecasts have 2 to 50 distinct values, are continuous, or
+are rounded to 6 to 1 digits. They are calibrated, too confident or not confident enough (a power of
+the truth, normalised), or forecast events of 1 %, rightly or twice as often. Prints, for each
+setting, how often 95 % intervals of the calibration terms of log loss and Brier score and of the l1
+calibration error cover the truth. For calibrated forecasts an interval misses only if it lies above
+0. Then the verdict of `evaluate` is to calibrate, so its level is 1 less the coverage for the log
+loss.
 
 With ``--only evaluate``: the intervals of `evaluate` and of the clinical panel, for few rows,
 weights, ties, rare events and clustered rows, and the level of the test of calibration with
@@ -48,6 +48,7 @@ class Case(NamedTuple):
     values: int
     n: int
     kind: str
+    digits: int | None = None
 
 
 def draw_truth(case: Case, size: int, rng: np.random.Generator) -> Array:
@@ -72,11 +73,29 @@ def forecast(truth: Array, kind: str) -> Array:
     return np.column_stack([1 - events.sum(axis=1), events])
 
 
+def rounded(P: Array, digits: int | None) -> Array:
+    """Forecasts with a number of digits; the first of two classes has the rest."""
+    if digits is None:
+        return P
+    P = P.round(digits)
+    P[:, 0] += (P.shape[1] == 2) * (1 - P.sum(axis=1))
+    return P / P.sum(axis=1, keepdims=True)
+
+
+def given(truth: Array, P: Array) -> Array:
+    """E[Y | forecast]: the mean truth of the rows with the same forecast."""
+    _, group, n = np.unique(P, axis=0, return_inverse=True, return_counts=True)
+    group = group.ravel()
+    means = [np.bincount(group, column) / n for column in truth.T]
+    return np.column_stack(means)[group]
+
+
 def targets(truth: Array, P: Array) -> dict[str, float]:
     """What is estimated."""
     half = 2 if P.shape[1] == 2 else 1
     square = ((truth - P) ** 2).sum(axis=1).mean()
-    divergence = (xlogy(truth, truth) - xlogy(truth, P.clip(min=1e-300))).sum(axis=1).mean()
+    least = np.finfo(np.float64).eps  # as in the log loss
+    divergence = (xlogy(truth, truth) - xlogy(truth, P.clip(min=least))).sum(axis=1).mean()
     return {
         "log": max(float(divergence), 0.0) if (truth != P).any() else 0.0,
         "brier": float(square / half),
@@ -86,14 +105,15 @@ def targets(truth: Array, P: Array) -> dict[str, float]:
 
 def study(case: Case, repetitions: int) -> dict[str, float]:
     """Share of repetitions in which the intervals cover."""
-    rng = np.random.default_rng([KINDS.index(case.kind), *case[:3]])
+    rng = np.random.default_rng([KINDS.index(case.kind), *case[:3], case.digits or 0])
     support = draw_truth(case, case.values or 400_000, rng)
-    expected = targets(support, forecast(support, case.kind))
+    P = rounded(forecast(support, case.kind), case.digits)
+    expected = targets(support if case.digits is None else given(support, P), P)
     covered = dict.fromkeys(MEASURES, 0)
     for _ in range(repetitions):
         truth = support[rng.integers(len(support), size=case.n)]
         y = (rng.random((case.n, 1)) > truth.cumsum(axis=1)[:, :-1]).sum(axis=1)
-        P = forecast(truth, case.kind)
+        P = rounded(forecast(truth, case.kind), case.digits)
         sample = check_probabilities(y, P, None, range(case.n_classes), keep_zeros=True)
         parts = Parts.of(sample, "canonical")
         for measure in MEASURES:
@@ -112,23 +132,34 @@ def cases(*, quick: bool, only: str) -> Iterator[Case]:
     for K, values, n, kind in product(classes, VALUES, sizes, KINDS):
         if quick and values in (2, 10, 50):
             continue
-        if (only == "tied" and not values) or (only == "continuous" and values):
-            continue
-        yield Case(K, values, n, kind)
+        if only in ("", "tied" if values else "continuous"):
+            yield Case(K, values, n, kind)
+    for K, digits, kind in product((2, 3), (6, 4, 3, 2, 1), KINDS):
+        for n in (2000,) if quick else (2000, 300_000 if K == 2 else 20_000):
+            if only in ("", "rounded"):
+                yield Case(K, 0, n, kind, digits)
+
+
+def name_of(case: Case) -> str:
+    """The forecasts of a setting, without their kind."""
+    if case.digits is not None:
+        return f"{case.digits} digits"
+    return str(case.values or "continuous")
 
 
 def report(found: dict[Case, dict[str, float]]) -> None:
     """The tables, and their extremes."""
-    rows = sorted({case[:3] for case in found}, key=lambda row: (row[0], row[1] or 10**6, row[2]))
+    rows: dict[Case, list[Case]] = {}
+    for case in found:
+        rows.setdefault(case._replace(kind=""), []).append(case)
     for measure in MEASURES:
         print(f"\n### {measure}\n\n| K | values | n | " + " | ".join(KINDS) + " |")
         print("| ---: " * (3 + len(KINDS)) + "|")
-        for K, values, n in rows:
-            shares = [found[Case(K, values, n, kind)][measure] for kind in KINDS]
-            cells = " | ".join(f"{share:.3f}" for share in shares)
-            print(f"| {K} | {values or 'continuous'} | {n:,} | {cells} |")
-    for name, tied in (("tied", True), ("continuous", False)):
-        some = {case: shares for case, shares in found.items() if bool(case.values) == tied}
+        for row, of_kinds in rows.items():
+            cells = " | ".join(f"{found[case][measure]:.3f}" for case in of_kinds)
+            print(f"| {row.n_classes} | {name_of(row)} | {row.n:,} | {cells} |")
+    for name in ("tied", "continuous", "rounded"):
+        some = {case: shares for case, shares in found.items() if group_of(case) == name}
         for measure in MEASURES if some else ():
             shares = np.array([value[measure] for value in some.values()])
             right = [v[measure] for c, v in some.items() if c.kind in ("calibrated", "1 % events")]
@@ -287,12 +318,18 @@ def report_areas(found: dict[Scores, dict[str, float]]) -> None:
         print(f"| {case.events} | {case.n} | {case.auc:g} | {shares['covered']:.3f} |")
 
 
+def group_of(case: Case) -> str:
+    if case.digits is not None:
+        return "rounded"
+    return "tied" if case.values else "continuous"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few settings and repetitions")
     parser.add_argument("--jobs", type=int, default=1, help="number of processes")
     parser.add_argument("--repetitions", type=int, default=None, help="data sets per setting")
-    only = ("tied", "continuous", "evaluate", "areas")
+    only = ("tied", "continuous", "rounded", "evaluate", "areas")
     parser.add_argument("--only", choices=only, default="")
     options = parser.parse_args()
     repetitions = options.repetitions or (20 if options.quick else 400)

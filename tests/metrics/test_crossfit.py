@@ -7,6 +7,7 @@ from isoroc._core.simplex import residuals
 from isoroc._core.tree import BinTree
 from isoroc._growth import GrowthOptions, grow_tree
 from isoroc._input import Sample
+from isoroc.metrics._estimation import crossfit
 from isoroc.metrics._estimation.crossfit import (
     SHRINKAGE,
     CrossFit,
@@ -76,10 +77,55 @@ def test_no_label_is_used_for_its_own_row():
 
 
 STAGES = {
-    "multiple": fit_multiple,
-    "linear": fit_linear,
-    "cells": lambda P, r, w: fit_cells(halve_repeatedly(P, 3), 3, r, w),
+    "multiple": lambda P, r, w: fit_multiple(P, r, w, w**2),
+    "linear": lambda P, r, w: fit_linear(P, r, w, w**2),
+    "cells": lambda P, r, w: fit_cells(halve_repeatedly(P, 3), 3, r, w, w**2),
 }
+
+
+def together(fit):
+    """The residuals that a stage finds in the rows, and in rows of which equal ones are one."""
+    P, _, y = distorted(600, 3, 2.0, seed=0)
+    P = np.round(2 * P) + 0.1
+    P /= P.sum(axis=1, keepdims=True)
+    weights = np.random.default_rng(0).choice([0.0, 0.5, 1.0], 600)
+    _, first, same = np.unique(
+        np.column_stack([P, y]), axis=0, return_index=True, return_inverse=True
+    )
+    same = same.ravel()
+    sums, squares = (np.bincount(same, w) for w in (weights, weights**2))
+    apart = fit(P, residuals(P, y), weights, weights**2)
+    return apart, fit(P[first], residuals(P, y)[first], sums, squares)[same]
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [fit_multiple, fit_linear, lambda P, *rest: fit_cells((P[:, 0] > 0.3) * 1, 1, *rest)],
+    ids=STAGES,
+)
+def test_equal_rows_are_as_good_as_one(fit):
+    apart, joined = together(fit)
+    assert apart.any()
+    np.testing.assert_allclose(joined, apart, atol=1e-12)
+
+
+def test_rows_with_the_same_forecast_are_in_several_folds():
+    p = np.repeat([0.2, 0.7], 100)
+    g = calibrated(Sample(p, (np.arange(200) % 3 == 0).astype(np.uint8)))
+    assert [len(np.unique(g[p == value])) for value in (0.2, 0.7)] == [5, 5]
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
+def test_cells_of_many_scores_change_little(power, monkeypatch):
+    P, truth, y = distorted(3000, 2, power, seed=0)
+    P[:5] = [0.0, 1.0]
+    whole = calibrated(sample_of(P, y))
+    monkeypatch.setattr(crossfit, "MOST_SCORES", 500)
+    found = calibrated(sample_of(P, y))
+    assert (found != whole).any()
+    assert ((found > 0) & (found < 1)).all()
+    errors = [np.sqrt(np.mean((g - truth[:, 1]) ** 2)) for g in (found, whole)]
+    assert abs(errors[0] - errors[1]) < 0.01
 
 
 @pytest.mark.parametrize("stage", STAGES.values(), ids=STAGES)
@@ -124,17 +170,17 @@ class TestStages:
 def test_the_power_of_the_truth_is_undone(n_classes, power):
     P, truth, y = distorted(20_000, n_classes, power, seed=0)
     weights = (np.arange(20_000) % 4 > 0).astype(np.float64)
-    found = raise_to_power(P, y, weights)
+    found = raise_to_power(P, y, weights, weights**2)
     np.testing.assert_allclose(found, truth, atol=0.02)
     changed = np.where(weights > 0, y, 0)
-    np.testing.assert_array_equal(raise_to_power(P, changed, weights), found)
+    np.testing.assert_array_equal(raise_to_power(P, changed, weights, weights**2), found)
 
 
 def test_calibrated_forecasts_mostly_keep_their_power():
     kept = 0
     for seed in range(60):
         P, _, y = distorted(300, 3, 1.0, seed)
-        kept += np.allclose(raise_to_power(P, y, np.ones(300)), P, atol=1e-12)
+        kept += np.allclose(raise_to_power(P, y, np.ones(300), np.ones(300)), P, atol=1e-12)
     assert kept > 30  # the evidence is below its mean
 
 
@@ -158,7 +204,7 @@ def test_cells_without_noise_are_means(seed, n_levels, n_columns):
     means = rng.choice([-2.0, -1.0, 1.0, 2.0], (2**n_levels, n_columns))
     cell = np.arange(2**n_levels).repeat(400)
     residuals = means[cell]
-    found = fit_cells(cell, n_levels, residuals, np.ones(len(cell)))
+    found = fit_cells(cell, n_levels, residuals, *np.ones((2, len(cell))))
     np.testing.assert_allclose(found, residuals, atol=0.1)
 
 
@@ -168,7 +214,7 @@ def test_bins_are_shrunk_to_the_bin_above():
     sample = Sample(p, y)
     tree = grow_tree(sample, GrowthOptions(np.full(2, 0.5)))
     left = residuals(np.column_stack([1 - p, p]), y)
-    found = fit_bins(tree, tree.bin_of(p), left, np.ones(600))
+    found = fit_bins(tree, tree.bin_of(p), left, *np.ones((2, 600)))
     # Residuals -0.1 and 0.1 with mean 0; bins of 300 rows are trusted by 300 / 400.
     np.testing.assert_allclose(found, [[0.075, -0.075], [-0.075, 0.075]])
 
@@ -180,7 +226,7 @@ def test_bins_of_calibrated_forecasts_are_mostly_dropped(n_classes):
         P, _, y = distorted(400, n_classes, 1.0, seed)
         sample = sample_of(P, y)
         tree = grow_tree(sample, GrowthOptions(np.full(n_classes, 1 / n_classes)))
-        found = fit_bins(tree, tree.bin_of(sample.forecasts), residuals(P, y), np.ones(400))
+        found = fit_bins(tree, tree.bin_of(sample.forecasts), residuals(P, y), *np.ones((2, 400)))
         used += bool(found.any())
     assert used <= 4
 
@@ -216,7 +262,7 @@ def mean_and_noise(rows_in, values, weights):
 def test_cells_add_what_each_level_finds_beyond_noise(seed, n_rows, n_columns, n_levels):
     values, weights = weighted_rows(seed, n_rows, n_columns)
     cell = np.arange(n_rows) * 2**n_levels // n_rows
-    found = fit_cells(cell, n_levels, values, weights)
+    found = fit_cells(cell, n_levels, values, weights, weights**2)
     n_free = max(n_columns - 1, 1)
 
     everywhere = np.ones(n_rows, dtype=bool)
@@ -249,7 +295,7 @@ def test_slope_is_that_of_weighted_least_squares(seed, n_rows):
     x = np.linspace(0, 1, n_rows)[:, None]
     weights[-1] = 1.0
     values += 4 * x
-    found = fit_linear(x, values, weights)
+    found = fit_linear(x, values, weights, weights**2)
     centred = x[:, 0] - np.average(x[:, 0], weights=weights)
     square = weights @ centred**2
     slope = weights @ (centred * values[:, 0]) / square
@@ -266,7 +312,7 @@ def test_bins_are_shrunk_to_every_node_above(seed, n_rows, n_columns):
     tree = BinTree(np.zeros((2, 3)), children, split_nodes, np.zeros((6, 3)))
     bin_of = np.random.default_rng(seed).integers(0, 4, n_rows)
     values += 10.0  # more than noise
-    found = fit_bins(tree, bin_of, values, weights)
+    found = fit_bins(tree, bin_of, values, weights, weights**2)
 
     def shrunk(rows_in, start):
         total = weights[rows_in].sum()

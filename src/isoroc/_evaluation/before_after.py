@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from isoroc._core.simplex import two_columns
-from isoroc._core.types import Floats
+from isoroc._core.types import Floats, Ints
 from isoroc._counts import Counts
 from isoroc._input import InputError, Sample, join_samples
 
@@ -51,26 +51,34 @@ class Pair:
 
     def squared_weights(self) -> Floats:
         """What the squared deviation of each row counts in the variance of a weighted sum."""
-        weights = self.before.row_weights()
+        return self.before.squared_weights()
+
+    def row_counts(self) -> Ints:
+        """Number of rows that each row stands for; in weighted cells, the effective number."""
         if self.counted is None:
-            return weights**2
-        # A cell of counts stands for as many rows of the same value as it weighs.
-        return np.asarray(weights * (weights.sum() / self.counted))
+            return np.ones(len(self.before), dtype=np.int64)
+        found = self.before.row_weights() ** 2 / self.squared_weights()
+        return np.maximum(np.rint(found), 1).astype(np.int64)
 
     def draw(self, most: int) -> Self:
         """The same with at most `most` rows, drawn at random; cells are replaced by rows."""
-        n = self.n_rows
+        n, rng = self.n_rows, np.random.default_rng(0)
         if self.counted is None:
-            return self if n <= most else self.take(self.before.drawn_rows(most))
-        weights = self.before.row_weights()
-        if n <= most and n == weights.sum() and (weights == np.rint(weights)).all():
-            times = weights.astype(np.intp)
-        else:
-            rng = np.random.default_rng(0)
-            times = rng.multinomial(min(n, most), weights / weights.sum())
-        rows = self.take(np.repeat(np.arange(len(times)), times))
-        after = None if rows.after is None else replace(rows.after, weights=None)
-        return replace(rows, before=replace(rows.before, weights=None), after=after, counted=None)
+            return self if n <= most else self.take(np.sort(rng.permutation(n)[:most]))
+        times = self.row_counts()
+        each, total = self.before.row_weights() / times, times.sum()
+        if total >= 10**9:  # hardly a row is drawn twice
+            times = rng.multinomial(most, times / total)
+        elif total > most:  # a copy of a row would look like evidence
+            times = rng.multivariate_hypergeometric(times, most, method="marginals")
+        rows = np.repeat(np.arange(len(times)), times)
+        weights = None if (each == each[0]).all() else each[rows]
+        before, *after = (
+            Sample(sample.forecasts[rows], sample.codes[rows], weights, sample.classes)
+            for sample in self.samples.values()
+        )
+        second = after[0] if after else None
+        return replace(self.take(rows), before=before, after=second, counted=None)
 
     def take(self, rows: Any) -> Self:
         """The same with some of the rows."""
@@ -93,7 +101,7 @@ def _in_columns(sample: Sample) -> Sample:
 def pair_of_counts(counts: Counts, calibrator: Any = None) -> Pair:
     """Pair of the cells of counts, with the forecasts of a calibrator for each cell."""
     cells = counts.sample(per_fold=False)
-    before = Sample(two_columns(cells.forecasts), cells.codes, cells.weights, cells.classes)
+    before = replace(cells, forecasts=two_columns(cells.forecasts))
     if calibrator is None:
         return Pair(before, None, counts.n_rows)
     if not hasattr(calibrator, "predict_proba"):

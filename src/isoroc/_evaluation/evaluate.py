@@ -108,7 +108,8 @@ def evaluate(
     most 300,000 rows of two classes, 200,000 of three, and 600,000 / K but at least 20,000 of K;
     whole forecasts of three classes or more on 20,000. Above 50 classes there is no calibration
     error of single classes, and ranking is based on at most 2,000,000 / K rows, but at least 2,000.
-    `Evaluation.notes` says where rows were left out.
+    `Evaluation.notes` says where rows were left out. Calibration and refinement loss always add up
+    to the log loss of all rows.
 
     Examples
     --------

@@ -105,16 +105,18 @@ class Collector:
     def measure(self, n_resamples: int, seed: int) -> tuple[Estimates, list[str]]:
         """All measures of the rows that were added, and how they were computed."""
         kept = self.kept
-        judged = kept.draw(most_rows(kept.n_classes))
+        most = most_rows(kept.n_classes)
+        judged = kept.draw(most)
         found: Estimates = {key: _known(key, mean) for key, mean in self.totals.means.items()}
         notes = []
-        if judged.n_rows < self.totals.n_rows:
+        if self.totals.n_rows > most:
             some = f"{judged.n_rows:,} of {self.totals.n_rows:,} rows, drawn at random"
             what = f"Calibration errors and ranking are based on {some}"
             notes.append(f"{what}; losses and decisions on all rows.")
         if kept.counted is not None:
             notes.append("The rows were counted: each has the mean forecast of its cell.")
-        notes += _calibration(judged, found) + _order(judged, found, n_resamples, seed)
+        notes += _calibration(judged, found, self.totals.n_rows)
+        notes += _order(judged, found, n_resamples, seed)
         return found, notes
 
 
@@ -133,8 +135,8 @@ def most_rows(n_classes: int) -> int:
     return max(LEAST_ROWS, MOST_VALUES // n_classes)
 
 
-def _calibration(pair: Pair, found: Estimates) -> list[str]:
-    """Add calibration errors and the parts of the log loss, and return notes."""
+def _calibration(pair: Pair, found: Estimates, n_rows: int) -> list[str]:
+    """Add calibration errors and the parts of the log loss of all n_rows rows; return notes."""
     notes: list[str] = []
     K = pair.n_classes
     if pair.before.n_units < 2:  # what is learned about a row comes from other rows
@@ -145,12 +147,9 @@ def _calibration(pair: Pair, found: Estimates) -> list[str]:
         notes.append(f"Calibration of whole forecasts is estimated from {whole.n_rows:,} rows.")
     parts = {of: Parts.of(sample, "canonical") for of, sample in whole.series.items()}
     losses = {of: part.split_loss() for of, part in parts.items()}
-    for of, terms in losses.items():  # the two parts add up to the loss of all rows
-        rest, rows = terms["refinement"]
-        value = found["log_loss", of].value - terms["calibration"][0].value
-        terms["refinement"] = rest._replace(value=value), rows
     for name in ("calibration", "refinement"):
-        _put(found, whole, f"{name}_loss", {of: terms[name] for of, terms in losses.items()})
+        terms = {of: parts[name] for of, parts in losses.items()}
+        _put(found, whole, f"{name}_loss", _correct(terms, whole, found, n_rows))
     _put(found, whole, "calibration_error", {of: part.absolute() for of, part in parts.items()})
     kinds: dict[str, Kind] = {"top_calibration_error": "top"}
     if K > MANY_CLASSES:
@@ -162,6 +161,32 @@ def _calibration(pair: Pair, found: Estimates) -> list[str]:
         errors = {of: Parts.of(sample, kind).absolute() for of, sample in pair.series.items()}
         _put(found, pair, name, errors)
     return notes
+
+
+def _correct(terms: dict[str, Term], pair: Pair, found: Estimates, n_rows: int) -> dict[str, Term]:
+    """Estimates from some rows, corrected to all: regression on the losses, known of all rows.
+
+    So calibration and refinement add up to the loss of all rows, and the change of a part is that
+    of the same rows.
+    """
+    if pair.n_rows >= n_rows:
+        return terms
+    w = pair.before.row_weights() / pair.before.row_weights().sum()
+    losses = np.column_stack([log_losses(s.forecasts, s.codes) for s in pair.series.values()])
+    means = w @ losses
+    gap = np.array([found["log_loss", of].value for of in pair.series]) - means
+    x, root, corrected = losses - means, np.sqrt(w)[:, None], {}
+    for of, (estimate, rows) in terms.items():
+        y = rows - w @ rows
+        coefficients = np.linalg.lstsq(root * x, root[:, 0] * y)[0]
+        explained = x @ coefficients
+        rest = y - explained + sqrt(pair.n_rows / n_rows) * explained
+        size = float(w**2 @ y**2)
+        factor = float(w**2 @ rest**2) / size if size else 1.0
+        value = estimate.value + float(coefficients @ gap)
+        scaled = {"variance": factor * estimate.variance, "slope": factor * estimate.slope}
+        corrected[of] = estimate._replace(value=value, **scaled), rest
+    return corrected
 
 
 def _put(found: Estimates, pair: Pair, measure: str, terms: dict[str, Term]) -> None:

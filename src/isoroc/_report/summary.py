@@ -208,7 +208,7 @@ def _verdict(evaluation: Evaluation, evidence: Evidence, judged: Evidence) -> di
 
     The tone is the direction of the log loss; it is empty without calibrated forecasts.
     """
-    sentences = [*_came_true(judged), *evaluation.sentences(), *_never_decided(evidence)]
+    sentences = [*_came_true(evidence, judged), *evaluation.sentences(), *_never_decided(evidence)]
     said = getattr(evidence.calibrator, "verdict_", None)
     if said:
         sentences.append(
@@ -223,18 +223,20 @@ def _verdict(evaluation: Evaluation, evidence: Evidence, judged: Evidence) -> di
     return {"decision": evaluation.decision, "tone": tone, "sentences": sentences}
 
 
-def _came_true(evidence: Evidence) -> list[str]:
+def _came_true(evidence: Evidence, judged: Evidence) -> list[str]:
     """What came of the forecasts whose gap is clearest, if it is three standard errors or more.
 
-    Forecasts are grouped by ten parts of the axis; a group needs 20 rows.
+    Forecasts are grouped by ten parts of the axis, which the rows judged determine; all rows are
+    counted, and a group needs 20.
     """
     if "before" not in evidence.series:
         return []
-    event = event_of(evidence.before, 1 if evidence.n_classes == 2 else None)
-    p, right, weights = event.arrays
-    place = p if has_few_values(p) else np.floor(10 * axis_of([event]).position(p))
+    k = 1 if evidence.n_classes == 2 else None
+    drawn, (p, right, weights) = event_of(judged.before, k), event_of(evidence.before, k).arrays
+    few = has_few_values(drawn.forecasts)
+    place = p if few else np.floor(10 * axis_of([drawn]).position(p))
     group = group_equal(place)
-    n = np.bincount(group)
+    n = np.bincount(group, evidence.row_counts()).astype(np.int64)
     _, mean, rate = group_means(group, weights, p, right)
     gap = np.abs(rate - mean) * np.sqrt(n) * (n >= 20)
     worst = int(gap.argmax())

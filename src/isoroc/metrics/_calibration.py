@@ -74,12 +74,13 @@ def calibration_error(
     bins : int, "quantile", "exact", "ties", "irp" or None, default=None
         How ``E[Y | p]`` is estimated. A number: mean label in that many bins of equal width (cells
         of that width in every coordinate). "quantile": mean label in `n_bins` bins of equal weight.
-        "exact": mean label of equal forecasts. "ties": the same without what chance adds. "irp":
-        powers of the forecasts, isotonic recursive partitions, and linear maps and means of what
-        they leave, learned from other rows; no bins need to be chosen, and chance is not mistaken
-        for error. None means "ties" if there are at least ``4 (K - 1)`` rows for each distinct
-        forecast (4 for one probability), and "irp" otherwise; "quantile" with ``norm="max"`` or
-        `debias`.
+        "exact": mean label of equal forecasts. "ties": the same without what chance adds, for
+        squared errors. "irp": powers of the forecasts, isotonic recursive partitions, and linear
+        maps and means of what they leave, learned from other rows; no bins need to be chosen, and
+        chance is not mistaken for error. None means "ties" if there are on average at least
+        ``m (K - 1)`` rows for each of m distinct forecasts (m for one probability), and "irp"
+        otherwise; "quantile" with ``norm="max"`` or `debias`. With ``norm="l1"``, "ties" is the
+        same as "irp".
     n_bins : int, default=None
         Number of bins of "quantile", 15 by default. An error with any other `bins`.
     debias : bool, default=False
@@ -98,13 +99,14 @@ def calibration_error(
     Notes
     -----
     Estimates with bins are too large by what chance adds, which grows with the number of bins, and
-    too small by what differs within bins. "ties" and "irp" use the identities
+    too small by what differs within bins. "irp" uses the identities
     ``E|g - p| = E[sign(g - p) (Y - p)]`` and ``E(g - p)**2 = E[(g - p) (Y - p)]`` with
     ``g = E[Y | p]``, summed over the classes, where the first factor is learned from other rows
-    than the second. So whatever is learned, the mean of the products is 0 if forecasts are
-    calibrated. Negative estimates are returned as 0. For "l2" the square is nearly unbiased. For
-    "l1" the mean is at most the calibration error, and below it if signs are hard to learn from few
-    rows; the interval of `isoroc.evaluate` allows for that.
+    than the second. Rows with the same or a similar forecast count as other rows, so rounding
+    forecasts hardly changes the estimate. Whatever is learned, the mean of the products is 0 if
+    forecasts are calibrated. Negative estimates are returned as 0. For "l2" the square is nearly
+    unbiased. For "l1" the mean is at most the calibration error, and below it if signs are hard to
+    learn from few rows; the interval of `isoroc.evaluate` allows for that.
 
     With more than four classes the partitions of "irp" are of the two largest probabilities and the
     rest, and what corrects them uses 64 classes at most.

@@ -1,10 +1,10 @@
 """What must be calibrated, and estimates of calibration errors and of the parts of losses.
 
 A part is a set of forecasts that must be calibrated together: whole forecasts, the probability of a
-class, or the largest one. E[Y | forecast] is cross-fitted or, if forecasts have few distinct
-values, counted. Mean labels of equal forecasts differ from the forecasts by chance, which makes
-plain estimates too large. What chance adds is known, because the labels of rows with the same
-forecast are a multinomial sample, and is subtracted.
+class, or the largest one. E[Y | forecast] is cross-fitted or, for squares and losses of forecasts
+with few distinct values, counted. Mean labels of equal forecasts differ from the forecasts by
+chance, which makes plain estimates too large. What chance adds is known, because the labels of rows
+with the same forecast are a multinomial sample, and is subtracted.
 """
 
 from __future__ import annotations
@@ -59,7 +59,6 @@ class Ties:
 
     def __init__(self, sample: Sample, P: Floats | None = None) -> None:
         P = as_matrix(sample.forecasts if P is None else P)
-        self.sample = sample
         self.group = group_equal(sample.forecasts)
         sums = sum_classes(self.group, sample.codes, P.shape[1], sample.weights)
         total = sums.sum(axis=1)
@@ -115,27 +114,6 @@ class Ties:
         bias = np.abs(more - less).sum(axis=1) / 2
         return (seen - missing).sum(axis=1), variance / n[:, 0] ** 2, bias
 
-    def absolute(self) -> tuple[float, float, Floats]:
-        """Mean absolute difference of E[Y | forecast] and forecast, half the sum over classes.
-
-        Returns an estimate, how much too low it may be, and the signs of the differences for each
-        row, shaped as the forecasts. As in cross-fitting, the residual of each row is multiplied
-        with what other rows tell about its sign: their sum of residuals in standard deviations, at
-        most 1. So the expectation is 0 for calibrated forecasts, and too low where differences are
-        about as large as their standard deviations.
-        """
-        p, n, c = self.p, self.n, self.counts
-        deviation = np.sqrt(n * p * (1 - p) + 0.25)
-        own = np.clip((c - 1 - (n - 1) * p) / deviation, -1, 1)
-        other = np.clip((c - (n - 1) * p) / deviation, -1, 1)
-        value = c * (1 - p) * own - (n - c) * p * other
-        z = (c - n * p) / deviation
-        lost = deviation * _lost(z)
-        share = self.shares / self.n[:, 0] / 2
-        signs = np.sign(z)[self.group]
-        signs = signs if self.sample.forecasts.ndim == 2 else signs[:, 1]
-        return float(share @ value.sum(axis=1)), float(share @ lost.sum(axis=1)), signs
-
 
 def _missing(g: Floats, n: Floats) -> Floats:
     """By how much the entropy of a class is estimated too low from n rows."""
@@ -176,8 +154,8 @@ class Parts(NamedTuple):
             _default_bins(part) if bins is None else bins for part in split_by_kind(sample, kind)
         ]
         whole = sample.positive()
-        if kind != "top" and chosen in (["irp"], ["quantile"]):
-            # The order of classes breaks ties; scores of two classes are those of the second one.
+        if kind != "top" and chosen in (["ties"], ["irp"], ["quantile"]):
+            # The order of classes settles what is equal; two classes are scores of the second.
             whole = fix_class_order(whole)
         samples = split_by_kind(whole, kind)
         of_whole = whole.forecasts if kind == "canonical" else None
@@ -195,7 +173,7 @@ class Parts(NamedTuple):
         """Calibration error of the norm "l1"."""
         found, all_rows = [], []
         for part, fit in zip(self.samples, self.fits, strict=True):
-            value, bias, signs = fit.absolute() if isinstance(fit, Ties) else _absolute(fit)
+            value, bias, signs = _absolute(CrossFit(part) if isinstance(fit, Ties) else fit)
             factors = signs if signs.ndim == 1 else signs / 2
             found.append((value, bias, variance_if_calibrated(factors, part)))
             all_rows.append(products(signs, part))

@@ -6,7 +6,9 @@ Where it does not, because forecasts are inverted, belong to other classes or ca
 a monotone partition has one bin and finds nothing. So what is left of the residuals is estimated
 without any condition, in stages: regressions of residuals on forecasts. Each stage takes the
 residuals that earlier stages leave, of shape (n, K), and returns its estimate for every row. It
-returns 0 unless its signal exceeds the noise, so stages that find nothing change nothing.
+returns 0 unless its signal exceeds the noise, so stages that find nothing change nothing. Rows with
+the same forecast, label and fold are one row with their total weight; the noise in it follows from
+the sum of the squared weights.
 
 What is learned for a row does not depend on its own label. So whatever is learned, the mean of its
 product with the residual of the row is 0 if forecasts are calibrated.
@@ -29,12 +31,20 @@ from isoroc._core.types import Codes, Floats, Ints
 from isoroc._growth import GrowthOptions, grow_tree
 from isoroc._input import InputError, Sample, deal_folds
 from isoroc._maps.top import TopReduction
-from isoroc.metrics._estimation.grouping import halve_repeatedly, order_rows, sum_rows
+from isoroc.metrics._estimation.grouping import (
+    group_equal,
+    group_quantile,
+    halve_repeatedly,
+    order_rows,
+    sum_rows,
+)
 
 #: Number of folds,
 N_FOLDS = 5
 #: and the number of rows above which there are two: then half of the rows are plenty.
 MANY_ROWS = 100_000
+#: More than twice as many distinct scores are learned from in so many cells of equal weight.
+MOST_SCORES = 2048
 #: With more classes than FULL, partitions are of the TOP largest probabilities and the rest.
 FULL, TOP = 4, 2
 #: Linear maps and means in cells are of the MOST_CLASSES most frequent classes. With more classes,
@@ -61,80 +71,118 @@ NEGLIGIBLE = 1e-9
 class CrossFit:
     """What is learned about the rows of a sample, each from other rows.
 
-    Folds are drawn with a fixed seed and do not depend on the order of rows. Only ratios of weights
+    Folds are drawn with a fixed seed and do not depend on the order of rows. Rows with the same
+    forecast are dealt to several folds, those of one cluster to the same. Only ratios of weights
     matter: rows count as in `Sample.effective`. Nothing is learned before it is needed. Rows must
     have positive weight.
     """
 
     def __init__(self, sample: Sample) -> None:
-        self.sample, self._scaled, n = sample, sample.effective(), len(sample)
-        if (weights := self._scaled.weights) is not None:
-            # Sums of multiples of 1 / GRID are exact, whatever the order of rows.
-            weights = np.maximum(np.rint(weights * GRID), 1.0) / GRID
-            self._scaled = replace(self._scaled, weights=weights)
+        self.sample = sample
+        n = len(sample)
         self._n_folds = min(N_FOLDS if n <= MANY_ROWS else 2, n)
         n_training = n - n // self._n_folds
         self._n_levels = min(MOST_LEVELS, max(0, (n_training // ROWS_IN_CELL).bit_length() - 1))
-        self._P = as_matrix(sample.forecasts)
-        if sample.n_classes <= FULL:  # sums over few classes are quicker by columns
-            self._P = np.asfortranarray(self._P)
 
     @cached_property
     def values(self) -> Floats:
         """E[Y | forecast] for each row, shaped as the forecasts."""
-        learned = np.empty(self._P.shape)
+        learned = np.empty(self._matrix.shape)
         for training in self._trainings():
             held_out = training.weights == 0
             learned[held_out] = self._learn(training)[held_out]
-        return learned if self.sample.forecasts.ndim == 2 else learned[:, 1]
+        learned = learned if self.sample.forecasts.ndim == 2 else learned[:, 1]
+        g, p = np.take(learned, self._units.of_row, axis=0), self._units.scores
+        if p is None:
+            return g
+        mean = np.take(self._units.sample.forecasts, self._units.of_row)
+        ratio = p / mean, (1 - p) / (1 - mean)  # odds in a cell change by the same factor
+        return np.asarray(g * ratio[0] / (g * ratio[0] + (1 - g) * ratio[1]))
+
+    @cached_property
+    def _units(self) -> _Units:
+        """The rows in folds; those with the same forecast, label and fold are added up.
+
+        So are neighbours of many scores: they differ by less than can be learned about them.
+        """
+        sample, n = self.sample.effective(), len(self.sample)
+        if sample.n_units < 2:
+            problem = f"one {'row' if sample.clusters is None else 'cluster'} only"
+            raise InputError("y_prob", None, problem, "holding rows out takes two or more")
+        weights = sample.row_weights()
+        if sample.weights is not None:
+            # Sums of multiples of 1 / GRID are exact, whatever the order of rows.
+            weights = np.maximum(np.rint(weights * GRID), 1.0) / GRID
+            sample = replace(sample, weights=weights)
+        fold, order = np.empty(n, dtype=np.intp), order_rows(sample)
+        clusters = None if sample.clusters is None else sample.clusters[order]
+        fold[order] = deal_folds(n, self._n_folds, np.random.default_rng(0), clusters)
+        value, scores = group_equal(sample.forecasts), None
+        if sample.forecasts.ndim == 1 and value.max() >= 2 * MOST_SCORES:
+            value = group_quantile(sample.forecasts, None, MOST_SCORES)
+            scores = np.clip(sample.forecasts, 0.5 / n, 1 - 0.5 / n)
+            means = np.bincount(value[order], scores[order]) / np.maximum(np.bincount(value), 1)
+            sample = replace(sample, forecasts=means[value])
+        elif 2 * value.max() > n:  # hardly any ties
+            rows = np.arange(n)
+            return _Units(sample, weights**2, fold, value, rows, rows, scores)
+        key = (value * sample.n_classes + sample.codes) * self._n_folds + fold
+        _, first, of_row = np.unique(key, return_index=True, return_inverse=True)
+        sums, squares = (sum_rows(of_row, w, None) for w in (weights, weights**2))
+        units = replace(sample.take(first), weights=sums)
+        return _Units(units, squares, fold[first], value[first], first, of_row, scores)
+
+    @cached_property
+    def _matrix(self) -> Floats:
+        """Forecasts of the units, shape (n, K)."""
+        P = as_matrix(self._units.sample.forecasts)
+        # Sums over few classes are quicker by columns.
+        return np.asfortranarray(P) if self.sample.n_classes <= FULL else P
 
     def _trainings(self) -> Iterator[_Training]:
         """The rows to learn from, for each fold."""
-        n = len(self.sample)
-        if self.sample.n_units < 2:
-            one = "row" if self.sample.clusters is None else "cluster"
-            problem = f"one {one} only"
-            raise InputError("y_prob", None, problem, "holding rows out takes two or more")
-        fold = np.empty(n, dtype=np.intp)
-        rng = np.random.default_rng(0)
-        order, clusters = order_rows(self._scaled), self.sample.clusters
-        known = None if clusters is None else clusters[order]
-        fold[order] = deal_folds(n, self._n_folds, rng, known)
+        sample, squares, fold, *_ = self._units
         K = self._reduced.n_classes
-        for held_out in range(self._n_folds):
-            weights = np.where(fold == held_out, 0.0, self._scaled.row_weights())
+        for number in range(self._n_folds):
+            weights, noise = (
+                np.where(fold == number, 0.0, w) for w in (sample.row_weights(), squares)
+            )
             # The tree that `IRPCalibrator` would grow on these rows.
             tree = grow_tree(self._reduced.take(weights > 0), GrowthOptions(np.full(K, 1 / K)))
-            bin_of = tree.bin_of(self._reduced.forecasts)
-            yield _Training(weights, tree, bin_of)
+            yield _Training(weights, noise, tree, tree.bin_of(self._reduced.forecasts))
 
     @cached_property
     def _reduced(self) -> Sample:
         """The sample of the largest probabilities and the rest, or the sample itself."""
-        if self.sample.n_classes <= FULL:
-            return self._scaled
-        return TopReduction(TOP, 0.0).reduce_sample(self._scaled)
+        sample = self._units.sample
+        if sample.n_classes <= FULL:
+            return sample
+        return TopReduction(TOP, 0.0).reduce_sample(sample)
 
     @cached_property
-    def _cells(self) -> Ints:
-        """The finest cell of each row."""
+    def _cells(self) -> tuple[Ints, int]:
+        """The finest cell of each row, and the number of levels."""
         # Cells may depend on the forecasts of all rows, as they do not depend on labels.
-        few = self.sample.n_classes <= MOST_CLASSES
-        return halve_repeatedly((self.sample if few else self._reduced).forecasts, self._n_levels)
+        value, n_levels = self._units.value, self._n_levels
+        if value.max() < 2**n_levels:  # each distinct forecast has a cell
+            return value, int(value.max()).bit_length()
+        if self.sample.n_classes > MOST_CLASSES:
+            return halve_repeatedly(self._reduced.forecasts, n_levels), n_levels
+        return halve_repeatedly(self.sample.forecasts, n_levels)[self._units.first], n_levels
 
     def _learn(self, training: _Training) -> Floats:
         """E[Y | forecast] of every row, shape (n, K), learned from some of them."""
-        weights, codes = training.weights, self.sample.codes
-        n_rows, values = np.count_nonzero(weights), self._P
+        weights, codes, values = training.weights, self._units.sample.codes, self._matrix
+        n_rows = weights.sum()
         observed = np.bincount(codes, weights, values.shape[1])
         for _ in range(ROUNDS):
-            values = raise_to_power(values, codes, weights)
-            shares = (observed - weights @ values) / (weights.sum() + SHRINKAGE)
+            values = raise_to_power(values, codes, weights, training.squares)
+            shares = (observed - weights @ values) / (n_rows + SHRINKAGE)
             values = tilt(values, None, shares[None], weights)
         values = self._tilt_in_bins(values, training)
         # The rows cannot tell of smaller probabilities: those of all classes sum to one row's.
         values = _normalise(np.maximum(values, 1 / (n_rows * values.shape[1])))
-        added = self._fit_rest(residuals(values, codes), weights)
+        added = self._fit_rest(residuals(values, codes), weights, training.squares)
         if added.any():
             # Corrections are not precise enough to make values smaller or larger than this.
             margin = n_rows**-0.5
@@ -144,40 +192,60 @@ class CrossFit:
 
     def _tilt_in_bins(self, P: Floats, training: _Training) -> Floats:
         """Forecasts whose means in the bins of IRP follow the labels, if they did not."""
-        weights, tree, bin_of = training
-        if self._reduced is self._scaled:
-            differences = fit_bins(tree, bin_of, residuals(P, self.sample.codes), weights)
-            return tilt(P, bin_of, differences, weights)
-        reduction = TopReduction.fit(TOP, replace(self._scaled, forecasts=P).take(weights > 0))
-        ranked = reduction.reduce_sample(replace(self._scaled, forecasts=P))
-        differences = fit_bins(tree, bin_of, ranked.residuals(), weights)
+        sample, (weights, squares, tree, bin_of) = self._units.sample, training
+        if self._reduced is sample:
+            left = residuals(P, sample.codes)
+            return tilt(P, bin_of, fit_bins(tree, bin_of, left, weights, squares), weights)
+        reduction = TopReduction.fit(TOP, replace(sample, forecasts=P).take(weights > 0))
+        ranked = reduction.reduce_sample(replace(sample, forecasts=P))
+        differences = fit_bins(tree, bin_of, ranked.residuals(), weights, squares)
         return reduction.expand(tilt(ranked.forecasts, bin_of, differences, weights), P)
 
-    def _fit_rest(self, left: Floats, weights: Floats) -> Floats:
+    def _fit_rest(self, left: Floats, weights: Floats, squares: Floats) -> Floats:
         """What linear maps and cells find in the residuals left, which change in place."""
         K = left.shape[1]
         # The columns are sorted by their totals; of two, the second is the first with other signs.
         frequent = slice(1 if K == 2 else MOST_CLASSES)
         found, left = np.zeros_like(left), left[:, frequent]
         for fit in (fit_multiple, fit_linear):
-            of_forecasts = fit(self._P[:, frequent], left, weights)
+            of_forecasts = fit(self._matrix[:, frequent], left, weights, squares)
             left -= of_forecasts
             found[:, frequent] += of_forecasts
-        found[:, frequent] += fit_cells(self._cells, self._n_levels, left, weights)
+        found[:, frequent] += fit_cells(*self._cells, left, weights, squares)
         if K == 2:
             found[:, 1] = -found[:, 0]
         return found
+
+
+class _Units(NamedTuple):
+    """Rows that are learned from as one: those with the same forecast, label and fold."""
+
+    sample: Sample
+    """With the sums of their weights."""
+    squares: Floats
+    """Sums of their squared weights."""
+    fold: Ints
+    value: Ints
+    """Number of the distinct forecast, or of the cell of scores."""
+    first: Ints
+    """One of the rows of each unit."""
+    of_row: Ints
+    """Unit of each row."""
+    scores: Floats | None
+    """Score of each row, within (0, 1), if those of a unit differ."""
 
 
 class _Training(NamedTuple):
     """The rows to learn from while a fold is held out."""
 
     weights: Floats
-    """Of all rows of the sample, 0 for those held out."""
+    """Of all units, 0 for those held out."""
+    squares: Floats
+    """Squared weights, likewise."""
     tree: BinTree
     """Grown on the rows to learn from."""
     bin_of: Ints
-    """Its bin in which each row of the sample lies."""
+    """Its bin in which each unit lies."""
 
 
 def shrink_factor(energy: float, noise: float, n_terms: int) -> float:
@@ -189,26 +257,27 @@ def shrink_factor(energy: float, noise: float, n_terms: int) -> float:
     return 1 - noise / energy if energy > least else 0.0
 
 
-def raise_to_power(P: Floats, codes: Codes, weights: Floats) -> Floats:
+def raise_to_power(P: Floats, codes: Codes, weights: Floats, squares: Floats) -> Floats:
     """Forecasts ``P**t``, normalised, with the t of the likeliest labels, drawn towards 1.
 
     The evidence against t = 1, less its noise, decides how far.
     """
     logs = smooth.logs_of(np.maximum(np.ascontiguousarray(P.T), EPSILON))
     rows = np.flatnonzero(weights)
-    z, weights = np.take(logs, rows, axis=1), weights[rows]
+    z, weights, squares = np.take(logs, rows, axis=1), weights[rows], squares[rows]
     own = z[codes[rows], np.arange(len(rows))]
     t, evidence = 1.0, 0.0
     for step in range(POWER_STEPS):
         mean, variance = smooth.moments(z, t)
-        slopes, curvature = weights * (own - mean), float(weights @ variance)
-        if step == 0 and (square := float(slopes.sum()) ** 2):
-            evidence = max(1 - float(slopes @ slopes) / square, 0.0)
+        slopes = own - mean
+        slope, curvature = float(weights @ slopes), float(weights @ variance)
+        if step == 0 and slope:
+            evidence = max(1 - float(squares @ slopes**2) / slope**2, 0.0)
         if not evidence or curvature <= 0:
             break
-        change = float(np.clip(slopes.sum() / curvature, -t / 2, t))
+        change = float(np.clip(slope / curvature, -t / 2, t))
         t = float(np.clip(t + change, 1 / STEEPEST, STEEPEST))
-        if abs(change) <= 1e-4:  # what is left is about its square
+        if abs(change) <= 1e-3:  # what is left is about its square
             break
     q = smooth.softmax(logs * (1 + evidence * (t - 1)))
     return q.T if P.flags.f_contiguous else smooth.by_row(q)
@@ -238,18 +307,19 @@ def _products(a: Floats, b: Floats) -> Floats:
     return np.asarray(np.einsum("ik,ik->i", a, b))
 
 
-def fit_multiple(P: Floats, residuals: Floats, weights: Floats) -> Floats:
+def fit_multiple(P: Floats, residuals: Floats, weights: Floats, squares: Floats) -> Floats:
     """One multiple of the forecasts of all classes, of which inverted ones need no more."""
     x = P - weights @ P / weights.sum()
     square = float(weights @ _products(x, x))
     if square <= NEGLIGIBLE * weights.sum():
         return np.zeros(P.shape)
-    terms = weights * _products(x, residuals)
-    factor = shrink_factor(float(terms.sum()) ** 2, float(terms @ terms), 1)
-    return np.asarray(factor * float(terms.sum()) / square * x)
+    terms = _products(x, residuals)
+    total = float(weights @ terms)
+    factor = shrink_factor(total**2, float(squares @ terms**2), 1)
+    return np.asarray(factor * total / square * x)
 
 
-def fit_linear(P: Floats, residuals: Floats, weights: Floats) -> Floats:
+def fit_linear(P: Floats, residuals: Floats, weights: Floats, squares: Floats) -> Floats:
     """Linear map of the forecasts: a class may have been forecast in the place of another."""
     x = P - weights @ P / weights.sum()
     variance, directions = np.linalg.eigh(x.T @ (weights[:, None] * x))
@@ -259,11 +329,13 @@ def fit_linear(P: Floats, residuals: Floats, weights: Floats) -> Floats:
     energy = float((coefficients**2).sum())
     size = _products(features, features) * _products(residuals, residuals)
     n_terms = features.shape[1] * _free(residuals)
-    factor = shrink_factor(energy, float(weights**2 @ size), n_terms)
+    factor = shrink_factor(energy, float(squares @ size), n_terms)
     return np.asarray(factor * (features @ coefficients))
 
 
-def fit_cells(cell: Ints, n_levels: int, residuals: Floats, weights: Floats) -> Floats:
+def fit_cells(
+    cell: Ints, n_levels: int, residuals: Floats, weights: Floats, squares: Floats
+) -> Floats:
     """Means in nested cells: an estimate for residuals of any shape.
 
     `cell` comes from `halve_repeatedly`. The difference between the means of the two halves of a
@@ -271,8 +343,8 @@ def fit_cells(cell: Ints, n_levels: int, residuals: Floats, weights: Floats) -> 
     thresholding, Cai 1999).
     """
     n_cells, n_free = 2**n_levels, _free(residuals)
-    squares = weights**2 * _products(residuals, residuals)
-    others = (np.bincount(cell, own, n_cells) for own in (squares, weights))
+    noise = squares * _products(residuals, residuals)
+    others = (np.bincount(cell, own, n_cells) for own in (noise, weights))
     # Sums of residuals, noise and weight in the cells of each level, the finest first.
     levels = [np.column_stack([sum_rows(cell, residuals, weights, n_cells), *others])]
     while len(levels[-1]) > 1:
@@ -295,14 +367,16 @@ def fit_cells(cell: Ints, n_levels: int, residuals: Floats, weights: Floats) -> 
     return np.asarray(means[cell])
 
 
-def fit_bins(tree: BinTree, bin_of: Ints, residuals: Floats, weights: Floats) -> Floats:
+def fit_bins(
+    tree: BinTree, bin_of: Ints, residuals: Floats, weights: Floats, squares: Floats
+) -> Floats:
     """Means in the bins of a tree, each shrunk to the mean of the bin it was split from.
 
     Deep bins have few rows, and the first splits tell much (hierarchical shrinkage, Agarwal et al.
     2022). The means are 0 unless they exceed the noise in bins that were chosen for their labels.
     """
     n_bins = len(tree.bins)
-    squares = weights**2 * _products(residuals, residuals)
+    squares = squares * _products(residuals, residuals)
     weight = np.bincount(bin_of, weights, n_bins)
     of_bins = np.column_stack([sum_rows(bin_of, residuals, weights, n_bins), weight])
     held = np.maximum(weight, EPSILON)

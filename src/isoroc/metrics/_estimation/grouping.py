@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import replace
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -53,9 +54,9 @@ def _find_equal(values: Floats) -> tuple[Ints, Ints]:
 
 
 def is_discrete(forecasts: Floats) -> bool:
-    """Whether there are at least 4 (K - 1) rows for each distinct forecast of K classes."""
+    """Whether each of the m distinct forecasts of K classes has m (K - 1) rows on average."""
     free = 1 if forecasts.ndim == 1 else forecasts.shape[1] - 1
-    allowed = max(len(forecasts) // (4 * free), 1)
+    allowed = max(isqrt(len(forecasts) // free), 1)
     # The first rows settle most cases: they have no more distinct values than all rows.
     few = forecasts[: 2 * allowed]
     if group_equal(few).max() >= allowed:
