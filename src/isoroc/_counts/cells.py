@@ -247,8 +247,7 @@ def deal_by_content(
     order = np.lexsort((exact, sample.row_weights(), sample.codes, *groups, own, content))
     dealt = sample.take(order)
     weights, squares = dealt.row_weights(), dealt.squared_weights()
-    unit = np.arange(len(order)) if dealt.clusters is None else dealt.clusters
-    fold = deal_folds(int(unit.max()) + 1, n_folds, random_state)[unit]
+    fold = deal_folds(len(order), n_folds, random_state, dealt.clusters)
     return CellSample(**vars(dealt) | {"weights": weights, "fold": fold, "squares": squares})
 
 
@@ -265,8 +264,8 @@ def deal_in_cells(
     dealt = rng.multinomial(n_rows, np.full(n_folds, 1 / n_folds))
     cell, fold = np.nonzero(dealt)
     part, share = cells.take(cell), dealt[cell, fold] / n_rows[cell]
-    options = {"weights": part.row_weights() * share, "squares": part.squares * share}
-    return replace(part, fold=fold, **options)
+    weights, squares = part.row_weights() * share, part.squares * share
+    return replace(part, fold=fold, weights=weights, squares=squares)
 
 
 def in_cells(sample: Sample, most: int) -> CellSample:
