@@ -12,7 +12,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from isoroc._core.intervals import Estimate
+from isoroc._core.intervals import Statistic
 from isoroc._core.types import Floats, Ints
 from isoroc._input import (
     InputError,
@@ -244,7 +244,7 @@ def summarize(
     )
 
 
-def _own_estimate(metric: Metric) -> Callable[..., Estimate] | None:
+def _own_estimate(metric: Metric) -> Callable[..., Statistic] | None:
     """The estimate with an interval of its own that a metric returns the value of, if any."""
     plain, options = (metric.func, metric.keywords) if isinstance(metric, partial) else (metric, {})
     bins, kind = options.get("bins"), options.get("kind", "canonical")
@@ -253,7 +253,7 @@ def _own_estimate(metric: Metric) -> Callable[..., Estimate] | None:
     if options.keys() - {"bins", "kind", "norm"} or options.get("norm", "l1") != "l1":
         return None
 
-    def estimate(y: Any, P: Any, weights: Any, labels: Any) -> Estimate:
+    def estimate(y: Any, P: Any, weights: Any, labels: Any) -> Statistic:
         sample = check_probabilities(y, P, weights, labels, keep_zeros=True)
         return Parts.of(sample, kind, bins).absolute()[0]
 
