@@ -12,7 +12,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 import isoroc
 from isoroc._cli.config import DEFAULT, with_options_of_file
-from isoroc._cli.errors import CommandError, ExitCode, did_you_mean, first_line, in_options, quoted
+from isoroc._cli.errors import CommandError, ExitCode, did_you_mean, first_line, in_options
 from isoroc._cli.options import STANDARD
 from isoroc._cli.process import discard_output, wait_if_ending
 from isoroc._cli.texts import ABOUT, ALIASES, COMMANDS, EPILOGUE
@@ -134,7 +134,7 @@ def _run(words: list[str], *, debug: bool) -> int:
             return _fail(ExitCode.BAD_INPUT, "error", _message(error), debug=debug)
         except BaseException as error:  # noqa: BLE001
             # A panic of polars is not an Exception, and must not end with exit code 1.
-            what = f"{type(error).__name__}: {quoted(first_line(error))}; use --debug for details"
+            what = f"{type(error).__name__}: {first_line(error)}; use --debug for details"
             return _fail(ExitCode.INTERNAL, "internal error", what, debug=debug)
     return code if isinstance(code, int) else ExitCode.OK
 
@@ -152,12 +152,8 @@ def _message(error: BaseException) -> str:
 
         if isinstance(error, InputError):
             option = _OPTIONS.get(error.argument, error.argument)
-            problem, fix = quoted(error.problem), in_options(error.fix)
-            return str(InputError(option, error.row, problem, fix))
-    if isinstance(error, CommandError):
-        return str(error.args[0])
-    is_option = isinstance(error, (CycloptsError, OSError))
-    return first_line(error) if is_option else quoted(first_line(error))
+            return str(InputError(option, error.row, error.problem, in_options(error.fix)))
+    return str(error) if isinstance(error, CommandError) else first_line(error)
 
 
 def _fail(code: ExitCode, kind: str, message: str, *, debug: bool) -> int:

@@ -65,7 +65,5 @@ def _words(name: str, value: Any, given: list[str]) -> list[str]:
         return []
     if isinstance(value, bool):
         return [option] if value else []
-    if isinstance(value, dict):  # such as type = { day = "date" }
-        value = [f"{key}={of_key}" for key, of_key in value.items()]
     values = value if isinstance(value, list) else [value]
     return [word for item in values for word in (option, str(item))]

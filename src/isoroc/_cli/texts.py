@@ -68,7 +68,6 @@ Add calibrated forecasts to a table.
   isoroc apply model.json new.parquet -o calibrated.parquet
   isoroc apply model.json 'days/*.csv.gz' -o all.parquet --names cat,dog,bird
   isoroc apply model.json new.csv -o new.csv --replace
-  isoroc apply model.json new.csv -o new.parquet --type id=int,day=date
   isoroc apply model.json new.parquet -o out.parquet --on-bad null
   cat new.ndjson | isoroc apply model.json - -o - | head
 Rows keep their order and other columns do not change. Rows are processed in batches, so large files

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from isoroc._cli.errors import CommandError, did_you_mean, quoted
+from isoroc._cli.errors import CommandError, did_you_mean
 from isoroc._cli.options import EVERYTHING, InputOptions, Selection
 
 #: What `apply` appends to the names of the forecasts that it calibrates.
@@ -169,7 +169,7 @@ def _given(options: InputOptions, columns: Sequence[str]) -> list[str] | None:
 
 def list_labels(labels: Sequence[Any]) -> str:
     """Up to eight labels for a message."""
-    return quoted(", ".join([*map(str, labels[:8]), *(["..."] if len(labels) > 8 else [])]))
+    return ", ".join([*map(str, labels[:8]), *(["..."] if len(labels) > 8 else [])])
 
 
 def _arrange_one(
@@ -197,7 +197,7 @@ def _given_classes(columns: Sequence[str], known: list[Any], classes: Sequence[s
         raise CommandError(f"--classes: expected {expected}; got {', '.join(classes)}.")
     owners = _typed_like(classes, known)
     if absent := [label for label in known if label not in owners]:
-        raise CommandError(f"--classes: the label {quoted(repr(absent[0]))} is not among them.")
+        raise CommandError(f"--classes: the label {absent[0]!r} is not among them.")
     return owners
 
 

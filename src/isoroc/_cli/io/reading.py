@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from isoroc._cli.errors import CommandError, in_options, quoted
+from isoroc._cli.errors import CommandError, in_options
 from isoroc._cli.io.columns import arrange, check_column, find_forecasts, find_label, order_columns
 from isoroc._cli.io.source import BATCH, ROW, Source, file_errors
 from isoroc._cli.models import Model, calibrate
@@ -72,10 +72,10 @@ class Labels:
             if label in self._found:
                 continue
             if isinstance(label, float) and not label.is_integer():
-                raise self._error(batch, values == label, f"is {quoted(label)}; {_NOT_CLASSES}")
+                raise self._error(batch, values == label, f"is {label}; {_NOT_CLASSES}")
             if len(self._found) == self._max_classes:
                 n = self._max_classes
-                problem = f"is {quoted(repr(label))}, but the forecasts have only {n} classes"
+                problem = f"is {label!r}, but the forecasts have only {n} classes"
                 fix = "name one column for each class with --probs, or another column of labels"
                 raise self._error(batch, values == label, f"{problem}; {fix} with --label.")
             self._found.append(label)
@@ -101,7 +101,7 @@ class Labels:
                 if all(re.fullmatch(look, label) for label in found):
                     return [parse(label) for label in found]
             if all(re.fullmatch(r"-?\d*\.\d+", label) for label in found):
-                what = f"column {self._column!r} holds {quoted(found[0])}"
+                what = f"column {self._column!r} holds {found[0]}"
                 raise CommandError(f"{self._source.name}: {what}; {_NOT_CLASSES}")
         return found
 
@@ -111,7 +111,7 @@ class Labels:
         found = [(label, label if label in same else str(label)) for label in self.known()]
         for label, key in found:
             if key not in same:
-                what = f"column {self._column!r} holds {quoted(repr(label))}, which is not a class"
+                what = f"column {self._column!r} holds {label!r}, which is not a class"
                 fitted = ", ".join(map(str, classes))
                 raise CommandError(f"{self._source.name}: {what} of the model: {fitted}.")
         return [same[key] for _, key in found]
@@ -325,7 +325,7 @@ def groups_of(batch: pl.DataFrame, column: str | None, source: Source) -> Names 
     try:
         return check_groups(batch[column], len(batch))
     except InputError as error:
-        problem = f"{quoted(error.problem)}; {error.fix} (--where leaves rows out)."
+        problem = f"{error.problem}; {error.fix} (--where leaves rows out)."
         raise source.error(batch, error.row or 0, column, problem) from error
 
 
@@ -358,7 +358,7 @@ def _located(batch: pl.DataFrame, columns: Sequence[str], source: Source) -> Ite
             fix = "name one column of probabilities for each class with --probs, or one column of "
             fix += "scores for two classes"
         where = f"{source.place(batch[ROW][error.row])} ({', '.join(columns)})"
-        raise CommandError(f"{where} {quoted(error.problem)}; {fix}.") from error
+        raise CommandError(f"{where} {error.problem}; {fix}.") from error
 
 
 def _numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
@@ -368,8 +368,8 @@ def _numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
     if not finite.all():
         at = int(finite.arg_min() or 0)
         raw, value = batch[name][at], values[at]
-        found = f"{quoted(repr(raw))}, not a number"
-        found = found if value is None else f"{quoted(value)}, not a finite number"
+        found = f"{raw!r}, not a number"
+        found = found if value is None else f"{value}, not a finite number"
         problem = "is empty" if raw is None else f"is {found}"
         fix = "correct such rows, or leave them out with --where."
         raise source.error(batch, at, name, f"{problem}; {fix}")

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 import polars as pl
 
-from isoroc._cli.errors import CommandError, did_you_mean, first_line, quoted
+from isoroc._cli.errors import CommandError, did_you_mean, first_line
 from isoroc._cli.io import ndjson
 from isoroc._cli.io.columns import check_column
 from isoroc._cli.options import STANDARD
@@ -291,8 +291,6 @@ def file_errors(name: str) -> Iterator[None]:
         text = getattr(error, "strerror", None) or first_line(error)
         if "Broken pipe" in text:  # polars raises it as an OSError without a number
             raise BrokenPipeError from error
-        if isinstance(error, pl.exceptions.PolarsError):
-            text = name.join(map(quoted, text.split(name)))
         raise CommandError(text if name in text else f"{name}: {text}") from error
 
 
