@@ -5,6 +5,7 @@ import sys
 import traceback
 import warnings
 from contextlib import suppress
+from io import UnsupportedOperation
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,13 @@ _OPTIONS = {
     "tolerance": "--tolerance",
 }  # fmt: skip
 
-#: Errors that the user can fix.
-_BAD_INPUT = (CycloptsError, CommandError, ValueError, TypeError, OSError, ImportError, MemoryError)
+#: Errors that the user can fix, and what to say of those whose own message does not.
+_BAD_INPUT = (CycloptsError, CommandError, ValueError, TypeError, OSError, ImportError)
+_MESSAGES = {
+    MemoryError: "not enough memory; read fewer rows with --sample or --where, or count them.",
+    RecursionError: "values are nested too deeply; correct the file.",
+    UnsupportedOperation: "standard output is closed.",
+}
 
 
 def build() -> App:
@@ -130,7 +136,7 @@ def _run(words: list[str], *, debug: bool) -> int:
             if not isinstance(error.__context__, BrokenPipeError):
                 raise
             return ExitCode.BROKEN_PIPE  # rich exits with code 1 and has closed the output
-        except _BAD_INPUT as error:
+        except (*_BAD_INPUT, *_MESSAGES) as error:
             return _fail(ExitCode.BAD_INPUT, "error", _message(error), debug=debug)
         except BaseException as error:  # noqa: BLE001
             # A panic of polars is not an Exception, and must not end with exit code 1.
@@ -140,8 +146,9 @@ def _run(words: list[str], *, debug: bool) -> int:
 
 
 def _message(error: BaseException) -> str:
-    if isinstance(error, MemoryError):
-        return "not enough memory; read fewer rows with --sample or --where, or count them."
+    for kind, text in _MESSAGES.items():
+        if isinstance(error, kind):
+            return text
     if isinstance(error, ImportError) and isinstance(error.__cause__, ImportError):
         return _message(error.__cause__)  # of the missing extra, not of the command that needs it
     if isinstance(error, OSError) and error.filename is not None:

@@ -44,7 +44,7 @@ def with_options_of_file(words: list[str], config: str | None) -> list[str]:
 def _read(path: Path) -> dict[str, dict[str, Any]]:
     try:
         with path.open("rb") as file:
-            sections = tomllib.load(file)
+            sections = tomllib.loads(file.read(2**20).decode())  # a device may never end
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise CommandError(f"{path}: {error}.") from error
     known = [_COMMON, *COMMANDS]

@@ -61,7 +61,8 @@ resolution.
 Merge files of counts.
   isoroc merge day1.counts.parquet day2.counts.parquet -o both.counts.parquet
   isoroc merge old.counts.parquet today.counts.parquet --decay 0.9 -o new.counts.parquet
-The output remembers the files that it was merged from. One that is merged into it again is skipped.
+The output cannot be one of the inputs. It remembers the files that it was merged from, and one that
+is merged with it again is skipped.
 """,
     "apply": """\
 Add calibrated forecasts to a table.

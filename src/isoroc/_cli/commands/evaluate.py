@@ -101,7 +101,7 @@ def evaluate(
 
 def _evaluate(comparison: Comparison, by: str | None, **options: Any) -> list[Evaluation]:
     """Evaluation of the first forecasts against the second, and of these against the third."""
-    if by is not None or not comparison.reader.are_many():
+    if by is not None or not comparison.reader.are_many:
         return [evaluate_pairs([pair], **options) for pair in _pairs(comparison.read(by))]
     collectors = defaultdict[int, Collector](Collector)
     for compared in comparison.stream():

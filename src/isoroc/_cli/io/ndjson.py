@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ _EXACT = 2**53
 def infer(path: Path, name: str) -> dict[str, pl.DataType]:
     """Types of the columns of a file, which is `name` in messages, from all of its rows."""
     try:
-        found = pl.scan_ndjson(path, infer_schema_length=None).collect_schema().items()
+        found = pl.scan_ndjson(escape(str(path)), infer_schema_length=None).collect_schema().items()
         # Few programs can read columns of Int128.
         return {name: pl.UInt64() if kind == pl.Int128 else kind for name, kind in found}
     except pl.exceptions.PolarsError as error:

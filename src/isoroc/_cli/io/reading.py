@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
-from glob import glob
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from isoroc._cli.errors import CommandError, in_options
 from isoroc._cli.io.columns import arrange, check_column, find_forecasts, find_label, order_columns
+from isoroc._cli.io.files import expand
 from isoroc._cli.io.source import BATCH, ROW, Source, file_errors
 from isoroc._cli.models import Model, calibrate
 from isoroc._cli.options import ALL_ROWS, Selection
@@ -36,8 +36,6 @@ from isoroc._input import (
 
 #: Rows above which ``fit`` and ``evaluate`` do not keep them all.
 MANY = 2_000_000
-#: No row of a text file is shorter, so smaller files need not be counted.
-_LEAST_BYTES = 4
 #: Types that labels and forecasts may have besides numbers.
 _TEXT_TYPES = (pl.Boolean, pl.String, pl.Categorical, pl.Enum)
 #: What all labels of a text file may look like, and how they are then read; 01 is a name.
@@ -144,7 +142,10 @@ class Reader:
         check_types(schema, [name for name in used if name != self.label], source)
         check_types(schema, [self.label], source, "; labels must be text, integers or booleans")
         # The labels are read first, as the order of the columns depends on them.
-        self.labels: Labels = self._read_labels(len(found)) if of is None else of.labels
+        if of is None:
+            self.labels, self.n_rows = self._read_labels(len(found))
+        else:
+            self.labels, self.n_rows = of.labels, of.n_rows
         known = None if of is None else of.classes.tolist()
         if model is not None:
             known = model.calibrator.classes_.tolist()
@@ -158,14 +159,16 @@ class Reader:
         codes = [known.index(label) for label in labels]
         self._codes = np.array(codes, np.min_scalar_type(len(known) - 1))
 
-    def _read_labels(self, n_columns: int) -> Labels:
-        labels = Labels(self.source, self.label, max_classes=max(n_columns, 2))
+    def _read_labels(self, n_columns: int) -> tuple[Labels, int]:
+        """The labels, and the number of rows."""
+        labels, n_rows = Labels(self.source, self.label, max_classes=max(n_columns, 2)), 0
         for batch in self._batches([self.label]):
             labels.add(batch)
+            n_rows += len(batch)
         if not labels.known():
             which = "" if self.selection.where is None else f" with {self.selection.where}"
             raise CommandError(f"{self.source.name}: no rows{which}; at least one is needed.")
-        return labels
+        return labels, n_rows
 
     @cached_property
     def scores(self) -> Any:
@@ -206,20 +209,14 @@ class Reader:
                 builder.add(sample.as_given(), y, sample.weights, fold_by=key)
         return Counts(*builder.result(), tuple(self.columns))
 
+    @property
     def are_many(self) -> bool:
         """Whether more than `MANY` rows are selected, which are not kept."""
-        source, where, share = self.source, self.selection.where, self.selection.sample or 1.0
-        if source.untyped or source.format.kind == "ndjson":
-            if sum(path.stat().st_size for path in source.paths) < _LEAST_BYTES * MANY:
-                return False
-        elif where is None and (total := source.count()) is not None:
-            return total * share > MANY
-        rows = source.rows(where).select(pl.len())
-        return bool(rows.collect(engine="streaming").item() * share > MANY)
+        return self.n_rows > MANY
 
     def are_countable(self) -> bool:
         """Whether there are many rows of probabilities, so that they are counted."""
-        return self.are_many() and self.scores == "probability"
+        return self.are_many and self.scores == "probability"
 
     def _batches(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
         """Selected rows of some columns, batch by batch."""
@@ -286,8 +283,7 @@ def load_counts(files: list[str], selection: Selection = ALL_ROWS) -> Counts:
     """Counts of files and globs, merged; nothing can be selected from them."""
     if selection != ALL_ROWS:
         raise CommandError("--counts: rows and columns were chosen when they were counted.")
-    paths = [path for item in files for path in (sorted(glob(item)) or [item])]  # noqa: PTH207
-    return Counts.from_parquet(*paths)
+    return Counts.from_parquet(*expand(files))
 
 
 def warn_of_reversal(sample: Sample) -> None:
