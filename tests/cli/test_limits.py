@@ -17,7 +17,7 @@ APPLY = ("apply", "model.json")
 
 def run_in_shell(line):
     command = line.replace("isoroc", f"{sys.executable} -m isoroc")
-    return subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    return subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)
 
 
 def test_closed_streams():

@@ -31,7 +31,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """End of a message about an unknown word: the closest known word, or else all of them."""
     names = list(known)
     near = get_close_matches(word, names, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}."
+    shown = ", ".join(names[:50]) + (", ..." if len(names) > 50 else "")
+    return f"did you mean {near[0]!r}?" if near else f"expected one of {shown}."
 
 
 def in_options(text: str) -> str:
