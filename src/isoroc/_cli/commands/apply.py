@@ -77,7 +77,7 @@ def apply(
     loaded = Model.load(model)
     with open_source(forecasts, selection) as source:
         form = choose_format(output, output_format, source.format)
-        schema = source.schema()
+        schema = source.schema
         columns = find_columns(loaded, selection, source)
         named = columns if replace else split_words(names)
         n_classes = len(loaded.calibrator.classes_)
@@ -100,7 +100,7 @@ def apply(
 
 def find_columns(model: Model, selection: InputOptions, source: Source) -> list[str]:
     """Columns that a model is applied to, in the order in which it takes them."""
-    schema = source.schema()
+    schema = source.schema
     found = find_forecasts(selection.probs, schema, of_model=model.columns)
     model.check_columns(found)
     check_types(schema, found, source)
@@ -155,7 +155,7 @@ class Calibration:
             lines = source.rows(self.where, copied=self.columns, group=self.model.group)
             return lines.map_batches(self, schema={ndjson.LINE: pl.String()}, streamable=True)
         if is_json:
-            source.check_values(source.schema())
+            source.check_values(source.schema)
         if source.untyped and form.separator is None:
             self._numbers = self.columns
         rows = source.rows(self.where)

@@ -11,7 +11,7 @@ import numpy as np
 import isoroc
 from isoroc._cli.commands.apply import Calibration, find_columns
 from isoroc._cli.errors import CommandError, ExitCode
-from isoroc._cli.io.files import STATE, check_picture, check_target, open_source, output_to
+from isoroc._cli.io.files import STATE, check_picture, check_target, open_source, write_picture
 from isoroc._cli.io.reading import Comparison
 from isoroc._cli.models import Model
 from isoroc._cli.options import ALL_ROWS, Force, Forecasts, Json, ModelFile, Selection
@@ -101,9 +101,8 @@ def monitor(
         if state is not None:
             found.save(state)
     if plot is not None:
-        with output_to(plot) as path:
-            display = isoroc.plots.MonitorDisplay.from_monitor(found, figsize=(7, 6.6))
-            display.figure_.savefig(path, format=kind, dpi=150)
+        display = isoroc.plots.MonitorDisplay.from_monitor(found, figsize=(7, 6.6))
+        write_picture(display.figure_, plot, kind, [model, *forecasts])
     forecast = _expect(some, loaded.calibrator, confidence)
     if json:
         entries: dict[str, Any] = {"alarm": found.alarm_, "advice": found.advice_}

@@ -207,6 +207,29 @@ def _kind_of(path: Path) -> str:
     return (TABLE if Format.from_name(path.name) else OTHER) if start else ""
 
 
+@contextmanager
+def dated_by(inputs: Iterable[str | None]) -> Iterator[None]:
+    """Context in which files get the date of the newest input: equal input gives equal bytes."""
+    files = expand([item for item in inputs if item not in (None, STANDARD)])
+    known = "SOURCE_DATE_EPOCH" in os.environ or not files
+    if not known:
+        os.environ["SOURCE_DATE_EPOCH"] = str(int(max(path.stat().st_mtime for path in files)))
+    try:
+        yield
+    finally:
+        if not known:
+            del os.environ["SOURCE_DATE_EPOCH"]
+
+
+def write_picture(figure: Any, target: str, kind: str, inputs: Iterable[str | None]) -> None:
+    """Write a figure of matplotlib, whole or not at all."""
+    from matplotlib import rc_context  # noqa: PLC0415 -- an extra
+
+    salt = {"svg.hashsalt": "isoroc"}  # otherwise names in SVG files are random
+    with output_to(target) as to, dated_by(inputs), rc_context(salt):
+        figure.savefig(to, format=kind, dpi=150)
+
+
 def write_bytes(target: str, data: bytes | memoryview) -> None:
     """Write bytes to a file, whole or not at all, or to standard output."""
     with output_to(target) as to:

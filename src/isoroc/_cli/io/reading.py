@@ -125,7 +125,7 @@ class Reader:
         model: Model | None = None,
         of: Self | None = None,  # the reader of other forecasts of the same rows
     ) -> None:
-        schema = source.schema()
+        schema = source.schema
         selection = selection if model is None else model.complete(selection, schema)
         self.source, self.selection = source, selection
         self.label, self.weight = find_label(selection.label, schema), selection.weight
@@ -200,7 +200,7 @@ class Reader:
     ) -> Counts:
         """Counts of the rows."""
         if fold_by is not None:
-            check_column("--fold-by", fold_by, self.source.schema())
+            check_column("--fold-by", fold_by, self.source.schema)
         builder = Builder(self.classes, self.scores, resolution, folds)
         for sample, batch in self.stream([] if fold_by is None else [fold_by]):
             if sample.weights is None or sample.weights.any():
@@ -256,7 +256,7 @@ class Comparison:
         for model in self.models.values():
             model.check(reader.columns, reader.classes, reader.selection)
             groups[f"{model.path}: its groups"] = model.group
-        schema = source.schema()
+        schema = source.schema
         extra = [check_column(what, name, schema) for what, name in groups.items() if name]
         for sample, batch in reader.stream([*(other.columns if other else ()), *extra]):
             compared = {"before": replace(sample, groups=groups_of(batch, by, source))}

@@ -176,6 +176,7 @@ class Source:
             rows = pl.read_ipc_stream(path).lazy()
         return rows.with_columns(self.folders(path))
 
+    @cached_property
     def schema(self) -> dict[str, pl.DataType]:
         """Names and types of the columns."""
         with file_errors(self.name):
@@ -186,7 +187,7 @@ class Source:
 
     def _scan_lines(self, texts: Collection[str], others: Collection[str | None]) -> pl.LazyFrame:
         """Lines of NDJSON files, and some columns of them, of which `texts` are read as text."""
-        schema = {name: kind for name, kind in self.schema().items() if name in others}
+        schema = {name: kind for name, kind in self.schema.items() if name in others}
         self.check_values(schema)
         schema |= dict.fromkeys(texts, pl.String())
         return _join([ndjson.decode(ndjson.scan_lines(path), schema) for path in self.paths])
@@ -205,7 +206,7 @@ class Source:
         number that begins with 0, such as 01234, is text. With `copied`, the forecasts, NDJSON
         files have only these columns, those of groups and the condition, and the text of each row.
         """
-        names = [] if where is None else _columns_of(where, self.schema())
+        names = [] if where is None else _columns_of(where, self.schema)
         rows = self._scan_lines(copied, [*names, group]) if copied else self.scan()
         rows = rows.with_row_index(ROW)
         if where is None:
