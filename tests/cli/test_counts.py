@@ -61,23 +61,25 @@ def test_files_are_merged_once(animals, run_cli):  # noqa: ARG001
     for part in (0, 1):
         run_cli("count", f"{part}.parquet", *OPTIONS, "-o", f"{part}.counts.parquet")
     total, today = "total.parquet", "1.counts.parquet"
-    assert run_cli("merge", "0.counts.parquet", "-o", total).code == 0
-    words = ["merge", total, today, "-o", total]
-    assert run_cli(*words).code == 0
+    assert run_cli("merge", "0.counts.parquet", today, "-o", total).code == 0
     merged = Path(total).read_bytes()
+    refused = run_cli("merge", total, today, "-o", total)
+    assert (refused.code, f"{total}: is also an input" in refused.err) == (2, True)
+    assert Path(total).read_bytes() == merged
+    words = ["merge", total, today, "-o", "next.parquet"]
     for further in ([], ["--decay", "0.5"]):
         again = run_cli(*words, *further)
         assert again.code == 0
         assert f"{today}: skipped, merged on 20" in again.err
-        assert Path(total).read_bytes() == merged
+        assert Path("next.parquet").read_bytes() == merged
     assert Counts.from_parquet(total).n_rows == 600
     run_cli("count", "all.csv", *OPTIONS, "-o", "all.counts.parquet")
     assert run_cli("merge", today, "all.counts.parquet", "-o", "other.parquet").code == 0
-    refused = run_cli("merge", total, "other.parquet", "-o", total)
+    refused = run_cli("merge", total, "other.parquet", "-o", "next.parquet")
     assert refused.code == 2
     assert "other.parquet: 1 of the 2 files that it was merged from" in refused.err
     assert run_cli(*words, "--again").code == 0
-    assert Counts.from_parquet(total).n_rows == 900
+    assert Counts.from_parquet("next.parquet").n_rows == 900
 
 
 def test_many_rows_are_counted_as_they_are_read(animals, run_cli, monkeypatch):  # noqa: ARG001
@@ -106,7 +108,9 @@ def test_scores_that_are_not_probabilities_are_kept_as_rows(folder, run_cli, mon
         (("count", "all.csv", "--label", "animal", "--resolution", "3", "-o", "c"), "is 3"),
         (("fit", "--counts", "0.parquet", "-o", "m.json"), "0.parquet holds no counts"),
         (("fit", "--counts", "0.parquet", "-l", "y", "-o", "m.json"), "when they were counted"),
-        (("merge", "absent.parquet", "-o", "m.parquet"), "no file 'absent.parquet'"),
+        (("merge", "absent.parquet", "-o", "m.parquet"), "absent.parquet: no such file"),
+        (("merge", "0.parquet", "-o", "m.parquet", "--decay", "2"), "--decay 2: expected"),
+        (("merge", "0.parquet", "-o", "m.parquet", "--decay", "nan"), "--decay nan: expected"),
     ],
 )
 def test_errors(animals, run_cli, words, message):  # noqa: ARG001

@@ -73,7 +73,7 @@ def test_globs_folders_and_lists_are_read_as_one_table(folder):
     for given in (["days"], ["days/**/*.parquet"], ["days/day*"]):
         with open_source(given) as source:
             assert read(source)["x"].to_list() == [1, 2, 3]
-            assert ("day" in source.schema()) == (given == ["days"])
+            assert ("day" in source.schema) == (given == ["days"])
     with open_source(["days/day=2/part.parquet", "days/day=1"]) as source:
         assert read(source)["x"].to_list() == [2, 1]
         assert source.name == f"{Path('days/day=2/part.parquet')} and 1 more"
@@ -100,7 +100,7 @@ def test_standard_input_may_have_any_format(monkeypatch):
         with os.fdopen(reading) as stdin:
             monkeypatch.setattr("sys.stdin", stdin)
             with open_source(["<standard>"]) as source:
-                assert "x" in source.schema()
+                assert "x" in source.schema
                 assert source.place(0) == "standard input: row 0"
 
 
@@ -150,7 +150,7 @@ def test_a_broken_pipe_is_not_a_file_error():
 def test_damaged_files_are_named(folder):
     (folder / "x.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(CommandError, match=r"x\.parquet: .*"):
-        Source([folder / "x.parquet"], Format("parquet"), ["x.parquet"]).schema()
+        _ = Source([folder / "x.parquet"], Format("parquet"), ["x.parquet"]).schema
 
 
 def test_writes_are_atomic(folder):

@@ -135,56 +135,6 @@ def test_apply_logs_a_line(run_cli):
     assert Path("log").read_text().endswith("Z out.csv: 300 rows calibrated by model.json\n")
 
 
-DATE = ["--type", "day=date"]
-SECRETS = """\
-id,day,p_bird,p_cat,p_dog,y
-1,AAA,BBB,0.3,0.5,cat
-2,AAA,0.2,0.3,77.5,CCC
-3,AAA,0.2,0.3,0.5,bird
-4,AAA,0.2,0.3,0.5,dog
-"""
-
-
-@pytest.mark.usefixtures("model")
-@pytest.mark.parametrize(
-    ("words", "quoted"),
-    [
-        (["apply", "model.json", "bad.csv", "-o", "o.csv"], "BBB"),
-        (["apply", "model.json", "bad.csv", "-o", "o.csv", "--on-bad", "null"], "BBB"),
-        (["apply", "model.json", "bad.csv", "-o", "o.csv", "--where", "id = 2"], " 78"),
-        (
-            [
-                "apply",
-                "model.json",
-                "bad.csv",
-                "-o",
-                "o.csv",
-                "--type",
-                "day=date",
-                "--on-bad",
-                "null",
-            ],
-            "AAA",
-        ),
-        (["fit", "bad.csv", "-o", "m.json"], "CCC"),
-        (["fit", "bad.csv", "-o", "m.json", "--where", "id > 1"], "CCC"),
-        (["monitor", "model.json", "bad.csv", "--where", "id > 1"], "CCC"),
-        (["apply", "model.json", "bad.ndjson", "-o", "o.csv"], "987"),
-        (["apply", "model.json", "bad.ndjson", "-o", "o.csv", "--debug"], "987"),
-    ],
-)
-def test_logs_quote_no_cells(run_cli, words, quoted):
-    Path("bad.csv").write_text(SECRETS.replace("cat\n", "CCC\n", quoted == "CCC"))
-    forecasts = '"p_bird": 1, "p_cat": 0, "p_dog": 0}\n'
-    Path("bad.ndjson").write_text(f'{{"id": "x", {forecasts}{{"id": 987, {forecasts}')
-    ran = run_cli(*words, "--log-file", "log")
-    assert quoted in ran.err
-    log = Path("log").read_text()
-    assert "isoroc: " in log
-    assert quoted not in log
-    assert not {"\ue000", "\ue001"} & set(ran.err + log)
-
-
 @pytest.mark.usefixtures("model")
 def test_options_have_one_spelling_in_messages(run_cli):
     ran = run_cli("fit", "data.csv", "-o", "m.json", "--zzz", "1")

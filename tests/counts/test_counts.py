@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoroc import AutoCalibrator, Counts, InputError, IsotonicCalibrator, TemperatureCalibrator
+from isoroc import (
+    AutoCalibrator,
+    Counts,
+    InputError,
+    IsotonicCalibrator,
+    SplineCalibrator,
+    TemperatureCalibrator,
+)
 from isoroc._counts import cells, grid
 from strategies import labelled_forecasts
 
@@ -255,3 +262,18 @@ def test_counts_of_weighted_rows_keep_the_number_of_effective_rows(calibrator, w
     assert of_rows.summary_["weight"] == pytest.approx(expected)
     assert of_counts.summary_["weight"] == pytest.approx(expected)
     np.testing.assert_allclose(of_counts.predict_proba(p), of_rows.predict_proba(p), atol=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_fits_do_not_turn_on_the_order_in_which_rows_are_added_up(weighted):
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), 4000)
+    y = rng.integers(3, size=4000)
+    w = rng.random(4000) + 0.5 if weighted else np.ones(4000)
+
+    every = [slice(0, None, 1), *(slice(k, None, 7) for k in range(7))]
+    whole, *parts = (count(P[rows], y[rows], w[rows], resolution=8) for rows in every)
+    merged = parts[0].merge(*parts[1:])
+    assert (merged.cells.sums != whole.cells.sums).any()
+    found = [SplineCalibrator().fit_counts(each).predict_proba(P) for each in (whole, merged)]
+    np.testing.assert_array_equal(*found)

@@ -15,7 +15,7 @@ from isoroc import (
     InputError,
     TemperatureCalibrator,
 )
-from isoroc._evaluation.monitor import Alternatives, hash_rows
+from isoroc._evaluation.monitor import Alternatives, Batch, hash_rows
 
 
 def draw(n, n_classes, rng, power=1.0, odds=1.0):
@@ -279,9 +279,35 @@ def test_names_of_rows_do_not_depend_on_their_order(seed):
     rng = np.random.default_rng(seed)
     y, Q = draw(20, 3, rng)
     order = rng.permutation(20)
-    assert hash_rows(Q, y) == hash_rows(Q[order], y[order])
-    assert hash_rows(Q, y) != hash_rows(Q, (y + 1) % 3)
-    assert hash_rows(Q, y) != hash_rows(Q[1:], y[1:])
+    name = hash_rows(Q, y).tolist()
+    assert name == hash_rows(Q[order], y[order]).tolist()
+    assert name == (hash_rows(Q[:7], y[:7]) + hash_rows(Q[7:], y[7:])).tolist()
+    assert name != hash_rows(Q, (y + 1) % 3).tolist()
+    assert name != hash_rows(Q, np.roll(y, 1)).tolist() or (y == y[0]).all()
+    assert name != hash_rows(Q[1:], y[1:]).tolist()
+
+
+def test_batches_of_a_stream_add_up():
+    rng = np.random.default_rng(0)
+    y, Q = draw(300_000, 3, rng)
+    whole, parts = CalibrationMonitor(range(3)), CalibrationMonitor(range(3))
+    expected = Alternatives(3).log_ratios(Q, y).sum(axis=0)
+    sums = [
+        Batch.of(Q[rows], y[rows], parts.alternatives)
+        for rows in np.split(np.arange(300_000), [7, 9])
+    ]
+    np.testing.assert_allclose(sum(sums[1:], start=sums[0]).log_ratios, expected, rtol=1e-9)
+    report = parts.add(sum(sums[1:], start=sums[0]))
+    np.testing.assert_allclose(report.evidence, whole.update(y, Q).evidence, rtol=1e-9)
+    assert parts.totals.rows == whole.totals.rows == 300_000
+
+
+def test_a_state_that_is_too_large_is_not_parsed(tmp_path):
+    path = tmp_path / "state.json"
+    with path.open("wb") as file:
+        file.truncate(2**26)
+    with pytest.raises(InputError, match="larger than 33,554,432 bytes"):
+        CalibrationMonitor.load(path)
 
 
 def test_bad_input():

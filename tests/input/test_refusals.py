@@ -3,6 +3,7 @@
 import inspect
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import isoroc
@@ -78,3 +79,13 @@ def test_options_of_exports():
         needed = {"dialect": "duckdb"} if function is export.to_sql else {}
         options = options_of(function)
         assert_refused(lambda f=function, w=words, n=needed, **own: f(*w, **n | own), options)
+
+
+@pytest.mark.parametrize("kind", ["M8[D]", "M8[ns]", "m8[s]"])
+def test_dates_are_not_forecasts(kind):
+    y = np.arange(20) % 2
+    dates = np.arange(20).astype(kind)
+    for forecasts in (dates, pd.Series(dates), np.stack([dates, dates], axis=1)):
+        for metric in (metrics.hull_auc, metrics.roc_surface, metrics.log_loss):
+            with pytest.raises(InputError, match="not dates"):
+                metric(y, forecasts)

@@ -82,7 +82,7 @@ def test_snapshot(cover2):
     for part in ("file", "sql", "parameters"):  # of the model file, of export and of IRPCalibrator
         assert summary["model"].pop(part)
     about = summary.pop("about")
-    assert set(about) == {"created", "versions", "n_resamples", "seconds"}
+    assert set(about) == {"created", "versions", "n_resamples"}
     assert figures(without_random_numbers(summary)) == json.loads(SNAPSHOT.read_text())
 
 

@@ -5,6 +5,7 @@ import sys
 import traceback
 import warnings
 from contextlib import suppress
+from io import UnsupportedOperation
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 import isoroc
 from isoroc._cli.config import DEFAULT, with_options_of_file
-from isoroc._cli.errors import CommandError, ExitCode, did_you_mean, first_line, in_options, quoted
+from isoroc._cli.errors import CommandError, ExitCode, did_you_mean, first_line, in_options
 from isoroc._cli.options import STANDARD
 from isoroc._cli.process import discard_output, wait_if_ending
 from isoroc._cli.texts import ABOUT, ALIASES, COMMANDS, EPILOGUE
@@ -26,8 +27,13 @@ _OPTIONS = {
     "tolerance": "--tolerance",
 }  # fmt: skip
 
-#: Errors that the user can fix.
-_BAD_INPUT = (CycloptsError, CommandError, ValueError, TypeError, OSError, ImportError, MemoryError)
+#: Errors that the user can fix, and what to say of those whose own message does not.
+_BAD_INPUT = (CycloptsError, CommandError, ValueError, TypeError, OSError, ImportError)
+_MESSAGES = {
+    MemoryError: "not enough memory; read fewer rows with --sample or --where, or count them.",
+    RecursionError: "values are nested too deeply; correct the file.",
+    UnsupportedOperation: "standard output is closed.",
+}
 
 
 def build() -> App:
@@ -130,18 +136,19 @@ def _run(words: list[str], *, debug: bool) -> int:
             if not isinstance(error.__context__, BrokenPipeError):
                 raise
             return ExitCode.BROKEN_PIPE  # rich exits with code 1 and has closed the output
-        except _BAD_INPUT as error:
+        except (*_BAD_INPUT, *_MESSAGES) as error:
             return _fail(ExitCode.BAD_INPUT, "error", _message(error), debug=debug)
         except BaseException as error:  # noqa: BLE001
             # A panic of polars is not an Exception, and must not end with exit code 1.
-            what = f"{type(error).__name__}: {quoted(first_line(error))}; use --debug for details"
+            what = f"{type(error).__name__}: {first_line(error)}; use --debug for details"
             return _fail(ExitCode.INTERNAL, "internal error", what, debug=debug)
     return code if isinstance(code, int) else ExitCode.OK
 
 
 def _message(error: BaseException) -> str:
-    if isinstance(error, MemoryError):
-        return "not enough memory; read fewer rows with --sample or --where, or count them."
+    for kind, text in _MESSAGES.items():
+        if isinstance(error, kind):
+            return text
     if isinstance(error, ImportError) and isinstance(error.__cause__, ImportError):
         return _message(error.__cause__)  # of the missing extra, not of the command that needs it
     if isinstance(error, OSError) and error.filename is not None:
@@ -152,12 +159,8 @@ def _message(error: BaseException) -> str:
 
         if isinstance(error, InputError):
             option = _OPTIONS.get(error.argument, error.argument)
-            problem, fix = quoted(error.problem), in_options(error.fix)
-            return str(InputError(option, error.row, problem, fix))
-    if isinstance(error, CommandError):
-        return str(error.args[0])
-    is_option = isinstance(error, (CycloptsError, OSError))
-    return first_line(error) if is_option else quoted(first_line(error))
+            return str(InputError(option, error.row, error.problem, in_options(error.fix)))
+    return str(error) if isinstance(error, CommandError) else first_line(error)
 
 
 def _fail(code: ExitCode, kind: str, message: str, *, debug: bool) -> int:

@@ -68,6 +68,8 @@ def _evaluate(node: ast.expr, look_up: Callable[[list[str]], float]) -> float:
     names = ast.unparse(node).split(".")
     match node:
         case ast.Constant(int() | float() as number) if not isinstance(number, bool):
+            if math.isinf(number):
+                raise ValueError(number)
             return float(number)
         case ast.BinOp(left, sign, right) if type(sign) in _OPERATIONS:
             operation, operands = _OPERATIONS[type(sign)], [left, right]
@@ -81,9 +83,10 @@ def _evaluate(node: ast.expr, look_up: Callable[[list[str]], float]) -> float:
             raise ValueError(ast.dump(node))
     numbers = [_evaluate(each, look_up) for each in operands]
     try:
-        return operation(*numbers)
+        found = operation(*numbers)
     except (ZeroDivisionError, OverflowError):
         return math.nan
+    return math.nan if math.isinf(found) and not any(map(math.isinf, numbers)) else found
 
 
 def _look_up(names: list[str], values: Values, column: str, *, truth: bool = False) -> float:

@@ -44,7 +44,7 @@ def with_options_of_file(words: list[str], config: str | None) -> list[str]:
 def _read(path: Path) -> dict[str, dict[str, Any]]:
     try:
         with path.open("rb") as file:
-            sections = tomllib.load(file)
+            sections = tomllib.loads(file.read(2**20).decode())  # a device may never end
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise CommandError(f"{path}: {error}.") from error
     known = [_COMMON, *COMMANDS]
@@ -65,7 +65,5 @@ def _words(name: str, value: Any, given: list[str]) -> list[str]:
         return []
     if isinstance(value, bool):
         return [option] if value else []
-    if isinstance(value, dict):  # such as type = { day = "date" }
-        value = [f"{key}={of_key}" for key, of_key in value.items()]
     values = value if isinstance(value, list) else [value]
     return [word for item in values for word in (option, str(item))]

@@ -5,9 +5,6 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from enum import IntEnum
 
-#: Signs around what a message quotes of the data, which is shown but not logged.
-_BEGIN, _END = "\ue000", "\ue001"
-
 
 class ExitCode(IntEnum):
     """Exit codes of the command."""
@@ -21,25 +18,7 @@ class ExitCode(IntEnum):
 
 
 class CommandError(Exception):
-    """An error that the user can fix; its argument, in which cells are marked, says how."""
-
-    def __str__(self) -> str:
-        return shown(self.args[0])
-
-
-def quoted(cells: object) -> str:
-    """Cells of a table in a message: they are shown, but a log does not have them."""
-    return f"{_BEGIN}{cells}{_END}"
-
-
-def shown(text: str) -> str:
-    """A message with the cells that it quotes."""
-    return re.sub(f"[{_BEGIN}{_END}]", "", text)
-
-
-def logged(text: str) -> str:
-    """A message without the cells that it quotes."""
-    return re.sub(f"{_BEGIN}[^{_BEGIN}{_END}]*{_END}", "...", text)
+    """An error that the user can fix; its argument says how."""
 
 
 def first_line(error: BaseException) -> str:
@@ -52,7 +31,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """End of a message about an unknown word: the closest known word, or else all of them."""
     names = list(known)
     near = get_close_matches(word, names, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}."
+    shown = ", ".join(names[:50]) + (", ..." if len(names) > 50 else "")
+    return f"did you mean {near[0]!r}?" if near else f"expected one of {shown}."
 
 
 def in_options(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 from numpy.typing import NDArray
 
 from isoroc._cli.errors import CommandError, did_you_mean
-from isoroc._cli.io.columns import list_labels, order_columns
+from isoroc._cli.io.columns import listed, order_columns
 from isoroc._cli.io.files import write_bytes
 from isoroc._cli.options import STANDARD, Selection
 from isoroc._core.types import Floats
@@ -97,8 +97,8 @@ class Model(NamedTuple):
         self.check_columns(columns)
         own, found = self.calibrator.classes_.tolist(), classes.tolist()
         if own != found:
-            theirs = f"are not those of the forecasts ({list_labels(found)})"
-            raise CommandError(f"{self.path}: its classes ({list_labels(own)}) {theirs}.")
+            theirs = f"are not those of the forecasts ({listed(found)})"
+            raise CommandError(f"{self.path}: its classes ({listed(own)}) {theirs}.")
         chosen = selection.by_position or selection.classes or selection.positive
         if not chosen and columns != order_columns(columns, own, self.columns, selection):
             fitted = ", ".join(self.columns or ())

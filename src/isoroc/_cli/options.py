@@ -34,10 +34,9 @@ class InputOptions:
     """Which forecasts are read, and from which format."""
 
     probs: Annotated[list[str] | None, Parameter(alias="-p")] = None
-    """Columns of the forecasts, separated by commas: names, globs `p_*`, regular expressions
-    between slashes. Default: those of the model, or columns named `p_*`, `proba_*`, `p0`, `p1`, ...
-    or `score`. For two classes one column is enough: any score that increases with the probability
-    of the second class."""
+    """Columns of the forecasts, separated by commas: names and globs `p_*`. Default: those of the
+    model, or columns named `p_*`, `proba_*`, `p0`, `p1`, ... or `score`. For two classes one column
+    is enough: any score that increases with the probability of the second class."""
     classes: list[str] | None = None
     """Class of each column of `--probs`, separated by commas, if it does not follow from the names
     of the columns."""

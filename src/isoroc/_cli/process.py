@@ -18,7 +18,14 @@ _arrived = threading.Event()
 
 
 def prepare() -> None:
-    """Prepare this process: no temporary file survives, and no character is an error."""
+    """Prepare this process: no temporary file survives, and no character is an error.
+
+    A stream that was closed gets a file that cannot be read or written, so that its use is an error
+    and no other file takes its number.
+    """
+    for name, mode in {"stdin": "w", "stdout": "r", "stderr": "w"}.items():
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
     codecs.register_error("isoroc", _replace)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

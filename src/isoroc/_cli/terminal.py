@@ -18,8 +18,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from isoroc._cli.errors import logged, shown
-
 Advance = Callable[[int], None]
 #: Version of the JSON that commands print; another one if an entry is renamed or removed.
 JSON_VERSION = 1
@@ -43,7 +41,7 @@ def visible(text: str) -> str:
     return "".join(
         char if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf", "Cs")
         else char.encode("unicode_escape", "surrogatepass").decode()
-        for char in shown(text)
+        for char in text
     )  # fmt: skip
 
 
@@ -66,7 +64,7 @@ def _write(*parts: tuple[str, str], show: bool = True) -> None:
     """Write a line, made of texts with their styles, to the log file and to standard error."""
     if _MESSAGES.log is not None:
         time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        _MESSAGES.log.write(f"{time} {visible(logged(''.join(text for text, _ in parts)))}\n")
+        _MESSAGES.log.write(f"{time} {visible(''.join(text for text, _ in parts))}\n")
         _MESSAGES.log.flush()
     if show:
         line = Text.assemble(*((visible(text), style) for text, style in parts))

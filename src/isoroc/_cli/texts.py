@@ -61,14 +61,14 @@ resolution.
 Merge files of counts.
   isoroc merge day1.counts.parquet day2.counts.parquet -o both.counts.parquet
   isoroc merge old.counts.parquet today.counts.parquet --decay 0.9 -o new.counts.parquet
-The output remembers the files that it was merged from. One that is merged into it again is skipped.
+The output cannot be one of the inputs. It remembers the files that it was merged from, and one that
+is merged with it again is skipped.
 """,
     "apply": """\
 Add calibrated forecasts to a table.
   isoroc apply model.json new.parquet -o calibrated.parquet
   isoroc apply model.json 'days/*.csv.gz' -o all.parquet --names cat,dog,bird
   isoroc apply model.json new.csv -o new.csv --replace
-  isoroc apply model.json new.csv -o new.parquet --type id=int,day=date
   isoroc apply model.json new.parquet -o out.parquet --on-bad null
   cat new.ndjson | isoroc apply model.json - -o - | head
 Rows keep their order and other columns do not change. Rows are processed in batches, so large files

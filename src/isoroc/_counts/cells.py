@@ -68,10 +68,10 @@ class Cells:
         return cls(keys[first], folds.astype(np.int64), n_rows, class_weights, added, of_squares)
 
     def mean_forecasts(self, grid: Grid) -> Floats:
-        """Mean forecast of each entry, shape (m, C)."""
+        """Mean forecast of each entry, shape (m, C), rounded as in `sample`."""
         if grid.exact:
             return np.asarray(self.keys, dtype=np.float64)
-        return np.asarray(self.sums / self.class_weights.sum(axis=1, keepdims=True))
+        return rounded(self.sums / self.class_weights.sum(axis=1, keepdims=True))
 
     def coarsen(self, grid: Grid, coarser: Grid, *, ordered: bool = True) -> Cells:
         """The same in a grid whose cells are unions of those of this one."""
@@ -81,16 +81,20 @@ class Cells:
         return gather([replace(self, keys=keys)], ordered=ordered)
 
     def sample(self, grid: Grid, classes: Any) -> CellSample:
-        """Weighted rows: the mean forecast of each entry, once for each class with weight."""
+        """Weighted rows: the mean forecast of each entry, once for each class with weight.
+
+        Numbers are rounded, because their last digits depend on the order in which an engine adds
+        up rows, and fits must not.
+        """
         entry, codes = np.nonzero(self.class_weights)
         means = self.mean_forecasts(grid)[entry]
         return CellSample(
             forecasts=means[:, 0] if grid.n_columns == 1 else np.ascontiguousarray(means),
             codes=codes.astype(np.min_scalar_type(self.class_weights.shape[1] - 1)),
-            weights=self.class_weights[entry, codes],
+            weights=rounded(self.class_weights[entry, codes]),
             classes=classes,
             fold=self.fold[entry].astype(np.intp),
-            squares=self.squares[entry, codes],
+            squares=rounded(self.squares[entry, codes]),
         )
 
     def take(self, entries: NDArray[Any]) -> Cells:
@@ -100,6 +104,12 @@ class Cells:
     def in_order(self) -> Cells:
         """The same in ascending order of fold and coordinates."""
         return self.take(np.lexsort((*self.keys.T[::-1], self.fold)))
+
+
+def rounded(values: Floats, n_bits: int = 32) -> Floats:
+    """Numbers with so many significant bits."""
+    digits, exponents = np.frexp(values)
+    return np.asarray(np.ldexp(np.rint(np.ldexp(digits, n_bits)), exponents - n_bits))
 
 
 def check_entries(number: int) -> None:
@@ -235,14 +245,13 @@ def deal_by_content(
     the forecasts look predictable.
     """
     P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
-    digits, exponents = np.frexp(P)
     # The last digits of logits depend on the order of the columns: they decide at the very end.
-    rounded = np.ldexp(np.rint(np.ldexp(digits, 24)), exponents)
+    coarse = rounded(P, 24)
     exact, content = (
         np.add.reduce([hash_keys(column[:, None], None) for column in values.T])
-        for values in (P, rounded)
+        for values in (P, coarse)
     )
-    own = rounded[np.arange(len(sample)), sample.codes]
+    own = coarse[np.arange(len(sample)), sample.codes]
     groups = [] if sample.groups is None else [sample.groups]
     order = np.lexsort((exact, sample.row_weights(), sample.codes, *groups, own, content))
     dealt = sample.take(order)

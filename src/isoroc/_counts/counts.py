@@ -365,12 +365,12 @@ class Counts:
         Parameters
         ----------
         factor : float
-            Above 0. With ``counts = counts.decay(0.9) + today`` a row of n days ago has weight
-            ``0.9**n``.
+            Above 0 and at most 1. With ``counts = counts.decay(0.9) + today`` a row of n days ago
+            has weight ``0.9**n``.
         """
         check_number("factor", factor, minimum=0)
-        if not factor:
-            raise InputError("factor", None, "is 0", "expected a number above 0")
+        if not 0 < factor <= 1:
+            raise InputError("factor", None, f"is {factor}", "expected 0 < factor <= 1")
         powers = {"sums": factor, "class_weights": factor, "squares": factor**2}
         scaled = {name: getattr(self.cells, name) * power for name, power in powers.items()}
         return replace(self, cells=replace(self.cells, **scaled))

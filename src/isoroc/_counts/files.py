@@ -15,7 +15,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._counts.cells import Cells
+from isoroc._counts.cells import MOST_ENTRIES, Cells
 from isoroc._counts.grid import Grid
 from isoroc._input import InputError, check_sample
 from isoroc._support.files import replacing
@@ -24,6 +24,8 @@ from isoroc._support.files import replacing
 Parts = tuple[NDArray[Any], Grid, int, Cells]
 #: Version of the table.
 FORMAT = 1
+#: Larger files are refused before they are read.
+MOST_ROWS = 4 * MOST_ENTRIES
 #: Libraries that read and write Parquet, in the order in which they are tried. One that is in use
 #: already comes first, because another would take time and memory to import.
 _LIBRARIES = ("pyarrow", "polars")
@@ -74,10 +76,23 @@ def read(paths: Sequence[str | os.PathLike[str]], labels: Any = None) -> list[tu
 def _read(name: str) -> Any:
     if not os.path.isfile(name):  # noqa: PTH113  # a Path would be of no further use
         raise FileNotFoundError(f"path: there is no file {name!r}.")
+    library = _library()
+    options: dict[str, Any] = {"glob": False} if library == "polars" else {}
     try:
-        return nw.read_parquet(name, backend=_library())
+        if library == "polars":
+            import polars as pl  # noqa: PLC0415  # an extra, as pyarrow is
+
+            n_rows = pl.scan_parquet(name, glob=False).select(pl.len()).collect().item()
+        else:
+            from pyarrow.parquet import read_metadata  # noqa: PLC0415
+
+            n_rows = read_metadata(name).num_rows
+        if n_rows <= MOST_ROWS:
+            return nw.read_parquet(name, backend=library, **options)
     except Exception as error:  # the libraries have no error in common
         raise InputError("path", None, f"{name} is not a Parquet file ({error})", _FIX) from error
+    problem = f"{name} has {n_rows:,} rows, but counts have at most {MOST_ROWS:,}"
+    raise InputError("path", None, problem, "count with a lower resolution")
 
 
 def _parse(labels: Any, name: str, about: dict[str, Any], frames: list[Any]) -> tuple[Any, ...]:

@@ -10,14 +10,13 @@ would first have to make up for the evidence of the good year.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +26,15 @@ from isoroc._core.intervals import half_width
 from isoroc._core.losses import log_losses
 from isoroc._core.simplex import LEAST, as_matrix
 from isoroc._core.types import Codes, Floats
-from isoroc._input import InputError, check_confidence, check_number, check_sample, to_array
+from isoroc._counts import hash_keys
+from isoroc._input import (
+    InputError,
+    check_confidence,
+    check_number,
+    check_sample,
+    slices,
+    to_array,
+)
 from isoroc._support.files import replacing
 from isoroc._support.table import Table
 from isoroc.metrics._estimation.cell_errors import error_in_cells, sum_in_cells
@@ -39,6 +46,8 @@ KEPT_BATCHES = 1000
 #: And this many of the latest names of batches.
 KEPT_NAMES = 10_000
 FORMAT, VERSION = "isoroc-monitor", 3
+#: Larger files are refused before they are parsed.
+MOST_BYTES = 2**25
 PARAMETERS = ("confidence", "tolerance", "model")
 #: Forecasts to the power of these numbers, normalised: too sharp or not sharp enough.
 POWERS = np.exp([-0.8, -0.4, -0.2, -0.1, 0.1, 0.2, 0.4, 0.8])
@@ -138,6 +147,26 @@ class Totals:
     def __add__(self, other: Totals) -> Totals:
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
         return Totals(*(mine + theirs for mine, theirs in pairs))
+
+
+class Batch(NamedTuple):
+    """What a monitor needs to know of some rows; the batches of a stream add up."""
+
+    totals: Totals
+    log_ratios: Floats
+    """Sum over the rows for each alternative."""
+
+    @classmethod
+    def of(cls, P: Floats, codes: NDArray[Any], alternatives: Alternatives) -> Self:
+        """Sums over rows, of which some are treated at a time."""
+        found = cls(Totals.of(P[:0], codes[:0]), np.zeros(len(alternatives.family)))
+        for rows in slices(len(P), max(1, 2**21 // len(alternatives.family))):
+            part, own = P[rows], codes[rows]
+            found += cls(Totals.of(part, own), alternatives.log_ratios(part, own).sum(axis=0))
+        return found
+
+    def __add__(self, other: Any) -> Self:
+        return type(self)(self.totals + other.totals, self.log_ratios + other.log_ratios)
 
 
 def _to_lists(values: Totals | Evidence) -> dict[str, Any]:
@@ -300,9 +329,6 @@ class CalibrationMonitor:
         BatchReport
             Of this batch alone; `report` is that of all batches.
         """
-        if batch in self.seen_:
-            problem = f"{batch!r} was counted on {self.seen_[batch]}"
-            raise InputError("batch", None, problem, "count the rows of a batch once")
         if self.source is not None and not calibrated:
             if self.calibrator is None:
                 problem = "the monitor was loaded without its calibrator"
@@ -311,14 +337,20 @@ class CalibrationMonitor:
             P = self.calibrator.predict_proba(P)
         sample = check_sample(P, y, labels=self.classes_, scores="probability")
         Q = as_matrix(sample.forecasts)
-        products = (self.alternatives.log_ratios(Q, sample.codes) - self.tolerance).sum(axis=0)
-        totals = Totals.of(Q, sample.codes)
-        self.totals = self.totals + totals
+        return self.add(Batch.of(Q, sample.codes, self.alternatives), batch)
+
+    def add(self, rows: Batch, batch: str | None = None) -> BatchReport:
+        """Add a batch whose rows are summed up already; otherwise as `update`."""
+        if batch in self.seen_:
+            problem = f"{batch!r} was counted on {self.seen_[batch]}"
+            raise InputError("batch", None, problem, "count the rows of a batch once")
+        products = rows.log_ratios - self.tolerance * rows.totals.rows
+        self.totals = self.totals + rows.totals
         self.evidence = self.evidence.add(products, self.n_batches)
         self.n_batches += 1
         if batch is not None:
             self._remember({batch: datetime.now(UTC).isoformat(timespec="seconds")})
-        return self._add_entry(self._report(totals, Evidence(products, NEVER)))
+        return self._add_entry(self._report(rows.totals, Evidence(products, NEVER)))
 
     def _remember(self, batches: dict[str, str]) -> None:
         self.seen_ = dict(list((self.seen_ | batches).items())[-KEPT_NAMES:])
@@ -428,7 +460,7 @@ class CalibrationMonitor:
             calibrated forecasts only.
         """
         try:
-            monitor = cls._from_state(json.loads(Path(path).read_text(encoding="utf-8")))
+            monitor = cls._from_state(json.loads(_read_some(path)))
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
             problem = f"{os.fspath(path)} is not the state of a monitor ({error})"
             raise InputError("path", None, problem, "pass a file that save() wrote") from error
@@ -456,7 +488,16 @@ class CalibrationMonitor:
         return monitor
 
 
-def hash_rows(P: Floats, codes: Codes) -> str:
-    """Hash of forecasts and outcomes, whatever the order of the rows: a name for their batch."""
-    rows = np.column_stack([P, codes]).astype("<f8")
-    return hashlib.sha256(rows[np.lexsort(rows.T)].tobytes()).hexdigest()[:32]
+def _read_some(path: str | os.PathLike[str]) -> bytes:
+    with Path(path).open("rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise ValueError(f"it is larger than {MOST_BYTES:,} bytes")
+    return data
+
+
+def hash_rows(P: Floats, codes: Codes) -> NDArray[np.uint64]:
+    """Two numbers that name a set of rows: sums of hashes, so that batches of them add up."""
+    row = hash_keys(np.column_stack([P + 0.0, codes]), None).view(np.int64)
+    columns = np.column_stack([row]), np.column_stack([np.zeros_like(row), row])
+    return np.array([hash_keys(each, None).sum(dtype=np.uint64) for each in columns])

@@ -115,6 +115,10 @@ def read_forecasts(P: Any, *, name: str, n_columns: int | None = None) -> Floats
     raw = to_array(P, name=name)
     if np.iscomplexobj(raw):
         raise InputError(name, None, "Complex data not supported", "forecasts are real numbers")
+    if raw.dtype.kind in "mM":
+        raise InputError(
+            name, None, f"has the type {raw.dtype}", "forecasts are numbers, not dates"
+        )
     try:
         values = np.ascontiguousarray(raw, dtype=np.float64)
     except (TypeError, ValueError) as error:

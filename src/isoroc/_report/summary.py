@@ -6,9 +6,7 @@ import json
 import platform
 import re
 import tempfile
-import time
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -50,6 +48,7 @@ from isoroc._input import (
     find_reversal,
 )
 from isoroc._maps.modelfile.document import plain
+from isoroc._support.files import creation_time
 from isoroc.metrics import calibration_summary
 from isoroc.metrics._estimation.grouping import distinct_rows, group_equal
 
@@ -151,7 +150,6 @@ def summarize(
     n_resamples: int = 200,
 ) -> dict[str, Any]:
     """Summary of the evidence, with plain values only: it can be written as JSON."""
-    start = time.perf_counter()
     evaluation = evaluate_pairs([evidence], **check_options(0.95, n_resamples, 0))
     judged = evidence.draw(most_rows(evidence.n_classes))
     parts: dict[str, Any] = {
@@ -171,10 +169,9 @@ def summarize(
     }
     versions = {"isoroc": version("isoroc"), "Python": platform.python_version()}
     parts["about"] = {
-        "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "created": creation_time().strftime("%Y-%m-%d %H:%M UTC"),
         "versions": versions | {name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
         "n_resamples": n_resamples,
-        "seconds": round(time.perf_counter() - start, 1),
     }
     summary: dict[str, Any] = plain(parts, "summary")
     return summary

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 #: Files and folders that are removed if a signal ends the process.
@@ -94,6 +95,12 @@ def _wait_for(handle: int) -> None:
         import fcntl  # noqa: PLC0415
 
         fcntl.flock(handle, fcntl.LOCK_EX)
+
+
+def creation_time() -> datetime:
+    """Time that files are said to be created at; SOURCE_DATE_EPOCH makes them reproducible."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return datetime.fromtimestamp(int(epoch), UTC) if epoch.isdecimal() else datetime.now(UTC)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """``isoroc apply``: add calibrated forecasts to a table, batch by batch."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -10,12 +10,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 import isoroc
-from isoroc._cli.errors import CommandError, did_you_mean, quoted
+from isoroc._cli.errors import CommandError
 from isoroc._cli.io import ndjson
 from isoroc._cli.io.columns import SUFFIX, check_column, find_forecasts, order_columns, split_words
 from isoroc._cli.io.files import TABLE, check_target, open_source, write_frame
 from isoroc._cli.io.reading import check_types, groups_of, is_sampled, read_forecasts
-from isoroc._cli.io.source import ROW, Format, Source, choose_format, file_errors, parse_text
+from isoroc._cli.io.source import ROW, Format, Source, choose_format, file_errors
 from isoroc._cli.models import Model, calibrate
 from isoroc._cli.options import EVERYTHING, Force, Forecasts, InputOptions, ModelFile, Output
 from isoroc._cli.terminal import Advance, print_note, print_warning, progress_bar
@@ -25,15 +25,6 @@ from isoroc._input import InputError, valid_rows
 OnBad = Literal["fail", "null", "skip"]
 #: Class shares are estimated from about this many rows, drawn at random.
 ESTIMATED_ROWS = 100_000
-#: Types that text can be read as, by the names that the option takes, and what values must be.
-_TYPES: dict[str, tuple[pl.DataType, str]] = {
-    "int": (pl.Int64(), "a whole number"),
-    "float": (pl.Float64(), "a number"),
-    "bool": (pl.Boolean(), "true or false"),
-    "date": (pl.Date(), "a date such as 2025-03-01"),
-    "datetime": (pl.Datetime("us"), "a time such as 2025-03-01T12:30:00"),
-    "timestamp": (pl.Datetime("us", "UTC"), "a time with an offset: 2025-03-01T12:30:00+02:00"),
-}
 
 
 def apply(
@@ -47,7 +38,6 @@ def apply(
     suffix: str = SUFFIX,
     names: list[str] | None = None,
     replace: bool = False,
-    type: list[str] | None = None,  # noqa: A002
     on_bad: OnBad = "fail",
     prior: list[str] | None = None,
     adapt_prior: bool = False,
@@ -66,9 +56,6 @@ def apply(
     replace
         Replace the forecasts by the calibrated forecasts. The output may then be the input, if that
         is one file and all of its rows are written.
-    type
-        Types of other columns of text, such as id=int,day=date: int, float, bool, date, datetime,
-        timestamp.
     on_bad
         What happens to rows without a valid forecast: `fail` ends the command and writes nothing,
         `null` leaves the calibrated columns of such rows empty, `skip` leaves the rows out.
@@ -90,15 +77,15 @@ def apply(
     loaded = Model.load(model)
     with open_source(forecasts, selection) as source:
         form = choose_format(output, output_format, source.format)
-        schema = source.schema()
+        schema = source.schema
         columns = find_columns(loaded, selection, source)
         named = columns if replace else split_words(names)
         n_classes = len(loaded.calibrator.classes_)
         added = _name_columns(columns, n_classes, () if replace else schema, suffix, named)
         if loaded.group is not None:
             check_column("the model's column of groups", loaded.group, schema)
-        types, where = _parse_types(type, schema, columns), selection.where
-        step = Calibration(source, loaded, columns, added, where, on_bad, types)
+        where = selection.where
+        step = Calibration(source, loaded, columns, added, where, on_bad)
         if prior is not None or adapt_prior:
             step.adjust(prior, adapt=adapt_prior)
         with progress_bar("calibrating", None if where else source.count()) as step.advance:
@@ -113,7 +100,7 @@ def apply(
 
 def find_columns(model: Model, selection: InputOptions, source: Source) -> list[str]:
     """Columns that a model is applied to, in the order in which it takes them."""
-    schema = source.schema()
+    schema = source.schema
     found = find_forecasts(selection.probs, schema, of_model=model.columns)
     model.check_columns(found)
     check_types(schema, found, source)
@@ -137,28 +124,6 @@ def _name_columns(
     return dict(zip(names, range(K) if len(names) == K else [K - 1], strict=True))
 
 
-def _parse_types(
-    given: Sequence[str] | None, schema: Mapping[str, pl.DataType], forecasts: Collection[str]
-) -> dict[str, str]:
-    """Types of columns that are only copied, from words such as ``day=date``."""
-    found = {}
-    for word in split_words(given) or ():
-        name, sign, kind = word.rpartition("=")
-        if not sign:
-            raise CommandError(f"--type {word}: expected COLUMN=TYPE, such as day=date.")
-        check_column("--type", name, schema)
-        if kind not in _TYPES:
-            known = did_you_mean(kind, _TYPES)
-            raise CommandError(f"--type {word}: {kind!r} is not a type; {known}")
-        if name in forecasts:
-            raise CommandError(f"--type {word}: {name} holds forecasts, which are always numbers.")
-        if schema[name] not in (pl.String, _TYPES[kind][0]):
-            what = f"only columns of text can be read as a type, and {name} has the type"
-            raise CommandError(f"--type {word}: {what} {schema[name]}.")
-        found[name] = kind
-    return found
-
-
 @dataclass
 class Calibration:
     """Adds columns of calibrated forecasts to batches of rows, perhaps in several threads."""
@@ -169,38 +134,33 @@ class Calibration:
     added: dict[str, int]  # calibrated columns, and the class whose probability each holds
     where: str | None = None
     on_bad: OnBad = "fail"
-    types: dict[str, str] = field(default_factory=dict)  # of columns that are only copied
     advance: Advance = lambda _: None  # called with the number of rows of each batch
     n_rows: list[int] = field(default_factory=list)  # of each batch
     bad: list[tuple[int, int, str]] = field(default_factory=list)
     """Batches with bad rows: number of the first, how many, what is wrong with the first."""
     _adjusted: Callable[[Floats], Floats] = lambda Q: Q  # to other class shares
-    _typed: bool = False  # whether the output stores types
     _copied: bool = False  # whether the lines of NDJSON files are copied
     _numbers: list[str] = field(default_factory=list)  # columns of text that become numbers
 
     def run(self, form: Format) -> pl.LazyFrame:
         """All rows with the calibrated columns, lazily, to be written to a format.
 
-        Other columns of CSV and TSV files stay text. If the output is typed, the forecasts become
-        numbers, and columns get the types that the user asks for; otherwise their values are
-        checked, and their text stays. From NDJSON to NDJSON, the text of each row is copied.
+        Other columns of CSV and TSV files stay text; the forecasts become numbers if the output
+        stores types. From NDJSON to NDJSON, the text of each row is copied.
         """
-        source, self._typed = self.source, form.separator is None
+        source = self.source
         is_json, in_folders = source.format.kind == "ndjson", any(map(source.folders, source.paths))
-        if is_json and form.kind == "ndjson" and not self.types and not in_folders:
+        if is_json and form.kind == "ndjson" and not in_folders:
             self._copied = True
             lines = source.rows(self.where, copied=self.columns, group=self.model.group)
             return lines.map_batches(self, schema={ndjson.LINE: pl.String()}, streamable=True)
         if is_json:
-            source.check_values(source.schema())
-        if self._typed and source.untyped:
+            source.check_values(source.schema)
+        if source.untyped and form.separator is None:
             self._numbers = self.columns
         rows = source.rows(self.where)
         new = dict.fromkeys([*self._numbers, *self.added], pl.Float64())
         schema = dict(rows.collect_schema()) | new
-        if self._typed:
-            schema |= {name: _TYPES[kind][0] for name, kind in self.types.items()}
         del schema[ROW]
         return rows.map_batches(self, schema=schema, streamable=True)
 
@@ -208,7 +168,7 @@ class Calibration:
         """The batch with the calibrated columns and without its row numbers."""
         if not len(batch):
             empty = dict.fromkeys([*self._numbers, *self.added], pl.lit(None, pl.Float64))
-            return self._convert(batch.with_columns(**empty))
+            return self._finish(batch.with_columns(**empty))
         Q, valid = self._calibrate(batch)
         self.advance(len(batch))
         self.n_rows.append(len(batch))
@@ -218,29 +178,14 @@ class Calibration:
         new = (pl.Series(name, Q[:, k], nan_to_null=True) for name, k in self.added.items())
         numbers = (pl.col(name).cast(pl.Float64, strict=False) for name in self._numbers)
         done = batch.with_columns(numbers).with_columns(new)
-        return self._convert(done.filter(pl.Series(valid)) if self.on_bad == "skip" else done)
+        return self._finish(done.filter(pl.Series(valid)) if self.on_bad == "skip" else done)
 
-    def _convert(self, batch: pl.DataFrame) -> pl.DataFrame:
-        """The batch with the types that the user asks for, and without its row numbers."""
-        if self._copied:
-            names = list(self.added)
-            return (ndjson.replace if names[0] in self.columns else ndjson.append)(batch, names)
-        found = [self._read_typed(batch, name, kind) for name, kind in self.types.items()]
-        return batch.drop(ROW).with_columns(found if self._typed else [])
-
-    def _read_typed(self, batch: pl.DataFrame, name: str, kind: str) -> pl.Series:
-        """A column of a batch as values of a type; empty text is a missing value."""
-        texts, (dtype, expected) = batch[name], _TYPES[kind]
-        if texts.dtype == dtype:
-            return texts
-        values = batch.select(parse_text(name, dtype)).to_series()
-        wrong = values.is_null() & (texts.fill_null("") != "")
-        if wrong.any():
-            at = int(wrong.arg_max() or 0)
-            fix = "correct such rows, or copy the column as text without --type."
-            problem = f"is {quoted(repr(texts[at]))}, not {expected}; {fix}"
-            raise self.source.error(batch, at, name, problem)
-        return values
+    def _finish(self, batch: pl.DataFrame) -> pl.DataFrame:
+        """The batch without its row numbers, or the text of its rows."""
+        if not self._copied:
+            return batch.drop(ROW)
+        names = list(self.added)
+        return (ndjson.replace if names[0] in self.columns else ndjson.append)(batch, names)
 
     def _calibrate(self, batch: pl.DataFrame) -> tuple[Floats, NDArray[np.bool_]]:
         """Calibrated forecasts of a batch, NaN in bad rows, and which rows are valid."""
@@ -266,7 +211,7 @@ class Calibration:
         try:
             self._predict(row)
         except CommandError as error:
-            return str(error.args[0]).partition(";")[0]
+            return str(error).partition(";")[0]
         return f"{self.source.place(row[ROW][0])} is not a forecast"
 
     def adjust(self, prior: Sequence[str] | None, *, adapt: bool) -> None:

@@ -112,7 +112,7 @@ def _evaluate(
     comparison: Comparison, by: str | None, clusters: str | None, **options: Any
 ) -> list[Evaluation]:
     """Evaluation of the first forecasts against the second, and of these against the third."""
-    if by is not None or clusters is not None or not comparison.reader.are_many():
+    if by is not None or clusters is not None or not comparison.reader.are_many:
         rows = comparison.read(by, clusters=clusters)
         return [evaluate_pairs([pair], **options) for pair in _pairs(rows)]
     collectors = defaultdict[int, Collector](Collector)

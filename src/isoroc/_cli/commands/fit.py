@@ -10,7 +10,7 @@ from cyclopts import Parameter
 import isoroc
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError, ExitCode
-from isoroc._cli.io.columns import list_labels
+from isoroc._cli.io.columns import listed
 from isoroc._cli.io.files import MODEL, check_target, open_source
 from isoroc._cli.io.reading import Comparison, load_counts
 from isoroc._cli.io.source import BATCH
@@ -173,7 +173,7 @@ def _notes(model: Any, *, counted: bool) -> list[str]:
     if common is not model:
         names = model.groups_.tolist()
         text = f"{len(names)} of {model.group_scores_.n_rows} groups have maps of their own"
-        lines.append(f"{text}: {list_labels(names)}" if names else text)
+        lines.append(f"{text}: {listed(names)}" if names else text)
     return lines
 
 

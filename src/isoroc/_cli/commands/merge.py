@@ -2,21 +2,19 @@
 
 import hashlib
 import json
-from contextlib import nullcontext
 from datetime import UTC, datetime
-from glob import glob
 from io import BytesIO
 from pathlib import Path
 
 import polars as pl
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.files import COUNTS, check_target, write_bytes
-from isoroc._cli.io.reading import load_counts
+from isoroc._cli.io.files import COUNTS, check_target, expand, write_bytes
 from isoroc._cli.io.source import file_errors
 from isoroc._cli.options import Force, Output
 from isoroc._cli.terminal import print_note
-from isoroc._support.files import locked, temporary_folder
+from isoroc._counts import Counts
+from isoroc._support.files import temporary_folder
 
 #: Entry of the metadata of a file: hashes of the files that were merged, and when.
 _SEEN = "isoroc_merged"
@@ -44,26 +42,26 @@ def merge(
     again
         Count files even if they are part of one before. By default such files are skipped.
     """
-    check_target(output, (), COUNTS, force=force)
-    paths = [path for item in counts for path in (sorted(glob(item)) or [item])]  # noqa: PTH207
-    with locked(output) if Path(output).is_file() else nullcontext():
-        new, seen = _select(paths, again=again)
-        if decay is None or new == paths[:1] or new[-1] != paths[-1]:
-            merged = load_counts(new)
-        else:
-            merged = load_counts(new[:-1]).decay(decay) + load_counts(new[-1:])
-        with temporary_folder() as folder:
-            merged.to_parquet(folder / "counts")
-            data = BytesIO()
-            frame = pl.read_parquet(folder / "counts")
-            frame.write_parquet(data, metadata={_SEEN: json.dumps(seen)})
-        write_bytes(output, data.getbuffer())
+    check_target(output, counts, COUNTS, force=force)
+    if decay is not None and not 0 < decay <= 1:
+        raise CommandError(f"--decay {decay:g}: expected a number above 0 and at most 1.")
+    paths = expand(counts)
+    new, seen = _select(paths, again=again)
+    merged = Counts.from_parquet(*new)
+    if decay is not None and len(new) > 1 and new[-1] == paths[-1]:
+        merged = Counts.from_parquet(*new[:-1]).decay(decay) + Counts.from_parquet(new[-1])
+    with temporary_folder() as folder:
+        merged.to_parquet(folder / "counts")
+        data = BytesIO()
+        frame = pl.read_parquet(folder / "counts")
+        frame.write_parquet(data, metadata={_SEEN: json.dumps(seen)})
+    write_bytes(output, data.getbuffer())
     print_note(f"{output}: {merged}")
 
 
-def _select(paths: list[str], *, again: bool) -> tuple[list[str], dict[str, str]]:
+def _select(paths: list[Path], *, again: bool) -> tuple[list[Path], dict[str, str]]:
     """Files that are to be merged, and hashes of all that they consist of, with times."""
-    new, seen = list[str](), dict[str, str]()
+    new, seen = list[Path](), dict[str, str]()
     for path in paths:
         own = _consists_of(path)
         known = own.keys() & seen.keys()
@@ -80,13 +78,11 @@ def _select(paths: list[str], *, again: bool) -> tuple[list[str], dict[str, str]
     return new, seen
 
 
-def _consists_of(path: str) -> dict[str, str]:
+def _consists_of(path: Path) -> dict[str, str]:
     """Hashes of the files that a file was merged from, or its own, with times."""
-    if not Path(path).is_file():
-        raise CommandError(f"there is no file {path!r}; check the name.")
-    with file_errors(path):
+    with file_errors(str(path)):
         if found := pl.read_parquet_metadata(path).get(_SEEN):
             return dict(json.loads(found))
-        with Path(path).open("rb") as file:
+        with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()[:32]
     return {digest: datetime.now(UTC).isoformat(timespec="seconds")}

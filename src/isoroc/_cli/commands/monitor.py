@@ -1,6 +1,8 @@
 """``isoroc monitor``: whether calibrated forecasts are still right on new rows."""
 
 from contextlib import nullcontext
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +11,19 @@ import numpy as np
 import isoroc
 from isoroc._cli.commands.apply import Calibration, find_columns
 from isoroc._cli.errors import CommandError, ExitCode
-from isoroc._cli.io.files import STATE, check_picture, check_target, open_source, output_to
+from isoroc._cli.io.files import STATE, check_picture, check_target, open_source, write_picture
 from isoroc._cli.io.reading import Comparison
 from isoroc._cli.models import Model
 from isoroc._cli.options import ALL_ROWS, Force, Forecasts, Json, ModelFile, Selection
 from isoroc._cli.terminal import print_json, print_note, print_table, print_text, print_warning
 from isoroc._core.types import Floats
-from isoroc._evaluation.monitor import BatchReport, CalibrationMonitor, hash_rows
+from isoroc._evaluation.monitor import (
+    Alternatives,
+    Batch,
+    BatchReport,
+    CalibrationMonitor,
+    hash_rows,
+)
 from isoroc._input import InputError
 from isoroc._support.files import locked
 from isoroc.metrics._estimation.cell_errors import OUTSIDE, TOLERATED, share_outside
@@ -78,36 +86,47 @@ def monitor(
         return ExitCode.OK
     begun = CalibrationMonitor(loaded.calibrator, confidence=confidence, tolerance=tolerance)
     with open_source(forecasts, selection) as source:
-        compared = Comparison(source, selection, loaded).read()
-        sample, name = compared["before"], source.name
-    rows = sample.classes[sample.codes], compared["after"].forecasts
-    key = hash_rows(sample.forecasts, sample.codes)
+        comparison, name = Comparison(source, selection, loaded), source.name
+        rows, key, right, some = _sum_up(comparison, begun.alternatives)
     with nullcontext() if state is None else locked(state):
         found = _load(state, begun)
         counted = found.seen_.get(key)
         if counted is None or again:
-            batch = found.update(*rows, batch=key if counted is None else None, calibrated=True)
+            batch = found.add(rows, key if counted is None else None)
         else:
             print_note(f"{name}: skipped, counted on {counted} already; --again counts it again.")
             options: Any = {"confidence": found.confidence, "tolerance": found.tolerance}
-            batch = CalibrationMonitor(found.classes_, **options).update(*rows)
+            batch = CalibrationMonitor(found.classes_, **options).add(rows)
         _merge(found, merge or [], again=again)
         if state is not None:
             found.save(state)
     if plot is not None:
-        with output_to(plot) as path:
-            display = isoroc.plots.MonitorDisplay.from_monitor(found, figsize=(7, 6.6))
-            display.figure_.savefig(path, format=kind, dpi=150)
-    forecast = _expect(rows[1], loaded.calibrator, confidence)
+        display = isoroc.plots.MonitorDisplay.from_monitor(found, figsize=(7, 6.6))
+        write_picture(display.figure_, plot, kind, [model, *forecasts])
+    forecast = _expect(some, loaded.calibrator, confidence)
     if json:
         entries: dict[str, Any] = {"alarm": found.alarm_, "advice": found.advice_}
         entries |= {"batch": vars(batch), "total": vars(found.report())}
         entries |= {"counted_before": None if again else counted, "tolerance": found.tolerance}
         print_json("monitor", entries | {"confidence": found.confidence, "expected": forecast})
     else:
-        right = float(np.mean(rows[1].argmax(axis=1) == sample.codes))
         _show(found, batch, forecast["accuracy"] | {"right": right})
     return ExitCode.OK if found.alarm_ is None else ExitCode.CHECK_FAILED
+
+
+def _sum_up(comparison: Comparison, alternatives: Alternatives) -> tuple[Batch, str, float, Floats]:
+    """Sums over the rows, a name for them, the accuracy, and calibrated forecasts of some rows."""
+    reader = comparison.reader
+    share, rng = MOST_ROWS / reader.n_rows, np.random.default_rng(0)
+    sums, keys, some, n_right = list[Batch](), np.zeros(2, np.uint64), list[Floats](), 0
+    for compared in comparison.stream() if reader.are_many else [comparison.read()]:
+        before, Q = compared["before"], compared["after"].forecasts
+        sums.append(Batch.of(Q, before.codes, alternatives))
+        keys += hash_rows(before.forecasts, before.codes)
+        n_right += np.count_nonzero(Q.argmax(axis=1) == before.codes)
+        some.append(Q[rng.random(len(Q)) < share])
+    key = "{:016x}{:016x}".format(*keys.tolist())
+    return reduce(add, sums), key, n_right / reader.n_rows, np.concatenate(some)
 
 
 def _show_expected(
@@ -132,8 +151,6 @@ def _show_expected(
 
 def _expect(Q: Floats, calibrator: Any, confidence: float) -> dict[str, Any]:
     """Expected metrics with intervals; warns of forecasts unlike those of the calibration."""
-    if len(Q) > MOST_ROWS:
-        Q = Q[np.random.default_rng(0).permutation(len(Q))[:MOST_ROWS]]
     summary = calibrator.summary_
     found: dict[str, Any] = {}
     for metric in EXPECTED:

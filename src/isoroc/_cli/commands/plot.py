@@ -1,7 +1,7 @@
 """``isoroc plot``: reliability diagrams before and after calibration."""
 
 import isoroc
-from isoroc._cli.io.files import check_picture, open_source, output_to
+from isoroc._cli.io.files import check_picture, open_source, write_picture
 from isoroc._cli.io.reading import Comparison
 from isoroc._cli.models import Model
 from isoroc._cli.options import ALL_ROWS, Force, Forecasts, Output, Selection, UseModel
@@ -36,6 +36,5 @@ def plot(
         labels=sample.classes,
         sample_weight=sample.weights,
     )
-    with output_to(output) as to:
-        display.figure_.savefig(to, format=kind)
+    write_picture(display.figure_, output, kind, [model, *forecasts])
     print_note(f"{output}: reliability of {len(sample):,} rows")

@@ -7,7 +7,7 @@ from typing import Any
 
 import isoroc
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.files import PAGE, check_target, open_source, write_bytes
+from isoroc._cli.io.files import PAGE, check_target, dated_by, open_source, write_bytes
 from isoroc._cli.io.reading import Comparison, load_counts
 from isoroc._cli.io.source import Source
 from isoroc._cli.models import Model
@@ -77,7 +77,8 @@ def report(
     else:
         with open_source(forecasts, selection) as source:
             name, make = source.name, _read(source, selection, loaded, clusters, by)
-    made = make(title=title or f"Calibration report: {Path(name).name}", **options)
+    with dated_by([model, *forecasts]):
+        made = make(title=title or f"Calibration report: {Path(name).name}", **options)
     if output is not None:
         page = made.to_html().encode()
         write_bytes(output, page)

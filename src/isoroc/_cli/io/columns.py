@@ -3,9 +3,10 @@
 import re
 from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import Any
 
-from isoroc._cli.errors import CommandError, did_you_mean, quoted
+from isoroc._cli.errors import CommandError, did_you_mean
 from isoroc._cli.options import EVERYTHING, InputOptions, Selection
 
 #: What `apply` appends to the names of the forecasts that it calibrates.
@@ -13,6 +14,7 @@ SUFFIX = "_cal"
 _SEVERAL = (r"proba_.+", r"prob_.+", r"p_.+", r"probability_.+", r"proba\d+", r"prob\d+", r"p\d+")
 _SINGLE = ("p", "prob", "proba", "probability", "score", "y_prob", "y_proba", "y_score", "forecast")
 _GIVE_CLASSES = "give the class of each column with --classes"
+_FOLDS = str, str.casefold
 _LABELS = ("y", "label", "target", "outcome", "y_true")
 
 
@@ -23,7 +25,7 @@ def find_label(given: str | None, columns: Collection[str]) -> str:
     found = [name for name in columns if name.lower() in _LABELS]
     if len(found) != 1:
         what = f"{'several columns' if found else 'no column'} could hold the outcomes"
-        raise CommandError(f"{what}; name one with --label: {', '.join(found or columns)}.")
+        raise CommandError(f"{what}; name one with --label: {listed(found or columns, 30)}.")
     return found[0]
 
 
@@ -34,34 +36,40 @@ def find_forecasts(
     *,
     of_model: Sequence[str] | None = None,
 ) -> list[str]:
-    """Columns of the forecasts: names, globs or patterns given, of a model, or usual."""
+    """Columns of the forecasts: those given, those `of_model`, or the only ones with usual names.
+
+    The columns that a user gives are names, which may contain commas, or globs.
+    """
     if given:
-        words: list[str] = []
-        for item in given:
-            whole = item in columns or _is_pattern(item)
-            words += [item] if whole else split_words([item]) or []
-        found = [name for word in words for name in _match(word, columns)]
+        words = [w for item in given for w in ([item] if item in columns else item.split(","))]
+        found = [name for word in words if word.strip() for name in _match(word.strip(), columns)]
         if len(set(found)) < len(found):
             raise CommandError(f"--probs: a column is named twice in {', '.join(found)}.")
         return found
     if of_model and set(of_model) <= set(columns):
         return list(of_model)
     free = [name for name in columns if name not in others]
-    # Columns that `apply` added to a file are not the forecasts that it calibrated.
-    free = [name for name in free if name.removesuffix(SUFFIX) not in set(free) - {name}]
-    usual = [[name for name in free if re.fullmatch(p, name, re.IGNORECASE)] for p in _SEVERAL]
-    families = (
-        [family for family in usual if len(family) > 1]
-        or [[name] for name in free if name.lower() in _SINGLE]
-        or [family for family in usual if family]
-    )
-    if len(families) == 1:
-        return families[0]
+    families = _usual_names(free)
     if not families:
         problem = "no column has a usual name of forecasts (p_*, proba_*, score, ...)"
-        raise CommandError(f"{problem}; name them with --probs: {', '.join(free)}.")
-    choices = " or ".join(",".join(family) for family in families)
-    raise CommandError(f"several sets of columns could be the forecasts; --probs {choices}?")
+        raise CommandError(f"{problem}; name them with --probs: {listed(free, 30)}.")
+    if len(families) > 1:
+        choices = " or ".join(",".join(family) for family in families)
+        raise CommandError(f"several sets of columns could be the forecasts; --probs {choices}?")
+    return families[0]
+
+
+def _usual_names(columns: list[str]) -> list[list[str]]:
+    """Sets of columns that could be the forecasts: of several classes, or else single ones."""
+    # Columns that `apply` added to a file are not the forecasts that it calibrated.
+    calibrated = {f"{name}{SUFFIX}" for name in columns}
+    columns = [name for name in columns if name not in calibrated]
+    usual = [[name for name in columns if re.fullmatch(p, name, re.IGNORECASE)] for p in _SEVERAL]
+    return (
+        [family for family in usual if len(family) > 1]
+        or [[name] for name in columns if name.lower() in _SINGLE]
+        or [family for family in usual if family]
+    )
 
 
 def check_column(option: str, name: str, columns: Collection[str]) -> str:
@@ -78,25 +86,12 @@ def split_words(given: Sequence[str] | None) -> list[str] | None:
     return [word.strip() for item in given for word in item.split(",") if word.strip()]
 
 
-def _is_pattern(word: str) -> bool:
-    """Whether a word is a regular expression, which may contain commas."""
-    return word.startswith("/") and word.endswith("/") and len(word) > 2
-
-
 def _match(word: str, columns: Collection[str]) -> list[str]:
-    if word in columns:
-        return [word]
-    if _is_pattern(word):
-        try:
-            found = [name for name in columns if re.search(word[1:-1], name)]
-        except re.error as error:
-            raise CommandError(f"--probs {word}: not a regular expression ({error}).") from error
-    elif any(sign in word for sign in "*?["):
-        found = [name for name in columns if fnmatchcase(name, word)]
-    else:
+    if word in columns or not any(sign in word for sign in "*?["):
         return [check_column("--probs", word, columns)]
+    found = [name for name in columns if fnmatchcase(name, word)]
     if not found:
-        known = ", ".join(columns)
+        known = listed(columns, 30)
         raise CommandError(f"--probs {word}: no column matches; expected some of {known}.")
     return found
 
@@ -117,7 +112,7 @@ def arrange(
     if len(columns) == 1:
         return _arrange_one(columns[0], known, classes)
     if len(known) > len(columns):
-        problem = f"{len(known)} classes ({list_labels(known)}) but {len(columns)} columns of"
+        problem = f"{len(known)} classes ({listed(known)}) but {len(columns)} columns of"
         fix = "name one column for each class with --probs"
         raise CommandError(f"{problem} forecasts ({', '.join(columns)}); {fix}.")
     if classes is not None:
@@ -132,29 +127,34 @@ def arrange(
 def order_columns(
     columns: list[str], classes: list[Any], of_model: list[str] | None, options: InputOptions
 ) -> list[str]:
-    """Columns in the order of a model's classes; names must be those `of_model` or of classes."""
+    """Columns in the order of a model's classes.
+
+    The names of the columns must be those `of_model` or end in the classes, unless the user gives
+    the class of each or says that they are in the order of the model's columns.
+    """
     given = _given(options, columns)
-    if of_model and sorted(columns) == sorted(of_model) and not (given or options.by_position):
-        return of_model
-    ordered, known = arrange(columns, classes, options)
+    if given is None and not options.by_position and of_model:
+        if sorted(columns) == sorted(of_model):
+            return of_model
+        names = [*columns, *_without_common_end(columns)]
+        chosen = len(columns) == 1 and options.probs
+        if not chosen and not any(_classes_at_end(names, classes)):
+            raise CommandError(
+                f"the model was fitted on {', '.join(of_model)}, and the names "
+                f"{', '.join(columns)} are neither these nor those of its classes; "
+                f"{_GIVE_CLASSES}, or use --by-position if they are in this order."
+            )
+    ordered, owners = arrange(columns, classes, options)
     if options.by_position:
         return columns
-    single = len(columns) == 1
-    names = (*columns, *_without_common_end(columns))
-    chosen = given or (single and options.probs)
-    if of_model and not chosen and all(_class_in_name(name, known) is None for name in names):
-        raise CommandError(
-            f"the model was fitted on {', '.join(of_model)}, and the names {', '.join(columns)} "
-            f"are neither these nor those of its classes; {_GIVE_CLASSES}, or use --by-position if "
-            "they are in this order."
-        )
-    if not single:
-        return [ordered[known.index(label)] for label in classes]
-    if known[1] != classes[1]:
+    if len(columns) > 1:
+        by_class = dict(zip(owners, ordered, strict=True))
+        return [by_class[label] for label in classes]
+    if owners != classes:
         problem = f"the model takes scores of the class {classes[1]!s}, but {columns[0]} is named"
         fix = "name the column with --probs, or its class with --classes"
-        raise CommandError(f"{problem} like those of {known[1]!s}; {fix}.")
-    return ordered
+        raise CommandError(f"{problem} like those of {owners[1]!s}; {fix}.")
+    return columns
 
 
 def _given(options: InputOptions, columns: Sequence[str]) -> list[str] | None:
@@ -167,25 +167,26 @@ def _given(options: InputOptions, columns: Sequence[str]) -> list[str] | None:
     return [options.positive]
 
 
-def list_labels(labels: Sequence[Any]) -> str:
-    """Up to eight labels for a message."""
-    return quoted(", ".join([*map(str, labels[:8]), *(["..."] if len(labels) > 8 else [])]))
+def listed(names: Iterable[Any], most: int = 8) -> str:
+    """Some names or labels, for a message."""
+    shown = [str(name) for name in islice(names, most + 1)]
+    return ", ".join([*shown[:most], *(["..."] if len(shown) > most else [])])
 
 
 def _arrange_one(
     column: str, known: list[Any], classes: Sequence[str] | None
 ) -> tuple[list[str], list[Any]]:
     if len(known) != 2:
-        problem = f"requires two classes, but the labels have {len(known)} ({list_labels(known)})"
+        problem = f"requires two classes, but the labels have {len(known)} ({listed(known)})"
         fix = "name one column for each class with --probs"
         raise CommandError(f"one column of forecasts ({column}) {problem}; {fix}.")
     if classes is None:
-        positive = _class_in_name(column, known)
-        positive = known[1] if positive is None else positive
+        [at_end] = _classes_at_end([column], known)
+        positive = at_end[0] if at_end else known[1]
     else:
         named = {str(label): label for label in known}
         if len(classes) != 1 or classes[0] not in named:
-            options = list_labels(known)
+            options = listed(known)
             raise CommandError(f"--classes: name the class of {column}, one of {options}.")
         positive = named[classes[0]]
     return [column], [label for label in known if label != positive] + [positive]
@@ -197,27 +198,27 @@ def _given_classes(columns: Sequence[str], known: list[Any], classes: Sequence[s
         raise CommandError(f"--classes: expected {expected}; got {', '.join(classes)}.")
     owners = _typed_like(classes, known)
     if absent := [label for label in known if label not in owners]:
-        raise CommandError(f"--classes: the label {quoted(repr(absent[0]))} is not among them.")
+        raise CommandError(f"--classes: the label {absent[0]!r} is not among them.")
     return owners
 
 
 def _classes_in_names(columns: Sequence[str], known: list[Any]) -> list[Any] | None:
     """Class of each column by its name; None if no name ends in a class."""
-    for names in (columns, _without_common_end(columns)):
-        found = [_class_in_name(name, known) for name in names]
-        if any(label is not None for label in found):
-            break
-    else:
+    names, found = columns, _classes_at_end(columns, known)
+    if not any(found):
+        names = _without_common_end(columns)
+        found = _classes_at_end(names, known)
+    if not any(found):
         return None
-    named = [label for label in found if label is not None]
+    named = [label for labels in found for label in labels]
     if set(named) != set(known) or len(set(named)) < len(named):
-        problem = f"{', '.join(columns)} match the classes {list_labels(known)}"
+        problem = f"{', '.join(columns)} match the classes {listed(known)}"
         raise CommandError(f"only some of the columns {problem}; {_GIVE_CLASSES}.")
     if len(named) == len(columns):
-        return found
+        return named
     # The other columns are of classes that do not occur: what follows the common beginning.
-    pairs = zip(names, found, strict=True)
-    starts = {name[: len(name) - len(str(label))] for name, label in pairs if label is not None}
+    pairs = ((name, label) for name, labels in zip(names, found, strict=True) for label in labels)
+    starts = {name[: len(name) - len(str(label))] for name, label in pairs}
     start = next(iter(starts))
     rest = [name.removeprefix(start) for name in names]
     if len(starts) > 1 or not all(name.startswith(start) for name in names) or "" in rest:
@@ -233,7 +234,7 @@ def _classes_in_order(columns: Sequence[str], known: list[Any]) -> list[Any]:
         return known
     if all(type(label) is int and 0 <= label < K for label in known):
         return list(range(K))
-    problem = f"{len(known)} classes occur ({list_labels(known)}) but there are {K} columns"
+    problem = f"{len(known)} classes occur ({listed(known)}) but there are {K} columns"
     raise CommandError(f"{problem} of forecasts ({', '.join(columns)}); {_GIVE_CLASSES}.")
 
 
@@ -243,19 +244,24 @@ def _without_common_end(columns: Sequence[str]) -> list[str]:
     return list(starts) if all(signs) and len(set(ends)) == 1 else list(columns)
 
 
-def _class_in_name(name: str, known: Sequence[Any]) -> Any:
-    """Longest label that a name ends in, as a separate word, in the same case or else in any."""
-    for fold in (str, str.casefold):
-        if ends := [label for label in known if _ends_in(fold(name), fold(str(label)))]:
-            return max(ends, key=lambda label: len(str(label)))
-    return None
+def _classes_at_end(names: Sequence[str], known: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """For each name the longest class that it ends in as a separate word, if there is one.
+
+    The case of letters matters only if classes differ in it.
+    """
+    exact, folded = ({fold(str(label)): (label,) for label in known} for fold in _FOLDS)
+    if len(folded) < len(exact):
+        folded = {}
+    return [_at_end(name, exact) or _at_end(name.casefold(), folded) for name in names]
 
 
-def _ends_in(name: str, text: str) -> bool:
-    if not text or not name.endswith(text):
-        return False
-    before = name[: len(name) - len(text)][-1:]
-    return not before.isalnum() or (text.isdigit() and before.isalpha())
+def _at_end(name: str, classes: dict[str, tuple[Any, ...]]) -> tuple[Any, ...]:
+    for start in range(len(name)):
+        text, before = name[start:], name[start - 1 : start]
+        is_word = not before.isalnum() or (text.isdigit() and before.isalpha())
+        if is_word and text in classes:
+            return classes[text]
+    return ()
 
 
 def _typed_like(texts: Sequence[str], known: list[Any]) -> list[Any]:
@@ -264,5 +270,5 @@ def _typed_like(texts: Sequence[str], known: list[Any]) -> list[Any]:
     try:
         return [named[text] if text in named else type(known[0])(text) for text in texts]
     except ValueError as error:
-        problem = f"{', '.join(texts)} are not of the type of the labels {list_labels(known)}"
+        problem = f"{', '.join(texts)} are not of the type of the labels {listed(known)}"
         raise CommandError(f"the classes {problem}; name them with --classes.") from error

@@ -3,11 +3,13 @@
 import glob
 import os
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from io import UnsupportedOperation
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,7 +17,7 @@ import polars as pl
 
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.ndjson import LINE
-from isoroc._cli.io.source import KINDS, Format, Source, file_errors, find_separator
+from isoroc._cli.io.source import KINDS, Format, Source, check_lines, file_errors, find_separator
 from isoroc._cli.options import EVERYTHING, STANDARD, InputOptions
 from isoroc._support.files import replacing, temporary_folder
 
@@ -34,46 +36,64 @@ _MARKS = {
 @contextmanager
 def open_source(given: Sequence[str], options: InputOptions = EVERYTHING) -> Iterator[Source]:
     """Context that yields the table in some files, globs, folders or standard input."""
-    separator = "\t" if options.separator in ("tab", "\\t") else options.separator
-    if separator is not None and len(separator.encode()) != 1:
-        raise CommandError(f"--separator {separator}: expected one ASCII character, or tab.")
-    of_option = None if options.format is None else Format.from_option(options.format)
     if STANDARD in given and len(given) > 1:
         raise CommandError("standard input (-) cannot be combined with files.")
     with temporary_folder() as folder:
         if STANDARD in given:
-            paths, names = [_copy(sys.stdin.buffer, folder)], ["standard input"]
+            paths, names = [_copy(sys.stdin.buffer, "standard input", folder)], ["standard input"]
         else:
-            found = [path for item in given for path in _expand(item)]
+            found = expand(given)
             paths, names = [_readable(path, folder) for path in found], list(map(str, found))
-        formats = [
-            of_option or Format.from_name(name) or Format.from_content(path)
-            for name, path in zip(names, paths, strict=True)
-        ]
-        kinds = sorted({form.kind for form in formats})
-        if len(kinds) > 1:
-            raise CommandError(f"{names[0]}: the files have several formats ({', '.join(kinds)}).")
-        form = formats[0]
-        if separator is not None and not form.separator:
-            raise CommandError(f"--separator: {form.kind} files have none.")
-        if form.kind == "csv" or separator is not None:
-            with file_errors(names[0]):
-                form = replace(form, separator=separator or find_separator(paths[0]))
+        form = _common_format(paths, names, options)
         yield Source(paths, form, names, hive=all(Path(item).is_dir() for item in given))
+
+
+def _common_format(paths: list[Path], names: list[str], options: InputOptions) -> Format:
+    """Format of files, which must be the same, with the separator of their fields."""
+    separator = "\t" if options.separator in ("tab", "\\t") else options.separator
+    if separator is not None and len(separator.encode()) != 1:
+        raise CommandError(f"--separator {separator}: expected one ASCII character, or tab.")
+    given = None if options.format is None else Format.from_option(options.format)
+    formats = []
+    for path, name in zip(paths, names, strict=True):
+        formats.append(given or Format.from_name(name) or Format.from_content(path))
+        check_lines(path, name, formats[-1])
+    form, kinds = formats[0], sorted({each.kind for each in formats})
+    if len(kinds) > 1:
+        raise CommandError(f"{names[0]}: the files have several formats ({', '.join(kinds)}).")
+    if separator is not None and form.separator is None:
+        raise CommandError(f"--separator: {form.kind} files have none.")
+    if separator is None and form.kind == "csv":
+        with file_errors(names[0]):
+            separator = find_separator(paths[0])
+    return form if separator is None else replace(form, separator=separator)
 
 
 def _readable(path: Path, folder: Path) -> Path:
     """The path, or the path of a copy if it is a pipe."""
     if path.is_file():
         return path
-    with path.open("rb") as pipe:
-        return _copy(pipe, folder)
+    with file_errors(str(path)), path.open("rb") as pipe:
+        return _copy(pipe, str(path), folder)
 
 
-def _copy(stream: IO[bytes], folder: Path) -> Path:
-    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as copy:
-        shutil.copyfileobj(stream, copy)
+def _copy(stream: IO[bytes], name: str, folder: Path) -> Path:
+    """Path of a copy of a pipe, or of what is typed at a terminal."""
+    if not stream.readable():
+        raise CommandError(f"{name} is closed; name a file.")
+    with file_errors(name):
+        with suppress(UnsupportedOperation):  # a stream in memory
+            is_device = stat.S_ISCHR(os.fstat(stream.fileno()).st_mode)
+            if is_device and not stream.isatty():  # such as /dev/zero, which never ends
+                raise CommandError(f"{name}: is a device; name a file or a pipe.")
+        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as copy:
+            shutil.copyfileobj(stream, copy)
     return Path(copy.name)
+
+
+def expand(given: Sequence[str]) -> list[Path]:
+    """Files that names, globs and folders stand for."""
+    return [path for item in given for path in _expand(item)]
 
 
 def _expand(item: str) -> list[Path]:
@@ -187,6 +207,29 @@ def _kind_of(path: Path) -> str:
     return (TABLE if Format.from_name(path.name) else OTHER) if start else ""
 
 
+@contextmanager
+def dated_by(inputs: Iterable[str | None]) -> Iterator[None]:
+    """Context in which files get the date of the newest input: equal input gives equal bytes."""
+    files = expand([item for item in inputs if item not in (None, STANDARD)])
+    known = "SOURCE_DATE_EPOCH" in os.environ or not files
+    if not known:
+        os.environ["SOURCE_DATE_EPOCH"] = str(int(max(path.stat().st_mtime for path in files)))
+    try:
+        yield
+    finally:
+        if not known:
+            del os.environ["SOURCE_DATE_EPOCH"]
+
+
+def write_picture(figure: Any, target: str, kind: str, inputs: Iterable[str | None]) -> None:
+    """Write a figure of matplotlib, whole or not at all."""
+    from matplotlib import rc_context  # noqa: PLC0415 -- an extra
+
+    salt = {"svg.hashsalt": "isoroc"}  # otherwise names in SVG files are random
+    with output_to(target) as to, dated_by(inputs), rc_context(salt):
+        figure.savefig(to, format=kind, dpi=150)
+
+
 def write_bytes(target: str, data: bytes | memoryview) -> None:
     """Write bytes to a file, whole or not at all, or to standard output."""
     with output_to(target) as to:
@@ -200,6 +243,8 @@ def write_bytes(target: str, data: bytes | memoryview) -> None:
 def output_to(target: str) -> Iterator[Path | IO[bytes]]:
     """Standard output, or a path to write to, which becomes the target if nothing fails."""
     if target == STANDARD:
+        if not sys.stdout.writable():
+            raise UnsupportedOperation
         with file_errors("standard output"):
             yield sys.stdout.buffer
         return

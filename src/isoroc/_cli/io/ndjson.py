@@ -4,12 +4,13 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from glob import escape
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from isoroc._cli.errors import CommandError, first_line, quoted
+from isoroc._cli.errors import CommandError, first_line
 
 #: Column of the text of each row.
 LINE = "isoroc: line"
@@ -27,11 +28,11 @@ _EXACT = 2**53
 def infer(path: Path, name: str) -> dict[str, pl.DataType]:
     """Types of the columns of a file, which is `name` in messages, from all of its rows."""
     try:
-        found = pl.scan_ndjson(path, infer_schema_length=None).collect_schema().items()
+        found = pl.scan_ndjson(escape(str(path)), infer_schema_length=None).collect_schema().items()
         # Few programs can read columns of Int128.
         return {name: pl.UInt64() if kind == pl.Int128 else kind for name, kind in found}
     except pl.exceptions.PolarsError as error:
-        place = _first_conflict(path) or quoted(first_line(error))
+        place = _first_conflict(path) or first_line(error)
         raise CommandError(f"{name}: {place}; correct the file.") from error
 
 
@@ -55,7 +56,7 @@ def check_values(path: Path, name: str, schema: Mapping[str, pl.DataType]) -> No
             for column, value in json.loads(line).items():
                 if column in schema and not _fits(value, schema[column]):
                     kind = _kind_of(value)
-                    shown = f"is {quoted(value)}" if kind == "a number" else f"holds {kind}"
+                    shown = f"is {value}" if kind == "a number" else f"holds {kind}"
                     what = f"column {column!r} {shown}, which {schema[column]} cannot hold exactly"
                     fix = "correct the file, or write NDJSON, where other columns are copied"
                     raise CommandError(f"{name}: row {at}, {what}; {fix}.")
@@ -98,7 +99,7 @@ def _first_conflict(path: Path) -> str | None:
         try:
             values = json.loads(line, **_STRICT)
         except ValueError as error:
-            return f"row {row} is not JSON ({quoted(first_line(error))})"
+            return f"row {row} is not JSON ({first_line(error)})"
         if not isinstance(values, dict):
             return f"row {row} is not a JSON object"
         for name, value in values.items():

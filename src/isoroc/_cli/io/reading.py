@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
-from glob import glob
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,8 +12,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from isoroc._cli.errors import CommandError, in_options, quoted
+from isoroc._cli.errors import CommandError, in_options
 from isoroc._cli.io.columns import arrange, check_column, find_forecasts, find_label, order_columns
+from isoroc._cli.io.files import expand
 from isoroc._cli.io.source import BATCH, ROW, Source, file_errors
 from isoroc._cli.models import Model, calibrate
 from isoroc._cli.options import ALL_ROWS, Selection
@@ -36,8 +36,6 @@ from isoroc._input import (
 
 #: Rows above which ``fit`` and ``evaluate`` do not keep them all.
 MANY = 2_000_000
-#: No row of a text file is shorter, so smaller files need not be counted.
-_LEAST_BYTES = 4
 #: Types that labels and forecasts may have besides numbers.
 _TEXT_TYPES = (pl.Boolean, pl.String, pl.Categorical, pl.Enum)
 #: What all labels of a text file may look like, and how they are then read; 01 is a name.
@@ -72,10 +70,10 @@ class Labels:
             if label in self._found:
                 continue
             if isinstance(label, float) and not label.is_integer():
-                raise self._error(batch, values == label, f"is {quoted(label)}; {_NOT_CLASSES}")
+                raise self._error(batch, values == label, f"is {label}; {_NOT_CLASSES}")
             if len(self._found) == self._max_classes:
                 n = self._max_classes
-                problem = f"is {quoted(repr(label))}, but the forecasts have only {n} classes"
+                problem = f"is {label!r}, but the forecasts have only {n} classes"
                 fix = "name one column for each class with --probs, or another column of labels"
                 raise self._error(batch, values == label, f"{problem}; {fix} with --label.")
             self._found.append(label)
@@ -101,7 +99,7 @@ class Labels:
                 if all(re.fullmatch(look, label) for label in found):
                     return [parse(label) for label in found]
             if all(re.fullmatch(r"-?\d*\.\d+", label) for label in found):
-                what = f"column {self._column!r} holds {quoted(found[0])}"
+                what = f"column {self._column!r} holds {found[0]}"
                 raise CommandError(f"{self._source.name}: {what}; {_NOT_CLASSES}")
         return found
 
@@ -111,7 +109,7 @@ class Labels:
         found = [(label, label if label in same else str(label)) for label in self.known()]
         for label, key in found:
             if key not in same:
-                what = f"column {self._column!r} holds {quoted(repr(label))}, which is not a class"
+                what = f"column {self._column!r} holds {label!r}, which is not a class"
                 fitted = ", ".join(map(str, classes))
                 raise CommandError(f"{self._source.name}: {what} of the model: {fitted}.")
         return [same[key] for _, key in found]
@@ -127,7 +125,7 @@ class Reader:
         model: Model | None = None,
         of: Self | None = None,  # the reader of other forecasts of the same rows
     ) -> None:
-        schema = source.schema()
+        schema = source.schema
         selection = selection if model is None else model.complete(selection, schema)
         self.source, self.selection = source, selection
         self.label, self.weight = find_label(selection.label, schema), selection.weight
@@ -144,7 +142,10 @@ class Reader:
         check_types(schema, [name for name in used if name != self.label], source)
         check_types(schema, [self.label], source, "; labels must be text, integers or booleans")
         # The labels are read first, as the order of the columns depends on them.
-        self.labels: Labels = self._read_labels(len(found)) if of is None else of.labels
+        if of is None:
+            self.labels, self.n_rows = self._read_labels(len(found))
+        else:
+            self.labels, self.n_rows = of.labels, of.n_rows
         known = None if of is None else of.classes.tolist()
         if model is not None:
             known = model.calibrator.classes_.tolist()
@@ -158,14 +159,16 @@ class Reader:
         codes = [known.index(label) for label in labels]
         self._codes = np.array(codes, np.min_scalar_type(len(known) - 1))
 
-    def _read_labels(self, n_columns: int) -> Labels:
-        labels = Labels(self.source, self.label, max_classes=max(n_columns, 2))
+    def _read_labels(self, n_columns: int) -> tuple[Labels, int]:
+        """The labels, and the number of rows."""
+        labels, n_rows = Labels(self.source, self.label, max_classes=max(n_columns, 2)), 0
         for batch in self._batches([self.label]):
             labels.add(batch)
+            n_rows += len(batch)
         if not labels.known():
             which = "" if self.selection.where is None else f" with {self.selection.where}"
             raise CommandError(f"{self.source.name}: no rows{which}; at least one is needed.")
-        return labels
+        return labels, n_rows
 
     @cached_property
     def scores(self) -> Any:
@@ -197,7 +200,7 @@ class Reader:
     ) -> Counts:
         """Counts of the rows."""
         if fold_by is not None:
-            check_column("--fold-by", fold_by, self.source.schema())
+            check_column("--fold-by", fold_by, self.source.schema)
         builder = Builder(self.classes, self.scores, resolution, folds)
         for sample, batch in self.stream([] if fold_by is None else [fold_by]):
             if sample.weights is None or sample.weights.any():
@@ -206,20 +209,14 @@ class Reader:
                 builder.add(sample.as_given(), y, sample.weights, fold_by=key)
         return Counts(*builder.result(), tuple(self.columns))
 
+    @property
     def are_many(self) -> bool:
         """Whether more than `MANY` rows are selected, which are not kept."""
-        source, where, share = self.source, self.selection.where, self.selection.sample or 1.0
-        if source.untyped or source.format.kind == "ndjson":
-            if sum(path.stat().st_size for path in source.paths) < _LEAST_BYTES * MANY:
-                return False
-        elif where is None and (total := source.count()) is not None:
-            return total * share > MANY
-        rows = source.rows(where).select(pl.len())
-        return bool(rows.collect(engine="streaming").item() * share > MANY)
+        return self.n_rows > MANY
 
     def are_countable(self) -> bool:
         """Whether there are many rows of probabilities, so that they are counted."""
-        return self.are_many() and self.scores == "probability"
+        return self.are_many and self.scores == "probability"
 
     def _batches(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
         """Selected rows of some columns, batch by batch."""
@@ -261,7 +258,7 @@ class Comparison:
         for model in self.models.values():
             model.check(reader.columns, reader.classes, reader.selection)
             groups[f"{model.path}: its groups"] = model.group
-        schema = source.schema()
+        schema = source.schema
         extra = [check_column(what, name, schema) for what, name in groups.items() if name]
         for sample, batch in reader.stream([*(other.columns if other else ()), *extra]):
             if (names := groups_of(batch, clusters, source)) is not None:
@@ -296,8 +293,7 @@ def load_counts(files: list[str], selection: Selection = ALL_ROWS) -> Counts:
     """Counts of files and globs, merged; nothing can be selected from them."""
     if selection != ALL_ROWS:
         raise CommandError("--counts: rows and columns were chosen when they were counted.")
-    paths = [path for item in files for path in (sorted(glob(item)) or [item])]  # noqa: PTH207
-    return Counts.from_parquet(*paths)
+    return Counts.from_parquet(*expand(files))
 
 
 def warn_of_reversal(sample: Sample) -> None:
@@ -335,7 +331,7 @@ def groups_of(batch: pl.DataFrame, column: str | None, source: Source) -> Names 
     try:
         return check_groups(batch[column], len(batch))
     except InputError as error:
-        problem = f"{quoted(error.problem)}; {error.fix} (--where leaves rows out)."
+        problem = f"{error.problem}; {error.fix} (--where leaves rows out)."
         raise source.error(batch, error.row or 0, column, problem) from error
 
 
@@ -368,7 +364,7 @@ def _located(batch: pl.DataFrame, columns: Sequence[str], source: Source) -> Ite
             fix = "name one column of probabilities for each class with --probs, or one column of "
             fix += "scores for two classes"
         where = f"{source.place(batch[ROW][error.row])} ({', '.join(columns)})"
-        raise CommandError(f"{where} {quoted(error.problem)}; {fix}.") from error
+        raise CommandError(f"{where} {error.problem}; {fix}.") from error
 
 
 def _numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
@@ -378,8 +374,8 @@ def _numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
     if not finite.all():
         at = int(finite.arg_min() or 0)
         raw, value = batch[name][at], values[at]
-        found = f"{quoted(repr(raw))}, not a number"
-        found = found if value is None else f"{quoted(value)}, not a finite number"
+        found = f"{raw!r}, not a number"
+        found = found if value is None else f"{value}, not a finite number"
         problem = "is empty" if raw is None else f"is {found}"
         fix = "correct such rows, or leave them out with --where."
         raise source.error(batch, at, name, f"{problem}; {fix}")

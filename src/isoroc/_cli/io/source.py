@@ -2,18 +2,21 @@
 
 import csv
 import gzip
+import os
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from glob import escape
 from pathlib import Path, PurePath
 from typing import Any, Literal, Self
 from urllib.parse import unquote
 
 import polars as pl
 
-from isoroc._cli.errors import CommandError, did_you_mean, first_line, quoted
+from isoroc._cli.errors import CommandError, did_you_mean, first_line
 from isoroc._cli.io import ndjson
 from isoroc._cli.io.columns import check_column
 from isoroc._cli.options import STANDARD
@@ -40,7 +43,9 @@ _MARKS: dict[bytes, Kind] = {
     b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow stream"
 }  # fmt: skip
 _SEPARATORS = {"csv": ",", "tsv": "\t"}
-csv.field_size_limit(2**31 - 1)  # 128 KiB is the default
+#: Length up to which polars can read lines, and Python quoted fields, without much memory.
+_LONGEST = 2**25
+csv.field_size_limit(_LONGEST)
 #: A header with line breaks between quotes may take this many lines.
 _HEADER_LINES = 64
 
@@ -149,7 +154,7 @@ class Source:
     @cached_property
     def _schemas(self) -> list[dict[str, pl.DataType]]:
         read: Any = {
-            "parquet": lambda path, _: pl.read_parquet_schema(path),
+            "parquet": lambda path, _: pl.scan_parquet(path, glob=False).collect_schema(),
             "arrow": lambda path, _: pl.read_ipc_schema(path),
             "ndjson": ndjson.infer,
         }.get(self.format.kind, partial(_read_header, separator=self.format.separator or ","))
@@ -166,11 +171,12 @@ class Source:
             options: Any = {"separator": self.format.separator, "infer_schema": False}
             rows = pl.scan_csv(path, new_columns=list(self._schemas[k]), glob=False, **options)
         elif self.format.kind == "ndjson":
-            rows = pl.scan_ndjson(path, schema=self._schemas[k])
+            rows = pl.scan_ndjson(escape(str(path)), schema=self._schemas[k])
         else:
             rows = pl.read_ipc_stream(path).lazy()
         return rows.with_columns(self.folders(path))
 
+    @cached_property
     def schema(self) -> dict[str, pl.DataType]:
         """Names and types of the columns."""
         with file_errors(self.name):
@@ -181,7 +187,7 @@ class Source:
 
     def _scan_lines(self, texts: Collection[str], others: Collection[str | None]) -> pl.LazyFrame:
         """Lines of NDJSON files, and some columns of them, of which `texts` are read as text."""
-        schema = {name: kind for name, kind in self.schema().items() if name in others}
+        schema = {name: kind for name, kind in self.schema.items() if name in others}
         self.check_values(schema)
         schema |= dict.fromkeys(texts, pl.String())
         return _join([ndjson.decode(ndjson.scan_lines(path), schema) for path in self.paths])
@@ -200,7 +206,7 @@ class Source:
         number that begins with 0, such as 01234, is text. With `copied`, the forecasts, NDJSON
         files have only these columns, those of groups and the condition, and the text of each row.
         """
-        names = [] if where is None else _columns_of(where, self.schema())
+        names = [] if where is None else _columns_of(where, self.schema)
         rows = self._scan_lines(copied, [*names, group]) if copied else self.scan()
         rows = rows.with_row_index(ROW)
         if where is None:
@@ -222,6 +228,8 @@ class Source:
     def _infer(self, names: Collection[str]) -> dict[str, pl.DataType]:
         """Columns of a CSV file that hold no text, and the types that polars infers."""
         files = [self._scan_file(k).head(_TRIED) for k in range(len(self.paths))]
+        if not names:
+            return {}
         texts = _join(files).select(names).collect()
         data = texts.write_csv().encode()
         found = pl.read_csv(data, infer_schema_length=None, null_values=_MISSING).schema
@@ -287,13 +295,33 @@ def file_errors(name: str) -> Iterator[None]:
     """Context that turns errors of reading and writing into one line that names the file."""
     try:
         yield
-    except (pl.exceptions.PolarsError, OSError, csv.Error) as error:
+    except (pl.exceptions.PolarsError, OSError, csv.Error, RecursionError) as error:
         text = getattr(error, "strerror", None) or first_line(error)
+        if isinstance(error, RecursionError):
+            text = "its values are nested too deeply; correct the file."
         if "Broken pipe" in text:  # polars raises it as an OSError without a number
             raise BrokenPipeError from error
-        if isinstance(error, pl.exceptions.PolarsError):
-            text = name.join(map(quoted, text.split(name)))
         raise CommandError(text if name in text else f"{name}: {text}") from error
+
+
+def check_lines(path: Path, name: str, form: Format) -> None:
+    """Raise an error if a line of a text file is far longer than `_LONGEST`.
+
+    Only one place in so many bytes is looked at, so this is quick for uncompressed files. Files
+    compressed by zstd are not checked.
+    """
+    if form.kind not in ("csv", "tsv", "ndjson") or form.compression == "zstd":
+        return
+    with file_errors(name), (gzip.open if form.compression else open)(path, "rb") as file:
+        length = 0
+        while part := file.read(2**16):
+            length += len(part)
+            if b"\n" in part:
+                length = 0
+                file.seek(_LONGEST, os.SEEK_CUR)
+            elif length > _LONGEST:
+                problem = f"a line is longer than {_LONGEST:,} bytes"
+                raise CommandError(f"{name}: {problem}; the file may be damaged, or not text.")
 
 
 def find_separator(path: Path) -> str:
@@ -305,8 +333,9 @@ def _read_header(path: Path, name: str, separator: str) -> dict[str, pl.DataType
     header = _first_record(path, separator)
     if not header:
         raise CommandError(f"{name}: empty; the first line must name the columns.")
-    if twice := [column for k, column in enumerate(header) if column in header[:k]]:
-        raise CommandError(f"{name}: two columns are named {twice[0]!r}; rename one of them.")
+    twice, times = Counter(header).most_common(1)[0]
+    if times > 1:
+        raise CommandError(f"{name}: two columns are named {twice!r}; rename one of them.")
     check_fields(path, name, len(header), separator)
     return dict.fromkeys(header, pl.String())
 

@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version as version_of
 from importlib.resources import files
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from isoroc._input import InputError
-from isoroc._support.files import replacing
+from isoroc._support.files import creation_time, replacing
 
 FORMAT, VERSION = "isoroc-model", 2
 
@@ -86,13 +85,11 @@ def checksum(model: dict[str, Any], summary: dict[str, Any]) -> str:
 
 def _serialise(model: dict[str, Any], summary: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     """The document of a model file, and its bytes, which are not too many."""
-    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")  # makes files reproducible
-    now = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdecimal() else datetime.now(UTC)
     body = {
         "format": FORMAT,
         "version": VERSION,
         "library": version_of("isoroc"),
-        "saved": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "saved": creation_time().strftime("%Y-%m-%dT%H:%M:%SZ"),
         "summary": plain(summary, "summary"),
         "model": model,
     }
