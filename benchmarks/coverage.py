@@ -307,7 +307,7 @@ def study_areas(case: Scores, repetitions: int) -> dict[str, float]:
     for seed in range(repetitions):
         rng = np.random.default_rng(seed)
         scores = rng.normal(size=case.n) + np.sqrt(2) * ndtri(case.auc) * y
-        _, low, high = evaluate(y, scores, scores="logit", n_resamples=0).measures["auc"]["before"]
+        _, low, high = evaluate(y, scores, unit="logit", n_resamples=0).measures["auc"]["before"]
         covered += low <= case.auc <= high
     return {"covered": covered / repetitions}
 

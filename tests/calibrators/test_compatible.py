@@ -42,7 +42,7 @@ def test_sigmoid_of_scores_is_that_of_scikit_learn():
     model = LogisticRegression().fit(100 * X[:100], y[:100])  # scores far beyond any floor
     expected = theirs(model, "sigmoid", 100 * X, y).predict_proba(100 * X)
     scores = model.decision_function(100 * X)
-    found = SigmoidCalibrator(compatible=True).fit(scores, y, scores="logit").predict_proba(scores)
+    found = SigmoidCalibrator(compatible=True).fit(scores, y, unit="logit").predict_proba(scores)
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
@@ -68,13 +68,11 @@ def test_temperature_is_that_of_guo():
 
     best = minimize_scalar(loss, bounds=(-5, 5), method="bounded", options={"xatol": 1e-10})
     options = {"floor": 0.1, "pseudocount": 5.0}  # without effect
-    cal = TemperatureCalibrator(compatible=True, **options).fit(logits, y, scores="logit")
+    cal = TemperatureCalibrator(compatible=True, **options).fit(logits, y, unit="logit")
     assert cal.temperature_ == pytest.approx(np.exp(-best.x), rel=1e-6)
     expected = softmax(logits / cal.temperature_, axis=1)
     np.testing.assert_allclose(cal.predict_proba(logits), expected, atol=1e-9)
-    sorted_out = TemperatureCalibrator(compatible=True).fit(
-        logits, logits.argmax(1), scores="logit"
-    )
+    sorted_out = TemperatureCalibrator(compatible=True).fit(logits, logits.argmax(1), unit="logit")
     assert sorted_out.temperature_ < 0.01
 
 

@@ -90,7 +90,7 @@ def test_every_interval_takes_clusters():
                                    for e in ("low", "high")]),
         "benefit": lambda **c: width(list(net_benefit(y, p, [0.4], **c).table.values())[-2:])[0],
         "threshold": lambda **c: width(list(
-            threshold_for("alerts", 0.5, y, p, **c).table.values())[-2:])[3],
+            threshold_for(y, p, **c, metric="alerts", target=0.5).table.values())[-2:])[3],
         "bootstrap": lambda **c: bootstrap(
             brier_score_loss, y, p, n_resamples=99, random_state=0, **c).standard_error,
         "groups": lambda **c: width(list(by_group(

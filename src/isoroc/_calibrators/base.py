@@ -22,7 +22,7 @@ from isoroc._counts import Counts
 from isoroc._input import (
     InputError,
     Sample,
-    Scores,
+    UnitOption,
     Weighting,
     check_new,
     check_sample,
@@ -120,7 +120,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         sample_weight: Any = None,
         weighting: Weighting = "importance",
         clusters: Any = None,
-        scores: Scores = "auto",
+        unit: UnitOption = "auto",
     ) -> Self:
         """Learn the calibration map from forecasts and outcomes.
 
@@ -145,7 +145,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             Cluster of each row, such as the patient of a visit. In cross-validation, rows of one
             cluster share a fold, and standard errors allow for their dependence. Calibrators
             without cross-validation ignore it.
-        scores : str, default="auto"
+        unit : str, default="auto"
             What the forecasts are: "probability"; "percent"; "proportion", divided by the sum of
             the row; "logit", log odds if there is one column; "log_probability"; or "rank", scores
             of which only the order counts. "auto": columns are probabilities, and scores too if all
@@ -155,18 +155,18 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         -------
         self
         """
-        options: Any = {"clusters": clusters, "scores": scores, "clip": True, "advice": "pass"}
+        options: Any = {"clusters": clusters, "unit": unit, "clip": True, "advice": "pass"}
         sample = check_sample(P, y, sample_weight, labels, **options)
         if not self._uses_order_only:
-            check_units(sample, scores)
+            check_units(sample, unit)
         warn_if_reversed(sample)
         return self._fit_validated(sample, weighting, P)
 
     def _fit_validated(self, sample: Sample, weighting: Weighting, P: Any = None) -> Self:
         """Fit to a sample whose parts have been checked, and remember the column names of `P`."""
-        if sample.scores == "rank" and not self._uses_order_only:
+        if sample.unit == "rank" and not self._uses_order_only:
             problem = f'is "rank", but {type(self).__name__} uses more than the order of scores'
-            raise InputError("scores", None, problem, "use IsotonicCalibrator or IRPCalibrator")
+            raise InputError("unit", None, problem, "use IsotonicCalibrator or IRPCalibrator")
         check_two_classes(sample.class_weights(), sample.classes)
         counted = sample.positive().effective(weighting)
         with one_blas_thread():
@@ -252,7 +252,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return frames.predict_frame(self, df, probs, names)
 
     @property
-    def scores_(self) -> Unit:
+    def unit_(self) -> Unit:
         """What forecasts are, as `fit` was told or found: "probability", "logit" or another."""
         return self.map_.kind.unit
 
@@ -360,7 +360,7 @@ class IdentityCalibrator(Calibrator):
         The labels, in the order of the columns.
     n_features_in_ : int
         Columns of the forecasts; 1 for scores.
-    scores_, summary_, map_, checksum
+    unit_, summary_, map_, checksum
         Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
         the checksum of its model file.
 

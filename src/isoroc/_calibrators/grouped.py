@@ -22,7 +22,7 @@ from isoroc._input import (
     CellSample,
     InputError,
     Sample,
-    Scores,
+    UnitOption,
     Weighting,
     check_groups,
     check_number,
@@ -66,7 +66,7 @@ class GroupedCalibrator(Calibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, scores_, summary_, map_, checksum
+    classes_, n_features_in_, unit_, summary_, map_, checksum
         As in `IdentityCalibrator`.
     common_, grouped_ : calibrator and bool
         The common map, fitted, and whether there were groups in `fit`.
@@ -147,7 +147,7 @@ class GroupedCalibrator(Calibrator):
         sample_weight: Any = None,
         weighting: Weighting = "importance",
         clusters: Any = None,
-        scores: Scores = "auto",
+        unit: UnitOption = "auto",
     ) -> Self:
         """Learn the common map and those of the groups.
 
@@ -165,9 +165,9 @@ class GroupedCalibrator(Calibrator):
         -------
         self
         """
-        options: Any = {"clusters": clusters, "scores": scores, "clip": True, "advice": "pass"}
+        options: Any = {"clusters": clusters, "unit": unit, "clip": True, "advice": "pass"}
         sample = check_sample(P, y, sample_weight, labels, **options)
-        check_units(sample, scores)
+        check_units(sample, unit)
         warn_if_reversed(sample)
         if groups is not None:
             sample = replace(sample, groups=check_groups(groups, len(sample)))

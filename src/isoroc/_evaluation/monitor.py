@@ -335,7 +335,7 @@ class CalibrationMonitor:
                 fix = "load(path, calibrator), or pass calibrated forecasts and calibrated=True"
                 raise InputError("P", None, problem, fix)
             P = self.calibrator.predict_proba(P)
-        sample = check_sample(P, y, labels=self.classes_, scores="probability")
+        sample = check_sample(P, y, labels=self.classes_, unit="probability")
         Q = as_matrix(sample.forecasts)
         return self.add(Batch.of(Q, sample.codes, self.alternatives), batch)
 

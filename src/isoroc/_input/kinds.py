@@ -51,7 +51,7 @@ class Kind(ABC):
     name: str
     """Name in model files."""
     unit: Unit
-    """The unit of the numbers, as the parameter `scores` of `fit` names it."""
+    """The unit of the numbers, as the parameter `unit` of `fit` names it."""
     certain: float = 1.0
     """Of probabilities and percentages: the number that stands for certainty."""
     #: What the numbers are once they are clean.

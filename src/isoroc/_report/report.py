@@ -10,7 +10,7 @@ from typing import Any, Self
 from isoroc._calibrators.base import Calibrator
 from isoroc._counts import Counts
 from isoroc._evaluation.forecasts import forecasts_of, unwrap
-from isoroc._input import Scores
+from isoroc._input import UnitOption
 from isoroc._report.summary import gather, gather_counts, summarize
 from isoroc._support.files import replacing
 
@@ -42,7 +42,7 @@ class Report:
     groups : array-like of shape (n,), default=None
         Group of each row, such as its site. The report has a table of groups with their intercepts
         and slopes, and diagrams of the largest. A `GroupedCalibrator` needs it.
-    scores : {"auto", "probability", "logit"}, default="auto"
+    unit : {"auto", "probability", "logit"}, default="auto"
         What `P` holds; with a calibrator of several columns, what it was fitted to.
     title : str, default="Calibration report"
         Title of the page.
@@ -85,14 +85,14 @@ class Report:
         sample_weight: Any = None,
         clusters: Any = None,
         groups: Any = None,
-        scores: Scores = "auto",
+        unit: UnitOption = "auto",
         title: str = "Calibration report",
         model_path: str = "model.json",
         columns: list[str] | None = None,
         n_resamples: int = 200,
     ) -> None:
         options = {"calibrator": calibrator, "after": after, "clusters": clusters, "groups": groups}
-        evidence = gather(y, P, sample_weight, labels, scores, **options)
+        evidence = gather(y, P, sample_weight, labels, unit, **options)
         self.summary = summarize(evidence, title, model_path, columns, n_resamples)
 
     @classmethod

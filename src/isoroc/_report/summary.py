@@ -41,7 +41,7 @@ from isoroc._evaluation.triangle import bin_polygons, cells_of, group_means, tri
 from isoroc._input import (
     InputError,
     Sample,
-    Scores,
+    UnitOption,
     check_after,
     check_groups,
     check_sample,
@@ -60,7 +60,7 @@ _MOST_TEXT, _MOST_BINS = 120_000, 400
 
 
 @dataclass(frozen=True)
-class Evidence(Pair):
+class ReportRows(Pair):
     """Rows of a report, none of weight 0; `input` holds them as the calibrator takes them."""
 
     calibrator: Any = None
@@ -98,31 +98,31 @@ def gather(
     P: Any,
     sample_weight: Any,
     labels: Any,
-    scores: Scores,
+    unit: UnitOption,
     *,
     calibrator: Any,
     after: Any,
     groups: Any = None,
     clusters: Any = None,
-) -> Evidence:
+) -> ReportRows:
     """Check the arguments of a report and put them together."""
     _check_calibrator(calibrator)
     if calibrator is not None:
         if after is None:
             after = calibrated(calibrator, P, groups)
         labels = calibrator.classes_ if labels is None else labels
-        scores = calibrator.scores_
-    options: Any = {"clusters": clusters, "scores": scores, "name": "P"}
+        unit = calibrator.unit_
+    options: Any = {"clusters": clusters, "unit": unit, "name": "P"}
     before = check_sample(P, y, sample_weight, labels, **options)
     changed = None if after is None else check_after(after, before, probabilities=True)
     names = None if groups is None else check_groups(groups, len(before), of="P")
     pair = make_pair(replace(before, groups=names), changed)
     if before.weights is not None and len(pair.before) < len(before):
         P = _safe_indexing(P, np.flatnonzero(before.weights))
-    return Evidence(pair.before, pair.after, None, calibrator, P)
+    return ReportRows(pair.before, pair.after, None, calibrator, P)
 
 
-def gather_counts(counts: Any, calibrator: Any) -> Evidence:
+def gather_counts(counts: Any, calibrator: Any) -> ReportRows:
     """Evidence of counts, with the forecasts of a calibrator for each cell."""
     if not isinstance(counts, Counts):
         problem = f"is {type(counts).__name__}"
@@ -132,7 +132,7 @@ def gather_counts(counts: Any, calibrator: Any) -> Evidence:
     P = pair.before.forecasts
     if calibrator is not None and calibrator.n_features_in_ == 1:
         P = P[:, 1]
-    return Evidence(pair.before, pair.after, pair.counted, calibrator, P)
+    return ReportRows(pair.before, pair.after, pair.counted, calibrator, P)
 
 
 def _check_calibrator(calibrator: Any) -> None:
@@ -143,7 +143,7 @@ def _check_calibrator(calibrator: Any) -> None:
 
 
 def summarize(
-    evidence: Evidence,
+    evidence: ReportRows,
     title: str = "Calibration report",
     model_path: str = "model.json",
     columns: list[str] | None = None,
@@ -177,7 +177,7 @@ def summarize(
     return summary
 
 
-def _headline(evaluation: Evaluation, evidence: Evidence, judged: Evidence) -> dict[str, Any]:
+def _headline(evaluation: Evaluation, evidence: ReportRows, judged: ReportRows) -> dict[str, Any]:
     """The table of an evaluation, one entry per measure."""
     rows = []
     for measure, figures in evaluation.measures.items():
@@ -200,7 +200,7 @@ def _headline(evaluation: Evaluation, evidence: Evidence, judged: Evidence) -> d
     return {"rows": rows, "confidence": evaluation.confidence, "notes": notes}
 
 
-def _verdict(evaluation: Evaluation, evidence: Evidence, judged: Evidence) -> dict[str, Any]:
+def _verdict(evaluation: Evaluation, evidence: ReportRows, judged: ReportRows) -> dict[str, Any]:
     """Sentences, those of the evaluation first, and the decision.
 
     The tone is the direction of the log loss; it is empty without calibrated forecasts.
@@ -220,7 +220,7 @@ def _verdict(evaluation: Evaluation, evidence: Evidence, judged: Evidence) -> di
     return {"decision": evaluation.decision, "tone": tone, "sentences": sentences}
 
 
-def _came_true(evidence: Evidence, judged: Evidence) -> list[str]:
+def _came_true(evidence: ReportRows, judged: ReportRows) -> list[str]:
     """What came of the forecasts whose gap is clearest, if it is three standard errors or more.
 
     Forecasts are grouped by ten parts of the axis, which the rows judged determine; all rows are
@@ -254,7 +254,7 @@ def _came_true(evidence: Evidence, judged: Evidence) -> list[str]:
     return [f"{what}; after calibration its probability is {after:.2g} on average."]
 
 
-def _never_decided(evidence: Evidence) -> list[str]:
+def _never_decided(evidence: ReportRows) -> list[str]:
     """Classes that have rows but are the most probable class of none after calibration."""
     if "before" not in evidence.series or evidence.after is None:
         return []
@@ -280,7 +280,7 @@ def _never_decided(evidence: Evidence) -> list[str]:
     return [f"{found}. {advice}."]
 
 
-def _data_part(evidence: Evidence) -> dict[str, Any]:
+def _data_part(evidence: ReportRows) -> dict[str, Any]:
     """Numbers of rows and classes, and notes on the quality of the data."""
     before, counted = evidence.before, evidence.counted
     weights = before.class_weights()
@@ -301,7 +301,7 @@ def _data_part(evidence: Evidence) -> dict[str, Any]:
     }
 
 
-def _notes(evidence: Evidence, few_rows: int = 30) -> list[str]:
+def _notes(evidence: ReportRows, few_rows: int = 30) -> list[str]:
     """Notes on rare classes, few rows, scores, and certain, tied or reversed forecasts."""
     notes = []
     before, n = evidence.before, evidence.n_rows
@@ -337,7 +337,9 @@ def _notes(evidence: Evidence, few_rows: int = 30) -> list[str]:
     return notes
 
 
-def _model_part(evidence: Evidence, path: str, columns: list[str] | None) -> dict[str, Any] | None:
+def _model_part(
+    evidence: ReportRows, path: str, columns: list[str] | None
+) -> dict[str, Any] | None:
     """The calibrator, its parameters, its certificate in words, and code that applies it."""
     calibrator = evidence.calibrator
     if calibrator is None:
@@ -397,7 +399,7 @@ def _file(calibrator: Any) -> str | None:
     return text if len(text) <= _MOST_TEXT else None
 
 
-def _shown(evidence: Evidence) -> list[int]:
+def _shown(evidence: ReportRows) -> list[int]:
     """The classes that have diagrams: the second of two, or the eight heaviest.
 
     One of more than four classes needs a weight of 50 for its diagram to say something.
@@ -407,7 +409,7 @@ def _shown(evidence: Evidence) -> list[int]:
     return evidence.heaviest(8, 50 if evidence.n_classes > 4 else 0)
 
 
-def _reliability_part(evidence: Evidence) -> dict[str, Any]:
+def _reliability_part(evidence: ReportRows) -> dict[str, Any]:
     """Diagrams of the top class and of the heaviest classes, or of the second of two."""
     chosen, several = _shown(evidence), evidence.n_classes > 2
     events: dict[str, int | None] = {TOP: None} if several else {}
@@ -421,7 +423,7 @@ def _panels(series: dict[str, Sample], events: dict[str, int | None]) -> list[di
     return [panel._asdict() | {"series": short(panel.series)} for panel in found]
 
 
-def _roc_part(evidence: Evidence, n_vertices: int = 250, n_steps: int = 24) -> dict[str, Any]:
+def _roc_part(evidence: ReportRows, n_vertices: int = 250, n_steps: int = 24) -> dict[str, Any]:
     """ROC curves of two classes, or of the heaviest classes against the rest, and the surface."""
     curves = []
     for k, found in one_vs_rest(evidence.samples, _shown(evidence)).items():
@@ -446,7 +448,7 @@ def _roc_part(evidence: Evidence, n_vertices: int = 250, n_steps: int = 24) -> d
     return {"curves": curves, "surface": surface}
 
 
-def _map_part(evidence: Evidence, n_cells: int = 14) -> dict[str, Any] | None:
+def _map_part(evidence: ReportRows, n_cells: int = 14) -> dict[str, Any] | None:
     """From forecasts to calibrated ones; None without calibrated forecasts."""
     if evidence.after is None:
         return None
@@ -470,7 +472,7 @@ def _map_part(evidence: Evidence, n_cells: int = 14) -> dict[str, Any] | None:
     }
 
 
-def _curve(evidence: Evidence, k: int) -> dict[str, Any]:
+def _curve(evidence: ReportRows, k: int) -> dict[str, Any]:
     """Calibrated probability of a class against its forecast or score.
 
     That of bins of two classes is a step function; others are means of rows with similar forecasts.
@@ -558,7 +560,7 @@ def _groups_part(
     return {"event": event, "rows": rows, "panels": panels, "left_out": left_out}
 
 
-def _bins_part(evidence: Evidence) -> dict[str, Any] | None:
+def _bins_part(evidence: ReportRows) -> dict[str, Any] | None:
     """Columns of the table of bins, the heaviest if there are many; None without bins.
 
     `splits` has for each bin the number of the split that made it, from 1, and its threshold.

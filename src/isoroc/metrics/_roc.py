@@ -84,7 +84,7 @@ def roc_convex_hull(
     return _curve(highest, class_weights)
 
 
-def auc(y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any = None) -> float:
+def roc_auc(y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any = None) -> float:
     """Area under the ROC curve: how often a row of class 1 scores above one of class 0.
 
     Ties count one half.
@@ -102,8 +102,8 @@ def auc(y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any = No
 
     Examples
     --------
-    >>> from isoroc.metrics import auc
-    >>> auc([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])
+    >>> from isoroc.metrics import roc_auc
+    >>> roc_auc([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])
     0.875
     """
     return _counts(y_true, y_prob, sample_weight, labels).area()

@@ -158,7 +158,9 @@ def _threshold(evaluation: Evaluation, metric: Any, target: float, n_rows: Any) 
     *_, last = evaluation.rows.samples.values()
     options = {"sample_weight": last.weights, "n_rows": n_rows, "labels": evaluation.classes}
     labels, clusters = evaluation.classes[last.codes], last.clusters
-    return threshold_for(metric, target, labels, last.forecasts, clusters=clusters, **options)
+    return threshold_for(
+        labels, last.forecasts, **options, metric=metric, target=target, clusters=clusters
+    )
 
 
 def _clinical(evaluation: Evaluation) -> dict[str, Table]:

@@ -97,7 +97,7 @@ def _read(
     comparison = Comparison(source, selection, model)
     reader = comparison.reader
     rows_only = by is not None or clusters is not None
-    countable = not rows_only and (model is None or model.calibrator.scores_ == "probability")
+    countable = not rows_only and (model is None or model.calibrator.unit_ == "probability")
     if countable and reader.are_countable():
         if model is not None:
             model.check_columns(reader.columns)
