@@ -160,7 +160,7 @@ def threshold(case: Case, repetitions: int, seed: int) -> Result:
         found = {}
         for metric, target in targets.items():
             try:
-                report = threshold_for(metric, target, y, q, labels=[False, True])
+                report = threshold_for(y, q, metric=metric, target=target, labels=[False, True])
             except InputError:  # out of reach
                 continue
             i = min(int(np.searchsorted(p, report.threshold)), len(p) - 1)
@@ -213,7 +213,7 @@ def weeks(case: Case, repetitions: int, seed: int) -> Result:
             Q = calibrator.predict_proba(P)
             for metric, truth in observed(y, Q).items():
                 for kind, calibration in (("", calibrator), (" alone", None)):
-                    ends = expected(metric, Q, calibration=calibration, n_draws=200)
+                    ends = expected(Q, metric, calibration=calibration, n_draws=200)
                     covers = bool(inside(ends.low, truth, ends.high))
                     found.setdefault(metric + kind, []).append(covers)
     return {name: float(np.mean(covers)) for name, covers in found.items()}
@@ -240,7 +240,7 @@ def drift(case: Case, repetitions: int, seed: int) -> Result:
             part = rows[chunk]
             y, Q = part["employed"].to_numpy(), calibrator.predict_proba(part[column].to_numpy())
             for metric, truth in observed(y, Q).items():
-                ends = expected(metric, Q, calibration=calibrator, n_draws=200)
+                ends = expected(Q, metric, calibration=calibrator, n_draws=200)
                 found.setdefault(metric, []).append(inside(ends.low, truth, ends.high))
                 found.setdefault(f"{metric} error", []).append(abs(ends.estimate - truth))
     return {name: float(np.mean(values)) for name, values in found.items()}

@@ -45,9 +45,9 @@ from isoroc import (
 )
 from isoroc._core.simplex import lattice, regions
 from isoroc.metrics import (
-    auc,
     calibration_error,
     pairwise_separability,
+    roc_auc,
     roc_surface,
     volume_under_surface,
 )
@@ -260,7 +260,7 @@ def binary_metrics(sizes: list[int]) -> Iterator[Row]:
         yield row(
             "AUC",
             n,
-            lambda scores=scores, y=y: auc(y, scores),
+            lambda scores=scores, y=y: roc_auc(y, scores),
             numpy_sort=lambda scores=scores: np.sort(scores),
             sklearn=lambda scores=scores, y=y: roc_auc_score(y, scores),
         )

@@ -308,10 +308,10 @@ def claims(done: Experiment) -> dict[str, Any]:
     }
     if K == 2:
         found["hull"] = {
-            "AUC before": metrics.auc(y, P),
+            "AUC before": metrics.roc_auc(y, P),
             "AUC of the hull before": metrics.hull_auc(y, P),
-            "AUC, isoroc without smoothing": metrics.auc(y, calibrated),
-            "AUC, IRP without smoothing": metrics.auc(y, published),
+            "AUC, isoroc without smoothing": metrics.roc_auc(y, calibrated),
+            "AUC, IRP without smoothing": metrics.roc_auc(y, published),
         }
     return found
 

@@ -49,10 +49,10 @@ def generate(seed, most_numbers=20_000):
     )
     if form == "scores":
         P = P[:, 1]
-        options["scores"] = "probability"
+        options["unit"] = "probability"
     elif form == "logits":
         P = z
-        options["scores"] = "logit"
+        options["unit"] = "logit"
     dtype = rng.choice(["float64", "float32", "float16"], p=[0.6, 0.3, 0.1])
     P = np.clip(P, -6e4, 6e4).astype(dtype)
     if rng.random() < 0.3:

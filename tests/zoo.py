@@ -35,13 +35,13 @@ SHORT = {
 #: What forecasts look like: log odds, probabilities of the second of two classes, columns of
 #: probabilities, columns of logits.
 SHAPES: dict[int | str, dict[str, Any]] = {
-    1: {"columns": 1, "scores": "logit"},
-    "p": {"columns": 1, "scores": "probability"},
-    2: {"columns": 2, "scores": "probability"},
-    3: {"columns": 3, "scores": "probability"},
-    5: {"columns": 5, "scores": "probability"},
-    "2 logits": {"columns": 2, "scores": "logit"},
-    "3 logits": {"columns": 3, "scores": "logit"},
+    1: {"columns": 1, "unit": "logit"},
+    "p": {"columns": 1, "unit": "probability"},
+    2: {"columns": 2, "unit": "probability"},
+    3: {"columns": 3, "unit": "probability"},
+    5: {"columns": 5, "unit": "probability"},
+    "2 logits": {"columns": 2, "unit": "logit"},
+    "3 logits": {"columns": 3, "unit": "logit"},
 }
 
 #: Learned, but of the calibration rows rather than of the map: documented not to be kept.
@@ -75,15 +75,15 @@ def forecasts(shape, n, seed=0):
     rng = np.random.default_rng(seed)
     if form["columns"] == 1:
         odds = rng.normal(scale=3, size=(n, 1))
-        return odds if form["scores"] == "logit" else 1 / (1 + np.exp(-odds))
+        return odds if form["unit"] == "logit" else 1 / (1 + np.exp(-odds))
     P = rng.dirichlet(np.ones(form["columns"]), n) ** rng.choice([0.3, 1, 3], size=(n, 1))
     P /= P.sum(axis=1, keepdims=True)
-    return np.log(P) + rng.normal(size=(n, 1)) if form["scores"] == "logit" else P
+    return np.log(P) + rng.normal(size=(n, 1)) if form["unit"] == "logit" else P
 
 
 def probabilities(shape, P):
     """Forecasts of a shape as probabilities with one column per class."""
-    if SHAPES[shape]["scores"] == "logit":
+    if SHAPES[shape]["unit"] == "logit":
         P = np.exp(P if P.shape[1] > 1 else np.column_stack([np.zeros(len(P)), P]))
         return P / P.sum(axis=1, keepdims=True)
     return np.column_stack([1 - P, P]) if P.shape[1] == 1 else P
@@ -103,7 +103,7 @@ def fitted(name, shape, n=150, **parameters):
     """A calibrator of a kind for forecasts of a shape."""
     P = forecasts(shape, n, seed=1)
     y = draw_labels(probabilities(shape, P), seed=2)
-    return make(name, **parameters).fit(P, y, scores=SHAPES[shape]["scores"])
+    return make(name, **parameters).fit(P, y, unit=SHAPES[shape]["unit"])
 
 
 @st.composite
@@ -114,7 +114,7 @@ def fitted_calibrators(draw, name):
         scores, y, weights = draw(binary_data(max_rows=25))
         P = np.clip(scores, -1e12, 1e12).reshape(-1, 1)
         inside = ((P >= 0) & (P <= 1)).all()
-        options["scores"] = "probability" if inside else "logit"
+        options["unit"] = "probability" if inside else "logit"
     else:
         P, y, weights = draw(labelled_forecasts(max_rows=25))
         options["labels"] = range(P.shape[1])
@@ -131,7 +131,7 @@ def on_thresholds(calibrator):
     """Forecasts that lie exactly on the borders of bins, and a step to either side."""
     scores = calibrator.n_features_in_ == 1
     K = len(calibrator.classes_)
-    if calibrator.scores_ == "logit" and not scores:
+    if calibrator.unit_ == "logit" and not scores:
         return np.empty((0, K))  # no logits are exactly on the border of probabilities
     trees = getattr(calibrator, "trees_", [getattr(calibrator, "tree_", None)])
     rows: list[Any] = []
@@ -149,7 +149,7 @@ def on_thresholds(calibrator):
     P = np.vstack([P, np.nextafter(P, np.inf), np.nextafter(P, -np.inf)])
     if scores:
         inside = (P >= 0).all(axis=1) & (P <= 1).all(axis=1)
-        return P[inside] if calibrator.scores_ == "probability" else P
+        return P[inside] if calibrator.unit_ == "probability" else P
     return P[(P >= 0).all(axis=1) & (np.abs(P.sum(axis=1) - 1) < 1e-9)]
 
 

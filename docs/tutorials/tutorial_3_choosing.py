@@ -75,9 +75,9 @@ print(calibrators[-1].member_scores_)
 #
 # The same ranking matters if decisions depend on the order of rows. The area under the ROC curve before and after:
 
-from isoroc.metrics import auc
+from isoroc.metrics import roc_auc
 
 two = y >= 5
 p = cross_val_predict(GaussianNB(var_smoothing=1e-3), X, two, method="predict_proba")
 monotone = isoroc.MonotoneCalibrator().fit(p, two)
-print(round(auc(two, p), 6), round(auc(two, monotone.predict_proba(p)), 6))
+print(round(roc_auc(two, p), 6), round(roc_auc(two, monotone.predict_proba(p)), 6))

@@ -59,7 +59,7 @@ def month(drift, n=1000):
     return scores, rng.random(n) < 1 / (1 + np.exp(-scores - drift))
 
 
-scaling = TemperatureCalibrator().fit(*month(0.0, n=5000), scores="logit")
+scaling = TemperatureCalibrator().fit(*month(0.0, n=5000), unit="logit")
 monitor = CalibrationMonitor(scaling)
 for drift in (0.0, 0.0, 0.0, 0.4, 0.4, 0.4):
     scores, happened = month(drift)

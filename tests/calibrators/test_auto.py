@@ -130,7 +130,7 @@ def test_forecasts_that_are_shifted_get_little_weight_even_with_few_rows():
         rng = np.random.default_rng(seed)
         odds = rng.normal(scale=1.5, size=100)
         y = (rng.random(100) < expit(odds - 1.5)).astype(int)
-        cal = AutoCalibrator(random_state=0).fit(odds, y, scores="logit")
+        cal = AutoCalibrator(random_state=0).fit(odds, y, unit="logit")
         members = zip(cal.members_, cal.weights_, strict=True)
         kept.append(sum(w for member, w in members if isinstance(member, IdentityCalibrator)))
     assert np.mean(kept) < 0.05

@@ -36,7 +36,7 @@ def test_the_mean_of_trees_on_resampled_rows():
 def test_two_classes_in_one_step_function(data):
     scores, y, weights = data
     bag = BaggedIRPCalibrator(n_trees=3, random_state=0)
-    bag.fit(scores, y, sample_weight=weights, scores="logit")
+    bag.fit(scores, y, sample_weight=weights, unit="logit")
     grid = np.concatenate([scores, scores * 0.99, [-1e308, 0, 1e308]])
     one_by_one = np.mean([tree.apply(grid) for tree in bag.map_.members], axis=0)
     np.testing.assert_allclose(bag.predict_proba(grid), one_by_one, rtol=1e-12)

@@ -21,7 +21,7 @@ pytestmark = arbitrary
 
 def fit(data, **params):
     scores, y, weights = data
-    return IRPCalibrator(**params).fit(scores, y, sample_weight=weights, scores="logit")
+    return IRPCalibrator(**params).fit(scores, y, sample_weight=weights, unit="logit")
 
 
 def log_loss(y, q, weights):
@@ -197,7 +197,7 @@ def test_labels_and_predictions():
     assert cal.classes_.tolist() == ["ham", "spam"]
     assert cal.predict([-4.0, 4.0]).tolist() == ["ham", "spam"]
     assert cal.n_features_in_ == 1
-    tie = IRPCalibrator().fit([0.0, 0.0], ["b", "a"], scores="logit")
+    tie = IRPCalibrator().fit([0.0, 0.0], ["b", "a"], unit="logit")
     assert tie.predict([5.0]).tolist() == ["a"]
 
 

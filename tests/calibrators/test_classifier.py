@@ -369,7 +369,7 @@ def test_decision_functions_between_0_and_1_are_logits():
         Clipped(), calibrator=TemperatureCalibrator(), response="decision_function"
     )
     model.fit(X, Y)
-    assert model.calibrators_[0].scores_ == "logit"
+    assert model.calibrators_[0].unit_ == "logit"
     Q = model.predict_proba(100 * X)  # decisions far outside
     np.testing.assert_allclose(Q.sum(axis=1), 1)
     assert model.predict_proba(X)[:, 1].std() > 0

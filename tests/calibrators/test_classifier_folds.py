@@ -103,7 +103,7 @@ def test_one_calibrator_learns_from_what_cross_val_predict_returns(data, name, m
     P = cross_val_predict(classifier, X, y, cv=3, method=method)
     scores = "probability" if method == "predict_proba" else "logit"
     order = np.concatenate([test for _, test in StratifiedKFold(3).split(X, y)])
-    by_hand = make(name).fit(P[order], y[order], scores=scores)
+    by_hand = make(name).fit(P[order], y[order], unit=scores)
     new = getattr(classifier.fit(X, y), method)(X)
     np.testing.assert_allclose(model.predict_proba(X), by_hand.predict_proba(new), atol=1e-12)
 

@@ -183,7 +183,7 @@ def test_exports(shape):
     groups = NAMES[np.arange(600) % 4]
     y = np.where(groups == NAMES[0], (y + 1) % K, y)  # forecasts belong to other classes
     calibrator = GroupedCalibrator(IsotonicCalibrator(), random_state=0)
-    calibrator.fit(P, y, groups=groups, scores="logit" if shape == 1 else "auto")
+    calibrator.fit(P, y, groups=groups, unit="logit" if shape == 1 else "auto")
     assert NAMES[0] in calibrator.groups_
     groups[::50] = "never seen"
     expected = calibrator.predict_proba(P, groups)

@@ -13,7 +13,7 @@ from strategies import arbitrary, binary_data, labelled_forecasts
 def test_two_classes_as_recursive_partitioning_has_them(data, pseudocount):
     scores, y, weights = data
     params = {"pseudocount": pseudocount}
-    options = {"sample_weight": weights, "scores": "logit"}
+    options = {"sample_weight": weights, "unit": "logit"}
     ours = IsotonicCalibrator(**params).fit(scores, y, **options)
     tree = IRPCalibrator(prior="uniform", **params).fit(scores, y, **options)
     grid = np.concatenate([scores, scores * 0.99, [-1e308, 0, 1e308]])

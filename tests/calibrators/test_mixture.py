@@ -56,7 +56,7 @@ def test_every_mixture_of_monotone_members_is_monotone(data, K, seed):
 def test_mixtures_for_scores_of_two_classes(data, seed):
     scores, y, _ = data
     weights = np.random.default_rng(seed).dirichlet(np.ones(4))
-    cal = fitted_mixture(scores, y, 2, weights, scores="logit")
+    cal = fitted_mixture(scores, y, 2, weights, unit="logit")
     assert cal.verify(scores)
     if np.ptp(scores) > 1e-9:  # closer ones become ties
         falling = StepMap(
@@ -81,7 +81,7 @@ def test_the_automatic_mixture_keeps_its_guarantee_through_a_file(tmp_path):
     loaded = isoroc.load(tmp_path / "model.json")
     assert str(loaded.certificate_) == str(cal.certificate_)
     assert loaded.verify(P)
-    by_logits = AutoCalibrator(monotone=True, random_state=0).fit(np.log(P), y, scores="logit")
+    by_logits = AutoCalibrator(monotone=True, random_state=0).fit(np.log(P), y, unit="logit")
     assert by_logits.verify(np.log(P))
 
 
@@ -95,7 +95,7 @@ def test_two_classes_keep_the_roc_curve(columns, scores):
     P = {("probability", 1): p, ("logit", 1): odds}.get((scores, columns))
     if P is None:
         P = np.column_stack([1 - p, p]) if scores == "probability" else np.outer(odds, [-0.5, 0.5])
-    cal = AutoCalibrator(monotone=True, random_state=0).fit(P, y, scores=scores)
+    cal = AutoCalibrator(monotone=True, random_state=0).fit(P, y, unit=scores)
     assert cal.verify(P)
     assert cal.certificate_
     if cal.certificate_.strict:

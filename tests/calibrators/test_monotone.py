@@ -100,7 +100,7 @@ def test_on_adversarial_forecasts(K):
 @given(data=binary_data(max_rows=30))
 def test_two_classes_keep_the_order_of_any_scores(data):
     scores, y, weights = data
-    cal = MonotoneCalibrator().fit(scores, y, scores="logit", sample_weight=weights)
+    cal = MonotoneCalibrator().fit(scores, y, unit="logit", sample_weight=weights)
     q = cal.predict_proba(scores)[:, 1][np.argsort(scores)]
     assert (np.diff(q) >= -1e-12 * q[1:]).all()
     assert cal.verify(scores)
@@ -113,7 +113,7 @@ def test_two_classes_keep_the_roc_curve_without_ties(kind):
     y = rng.random(3000) < 1 / (1 + np.exp(-odds / 2))
     p = 1 / (1 + np.exp(-odds))
     P = {"probability": p, "columns": np.column_stack([1 - p, p]), "logit": odds}[kind]
-    cal = MonotoneCalibrator().fit(P, y, scores="logit" if kind == "logit" else "probability")
+    cal = MonotoneCalibrator().fit(P, y, unit="logit" if kind == "logit" else "probability")
     q = cal.predict_proba(P)[:, 1]
     assert roc_auc_score(y, q) == roc_auc_score(y, odds)
     assert len(np.unique(q)) == len(np.unique(odds))
@@ -303,7 +303,7 @@ def test_weights_are_repeated_rows():
 def test_logits_are_log_forecasts():
     P, y = overconfident(300, 3)
     P = 0.99 * P + 0.01 / 3
-    by_logits = MonotoneCalibrator().fit(np.log(P) + 5, y, scores="logit")
+    by_logits = MonotoneCalibrator().fit(np.log(P) + 5, y, unit="logit")
     Q = MonotoneCalibrator().fit(P, y).predict_proba(P)
     np.testing.assert_allclose(by_logits.predict_proba(np.log(P) - 7), Q, rtol=1e-6)
     assert by_logits.verify(np.log(P))
@@ -314,7 +314,7 @@ def test_logits_beyond_the_range_of_probabilities():
     rng = np.random.default_rng(0)
     logits = rng.normal(scale=2000, size=(300, 3))
     y = (logits + rng.normal(scale=2000, size=(300, 3))).argmax(axis=1)
-    cal = MonotoneCalibrator().fit(logits, y, scores="logit")
+    cal = MonotoneCalibrator().fit(logits, y, unit="logit")
     assert np.isfinite(log_loss(y, cal.predict_proba(logits)))
     assert cal.verify(logits)
 

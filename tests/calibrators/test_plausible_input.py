@@ -106,7 +106,7 @@ def test_one_score_just_above_one_is_rounding(name):
     rounded = p.copy()
     rounded[:2] = 1.0000001, -1e-17
     plain, other = make(name).fit(p, y), make(name).fit(rounded, y)
-    assert plain.scores_ == other.scores_ == "probability"
+    assert plain.unit_ == other.unit_ == "probability"
     np.testing.assert_allclose(other.predict_proba(rounded), plain.predict_proba(p), atol=1e-6)
 
 
@@ -130,12 +130,12 @@ def test_logits_inside_0_and_1_can_be_declared(kind):
     rng = np.random.default_rng(0)
     z = rng.random(2000)
     y = rng.random(2000) < expit(z)
-    declared = kind().fit(z, y, scores="logit")
-    assert declared.scores_ == "logit"
+    declared = kind().fit(z, y, unit="logit")
+    assert declared.unit_ == "logit"
     assert np.abs(declared.predict_proba(z)[:, 1] - expit(z)).mean() < 0.03
     assert declared.predict_proba([-3.0, 3.0]).shape == (2, 2)
-    with pytest.raises(InputError, match=r'P: row 1 is 3, but scores are .* scores="logit"'):
-        kind().fit(z, y, scores="probability").predict_proba([0.5, 3.0])
+    with pytest.raises(InputError, match=r'P: row 1 is 3, but scores are .* unit="logit"'):
+        kind().fit(z, y, unit="probability").predict_proba([0.5, 3.0])
 
 
 def test_auto_warns_where_it_is_in_doubt_and_says_what_settles_it():
@@ -143,11 +143,11 @@ def test_auto_warns_where_it_is_in_doubt_and_says_what_settles_it():
     p = rng.random(200)
     y = rng.random(200) < p
     p[7] = 1.2
-    with pytest.warns(UserWarning, match=r'row 7 is 1\.2 and .*scores="logit", "probability"'):
+    with pytest.warns(UserWarning, match=r'row 7 is 1\.2 and .*unit="logit", "probability"'):
         TemperatureCalibrator().fit(p, y)
-    assert TemperatureCalibrator().fit(p, y, scores="logit").scores_ == "logit"
+    assert TemperatureCalibrator().fit(p, y, unit="logit").unit_ == "logit"
     with pytest.raises(InputError, match=r"P: row 7 is 1\.2"):
-        TemperatureCalibrator().fit(p, y, scores="probability")
+        TemperatureCalibrator().fit(p, y, unit="probability")
     IRPCalibrator().fit(p, y)  # only their order counts: no doubt that matters
 
 
@@ -156,7 +156,7 @@ def test_large_log_odds_keep_their_information():
     z = rng.normal(size=1000)
     y = rng.random(1000) < expit(2 * z)
     losses = [
-        log_loss(y, TemperatureCalibrator().fit(s, y, scores="logit").predict_proba(s))
+        log_loss(y, TemperatureCalibrator().fit(s, y, unit="logit").predict_proba(s))
         for s in (z, 1000 * z)
     ]
     assert losses[0] == pytest.approx(losses[1], abs=1e-4)
@@ -165,11 +165,11 @@ def test_large_log_odds_keep_their_information():
 def test_logits_of_three_classes_stay_in_log_space():
     P, y = overconfident(1000, 3)
     z = np.log(P) + np.random.default_rng(0).normal(size=(1000, 1))
-    with pytest.raises(InputError, match=r'For logits pass scores="logit"'):
+    with pytest.raises(InputError, match=r'For logits pass unit="logit"'):
         TemperatureCalibrator().fit(z, y)
     plain = TemperatureCalibrator().fit(P, y)
     for scale in (1, 1000):  # probabilities of the second would be 0 and 1
-        cal = TemperatureCalibrator().fit(scale * z, y, scores="logit")
+        cal = TemperatureCalibrator().fit(scale * z, y, unit="logit")
         loss = log_loss(y, cal.predict_proba(scale * z))
         assert loss == pytest.approx(log_loss(y, plain.predict_proba(P)), abs=0.01)
     assert log_loss(y, softmax(1000 * z, axis=1)) > loss + 1
@@ -323,5 +323,5 @@ def test_a_mixture_wants_a_list_of_calibrators():
 def test_odds_of_probabilities_are_logits_again():
     P, y = overconfident(300, 2)
     p = P[:, 1].clip(1e-6, 1 - 1e-6)
-    of_odds = MatrixCalibrator().fit(logit(p), y, scores="logit").predict_proba(logit(p))
+    of_odds = MatrixCalibrator().fit(logit(p), y, unit="logit").predict_proba(logit(p))
     np.testing.assert_allclose(of_odds, MatrixCalibrator().fit(p, y).predict_proba(p), atol=1e-6)

@@ -126,7 +126,7 @@ def test_scores_are_log_odds_where_they_cannot_be_probabilities():
     P, y, _ = overconfident(300, 2)
     odds = np.log(P[:, 1] / P[:, 0])
     of_odds = SplineCalibrator().fit(odds, y)
-    assert of_odds.scores_ == "logit"
+    assert of_odds.unit_ == "logit"
     np.testing.assert_allclose(
         of_odds.predict_proba(odds), SplineCalibrator().fit(P, y).predict_proba(P), atol=1e-3
     )

@@ -69,7 +69,7 @@ def test_all_forms_of_two_class_forecasts_carry_the_same_threshold():
     assert scores.carry_over(0.3).thresholds == pytest.approx(expected)
     odds = np.log(P[:, 1] / P[:, 0])
     for logits in (odds, np.column_stack([np.zeros(len(P)), odds]) + 5):
-        calibrator = TemperatureCalibrator().fit(logits, y, scores="logit")
+        calibrator = TemperatureCalibrator().fit(logits, y, unit="logit")
         carried = calibrator.carry_over(1.5, logits)
         assert carried.exact
         q = calibrator.predict_proba(logits)[:, 1]
@@ -191,7 +191,7 @@ def test_only_differences_of_thresholds_matter():
 def test_logits_of_several_classes():
     P, y = example(3)
     z = np.log(P)
-    calibrator = TemperatureCalibrator().fit(z, y, scores="logit")
+    calibrator = TemperatureCalibrator().fit(z, y, unit="logit")
     gamma = np.array([0.5, -0.2, 0.1])
     carried = calibrator.carry_over(gamma, z + 3)
     Q = calibrator.predict_proba(z)

@@ -115,7 +115,7 @@ def test_inside_a_bin_it_is_a_bias_on_tempered_log_forecasts():
 def test_two_classes_never_decrease(data, pseudocount):
     scores, y, weights = data
     cal = IRPCalibrator(values="tilted", pseudocount=pseudocount)
-    cal.fit(scores, y, sample_weight=weights, scores="logit")
+    cal.fit(scores, y, sample_weight=weights, unit="logit")
     assert cal.verify(scores, y, sample_weight=weights)
     between = (scores[:-1] + np.diff(scores) * 0.7) if len(scores) > 1 else scores
     borders = np.concatenate([cal.tree_.cuts, np.nextafter(cal.tree_.cuts, np.inf)])

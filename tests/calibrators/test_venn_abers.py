@@ -27,7 +27,7 @@ def both_ways(scores, y, weights, new):
 def test_two_classes_by_the_definition(data, rest):
     scores, y, weights = data
     s = rest.draw(st.sampled_from(scores) | st.floats(-1e300, 1e300))
-    cal = VennAbersCalibrator().fit(scores, y, sample_weight=weights, scores="logit")
+    cal = VennAbersCalibrator().fit(scores, y, sample_weight=weights, unit="logit")
     p0, p1 = both_ways(scores, y, weights, s)
     low, high = cal.predict_interval([s])
     np.testing.assert_allclose(low, [[1 - p1, p0]], atol=1e-12)
@@ -57,7 +57,7 @@ def test_more_classes_are_divided_by_their_sum(data):
 @given(binary_data())
 def test_forecasts_lie_in_their_intervals_and_keep_the_order(data):
     scores, y, weights = data
-    cal = VennAbersCalibrator().fit(scores, y, sample_weight=weights, scores="logit")
+    cal = VennAbersCalibrator().fit(scores, y, sample_weight=weights, unit="logit")
     grid = np.sort(np.concatenate([scores, scores * 0.99, [-1e308, 0, 1e308]]))
     Q = cal.predict_proba(grid)
     low, high = cal.predict_interval(grid)

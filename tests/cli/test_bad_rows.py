@@ -85,7 +85,7 @@ NUMBERS = st.sampled_from([-1.0, -1e-5, -1e-9, 0.0, 0.5, 0.9995, 0.998, 1.0, 1.0
 def test_a_row_is_valid_if_and_only_if_it_is_accepted(row, scores):
     values = np.array(row if len(row) == 1 else [row])
     try:
-        check_forecasts(values, scores=scores)
+        check_forecasts(values, unit=scores)
     except InputError:
         accepted = False
     else:

@@ -96,7 +96,7 @@ def test_scores_that_are_not_probabilities_are_kept_as_rows(folder, run_cli, mon
     frame = pl.DataFrame({"score": [-3.0, -1.0, 0.5, 2.0, 7.0], "y": [0, 1, 0, 1, 1]})
     frame.write_parquet(folder / "odds.parquet")
     assert run_cli("fit", "odds.parquet", "-c", "isotonic", "-o", "odds.json").code == 0
-    assert load("odds.json").scores_ == "logit"
+    assert load("odds.json").unit_ == "logit"
 
 
 @pytest.mark.parametrize(

@@ -289,7 +289,7 @@ def test_thresholds_for_targets(run_cli):
         metric: Any
         metric, target, n_rows = options
         report = isoroc.decisions.threshold_for(
-            metric, target, rows["y"], rows["p_cat"], n_rows=n_rows
+            rows["y"], rows["p_cat"], metric=metric, target=target, n_rows=n_rows
         )
         assert entry["threshold"] == pytest.approx(report.threshold)
         assert entry["low"] == pytest.approx(report.table["low"].tolist())

@@ -232,8 +232,8 @@ def test_batches():
     P = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
     y = rng.integers(0, 3, 300)
     batches = [(z[i : i + 64], y[i : i + 64]) for i in range(0, 300, 64)]
-    counts = Counts.from_batches(batches, scores="logit", resolution=8)
-    whole = Counts.from_arrays(z, y, labels=range(4), resolution=8, scores="logit")
+    counts = Counts.from_batches(batches, unit="logit", resolution=8)
+    whole = Counts.from_arrays(z, y, labels=range(4), resolution=8, unit="logit")
     assert_equal(counts, whole)
     with pytest.raises(InputError, match="there are none"):
         Counts.from_batches([])

@@ -73,8 +73,8 @@ def test_tensors_are_forecasts(dtype):
     """Whatever their type, and with gradients."""
     z = torch.randn(300, 3, generator=torch.Generator().manual_seed(0)).to(dtype)
     y = torch.arange(300) % 3
-    calibrator = TemperatureCalibrator().fit(z.requires_grad_(), y, scores="logit")
-    expected = TemperatureCalibrator().fit(z.detach().double().numpy(), y.numpy(), scores="logit")
+    calibrator = TemperatureCalibrator().fit(z.requires_grad_(), y, unit="logit")
+    expected = TemperatureCalibrator().fit(z.detach().double().numpy(), y.numpy(), unit="logit")
     assert calibrator.temperature_ == expected.temperature_
     with pytest.raises(InputError, match=r"P: .* for a list of tensors pass torch\.stack"):
         calibrator.predict_proba(list(z))
@@ -165,11 +165,11 @@ def test_the_kernel_of_a_gpu_computes_the_same_numbers(K, unit, keys, tmp_path):
 def test_batches_of_logits():
     torch.manual_seed(0)
     batches = [(torch.randn(100, 3), torch.randint(0, 3, (100,))) for _ in range(5)]
-    counts = Counts.from_batches(batches, scores="logit")
+    counts = Counts.from_batches(batches, unit="logit")
     assert counts.n_rows == 500
     assert counts.classes.tolist() == [0, 1, 2]
     z, y = (np.concatenate([batch[i].numpy() for batch in batches]) for i in (0, 1))
-    of_rows = Counts.from_arrays(z.astype(float), y, scores="logit")
+    of_rows = Counts.from_arrays(z.astype(float), y, unit="logit")
     np.testing.assert_allclose(counts.class_weights.sum(axis=0), of_rows.class_weights.sum(axis=0))
 
 

@@ -15,7 +15,7 @@ from isoroc._core.simplex import binary_scores
 from isoroc._evaluation.order import measure_order, pairs_of_rows
 from isoroc._input import Sample
 from isoroc._support.table import Table
-from isoroc.metrics import auc, bootstrap, volume_under_surface
+from isoroc.metrics import bootstrap, roc_auc, volume_under_surface
 from strategies import labelled_forecasts
 
 FAST: dict[str, Any] = {"n_resamples": 2, "random_state": 0}
@@ -86,7 +86,7 @@ def test_figures_equal_their_definitions(data):
         expected = accuracy_score(y, R.argmax(axis=1), sample_weight=w)
         assert report["accuracy", of] == pytest.approx(expected)
         if K == 2:
-            assert report["auc", of] == pytest.approx(auc(y, R, sample_weight=w))
+            assert report["auc", of] == pytest.approx(roc_auc(y, R, sample_weight=w))
         else:
             areas = [roc_auc_score(y == k, R[:, k], sample_weight=w) for k in range(K)]
             assert report["auc_one_vs_rest", of] == pytest.approx(np.mean(areas))

@@ -12,7 +12,7 @@ from isoroc._counts import Points
 from isoroc._growth import GrowthOptions, grow_pulled
 from isoroc._growth.best_first import Growth, Split, grow, regrow
 from isoroc._growth.grow import points_of_leaves
-from isoroc._growth.search import Grid, Sweep, _Bin, _Starts, families
+from isoroc._growth.search import GridSearch, Sweep, _Bin, _Starts, families
 from isoroc._input import Sample
 from isoroc._maps import monotonicity
 from strategies import isotonic_oracle, labelled_forecasts
@@ -47,7 +47,7 @@ def test_every_tree_is_what_it_says(sample, options, how, pseudocount):
     P, codes, weights = sample
     K = P.shape[1]
     growth = start(sample, pseudocount, **options)
-    search = sweep() if how == "sweep" else Grid(K, {2: 20, 3: 8}.get(K, 4))
+    search = sweep() if how == "sweep" else GridSearch(K, {2: 20, 3: 8}.get(K, 4))
     tree = grow(growth, search)
     w = np.ones(len(P)) if weights is None else weights
     bin_of = tree.bin_of(P)
@@ -92,7 +92,7 @@ def test_a_gain_that_is_a_rounding_error_makes_no_split(counts, factor):
     P = np.repeat([np.full(K, 1 / K), np.eye(K)[0]], K, axis=0)
     codes = np.tile(np.arange(K), 2)
     weights = np.r_[counts, factor * np.array(counts)] / 8  # the same mean at both forecasts
-    for search in (sweep(), Grid(K, 4)):
+    for search in (sweep(), GridSearch(K, 4)):
         assert not grow(start((P, codes, weights), 0.0, monotonicity="global"), search).n_splits
 
 
@@ -120,7 +120,7 @@ def test_same_seed_same_tree_and_row_order_does_not_matter(sample, random):
 @given(labelled_forecasts(), st.sampled_from(["tree", "global"]))
 def test_searches_find_what_the_final_check_allows(sample, scope):
     growth = start(sample, monotonicity=scope)
-    for search in (sweep(), Grid(growth.n_classes, 4)):
+    for search in (sweep(), GridSearch(growth.n_classes, 4)):
         split = search(growth, 0)
         if split is not None:
             plan = growth.plan(0, split.gamma)
@@ -179,7 +179,7 @@ def test_the_grid_takes_the_best_lattice_point(scope):
     P = rng.dirichlet(np.ones(3), 60)
     codes = np.array([rng.choice(3, p=p) for p in P]).astype(np.uint8)
     growth = start((P, codes, None), monotonicity=scope)
-    search = Grid(3, 12)
+    search = GridSearch(3, 12)
     for _ in range(2):
         for node in list(growth.members):
             tree = growth.tree()

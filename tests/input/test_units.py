@@ -39,15 +39,15 @@ COLUMNS = {"percent": 100 * P3, "proportion": 7 * P3, "log_probability": np.log(
 @pytest.mark.parametrize("unit", ONE_COLUMN)
 def test_scores_of_two_classes_in_other_units(name, unit, tmp_path):
     same: Any = (P, "probability") if unit == "percent" else (Z, "logit")
-    plain = make(name).fit(same[0], Y, scores=same[1])
-    other = make(name).fit(ONE_COLUMN[unit], Y, scores=unit)
-    assert (other.scores_, plain.scores_) == (unit, same[1])
+    plain = make(name).fit(same[0], Y, unit=same[1])
+    other = make(name).fit(ONE_COLUMN[unit], Y, unit=unit)
+    assert (other.unit_, plain.unit_) == (unit, same[1])
     np.testing.assert_allclose(
         other.predict_proba(ONE_COLUMN[unit]), plain.predict_proba(same[0]), atol=1e-6
     )
     other.save(tmp_path / "m.json")
     loaded = isoroc.load(tmp_path / "m.json")
-    assert loaded.scores_ == unit
+    assert loaded.unit_ == unit
     np.testing.assert_array_equal(
         loaded.predict_proba(ONE_COLUMN[unit]), other.predict_proba(ONE_COLUMN[unit])
     )
@@ -57,8 +57,8 @@ def test_scores_of_two_classes_in_other_units(name, unit, tmp_path):
 @pytest.mark.parametrize("unit", COLUMNS)
 def test_columns_in_other_units(name, unit):
     plain = make(name).fit(P3, Y3)
-    other = make(name).fit(COLUMNS[unit], Y3, scores=unit)
-    assert other.scores_ == unit
+    other = make(name).fit(COLUMNS[unit], Y3, unit=unit)
+    assert other.unit_ == unit
     atol = 2e-3 if unit == "log_probability" else 1e-6
     np.testing.assert_allclose(
         other.predict_proba(COLUMNS[unit]), plain.predict_proba(P3), atol=atol
@@ -71,15 +71,13 @@ def test_columns_in_other_units(name, unit):
 ])  # fmt: skip
 def test_evaluations_and_counts_know_the_units(unit, forecasts, y):
     plain = P if forecasts.ndim == 1 else P3
-    found = evaluate(y, forecasts, scores=unit, n_resamples=0)
+    found = evaluate(y, forecasts, unit=unit, n_resamples=0)
     if unit != "log_probability" or forecasts.ndim == 2:
         expected = evaluate(y, plain, n_resamples=0)
         for measure in ("log_loss", "brier_score_loss"):
             assert found[measure, "before"] == pytest.approx(expected[measure, "before"])
     given: Any = ((plain, "probability"), (forecasts, unit))
-    counts = [
-        Counts.from_arrays(values, y, scores=scores, resolution=16) for values, scores in given
-    ]
+    counts = [Counts.from_arrays(values, y, unit=scores, resolution=16) for values, scores in given]
     np.testing.assert_allclose(
         counts[1].class_weights.sum(axis=0), counts[0].class_weights.sum(axis=0)
     )
@@ -95,17 +93,17 @@ def test_minus_infinity_is_the_logarithm_of_0(name):
     with np.errstate(divide="ignore"):
         logs = np.log(zeros)
     plain = make(name).fit(zeros, Y3)
-    other = make(name).fit(logs, Y3, scores="log_probability")
+    other = make(name).fit(logs, Y3, unit="log_probability")
     np.testing.assert_allclose(other.predict_proba(logs), plain.predict_proba(zeros), atol=1e-6)
 
 
 def test_minus_infinity_that_cannot_be_read():
     with pytest.raises(InputError, match="row 1 holds -infinity only"):
         TemperatureCalibrator().fit(
-            [[0.0, -1.0], [-np.inf, -np.inf]], [0, 1], scores="log_probability"
+            [[0.0, -1.0], [-np.inf, -np.inf]], [0, 1], unit="log_probability"
         )
     with pytest.raises(InputError, match=r"row 1 is -infinity; .* Replace -infinity by a bound"):
-        TemperatureCalibrator().fit([-0.1, -np.inf], [1, 0], scores="log_probability")
+        TemperatureCalibrator().fit([-0.1, -np.inf], [1, 0], unit="log_probability")
 
 
 @pytest.mark.parametrize(
@@ -113,25 +111,25 @@ def test_minus_infinity_that_cannot_be_read():
 )
 def test_units_that_are_misspelled(given, meant):
     with pytest.raises(InputError, match=f"got '{given}'") as caught:
-        TemperatureCalibrator().fit(P3, Y3, scores=given)
+        TemperatureCalibrator().fit(P3, Y3, unit=given)
     assert str(caught.value).endswith(f"Did you mean '{meant}'?" if meant else f"got '{given}'.")
 
 
 def test_rounded_rows_are_proportions():
     rounded = np.round(P3, 2)
-    with pytest.raises(InputError, match=r'divide each row by its sum.*pass scores="proportion"'):
+    with pytest.raises(InputError, match=r'divide each row by its sum.*pass unit="proportion"'):
         TemperatureCalibrator().fit(rounded, Y3)
     with pytest.raises(InputError, match=r"not to 1; divide each row by its sum\.$"):
         metrics.log_loss(Y3, rounded)
-    calibrator = TemperatureCalibrator().fit(rounded, Y3, scores="proportion")
+    calibrator = TemperatureCalibrator().fit(rounded, Y3, unit="proportion")
     expected = TemperatureCalibrator().fit(rounded / rounded.sum(axis=1, keepdims=True), Y3)
     np.testing.assert_allclose(calibrator.temperature_, expected.temperature_)
-    with pytest.raises(InputError, match=r'look like percentages: .* pass scores="percent"'):
+    with pytest.raises(InputError, match=r'look like percentages: .* pass unit="percent"'):
         TemperatureCalibrator().fit(100 * P3, Y3)
     with pytest.raises(InputError, match=r"row \d+ sums to .*, not to 100; .*proportion"):
-        TemperatureCalibrator().fit(np.round(100 * P3), Y3, scores="percent")
+        TemperatureCalibrator().fit(np.round(100 * P3), Y3, unit="percent")
     with pytest.raises(InputError, match="row 0 sums to 0"):
-        TemperatureCalibrator().fit(np.zeros((600, 3)), Y3, scores="proportion")
+        TemperatureCalibrator().fit(np.zeros((600, 3)), Y3, unit="proportion")
 
 
 # What can hardly be log odds
@@ -144,23 +142,23 @@ def test_rounded_rows_are_proportions():
     (-300 * (1.2 - P), "rank"),
 ])  # fmt: skip
 def test_scores_that_can_hardly_be_log_odds_are_refused(scores, recommended):
-    with pytest.raises(InputError, match=f'scores="logit", .*scores="{recommended}"'):
+    with pytest.raises(InputError, match=f'unit="logit", .*unit="{recommended}"'):
         AutoCalibrator().fit(scores, Y)
-    with pytest.raises(InputError, match=f'scores="{recommended}"'):
+    with pytest.raises(InputError, match=f'unit="{recommended}"'):
         Counts.from_arrays(scores, Y)
-    assert TemperatureCalibrator().fit(scores, Y, scores="logit").scores_ == "logit"
+    assert TemperatureCalibrator().fit(scores, Y, unit="logit").unit_ == "logit"
     kind = TemperatureCalibrator if recommended != "rank" else IsotonicCalibrator
-    assert kind().fit(scores, Y, scores=recommended).scores_ == recommended
-    assert IRPCalibrator().fit(scores, Y).scores_ == "logit"  # only the order counts
+    assert kind().fit(scores, Y, unit=recommended).unit_ == recommended
+    assert IRPCalibrator().fit(scores, Y).unit_ == "logit"  # only the order counts
 
 
 def test_ranks_are_for_calibrators_that_use_only_the_order():
-    with pytest.raises(InputError, match=r"scores: .*AutoCalibrator uses more than the order"):
-        AutoCalibrator().fit(np.ceil(5 * P), Y, scores="rank")
-    with pytest.raises(InputError, match=r"scores: expected one of .*; got 'rank'"):
-        IsotonicCalibrator().fit(P3, Y3, scores="rank")
-    with pytest.raises(InputError, match=r"scores: expected one of .*; got 'proportion'"):
-        IsotonicCalibrator().fit(P, Y, scores="proportion")
+    with pytest.raises(InputError, match=r"unit: .*AutoCalibrator uses more than the order"):
+        AutoCalibrator().fit(np.ceil(5 * P), Y, unit="rank")
+    with pytest.raises(InputError, match=r"unit: expected one of .*; got 'rank'"):
+        IsotonicCalibrator().fit(P3, Y3, unit="rank")
+    with pytest.raises(InputError, match=r"unit: expected one of .*; got 'proportion'"):
+        IsotonicCalibrator().fit(P, Y, unit="proportion")
 
 
 def log_odds(seed):
@@ -202,7 +200,7 @@ def test_log_odds_are_not_refused():
 ])  # fmt: skip
 def test_plausible_log_odds_are_read_without_a_word(scores):
     y = RNG.random(len(scores)) < expit(scores)
-    assert TemperatureCalibrator().fit(scores, y).scores_ == "logit"
+    assert TemperatureCalibrator().fit(scores, y).unit_ == "logit"
 
 
 def test_scores_on_one_side_that_contradict_the_outcomes_warn():
@@ -219,9 +217,9 @@ def test_probabilities_for_a_calibrator_of_another_unit_warn(loaded, tmp_path):
         calibrator.save(tmp_path / "m.json")
         return isoroc.load_map(tmp_path / "m.json") if loaded else calibrator
 
-    of_columns = read(TemperatureCalibrator().fit(LOGITS, Y3, scores="logit"))
+    of_columns = read(TemperatureCalibrator().fit(LOGITS, Y3, unit="logit"))
     of_scores = read(TemperatureCalibrator().fit(Z, Y))
-    of_percent = read(TemperatureCalibrator().fit(100 * P, Y, scores="percent"))
+    of_percent = read(TemperatureCalibrator().fit(100 * P, Y, unit="percent"))
     for calibrator, right, wrong in (
         (of_columns, LOGITS, P3), (of_scores, Z, P), (of_percent, 100 * P, P),
     ):  # fmt: skip
@@ -230,10 +228,10 @@ def test_probabilities_for_a_calibrator_of_another_unit_warn(loaded, tmp_path):
         with pytest.warns(UserWarning, match=r"must be in the unit of those of fit"):
             calibrator.predict_proba(wrong)
     of_scores.predict_proba(P[:5])  # a few log odds may lie in [0, 1]
-    with pytest.raises(InputError, match=r'P: row \d+ is .* For log odds fit with scores="logit"'):
+    with pytest.raises(InputError, match=r'P: row \d+ is .* For log odds fit with unit="logit"'):
         read(TemperatureCalibrator().fit(P, Y)).predict_proba(Z)
     with pytest.warns(UserWarning, match="sum to one in each row"):
-        TemperatureCalibrator().fit(P3, Y3, scores="logit")
+        TemperatureCalibrator().fit(P3, Y3, unit="logit")
 
 
 # Messages
@@ -269,7 +267,7 @@ FUNCTIONS = {
     "evaluate": lambda P, y: evaluate(y, P, n_resamples=0),
     "log_loss": lambda P, y: metrics.log_loss(y, P),
     "calibration_error": lambda P, y: metrics.calibration_error(y, P),
-    "roc_curve": lambda P, y: metrics.auc(y, P),
+    "roc_curve": lambda P, y: metrics.roc_auc(y, P),
     "decide": lambda P, _: decisions.decide(P, 1 - np.eye(3)),
 }
 SIGNATURES: dict[str, Any] = {
@@ -279,7 +277,7 @@ SIGNATURES: dict[str, Any] = {
     "evaluate": evaluate,
     "log_loss": metrics.log_loss,
     "calibration_error": metrics.calibration_error,
-    "roc_curve": metrics.auc,
+    "roc_curve": metrics.roc_auc,
     "decide": decisions.decide,
 }
 
@@ -310,9 +308,9 @@ def test_what_messages_recommend_works(case):
     forecasts, y = WRONG[case]
     with pytest.raises(InputError) as caught:
         AutoCalibrator().fit(forecasts, y)
-    for unit in re.findall(r'scores="(\w+)"', caught.value.fix):
+    for unit in re.findall(r'unit="(\w+)"', caught.value.fix):
         kind = IsotonicCalibrator if unit == "rank" else TemperatureCalibrator
-        assert kind().fit(forecasts, y, scores=unit).scores_ == unit
+        assert kind().fit(forecasts, y, unit=unit).unit_ == unit
 
 
 @pytest.mark.parametrize(("case", "words"), [
@@ -330,7 +328,7 @@ def test_what_messages_recommend_works(case):
     ("soft labels of two classes", "y: .* are soft labels, which are not supported"),
     ("one-vs-rest", "P: row 0 sums to .* Divide one-vs-rest scores by their sum"),
     ("mappings", r"P: is a mapping, or a list of mappings, .* pass pandas\.DataFrame\(P\)"),
-    ("infinite logarithms", 'P: row 0 holds -infinity; .* pass scores="log_probability"'),
+    ("infinite logarithms", 'P: row 0 holds -infinity; .* pass unit="log_probability"'),
 ])  # fmt: skip
 def test_mistakes_are_named(case, words):
     with pytest.raises(InputError, match=words):

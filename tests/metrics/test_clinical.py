@@ -4,7 +4,7 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 from isoroc import Counts, InputError, evaluate
-from isoroc.metrics import auc, brier_score_loss, calibration_summary
+from isoroc.metrics import brier_score_loss, calibration_summary, roc_auc
 from r_data import pmcalibration_example
 
 
@@ -29,7 +29,7 @@ def test_the_example_is_that_of_r():
     np.testing.assert_allclose(x1[:3], [-1.19142464, 0.54930055, -0.06240514], atol=6e-9)
     np.testing.assert_allclose(x2[:3], [-0.9245914, -1.0019698, 1.5438665], atol=6e-8)
     # "C (ROC)" and "Brier" of rms::val.prob
-    assert auc(y, p) == pytest.approx(0.862783323, abs=5e-10)
+    assert roc_auc(y, p) == pytest.approx(0.862783323, abs=5e-10)
     assert brier_score_loss(y, p) == pytest.approx(0.057594793, abs=5e-10)
 
 

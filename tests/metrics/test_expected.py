@@ -28,9 +28,9 @@ def test_means_over_all_labels_of_few_rows():
         totals["brier_score_loss"] += chance * ((Q - np.eye(3)[y]) ** 2).sum(axis=1).mean()
         matrix += chance * confusion_matrix(y, Q.argmax(axis=1), labels=range(3))
     for metric, value in totals.items():
-        assert expected(metric, Q).estimate == pytest.approx(value)
-    np.testing.assert_allclose(expected("confusion_matrix", Q).estimate, matrix)
-    np.testing.assert_allclose(expected("class_shares", Q).estimate, matrix.sum(axis=1) / 5)
+        assert expected(Q, metric).estimate == pytest.approx(value)
+    np.testing.assert_allclose(expected(Q, "confusion_matrix").estimate, matrix)
+    np.testing.assert_allclose(expected(Q, "class_shares").estimate, matrix.sum(axis=1) / 5)
 
 
 @pytest.mark.parametrize("K", [2, 3])
@@ -45,7 +45,7 @@ def test_metrics_of_many_rows_are_about_those_of_their_labels(K):
         "log_loss": log_loss(y, Q),
     }
     for metric, value in found.items():
-        result = expected(metric, Q, n_draws=20)
+        result = expected(Q, metric, n_draws=20)
         assert result.estimate == pytest.approx(value, abs=0.01)
 
 
@@ -55,14 +55,14 @@ def test_weights_are_rows(metric, K):
     Q, _ = draw(60, K)
     Q[:20] = Q[0]  # ties
     times = 1 + np.arange(60) % 3
-    weighted = expected(metric, Q, sample_weight=times).estimate
-    np.testing.assert_allclose(weighted, expected(metric, np.repeat(Q, times, axis=0)).estimate)
+    weighted = expected(Q, metric, sample_weight=times).estimate
+    np.testing.assert_allclose(weighted, expected(np.repeat(Q, times, axis=0), metric).estimate)
 
 
 def test_intervals_are_those_of_sums_of_independent_labels():
     Q, _ = draw(2000, 2)
     q = Q.max(axis=1)
-    result = expected("accuracy", Q, n_draws=4000)
+    result = expected(Q, "accuracy", n_draws=4000)
     error = np.sqrt((q * (1 - q)).sum()) / len(q)
     assert result.standard_error == pytest.approx(error, rel=0.05)
     assert result.high - result.low == pytest.approx(2 * 1.959964 * error, rel=0.06)
@@ -72,7 +72,7 @@ def test_uncertain_calibration_adds_the_variance_of_its_fits():
     """Slopes and shifts that were fitted to calibrated rows again and again."""
     Q, _ = draw(20_000, 2)
     alone, few, many = (
-        expected("log_loss", Q, calibration=size, n_draws=400).standard_error
+        expected(Q, "log_loss", calibration=size, n_draws=400).standard_error
         for size in (None, 500, 200_000)
     )
     assert few > 3 * alone
@@ -91,28 +91,28 @@ def test_what_is_known_about_the_calibration():
     Q, _ = draw()
     P, y = draw(300, seed=1)
     calibrator = TemperatureCalibrator().fit(P, y)
-    of_fit = expected("accuracy", Q, calibration=calibrator)
+    of_fit = expected(Q, "accuracy", calibration=calibrator)
     np.testing.assert_allclose(
-        of_fit.distribution, expected("accuracy", Q, calibration=300).distribution
+        of_fit.distribution, expected(Q, "accuracy", calibration=300).distribution
     )
-    of_rows = expected("accuracy", Q, calibration=calibrator.predict_proba(P))
+    of_rows = expected(Q, "accuracy", calibration=calibrator.predict_proba(P))
     assert of_rows.standard_error == pytest.approx(of_fit.standard_error, rel=0.5)
 
 
 def test_forecasts_that_left_the_calibration_rows_are_warned_of():
     rng = np.random.default_rng(0)
     with pytest.warns(UserWarning, match="100% of the rows have forecasts that hardly any"):
-        expected("accuracy", rng.uniform(0.9, 1, 100), calibration=rng.uniform(0.2, 0.5, 500))
-    expected("accuracy", rng.uniform(0.3, 0.4, 100), calibration=rng.uniform(0.2, 0.5, 500))
+        expected(rng.uniform(0.9, 1, 100), "accuracy", calibration=rng.uniform(0.2, 0.5, 500))
+    expected(rng.uniform(0.3, 0.4, 100), "accuracy", calibration=rng.uniform(0.2, 0.5, 500))
 
 
 def test_bad_input():
     Q, _ = draw(20)
     with pytest.raises(InputError, match="metric"):
-        expected("precision", Q)
+        expected(Q, "precision")
     with pytest.raises(InputError, match="calibration"):
-        expected("accuracy", Q, calibration=0)
+        expected(Q, "accuracy", calibration=0)
     with pytest.raises(InputError, match="hardly ever defined"):
-        expected("auc", [1e-9, 2e-9])
+        expected([1e-9, 2e-9], "auc")
     with pytest.raises(InputError, match="hardly ever defined"):
-        expected("auc", [0.0, 0.0])
+        expected([0.0, 0.0], "auc")

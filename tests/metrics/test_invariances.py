@@ -90,7 +90,7 @@ OTHERS = {
     "bootstrap": interval,
 }
 TWO_CLASSES = {
-    "auc": metrics.auc,
+    "auc": metrics.roc_auc,
     "hull_auc": metrics.hull_auc,
     "symmetric_roc_curve": curve(metrics.symmetric_roc_curve),
     "roc_convex_hull": curve(metrics.roc_convex_hull),

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from isoroc.metrics import auc, hull_auc, roc_convex_hull, symmetric_roc_curve
+from isoroc.metrics import hull_auc, roc_auc, roc_convex_hull, symmetric_roc_curve
 from strategies import binary_data, hull_oracle
 
 
@@ -42,7 +42,7 @@ def test_hull_vertices_are_those_of_the_convex_hull(data):
 @given(binary_data())
 def test_areas(data):
     scores, y, weights = data
-    value = auc(y, scores, sample_weight=weights)
+    value = roc_auc(y, scores, sample_weight=weights)
     assert value == pytest.approx(roc_auc_score(y, scores, sample_weight=weights))
     w = np.ones(len(y)) if weights is None else weights
     above = np.sign(scores[y == 1][:, None] - scores[y == 0][None, :]) / 2 + 0.5
@@ -61,8 +61,8 @@ def test_it_is_the_usual_curve_mirrored():
 
 def test_two_columns_and_the_second_column_are_equivalent():
     P = np.array([[0.9, 0.1], [0.4, 0.6], [0.5, 0.5]])
-    assert auc([0, 1, 0], P) == auc([0, 1, 0], P[:, 1]) == 1
-    assert auc(["a", "b", "a"], P, labels=["b", "a"]) == 0
+    assert roc_auc([0, 1, 0], P) == roc_auc([0, 1, 0], P[:, 1]) == 1
+    assert roc_auc(["a", "b", "a"], P, labels=["b", "a"]) == 0
 
 
 def test_the_papers_forecasts(cover2):
@@ -81,4 +81,4 @@ def test_the_papers_forecasts(cover2):
 )
 def test_bad_input(y, p, message):
     with pytest.raises(ValueError, match=message):
-        auc(y, p, labels=np.arange(max(np.ndim(p), 1) + 1))
+        roc_auc(y, p, labels=np.arange(max(np.ndim(p), 1) + 1))

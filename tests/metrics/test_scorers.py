@@ -6,7 +6,7 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV, PredefinedSplit, cross_val_score, cross_validate
 
 from isoroc import metrics
-from isoroc.metrics import ProbabilityScorer, auc, brier_score_loss, calibration_error, scorers
+from isoroc.metrics import ProbabilityScorer, brier_score_loss, calibration_error, roc_auc, scorers
 
 
 def data(n_classes):
@@ -65,18 +65,18 @@ def test_a_fold_that_misses_a_class_is_scored():
 
 def test_scores_stay_as_they_are_and_choose_models():
     X, y = data(2)
-    scorer = ProbabilityScorer(auc, greater_is_better=True)
+    scorer = ProbabilityScorer(roc_auc, greater_is_better=True)
     search = GridSearchCV(LogisticRegression(), {"C": [1e-6, 1.0]}, scoring=scorer, cv=3)
     model = search.fit(X, y)
-    assert scorer(model, X, y) == auc(y, model.predict_proba(X)) > 0.75
+    assert scorer(model, X, y) == roc_auc(y, model.predict_proba(X)) > 0.75
 
 
 def test_text():
     assert repr(scorers["neg_top_calibration_error"]) == (
         "ProbabilityScorer(calibration_error, kind='top')"
     )
-    assert repr(ProbabilityScorer(auc, greater_is_better=True)) == (
-        "ProbabilityScorer(auc, greater_is_better=True)"
+    assert repr(ProbabilityScorer(roc_auc, greater_is_better=True)) == (
+        "ProbabilityScorer(roc_auc, greater_is_better=True)"
     )
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from isoroc.metrics import auc, pairwise_separability
+from isoroc.metrics import pairwise_separability, roc_auc
 from strategies import binary_data, labelled_forecasts
 
 
@@ -35,7 +35,7 @@ def within(found, expected):
 def test_two_classes_are_the_area_under_the_curve(data):
     scores, y, weights = data
     found = pairwise_separability(y, scores, sample_weight=weights)
-    assert float(found) == auc(y, scores, sample_weight=weights)
+    assert float(found) == roc_auc(y, scores, sample_weight=weights)
     assert (found.standard_error, found.n_samples) == (0, 0)
 
 

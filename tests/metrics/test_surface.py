@@ -9,7 +9,7 @@ from scipy.spatial import ConvexHull
 
 from isoroc._core.simplex import regions
 from isoroc._input import InputError
-from isoroc.metrics import auc, hull_auc, roc_surface, symmetric_roc_curve
+from isoroc.metrics import hull_auc, roc_auc, roc_surface, symmetric_roc_curve
 from isoroc.metrics import volume_under_surface as vus
 from isoroc.metrics._surface import surface
 from strategies import WEIGHTS, binary_data
@@ -146,7 +146,7 @@ def test_two_classes_have_areas(data):
     assert float(boxes) == pytest.approx((above * pairs).sum() / pairs.sum())
     assert boxes.exact
     if len(np.unique(scores)) == len(scores):
-        assert float(boxes) == pytest.approx(auc(y, scores, sample_weight=weights))
+        assert float(boxes) == pytest.approx(roc_auc(y, scores, sample_weight=weights))
 
 
 @settings(max_examples=50)

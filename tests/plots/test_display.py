@@ -116,7 +116,7 @@ def of_logits(draw_forecasts):
         X = logits[:, 1] - logits[:, 0] if single and K == 2 else logits
         if single and K == 3:
             X = pd.DataFrame(logits, columns=["0", "1", "2"])
-        return P, y, X, make().fit(X, y, scores="logit")
+        return P, y, X, make().fit(X, y, unit="logit")
 
     return draw
 
@@ -157,7 +157,7 @@ def test_displays_accept_what_calibrators_accept(name, make, K, single, of_logit
 def test_messages_recommend_what_exists(name):
     with pytest.raises(InputError) as raised:
         getattr(plots, name).from_predictions([0, 1, 2], 3 * np.eye(3))
-    assert "scores=" not in str(raised.value)
+    assert "unit=" not in str(raised.value)
     assert "softmax(logits, axis=1)" in str(raised.value)
 
 

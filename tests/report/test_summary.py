@@ -123,7 +123,7 @@ def test_reliability_and_curves_are_those_of_the_rows():
     assert total == pytest.approx(view.codes.sum(), rel=1e-3)
     assert [panel["name"] for panel in classes] == ["0", "1", "2"]
     for k, curve in enumerate(report.summary["roc"]["curves"]):
-        assert curve["series"]["before"]["auc"] == pytest.approx(metrics.auc(y == k, P[:, k]))
+        assert curve["series"]["before"]["auc"] == pytest.approx(metrics.roc_auc(y == k, P[:, k]))
 
 
 def test_weights_equal_repeated_rows():
@@ -185,7 +185,7 @@ def test_scores_have_an_order_and_no_reliability():
     report = Report(y[200:], scores[200:], calibrator=calibrator, n_resamples=0)
     found = rows_of(report)
     assert found["log_loss"]["before"]["value"] is None
-    assert found["auc"]["before"]["value"] == metrics.auc(y[200:], scores[200:])
+    assert found["auc"]["before"]["value"] == metrics.roc_auc(y[200:], scores[200:])
     assert any("scores and not probabilities" in n for n in report.summary["data"]["notes"])
     assert report.to_html()
 

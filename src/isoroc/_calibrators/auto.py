@@ -79,7 +79,7 @@ class AutoCalibrator(Calibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, scores_, summary_, map_, checksum
+    classes_, n_features_in_, unit_, summary_, map_, checksum
         As in `IdentityCalibrator`.
     members_ : list of calibrators
         Fitted members with nonzero weight.

@@ -23,7 +23,7 @@ from isoroc._input import (
     CellSample,
     InputError,
     Sample,
-    Scores,
+    UnitOption,
     check_counts,
     check_new,
     check_sample,
@@ -119,7 +119,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         *,
         labels: Any = None,
         sample_weight: Any = None,
-        scores: Scores = "auto",
+        unit: UnitOption = "auto",
     ) -> Self:
         """Learn the calibration map from forecasts and outcomes.
 
@@ -136,7 +136,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             labels. Required if some class is absent from `y`.
         sample_weight : array-like of shape (n,), default=None
             Weight of each row, a count: weight 2 is the same as the row twice.
-        scores : str, default="auto"
+        unit : str, default="auto"
             What the forecasts are: "probability"; "percent"; "proportion", divided by the sum of
             the row; "logit", log odds if there is one column; "log_probability"; or "rank", scores
             of which only the order counts. "auto": columns are probabilities, and scores too if all
@@ -146,18 +146,18 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         -------
         self
         """
-        options: Any = {"scores": scores, "clip": True, "advice": "pass"}
+        options: Any = {"unit": unit, "clip": True, "advice": "pass"}
         sample = check_sample(P, y, sample_weight, labels, **options)
         if not self._uses_order_only:
-            check_units(sample, scores)
+            check_units(sample, unit)
         warn_if_reversed(sample)
         return self._fit_validated(sample, P)
 
     def _fit_validated(self, sample: Sample, P: Any = None) -> Self:
         """Fit to a sample whose parts have been checked, and remember the column names of `P`."""
-        if sample.scores == "rank" and not self._uses_order_only:
+        if sample.unit == "rank" and not self._uses_order_only:
             problem = f'is "rank", but {type(self).__name__} uses more than the order of scores'
-            raise InputError("scores", None, problem, "use IsotonicCalibrator or IRPCalibrator")
+            raise InputError("unit", None, problem, "use IsotonicCalibrator or IRPCalibrator")
         if not isinstance(sample, CellSample):  # a decay leaves cells any weight
             check_counts(sample.weights)
         class_weights = sample.class_weights()
@@ -343,7 +343,7 @@ class IdentityCalibrator(Calibrator):
         The labels, in the order of the columns.
     n_features_in_ : int
         Columns of the forecasts; 1 for scores.
-    scores_, summary_, map_, checksum
+    unit_, summary_, map_, checksum
         Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
         the checksum of its model file.
 

@@ -144,7 +144,7 @@ class HistogramCalibrator(BinCalibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, scores_, summary_, map_, checksum
+    classes_, n_features_in_, unit_, summary_, map_, checksum
         As in `IdentityCalibrator`.
     tree_, prior_, pseudocount_, n_bins_, bin_values_, bins_, path_
         As in `IRPCalibrator`.
@@ -228,7 +228,7 @@ class RecursiveBinningCalibrator(BinCalibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, scores_, summary_, map_, checksum
+    classes_, n_features_in_, unit_, summary_, map_, checksum
         As in `IdentityCalibrator`.
     tree_, prior_, pseudocount_, n_bins_, bin_values_, bins_, path_
         As in `IRPCalibrator`.

@@ -102,7 +102,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         An instance in place of `method`: anything with ``fit(P, y)`` and ``predict_proba(P)``. It
         sees forecasts of shape (n, K), or (n, 1) for the decision function of two classes. If its
         ``fit`` takes ``labels``, it sees labels, otherwise integers 0 to K - 1; if it takes
-        ``scores``, decision functions of several classes are logits, else probabilities; if it
+        ``unit``, decision functions of several classes are logits, else probabilities; if it
         takes ``groups``, it gets those of `fit`.
     random_state : int, RandomState or None, default=None
         Of the calibrator that `method` names. None stands for 0: the same data, the same model.
@@ -474,7 +474,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 def _respond(pair: CalibratedPair, X: Any) -> Floats:
     """What the calibrator gets: logits where it takes them, otherwise forecasts."""
     response = respond(pair.estimator, X, pair.classes, pair.response)
-    takes_logits = has_fit_parameter(pair.calibrator, "scores")
+    takes_logits = has_fit_parameter(pair.calibrator, "unit")
     return response if takes_logits else to_forecasts(response, pair.response)
 
 
@@ -485,8 +485,8 @@ def _fit(pair: CalibratedPair, forecasts: Floats, rows: _Rows, part: Ints) -> Ca
     further: dict[str, Any] = {}
     if takes("labels"):
         labels, further["labels"] = pair.classes[labels], pair.classes
-    if takes("scores"):
-        further["scores"] = "logit" if pair.response == "decision_function" else "probability"
+    if takes("unit"):
+        further["unit"] = "logit" if pair.response == "decision_function" else "probability"
     if rows.weights is not None and takes("sample_weight"):
         further["sample_weight"] = rows.weights[part]
     if takes("groups"):

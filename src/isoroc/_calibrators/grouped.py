@@ -22,7 +22,7 @@ from isoroc._input import (
     CellSample,
     InputError,
     Sample,
-    Scores,
+    UnitOption,
     check_groups,
     check_number,
     check_sample,
@@ -65,7 +65,7 @@ class GroupedCalibrator(Calibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, scores_, summary_, map_, checksum
+    classes_, n_features_in_, unit_, summary_, map_, checksum
         As in `IdentityCalibrator`.
     common_, grouped_ : calibrator and bool
         The common map, fitted, and whether there were groups in `fit`.
@@ -144,7 +144,7 @@ class GroupedCalibrator(Calibrator):
         groups: Any = None,
         labels: Any = None,
         sample_weight: Any = None,
-        scores: Scores = "auto",
+        unit: UnitOption = "auto",
     ) -> Self:
         """Learn the common map and those of the groups.
 
@@ -155,15 +155,15 @@ class GroupedCalibrator(Calibrator):
         groups : array-like of shape (n,), default=None
             Group of each row: strings, whole numbers or booleans. Without groups there is the
             common map only.
-        labels, sample_weight, scores
+        labels, sample_weight, unit
             As for every calibrator.
 
         Returns
         -------
         self
         """
-        sample = check_sample(P, y, sample_weight, labels, scores=scores, clip=True, advice="pass")
-        check_units(sample, scores)
+        sample = check_sample(P, y, sample_weight, labels, unit=unit, clip=True, advice="pass")
+        check_units(sample, unit)
         warn_if_reversed(sample)
         if groups is not None:
             sample = replace(sample, groups=check_groups(groups, len(sample)))

@@ -109,7 +109,7 @@ class IRPCalibrator(BinCalibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, scores_, summary_, map_, checksum
+    classes_, n_features_in_, unit_, summary_, map_, checksum
         As in `IdentityCalibrator`.
     tree_ : BinTree
         The partition with its class weights.
@@ -223,7 +223,7 @@ class IRPCalibrator(BinCalibrator):
             raise InputError("monotonicity", None, problem)
         values = self._check_new(P)
         unit = self.map_.kind.scores
-        sample = check_sample(values, y, sample_weight, self.classes_, scores=unit)
+        sample = check_sample(values, y, sample_weight, self.classes_, unit=unit)
         sample = replace(sample, forecasts=values).positive()  # scores as predictions see them
         calibrated, sample = self.map_.in_bins(sample.forecasts), sample.on_simplex()
         if self.map_.reduction is not None:
@@ -279,7 +279,7 @@ class IRPCalibrator(BinCalibrator):
         tempering = None
         if tilted:
             P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
-            on_simplex = replace(sample, forecasts=P, scores="probability")
+            on_simplex = replace(sample, forecasts=P, unit="probability")
             tempering = fit_tempering(draw_part(on_simplex), "auto", 1.0)
             tempered = tempering.apply(P)
         means, found, bin_of = None, 0.0, None
@@ -383,7 +383,7 @@ class BaggedIRPCalibrator(Calibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, scores_, summary_, map_, checksum
+    classes_, n_features_in_, unit_, summary_, map_, checksum
         As in `IdentityCalibrator`.
     trees_, reductions_ : list of BinTree and list of TopReduction or None
         The partitions, and what each tree sees: ranks and the rest, or all classes.

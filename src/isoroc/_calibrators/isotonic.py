@@ -32,7 +32,7 @@ class IsotonicCalibrator(Calibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, scores_, summary_, map_, checksum
+    classes_, n_features_in_, unit_, summary_, map_, checksum
         As in `IdentityCalibrator`.
     cuts_, values_ : list of ndarray
         The maps, one for each class, or one for the second of two: ``values_[k][i]`` for forecasts
@@ -108,7 +108,7 @@ class VennAbersCalibrator(Calibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, scores_, summary_, map_, checksum
+    classes_, n_features_in_, unit_, summary_, map_, checksum
         As in `IdentityCalibrator`.
     cuts_, lower_, upper_ : list of ndarray
         p0 and p1 of each class, or of the second of two: ``lower_[k][i]`` and ``upper_[k][i]`` for

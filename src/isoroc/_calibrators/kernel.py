@@ -74,7 +74,7 @@ class KernelCalibrator(DescentCalibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, scores_, summary_, map_, checksum
+    classes_, n_features_in_, unit_, summary_, map_, checksum
         As in `IdentityCalibrator`.
     floor_, temperature_, smoothing_ : float
         As in `TemperatureCalibrator`.

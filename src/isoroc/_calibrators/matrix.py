@@ -69,7 +69,7 @@ class MatrixCalibrator(DescentCalibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, scores_, summary_, map_, checksum
+    classes_, n_features_in_, unit_, summary_, map_, checksum
         As in `IdentityCalibrator`.
     floor_, temperature_, smoothing_ : float
         As in `TemperatureCalibrator`.
@@ -316,7 +316,7 @@ class DirichletCalibrator(Calibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, scores_, summary_, map_, checksum
+    classes_, n_features_in_, unit_, summary_, map_, checksum
         As in `TemperatureCalibrator`.
     coef_ : ndarray of shape (K, K)
         Influence of the log forecast of each class on each other.

@@ -108,7 +108,7 @@ class MonotoneCalibrator(DescentCalibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, scores_, summary_, map_, checksum
+    classes_, n_features_in_, unit_, summary_, map_, checksum
         As in `IdentityCalibrator`.
     floor_, scale_ : float
         The floor, one of twelve values between 1e-300 and 0.1, and a.

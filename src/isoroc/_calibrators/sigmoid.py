@@ -31,7 +31,7 @@ class SigmoidCalibrator(Calibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, scores_, summary_, map_, checksum
+    classes_, n_features_in_, unit_, summary_, map_, checksum
         As in `TemperatureCalibrator`.
     coef_, intercept_ : ndarray of shape (K,)
         a and b of each class.
@@ -78,7 +78,7 @@ class BetaCalibrator(Calibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, scores_, summary_, map_, checksum
+    classes_, n_features_in_, unit_, summary_, map_, checksum
         As in `TemperatureCalibrator`.
     coef_, rest_, intercept_ : ndarray of shape (K,)
         a, b and c of each class.

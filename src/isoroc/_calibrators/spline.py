@@ -74,7 +74,7 @@ class SplineCalibrator(DescentCalibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, scores_, summary_, map_, checksum
+    classes_, n_features_in_, unit_, summary_, map_, checksum
         As in `IdentityCalibrator`.
     floor_, smoothing_ : float
         Forecasts below the floor are raised to it; share of the uniform one in calibrated ones.

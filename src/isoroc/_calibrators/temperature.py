@@ -50,7 +50,7 @@ class TemperatureCalibrator(Calibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, scores_, summary_, map_, checksum
+    classes_, n_features_in_, unit_, summary_, map_, checksum
         As in `IdentityCalibrator`.
     floor_, temperature_, smoothing_ : float
         floor, T and s.

@@ -57,4 +57,4 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def in_options(text: str) -> str:
     """A message of the library with the options of the command in place of arguments."""
-    return re.sub(r'scores="(\w+)"', r"--scores \1", text)
+    return re.sub(r'unit="(\w+)"', r"--unit \1", text)

@@ -117,11 +117,11 @@ class Model(NamedTuple):
             selection = replace(selection, label=self.label)
         if selection.weight is None and self.weight in schema:
             selection = replace(selection, weight=self.weight)
-        unit = self.calibrator.scores_
+        unit = self.calibrator.unit_
         # The range of one column of scores is checked in `predict_proba`.
         is_known = len(self.calibrator.classes_) == 2 and unit in ("probability", "logit")
-        if selection.scores == "auto" and not is_known:
-            selection = replace(selection, scores=unit)
+        if selection.unit == "auto" and not is_known:
+            selection = replace(selection, unit=unit)
         return selection
 
 

@@ -59,7 +59,7 @@ class Selection(InputOptions):
     positive: str | None = None
     """Class that a single column of `--probs` belongs to: the scores increase with its
     probability."""
-    scores: Literal[
+    unit: Literal[
         "auto", "probability", "percent", "proportion", "logit", "log_probability", "rank"
     ] = "auto"
     """What the forecasts are. `auto` takes several columns for probabilities, and a single one for

@@ -54,7 +54,7 @@ Count forecasts and outcomes: cells of forecasts with the weight of each class, 
   isoroc count 'days/*.csv.gz' --label clicked --probs p_click --fold-by user -o days.counts.parquet
   isoroc fit --counts '*.counts.parquet' -o model.json
 Rows are read in batches, so large files need little memory. Forecasts are probabilities, or logits
-with `--scores logit`. Counts of different files add up if they have the same classes and the same
+with `--unit logit`. Counts of different files add up if they have the same classes and the same
 resolution.
 """,
     "merge": """\

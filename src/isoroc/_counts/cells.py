@@ -262,4 +262,4 @@ def in_cells(sample: CellSample, most: int) -> CellSample:
     tally.add(columns, sample.codes, sample.weights, sample.fold, sample.squares)
     found = tally.cells().sample(tally.grid, sample.classes).draw(2 * most)
     forecasts = sample.kind.from_simplex(found.forecasts)
-    return replace(found, forecasts=forecasts, scores=sample.scores)
+    return replace(found, forecasts=forecasts, unit=sample.unit)

@@ -18,7 +18,7 @@ from isoroc._counts.grid import MOST_EXACT, Grid, Resolution, check_folds, check
 from isoroc._input import (
     CellSample,
     InputError,
-    Scores,
+    UnitOption,
     check_length,
     check_names,
     check_number,
@@ -38,7 +38,7 @@ class Builder:
     """
 
     labels: Any
-    scores: Scores
+    unit: UnitOption
     resolution: Resolution
     folds: int
     numbered: bool = False
@@ -57,9 +57,9 @@ class Builder:
         if self.numbered and self.labels is None:
             shape = np.shape(to_array(P, name="P"))
             self.labels = np.arange(2 if len(shape) < 2 else max(shape[1], 2))
-        options: Any = {"scores": self.scores, "clip": True, "advice": "pass"}
+        options: Any = {"unit": self.unit, "clip": True, "advice": "pass"}
         sample = check_sample(P, y, weight, self.labels, **options)
-        check_units(sample, self.scores)
+        check_units(sample, self.unit)
         key = None if fold_by is None else to_array(fold_by, name="fold_by")
         if key is not None:
             if key.dtype.kind not in "biu":
@@ -85,7 +85,7 @@ class Builder:
         n_columns = batch.forecasts.shape[1]
         labels = np.arange(max(n_columns, 2)) if self.labels is None else np.asarray(self.labels)
         tally = self._tally_for(n_columns, labels)
-        plan = tensors.plan_for(self.scores, tally.grid, int(self.folds))
+        plan = tensors.plan_for(self.unit, tally.grid, int(self.folds))
         for cells in tensors.count(batch, labels, plan, self.tables):
             tally.add_cells(cells)
 
@@ -173,7 +173,7 @@ class Counts:
         *,
         sample_weight: Any = None,
         labels: Any = None,
-        scores: Scores = "auto",
+        unit: UnitOption = "auto",
         resolution: Resolution = "auto",
         folds: int = 5,
         fold_by: Any = None,
@@ -182,7 +182,7 @@ class Counts:
 
         Parameters
         ----------
-        P, y, sample_weight, labels, scores
+        P, y, sample_weight, labels, unit
             As in `fit` of a calibrator. Forecasts are turned into probabilities. Tensors of torch
             are counted on their device.
         resolution : int, "exact" or "auto", default="auto"
@@ -195,7 +195,7 @@ class Counts:
             Whole numbers; rows with the same number share a fold. By default rows with the same
             forecast do.
         """
-        builder = Builder(labels, scores, resolution, folds)
+        builder = Builder(labels, unit, resolution, folds)
         builder.add(P, y, sample_weight, fold_by=fold_by)
         return cls(*builder.result())
 
@@ -205,7 +205,7 @@ class Counts:
         batches: Iterable[Sequence[Any]],
         *,
         labels: Any = None,
-        scores: Scores = "auto",
+        unit: UnitOption = "auto",
         resolution: Resolution = "auto",
         folds: int = 5,
     ) -> Counts:
@@ -218,17 +218,17 @@ class Counts:
             which are counted on their device.
         labels : array-like of shape (K,), default=None
             The class of each column; by default 0, 1, and so on.
-        scores, resolution, folds
+        unit, resolution, folds
             As in `from_arrays`.
 
         Examples
         --------
         >>> from isoroc import Counts
         >>> batches = [([[0.5, 2.0], [1.0, 0.0]], [1, 0]), ([[0.0, 3.0]], [1])]
-        >>> Counts.from_batches(batches, scores="logit").n_rows
+        >>> Counts.from_batches(batches, unit="logit").n_rows
         3
         """
-        builder = Builder(labels, scores, resolution, folds, numbered=True)
+        builder = Builder(labels, unit, resolution, folds, numbered=True)
         for batch in batches:
             builder.add(*batch)
         return cls(*builder.result())

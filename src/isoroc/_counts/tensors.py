@@ -19,7 +19,14 @@ from isoroc._backends import Ops, V
 from isoroc._backends.columns import ColumnOps, Scalars
 from isoroc._counts.cells import Cells
 from isoroc._counts.grid import Grid, cells, fold
-from isoroc._input import WEIGHT_FIX, InputError, Scores, check_length, check_option, valid_weights
+from isoroc._input import (
+    WEIGHT_FIX,
+    InputError,
+    UnitOption,
+    check_length,
+    check_option,
+    valid_weights,
+)
 from isoroc._input.kinds import Kind, kind_of, units_of
 
 try:
@@ -77,7 +84,7 @@ class Plan(NamedTuple):
         return ops.concat([ops.where(good, number, -1.0), P])
 
 
-class Table:
+class CellSums:
     """Sums over the rows of numbered cells and folds, on a device."""
 
     def __init__(self, size: int, n_classes: int, batch: Batch) -> None:
@@ -138,10 +145,10 @@ def check_batch(P: Any, y: Any, weight: Any, key: Any) -> Batch:
     return Batch(forecasts, labels, weights, key)
 
 
-def plan_for(scores: Scores, grid: Grid, n_folds: int) -> Plan:
+def plan_for(unit: UnitOption, grid: Grid, n_folds: int) -> Plan:
     """How forecasts become cells, "auto" being probabilities."""
-    check_option("scores", scores, ("auto", *units_of(grid.n_columns)))
-    unit = "probability" if scores == "auto" else scores
+    check_option("unit", unit, ("auto", *units_of(grid.n_columns)))
+    unit = "probability" if unit == "auto" else unit
     return Plan(kind_of(grid.n_columns, unit), grid, n_folds)
 
 
@@ -168,7 +175,7 @@ def _encode(labels: Any, classes: NDArray[Any], n_classes: int) -> Any:
 
 
 def count(
-    batch: Batch, classes: NDArray[Any], plan: Plan, tables: dict[Any, Table]
+    batch: Batch, classes: NDArray[Any], plan: Plan, tables: dict[Any, CellSums]
 ) -> Iterator[Cells]:
     """Add rows to one of the tables, or yield their cells if a table would be too large."""
     K, device = max(plan.grid.n_columns, 2), batch.forecasts.device
@@ -182,7 +189,7 @@ def count(
     space = 0 if plan.grid.exact else prod(plan.sizes)
     fits = 0 < space * K < 2**31 and 8 * (3 * K + 1) * space <= most
     if fits and name not in tables:
-        tables[name] = Table(space, K, batch)
+        tables[name] = CellSums(space, K, batch)
     for start in range(0, len(codes), step):
         rows = slice(start, start + step)
         part = Batch(*(None if tensor is None else tensor[rows] for tensor in batch))
@@ -195,7 +202,7 @@ def count(
         good, X, placed = plan.place(*_vectors(part))
         refuse(~good.tensor[:, 0])
         group, first = _group(list(placed.tensor.T))
-        table = Table(len(first), K, part)
+        table = CellSums(len(first), K, part)
         table.add(group, codes[rows], X.tensor.T, part.weights)
         yield table.cells(plan, placed.tensor[first].cpu().numpy())
 

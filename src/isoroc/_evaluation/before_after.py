@@ -87,7 +87,7 @@ def _in_columns(sample: Sample) -> Sample:
     sample = sample.positive().on_simplex()
     if not sample.kind.single or sample.kind.scores == "logit":
         return sample
-    return replace(sample, forecasts=two_columns(sample.forecasts), scores="probability")
+    return replace(sample, forecasts=two_columns(sample.forecasts), unit="probability")
 
 
 def pair_of_counts(counts: Counts, calibrator: Any = None) -> Pair:
@@ -102,8 +102,8 @@ def pair_of_counts(counts: Counts, calibrator: Any = None) -> Pair:
     if calibrator.classes_.tolist() != counts.classes.tolist():
         problem = f"its classes {calibrator.classes_.tolist()} are not those of the counts"
         raise InputError("calibrator", None, problem, f"expected {counts.classes.tolist()}")
-    if calibrator.scores_ != "probability":
-        problem = f"takes {calibrator.scores_} forecasts, but counts hold probabilities"
+    if calibrator.unit_ != "probability":
+        problem = f"takes {calibrator.unit_} forecasts, but counts hold probabilities"
         raise InputError("calibrator", None, problem, "pass rows, or fit it to counts")
     P = before.forecasts
     Q = calibrator.predict_proba(P[:, 1] if calibrator.n_features_in_ == 1 else P)

@@ -17,7 +17,7 @@ from isoroc._evaluation.measures import Collector
 from isoroc._input import (
     InputError,
     Sample,
-    Scores,
+    UnitOption,
     check_after,
     check_confidence,
     check_groups,
@@ -32,13 +32,13 @@ from isoroc.metrics import calibration_test
 
 def evaluate(
     y: Any,
-    P: Any = None,
+    y_prob: Any = None,
     after: Any = None,
     *,
     groups: Any = None,
     sample_weight: Any = None,
     labels: Any = None,
-    scores: Scores = "auto",
+    unit: UnitOption = "auto",
     confidence: float = 0.95,
     n_resamples: int = 200,
     random_state: Any = 0,
@@ -50,10 +50,10 @@ def evaluate(
     Parameters
     ----------
     y : array-like of shape (n,), Counts or iterator
-        Labels. In place of `y` and `P`: counts; or, for rows that do not fit into memory, an
-        iterator of batches ``(y, P)``, ``(y, P, after)`` or ``(y, P, after, sample_weight)``, with
+        Labels. In place of `y` and `y_prob`: counts; or, for rows that do not fit into memory, an
+        iterator of batches ``(y, y_prob)``, ``(y, y_prob, after)`` or ``(y, y_prob, after, sample_weight)``, with
         `labels`.
-    P : array-like of shape (n, K) or (n,)
+    y_prob : array-like of shape (n, K) or (n,)
         Forecasts before calibration, or scores that increase with that of the second class.
     after : array-like of shape (n, K) or (n,), or calibrator, default=None
         Forecasts of the same rows after calibration, or a fitted calibrator that makes them.
@@ -61,8 +61,8 @@ def evaluate(
         Group of each row. Each group gets an evaluation and a test of calibration.
     sample_weight, labels : array-like of shape (n,) and (K,), default=None
         Weight of each row, and the classes in the order of the columns (sorted by default).
-    scores : {"auto", "probability", "logit"}, default="auto"
-        What the numbers in `P` are. "auto": columns are probabilities, and scores are log odds if
+    unit : {"auto", "probability", "logit"}, default="auto"
+        What the numbers in `y_prob` are. "auto": columns are probabilities, and scores are log odds if
         one lies outside [0, 1].
     confidence : float, default=0.95
         Probability that an interval covers the true value.
@@ -122,38 +122,44 @@ def evaluate(
     'calibrate'
     """
     options = check_options(confidence, n_resamples, random_state)
-    pairs = pairs_of(y, P, after, sample_weight, labels, scores=scores, groups=groups)
+    pairs = pairs_of(y, y_prob, after, sample_weight, labels, unit=unit, groups=groups)
     return evaluate_pairs(pairs, **options)
 
 
 def pairs_of(
     y: Any,
-    P: Any,
+    y_prob: Any,
     after: Any,
     sample_weight: Any = None,
     labels: Any = None,
     *,
-    scores: Scores = "auto",
+    unit: UnitOption = "auto",
     groups: Any = None,
 ) -> Iterator[Pair]:
     """Pairs of what users pass: one of arrays or counts, or one for each batch of an iterator."""
     if isinstance(y, Counts | Iterator):
-        for name, value in {"P": P, "groups": groups, "sample_weight": sample_weight}.items():
+        for name, value in {
+            "y_prob": y_prob,
+            "groups": groups,
+            "sample_weight": sample_weight,
+        }.items():
             if value is not None:
                 problem = "was passed with counts or batches"
                 raise InputError(name, None, problem, "pass it with arrays only")
         if isinstance(y, Counts):
             yield pair_of_counts(y, after)
         else:
-            yield from _batches(y, after, labels, scores)
+            yield from _batches(y, after, labels, unit)
         return
-    if P is None:
-        raise InputError("P", None, "is missing", "pass the forecasts, or counts in place of y")
-    before = check_sample(P, y, sample_weight, labels, scores=scores, advice="pass")
+    if y_prob is None:
+        raise InputError(
+            "y_prob", None, "is missing", "pass the forecasts, or counts in place of y"
+        )
+    before = check_sample(y_prob, y, sample_weight, labels, unit=unit, advice="pass", name="y_prob")
     if labels is None:
         warn_if_reversed(before)
-    names = None if groups is None else check_groups(groups, len(before), of="P")
-    yield make_pair(replace(before, groups=names), _second(after, P, before))
+    names = None if groups is None else check_groups(groups, len(before), of="y_prob")
+    yield make_pair(replace(before, groups=names), _second(after, y_prob, before))
 
 
 def check_options(confidence: float, n_resamples: int, random_state: Any) -> dict[str, Any]:
@@ -199,23 +205,23 @@ def conclude(collector: Collector, *, confidence: float, n_resamples: int, seed:
     return Evaluation(measures, *about, directions=directions)
 
 
-def _batches(batches: Any, calibrator: Any, labels: Any, scores: Scores) -> Iterator[Pair]:
+def _batches(batches: Any, calibrator: Any, labels: Any, unit: UnitOption) -> Iterator[Pair]:
     """The pair of each batch."""
     if labels is None:
         raise InputError("labels", None, "is missing", "batches may lack classes: name all of them")
-    for y, P, *rest in batches:
+    for y, y_prob, *rest in batches:
         after, weight = (*rest, None, None)[:2]
         # A batch of log odds may look like probabilities.
-        unit = "probability" if scores == "auto" else scores
-        before = check_sample(P, y, weight, labels, scores=unit, advice="pass")
-        yield make_pair(before, _second(after if rest else calibrator, P, before))
+        unit = "probability" if unit == "auto" else unit
+        before = check_sample(y_prob, y, weight, labels, unit=unit, advice="pass", name="y_prob")
+        yield make_pair(before, _second(after if rest else calibrator, y_prob, before))
 
 
-def _second(after: Any, P: Any, before: Sample) -> Sample | None:
+def _second(after: Any, y_prob: Any, before: Sample) -> Sample | None:
     """The second forecasts, of which a calibrator makes some from the first."""
     if after is None:
         return None
-    Q = after.predict_proba(P) if hasattr(after, "predict_proba") else after
+    Q = after.predict_proba(y_prob) if hasattr(after, "predict_proba") else after
     return check_after(Q, before)
 
 

@@ -14,10 +14,10 @@ from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.binned import BinCalibrator
 from isoroc._calibrators.classifier import CalibratedClassifier
 from isoroc._input import InputError, Sample, check_forecasts, first_improbable
-from isoroc.metrics import auc, log_loss, volume_under_surface
+from isoroc.metrics import log_loss, roc_auc, volume_under_surface
 from isoroc.metrics._estimation.grouping import sum_classes
 
-MEASURES: dict[str, Any] = {"log loss": log_loss, "AUC": auc, "VUS": volume_under_surface}
+MEASURES: dict[str, Any] = {"log loss": log_loss, "AUC": roc_auc, "VUS": volume_under_surface}
 #: Largest number of rows for the volume of forecasts that are not in bins.
 _VOLUME_ROWS = 100_000
 
@@ -35,7 +35,7 @@ def forecasts_of(estimator: Any, X: Any, groups: Any = None) -> tuple[Any, Any, 
         after = estimator.predict_proba(X, **options)
         kind = estimator.map_.kind
         if kind.unit != "probability" and not (kind.single and kind.scores == "logit"):
-            X = check_forecasts(X, name="X", scores=kind.unit)
+            X = check_forecasts(X, name="X", unit=kind.unit)
             X = np.exp(X) if kind.scores == "logit" else X
         return X, after, estimator.classes_
     if isinstance(estimator, CalibratedClassifier):
@@ -58,7 +58,7 @@ def unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
     if isinstance(estimator, CalibratedClassifier) and len(estimator.calibrators_) == 1:
         (classifier,), (calibrator,) = estimator.estimators_, estimator.calibrators_
         two = len(estimator.classes_) == 2
-        if isinstance(calibrator, Calibrator) and (two or calibrator.scores_ == "probability"):
+        if isinstance(calibrator, Calibrator) and (two or calibrator.unit_ == "probability"):
             return calibrator, estimator.forecast(classifier, X, estimator.classes_)
     return estimator, X
 
@@ -107,7 +107,7 @@ def staged(calibrator: Any, P: Any, sample: Sample, most: int) -> Iterator[tuple
     for i, Q in enumerate(calibrator.staged_predict_proba(P)):
         if i in kept:
             repeated = np.repeat(Q, times, axis=0)
-            yield n_bins[i], replace(sample, forecasts=repeated, scores="probability")
+            yield n_bins[i], replace(sample, forecasts=repeated, unit="probability")
 
 
 def few_rows(calibrator: Any, P: Any, sample: Sample, most: int) -> tuple[Any, Any, Sample]:

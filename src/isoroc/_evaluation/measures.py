@@ -12,7 +12,7 @@ from isoroc._core.types import Floats
 from isoroc._evaluation.before_after import Pair, join_pairs
 from isoroc._evaluation.evaluation import MANY_CLASSES, Estimates
 from isoroc._evaluation.order import measure_order, measure_volumes
-from isoroc._input import Kind
+from isoroc._input import Aspect
 from isoroc.metrics._estimation.calibration_terms import Parts, Term
 from isoroc.metrics._estimation.direction import Residuals
 
@@ -175,7 +175,7 @@ def _calibration(pair: Pair, found: Estimates) -> list[str]:
     for name in ("calibration", "refinement"):
         _put(found, whole, f"{name}_loss", {of: terms[name] for of, terms in losses.items()})
     _put(found, whole, "calibration_error", {of: part.absolute() for of, part in parts.items()})
-    kinds: dict[str, Kind] = {"top_calibration_error": "top"}
+    kinds: dict[str, Aspect] = {"top_calibration_error": "top"}
     if K > MANY_CLASSES:
         many = f"With more than {MANY_CLASSES} classes"
         notes.append(f"{many}, there is no calibration error of single classes.")

@@ -309,7 +309,7 @@ class CalibrationMonitor:
                 fix = "load(path, calibrator), or pass calibrated forecasts and calibrated=True"
                 raise InputError("P", None, problem, fix)
             P = self.calibrator.predict_proba(P)
-        sample = check_sample(P, y, labels=self.classes_, scores="probability")
+        sample = check_sample(P, y, labels=self.classes_, unit="probability")
         Q = as_matrix(sample.forecasts)
         products = (self.alternatives.log_ratios(Q, sample.codes) - self.tolerance).sum(axis=0)
         totals = Totals.of(Q, sample.codes)

@@ -21,7 +21,7 @@ from isoroc._core.types import Floats, Ints
 from isoroc._counts import BinaryCounts, Points
 from isoroc._growth.best_first import LEAST_SLACK, Growth, GrowthOptions, grow, regrow
 from isoroc._growth.pav import Blocks, grow_isotonic
-from isoroc._growth.search import Grid, Sweep, steps_for
+from isoroc._growth.search import GridSearch, Sweep, steps_for
 from isoroc._input import Sample, slices
 from isoroc._maps.monotonicity import bounds_of, largest_slack, regions_held
 
@@ -152,7 +152,7 @@ def _grow_best_first(sample: Sample, options: GrowthOptions) -> tuple[BinTree, I
     max_cells = None if K == 2 else options.max_cells
     counts = Points.from_arrays(*sample.arrays, max_cells=max_cells)
     if options.search == "grid":
-        tree = grow(Growth(counts, options), Grid(K, options.grid_size))
+        tree = grow(Growth(counts, options), GridSearch(K, options.grid_size))
     else:
         state = options.random_state
         seed = SEED if state is None else state.randint(2**31 - 1)

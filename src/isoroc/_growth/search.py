@@ -208,7 +208,7 @@ def steps_for(n_classes: int, steps: int | None = None) -> int:
     return steps
 
 
-class Grid:
+class GridSearch:
     """Best threshold of a bin among the points of a lattice of step 1/steps that lie in it."""
 
     def __init__(self, n_classes: int, steps: int | None = None) -> None:

@@ -17,7 +17,7 @@ from isoroc._input.error import check_confidence as check_confidence
 from isoroc._input.error import check_names as check_names
 from isoroc._input.error import check_number as check_number
 from isoroc._input.error import check_option as check_option
-from isoroc._input.outcomes import Kind as Kind
+from isoroc._input.outcomes import Aspect as Aspect
 from isoroc._input.outcomes import check_after as check_after
 from isoroc._input.outcomes import check_every_class as check_every_class
 from isoroc._input.outcomes import check_outcomes as check_outcomes
@@ -38,14 +38,14 @@ from isoroc._input.rows import rows_by_group as rows_by_group
 from isoroc._input.rows import valid_weights as valid_weights
 from isoroc._input.sample import CellSample as CellSample
 from isoroc._input.sample import Sample as Sample
-from isoroc._input.sample import Scores as Scores
+from isoroc._input.sample import UnitOption as UnitOption
 from isoroc._input.sample import check_forecasts as check_forecasts
 from isoroc._input.sample import check_new as check_new
 from isoroc._input.sample import check_sample as check_sample
 from isoroc._input.sample import deal_folds as deal_folds
 from isoroc._input.sample import first_improbable as first_improbable
 from isoroc._input.sample import join_samples as join_samples
-from isoroc._input.sample import resolve_scores as resolve_scores
+from isoroc._input.sample import resolve_unit as resolve_unit
 from isoroc._input.sample import valid_rows as valid_rows
 from isoroc._input.shares import check_numbers as check_numbers
 from isoroc._input.shares import check_shares as check_shares

@@ -18,10 +18,10 @@ from isoroc._input.sample import (
     check_forecasts,
     check_sample,
     first_improbable,
-    resolve_scores,
+    resolve_unit,
 )
 
-Kind = Literal["canonical", "classwise", "top"]
+Aspect = Literal["canonical", "classwise", "top"]
 """What must be calibrated: whole forecasts, the probability of each class, or the largest one."""
 
 
@@ -58,7 +58,7 @@ def check_after(
         problem = f"{found} classes, but y_prob has {before.n_classes}"
         raise InputError(name, None, problem, "they must agree")
     check_length(forecasts, len(before), name=name, of="y_prob")
-    sample = replace(before, forecasts=forecasts, scores=resolve_scores(forecasts, "auto"))
+    sample = replace(before, forecasts=forecasts, unit=resolve_unit(forecasts, "auto"))
     return _as_probabilities(sample, name) if probabilities else sample
 
 
@@ -78,7 +78,7 @@ def check_every_class(sample: Sample, fix: str) -> None:
         raise InputError("y_true", None, f"no row of class {missing!r} has positive weight", fix)
 
 
-def split_by_kind(sample: Sample, kind: Kind) -> list[Sample]:
+def split_by_kind(sample: Sample, kind: Aspect) -> list[Sample]:
     """The samples that must be calibrated: one, or one per class for "classwise".
 
     Two classes, the top class, and one class against the rest are given by scores.

@@ -19,7 +19,7 @@ from isoroc._core.types import Floats
 from isoroc._input.error import InputError
 from isoroc._input.kinds import LOG_ODDS
 from isoroc._input.rows import shown
-from isoroc._input.sample import Sample, Scores, first_improbable
+from isoroc._input.sample import Sample, UnitOption, first_improbable
 
 #: Rows below which nothing is concluded, and the most rows that are looked at.
 LEAST_ROWS, MOST_ROWS = 20, 20_000
@@ -33,15 +33,15 @@ LEAST_GAIN, LEAST_ERRORS = 0.05, 4.0
 LEVEL = 1e-4
 #: Classes whose order is looked at, the most frequent ones.
 MAX_CLASSES = 50
-_RANK = 'scores="rank" with a calibrator that uses only the order, such as IsotonicCalibrator'
+_RANK = 'unit="rank" with a calibrator that uses only the order, such as IsotonicCalibrator'
 
 
-def check_units(sample: Sample, scores: Scores, *, name: str = "P") -> None:
+def check_units(sample: Sample, unit: UnitOption, *, name: str = "P") -> None:
     """Refuse scores that can hardly be log odds unless the user says that they are.
 
     Warn if this is in doubt.
     """
-    if scores != "auto" or sample.kind is not LOG_ODDS or len(sample) < LEAST_ROWS:
+    if unit != "auto" or sample.kind is not LOG_ODDS or len(sample) < LEAST_ROWS:
         return
     z = sample.forecasts
     ends = float(z.min()), float(z.max())
@@ -49,9 +49,9 @@ def check_units(sample: Sample, scores: Scores, *, name: str = "P") -> None:
     if (other := _other_unit(some.forecasts, some.codes == 1, *ends)) is not None:
         problem, units = other
         problem = "all scores lie between {:.6g} and {:.6g}".format(*ends) + problem
-        raise InputError(name, None, problem, f'say what they are: scores="logit", {units}')
+        raise InputError(name, None, problem, f'say what they are: unit="logit", {units}')
     if doubt := _doubt(z, some.forecasts, some.codes == 1):
-        fix = 'say what they are with scores="logit", "probability", "percent" or "log_probability"'
+        fix = 'say what they are with unit="logit", "probability", "percent" or "log_probability"'
         message = f"{name}: the scores are read as log odds, although {doubt}; {fix}."
         warnings.warn(message, UserWarning, stacklevel=3)
 
@@ -64,7 +64,7 @@ def _other_unit(
     `second` says which rows are of the second class. All scores lie between `low` and `high`.
     """
     if low >= 0 and np.array_equal(2 * x, np.rint(2 * x)):
-        percent = 'scores="percent", ' if high <= 100 else ""
+        percent = 'unit="percent", ' if high <= 100 else ""
         return " and have steps of 1 or 1/2, as ratings and points have", percent + _RANK
     if low > CERTAIN or high < -CERTAIN:
         return ", so as log odds they would all stand for the same certainty", _RANK
@@ -74,7 +74,7 @@ def _other_unit(
         fits = _gain(np.full(len(x), second.mean()), p, second).mean() < LEAST_GAIN
         if fits and _is_likelier(p, expit(x), second):
             why = " and fit the outcomes better in another unit than as log odds"
-            return why, f'scores="{unit}"'
+            return why, f'unit="{unit}"'
     return None
 
 
@@ -93,7 +93,7 @@ def _doubt(z: Floats, x: Floats, second: NDArray[np.bool_]) -> str:
 
 def range_of(sample: Sample) -> dict[str, Any]:
     """Entry of a summary with which `check_new` compares scores that are not probabilities."""
-    if not sample.kind.single or sample.scores == "probability":
+    if not sample.kind.single or sample.unit == "probability":
         return {}
     given = sample.as_given()
     return {"range": [float(given.min()), float(given.max())]}

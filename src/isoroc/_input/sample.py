@@ -28,7 +28,7 @@ from isoroc._input.kinds import (
 )
 from isoroc._input.rows import Names, check_weights, encode_labels, read_labels
 
-Scores = Literal["auto"] | Unit
+UnitOption = Literal["auto"] | Unit
 
 #: New scores in [0, 1] contradict those of `fit` if there are at least this many,
 MANY_SCORES = 20
@@ -37,22 +37,22 @@ WIDE = 4.0
 
 
 def check_forecasts(
-    P: Any, *, name: str = "P", scores: Scores = "auto", advice: str = ""
+    P: Any, *, name: str = "P", unit: UnitOption = "auto", advice: str = ""
 ) -> Floats:
     """Forecast array of probabilities, logits or scores.
 
     Logits become logarithms of probabilities. By default scores of two classes may be any numbers.
     """
     values = read_forecasts(P, name=name)
-    any_number = values.ndim == 1 and scores == "auto"
-    own: Unit = "logit" if any_number else resolve_scores(values, scores)
+    any_number = values.ndim == 1 and unit == "auto"
+    own: Unit = "logit" if any_number else resolve_unit(values, unit)
     return clean(values, kind_of(count_columns(values), own), name=name, advice=advice)
 
 
 def clean(values: Floats, kind: Kind, *, name: str, advice: str = "") -> Floats:
     """A forecast array as formulas take it; raises at the first row that is not of the kind.
 
-    `advice` is what to do with ``scores=``, such as "pass", for users of functions that have it.
+    `advice` is what to do with ``unit=``, such as "pass", for users of functions that have it.
     """
     if kind.is_clean(values):
         return values
@@ -66,7 +66,7 @@ def clean(values: Floats, kind: Kind, *, name: str, advice: str = "") -> Floats:
             fix = f"leave out column {odd}, without which rows sum to 1, if it is not a forecast"
         elif unit is not None and advice:
             of_unit = kind_of(count_columns(values), unit).name.replace("_", " ")
-            fix += f'. For {of_unit} {advice} scores="{unit}"'
+            fix += f'. For {of_unit} {advice} unit="{unit}"'
         elif unit == "logit" and not kind.single:
             fix += ". For logits pass scipy.special.softmax(logits, axis=1)"
         raise InputError(name, row, problem, fix)
@@ -163,16 +163,16 @@ def warn_if_probabilities(
         is_odd = all(valid_rows(part, PROBABILITIES).all() for part in parts)
         why = "are probabilities that sum to one in each row"
     if is_odd:
-        read = f'forecasts are read as scores="{kind.unit}", but these {why}'
+        read = f'forecasts are read as unit="{kind.unit}", but these {why}'
         fix = "new forecasts must be in the unit of those of fit"
         warnings.warn(f"{name}: {read}; {fix}.", UserWarning, stacklevel=4)
 
 
-def resolve_scores(forecasts: Floats, scores: Scores) -> Unit:
+def resolve_unit(forecasts: Floats, unit: UnitOption) -> Unit:
     """What forecasts are, where the user left it open."""
-    check_option("scores", scores, ("auto", *units_of(count_columns(forecasts))))
-    if scores != "auto":
-        return scores
+    check_option("unit", unit, ("auto", *units_of(count_columns(forecasts))))
+    if unit != "auto":
+        return unit
     is_unit = forecasts.ndim == 2 or first_improbable(forecasts) is None
     return "probability" if is_unit else "logit"
 
@@ -185,13 +185,13 @@ class Sample:
     codes: Codes  # column of each row's label
     weights: Floats | None = None  # None where every row has weight 1
     classes: Any = None  # label of each column; None for ranks or one class against the rest
-    scores: Unit = "probability"  # what the forecasts were, as users say it
+    unit: Unit = "probability"  # what the forecasts were, as users say it
     groups: Names | None = None  # name of each row's group
 
     @property
     def kind(self) -> Kind:
         """The kind of the forecasts."""
-        return kind_of(count_columns(self.forecasts), self.scores)
+        return kind_of(count_columns(self.forecasts), self.unit)
 
     @property
     def n_classes(self) -> int:
@@ -242,7 +242,7 @@ class Sample:
 
     def take(self, rows: NDArray[Any] | slice) -> Self:
         """Sample of some of the rows."""
-        whole = ("classes", "scores")  # the same for all rows
+        whole = ("classes", "unit")  # the same for all rows
         own = {n: a[rows] for n, a in vars(self).items() if a is not None and n not in whole}
         return replace(self, **own)
 
@@ -263,7 +263,7 @@ class Sample:
         if self.kind.single:
             return self
         P = self.kind.on_simplex(NUMPY, self.forecasts)
-        return replace(self, forecasts=P, scores="probability")
+        return replace(self, forecasts=P, unit="probability")
 
     def as_given(self) -> Floats:
         """The forecasts in the unit in which users gave them, as `predict_proba` takes them."""
@@ -335,7 +335,7 @@ def check_sample(
     sample_weight: Any = None,
     labels: Any = None,
     *,
-    scores: Scores = "auto",
+    unit: UnitOption = "auto",
     clip: bool = False,
     advice: str = "",
     name: str = "P",
@@ -351,9 +351,9 @@ def check_sample(
         raise InputError(label_name, None, "requires y to be passed, but the target y is None")
     values = read_forecasts(P, name=name)
     y = read_labels(y, values, name=label_name)  # before forecasts that only fit other labels fail
-    own = resolve_scores(values, scores)
+    own = resolve_unit(values, unit)
     kind = kind_of(count_columns(values), own)
-    unclipped = kind is SECOND_PROBABILITY and scores == "auto" and not clip
+    unclipped = kind is SECOND_PROBABILITY and unit == "auto" and not clip
     warn_if_probabilities(values, kind, name=name)
     forecasts = clean(values, LOG_ODDS if unclipped else kind, name=name, advice=advice)
     weights = check_weights(sample_weight, len(forecasts))

@@ -19,7 +19,7 @@ from isoroc._input.sample import check_forecasts
 def check_unlabelled(P: Any, labels: Any, *, name: str = "P") -> tuple[Floats, NDArray[Any]]:
     """Forecasts of shape (n, K) without outcomes, and the class of each column."""
     names = column_names(P)
-    P = as_matrix(check_forecasts(P, name=name, scores="probability"))
+    P = as_matrix(check_forecasts(P, name=name, unit="probability"))
     if labels is None:
         named = names is not None and len(names) == P.shape[1]
         return P, np.array(names) if named else np.arange(P.shape[1])

@@ -10,7 +10,7 @@ from typing import Any, Self
 from isoroc._calibrators.base import Calibrator
 from isoroc._counts import Counts
 from isoroc._evaluation.forecasts import forecasts_of, unwrap
-from isoroc._input import Scores
+from isoroc._input import UnitOption
 from isoroc._report.summary import gather, gather_counts, summarize
 from isoroc._support.files import replacing
 
@@ -37,7 +37,7 @@ class Report:
         The classes in the order of the columns; by default those of the calibrator, or sorted.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
-    scores : {"auto", "probability", "logit"}, default="auto"
+    unit : {"auto", "probability", "logit"}, default="auto"
         What `P` holds; with a calibrator of several columns, what it was fitted to.
     title : str, default="Calibration report"
         Title of the page.
@@ -78,13 +78,13 @@ class Report:
         after: Any = None,
         labels: Any = None,
         sample_weight: Any = None,
-        scores: Scores = "auto",
+        unit: UnitOption = "auto",
         title: str = "Calibration report",
         model_path: str = "model.json",
         columns: list[str] | None = None,
         n_resamples: int = 200,
     ) -> None:
-        evidence = gather(y, P, sample_weight, labels, scores, calibrator=calibrator, after=after)
+        evidence = gather(y, P, sample_weight, labels, unit, calibrator=calibrator, after=after)
         self.summary = summarize(evidence, title, model_path, columns, n_resamples)
 
     @classmethod

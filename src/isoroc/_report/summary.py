@@ -39,7 +39,7 @@ from isoroc._evaluation.evaluation import MANY_CLASSES, MEASURES, Evaluation, pe
 from isoroc._evaluation.forecasts import is_calibration_set, kept_stages, staged
 from isoroc._evaluation.measures import most_rows
 from isoroc._evaluation.triangle import bin_polygons, cells_of, group_means, triangles
-from isoroc._input import InputError, Sample, Scores, check_after, check_sample, find_reversal
+from isoroc._input import InputError, Sample, UnitOption, check_after, check_sample, find_reversal
 from isoroc._maps.modelfile.document import plain
 from isoroc.metrics._estimation.grouping import distinct_rows, group_equal, group_quantile
 
@@ -61,7 +61,7 @@ _MOST_PANELS = 8
 
 
 @dataclass(frozen=True)
-class Evidence(Pair):
+class ReportRows(Pair):
     """Rows of a report, none of weight 0; `input` holds them as the calibrator takes them."""
 
     calibrator: Any = None
@@ -95,24 +95,31 @@ class Evidence(Pair):
 
 
 def gather(
-    y: Any, P: Any, sample_weight: Any, labels: Any, scores: Scores, *, calibrator: Any, after: Any
-) -> Evidence:
+    y: Any,
+    P: Any,
+    sample_weight: Any,
+    labels: Any,
+    unit: UnitOption,
+    *,
+    calibrator: Any,
+    after: Any,
+) -> ReportRows:
     """Check the arguments of a report and put them together."""
     _check_calibrator(calibrator)
     if calibrator is not None:
         if after is None:
             after = calibrator.predict_proba(P)
         labels = calibrator.classes_ if labels is None else labels
-        scores = calibrator.scores_
-    before = check_sample(P, y, sample_weight, labels, scores=scores, name="P")
+        unit = calibrator.unit_
+    before = check_sample(P, y, sample_weight, labels, unit=unit, name="P")
     changed = None if after is None else check_after(after, before, probabilities=True)
     pair = make_pair(before, changed)
     if before.weights is not None and len(pair.before) < len(before):
         P = _safe_indexing(P, np.flatnonzero(before.weights))
-    return Evidence(pair.before, pair.after, None, calibrator, P)
+    return ReportRows(pair.before, pair.after, None, calibrator, P)
 
 
-def gather_counts(counts: Any, calibrator: Any) -> Evidence:
+def gather_counts(counts: Any, calibrator: Any) -> ReportRows:
     """Evidence of counts, with the forecasts of a calibrator for each cell."""
     if not isinstance(counts, Counts):
         problem = f"is {type(counts).__name__}"
@@ -122,7 +129,7 @@ def gather_counts(counts: Any, calibrator: Any) -> Evidence:
     P = pair.before.forecasts
     if calibrator is not None and calibrator.n_features_in_ == 1:
         P = P[:, 1]
-    return Evidence(pair.before, pair.after, pair.counted, calibrator, P)
+    return ReportRows(pair.before, pair.after, pair.counted, calibrator, P)
 
 
 def _check_calibrator(calibrator: Any) -> None:
@@ -133,7 +140,7 @@ def _check_calibrator(calibrator: Any) -> None:
 
 
 def summarize(
-    evidence: Evidence,
+    evidence: ReportRows,
     title: str = "Calibration report",
     model_path: str = "model.json",
     columns: list[str] | None = None,
@@ -189,7 +196,7 @@ _MEANINGS = {
 }
 
 
-def _headline(evaluation: Evaluation, evidence: Evidence, judged: Evidence) -> dict[str, Any]:
+def _headline(evaluation: Evaluation, evidence: ReportRows, judged: ReportRows) -> dict[str, Any]:
     """The table of an evaluation, one entry per measure."""
     rows = []
     for measure, figures in evaluation.measures.items():
@@ -211,7 +218,7 @@ def _headline(evaluation: Evaluation, evidence: Evidence, judged: Evidence) -> d
     return {"rows": rows, "confidence": evaluation.confidence, "notes": notes}
 
 
-def _verdict(evaluation: Evaluation, evidence: Evidence, judged: Evidence) -> dict[str, Any]:
+def _verdict(evaluation: Evaluation, evidence: ReportRows, judged: ReportRows) -> dict[str, Any]:
     """Sentences, those of the evaluation first, and the decision.
 
     The tone is the direction of the log loss; it is empty without calibrated forecasts.
@@ -231,7 +238,7 @@ def _verdict(evaluation: Evaluation, evidence: Evidence, judged: Evidence) -> di
     return {"decision": evaluation.decision, "tone": tone, "sentences": sentences}
 
 
-def _came_true(evidence: Evidence) -> list[str]:
+def _came_true(evidence: ReportRows) -> list[str]:
     """What came of the forecasts whose gap is clearest, if it is more than chance."""
     if "before" not in evidence.series:
         return []
@@ -260,7 +267,7 @@ def _came_true(evidence: Evidence) -> list[str]:
     return [f"{what}; after calibration its probability is {after:.2g} on average."]
 
 
-def _never_decided(evidence: Evidence) -> list[str]:
+def _never_decided(evidence: ReportRows) -> list[str]:
     """Classes that have rows but are the most probable class of none after calibration."""
     if "before" not in evidence.series or evidence.after is None:
         return []
@@ -286,7 +293,7 @@ def _never_decided(evidence: Evidence) -> list[str]:
     return [f"{found}. {advice}."]
 
 
-def _data_part(evidence: Evidence) -> dict[str, Any]:
+def _data_part(evidence: ReportRows) -> dict[str, Any]:
     """Numbers of rows and classes, and notes on the quality of the data."""
     before, counted = evidence.before, evidence.counted
     weights = before.class_weights()
@@ -307,7 +314,7 @@ def _data_part(evidence: Evidence) -> dict[str, Any]:
     }
 
 
-def _notes(evidence: Evidence) -> list[str]:
+def _notes(evidence: ReportRows) -> list[str]:
     """Notes on rare classes, few rows, scores, and certain, tied or reversed forecasts."""
     notes = []
     before, n = evidence.before, evidence.n_rows
@@ -343,7 +350,9 @@ def _notes(evidence: Evidence) -> list[str]:
     return notes
 
 
-def _model_part(evidence: Evidence, path: str, columns: list[str] | None) -> dict[str, Any] | None:
+def _model_part(
+    evidence: ReportRows, path: str, columns: list[str] | None
+) -> dict[str, Any] | None:
     """The calibrator, its parameters, its certificate in words, and code that applies it."""
     calibrator = evidence.calibrator
     if calibrator is None:
@@ -413,14 +422,14 @@ _VERTICES, _SURFACE_ROWS, _STEPS = 250, 1000, 24
 TOP = "the most probable class"
 
 
-def _shown(evidence: Evidence) -> list[int]:
+def _shown(evidence: ReportRows) -> list[int]:
     """The classes that have diagrams: the second of two, or the heaviest."""
     if evidence.n_classes == 2:
         return [1]
     return evidence.heaviest(_MOST_DIAGRAMS, _LEAST_WEIGHT if evidence.n_classes > 4 else 0)
 
 
-def _reliability_part(evidence: Evidence) -> dict[str, Any]:
+def _reliability_part(evidence: ReportRows) -> dict[str, Any]:
     """Diagrams of the top class and of the heaviest classes, or of the second of two."""
     chosen, several = _shown(evidence), evidence.n_classes > 2
     panels = []
@@ -440,7 +449,7 @@ def _reliability_part(evidence: Evidence) -> dict[str, Any]:
     return {"panels": panels, "classes_left_out": left_out}
 
 
-def _roc_part(evidence: Evidence) -> dict[str, Any]:
+def _roc_part(evidence: ReportRows) -> dict[str, Any]:
     """ROC curves of two classes, or of the heaviest classes against the rest, and the surface."""
     curves = []
     for k, found in one_vs_rest(evidence.samples, _shown(evidence)).items():
@@ -470,7 +479,7 @@ def _roc_part(evidence: Evidence) -> dict[str, Any]:
 _POINTS, _MOST_BINS, _CELLS, _PAIRS, _PAIR_POINTS, _PAIR_ROWS = 200, 400, 14, 6, 15, 100
 
 
-def _map_part(evidence: Evidence) -> dict[str, Any] | None:
+def _map_part(evidence: ReportRows) -> dict[str, Any] | None:
     """From forecasts to calibrated ones; None without calibrated forecasts."""
     if evidence.after is None:
         return None
@@ -495,7 +504,7 @@ def _map_part(evidence: Evidence) -> dict[str, Any] | None:
     }
 
 
-def _curve(evidence: Evidence, Q: Floats) -> Any:
+def _curve(evidence: ReportRows, Q: Floats) -> Any:
     """Calibrated probability of the second class against the forecast or score.
 
     That of constant values in bins is a step function; others are drawn through some of the rows.
@@ -513,7 +522,7 @@ def _curve(evidence: Evidence, Q: Floats) -> Any:
     return short({"forecast": score[chosen], "value": Q[chosen, 1]})
 
 
-def _pairs(evidence: Evidence, P: Floats, Q: Floats) -> list[dict[str, Any]]:
+def _pairs(evidence: ReportRows, P: Floats, Q: Floats) -> list[dict[str, Any]]:
     """Pairs of classes that are most often the two most probable ones, and what became of them.
 
     For these rows, the share of the second class in the sum of both, before and after. Pairs with
@@ -576,7 +585,7 @@ def _practice_part(evaluation: Evaluation) -> dict[str, Any] | None:
 _MOST_STAGES, _STAGE_POINTS, _ROWS = 40, 60, 5000
 
 
-def _path_part(evidence: Evidence) -> dict[str, Any] | None:
+def _path_part(evidence: ReportRows) -> dict[str, Any] | None:
     """Stages of the calibrator with their scores on the rows of the report; None without bins.
 
     Each stage also has the rates of its bins. If it can be drawn, there are the values of all nodes
@@ -613,7 +622,7 @@ def _scores(sample: Sample) -> dict[str, float]:
         "accuracy": float(np.average(right, weights=sample.weights)),
     }
     if sample.n_classes == 2 and sample.class_weights().all():
-        scores["auc"] = sample.measure(metrics.auc)
+        scores["auc"] = sample.measure(metrics.roc_auc)
     return scores
 
 
@@ -636,7 +645,7 @@ def _diagram(sample: Sample, bin_of: Ints | None) -> dict[str, Any]:
     return {"forecast": short(mean, 4), "rate": short(rate, 4), "weight": short(weight)}
 
 
-def _bins_part(evidence: Evidence) -> dict[str, Any] | None:
+def _bins_part(evidence: ReportRows) -> dict[str, Any] | None:
     """Columns of the table of bins, the heaviest if there are many; None without bins.
 
     `splits` has for each bin the number of the split that made it, from 1, and its threshold.

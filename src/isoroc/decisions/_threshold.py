@@ -102,14 +102,14 @@ def threshold_for(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
     >>> y = rng.random(2000) < p
-    >>> report = threshold_for("precision", 0.9, y, p)
+    >>> report = threshold_for(y, p, metric="precision", target=0.9)
     >>> report.table.select("metric", "achieved")
                    metric  achieved
                 precision   0.90099
                    recall   0.45139
       false_positive_rate  0.050403
                    alerts    0.2525
-    >>> round(float(threshold_for("alerts", 100, y, p, n_rows=5000)), 3)
+    >>> round(float(threshold_for(y, p, metric="alerts", target=100, n_rows=5000)), 3)
     0.981
     """
     check_option("metric", metric, METRICS)

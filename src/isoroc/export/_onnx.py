@@ -264,10 +264,10 @@ def _check_columns(output: Any, calibrator: Any) -> int:
     own: int = calibrator.n_features_in_
     size = output.type.tensor_type.shape.dim[1]
     n_columns = size.dim_value if size.HasField("dim_value") else max(own, 2)
-    second = own == 1 and n_columns == 2 and calibrator.scores_ == "probability"
+    second = own == 1 and n_columns == 2 and calibrator.unit_ == "probability"
     if n_columns != own and not second:
         problem = (
-            f"it was fitted to {own} columns of {calibrator.scores_} forecasts, but the output "
+            f"it was fitted to {own} columns of {calibrator.unit_} forecasts, but the output "
             f"{output.name} has {n_columns}"
         )
         raise InputError("calibrator", None, problem)

@@ -12,9 +12,9 @@ from ._resampling import bootstrap as bootstrap
 from ._resampling import by_group as by_group
 from ._roc import RocCurve as RocCurve
 from ._roc import Separability as Separability
-from ._roc import auc as auc
 from ._roc import hull_auc as hull_auc
 from ._roc import pairwise_separability as pairwise_separability
+from ._roc import roc_auc as roc_auc
 from ._roc import roc_convex_hull as roc_convex_hull
 from ._roc import symmetric_roc_curve as symmetric_roc_curve
 from ._scores import Decomposition as Decomposition

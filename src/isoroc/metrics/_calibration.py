@@ -18,8 +18,8 @@ from isoroc._core.losses import mean
 from isoroc._core.special import find_root
 from isoroc._core.types import Floats, Ints
 from isoroc._input import (
+    Aspect,
     InputError,
-    Kind,
     Sample,
     check_confidence,
     check_number,
@@ -47,7 +47,7 @@ def calibration_error(
     y_prob: Any,
     *,
     norm: Norm = "l1",
-    kind: Kind = "canonical",
+    kind: Aspect = "canonical",
     bins: Bins | None = None,
     n_bins: int | None = None,
     debias: bool = False,

@@ -65,8 +65,8 @@ def expected(
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     calibration : int, array-like of shape (m, K) or (m,), or calibrator, default=None
-        What `Q` was calibrated with: the number of rows, their calibrated forecasts, or the fitted
-        calibrator. The interval then includes that calibration is uncertain.
+        What `y_prob` was calibrated with: the number of rows, their calibrated forecasts, or the
+        fitted calibrator. The interval then includes that calibration is uncertain.
     confidence : float, default=0.95
         Probability that the interval covers what the metric turns out to be.
     n_draws, random_state : int, default=300; int, RandomState or None, default=0
@@ -99,14 +99,14 @@ def expected(
     >>> from isoroc.metrics import expected
     >>> rng = np.random.default_rng(0)
     >>> q = rng.beta(1, 3, 1000)
-    >>> expected("accuracy", q)
+    >>> expected(q, "accuracy")
     0.782, 95 % interval 0.76 to 0.804
-    >>> expected("accuracy", q, calibration=500)
+    >>> expected(q, "accuracy", calibration=500)
     0.782, 95 % interval 0.721 to 0.829
     """
     check_confidence(confidence)
     check_number("n_draws", n_draws, numbers.Integral, minimum=2)
-    q = as_matrix(check_forecasts(y_prob, name="y_prob", scores="probability"))
+    q = as_matrix(check_forecasts(y_prob, name="y_prob", unit="probability"))
     n, K = q.shape
     check_option("metric", metric, METRICS)
     weights = check_weights(sample_weight, n)
@@ -143,7 +143,7 @@ def _draw_calibrations(
         check_number("calibration", calibration, numbers.Real, minimum=1)
         share = float(calibration) / len(q)
     else:
-        q = as_matrix(check_forecasts(calibration, name="calibration", scores="probability"))
+        q = as_matrix(check_forecasts(calibration, name="calibration", unit="probability"))
         outside = share_outside(np.exp(logs), count_forecasts(q))
         if outside > TOLERATED:
             warnings.warn(OUTSIDE.format(outside), UserWarning, stacklevel=3)

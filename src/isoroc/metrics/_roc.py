@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isoroc._core.types import Floats
 from isoroc._counts import BinaryCounts
@@ -96,7 +97,7 @@ def roc_convex_hull(
     return _curve(highest, class_weights)
 
 
-def auc(y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any = None) -> float:
+def roc_auc(y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any = None) -> float:
     """Area under the ROC curve: how often a row of class 1 scores above one of class 0.
 
     Ties count one half.
@@ -114,8 +115,8 @@ def auc(y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any = No
 
     Examples
     --------
-    >>> from isoroc.metrics import auc
-    >>> auc([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])
+    >>> from isoroc.metrics import roc_auc
+    >>> roc_auc([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])
     0.875
     """
     return _counts(y_true, y_prob, sample_weight, labels).area()
@@ -222,7 +223,7 @@ def pairwise_separability(
     sample = check_outcomes(y_true, y_prob, sample_weight, labels)
     K = sample.n_classes
     if K == 2:
-        value = auc(y_true, y_prob, sample_weight=sample_weight, labels=labels)
+        value = roc_auc(y_true, y_prob, sample_weight=sample_weight, labels=labels)
         return Separability(value, standard_error=0.0, n_samples=0)
     check_number("n_samples", n_samples, int, minimum=1)
     check_every_class(sample, "a tuple needs a row of each class")
@@ -248,13 +249,13 @@ def _tuples(sample: Sample, size: int, rng: np.random.RandomState) -> Floats:
     return np.asarray(sample.forecasts[np.column_stack(drawn)])
 
 
-def _separated(tuples: Floats, rng: np.random.RandomState) -> Floats:
+def _separated(tuples: Floats, rng: np.random.RandomState) -> NDArray[np.bool_]:
     """Whether the true assignment of each tuple is the best one."""
     tuples = tuples + NOISE * rng.random_sample(tuples.shape)
     # W[t, i, j] bounds gamma_i - gamma_j: the lead of class i over class j in row i.
     W = np.einsum("tii->ti", tuples)[:, :, None] - tuples
     # Most failures are cycles of two classes: check those first.
-    separated = (W + W.transpose(0, 2, 1) >= 0).all(axis=(1, 2))
+    separated = np.asarray((W + W.transpose(0, 2, 1) >= 0).all(axis=(1, 2)))
     W[:, *np.diag_indices(W.shape[1])] = np.inf
     separated[separated] = largest_slack(W[separated]) >= 0
     return separated

@@ -39,8 +39,8 @@ def count(
     if output == STANDARD:
         raise CommandError("counts are written to a file; name one with -o.")
     check_target(output, forecasts, COUNTS, force=force)
-    if selection.scores == "auto":
-        selection = replace(selection, scores="probability")
+    if selection.unit == "auto":
+        selection = replace(selection, unit="probability")
     with open_source(forecasts, selection) as source:
         counts = Reader(source, selection).count(parse_value(resolution), folds, fold_by)
     with file_errors(output):

@@ -144,7 +144,7 @@ def _threshold(evaluation: Evaluation, metric: Any, target: float, n_rows: Any) 
     *_, last = evaluation.rows.samples.values()
     P, codes, weights = last.arrays
     options = {"sample_weight": weights, "n_rows": n_rows, "labels": evaluation.classes}
-    return threshold_for(metric, target, evaluation.classes[codes], P, **options)
+    return threshold_for(evaluation.classes[codes], P, **options, metric=metric, target=target)
 
 
 def _clinical(evaluation: Evaluation) -> dict[str, Table]:

@@ -221,7 +221,7 @@ def _total_losses(sample: Sample, model: Any) -> "Totals":
     for rows in slices(len(sample), BATCH):
         part = sample.take(rows)
         Q = calibrate(model, part.as_given(), part.groups)
-        totals.add(make_pair(part, replace(part, forecasts=Q, scores="probability")))
+        totals.add(make_pair(part, replace(part, forecasts=Q, unit="probability")))
     return totals
 
 

@@ -76,7 +76,7 @@ def _read(source: Source, selection: Selection, model: Model | None) -> Callable
     """Function that makes a report from the rows of a table, counted if they are many."""
     comparison = Comparison(source, selection, model)
     reader = comparison.reader
-    if (model is None or model.calibrator.scores_ == "probability") and reader.are_countable():
+    if (model is None or model.calibrator.unit_ == "probability") and reader.are_countable():
         if model is not None:
             model.check_columns(reader.columns)
         return partial(Report.from_counts, reader.count())

@@ -31,7 +31,7 @@ from isoroc._input import (
     check_weights,
     find_reversal,
     join_samples,
-    resolve_scores,
+    resolve_unit,
 )
 
 #: Rows above which ``fit`` and ``evaluate`` do not keep them all.
@@ -168,16 +168,16 @@ class Reader:
         return labels
 
     @cached_property
-    def scores(self) -> Any:
+    def unit(self) -> Any:
         """What the forecasts are, "probability", "logit" or another unit."""
         selection, columns = self.selection, self.columns
-        if selection.scores != "auto" or len(columns) > 1:
-            return "probability" if selection.scores == "auto" else selection.scores
+        if selection.unit != "auto" or len(columns) > 1:
+            return "probability" if selection.unit == "auto" else selection.unit
         column = pl.col(columns[0]).cast(pl.Float64, strict=False)
         rows = self.source.rows(selection.where).drop(ROW)
         ends = rows.select(low=column.min(), high=column.max()).collect(engine="streaming").row(0)
         known = np.array([end for end in ends if end is not None], dtype=float)
-        return resolve_scores(known, "auto") if len(known) else "probability"
+        return resolve_unit(known, "auto") if len(known) else "probability"
 
     def stream(self, others: Sequence[str] = ()) -> Iterator[tuple[Sample, pl.DataFrame]]:
         """Samples, each with the rows that it was made of, which have other columns too."""
@@ -185,11 +185,11 @@ class Reader:
         for batch in self._batches([*self.columns, self.label, *weighted, *others]):
             codes = self.labels.encode(batch, self._codes)
             weights = read_weights(batch, self.weight, self.source) if self.weight else None
-            yield Sample(self.forecasts(batch), codes, weights, self.classes, self.scores), batch
+            yield Sample(self.forecasts(batch), codes, weights, self.classes, self.unit), batch
 
     def forecasts(self, batch: pl.DataFrame) -> Floats:
         """Validated forecasts of a batch."""
-        check = partial(check_forecasts, scores=self.selection.scores, advice="pass")
+        check = partial(check_forecasts, unit=self.selection.unit, advice="pass")
         return read_forecasts(batch, self.columns, self.source, check)
 
     def count(
@@ -198,7 +198,7 @@ class Reader:
         """Counts of the rows."""
         if fold_by is not None:
             check_column("--fold-by", fold_by, self.source.schema())
-        builder = Builder(self.classes, self.scores, resolution, folds)
+        builder = Builder(self.classes, self.unit, resolution, folds)
         for sample, batch in self.stream([] if fold_by is None else [fold_by]):
             if sample.weights is None or sample.weights.any():
                 key = None if fold_by is None else batch[fold_by].cast(pl.Int64).to_numpy()
@@ -219,7 +219,7 @@ class Reader:
 
     def are_countable(self) -> bool:
         """Whether there are many rows of probabilities, so that they are counted."""
-        return self.are_many() and self.scores == "probability"
+        return self.are_many() and self.unit == "probability"
 
     def _batches(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
         """Selected rows of some columns, batch by batch."""
@@ -266,10 +266,10 @@ class Comparison:
             for name, model in self.models.items():
                 of_model = groups_of(batch, model.group, source)
                 Q = calibrate(model.calibrator, sample.as_given(), of_model)
-                compared[name] = replace(sample, forecasts=Q, scores="probability")
+                compared[name] = replace(sample, forecasts=Q, unit="probability")
             if other is not None:
                 P = other.forecasts(batch)
-                compared["other"] = replace(sample, forecasts=P, scores=other.scores)
+                compared["other"] = replace(sample, forecasts=P, unit=other.unit)
             yield compared
 
     def read(self, by: str | None = None, option: str = "--by") -> Compared:
@@ -277,7 +277,7 @@ class Comparison:
         batches = list(self.stream(by, option))
         compared = {name: join_samples([batch[name] for batch in batches]) for name in batches[0]}
         for name, reader in self._readers.items():
-            check_units(compared[name], reader.selection.scores, name=", ".join(reader.columns))
+            check_units(compared[name], reader.selection.unit, name=", ".join(reader.columns))
             warn_of_reversal(compared[name])
         return compared
 

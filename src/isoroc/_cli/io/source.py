@@ -29,14 +29,14 @@ ROW = f"{OWN}row"
 _TRIED = 1000
 _MISSING = ["NA", "N/A", "n/a", "null", "NULL", "None"]
 
-Kind = Literal["csv", "tsv", "ndjson", "parquet", "arrow", "arrow stream"]
-KINDS: dict[str, Kind] = {
+FileFormat = Literal["csv", "tsv", "ndjson", "parquet", "arrow", "arrow stream"]
+KINDS: dict[str, FileFormat] = {
     ".csv": "csv", ".tsv": "tsv", ".ndjson": "ndjson", ".jsonl": "ndjson", ".parquet": "parquet",
     ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
 }  # fmt: skip
 _COMPRESSIONS: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
 #: First bytes of formats.
-_MARKS: dict[bytes, Kind] = {
+_MARKS: dict[bytes, FileFormat] = {
     b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow stream"
 }  # fmt: skip
 _SEPARATORS = {"csv": ",", "tsv": "\t"}
@@ -49,7 +49,7 @@ _HEADER_LINES = 64
 class Format:
     """Format of a file, and the compression of the whole file."""
 
-    kind: Kind
+    kind: FileFormat
     compression: Literal["gzip", "zstd"] | None = None
     separator: str | None = None  # of the fields, if the format has one
 

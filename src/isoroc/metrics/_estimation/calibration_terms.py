@@ -20,7 +20,7 @@ from isoroc._core.intervals import Estimate, half_width
 from isoroc._core.losses import EPSILON, brier_losses, log_losses, mean, variance_of_mean
 from isoroc._core.simplex import as_matrix
 from isoroc._core.types import Floats
-from isoroc._input import Kind, Sample, split_by_kind
+from isoroc._input import Aspect, Sample, split_by_kind
 from isoroc.metrics._estimation.crossfit import CrossFit
 from isoroc.metrics._estimation.grouping import (
     fix_class_order,
@@ -161,7 +161,7 @@ class Parts(NamedTuple):
     """What is known about the rows of parts whose bins are "ties" or "irp"."""
 
     @classmethod
-    def of(cls, sample: Sample, kind: Kind, bins: Bins | None = None) -> Parts:
+    def of(cls, sample: Sample, kind: Aspect, bins: Bins | None = None) -> Parts:
         """Parts of a sample; by default bins are "ties" for few distinct values, or "irp"."""
         # Decided by all rows, also those of weight 0: resampling must not change it.
         chosen: list[Bins] = [
