@@ -135,7 +135,7 @@ class Probabilities(Kind):
             clipped = ops.maximum(X, 0.0)
             total = ops.guarded(good, add(clipped), 1.0)
             return ops.guarded(good, clipped / total, filler), good
-        unchanged: ClassVar[Bounds] = (off <= SUM_EXACT) & (smallest >= 0.0)
+        unchanged = (off <= SUM_EXACT) & (smallest >= 0.0)
         # Most rows stay unchanged, and databases compute the rest of a choice for others only, so
         # what is clipped is not a vector that both choices share.
         total = ops.where(unchanged, 1.0, ops.where(good, add(ops.maximum(X, 0.0)), 1.0))
