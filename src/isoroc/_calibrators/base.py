@@ -236,7 +236,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return frames.predict_frame(self, df, probs, names)
 
     @property
-    def scores_(self) -> Unit:
+    def unit_(self) -> Unit:
         """What forecasts are, as `fit` was told or found: "probability", "logit" or another."""
         return self.map_.kind.unit
 

@@ -102,7 +102,7 @@ class LoadedMap:
     checksum: str
 
     @property
-    def scores_(self) -> Unit:
+    def unit_(self) -> Unit:
         """What forecasts are, as `fit` was told or found: "probability", "logit" or another."""
         return self.map_.kind.unit
 
