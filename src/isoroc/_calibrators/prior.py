@@ -58,7 +58,7 @@ def adjust_prior(P: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
     A model was trained on as many fraudulent as honest payments, of which one in a hundred is
     fraudulent:
 
-    >>> from isoroc.decisions import adjust_prior
+    >>> from isoroc import adjust_prior
     >>> adjust_prior([0.5, 0.9, 0.99], old=0.5, new=0.01).round(3)
     array([0.01 , 0.083, 0.5  ])
     """
@@ -143,7 +143,7 @@ def estimate_prior(
     Examples
     --------
     >>> import numpy as np
-    >>> from isoroc.decisions import estimate_prior
+    >>> from isoroc import estimate_prior
     >>> rng = np.random.default_rng(0)
     >>> x = np.where(rng.random(2000) < 0.2, 1.0, -1.0) + rng.normal(size=2000)  # 20 % positive
     >>> p = 1 / (1 + np.exp(-2 * x))  # calibrated if half of the rows are positive
