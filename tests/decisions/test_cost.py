@@ -193,7 +193,7 @@ def test_other_bad_input():
     costs = [[0, 1], [1, 0]]
     with pytest.raises(InputError, match="labels: 3 different labels; expected 2"):
         decide([0.2], costs, labels=["a", "b", "c"])
-    with pytest.raises(InputError, match=r"Q: row 1 is 1.5"):
+    with pytest.raises(InputError, match=r"P: row 1 is 1.5"):
         decide([0.2, 1.5], costs)
     with pytest.raises(InputError, match="decisions: row 1 is 'c'; the actions are a, b"):
         mean_cost(["a", "b"], ["a", "c"], costs)

@@ -225,12 +225,12 @@ def test_many_classes_have_no_calibration_error_of_single_classes():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"P": None}, "P: is missing"),
-        ({"y": iter([]), "P": None}, "labels: is missing"),
-        ({"y": iter([]), "P": None, "labels": [0, 1]}, "y: no rows"),
-        ({"y": iter([]), "groups": [0, 1]}, "P: was passed with counts or batches"),
+        ({"y_prob": None}, "y_prob: is missing"),
+        ({"y": iter([]), "y_prob": None}, "labels: is missing"),
+        ({"y": iter([]), "y_prob": None, "labels": [0, 1]}, "y: no rows"),
+        ({"y": iter([]), "groups": [0, 1]}, "y_prob: was passed with counts or batches"),
         (
-            {"y": Counts.from_arrays([0.2, 0.7], [0, 1]), "P": None, "after": [0.2]},
+            {"y": Counts.from_arrays([0.2, 0.7], [0, 1]), "y_prob": None, "after": [0.2]},
             "after: is list",
         ),
         ({"after": [[0.1, 0.2, 0.7]] * 2}, "after: 3 classes, but y_prob has 2"),
@@ -239,4 +239,4 @@ def test_many_classes_have_no_calibration_error_of_single_classes():
 )
 def test_bad_input(arguments, message):
     with pytest.raises(InputError, match=message):
-        evaluate(**{"y": [0, 1], "P": [0.2, 0.7]} | arguments)
+        evaluate(**{"y": [0, 1], "y_prob": [0.2, 0.7]} | arguments)

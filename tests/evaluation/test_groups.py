@@ -72,5 +72,5 @@ def test_small_groups():
 def test_bad_input():
     with pytest.raises(InputError, match="groups: row 1 is missing"):
         evaluate([0, 1], [0.2, 0.6], groups=["a", None])
-    with pytest.raises(InputError, match="groups: 1 rows, but P has 2"):
+    with pytest.raises(InputError, match="groups: 1 rows, but y_prob has 2"):
         evaluate([0, 1], [0.2, 0.6], groups=["a"])

@@ -289,7 +289,7 @@ def test_columns_are_matched_by_name():
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        ({"P": np.full((4, 3), 0.5)}, "P"),
+        ({"y_prob": np.full((4, 3), 0.5)}, "y_prob"),
         ({"after": np.full((4, 3), 1 / 3)}, "after"),
         ({"after": [0.1, 0.2]}, "after"),
         ({"after": [0.1, 0.2, 0.3, np.nan]}, "after"),
@@ -303,7 +303,7 @@ def test_columns_are_matched_by_name():
 def test_bad_input_is_named(arguments, named):
     good: dict[str, Any] = {
         "y": [0, 1, 0, 1],
-        "P": [0.1, 0.6, 0.7, 0.8],
+        "y_prob": [0.1, 0.6, 0.7, 0.8],
         "after": [0.2, 0.3, 0.4, 0.5],
     }
     evaluate(**good, **FAST)

@@ -34,6 +34,7 @@ _LARGEST = sys.float_info.max
 
 Unit = Literal["probability", "percent", "proportion", "logit", "log_probability", "rank"]
 """What users can say that forecasts are."""
+Bounds = tuple[float, float, float] | None
 
 
 class Problem(NamedTuple):
@@ -60,7 +61,7 @@ class Kind(ABC):
     single: ClassVar[bool]
     #: `clean` leaves rows unchanged if all numbers lie between the first two of these and the row
     #: sums to 1 up to the third. None if it may change any row.
-    unchanged: ClassVar[tuple[float, float, float] | None] = None
+    unchanged: ClassVar[Bounds] = None
 
     @abstractmethod
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
@@ -119,7 +120,8 @@ class Probabilities(Kind):
 
     scores = "probability"
     single = False
-    unchanged = (0.0, math.inf, SUM_EXACT / 2)  # half, as sums in another order differ
+    # Half of the tolerance, as sums in another order differ slightly.
+    unchanged: ClassVar[Bounds] = (0.0, math.inf, SUM_EXACT / 2)
 
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
         """Probabilities, clipped and normalised where they are slightly off."""
@@ -184,7 +186,7 @@ class SecondProbability(Probabilities):
     """The probability, or percentage, of the second of two classes."""
 
     single = True
-    unchanged = (0.0, 1.0, math.inf)
+    unchanged: ClassVar[Bounds] = (0.0, 1.0, math.inf)
 
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:  # noqa: ARG002
         """Probabilities, clipped where they are slightly off."""
@@ -243,7 +245,7 @@ class LogOdds(Kind):
 
     scores = "logit"
     single = True
-    unchanged = (-_LARGEST, _LARGEST, math.inf)
+    unchanged: ClassVar[Bounds] = (-_LARGEST, _LARGEST, math.inf)
 
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:  # noqa: ARG002
         good = ops.absolute(X) <= _LARGEST

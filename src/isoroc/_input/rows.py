@@ -222,14 +222,19 @@ def _check_labels_are_classes(
         try:
             check_classification_targets(values)
         except ValueError as error:
-            fix = f"labels name classes{SWAPPED}"
-            shares = values.dtype.kind == "f" and values.min() >= 0 and values.max() <= 1
-            if shares and forecasts is not None and not _may_be_labels(forecasts):
-                fix = "probabilities of a class are soft labels, which are not supported. Pass the"
-                fix += " class that came true"
-            elif values.dtype.kind == "O" and isinstance(values[0], set | frozenset | list | tuple):
-                fix = "several labels per row (multi-label) are not supported"
+            fix = _fix_vector(values, forecasts)
             raise InputError(name, None, str(error).rstrip("."), fix) from error
+
+
+def _fix_vector(values: NDArray[Any], forecasts: Floats | None) -> str:
+    """What to pass in place of a vector of other things than labels."""
+    if isinstance(values[0], set | frozenset | list | tuple):
+        return "several labels per row (multi-label) are not supported"
+    shares = values.dtype.kind == "f" and values.min() >= 0 and values.max() <= 1
+    if shares and forecasts is not None and not _may_be_labels(forecasts):
+        fix = "probabilities of a class are soft labels, which are not supported"
+        return f"{fix}. Pass the class that came true"
+    return f"labels name classes{SWAPPED}"
 
 
 def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], Codes]:

@@ -24,12 +24,12 @@ from isoroc._support.table import Table
 from isoroc.decisions._costs import check_costs
 
 
-def decide(Q: Any, costs: Any, labels: Any = None) -> NDArray[Any]:
+def decide(P: Any, costs: Any, labels: Any = None) -> NDArray[Any]:
     """The action of least expected cost for each forecast.
 
     Parameters
     ----------
-    Q : array-like of shape (n, K) or (n,)
+    P : array-like of shape (n, K) or (n,)
         Calibrated forecasts, or the probability of the second of two classes.
     costs : array-like of shape (K, A), mapping or dataframe
         ``costs[k, a]`` is the cost of action a if class k occurs. Gains are negative costs, and to
@@ -48,7 +48,7 @@ def decide(Q: Any, costs: Any, labels: Any = None) -> NDArray[Any]:
 
     Notes
     -----
-    Action a has the expected cost ``sum_k Q[i, k] * costs[k, a]``: its mean cost on rows with this
+    Action a has the expected cost ``sum_k P[i, k] * costs[k, a]``: its mean cost on rows with this
     forecast if the forecasts are calibrated. For two classes and two actions the rule is a
     threshold on the probability.
 
@@ -61,7 +61,7 @@ def decide(Q: Any, costs: Any, labels: Any = None) -> NDArray[Any]:
     >>> decide([0.05, 0.4, 0.9], [[0, 1, 0.2], [1, 0, 0.2]])  # 2: abstain
     array([0, 2, 1])
     """
-    P, classes = check_unlabelled(Q, labels)
+    P, classes = check_unlabelled(P, labels)
     matrix = check_costs(costs, classes)
     return np.asarray(matrix.actions[matrix.choose(P)])
 

@@ -65,8 +65,8 @@ def expected(
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     calibration : int, array-like of shape (m, K) or (m,), or calibrator, default=None
-        What `Q` was calibrated with: the number of rows, their calibrated forecasts, or the fitted
-        calibrator. The interval then includes that calibration is uncertain.
+        What `y_prob` was calibrated with: the number of rows, their calibrated forecasts, or the
+        fitted calibrator. The interval then includes that calibration is uncertain.
     confidence : float, default=0.95
         Probability that the interval covers what the metric turns out to be.
     n_draws, random_state : int, default=300; int, RandomState or None, default=0
