@@ -67,7 +67,7 @@ CHECKED = [
 # scikit-learn 1.7 checks with so few rows that a fold of an ensemble may hold one class.
 @pytest.mark.filterwarnings("ignore:cv. 1 of 5 folds hold out rows of one class only:UserWarning")
 @pytest.mark.filterwarnings("ignore:The least populated class")  # data of the checks before 1.8
-@parametrize_with_checks(CHECKED)
+@parametrize_with_checks([clone(own).set_params(weighting="frequency") for own in CHECKED])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -207,7 +207,7 @@ def test_weights_reach_classifier_and_calibrator():
     weighted = CalibratedClassifier(
         LogisticRegression(), calibrator=irp, cv=PredefinedSplit(folds), ensemble=False
     )
-    weighted.fit(X, Y, sample_weight=repeats)
+    weighted.set_params(weighting="frequency").fit(X, Y, sample_weight=repeats)
     repeated = CalibratedClassifier(
         LogisticRegression(),
         calibrator=irp,
@@ -217,10 +217,14 @@ def test_weights_reach_classifier_and_calibrator():
     repeated.fit(np.repeat(X, repeats, axis=0), np.repeat(Y, repeats))
     np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-3)
     assert weighted.calibrators_[0].summary_["weight"] == repeats.sum()
+    weighted.set_params(weighting="importance").fit(X, Y, sample_weight=repeats)
+    effective = repeats.sum() ** 2 / (repeats**2).sum()
+    assert weighted.calibrators_[0].summary_["weight"] == pytest.approx(effective)
 
 
 def test_weights_with_a_classifier_that_takes_none():
-    clf = CalibratedClassifier(KNeighborsClassifier(), cv=3, ensemble=False)
+    options = {"cv": 3, "ensemble": False, "weighting": "frequency"}
+    clf = CalibratedClassifier(KNeighborsClassifier(), **options)
     with pytest.warns(UserWarning, match="KNeighborsClassifier takes no weights"):
         clf.fit(X, Y, sample_weight=np.full(600, 2.0))
     assert clf.calibrators_[0].summary_["weight"] == 1200
@@ -246,7 +250,8 @@ def test_metadata_routing():
     groups = np.arange(600) % 3
     with sklearn.config_context(enable_metadata_routing=True):
         estimator = Recorder().set_fit_request(tag=True, sample_weight=False)
-        clf = CalibratedClassifier(estimator, cv=GroupKFold(3), ensemble=True)
+        options = {"cv": GroupKFold(3), "ensemble": True, "weighting": "frequency"}
+        clf = CalibratedClassifier(estimator, **options)
         clf.fit(X, Y, sample_weight=np.full(600, 2.0), tag=np.arange(600), groups=groups)
     for fitted in clf.estimators_:
         assert len(set(fitted.tag_ % 3)) == 2  # one group held out

@@ -58,7 +58,7 @@ def test_values_are_pulled_to_the_mean_forecast_of_the_bin(data, pseudocount, sc
     cal = IRPCalibrator(
         prior="forecast", pseudocount=pseudocount, monotonicity=scope, top=None, values="constant",
         **FREE | {"min_bin_weight": weight},
-    ).fit(P, y, labels=range(P.shape[1]), sample_weight=weights)  # fmt: skip
+    ).fit(P, y, labels=range(P.shape[1]), sample_weight=weights, weighting="frequency")  # fmt: skip
     expected = expected_values(cal, P, y, weights)
     # Next to 1, scores of two columns stand for probabilities within 1e-6.
     np.testing.assert_allclose(cal.bin_values_, expected, atol=1e-9 if P.shape[1] > 2 else 1e-6)
@@ -79,7 +79,7 @@ def test_values_are_pulled_to_the_mean_forecast_of_the_bin(data, pseudocount, sc
 def test_the_weight_is_the_largest_that_keeps_the_certificate(data, pseudocount, scope):
     P, y, weights = data
     params = {"pseudocount": pseudocount, "top": None, "values": "constant", **FREE}
-    given_ = {"labels": range(P.shape[1]), "sample_weight": weights}
+    given_ = {"labels": range(P.shape[1]), "sample_weight": weights, "weighting": "frequency"}
     cal = IRPCalibrator(monotonicity=scope, **params).fit(P, y, **given_)
     if pseudocount in ("auto", cal.pseudocount_):
         return

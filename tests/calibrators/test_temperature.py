@@ -184,7 +184,7 @@ def test_smoothing_is_a_mixture_with_the_uniform_forecast(data, pseudocount):
     plain.fit(P, y, labels=range(P.shape[1]), sample_weight=weights)
     smooth = TemperatureCalibrator(floor=0.01, pseudocount=pseudocount)
     smooth.fit(P, y, labels=range(P.shape[1]), sample_weight=weights)
-    total = len(y) if weights is None else weights.sum()
+    total = len(y) if weights is None else weights.sum() ** 2 / (weights**2).sum()
     expected = (total * plain.predict_proba(P) + pseudocount / K) / (total + pseudocount)
     np.testing.assert_allclose(smooth.predict_proba(P), expected, rtol=1e-9)
 

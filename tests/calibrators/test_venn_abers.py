@@ -27,7 +27,8 @@ def both_ways(scores, y, weights, new):
 def test_two_classes_by_the_definition(data, rest):
     scores, y, weights = data
     s = rest.draw(st.sampled_from(scores) | st.floats(-1e300, 1e300))
-    cal = VennAbersCalibrator().fit(scores, y, sample_weight=weights, unit="logit")
+    options = {"sample_weight": weights, "weighting": "frequency"}
+    cal = VennAbersCalibrator().fit(scores, y, unit="logit", **options)
     p0, p1 = both_ways(scores, y, weights, s)
     low, high = cal.predict_interval([s])
     np.testing.assert_allclose(low, [[1 - p1, p0]], atol=1e-12)
@@ -41,7 +42,8 @@ def test_two_classes_by_the_definition(data, rest):
 @given(labelled_forecasts(min_classes=3, max_rows=6))
 def test_more_classes_are_divided_by_their_sum(data):
     P, y, weights = data
-    cal = VennAbersCalibrator().fit(P, y, labels=range(P.shape[1]), sample_weight=weights)
+    options = {"sample_weight": weights, "weighting": "frequency"}
+    cal = VennAbersCalibrator().fit(P, y, labels=range(P.shape[1]), **options)
     low, high = cal.predict_interval(P[:2])
     expected = np.array(
         [[both_ways(P[:, k], y == k, weights, p[k]) for k in range(P.shape[1])] for p in P[:2]]

@@ -42,8 +42,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> Floats | None:
         row = int(np.argmin(good))
         raise InputError(name, row, f"is {weights[row]:.6g}", WEIGHT_FIX)
     if not weights.any():
-        fix = "there is nothing to learn from"
-        raise InputError(name, None, "all weights are zero", fix)
+        raise _no_weight()
     return weights
 
 
@@ -60,6 +59,11 @@ def check_counts(weights: Floats, least_mean: float = 0.1) -> None:
         problem = f"{len(weights)} rows have a total weight of {total:.6g}"
         fix = 'frequencies count rows. If yours are relative, pass weighting="importance"'
         raise InputError("sample_weight", None, problem, fix)
+
+
+def _no_weight() -> InputError:
+    fix = "there is nothing to learn from"
+    return InputError("sample_weight", None, "all weights are zero", fix)
 
 
 def check_groups(groups: Any, n_rows: int, *, of: str = "P", name: str = "groups") -> Names:
@@ -274,6 +278,8 @@ def _encode_given(
 
 def check_two_classes(class_weights: Floats, classes: NDArray[Any]) -> None:
     """Refuse data in which fewer than two classes have weight."""
+    if not class_weights.any():
+        raise _no_weight()
     if np.count_nonzero(class_weights) < 2:
         only = shown(classes[class_weights.argmax()])
         problem = f"one class only, {only} (rows of weight 0 do not count)"

@@ -265,7 +265,7 @@ class Sample:
             return self if scale == 1 else replace(self, weights=counts, squares=counts)
         # With few digits, most sums are exact, and the order of rows does not matter.
         digits, exponent = np.frexp(scale)
-        scale = float(np.ldexp(np.rint(np.ldexp(digits, 36)), exponent - 36))
+        scale = float(np.ldexp(np.rint(np.ldexp(digits, 40)), exponent - 40))
         return replace(self, weights=scale * self.weights, squares=scale**2 * squares)
 
     def residuals(self) -> Floats:

@@ -102,7 +102,8 @@ def test_what_cannot_be_saved_is_refused(tmp_path):
 
 def test_summary(tmp_path):
     path = tmp_path / "model.json"
-    calibrator = IRPCalibrator().fit([0.1, 0.9, 0.3], [0, 1, 1], sample_weight=[1, 0.5, 0])
+    weights = {"sample_weight": [1, 0.5, 0], "weighting": "frequency"}
+    calibrator = IRPCalibrator().fit([0.1, 0.9, 0.3], [0, 1, 1], **weights)
     added = {"metrics": {"log_loss": np.float64(0.5), "auc": np.nan}, "on": ("a", np.arange(2))}
     calibrator.save(path, summary=added)
     expected = {"rows": 3, "weight": 1.5, "class_weights": [1.0, 0.5]}
