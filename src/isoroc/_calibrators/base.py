@@ -310,7 +310,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         >>> from isoroc import IsotonicCalibrator, TemperatureCalibrator
         >>> p, y = [0.1, 0.2, 0.7, 0.9, 0.95], [0, 1, 0, 1, 1]
         >>> print(TemperatureCalibrator().fit(p, y).carry_over(0.8))
-        0.653831: the same decision for every forecast, as the map is increasing.
+        0.680977: the same decision for every forecast, as the map is increasing.
         >>> print(IsotonicCalibrator().fit(p, y).carry_over(0.5, p))
         0.5: 1 of 5 decisions change (20.00%).
         """

@@ -86,7 +86,7 @@ class TemperatureCalibrator(Calibrator):
     >>> round(cal.temperature_, 2)
     2.0
     >>> cal.predict_proba([-4.0, 0.0])[:, 1].round(3)
-    array([0.12, 0.5 ])
+    array([0.119, 0.5  ])
     """
 
     floor: float | Literal["auto"] = "auto"
