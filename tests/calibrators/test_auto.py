@@ -192,7 +192,7 @@ def test_scores_are_those_of_the_folds():
     )
     before = -np.log((len(y) * P[np.arange(len(y)), y] + 1 / 3) / (len(y) + 1))
     assert scores["log_loss"][0] == pytest.approx(before.mean())
-    assert scores["log_loss_se"][0] == pytest.approx(before.std() / np.sqrt(len(y)))
+    assert scores["log_loss_se"][0] == pytest.approx(before.std(ddof=1) / np.sqrt(len(y)))
     assert scores["gain"][0] == 0 == scores["gain_se"][0]
     mean = np.average(scores["log_loss"][:-1], weights=scores["weight"][:-1])
     assert scores["log_loss"][-1] <= mean + 1e-12

@@ -120,7 +120,7 @@ def evaluate(
     >>> y = rng.random(1000) < p**2
     >>> result = evaluate(y, p, after=np.ceil(10 * p**2) / 10 - 0.05)  # a step function
     >>> print(result.verdict)
-    calibrate: log loss 0.5031 before, 0.4410 after (95 % interval of the change -0.0869 to -0.0372)
+    calibrate: log loss 0.5031 before, 0.4410 after (95 % interval of the change -0.0862 to -0.0365)
     >>> result["decisions_changed", "change"], result.decision
     (0.211, 'calibrate')
     >>> batches = ((y[rows], p[rows]) for rows in np.split(np.arange(1000), 4))

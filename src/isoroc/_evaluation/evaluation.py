@@ -110,12 +110,12 @@ class Evaluation:
 
     Notes
     -----
-    An interval holds the values that a test with the normal quantile does not reject, cut off at
-    the smallest and largest possible values. Standard errors of means over rows, such as losses,
-    are the usual ones, those of ranking measures come from derivatives by the weights of the rows
-    (infinitesimal jackknife), and those of volumes from resampling. Calibration terms have a
-    variance that grows with the term, and a bound on their bias is added. The interval of a change
-    is that of paired differences. The page on metrics shows how often intervals cover the truth.
+    An interval holds the values that a test does not reject, cut off at the smallest and largest
+    possible values. Intervals of losses are those of Student's t, corrected for skewness, and those
+    of shares and AUC are Wilson's, with the number of rows or pairs that would be as precise. Those
+    of volumes come from resampling. Calibration terms have a variance that grows with the term, and
+    a bound on their bias is added. The interval of a change is that of paired differences. The page
+    on coverage shows how often intervals hold the true value.
     """
 
     measures: Mapping[str, Mapping[str, Estimate]]

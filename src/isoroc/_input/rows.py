@@ -109,7 +109,7 @@ def _name(value: Any, row: int, argument: str) -> str:
         return str(int(value))
     # pandas has a value that cannot be compared; NaN and its like differ from themselves.
     if value is None or type(value).__name__ == "NAType" or value != value:  # noqa: PLR0124
-        fix = 'give such rows a name of their own, such as "unknown", or leave them out'
+        fix = f'give such rows a {argument[:-1]} of their own, such as "unknown", or leave them out'
         raise InputError(argument, row, "is missing", fix)
     fix = f"{argument} are strings, whole numbers or booleans"
     raise InputError(argument, row, f"is {value!r}", fix)

@@ -219,10 +219,10 @@ def expected_cost(
     >>> y = rng.random(5000) < p**2  # forecasts of p are too high
     >>> expected_cost(y, p, [[0, 1], [4, 0]], after=p**2)
       decisions     cost       low       high  promised
-         before   0.4658    0.4512     0.4804   0.39799
-          after   0.3632    0.3418     0.3846   0.36668
-         change  -0.1026  -0.12498  -0.080217       nan
-       constant   0.6632    0.6501     0.6763       nan
+         before   0.4658   0.45132    0.48054   0.39799
+          after   0.3632    0.3425    0.38534   0.36668
+         change  -0.1026  -0.12421  -0.079406       nan
+       constant   0.6632      0.65    0.67621       nan
          oracle        0         0          0       nan
       best constant action: True
     """
