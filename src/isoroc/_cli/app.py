@@ -29,7 +29,7 @@ _OPTIONS = {
 
 #: Errors that the user can fix, and what to say of those whose own message does not.
 _BAD_INPUT = (CycloptsError, CommandError, ValueError, TypeError, OSError, ImportError)
-_MESSAGES = {
+_MESSAGES: dict[type[Exception], str] = {
     MemoryError: "not enough memory; read fewer rows with --sample or --where, or count them.",
     RecursionError: "values are nested too deeply; correct the file.",
     UnsupportedOperation: "standard output is closed.",

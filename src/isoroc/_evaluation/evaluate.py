@@ -52,8 +52,8 @@ def evaluate(
     ----------
     y : array-like of shape (n,), Counts or iterator
         Labels. In place of `y` and `y_prob`: counts; or, for rows that do not fit into memory, an
-        iterator of batches ``(y, y_prob)``, ``(y, y_prob, after)`` or ``(y, y_prob, after, sample_weight)``, with
-        `labels`.
+        iterator of batches ``(y, y_prob)``, ``(y, y_prob, after)`` or
+        ``(y, y_prob, after, sample_weight)``, with `labels`.
     y_prob : array-like of shape (n, K) or (n,)
         Forecasts before calibration, or scores that increase with that of the second class.
     after : array-like of shape (n, K) or (n,), or calibrator, default=None
@@ -67,8 +67,8 @@ def evaluate(
     sample_weight, labels : array-like of shape (n,) and (K,), default=None
         Weight of each row, and the classes in the order of the columns (sorted by default).
     unit : {"auto", "probability", "logit"}, default="auto"
-        What the numbers in `y_prob` are. "auto": columns are probabilities, and scores are log odds if
-        one lies outside [0, 1].
+        What the numbers in `y_prob` are. "auto": columns are probabilities, and scores are log odds
+        if one lies outside [0, 1].
     confidence : float, default=0.95
         Probability that an interval covers the true value.
     n_resamples : int, default=200

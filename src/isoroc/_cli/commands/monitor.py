@@ -123,7 +123,7 @@ def _sum_up(comparison: Comparison, alternatives: Alternatives) -> tuple[Batch, 
         before, Q = compared["before"], compared["after"].forecasts
         sums.append(Batch.of(Q, before.codes, alternatives))
         keys += hash_rows(before.forecasts, before.codes)
-        n_right += np.count_nonzero(Q.argmax(axis=1) == before.codes)
+        n_right += int(np.count_nonzero(Q.argmax(axis=1) == before.codes))
         some.append(Q[rng.random(len(Q)) < share])
     key = "{:016x}{:016x}".format(*keys.tolist())
     return reduce(add, sums), key, n_right / reader.n_rows, np.concatenate(some)

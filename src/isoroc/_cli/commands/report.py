@@ -68,10 +68,8 @@ def report(
     if loaded is not None:
         options |= {"calibrator": loaded.calibrator, "columns": loaded.columns}
     if counts:
-        if clusters is not None:
-            raise CommandError("--clusters: counts have no clusters; pass the rows themselves.")
-        if by is not None:
-            raise CommandError("--by needs rows: counts do not hold groups.")
+        if clusters or by:
+            raise CommandError("--by and --clusters need rows: counts hold neither.")
         name = forecasts[0]
         make: Callable[..., Report] = partial(Report.from_counts, load_counts(forecasts, selection))
     else:

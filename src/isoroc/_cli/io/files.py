@@ -225,7 +225,7 @@ def write_picture(figure: Any, target: str, kind: str, inputs: Iterable[str | No
     """Write a figure of matplotlib, whole or not at all."""
     from matplotlib import rc_context  # noqa: PLC0415 -- an extra
 
-    salt = {"svg.hashsalt": "isoroc"}  # otherwise names in SVG files are random
+    salt: Any = {"svg.hashsalt": "isoroc"}  # otherwise names in SVG files are random
     with output_to(target) as to, dated_by(inputs), rc_context(salt):
         figure.savefig(to, format=kind, dpi=150)
 
