@@ -129,13 +129,6 @@ def test_json_has_a_version_and_the_documented_keys(run_cli, words):
 
 
 @pytest.mark.usefixtures("model")
-def test_apply_logs_a_line(run_cli):
-    words = ["apply", "model.json", "data.csv", "-o", "out.csv", "--log-file", "log"]
-    assert run_cli(*words).err == ""
-    assert Path("log").read_text().endswith("Z out.csv: 300 rows calibrated by model.json\n")
-
-
-@pytest.mark.usefixtures("model")
 def test_options_have_one_spelling_in_messages(run_cli):
     ran = run_cli("fit", "data.csv", "-o", "m.json", "--zzz", "1")
     assert "min-rows" in ran.err

@@ -68,15 +68,15 @@ def test_quoted_fields_of_any_length(run_cli):
     assert "x.csv: field larger than field limit" in ran.err
 
 
-@pytest.mark.parametrize("last", ["1", "[" * 20_000 + "]" * 20_000])
-def test_deeply_nested_values(run_cli, last):
+@pytest.mark.parametrize("depth", [600, 20_000])
+@pytest.mark.parametrize("same", [False, True])
+def test_deeply_nested_values(run_cli, depth, same):
     row = '{"p_bird": 0.2, "p_cat": 0.3, "p_dog": 0.5, "x": '
-    Path("x.ndjson").write_text(f"{row}{'[' * 20_000}{']' * 20_000}}}\n{row}{last}}}\n")
+    deep = "[" * depth + "]" * depth
+    Path("x.ndjson").write_text(f"{row}{deep}}}\n{row}{deep if same else 1}}}\n")
     ran = run_cli(*APPLY, "x.ndjson", "-o", "out.parquet")
-    assert (ran.code, ran.err) == (
-        2,
-        "isoroc: error: x.ndjson: its values are nested too deeply; correct the file.\n",
-    )
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert ran.err.endswith("; correct the file.\n")
 
 
 def test_states_and_counts_of_any_size(run_cli, monkeypatch):

@@ -61,18 +61,6 @@ def test_alarms_have_an_exit_code(run_cli):
 
 
 @pytest.mark.usefixtures("fitted")
-def test_states_of_machines(run_cli):
-    for name, seed in (("a", 1), ("b", 2)):
-        make_forecasts(200, seed=seed).write_csv(f"{name}.csv")
-        assert run_cli("monitor", "model.json", f"{name}.csv", "--state", f"{name}.json").code == 0
-    make_forecasts(100, seed=3).write_csv("c.csv")
-    words = ["--state", "a.json", "--merge", "b.json", "--json"]
-    found = json.loads(run_cli("monitor", "model.json", "c.csv", *words).text)
-    assert found["total"]["rows"] == 500
-    assert np.isfinite(found["total"]["evidence"])
-
-
-@pytest.mark.usefixtures("fitted")
 def test_bad_options(run_cli):
     def error_of(*words):
         ran = run_cli("monitor", "model.json", "data.csv", *words)
@@ -124,28 +112,6 @@ def test_the_same_rows_count_once(run_cli):
     insisted = run_cli("monitor", "model.json", "a.csv", *words, "--again")
     assert json.loads(insisted.text)["total"]["rows"] == 600
     assert "skipped" not in insisted.err
-
-
-@pytest.mark.usefixtures("fitted")
-def test_states_are_merged_once(run_cli):
-    for day in range(4):
-        make_forecasts(100, seed=day + 1).write_csv(f"{day}.csv")
-    for name, day in (("a", 0), ("b", 1), ("c", 2)):
-        run_cli("monitor", "model.json", f"{day}.csv", "--state", f"{name}.json")
-
-    def merge(day, *words):
-        return run_cli("monitor", "model.json", f"{day}.csv", "--state", "a.json", "--json",
-                       "--merge", "b.json", *words)  # fmt: skip
-
-    assert json.loads(merge(0).text)["total"]["rows"] == 200
-    again = merge(0)
-    assert json.loads(again.text)["total"]["rows"] == 200
-    assert "b.json: skipped, all of its batches are counted" in again.err
-    run_cli("monitor", "model.json", "3.csv", "--state", "b.json")
-    refused = merge(0)
-    assert refused.code == 2
-    assert "--merge b.json: 1 of its 2 batches were counted before" in refused.err
-    assert json.loads(merge(0, "--again").text)["total"]["rows"] == 500
 
 
 @pytest.mark.usefixtures("fitted")

@@ -35,15 +35,12 @@ def files(table, run_cli):
         ["apply", "model.json", "x.csv", "-o", "x.csv", "--replace", "--where", "p_cat > 0.5"],
         ["apply", "model.json", "x.csv", "-o", "x.csv", "--replace", "--on-bad", "skip"],
         ["apply", "model.json", "*.csv", "-o", "x.csv", "--replace"],
-        ["apply", "model.json", "x.csv", "-o", "new.csv", "--log-file", "new.csv"],
         ["report", "x.csv", "--model", "model.json", "-o", "x.csv"],
         ["report", "x.csv", "--model", "model.json", "-o", "model.json"],
         ["export", "model.json", "--sql", "duckdb", "-o", "model.json"],
         ["export", "model.json", "--onnx", "soft.json"],
         ["count", "x.csv", "-o", "x.csv"],
         ["monitor", "model.json", "x.csv", "--state", "x.csv"],
-        ["evaluate", "x.csv", "--model", "model.json", "--log-file", "x.csv"],
-        ["evaluate", "x.csv", "--model=model.json", "--log-file", "soft.json"],
     ],
     ids=" ".join,
 )
@@ -61,24 +58,6 @@ def test_the_target_is_standard_input(monkeypatch, capsysbinary):
         monkeypatch.setattr(sys, "stdin", file)
         assert main(["apply", "model.json", "-", "-o", "hard.csv"]) == 2
     assert b"hard.csv: is also an input (standard input)" in capsysbinary.readouterr().err
-
-
-@pytest.mark.usefixtures("files")
-def test_a_log_is_appended_to_nothing_else(run_cli):
-    assert run_cli("count", "x.csv", "-o", "counts.parquet").code == 0
-    assert run_cli("monitor", "model.json", "x.csv", "--state", "state.json").code == 0
-    Path("isoroc.toml").write_text("[monitor]\nstate = 's.json'\n")
-    for name in ("x.csv", "model.json", "counts.parquet", "state.json", "isoroc.toml"):
-        before = Path(name).read_bytes()
-        for words in (["calibrators"], ["fit", "*.csv", "-c", "irp", "-o", "new.json"]):
-            ran = run_cli(*words, "--log-file", name)
-            assert (ran.code, "not a log" in ran.err or "is also an input" in ran.err) == (2, True)
-            assert Path(name).read_bytes() == before
-    assert run_cli("monitor", "model.json", "x.csv", "--log-file", "s.json").code == 2
-    Path("job.log").write_text("lines of another program\n")
-    words = ["fit", "x.csv", "-c", "irp", "-o", "new.json", "--log-file", "job.log"]
-    assert run_cli(*words).code == 0
-    assert "another program\n20" in Path("job.log").read_text()
 
 
 def test_only_regular_files_are_replaced(tmp_path):

@@ -118,18 +118,10 @@ def test_names_cannot_steer_a_terminal_and_ascii_terminals_show_everything(run_c
 
 
 @pytest.mark.usefixtures("folder")
-def test_quiet_and_log_file(run_cli):
+def test_quiet(run_cli):
     make_forecasts().write_csv("x.csv")
     words = ["fit", "x.csv", "-o", "m.json", "-c", "irp"]
     assert run_cli(*words, "--quiet").err == ""
-    assert run_cli(*words, "--quiet", "--log-file", "log").err == ""
-    assert run_cli("fit", "no.csv", "-o", "m.json", "--log-file=log").code == 2
-    first, *_, last = Path("log").read_text().splitlines()
-    assert first[10] == "T"
-    assert first[19:].startswith("Z m.json: irp fitted to 300 rows, 3 classes")
-    assert last.endswith("isoroc: error: no.csv: no such file; check the name.")
     ran = run_cli("fit", "no.csv", "-o", "m.json", "--quiet")
     assert ran.err == "isoroc: error: no.csv: no such file; check the name.\n"
-    for wrong in (["--log-file"], ["--log-file", "no/log"]):
-        assert run_cli("calibrators", *wrong).code == 2
     assert "fitted" in run_cli(*words).err  # the next command is not quiet

@@ -25,29 +25,21 @@ def predict_frame(
 ) -> Any:
     """What `predict_frame` of a calibrator returns."""
     check_is_fitted(calibrator, "map_")
+    frame = nw.from_native(df)
+    given = frame.collect_schema().names()
     probs = check_names("probs", probs)
     names = check_names("names", names or [f"calibrated_{own}" for own in calibrator.classes_])
-    for argument, given, expected in (
-        ("probs", probs, calibrator.n_features_in_),
-        ("names", names, len(calibrator.classes_)),
-    ):
-        if len(given) != expected or len(set(given)) < expected:
-            problem = f"{', '.join(given)}, but the calibrator has {expected}"
-            raise InputError(argument, None, problem, "pass that many different names")
-    frame = nw.from_native(df)
-    known = frame.collect_schema().names()
-    for argument, wrong in (
-        ("probs", [name for name in probs if name not in known]),
-        ("group", [group] if group not in (None, *known) else []),
-        ("names", [name for name in names if name in known]),
-    ):
-        if wrong:
-            there = "already has a" if argument == "names" else "has no"
-            raise InputError(argument, None, f"the dataframe {there} column {wrong[0]!r}")
-    engine = frame.implementation
+    _check_number("probs", probs, calibrator.n_features_in_)
+    _check_number("names", names, len(calibrator.classes_))
+    for argument, column in [("probs", own) for own in probs] + [("group", group)]:
+        if column not in (None, *given):
+            raise InputError(argument, None, f"the dataframe has no column {column!r}")
+    if taken := [name for name in names if name in given]:
+        raise InputError("names", None, f"the dataframe already has a column {taken[0]!r}")
     add = partial(add_columns, calibrator=calibrator, probs=probs, names=names, group=group)
     if isinstance(frame, nw.DataFrame):
         return add(df)
+    engine = frame.implementation
     if engine.is_polars():
         added = dict.fromkeys(names, frame.__native_namespace__().Float64)
         schema = dict(df.collect_schema()) | added
@@ -60,9 +52,15 @@ def predict_frame(
         from isoroc.export._query import write_query  # noqa: PLC0415  # sqlglot is optional
 
         outputs, table = {name: k for k, name in enumerate(names)}, "isoroc_frame"
-        options = {"dialect": "duckdb", "table": [table], "keep": known, "group": group}
+        options = {"dialect": "duckdb", "table": [table], "keep": given, "group": group}
         return df.query(table, write_query(calibrator, probs, outputs, **options))
     raise InputError("df", None, f"dataframes of {engine} are not supported")
+
+
+def _check_number(argument: str, given: list[str], expected: int) -> None:
+    if len(given) != expected or len(set(given)) < expected:
+        problem = f"{', '.join(given)}, but the calibrator has {expected}"
+        raise InputError(argument, None, problem, "pass that many different names")
 
 
 def add_columns(

@@ -1,18 +1,15 @@
 """The command and its subcommands: options, errors, exit codes."""
 
-import os
 import sys
 import traceback
 import warnings
-from contextlib import suppress
 from io import UnsupportedOperation
-from pathlib import Path
 from typing import Any
 
 from cyclopts import App, CycloptsError, Parameter
 
 import isoroc
-from isoroc._cli.config import DEFAULT, with_options_of_file
+from isoroc._cli.config import with_options_of_file
 from isoroc._cli.errors import CommandError, ExitCode, did_you_mean, first_line, in_options
 from isoroc._cli.options import STANDARD
 from isoroc._cli.process import discard_output, wait_if_ending
@@ -34,6 +31,7 @@ _MESSAGES: dict[type[Exception], str] = {
     RecursionError: "values are nested too deeply; correct the file.",
     UnsupportedOperation: "standard output is closed.",
 }
+_CAUGHT = (*_BAD_INPUT, *_MESSAGES)
 
 
 def build() -> App:
@@ -58,22 +56,19 @@ def build() -> App:
 
 def run(tokens: list[str]) -> int:
     """Run a command line and return its exit code; an error becomes one line on standard error."""
-    debug, quiet = "--debug" in tokens, "--quiet" in tokens
+    debug = "--debug" in tokens
     try:
         words = [word for word in tokens if word not in ("--debug", "--quiet")]
-        words, log_file = _take("--log-file", words)
         words, config = _take("--config", words)
         words = with_options_of_file(_usual(words), config)
-        if log_file is not None:
-            _check_log(log_file, [*words[1:], config or DEFAULT])
         words = [STANDARD if word == "-" else word for word in words]
-        if log_file is None and not quiet:
+        if "--quiet" not in tokens:
             return _run(words, debug=debug)
-        from isoroc._cli.terminal import messages_to  # noqa: PLC0415
+        from isoroc._cli.terminal import quietly  # noqa: PLC0415
 
-        with messages_to(log_file, quiet=quiet):
+        with quietly():
             return _run(words, debug=debug)
-    except (CommandError, OSError) as error:  # of the log file or the configuration
+    except (CommandError, OSError) as error:  # of the configuration
         return _fail(ExitCode.BAD_INPUT, "error", _message(error), debug=debug)
 
 
@@ -107,20 +102,6 @@ def _take(option: str, tokens: list[str]) -> tuple[list[str], str | None]:
     return words, found
 
 
-def _check_log(log_file: str, words: list[str]) -> None:
-    """Refuse to append to a file that the command reads or writes, or that holds other data."""
-    for word in words:
-        named = word.partition("=")[2] if word.startswith("--") else word
-        with suppress(OSError, ValueError):  # other words than names of files
-            same = os.path.realpath(named) == os.path.realpath(log_file)
-            if same or Path(named).samefile(log_file):
-                raise CommandError(f"--log-file {log_file}: is also an input or an output.")
-    if Path(log_file).is_file():
-        from isoroc._cli.io.files import LOG, check_target  # noqa: PLC0415 -- slow to import
-
-        check_target(log_file, (), LOG, force="--force" in words)
-
-
 def _run(words: list[str], *, debug: bool) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
@@ -136,7 +117,7 @@ def _run(words: list[str], *, debug: bool) -> int:
             if not isinstance(error.__context__, BrokenPipeError):
                 raise
             return ExitCode.BROKEN_PIPE  # rich exits with code 1 and has closed the output
-        except (*_BAD_INPUT, *_MESSAGES) as error:
+        except _CAUGHT as error:
             return _fail(ExitCode.BAD_INPUT, "error", _message(error), debug=debug)
         except BaseException as error:  # noqa: BLE001
             # A panic of polars is not an Exception, and must not end with exit code 1.

@@ -1,15 +1,10 @@
 """The command as a process: its signals and streams."""
 
-import codecs
 import os
 import signal
 import sys
 import threading
 import time
-from typing import Any
-
-#: What terminals without these characters show.
-_PLAIN = {"±": "+-", "…": "...", "≥": ">=", "≤": "<=", "\N{EN DASH}": "-", "\N{MINUS SIGN}": "-"}
 
 #: Signals that end the command.
 _ENDING = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGXCPU")
@@ -26,10 +21,9 @@ def prepare() -> None:
     for name, mode in {"stdin": "w", "stdout": "r", "stderr": "w"}.items():
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
-    codecs.register_error("isoroc", _replace)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="isoroc")
+            stream.reconfigure(errors="backslashreplace")
     if threading.current_thread() is threading.main_thread() and os.name == "posix":
         _clean_up_on_signals()
 
@@ -44,12 +38,6 @@ def discard_output() -> None:
     """Discard whatever is still written to standard output, because its reader closed it."""
     with open(os.devnull, "wb") as nowhere:  # noqa: PTH123
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
-
-
-def _replace(error: Any) -> tuple[str, int]:  # of streams that are only written to
-    found = error.object[error.start : error.end]
-    shown = [_PLAIN.get(sign, sign.encode("ascii", "backslashreplace").decode()) for sign in found]
-    return "".join(shown), error.end
 
 
 def _clean_up_on_signals() -> None:

@@ -6,10 +6,8 @@ import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from datetime import UTC, datetime
-from pathlib import Path
-from types import SimpleNamespace
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from rich.console import Console, JustifyMethod
@@ -21,19 +19,18 @@ from rich.text import Text
 Advance = Callable[[int], None]
 #: Version of the JSON that commands print; another one if an entry is renamed or removed.
 JSON_VERSION = 1
-#: Where lines about the work go: whether they are not shown, and the open log file.
-_MESSAGES = SimpleNamespace(quiet=False, log=None)
+#: Whether lines about the work are not shown.
+_QUIET = ContextVar("quiet", default=False)
 
 
 @contextmanager
-def messages_to(log_file: str | None, *, quiet: bool) -> Iterator[None]:
-    """Context in which lines about the work are appended to a file, or are not shown."""
-    with Path(log_file).open("a", encoding="utf-8") if log_file else nullcontext() as log:
-        _MESSAGES.quiet, _MESSAGES.log = quiet, log
-        try:
-            yield
-        finally:
-            _MESSAGES.quiet, _MESSAGES.log = False, None
+def quietly() -> Iterator[None]:
+    """Context in which lines about the work are not shown."""
+    before = _QUIET.set(True)
+    try:
+        yield
+    finally:
+        _QUIET.reset(before)
 
 
 def visible(text: str) -> str:
@@ -45,9 +42,10 @@ def visible(text: str) -> str:
     )  # fmt: skip
 
 
-def print_note(text: str, *, only_logged: bool = False) -> None:
-    """Write a line about the work to the log file and, unless `only_logged`, standard error."""
-    _write((text, ""), show=not only_logged and not _MESSAGES.quiet)
+def print_note(text: str) -> None:
+    """Write a line about the work to standard error, unless the command is to be quiet."""
+    if not _QUIET.get():
+        _write((text, ""))
 
 
 def print_warning(text: str) -> None:
@@ -60,15 +58,10 @@ def print_error(kind: str, message: str) -> None:
     _write(("isoroc: ", "bold"), (f"{kind}: ", "bold red"), (message, ""))
 
 
-def _write(*parts: tuple[str, str], show: bool = True) -> None:
-    """Write a line, made of texts with their styles, to the log file and to standard error."""
-    if _MESSAGES.log is not None:
-        time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        _MESSAGES.log.write(f"{time} {visible(''.join(text for text, _ in parts))}\n")
-        _MESSAGES.log.flush()
-    if show:
-        line = Text.assemble(*((visible(text), style) for text, style in parts))
-        Console(stderr=True).print(line, soft_wrap=True)
+def _write(*parts: tuple[str, str]) -> None:
+    """Write a line, made of texts with their styles, to standard error."""
+    line = Text.assemble(*((visible(text), style) for text, style in parts))
+    Console(stderr=True).print(line, soft_wrap=True)
 
 
 def print_text(text: str) -> None:
@@ -112,7 +105,7 @@ def print_table(
 @contextmanager
 def progress_bar(title: str, total: int | None = None) -> Iterator[Advance]:
     """Context that yields a function to count rows; they are shown on terminals only."""
-    if _MESSAGES.quiet or not sys.stderr.isatty():
+    if _QUIET.get() or not sys.stderr.isatty():
         yield lambda _: None
         return
     parts = [TextColumn(title), BarColumn(), MofNCompleteColumn(), TextColumn("rows")]

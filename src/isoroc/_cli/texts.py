@@ -27,9 +27,8 @@ EPILOGUE = """\
 Exit codes: 0 success; 1 a condition of `--fail-if` holds, or `monitor` raised an alarm;
 2 invalid options, files or data; 3 a bug in isoroc; 141 standard output was closed (broken pipe);
 128 + n ended by signal n, so 130 interrupted. Every command has these options: `--quiet` shows
-results, warnings and errors only; `--log-file FILE` appends all lines about the work, with their
-time, to a file; `--config FILE` reads options from a file, by default from `isoroc.toml` in the
-current folder; `--debug` shows the traceback of an error.
+results, warnings and errors only; `--config FILE` reads options from a file, by default from
+`isoroc.toml` in the current folder; `--debug` shows the traceback of an error.
 """
 
 ALIASES = {"predict": "apply", "show": "inspect"}
@@ -38,10 +37,7 @@ _TEXTS = {
     "fit": """\
 Fit a calibrator to forecasts and outcomes.
   isoroc fit march.parquet --label y --probs p_cat,p_dog,p_bird -o model.json
-  isoroc fit 'days/*.csv.gz' --label clicked --probs score -o model.json
-  isoroc fit log.ndjson --where "y IS NOT NULL" --max-bins 20 -o model.json
   isoroc fit --counts march.counts.parquet april.counts.parquet -o model.json
-  isoroc fit march.parquet --label y --group region -o model.json
   isoroc fit march.parquet -o new.json --compare old.json --fail-if "unseen.log_loss > old.log_loss"
   zcat log.csv.gz | isoroc fit - -w weight -c irp --monotonicity global -o model.json
 A column belongs to the class that its name ends in: proba_cat to cat. If no name ends in a label,
@@ -67,8 +63,6 @@ is merged with it again is skipped.
     "apply": """\
 Add calibrated forecasts to a table.
   isoroc apply model.json new.parquet -o calibrated.parquet
-  isoroc apply model.json 'days/*.csv.gz' -o all.parquet --names cat,dog,bird
-  isoroc apply model.json new.csv -o new.csv --replace
   isoroc apply model.json new.parquet -o out.parquet --on-bad null
   cat new.ndjson | isoroc apply model.json - -o - | head
 Rows keep their order and other columns do not change. Rows are processed in batches, so large files
@@ -76,10 +70,7 @@ need little memory. The output file is complete or not written at all.
 """,
     "monitor": """\
 Test whether calibrated forecasts are still right on new rows.
-  isoroc monitor model.json today.parquet --label y
   isoroc monitor model.json today.parquet --label y --state state.json
-  isoroc monitor model.json today.parquet --state state.json --plot time.png
-  isoroc monitor model.json today.parquet --state state.json --merge other.json --json
   isoroc monitor model.json tomorrow.parquet --unlabelled
 The evidence of all runs with the same state file is accumulated. The chance of ever raising a false
 alarm is at most 5 %, however often the command runs. Rows that were counted before are skipped, so
@@ -87,11 +78,8 @@ that a job can be repeated. The exit code is 1 after an alarm.
 """,
     "evaluate": """\
 Evaluate forecasts before and after calibration.
-  isoroc evaluate april.parquet --label y
   isoroc evaluate april.parquet --label y --model model.json
-  isoroc evaluate april.parquet -l y -m model.json --by region
   isoroc evaluate april.parquet -l y -m model.json --compare older.json --markdown
-  isoroc evaluate april.parquet -l y -m model.json --fail-if "calibration_error > 0.02"
   isoroc evaluate april.parquet -m model.json --fail-if "after.log_loss > before.log_loss"
 Use rows that the calibrator was not fitted on. With `--fail-if` the exit code is 1 if a condition
 holds.
@@ -99,18 +87,12 @@ holds.
     "report": """\
 Write a report: one self-contained HTML page.
   isoroc report april.parquet --model model.json -o report.html
-  isoroc report april.parquet --label y -o before.html --title "April, uncalibrated"
-  isoroc report april.parquet --model model.json --json
   isoroc report --counts april.counts.parquet --model model.json -o report.html
-Use rows that the calibrator was not fitted on. The page needs no network and no other file; it has
-the verdict, measures with intervals, reliability diagrams, the calibration map, ROC curves, the
-path, the bins, and code that applies the model. More than two million rows of Parquet or Arrow are
-counted in batches and not kept, so large files need little memory.
+Use rows that the calibrator was not fitted on. The page needs no network and no other file.
 """,
     "plot": """\
 Draw reliability diagrams before and after calibration.
   isoroc plot april.parquet --model model.json -o reliability.png
-  isoroc plot april.parquet --label y -o before.svg
 Use rows that the calibrator was not fitted on. `isoroc report` draws these and other pictures.
 """,
     "inspect": """\
@@ -123,7 +105,6 @@ Convert a model file to ONNX or SQL.
   isoroc export model.json --onnx model.onnx
   isoroc export model.json --sql duckdb --table forecasts
   isoroc export model.json --sql postgres --table logs.may --keep id --view logs.calibrated
-  isoroc export model.json --sql bigquery --probs p_cat,p_dog,p_bird -o calibrate.sql
 """,
     "calibrators": """\
 List the calibrators, or the parameters of one of them.

@@ -90,7 +90,6 @@ def apply(
             step.adjust(prior, adapt=adapt_prior)
         with progress_bar("calibrating", None if where else source.count()) as step.advance:
             write_frame(step.run(form), output, form)
-    print_note(f"{output}: {sum(step.n_rows):,} rows calibrated by {model}", only_logged=True)
     if step.bad:
         done = "were left out" if on_bad == "skip" else "got null"
         n_bad, (_, _, example) = sum(count for _, count, _ in step.bad), min(step.bad)

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 #: With fewer rows, a calibrator can only repeat what it was given.
 FEW = 10
-#: Rows from which the cells of the calibrated forecasts are counted at most, for `isoroc monitor`.
-CELL_ROWS = 20_000
 
 
 def fit(
@@ -88,21 +86,14 @@ def fit(
         raise CommandError("--json and the model cannot both be standard output; name a file.")
     conditions = [Condition.parse(text) for text in fail_if or ()]
     model = make_calibrator(calibrator, parameters, _own_options())
-    if group is None and min_rows is not None:
-        raise CommandError("--min-rows is the least number of rows of a group; name --group too.")
-    if group is not None and not isinstance(model, isoroc.GroupedCalibrator):
-        model = isoroc.GroupedCalibrator(model, random_state=0)
-    if min_rows is not None:
-        model.set_params(min_rows=min_rows)
+    model = _with_groups(model, group, min_rows)
     rows, origin = _read(forecasts, selection, group, clusters, counts=counts)
     sample, counted = _fit(model, rows, weighting), isinstance(rows, Counts)
     found = _figures(model, sample, compare, counted=counted)
     failed = [text for condition in conditions if (text := condition.failure(found))]
     loss = {name: found[name]["log_loss"] for name in ("before", "after")}
     chosen = {"group_column": group, "where": selection.where, "sample": selection.sample}
-    part = sample.draw(CELL_ROWS)
-    cells = count_forecasts(calibrate(model, part.as_given(), part.groups), part.weights)
-    summary = origin | chosen | {"log_loss": loss, "forecast_cells": cells.tolist()}
+    summary = origin | chosen | {"log_loss": loss, "forecast_cells": _cells(model, sample)}
     if not failed:
         save_model(model, output, summary)
         print_note(_headline(calibrator, model, output))
@@ -120,6 +111,22 @@ def fit(
     for text in failed:
         print_error("check failed", f"{text}; {output} was not written")
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
+
+
+def _with_groups(model: Any, group: str | None, min_rows: int | None) -> Any:
+    """The calibrator, or one with maps of groups."""
+    if group is None and min_rows is not None:
+        raise CommandError("--min-rows is the least number of rows of a group; name --group too.")
+    if group is not None and not isinstance(model, isoroc.GroupedCalibrator):
+        model = isoroc.GroupedCalibrator(model, random_state=0)
+    return model if min_rows is None else model.set_params(min_rows=min_rows)
+
+
+def _cells(model: Any, sample: Sample) -> list[Any]:
+    """Where the calibrated forecasts lie, for `isoroc monitor`, from at most 20,000 rows."""
+    part = sample.draw(20_000)
+    Q = calibrate(model, part.as_given(), part.groups)
+    return list(count_forecasts(Q, part.weights).tolist())
 
 
 def _read(

@@ -24,7 +24,6 @@ from isoroc._evaluation.monitor import (
     CalibrationMonitor,
     hash_rows,
 )
-from isoroc._input import InputError
 from isoroc._support.files import locked
 from isoroc.metrics._estimation.cell_errors import OUTSIDE, TOLERATED, share_outside
 
@@ -43,7 +42,6 @@ def monitor(
     /,
     *,
     state: str | None = None,
-    merge: list[str] | None = None,
     again: bool = False,
     unlabelled: bool = False,
     selection: Selection = ALL_ROWS,
@@ -60,10 +58,8 @@ def monitor(
     state
         File that keeps the evidence of earlier runs. It is created if it does not exist or is
         empty, and begun anew with every new model.
-    merge
-        State files of the same model from other machines, to be added once.
     again
-        Count rows and states even if the state has them already. By default such rows are skipped.
+        Count rows even if the state has them already. By default such rows are skipped.
     unlabelled
         The rows have no labels yet: print what the forecasts expect, and leave the state alone.
     tolerance
@@ -97,7 +93,6 @@ def monitor(
             print_note(f"{name}: skipped, counted on {counted} already; --again counts it again.")
             options: Any = {"confidence": found.confidence, "tolerance": found.tolerance}
             batch = CalibrationMonitor(found.classes_, **options).add(rows)
-        _merge(found, merge or [], again=again)
         if state is not None:
             found.save(state)
     if plot is not None:
@@ -172,21 +167,6 @@ def _load(state: str | None, begun: CalibrationMonitor) -> CalibrationMonitor:
         return found
     print_note(f"{state}: begun anew, as it had evidence about another model.")
     return begun
-
-
-def _merge(found: CalibrationMonitor, paths: list[str], *, again: bool) -> None:
-    """Merge states from files, except those whose batches were all counted before."""
-    for path in paths:
-        other = CalibrationMonitor.load(path)
-        if other.seen_ and other.seen_.keys() <= found.seen_.keys() and not again:
-            skipped = "skipped, all of its batches are counted"
-            print_note(f"{path}: {skipped}; --again counts them again.")
-            continue
-        try:
-            found.merge(other, again=again)
-        except InputError as error:
-            fix = "merge states that have no batch in common, or count twice with --again"
-            raise CommandError(f"--merge {path}: {error.problem}; {fix}.") from error
 
 
 def _show(found: CalibrationMonitor, batch: BatchReport, accuracy: dict[str, float]) -> None:

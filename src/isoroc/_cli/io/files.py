@@ -23,7 +23,7 @@ from isoroc._support.files import replacing, temporary_folder
 
 MODEL, STATE, COUNTS, TABLE = "a model", "the state of a monitor", "counts", "a table"
 PAGE, PICTURE, QUERY, ONNX = "a page", "a picture", "a query", "an ONNX model"
-LOG, OTHER = "a log", "other data"
+OTHER = "other data"
 #: What the beginning of a file contains if it is of a kind.
 _MARKS = {
     b'"isoroc-model"': MODEL,
@@ -168,7 +168,7 @@ def check_target(
             shown = "standard input" if item == STANDARD else item
             raise CommandError(f"{target}: is also an input ({shown}); name another file to write.")
     found = "" if force else _kind_of(path)
-    if found not in ("", kind) and (found != OTHER or kind not in (TABLE, QUERY, LOG)):
+    if found not in ("", kind) and (found != OTHER or kind not in (TABLE, QUERY)):
         fix = "name another file to write, or use --force"
         raise CommandError(f"{target}: holds {found}, not {kind}; {fix}.")
 

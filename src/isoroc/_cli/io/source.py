@@ -295,10 +295,8 @@ def file_errors(name: str) -> Iterator[None]:
     """Context that turns errors of reading and writing into one line that names the file."""
     try:
         yield
-    except (pl.exceptions.PolarsError, OSError, csv.Error, RecursionError) as error:
+    except (pl.exceptions.PolarsError, OSError, csv.Error) as error:
         text = getattr(error, "strerror", None) or first_line(error)
-        if isinstance(error, RecursionError):
-            text = "its values are nested too deeply; correct the file."
         if "Broken pipe" in text:  # polars raises it as an OSError without a number
             raise BrokenPipeError from error
         raise CommandError(text if name in text else f"{name}: {text}") from error
