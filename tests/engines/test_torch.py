@@ -14,15 +14,15 @@ from formulas import EXACT, OPERATIONS, SHAPES, WIDE, all_maps, is_rounded, smoo
 from formulas import forecasts as forecasts_of
 from isoroc import Counts, InputError, TemperatureCalibrator
 from isoroc._backends import NUMPY
-from isoroc._backends.torch import TorchOps, TorchVector
+from isoroc._backends.torch import TorchOps
 from isoroc._counts import Grid, tensors
 from isoroc.export import to_torch
 from zoo import CASES, fitted, forecasts, on_thresholds
 
 
 def in_torch(formula, X):
-    tensor = torch.tensor(X)
-    return formula(TorchOps(tensor.device), TorchVector(tensor)).tensor
+    ops = TorchOps("cpu")
+    return formula(ops, ops.vector(torch.tensor(X))).tensor
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
@@ -55,9 +55,9 @@ def test_maps(kind, K):
 def test_gradients_of_smooth_maps(kind, K):
     X = torch.tensor(forecasts_of(kind, K, 8)[1:], requires_grad=True)
     X = X if kind.scores == "logit" else (0.9 * X + 0.1 / K).detach().requires_grad_()
-    ops = TorchOps(X.device)
+    ops = TorchOps("cpu")
     for own in smooth_maps(kind, K):
-        assert torch.autograd.gradcheck(lambda P, m=own: m.formula(ops, TorchVector(P)).tensor, X)
+        assert torch.autograd.gradcheck(lambda P, m=own: m.formula(ops, ops.vector(P)).tensor, X)
 
 
 @pytest.mark.parametrize("K", [1, 2, 3, 13])
@@ -175,6 +175,78 @@ def test_modules_calibrate_as_calibrators_do(name, shape):
     np.testing.assert_allclose(Q.detach().numpy(), calibrator.predict_proba(P), atol=1e-12)
     bad = torch.full((1, P.shape[1]), float("nan"), dtype=torch.float64)
     assert torch.isnan(to_torch(calibrator)(bad)).all()
+
+
+#: Each calibrator once, on three classes where it takes them.
+ONCE = list({name: (name, shape) for name, shape in CASES if shape in {"p", 3}}.values())
+
+
+@pytest.mark.parametrize(("name", "shape"), ONCE)
+def test_one_graph_serves_batches_of_all_sizes(name, shape):
+    module = to_torch(fitted(name, shape))
+    batches = [torch.tensor(forecasts(shape, n)) for n in (64, 3, 17, 200)]
+    exported = torch.export.export(
+        module, (batches[0],), dynamic_shapes=({0: torch.export.Dim("rows", min=0)},)
+    ).module()
+    graphs = []
+
+    def keep(graph, _):
+        graphs.append(graph)
+        return graph.forward
+
+    torch.compiler.reset()  # graphs of earlier modules count towards a limit
+    compiled = torch.compile(module, backend=keep, dynamic=True)
+    for P in batches:
+        torch.testing.assert_close(compiled(P), module(P), rtol=0, atol=0)
+    assert len(graphs) == 1
+    for P in (*batches, batches[0][:1], batches[0][:0]):
+        torch.testing.assert_close(exported(P), module(P), rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize(("name", "shape"), ONCE)
+def test_the_numbers_of_a_module_are_buffers(name, shape, tmp_path):
+    module, P = to_torch(fitted(name, shape)), torch.tensor(forecasts(shape, 20))
+    expected = module(P)
+    assert not list(module.parameters())
+    assert name in repr(module)
+    torch.save(module, tmp_path / "module.pt")
+    whole = torch.load(tmp_path / "module.pt", weights_only=False)
+    torch.testing.assert_close(whole(P), expected, rtol=0, atol=0)
+    torch.save(module.state_dict(), tmp_path / "state.pt")
+    state = torch.load(tmp_path / "state.pt")
+    for number in whole.buffers():  # without its own numbers, a module depends on those it loads
+        number.zero_()
+    whole.load_state_dict(state)
+    torch.testing.assert_close(whole(P), expected, rtol=0, atol=0)
+    torch.testing.assert_close(whole.half()(P), expected, rtol=0, atol=0)
+    assert {own.device.type for own in module.to("meta").buffers()} <= {"meta"}
+
+
+def test_a_module_takes_the_numbers_of_another_of_the_same_operations():
+    P, y = np.random.default_rng(0).dirichlet(np.ones(3), 200), np.arange(200) % 3
+    flat, sharp = (
+        TemperatureCalibrator().fit(own, y) for own in (P, P**2 / (P**2).sum(1)[:, None])
+    )
+    module = to_torch(flat)
+    module.load_state_dict(to_torch(sharp).state_dict())
+    np.testing.assert_allclose(module(torch.tensor(P)), sharp.predict_proba(P), atol=1e-12)
+    with pytest.raises((RuntimeError, InputError)):
+        module.load_state_dict(to_torch(fitted("IRPCalibrator", 3)).state_dict())
+
+
+def test_a_module_leaves_its_calibrator_alone():
+    calibrator = fitted("MatrixCalibrator", 3)
+    P = forecasts(3, 20)
+    expected = calibrator.predict_proba(P)
+    for number in to_torch(calibrator).buffers():
+        number.zero_()
+    np.testing.assert_array_equal(calibrator.predict_proba(P), expected)
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 2), (4, 3, 1), ()])
+def test_forecasts_of_another_shape(shape):
+    with pytest.raises(InputError, match="expected 3 columns"):
+        to_torch(fitted("TemperatureCalibrator", 3))(torch.zeros(shape))
 
 
 def test_gradients():

@@ -128,7 +128,8 @@ def check_batch(P: Any, y: Any, weight: Any, key: Any) -> Batch:
     weights = None
     if weight is not None:
         weights = torch.as_tensor(weight, device=device, dtype=torch.float64)
-        good = valid_weights(TorchOps(device), TorchVector(weights[:, None])).tensor[:, 0]
+        ops = TorchOps(device)
+        good = valid_weights(ops, ops.vector(weights[:, None])).tensor[:, 0]
         _refuse("sample_weight", ~good, weights, WEIGHT_FIX)
     if key is not None:
         key = torch.as_tensor(key, device=device)
@@ -210,9 +211,9 @@ def _number(plan: Plan, batch: Batch) -> list[Any]:
 
 def _vectors(batch: Batch) -> tuple[TorchOps, TorchVector, TorchVector | None]:
     """Operations, forecasts whose columns are contiguous in memory, and keys."""
-    key = None if batch.key is None else TorchVector(batch.key[:, None])
-    X = TorchVector(batch.forecasts.T.contiguous().T)
-    return TorchOps(batch.forecasts.device), X, key
+    ops = TorchOps(batch.forecasts.device)
+    key = None if batch.key is None else ops.vector(batch.key[:, None])
+    return ops, ops.vector(batch.forecasts.T.contiguous().T), key
 
 
 def _group(columns: list[Any]) -> tuple[Any, Any]:
