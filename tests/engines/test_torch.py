@@ -1,8 +1,5 @@
 """Tensors are counted as arrays are, and modules calibrate as calibrators do."""
 
-import ctypes
-import shutil
-import subprocess
 from typing import Any
 
 import numpy as np
@@ -98,48 +95,32 @@ def test_the_size_of_tables_changes_nothing(dense, weighted, monkeypatch):
     np.testing.assert_allclose(found.forecasts, expected.forecasts, rtol=1e-12)
 
 
-ROUNDED = """
-#include <cmath>
-using std::floor; using std::fabs; using std::exp; using std::log;
-double __dadd_rn(double a, double b) { return a + b; }
-double __dsub_rn(double a, double b) { return a - b; }
-double __dmul_rn(double a, double b) { return a * b; }
-double __ddiv_rn(double a, double b) { return a / b; }
-double __dsqrt_rn(double a) { return std::sqrt(a); }
-"""
+@pytest.mark.parametrize("C", [1, 2, 3, 5, 12])
+@pytest.mark.parametrize("n_folds", [1, 5, 1000])
+def test_whole_numbers_number_cells_as_the_formula_does(C, n_folds):
+    rng = np.random.default_rng(C)
+    P = rng.dirichlet(np.full(max(C, 2), 0.05), 5000)[:, -C:]  # many forecasts next to 0 and 1
+    P[:C] = np.eye(C)[:, ::-1]
+    plan = tensors.plan_for("auto", Grid.choose(C, 2 if C == 12 else 4), n_folds)
+    columns = torch.tensor(np.ascontiguousarray(P.T))
+    found = tensors.number_clean(plan, columns)
+    np.testing.assert_array_equal(found, plan.number(NUMPY, P, None)[:, 0])
+    for unclean in (-1e-9, 1.0 + 1e-9, np.nan, np.inf):
+        columns[0, 7] = unclean
+        assert tensors.number_clean(plan, columns) is None
 
 
-@pytest.mark.parametrize(("K", "unit", "keys"), [(1, "probability", 0), (3, "probability", 1),
-                                                 (4, "percent", 0), (3, "logit", 0)])  # fmt: skip
-def test_the_kernel_of_a_gpu_computes_the_same_numbers(K, unit, keys, tmp_path):
-    """The code that a GPU runs, compiled for this machine."""
-    plan = tensors.plan_for(unit, Grid.choose(K, 16), 5)
+def test_forecasts_that_are_almost_clean():
+    """Single precision and rounding errors: such rows are clipped and normalised."""
     rng = np.random.default_rng(0)
-    P = rng.dirichlet(np.full(max(K, 2), 0.3), 400)[:, :K]
-    X = np.log(P) if unit == "logit" else 100 * P if unit == "percent" else P
-    X[7], X[8] = np.nan, 2 * X[8] + 200 * (unit != "logit")
-    X = np.column_stack([X, *rng.integers(-9, 10**15, (keys, 400)).astype(float)])
-    places = [f"X[{k} * n + i]" for k in range(K + keys)] + [
-        f"Y[{k} * n + i]" for k in range(K + 1)
-    ]
-    loop = f"for (long i = 0; i < n; i++) isoroc_number<double>({', '.join(places)});"
-    main = f'extern "C" void run(long n, double* X, double* Y) {{ {loop} }}'
-    source, library = tmp_path / "kernel.cpp", tmp_path / "kernel.so"
-    source.write_text(ROUNDED + tensors.write_kernel(plan, K + keys) + main)
-    options = ["-O1", "-ffp-contract=off", "-shared", "-fPIC", "-o", str(library)]
-    subprocess.run([str(shutil.which("c++")), *options, str(source)], check=True)
-    found, doubles = np.empty((K + 1, 400)), ctypes.POINTER(ctypes.c_double)
-    columns = np.ascontiguousarray(X.T)
-    pointers = [array.ctypes.data_as(doubles) for array in (columns, found)]
-    ctypes.CDLL(str(library)).run(ctypes.c_long(400), *pointers)
-    with np.errstate(all="ignore"):
-        expected = plan.number(NUMPY, X[:, :K], X[:, K:] if keys else None).T
-    assert found[0, 7] == -1
-    if unit == "logit":
-        np.testing.assert_allclose(found[1:], expected[1:], atol=1e-12)
-    else:
-        assert found[0, 8] == -1
-        np.testing.assert_array_equal(found, expected)
+    P, y = rng.dirichlet(np.ones(3), 500).astype(np.float32), rng.integers(0, 3, 500)
+    P[3] = [-1e-7, 0.25, 0.75]
+    for rows in (slice(0, 3), slice(0, 500)):
+        found = Counts.from_arrays(torch.tensor(P[rows]), torch.tensor(y[rows]), labels=range(3))
+        expected = Counts.from_arrays(P[rows].astype(float), y[rows], labels=range(3))
+        np.testing.assert_array_equal(found.cells.keys, expected.cells.keys)
+        np.testing.assert_array_equal(found.fold, expected.fold)
+        np.testing.assert_allclose(found.forecasts, expected.forecasts, rtol=1e-12)
 
 
 def test_batches_of_logits():

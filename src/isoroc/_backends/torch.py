@@ -177,7 +177,8 @@ def root(tensor: Any) -> Any:
     On x86-64, torch takes roots from a library that does not round them correctly.
     """
     if tensor.device.type == "cpu" and not tensor.requires_grad:
-        return torch.from_numpy(np.sqrt(tensor.numpy()))
+        with np.errstate(invalid="ignore"):
+            return torch.from_numpy(np.sqrt(tensor.numpy()))
     return torch.sqrt(tensor)
 
 
