@@ -1,351 +1,834 @@
-"""How often intervals of calibration terms and errors cover the truth, and the level of verdicts.
+"""Coverage: how often intervals contain the truth, tests reject and monitors raise an alarm.
 
-    python benchmarks/coverage.py [--quick] [--jobs N] [--repetitions N] [--only WHAT]
+    python benchmarks/coverage.py [STUDY ...] [--repetitions N] [--quick] [--jobs N]
+        [--arena FOLDER] [--sets N] [--data FOLDER]
 
-Draws labels with known probabilities. Forecasts have 2 to 50 distinct values, are continuous, or
-are rounded to 6 to 1 digits. They are calibrated, too confident or not confident enough (a power of
-the truth, normalised), or forecast events of 1 %, rightly or twice as often. Prints, for each
-setting, how often 95 % intervals of the calibration terms of log loss and Brier score and of the l1
-calibration error cover the truth. For calibrated forecasts an interval misses only if it lies above
-0. Then the verdict of `evaluate` is to calibrate, so its level is 1 less the coverage for the log
-loss.
-
-With ``--only evaluate``: the intervals of `evaluate` and of the clinical panel, for few rows,
-weights, ties, rare events and clustered rows, and the level of the test of calibration with
-clusters. With ``--only areas``: those of AUC, for few rows of a class and good scores.
+Every study is one function: it draws data whose truth is known, for a setting and a random
+generator, and returns figures, most of them whether an interval covers. The harness repeats it for
+all settings of the study, on all cores, and prints a table of the means: a row for each setting.
+`@study` puts a function into the table of studies, with its settings. Without names all studies
+run, except those on real forecasts, which need --arena (costs, groups) or --data (drift: the folder
+datasets/data of the package nannyml).
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+import warnings
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache, partial
+from inspect import signature
 from itertools import product
-from typing import NamedTuple
+from math import log
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtr, ndtri, xlogy
+from scipy.optimize import brentq, minimize
+from scipy.special import expit, logit, softmax, xlogy
+from scipy.stats import rankdata
+from threadpoolctl import threadpool_limits
 
-from isoroc import evaluate
+import isoroc
+from isoroc import AutoCalibrator, CalibrationMonitor, InputError, adjust_prior, estimate_prior
+from isoroc._evaluation.evaluate import correct_p_values
+from isoroc._evaluation.monitor import Alternatives, Evidence
 from isoroc._input import check_probabilities
-from isoroc.metrics import calibration_summary, calibration_test
+from isoroc._support.table import markdown_table
+from isoroc.decisions import decide, expected_cost, net_benefit, threshold_for
+from isoroc.metrics import (
+    bootstrap,
+    calibration_direction,
+    calibration_error,
+    calibration_summary,
+    calibration_test,
+    decompose,
+    expected,
+    smooth_calibration_error,
+)
 from isoroc.metrics._estimation.calibration_terms import Parts
+from isoroc.metrics._estimation.cell_errors import error_in_cells, sum_in_cells
 
 Array = np.ndarray
-MEASURES = ("log", "brier", "l1")
-#: Power of the truth that forecasts are, and by how much the rate of rare events is too large.
-POWERS = {"calibrated": 1.0, "over 1.2": 1.2, "over 2": 2.0, "under .8": 0.8, "under .5": 0.5}
-RARE = {"1 % events": 1.0, "1 % doubled": 2.0}
-KINDS = (*POWERS, *RARE)
-#: Number of distinct forecasts; 0 for continuous ones.
-VALUES = (2, 5, 10, 20, 50, 0)
+Figures = dict[str, Any]
+#: Rows that stand for the population.
+POPULATION = 400_000
+
+# The harness
 
 
-class Case(NamedTuple):
-    """A setting."""
+class Study(NamedTuple):
+    """A function of a generator and a setting, its settings, and how its figures are shown."""
 
-    n_classes: int
-    values: int
-    n: int
-    kind: str
-    digits: int | None = None
-
-
-def draw_truth(case: Case, size: int, rng: np.random.Generator) -> Array:
-    """True probabilities of some forecasts."""
-    K = case.n_classes
-    if case.kind in POWERS:
-        if K == 2 and case.values:
-            u = (np.arange(size) + 0.5) / size
-            return np.column_stack([1 - u, u])
-        return rng.dirichlet(np.ones(K), size)
-    event = 0.01 * np.exp(rng.normal(size=size) / 2 - 1 / 8)
-    rest = rng.dirichlet(np.ones(K - 1), size) * event[:, None]
-    return np.column_stack([1 - event, rest])
+    once: Callable[..., Figures]
+    settings: Callable[[argparse.Namespace], Iterable[dict[str, Any]]]
+    repetitions: int
+    summarise: Callable[[list[Figures]], Figures]
 
 
-def forecast(truth: Array, kind: str) -> Array:
-    """The forecasts of true probabilities."""
-    if kind in POWERS:
-        P = truth ** POWERS[kind]
-        return P / P.sum(axis=1, keepdims=True)
-    events = RARE[kind] * truth[:, 1:]
-    return np.column_stack([1 - events.sum(axis=1), events])
+STUDIES: dict[str, Study] = {}
 
 
-def rounded(P: Array, digits: int | None) -> Array:
-    """Forecasts with a number of digits; the first of two classes has the rest."""
-    if digits is None:
-        return P
-    P = P.round(digits)
-    P[:, 0] += (P.shape[1] == 2) * (1 - P.sum(axis=1))
-    return P / P.sum(axis=1, keepdims=True)
+def means(found: list[Figures]) -> Figures:
+    """Mean of each figure over the repetitions that have it."""
+    names = dict.fromkeys(name for own in found for name in own)
+    return {name: float(np.mean([own[name] for own in found if name in own])) for name in names}
 
 
-def given(truth: Array, P: Array) -> Array:
-    """E[Y | forecast]: the mean truth of the rows with the same forecast."""
-    _, group, n = np.unique(P, axis=0, return_inverse=True, return_counts=True)
-    group = group.ravel()
-    means = [np.bincount(group, column) / n for column in truth.T]
-    return np.column_stack(means)[group]
+def study(
+    settings: Any, repetitions: int = 400, summarise: Callable[..., Figures] = means
+) -> Callable[[Callable[..., Figures]], Callable[..., Figures]]:
+    """Add a function to the studies. `settings` are lists of values by name, or a function."""
+
+    def add(once: Callable[..., Figures]) -> Callable[..., Figures]:
+        listed = settings if callable(settings) else lambda _: every(settings)
+        STUDIES[once.__name__] = Study(once, listed, repetitions, summarise)
+        return once
+
+    return add
 
 
-def targets(truth: Array, P: Array) -> dict[str, float]:
-    """What is estimated."""
+def every(values: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """All combinations of values."""
+    for combination in product(*values.values()):
+        yield dict(zip(values, combination, strict=True))
+
+
+def repeat(name: str, setting: dict[str, Any], first: int, times: int) -> list[Figures]:
+    """Figures of some repetitions, each with a seed that depends on nothing but its number."""
+    mark, once = zlib.crc32(f"{name} {setting}".encode()), STUDIES[name].once
+    numbered = "number" in signature(once).parameters
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = (
+            once(np.random.default_rng([mark, n]), **setting, **({"number": n} if numbered else {}))
+            for n in range(first, first + times)
+        )
+        return [figures for figures in found if figures]
+
+
+def run(name: str, options: argparse.Namespace) -> None:
+    """Print the table of one study."""
+    chosen, start = STUDIES[name], perf_counter()
+    settings = list(chosen.settings(options))
+    if options.quick:
+        settings = settings[:: max(1, len(settings) // 4)]
+    times = options.repetitions or (8 if options.quick else chosen.repetitions)
+    times = len(sets_of(options)) if "arena" in settings[0] else times
+    block = 1 if "arena" in settings[0] else min(times, 20)
+    tasks = [(s, first) for s in range(len(settings)) for first in range(0, times, block)]
+    calls = [(name, settings[s], first, min(block, times - first)) for s, first in tasks]
+    with ProcessPoolExecutor(options.jobs, initializer=threadpool_limits, initargs=(1,)) as pool:
+        found = list(pool.map(repeat, *zip(*calls, strict=True)))
+    gathered: list[list[Figures]] = [[] for _ in settings]
+    for (s, _), own in zip(tasks, found, strict=True):
+        gathered[s] += own
+    rows = [chosen.summarise(own) if own else {} for own in gathered]
+    names = list(dict.fromkeys(column for row in rows for column in row))
+    print(f"\n### {name}: {chosen.once.__doc__}\n\n{times} repetitions\n")
+    lines = []
+    for setting, row in zip(settings, rows, strict=True):
+        shown = [f"{v:,}" if isinstance(v, int) else str(v) for v in setting.values()]
+        lines.append([*shown, *(figure(row.get(column)) for column in names)])
+    print(markdown_table([*settings[0], *names], lines))
+    print(f"\n({perf_counter() - start:.0f} s)", flush=True)
+
+
+def figure(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.3f}" if isinstance(value, float) and abs(value) < 100 else f"{value:,.0f}"
+
+
+def inside(low: Any, truth: Any, high: Any) -> Any:
+    return (low <= truth + 1e-9) & (truth <= high + 1e-9)
+
+
+def labels_of(P: Array, rng: np.random.Generator) -> Array:
+    """Labels that are drawn with given probabilities."""
+    return (rng.random((len(P), 1)) > P.cumsum(axis=1)[:, :-1]).sum(axis=1)
+
+
+def powers(P: Array, power: float) -> Array:
+    """A power of probabilities, normalised: above 1 too confident, below 1 too timid."""
+    Q = np.maximum(P, 1e-300) ** power
+    return Q / Q.sum(axis=1, keepdims=True)
+
+
+def draw(
+    rng: np.random.Generator, n: int, K: int, power: float, spread: float = 1.0
+) -> tuple[Array, Array, Array]:
+    """Forecasts that are a power of true probabilities, these, and labels."""
+    truth = rng.dirichlet(np.full(K, spread), n).clip(min=1e-300)
+    return powers(truth, power), truth, labels_of(truth, rng)
+
+
+def errors_of(truth: Array, P: Array) -> dict[str, float]:
+    """Calibration errors and parts of the losses of a population."""
     half = 2 if P.shape[1] == 2 else 1
     square = ((truth - P) ** 2).sum(axis=1).mean()
-    least = np.finfo(np.float64).eps  # as in the log loss
-    divergence = (xlogy(truth, truth) - xlogy(truth, P.clip(min=least))).sum(axis=1).mean()
+    divergence = (xlogy(truth, truth) - xlogy(truth, P.clip(min=1e-300))).sum(axis=1).mean()
     return {
+        "l1": float(np.abs(truth - P).sum(axis=1).mean() / 2),
+        "l2": float(np.sqrt(square / 2)),
         "log": max(float(divergence), 0.0) if (truth != P).any() else 0.0,
         "brier": float(square / half),
-        "l1": float(np.abs(truth - P).sum(axis=1).mean() / 2),
+        "log refinement": float(-xlogy(truth, truth).sum(axis=1).mean()),
+        "brier refinement": float((1 - (truth**2).sum(axis=1).mean()) / half),
     }
 
 
-def study(case: Case, repetitions: int) -> dict[str, float]:
-    """Share of repetitions in which the intervals cover."""
-    rng = np.random.default_rng([KINDS.index(case.kind), *case[:3], case.digits or 0])
-    support = draw_truth(case, case.values or 400_000, rng)
-    P = rounded(forecast(support, case.kind), case.digits)
-    expected = targets(support if case.digits is None else given(support, P), P)
-    covered = dict.fromkeys(MEASURES, 0)
-    for _ in range(repetitions):
-        truth = support[rng.integers(len(support), size=case.n)]
-        y = (rng.random((case.n, 1)) > truth.cumsum(axis=1)[:, :-1]).sum(axis=1)
-        P = rounded(forecast(truth, case.kind), case.digits)
-        sample = check_probabilities(y, P, None, range(case.n_classes), keep_zeros=True)
-        parts = Parts.of(sample, "canonical")
-        for measure in MEASURES:
-            if measure == "l1":
-                estimate, _ = parts.absolute()
-            else:
-                estimate, _ = parts.split_loss(measure)["calibration"]
-            low, high = estimate.interval(0.95)
-            covered[measure] += low <= expected[measure] <= max(high, 0.0)
-    return {measure: count / repetitions for measure, count in covered.items()}
+@cache
+def population(K: int, power: float) -> dict[str, float]:
+    P, truth, _ = draw(np.random.default_rng(2**20), POPULATION, K, power)
+    return errors_of(truth, P)
 
 
-def cases(*, quick: bool, only: str) -> Iterator[Case]:
-    sizes = (200, 1000) if quick else (200, 1000, 5000, 20_000)
-    classes = (2, 3) if quick else (2, 3, 10)
-    for K, values, n, kind in product(classes, VALUES, sizes, KINDS):
-        if quick and values in (2, 10, 50):
-            continue
-        if only in ("", "tied" if values else "continuous"):
-            yield Case(K, values, n, kind)
-    for K, digits, kind in product((2, 3), (6, 4, 3, 2, 1), KINDS):
-        for n in (2000,) if quick else (2000, 300_000 if K == 2 else 20_000):
-            if only in ("", "rounded"):
-                yield Case(K, 0, n, kind, digits)
+# Calibration terms and errors: forecasts with ties, continuous ones, rare events
+
+#: Power of the truth that forecasts are, or by how much they multiply events of 1 %.
+KINDS = {"calibrated": 1.0, "over 1.2": 1.2, "over 2": 2.0, "under .8": 0.8, "under .5": 0.5}
+RARE = {"1 % events": 1.0, "1 % doubled": 2.0}
 
 
-def name_of(case: Case) -> str:
-    """The forecasts of a setting, without their kind."""
-    if case.digits is not None:
-        return f"{case.digits} digits"
-    return str(case.values or "continuous")
+@cache
+def support(K: int, values: int, kind: str) -> tuple[Array, Array, dict[str, float]]:
+    """True probabilities and forecasts, as many as there are distinct ones; what is estimated."""
+    rng, size = np.random.default_rng([K, values, len(kind)]), values or POPULATION
+    if kind in KINDS:
+        u = (np.arange(size) + 0.5) / size
+        even = K == 2 and values
+        truth = np.column_stack([1 - u, u]) if even else rng.dirichlet(np.ones(K), size)
+        P = powers(truth, KINDS[kind]) if kind != "calibrated" else truth
+    else:
+        event = 0.01 * np.exp(rng.normal(size=size) / 2 - 1 / 8)
+        rest = rng.dirichlet(np.ones(K - 1), size) * event[:, None]
+        truth = np.column_stack([1 - event, rest])
+        P = np.column_stack([1 - RARE[kind] * event, RARE[kind] * rest])
+    return truth, P, errors_of(truth, P)
 
 
-def report(found: dict[Case, dict[str, float]]) -> None:
-    """The tables, and their extremes."""
-    rows: dict[Case, list[Case]] = {}
-    for case in found:
-        rows.setdefault(case._replace(kind=""), []).append(case)
-    for measure in MEASURES:
-        print(f"\n### {measure}\n\n| K | values | n | " + " | ".join(KINDS) + " |")
-        print("| ---: " * (3 + len(KINDS)) + "|")
-        for row, of_kinds in rows.items():
-            cells = " | ".join(f"{found[case][measure]:.3f}" for case in of_kinds)
-            print(f"| {row.n_classes} | {name_of(row)} | {row.n:,} | {cells} |")
-    for name in ("tied", "continuous", "rounded"):
-        some = {case: shares for case, shares in found.items() if group_of(case) == name}
-        for measure in MEASURES if some else ():
-            shares = np.array([value[measure] for value in some.values()])
-            right = [v[measure] for c, v in some.items() if c.kind in ("calibrated", "1 % events")]
-            within = np.mean((shares >= 0.92) & (shares <= 0.98))
-            print(
-                f"\n{name}, {measure}: coverage {shares.min():.3f} to {shares.max():.3f}, mean "
-                f"{shares.mean():.3f}, in {within:.0%} of the settings .92 to .98; level "
-                f"{1 - np.mean(right):.3f} on average, {1 - min(right):.3f} at most"
-            )
+TERMS = {"K": (2, 3, 10), "values": (2, 5, 10, 20, 50, 0), "n": (200, 1000, 5000, 20_000)}
 
 
-class Design(NamedTuple):
-    """Rows of two classes whose forecasts are a power of their probabilities."""
-
-    name: str
-    n: int
-    power: float = 1.0
-    rate: float = 0.0
-    """Mean probability of rare events; 0 for uniformly distributed probabilities."""
-    values: int = 0
-    """Number of distinct forecasts; 0 for continuous ones."""
-    weighted: bool = False
-    """Whether weights have an exponential distribution, independent of everything else."""
-    size: int = 1
-    """Rows per cluster. Their probabilities have a correlation of .5 on the probit scale, and their
-    outcomes, given the probabilities, one of .3."""
-
-    def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
-        """True probabilities, outcomes and clusters."""
-        cluster = np.arange(n) // self.size
-        common, own = rng.normal(size=(2, n)), rng.normal(size=(2, n))
-        shared = np.array([[0.5], [0.3]]) * (self.size > 1)
-        x, z = np.sqrt(shared) * common[:, cluster] + np.sqrt(1 - shared) * own
-        p = self.rate * np.exp(x / 2 - 1 / 8) if self.rate else ndtr(x)
-        if self.values:
-            p = (np.floor(p * self.values) + 0.5) / self.values
-        p = p.clip(1e-6, 1 - 1e-6)
-        return p, z < ndtri(p), cluster
-
-    def forecasts(self, p: Array) -> tuple[Array, Array]:
-        """Forecasts before and after calibration."""
-        a, b = (p ** (self.power * t) / (p ** (self.power * t) + (1 - p) ** (self.power * t))
-                for t in (1.0, 0.8))  # fmt: skip
-        return a, b
-
-
-POWERS_OF = {"calibrated": 1.0, "overconfident": 2.0, "underconfident": 0.5}
-DESIGNS = [
-    *(Design(f"{name}{', weighted' * w}", n, t, weighted=w)
-      for name, t in POWERS_OF.items() for n in (100, 500) for w in (False, True)),
-    *(Design(f"{name}, 5 values", 500, t, values=5) for name, t in POWERS_OF.items()),
-    *(Design(f"{name}, 1 % events", 500, t, rate=0.01) for name, t in POWERS_OF.items()),
-    *(Design(f"{name}, clusters of 5", n, t, size=5)
-      for name, t in POWERS_OF.items() for n in (300, 1000)),
-]  # fmt: skip
-#: What is covered: a measure, and of which forecasts.
-COVERED = {
-    "log loss": ("log_loss", "before"),
-    "its change": ("log_loss", "change"),
-    "Brier score": ("brier_score_loss", "before"),
-    "accuracy": ("accuracy", "before"),
-    "AUC": ("auc", "before"),
-    "calibration loss": ("calibration_loss", "before"),
-    "calibration error": ("calibration_error", "before"),
-    "ICI": ("ici", "before"),
-}
-
-
-def truths(design: Design) -> dict[tuple[str, str], float]:
-    """Expected values of the measures."""
-    p, _, _ = design._replace(size=1).draw(400_000, np.random.default_rng(0))
+@study(TERMS | {"kind": (*KINDS, *RARE)})
+def terms(rng: np.random.Generator, K: int, values: int, n: int, kind: str) -> Figures:
+    """Coverage of calibration terms and of the l1 error; values 0 are continuous forecasts."""
+    truth, P, target = support(K, values, kind)
+    rows = rng.integers(len(truth), size=n)
+    y = labels_of(truth[rows], rng)
+    sample = check_probabilities(y, P[rows], None, range(K), keep_zeros=True)
+    parts = Parts.of(sample, "canonical")
     found = {}
-    for of, q in zip(("before", "after"), design.forecasts(p), strict=True):
-        found["log_loss", of] = float(-(p * np.log(q) + (1 - p) * np.log1p(-q)).mean())
-        found["brier_score_loss", of] = float((p * (1 - q) ** 2 + (1 - p) * q**2).mean())
-        found["accuracy", of] = float(np.where(q > 0.5, p, 1 - p).mean())
-        found["calibration_error", of] = found["ici", of] = float(np.abs(p - q).mean())
-        found["calibration_loss", of] = found["log_loss", of] + float(
-            (xlogy(p, p) + xlogy(1 - p, 1 - p)).mean()
-        )
-        _, rank = np.unique(q, return_inverse=True)
-        events, others = np.bincount(rank, p), np.bincount(rank, 1 - p)
-        below = np.cumsum(others) - others / 2
-        found["auc", of] = float(events @ below / (events.sum() * others.sum()))
-    found["log_loss", "change"] = found["log_loss", "after"] - found["log_loss", "before"]
+    for measure in ("log", "brier", "l1"):
+        split = parts.absolute() if measure == "l1" else parts.split_loss(measure)["calibration"]
+        low, high = split[0].interval(0.95)
+        found[measure] = low <= target[measure] <= max(high, 0.0)
     return found
 
 
-def study_evaluate(design: Design, repetitions: int) -> dict[str, float]:
-    """Share of intervals that cover, and with clusters the level of the test."""
-    expected = truths(design)
-    covered = {name: [] for name in COVERED} | {"test": []}
-    for seed in range(repetitions):
-        rng = np.random.default_rng([seed, design.n])
-        p, y, cluster = design.draw(design.n, rng)
-        if y.all() or not y.any():
+DRAWN = {"K": (2, 3), "n": (500, 3000), "power": (0.7, 1.0, 1.3, 2.0)}
+
+
+@study(DRAWN, 150)
+def estimates(rng: np.random.Generator, K: int, n: int, power: float) -> Figures:
+    """Truth, means of the estimates of calibration errors, and coverage of the decomposition."""
+    P, _, y = draw(rng, n, K, power)
+    truth, labels = population(K, power), range(K)
+    quantile = {"bins": "quantile", "labels": labels}
+    found: Figures = {"l1": truth["l1"], "uniform": calibration_error(y, P, labels=labels, bins=15)}
+    found |= {"quantile": calibration_error(y, P, **quantile)}
+    found |= {"irp": calibration_error(y, P, bins="irp"), "l2": truth["l2"]}
+    found |= {"l2, quantile": calibration_error(y, P, norm="l2", **quantile)}
+    found |= {"l2, debiased": calibration_error(y, P, norm="l2", debias=True, **quantile)}
+    found |= {"smooth": smooth_calibration_error(y, P)}
+    for loss in ("log", "brier"):
+        parts = decompose(y, P, loss=loss, bins="irp")
+        low, high = (parts.frame()[end][1:3] for end in ("low", "high"))
+        targets = truth[loss], truth[f"{loss} refinement"]
+        found[f"{loss}: bias"] = parts.calibration - targets[0]
+        found[f"{loss}: covered"] = bool(low[0] <= targets[0] <= high[0])
+        found[f"{loss}: refinement covered"] = bool(low[1] <= targets[1] <= high[1])
+    return found
+
+
+def wrong(rng: np.random.Generator, case: str, n: int, K: int) -> tuple[Array, Array]:
+    """Forecasts that are not a power of the truth, and E[Y | forecast]."""
+    g = rng.dirichlet(np.ones(K), n)
+    skewed = np.tile(np.arange(1.0, K + 1) / np.arange(1, K + 1).sum(), (n, 1))
+    flat = np.full_like(g, 1 / K)
+    first = 1 - np.abs(2 * g[:, :1] - 1)
+    folded = np.hstack([first, (1 - first) * g[:, 1:] / g[:, 1:].sum(axis=1, keepdims=True)])
+    return {
+        "inverted": ((1 - g) / (K - 1), g),
+        "two columns swapped": (g[:, [1, 0, *range(2, K)]], g),
+        "noise": (g, flat),
+        "constant": (flat, skewed),
+        "nearly constant": ((1 + 1e-3 * g) / (K + 1e-3), skewed),
+        "folded": (g, folded),
+        "power 2": (powers(g, 2.0), g),
+        "calibrated": (g, g),
+    }[case]
+
+
+def chance(found: list[Figures]) -> Figures:
+    """Means, and for errors of calibrated forecasts what they reach by chance."""
+    values = [own["l1"] for own in found]
+    return means(found) | {"l1, 95 % quantile": float(np.quantile(values, 0.95))}
+
+
+CASES = ("inverted", "two columns swapped", "noise", "constant", "nearly constant", "folded")
+
+
+@study({"K": (2, 3, 10), "case": (*CASES, "power 2", "calibrated"), "n": (200, 2000, 20_000)}, 40,
+       chance)  # fmt: skip
+def directions(rng: np.random.Generator, K: int, case: str, n: int) -> Figures:
+    """Forecasts that are wrong in every way, and calibrated ones: truth and mean estimates."""
+    P, g = wrong(rng, case, n, K)
+    y, truth = labels_of(g, rng), errors_of(g, P)
+    found = {k: calibration_error(y, P, norm=k, labels=range(K)) for k in ("l1", "l2")}
+    return {"l1, truth": truth["l1"], "l2, truth": truth["l2"], **found}
+
+
+RESAMPLED = {"irp": {"bins": "irp"}, "quantile": {"bins": "quantile"}}
+RESAMPLED |= {"irp, l2": {"bins": "irp", "norm": "l2"}}
+RESAMPLED |= {"debiased": {"bins": "quantile", "norm": "l2", "debias": True}}  # type: ignore[dict-item]
+
+
+@study({"power": (0.7, 1.3, 2.0), "metric": tuple(RESAMPLED)}, 100)
+def intervals(rng: np.random.Generator, power: float, metric: str) -> Figures:
+    """Coverage of bootstrap intervals of calibration errors, two classes, 500 rows."""
+    P, _, y = draw(rng, 500, 2, power)
+    options = RESAMPLED[metric]
+    seed = int(rng.integers(2**31))
+    result = bootstrap(
+        partial(calibration_error, **options), y, P, n_resamples=99, random_state=seed
+    )
+    truth = population(2, power)[options.get("norm", "l1")]
+    mirrored = 2 * result.estimate - np.array([result.high, result.low])
+    return {
+        "percentile": bool(result.low <= truth <= result.high),
+        "basic": bool(mirrored[0] <= truth <= mirrored[1]),
+    }
+
+
+@study(DRAWN, 100)
+def evaluations(rng: np.random.Generator, K: int, n: int, power: float) -> Figures:
+    """Coverage of the intervals of `evaluate`: forecasts before, the truth after."""
+    P, g, y = draw(rng, n, K, power)
+    truth = population(K, power)
+    targets = {
+        ("log_loss", "before"): truth["log"] + truth["log refinement"],
+        ("log_loss", "change"): -truth["log"],
+        ("brier_score_loss", "change"): -truth["brier"],
+        ("calibration_loss", "before"): truth["log"],
+        ("calibration_error", "before"): truth["l1"],
+    }
+    if K == 2:
+        targets["auc", "before"] = 5 / 6  # of two classes whose probability is uniform
+    found = isoroc.evaluate(y, P, g, labels=range(K), n_resamples=100).measures
+    return {
+        f"{measure} {of}": inside(found[measure][of].low, target, found[measure][of].high)
+        for (measure, of), target in targets.items()
+        if power != 1 or of != "change"  # there is no change
+    }
+
+
+def kernel_p_value(y: Array, P: Array, rng: np.random.Generator) -> float:
+    """SKCE of Widmann et al. (2019); Laplacian kernel, bandwidth the median distance."""
+    distance = np.sqrt(((P[:, None] - P) ** 2).sum(axis=2))
+    kernel = np.exp(-distance / np.median(distance))
+    np.fill_diagonal(kernel, 0)
+    labels = np.array([y, *(labels_of(P, rng) for _ in range(99))])
+    Z = (np.eye(P.shape[1])[labels] - P).transpose(1, 0, 2).reshape(len(P), -1)
+    values = (Z * (kernel @ Z)).sum(axis=0).reshape(len(labels), -1).sum(axis=1)
+    return float(np.mean(values >= values[0]))
+
+
+@study({"K": (2, 3, 5), "spread": (1.0, 0.2), "power": (1.0, 0.75, 1.25, 1.5)}, 200)
+def rejections(rng: np.random.Generator, K: int, spread: float, power: float) -> Figures:
+    """Share of data sets of 500 rows in which calibration is rejected at 5 %."""
+    P, _, y = draw(rng, 500, K, power, spread)
+    options = {"n_resamples": 99, "random_state": int(rng.integers(2**31)), "labels": range(K)}
+    return {
+        "calibration_test": calibration_test(y, P, **options).p_value <= 0.05,
+        "SKCE": kernel_p_value(y, P, rng) <= 0.05,
+    }
+
+
+# The verdict of AutoCalibrator
+
+CHANGES: dict[str, Callable[[Array], Array]] = {
+    "calibrated": lambda P: P,
+    "confident": lambda P: powers(P, 1.5),
+    "timid": lambda P: powers(P, 0.7),
+    "bias": lambda P: powers(P * np.append(1.5, np.ones(P.shape[1] - 1)), 1.0),
+}
+
+
+@study({"K": (2, 3, 10), "spread": (0.1, 1.0), "n": (50, 100, 300, 1000, 3000)}, 200)
+def verdicts(rng: np.random.Generator, K: int, spread: float, n: int) -> Figures:
+    """How often the verdict is to calibrate; other forecasts in every fourth repetition."""
+    P = rng.dirichlet(np.full(K, spread), size=n)
+    y, found = labels_of(P, rng), {}
+    for name, change in CHANGES.items() if rng.random() < 0.25 else [*CHANGES.items()][:1]:
+        calibrator = AutoCalibrator(random_state=int(rng.integers(2**31)))
+        calibrator.fit(change(P), y, labels=range(K))
+        found[name] = calibrator.verdict_.startswith("calibrate")
+    return found
+
+
+# The monitor
+
+LIMIT, BATCH = log(20), 20  # confidence 0.95
+DRIFTS: dict[str, dict[str, float]] = {
+    "none": {},
+    "odds of one class x 1.25": {"odds": 1.25},
+    "odds of one class x 2": {"odds": 2.0},
+    "power 0.8 (overconfident)": {"power": 0.8},
+    "power 0.5 (very overconfident)": {"power": 0.5},
+    "power 1.5 (underconfident)": {"power": 1.5},
+}
+
+
+def drifted(Q: Array, power: float = 1.0, odds: float = 1.0) -> Array:
+    """True probabilities: a power of forecasts, with other odds of the first class."""
+    truth = Q**power
+    truth[:, 0] *= odds
+    return truth / truth.sum(axis=1, keepdims=True)
+
+
+def products(
+    alternatives: Alternatives, K: int, n: int, rng: np.random.Generator, **drift: float
+) -> Array:
+    """Logarithm of the product of ratios in each batch of n rows."""
+    Q = rng.dirichlet(np.ones(K), size=n)
+    ratios = alternatives.log_ratios(Q, labels_of(drifted(Q, **drift), rng))
+    return ratios.reshape(-1, BATCH, ratios.shape[1]).sum(axis=1)
+
+
+def first_alarm(
+    alternatives: Alternatives, batches: Array, evidence: Evidence, before: int = 0
+) -> tuple[int | None, Evidence]:
+    """Number of batches until the alarm, or None; and the evidence after all of them."""
+    alarm = None
+    for b, log_products in enumerate(batches):
+        evidence = evidence.add(log_products, before + b)
+        if alarm is None and evidence.value(alternatives) >= LIMIT:
+            alarm = b + 1
+    return alarm, evidence
+
+
+@study({"K": (2, 3), "machines": (1, 2, 5, 10), "batches": (50, 1000)}, 1000)
+def alarms(rng: np.random.Generator, K: int, machines: int, batches: int) -> Figures:
+    """False alarms of one monitor and of those of several machines, alone and merged."""
+    if machines > 1 and batches > 50:
+        return {}
+    alternatives = Alternatives(K)
+    whole = none = Evidence.none(len(alternatives.family))
+    found, looks = [], []
+    for own in np.split(products(alternatives, K, machines * batches * BATCH, rng), machines):
+        alarm, evidence = first_alarm(alternatives, own, none)
+        whole = whole.merge(evidence)
+        found.append(alarm is not None)
+        looks.append(whole.value(alternatives) >= LIMIT)
+    return {"of any machine": any(found), "after merging": any(looks)}
+
+
+@study({"K": (2, 3), "n": (500, 2000)}, 100)
+def fitted(rng: np.random.Generator, K: int, n: int) -> Figures:
+    """Alarms of the monitor of a calibrator, without drift, in 100 batches of n / 5 rows."""
+
+    def rows(size: int) -> tuple[Array, Array]:
+        Q = rng.dirichlet(np.ones(K), size=size)
+        return labels_of(drifted(Q, power=0.7), rng), Q
+
+    y, Q = rows(n)
+    calibrator = AutoCalibrator(random_state=0).fit(Q, y)
+    monitors = [CalibrationMonitor(calibrator, tolerance=t) for t in (0.0, None)]
+    for _ in range(100):
+        y, Q = rows(n // 5)
+        for monitor in monitors:
+            monitor.update(y, calibrator.predict_proba(Q))
+    raised = [monitor.alarm_ is not None for monitor in monitors]
+    Q = rng.dirichlet(np.ones(K), size=100_000)
+    truth = drifted(Q, power=0.7)
+    excess = (truth * np.log(truth / calibrator.predict_proba(Q))).sum(axis=1).mean()
+    excused = raised[1] and bool(excess > monitors[1].tolerance)
+    return {"tolerance 0": raised[0], "default": raised[1], "default, and it was wrong": excused}
+
+
+def quantiles(found: list[Figures]) -> Figures:
+    rows = [own["rows"] for own in found]
+    ends = np.quantile(rows, [0.5, 0.9], method="higher")
+    return {"median rows": float(ends[0]), "90 % quantile": float(ends[1])}
+
+
+@study({"K": (2, 3), "drift": tuple(DRIFTS)[1:], "calm": (10, 500)}, 100, quantiles)
+def delays(rng: np.random.Generator, K: int, drift: str, calm: int) -> Figures:
+    """Rows until the alarm after some calm batches."""
+    alternatives = Alternatives(K)
+    none = Evidence.none(len(alternatives.family))
+    early, evidence = first_alarm(alternatives, products(alternatives, K, calm * BATCH, rng), none)
+    if early is not None:
+        return {}
+    batches = products(alternatives, K, 1000 * BATCH, rng, **DRIFTS[drift])
+    alarm, _ = first_alarm(alternatives, batches, evidence, calm)
+    return {"rows": np.inf if alarm is None else alarm * BATCH}
+
+
+@cache
+def error_in_bins(K: int, drift: str, n_bins: int = 200) -> float:
+    """Root mean square of the difference between rates and forecasts, in narrow bins."""
+    Q = np.random.default_rng(3).dirichlet(np.ones(K), size=POPULATION)
+    squares = []
+    for q, t in zip(Q.T, drifted(Q, **DRIFTS[drift]).T, strict=True):
+        cell = np.minimum((q * n_bins).astype(int), n_bins - 1)
+        n = np.bincount(cell, minlength=n_bins)
+        squares.append(np.sum(np.bincount(cell, t - q, n_bins) ** 2 / n.clip(1)) / n.sum())
+    return float(np.sqrt(np.mean(squares)))
+
+
+@study({"K": (2, 3), "drift": tuple(DRIFTS), "n": (100, 1000)}, 1000)
+def batch_errors(rng: np.random.Generator, K: int, drift: str, n: int) -> Figures:
+    """Calibration error of one batch, and coverage of its interval."""
+    Q = rng.dirichlet(np.ones(K), size=n)
+    y, truth = labels_of(drifted(Q, **DRIFTS[drift]), rng), error_in_bins(K, drift)
+    error, low, high = error_in_cells(sum_in_cells(Q, y), 1.96)
+    return {"truth": truth, "mean square": error**2, "covered": bool(low <= truth <= high)}
+
+
+# Decision curves, panels, thresholds, metrics without labels
+
+BENDS: dict[str, Callable[[Array], Array]] = {
+    "calibrated": lambda z: z,
+    "too extreme": lambda z: z / 1.5,
+    "too low": lambda z: z + 0.5,
+    "bent": lambda z: z + 0.3 * np.sin(z),
+}
+RATES = {"common": -0.5, "rare": -4.0}  # a third, and 3 %
+THRESHOLDS = np.array([0.02, 0.05, 0.1, 0.2, 0.5, 0.8])
+PRACTICE = {"kind": tuple(BENDS), "rate": tuple(RATES), "n": (200, 1000, 5000)}
+
+
+def scores(rng: np.random.Generator, kind: str, rate: str, n: int) -> tuple[Array, Array]:
+    """Forecasts of two classes and true probabilities."""
+    z = rng.normal(RATES[rate], 1.5, n)
+    return expit(z), expit(BENDS[kind](z))
+
+
+@cache
+def many_scores(kind: str, rate: str) -> tuple[Array, Array]:
+    return scores(np.random.default_rng(0), kind, rate, POPULATION)
+
+
+@study(PRACTICE, 1000)
+def benefit(rng: np.random.Generator, kind: str, rate: str, n: int) -> Figures:
+    """Coverage of `net_benefit`: means over six thresholds."""
+    p, g = many_scores(kind, rate)
+    odds = THRESHOLDS / (1 - THRESHOLDS)
+    before, after, everyone = (
+        np.array(
+            [np.mean((q >= t) * (g - (1 - g) * o)) for t, o in zip(THRESHOLDS, odds, strict=True)]
+        )
+        for q in (p, g, np.ones_like(p))
+    )
+    own, truth = scores(rng, kind, rate, n)
+    y = rng.random(n) < truth
+    if y.all() or not y.any():
+        return {}
+    curve = net_benefit(y, own, THRESHOLDS, after=truth, labels=[False, True])
+    tables = {
+        "before": (curve.benefit("before"), before),
+        "scaled": (curve.benefit("before", scaled=True), before / g.mean()),
+        "change": (curve.benefit("after", minus="before"), after - before),
+        "after - all": (curve.benefit("after", minus="all"), after - everyone),
+    }
+    return {
+        name: float(np.mean(inside(table["low"], target, table["high"])))
+        for name, (table, target) in tables.items()
+    }
+
+
+@cache
+def line_of(kind: str, rate: str) -> tuple[float, float]:
+    """Intercept with slope one, and slope, of the log odds in the population."""
+    p, g = many_scores(kind, rate)
+    z = logit(p)
+    shift = brentq(lambda a: np.mean(g - expit(z + a)), -10, 10)
+
+    def loss(b: Array) -> float:
+        eta = b[0] + b[1] * z
+        return float(np.mean(np.logaddexp(0, eta) - g * eta))
+
+    return shift, minimize(loss, [0.0, 1.0]).x[1]
+
+
+@study(PRACTICE, 500)
+def panel(rng: np.random.Generator, kind: str, rate: str, n: int) -> Figures:
+    """Coverage of `calibration_summary` and `calibration_direction`."""
+    p, g = scores(rng, kind, rate, n)
+    y = rng.random(n) < g
+    if y.all() or not y.any():
+        return {}
+    table = calibration_summary(y, p, labels=[False, True]).table
+    d = np.abs(g - p)
+    truth = [g.sum() / p.sum(), *line_of(kind, rate), d.mean(), np.median(d), np.quantile(d, 0.9)]
+    covers = inside(table["low"], np.array([*truth, d.max()]), table["high"])
+    covers |= np.isnan(table["low"])
+    many, true = many_scores(kind, rate)
+    sure = np.maximum(many, 1 - many) - np.where(many > 0.5, true, 1 - true)
+    ends = calibration_direction(y, p, labels=[False, True])
+    found = dict(zip(table["measure"].tolist(), covers.tolist(), strict=True))
+    for name, row, target in (("top", 0, sure.mean()), ("class", 2, (many - true).mean())):
+        found[f"direction, {name}"] = bool(inside(ends["low"][row], target, ends["high"][row]))
+    return found
+
+
+@study(PRACTICE, 1000)
+def threshold(rng: np.random.Generator, kind: str, rate: str, n: int) -> Figures:
+    """Coverage of `threshold_for`."""
+    p, g = many_scores(kind, rate)
+    order = np.argsort(p)
+    p, right, wrong_ = p[order], *(np.cumsum(x[order][::-1])[::-1] for x in (g, 1 - g))
+    own, truth = scores(rng, kind, rate, n)
+    y, found = rng.random(n) < truth, {}
+    goals = {"precision": 0.8 if rate == "common" else 0.3, "recall": 0.9}
+    for metric, goal in (goals | {"false_positive_rate": 0.01, "alerts": 0.05}).items():
+        try:
+            report = threshold_for(y, own, metric=metric, target=goal, labels=[False, True])
+        except InputError:  # out of reach, or one class only
             continue
-        before, after = design.forecasts(p)
-        options = {"labels": [False, True], "clusters": cluster if design.size > 1 else None}
-        options["sample_weight"] = rng.exponential(size=design.n) if design.weighted else None
-        measures = evaluate(y, before, after, n_resamples=0, **options).measures
-        panel = calibration_summary(y, before, **options).table
-        ici = [panel[end][panel["measure"] == "ici"][0] for end in ("low", "high")]
-        for name, (measure, of) in COVERED.items():
-            low, high = ici if measure == "ici" else measures[measure][of][1:]
-            if not np.isnan(low):
-                within = (
-                    low <= expected[measure, of] + 1e-9 and expected[measure, of] <= high + 1e-9
-                )
-                covered[name].append(within)
-        if design.size > 1 and design.power == 1:
-            found = calibration_test(y, before, n_resamples=199, random_state=seed, **options)
-            covered["test"].append(found.p_value <= 0.05)
-    return {name: float(np.mean(hits)) for name, hits in covered.items() if hits}
+        i = min(int(np.searchsorted(p, report.threshold)), len(p) - 1)
+        acted = right[i] + wrong_[i]
+        reached = {"precision": right[i] / acted, "recall": right[i] / right[0]}
+        reached |= {"false_positive_rate": wrong_[i] / wrong_[0], "alerts": acted / len(p)}
+        row = report.table["metric"].tolist().index(metric)
+        ends = report.table["low"][row], report.table["high"][row]
+        found[metric] = bool(inside(ends[0], reached[metric], ends[1]))
+    return found
 
 
-def report_evaluate(found: dict[Design, dict[str, float]]) -> None:
-    print("| forecasts | n | " + " | ".join(COVERED) + " |")
-    print("| --- | ---: |" + " ---: |" * len(COVERED))
-    for design, shares in found.items():
-        cells = (f"{shares[name]:.3f}".lstrip("0") for name in COVERED)
-        print(f"| {design.name} | {design.n:,} | " + " | ".join(cells) + " |")
-    for design, shares in found.items():
-        if "test" in shares:
-            print(f"level of the test, {design.name}, {design.n:,} rows: {shares['test']:.3f}")
+CALIBRATORS = {
+    "temperature": isoroc.TemperatureCalibrator,
+    "isotonic": isoroc.IsotonicCalibrator,
+    "auto": lambda: AutoCalibrator(random_state=0),
+}
 
 
-class Scores(NamedTuple):
-    """Normal scores of some events among n rows, with a given AUC."""
-
-    events: int
-    n: int
-    auc: float
-
-
-AREAS = [Scores(*row) for row in (
-    (1, 100, 0.8), (2, 100, 0.8), (5, 500, 0.8), (5, 500, 0.9), (10, 100, 0.8), (10, 100, 0.95),
-    (10, 500, 0.98), (15, 30, 0.99), (50, 100, 0.83), (50, 100, 0.95), (250, 500, 0.75),
-)]  # fmt: skip
-
-
-def study_areas(case: Scores, repetitions: int) -> dict[str, float]:
-    """Share of intervals of AUC that cover."""
-    covered, y = 0, np.arange(case.n) < case.events
-    for seed in range(repetitions):
-        rng = np.random.default_rng(seed)
-        scores = rng.normal(size=case.n) + np.sqrt(2) * ndtri(case.auc) * y
-        _, low, high = evaluate(y, scores, unit="logit", n_resamples=0).measures["auc"]["before"]
-        covered += low <= case.auc <= high
-    return {"covered": covered / repetitions}
+def observed(y: Array, Q: Array) -> dict[str, float]:
+    """The metrics on labels; scikit-learn's functions take longer than all else."""
+    K = Q.shape[1]
+    matrix = np.bincount(K * y + Q.argmax(axis=1), minlength=K * K).reshape(K, K)
+    f1 = 2 * np.diag(matrix) / np.maximum(matrix.sum(axis=0) + matrix.sum(axis=1), 1)
+    own = np.bincount(y, minlength=K)
+    ranks = rankdata(Q, axis=0)
+    sums = np.array([ranks[y == k, k].sum() for k in range(K)])
+    auc = (sums - own * (own + 1) / 2) / (own * (len(y) - own))
+    likelihood = np.maximum(Q[np.arange(len(y)), y], np.finfo(float).eps)
+    found = {"accuracy": np.trace(matrix) / len(y), "f1": f1[1] if K == 2 else f1.mean()}
+    return found | {"auc": auc.mean(), "log_loss": -np.log(likelihood).mean()}
 
 
-def report_areas(found: dict[Scores, dict[str, float]]) -> None:
-    print("| events | n | AUC | covered |\n| ---: | ---: | ---: | ---: |")
-    for case, shares in found.items():
-        print(f"| {case.events} | {case.n} | {case.auc:g} | {shares['covered']:.3f} |")
+@study({"calibrator": tuple(CALIBRATORS), "K": (2, 3), "n_cal": (500, 5000), "n": (200, 1000)}, 100)
+def weeks(rng: np.random.Generator, calibrator: str, K: int, n_cal: int, n: int) -> Figures:
+    """Coverage of `expected` in ten weeks after a calibration; `alone` without `calibration=`."""
+
+    def rows(size: int, concentration: Array) -> tuple[Array, Array]:
+        truth = rng.dirichlet(concentration, size)
+        return labels_of(truth, rng), powers(truth, 1.5)
+
+    y, P = rows(n_cal, np.ones(K))
+    if len(np.unique(y)) < K:
+        return {}
+    fit = CALIBRATORS[calibrator]().fit(P, y)
+    found: dict[str, list[bool]] = {}
+    for _ in range(10):
+        y, P = rows(n, rng.uniform(0.6, 1.6, K))
+        Q = fit.predict_proba(P)
+        for (metric, truth), own in product(observed(y, Q).items(), (fit, None)):
+            ends = expected(Q, metric, calibration=own, n_draws=200)
+            name = metric if own is not None else f"{metric}, alone"
+            found.setdefault(name, []).append(bool(inside(ends.low, truth, ends.high)))
+    return {name: float(np.mean(covers)) for name, covers in found.items()}
 
 
-def group_of(case: Case) -> str:
-    if case.digits is not None:
-        return "rounded"
-    return "tied" if case.values else "continuous"
+def drift_settings(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    if options.data is not None:
+        yield from every(
+            {"calibrator": CALIBRATORS, "n_cal": (1000, 20_000), "folder": (str(options.data),)}
+        )
+
+
+@study(drift_settings, 10)
+def drift(rng: np.random.Generator, calibrator: str, n_cal: int, folder: str) -> Figures:
+    """Employment in Massachusetts: calibrated on some rows of 2015, then 1,000 rows of a year."""
+    import polars as pl  # noqa: PLC0415
+
+    names = ("reference", "analysis", "analysis_target")
+    before, after, target = (
+        pl.read_parquet(Path(folder) / f"employment_MA_{part}.pq") for part in names
+    )
+    after = after.join(target, on="id")
+    some, column = before[rng.permutation(len(before))[:n_cal]], "predicted_probability"
+    fit = CALIBRATORS[calibrator]().fit(some[column].to_numpy(), some["employed"].to_numpy())
+    found: dict[str, list[float]] = {}
+    for _, rows in after.group_by("year", maintain_order=True):
+        part = rows[rng.permutation(len(rows))[:1000]]
+        y, Q = part["employed"].to_numpy(), fit.predict_proba(part[column].to_numpy())
+        for metric, truth in observed(y, Q).items():
+            ends = expected(Q, metric, calibration=fit, n_draws=200)
+            found.setdefault(metric, []).append(inside(ends.low, truth, ends.high))
+            found.setdefault(f"{metric} error", []).append(abs(ends.estimate - truth))
+    return {name: float(np.mean(values)) for name, values in found.items()}
+
+
+# Class shares, costs and groups
+
+MEANS = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0]])
+NEW = {2: {"none": (0.5, 0.5), "small": (0.55, 0.45), "large": (0.9, 0.1)}}
+NEW |= {4: {"none": (0.25,) * 4, "small": (0.3, 0.2, 0.25, 0.25), "large": (0.7, 0.1, 0.1, 0.1)}}
+
+
+@study({"K": (2, 4), "shift": ("none", "small", "large")}, 500)
+def priors(rng: np.random.Generator, K: int, shift: str) -> Figures:
+    """Class shares of 300 new rows: coverage, tests, and forecasts adjusted to new shares."""
+    old, new = np.full(K, 1 / K), np.array(NEW[K][shift])
+    y = rng.choice(K, size=300, p=new)
+    x = MEANS[y] + rng.normal(size=(300, 2))
+    Q = powers(old * np.exp(-((x[:, None] - MEANS[:K]) ** 2).sum(axis=2) / 2), 1.0)
+    found = estimate_prior(Q, old)
+    right = []
+    for own in (adjust_prior(Q, old, new), Q):
+        shares = CalibrationMonitor(range(K)).update(y, own).shares
+        right.append(float(np.mean((shares["low"] <= 0) & (shares["high"] >= 0))))
+    return {
+        "mean square error": float(np.mean((found.prior - new) ** 2)),
+        "covered": float(np.mean((found.low <= new) & (new <= found.high))),
+        "found": found.p_value < 0.05,
+        "adjusted right": right[0],
+        "not adjusted right": right[1],
+    }
+
+
+def sets_of(options: argparse.Namespace) -> list[Path]:
+    paths = sorted(options.arena.glob("*.npz"))
+    return paths[:: max(1, len(paths) // options.sets)]
+
+
+def on_arena(**values: Any) -> Callable[[argparse.Namespace], Iterable[dict[str, Any]]]:
+    """Settings of a study with one repetition for each set of the arena."""
+
+    def settings(options: argparse.Namespace) -> Iterable[dict[str, Any]]:
+        given = options.arena is not None
+        return every({"arena": [options.arena], "sets": [options.sets]} | values) if given else ()
+
+    return settings
+
+
+def read_set(arena: Path, sets: int, number: int) -> tuple[Array, Array, Array, Array]:
+    """Calibration and test rows of a set of the arena, as doubles."""
+    with np.load(sets_of(argparse.Namespace(arena=arena, sets=sets))[number]) as arrays:
+        P, P_new = (powers(arrays[f"probas_{part}"].astype(float), 1.0) for part in ("cal", "test"))
+        y, y_new = (arrays[f"labels_{part}"].astype(int).ravel() for part in ("cal", "test"))
+    return P, y, P_new, y_new
+
+
+def chance_of_higher(y: Array, Q: Array, change: Array, draws: int = 9999) -> float:
+    """How likely a total change this high is if the labels follow Q; `change` is (n, K).
+
+    A rare label may change the total by much, so it is far from normal, and labels are drawn. A
+    change that is not higher has the p-value 1.
+    """
+    rows = np.flatnonzero(change.any(axis=1))
+    change, Q, places = change[rows], Q[rows], np.arange(len(rows))
+    total = change[places, y[rows]].sum()
+    if total <= 0:
+        return 1.0
+    rng = np.random.default_rng(0)
+    drawn = (change[places, labels_of(Q, rng)].sum() for _ in range(draws))
+    return (1 + sum(value >= total - 1e-9 for value in drawn)) / (draws + 1)
+
+
+def of_p_values(found: list[Figures]) -> Figures:
+    """Means, and how many changes for the worse are significant, alone and corrected."""
+    entries = [entry for own in found for entry in own["entries"]]
+    p = np.array([entry.pop("p") for entry in entries])
+    counts = {"number": len(p), "worse, p <= .025": int((p <= 0.025).sum())}
+    counts["worse, corrected"] = int((correct_p_values(p) <= 0.05).sum())
+    return means(entries) | counts
+
+
+@study(on_arena(), summarise=of_p_values)
+def costs(rng: np.random.Generator, arena: Path, sets: int, number: int) -> Figures:
+    """Costs of decisions before and after calibration, five random cost matrices per set."""
+    P, y, P_new, y_new = read_set(arena, sets, number)
+    K, entries = P.shape[1], []
+    Q = AutoCalibrator(random_state=0).fit(P, y, labels=range(K)).predict_proba(P_new)
+    for _ in range(5):
+        cost = np.exp(rng.normal(scale=1.5, size=(K, K + 1)))  # the last is to abstain
+        cost[np.arange(K), np.arange(K)] = 0.0
+        cost[:, -1] = 0.3 * np.median(cost[cost > 0])
+        report = expected_cost(y_new, P_new, cost, after=Q, labels=range(K))
+        change, high = (report.table[name][2] for name in ("cost", "high"))
+        relative = change / report["before"] if change else 0.0  # 0 of 0 changes nothing
+        moved = (cost[:, decide(Q, cost)] - cost[:, decide(P_new, cost)]).T
+        p = chance_of_higher(y_new, Q, moved)
+        entries.append({"relative change": relative, "lower": bool(high < 0), "p": p})
+    return {"entries": entries}
+
+
+@study(on_arena(kind=("alike", "odds", "power"), groups=(3, 10)), summarise=of_p_values)
+def groups(
+    rng: np.random.Generator, arena: Path, sets: int, kind: str, groups: int, number: int
+) -> Figures:
+    """`GroupedCalibrator` against its common map: changes of the log loss of each group."""
+    P, y, P_new, y_new = read_set(arena, sets, number)
+    sizes = rng.normal(size=groups)
+    codes = [rng.integers(groups, size=len(labels)) for labels in (y, y_new)]
+    moved = []
+    for own, code in ((P, codes[0]), (P_new, codes[1])):
+        logs = np.log(np.maximum(own, 1e-9))
+        logs[:, 0] += 0.7 * sizes[code] * (kind == "odds")
+        logs *= np.exp(0.6 * sizes[code] * (kind == "power"))[:, None]
+        moved.append(own if kind == "alike" else softmax(logs, axis=1))
+    calibrator = isoroc.GroupedCalibrator(random_state=0)
+    calibrator.fit(moved[0], y, groups=codes[0], labels=range(P.shape[1]))
+    Q = calibrator.predict_proba(moved[1], codes[1])
+    common = calibrator.common_.predict_proba(moved[1])
+    change = np.log(common.clip(min=1e-6)) - np.log(Q.clip(min=1e-6))
+    own_map = dict(zip(calibrator.groups_.tolist(), calibrator.weights_, strict=True))
+    entries = []
+    for g in range(groups):
+        rows = np.flatnonzero(codes[1] == g)
+        mean = 1e4 * change[rows, y_new[rows]].mean()
+        p = chance_of_higher(y_new[rows], Q[rows], change[rows])
+        has_map = own_map.get(str(g), 0.0) > 0
+        entries.append({"own map": has_map, "mean change, 1e-4": mean, "p": p})
+    return {"entries": entries}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("studies", nargs="*", help=f"of {', '.join(STUDIES)}")
+    parser.add_argument("--repetitions", type=int, help="the default depends on the study")
     parser.add_argument("--quick", action="store_true", help="few settings and repetitions")
-    parser.add_argument("--jobs", type=int, default=1, help="number of processes")
-    parser.add_argument("--repetitions", type=int, default=None, help="data sets per setting")
-    only = ("tied", "continuous", "rounded", "evaluate", "areas")
-    parser.add_argument("--only", choices=only, default="")
+    parser.add_argument("--jobs", type=int, help="processes; one per core by default")
+    parser.add_argument("--arena", type=Path, help="folder of real forecasts")
+    parser.add_argument("--sets", type=int, default=24, help="sets of the arena that are used")
+    parser.add_argument("--data", type=Path, help="folder with the samples of nannyml")
     options = parser.parse_args()
-    repetitions = options.repetitions or (20 if options.quick else 400)
-    own, show, chosen = study, report, list(cases(quick=options.quick, only=options.only))
-    if options.only == "evaluate":
-        own, show, chosen = study_evaluate, report_evaluate, DESIGNS
-    elif options.only == "areas":
-        own, show, chosen = study_areas, report_areas, AREAS
-    times = [repetitions] * len(chosen)
-    if options.jobs == 1:
-        found = list(map(own, chosen, times))
-    else:
-        with ProcessPoolExecutor(options.jobs) as pool:
-            found = list(pool.map(own, chosen, times))
-    print(f"{repetitions} data sets for each setting")
-    show(dict(zip(chosen, found, strict=True)))
+    unknown = set(options.studies) - set(STUDIES)
+    if unknown:
+        parser.error(f"unknown studies: {', '.join(sorted(unknown))}")
+    for name in options.studies or STUDIES:
+        if any(STUDIES[name].settings(options)):
+            run(name, options)
+        else:
+            print(f"\n### {name}: left out, it needs --arena or --data")
 
 
 if __name__ == "__main__":

@@ -1,145 +1,752 @@
-"""Quality: every calibrator on every set of real forecasts, evaluated on test rows.
+"""Quality: calibrators on sets of real forecasts, evaluated on test rows.
 
-    python benchmarks/quality.py ARENA [--rows N] [--only WORD] [--methods A,B] [--fresh A,B]
-                                       [--out FOLDER]
+    python benchmarks/quality.py ARENA [PART ...] [--sets WORD,... or N] [--members A,B]
+        [--methods A,B] [--rows 80,300,1000,0] [--repetitions 2] [--rare] [--jobs N] [--out FOLDER]
 
 ARENA is a folder of sets dataset-model.npz, each with probas_cal, labels_cal, probas_test and
-labels_test, or an HDF5 file that contains them as dataset/model/probas_cal and so on. With --rows,
-calibrators see a random part of the calibration rows. Writes to FOLDER (build/quality by default):
-results.csv, one row per method and set; losses/, the losses of all test rows; summary.md, win rates
-and comparisons; winrates.png. benchmarks/requirements.txt lists the peers. Results in FOLDER are
-reused, except those of isoroc's own methods and of the methods in --fresh. --methods also takes
-"peers", "own" and "none": only write the summary.
+labels_test, or an HDF5 file that contains them as dataset/model/probas_cal and so on.
+
+All rows of a set are split at random into calibration rows, as many as --rows says (0: as many as
+the set has), and test rows. On each split the methods are fitted, and the candidate members
+forecast the calibration rows out of fold and the test rows once; all designs of the automatic
+calibrator (members, shares in the prior) are mixtures of these forecasts. Parts:
+
+halves   The data sets, not the rows, are divided by a hash of their source. The design is chosen
+         on one half and reported on the other, and the other way round: wins over external methods
+         next to significant gains and harm, by rows, classes, ties and kind of model.
+methods  All methods with all calibration rows: win rates, mean scores, times, sets made worse, and
+         the automatic calibrator against each other method.
+order    What each calibrator does to decisions and to the order of the test rows.
+counts   Counts against rows in test log loss, on generated rows.
+growth   Variants of growth, and constant against tilted values, with `IRPCalibrator`.
+
+The first two, which run by default, write one line per split to FOLDER/splits.jsonl (build/quality
+by default), and take splits that are there from it. --rare adds sets of two classes in which the
+rarer one is thinned. Cheap: --sets 20 (every Nth set so that 20 are left), --members
+identity,spline, --rows 300 --repetitions 1. Peers that are not installed are left out
+(benchmarks/requirements.txt); those of scikit-learn and of papers need nothing else.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
 import io
+import json
+import os
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
-from time import perf_counter
-from typing import Any
+from time import perf_counter, process_time
+from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
-from arena import Set, losses_of, read_sets, scores_of
-from comparison import Results, draw, summary
+from arena import CLIP, GROUPS, Set, losses_of, read_sets, scores_of
+from joblib import Parallel, delayed
 from peers import Method, Uncalibrated, own_methods, peers
+from sklearn.base import clone
 
+import isoroc
+from isoroc import IRPCalibrator
+from isoroc._calibrators import mixing
+from isoroc._calibrators.base import Calibrator
+from isoroc._counts import deal_by_content
+from isoroc._growth import best_first, search
+from isoroc._growth.best_first import Growth
+from isoroc._input import Sample, encode_labels
+from isoroc._maps import IdentityMap
+from isoroc._maps.top import TopReduction
 from isoroc._support.progress import progress
+from isoroc._support.table import markdown_table
 
-METRICS = ("log_loss", "brier", "ece_top", "ece_classwise", "accuracy", "auc", "changed")
-TIMES = ("fit_seconds", "predict_seconds")
+BEFORE, AUTO, CAUTIOUS, CHOSEN = "Uncalibrated", "isoroc Auto", "isoroc Auto, verdict", "chosen"
+#: Methods that fit in seconds, by default; of the peers those that are installed.
+QUICK = f"{BEFORE},{AUTO},isoroc Auto, monotone,isoroc IRP,isoroc spline,isoroc kernel"
+QUICK += ",isoroc monotone,isoroc isotonic,SMS,SVS,Beta,Quadratic,TS,ETS,CIR,NA-FIR"
+QUICK += ",TvA isotonic,TvA temperature,sklearn isotonic,sklearn sigmoid,sklearn temperature"
+#: The peer that tables by part of the splits show: the first that is there.
+RIVALS = ("SMS", "sklearn temperature", "sklearn isotonic")
+#: Share of the rarer class in the sets that are thinned, and of the test rows in the upper tail.
+RARE, TAIL = 0.015, 0.01
+#: A design may harm significantly on this share of the splits with at most so many rows.
+MOST_HARM, FEW = 0.05, 300
+#: Differences of more standard errors than this are significant.
+SIGNIFICANT = 1.96
+
+# The designs of the automatic calibrator
+
+CANDIDATES: dict[str, Calibrator] = {
+    "identity": isoroc.IdentityCalibrator(),
+    "temperature": isoroc.TemperatureCalibrator(floor="auto"),
+    "spline": isoroc.SplineCalibrator(),
+    "monotone": isoroc.MonotoneCalibrator(),
+    "kernel": isoroc.KernelCalibrator(),
+}
+#: Shares to choose from; 0 leaves a member out.
+GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
+    "K = 2": {
+        "identity": (4, 8),
+        "temperature": (0, 2),
+        "spline": (4,),
+        "monotone": (0, 2),
+        "kernel": (0, 0.5, 1),
+    },
+    "K >= 3": {
+        "identity": (4, 8),
+        "temperature": (0, 2),
+        "spline": (0, 1),
+        "monotone": (0, 2, 4),
+        "kernel": (1, 2),
+    },
+}
 
 
-def run(method: Method, data: Set) -> tuple[dict[str, float], np.ndarray]:
-    """Scores of one method on one set, and the losses of all test rows."""
-    with warnings.catch_warnings(), silence():
+class Design(NamedTuple):
+    """Members with their shares in the prior; the first are the uncalibrated forecasts."""
+
+    shares: tuple[tuple[str, float], ...]
+    few_rows: float
+
+    def __str__(self) -> str:
+        shares = " : ".join(f"{name} {share:g}" for name, share in self.shares)
+        return f"{shares}, few rows {self.few_rows:g}"
+
+    def prior(self, n_rows: float, p: float) -> np.ndarray:
+        """The shares, for a number of rows and the p-value of the forecasts."""
+        shares = np.array([share for _, share in self.shares], dtype=np.float64)
+        shares[0] = mixing.share_of_forecasts(shares[0], self.few_rows, n_rows, p)
+        return shares
+
+
+def designs(group: str, members: list[str]) -> list[Design]:
+    """All designs of some members for a group of sets."""
+    grids = {name: shares for name, shares in GRIDS[group].items() if name in members}
+    found = []
+    for few_rows, *shares in product((0, 150, 600), *grids.values()):
+        used = tuple((n, s) for n, s in zip(grids, shares, strict=True) if s)
+        if used:
+            found.append(Design(used, few_rows))
+    return list(dict.fromkeys(found))
+
+
+def group_of(n_classes: int) -> str:
+    """Name of the group that sets of so many classes belong to."""
+    return next(group for group, where in GROUPS.items() if where(n_classes))
+
+
+# One split
+
+
+def upper_tail(data: Set) -> tuple[np.ndarray, int]:
+    """The test rows with the largest uncalibrated scores of the rarest class, and that class."""
+    rarest = int(np.bincount(data.labels_test, minlength=data.n_classes).argmin())
+    score = data.probas_test[:, rarest]
+    return np.argsort(-score, kind="stable")[: max(10, round(TAIL * len(score)))], rarest
+
+
+def tail_error(data: Set, forecast: float) -> float:
+    """Difference between the mean forecast in the upper tail and the frequency there."""
+    tail, rarest = upper_tail(data)
+    return abs(forecast - float((data.labels_test[tail] == rarest).mean()))
+
+
+def z_value(loss: np.ndarray, other: np.ndarray) -> float:
+    """Mean difference of the losses of the same rows, in standard errors."""
+    gain = loss - other
+    error = gain.std() / np.sqrt(len(gain))
+    mean = float(gain.mean())
+    return mean / error if abs(mean) > 1e-9 else 0.0  # less is a rounding error
+
+
+def forecasts_of(method: Method, data: Set) -> tuple[np.ndarray, Any, dict[str, float]]:
+    """Forecasts of the test rows, the fitted calibrator, and the times."""
+    quiet = contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO())
+    with warnings.catch_warnings(), quiet[0], quiet[1]:
         warnings.simplefilter("ignore")
         start = perf_counter()
         calibrator = method.make()
-        calibrator.fit(data.probas_cal, data.labels_cal)
+        options = {"labels": range(data.n_classes)} if method.ours else {}
+        calibrator.fit(data.probas_cal, data.labels_cal, **options)
         fitted = perf_counter()
         Q = np.asarray(calibrator.predict_proba(data.probas_test), dtype=np.float64)
-        predicted = perf_counter()
     if Q.shape != data.probas_test.shape or not np.isfinite(Q).all():
         raise ValueError("the forecasts are not finite, or classes are missing")
-    times = dict(zip(TIMES, (fitted - start, predicted - fitted), strict=True))
-    return scores_of(data, Q) | times, losses_of(data.labels_test, Q).astype(np.float32)
+    return Q, calibrator, {"fit": fitted - start, "predict": perf_counter() - fitted}
 
 
-@contextlib.contextmanager
-def silence() -> Any:
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+def mixtures(data: Set, members: list[str]) -> list[list[float]]:
+    """Log loss, harm in standard errors, and tail error of each design."""
+    _, codes = encode_labels(data.labels_cal, data.n_classes, labels=range(data.n_classes))
+    sample = deal_by_content(Sample(data.probas_cal, codes), 5, np.random.RandomState(0))
+    fold, rows = sample.folds(), np.arange(len(data.labels_test))
+    unseen, own, tails = {}, {}, {}
+    for name in members:
+        fitted, Q = clone(CANDIDATES[name])._fit_out_of_fold(sample, fold)  # noqa: SLF001
+        unseen[name] = Q[np.arange(len(fold)), sample.codes]
+        Q = fitted.apply(data.probas_test)
+        own[name], tails[name] = Q[rows, data.labels_test], Q[upper_tail(data)].mean()
+    weights, before = sample.row_weights(), IdentityMap(kind=sample.kind).apply(sample.forecasts)
+    p = mixing.departure(before, sample, weights)
+    loss_before = losses_of(data.labels_test, data.probas_test)[0]
+    found = []
+    for design in designs(group_of(data.n_classes), members):
+        used = [name for name, _ in design.shares]
+        columns = np.column_stack([unseen[name] for name in used])
+        w = mixing.mixture_weights(columns, weights, design.prior(weights.sum(), p))
+        loss = -np.log((w @ np.array([own[name] for name in used])).clip(CLIP, 1))
+        tail = tail_error(data, float(w @ np.array([tails[name] for name in used])))
+        found.append([float(loss.mean()), z_value(loss, loss_before), tail])
+    return found
+
+
+def study_split(
+    data: Set, asked: int, repetition: int, names: list[str], members: list[str]
+) -> Any:
+    """What is written of one split: about it, scores of the methods, and of the designs."""
+    about = {"set": data.name, "dataset": data.dataset, "source": data.source, "half": data.half}
+    about |= {"model": data.model, "K": data.n_classes, "rows": len(data.labels_cal)}
+    about |= {"asked": asked, "repetition": repetition, "ties": data.ties}
+    losses: dict[str, np.ndarray] = {}
+    scores: dict[str, dict[str, float]] = {}
+    for method in all_methods(names):
+        if method.binary_only and data.n_classes > 2:
+            continue
+        try:
+            Q, calibrator, times = forecasts_of(method, data)
+        except Exception as error:  # noqa: BLE001  a peer that fails is left out
+            print(f"{method.name} failed on {data.name}: {error!r:.200}")
+            continue
+        found = {method.name: Q}
+        if method.name == AUTO:
+            trusted = calibrator.verdict_.startswith(mixing.CALIBRATE)
+            found[CAUTIOUS] = Q if trusted else data.probas_test
+        for name, own in found.items():
+            losses[name] = losses_of(data.labels_test, own)
+            scores[name] = scores_of(data, own) | times
+            scores[name]["tail"] = tail_error(data, float(own[upper_tail(data)].mean()))
+    for name, (log_loss, brier) in losses.items():
+        scores[name]["z"] = z_value(log_loss, losses[BEFORE][0])
+        if AUTO in losses:
+            scores[name]["z_auto"] = z_value(losses[AUTO][0], log_loss)
+            scores[name]["z_auto_brier"] = z_value(losses[AUTO][1], brier)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mixed = mixtures(data, members) if members else []
+    return about | {"methods": scores, "members": members, "designs": mixed}
+
+
+def all_methods(names: list[str]) -> list[Method]:
+    """Methods by their names, the uncalibrated forecasts first."""
+    known = [Method(BEFORE, Uncalibrated), *own_methods(), *peers()[0]]
+    return [method for method in known if method.name in {BEFORE, *names}]
+
+
+def chosen_sets(options: argparse.Namespace) -> list[Set]:
+    """Sets of the arena that options name: some of them, or some words of their names."""
+    sets = list(read_sets(options.arena))
+    if options.sets.isdigit():
+        return sets[:: max(1, len(sets) // int(options.sets))]
+    return [data for data in sets if any(word in data.name for word in options.sets.split(","))]
+
+
+def run(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """All splits, those in the file included; large ones are repeated less often."""
+    path = options.out / "splits.jsonl"
+    options.out.mkdir(parents=True, exist_ok=True)
+    found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    known = {(row["set"], row["asked"], row["repetition"]) for row in found}
+    names = [method.name for method in all_methods(split_names(options.methods))]
+    members = [name for name in CANDIDATES if name in options.members.split(",")]
+    work, wanted = [], set()
+    for whole in chosen_sets(options):
+        rare = whole.thinned(RARE) if options.rare and whole.n_classes == 2 else ()
+        for data, asked in product([whole, *rare], map(int, options.rows.split(","))):
+            n_times = min(options.repetitions, 2000 // (asked or len(data.labels_cal)))
+            for repetition in range(max(1, n_times)):
+                part = data.split(asked, repetition)
+                if part is not None:
+                    wanted.add((part.name, asked, repetition))
+                    work.append((part, asked, repetition, names, members))
+    work = [task for task in work if (task[0].name, task[1], task[2]) not in known]
+    work.sort(key=lambda task: -task[0].probas_cal.size)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    jobs = Parallel(n_jobs=options.jobs, return_as="generator_unordered", batch_size=1)
+    with progress("quality", shown=True) as report, path.open("a") as file:
+        for count, row in enumerate(jobs(delayed(study_split)(*task) for task in work), 1):
+            file.write(json.dumps(row) + "\n")
+            found.append(row)
+            report(f"{count} of {len(work)} splits")
+    return [row for row in found if (row["set"], row["asked"], row["repetition"]) in wanted]
+
+
+def split_names(text: str) -> list[str]:
+    """Names of methods, some of which contain a comma."""
+    known = [method.name for method in [*own_methods(), *peers()[0]]]
+    return [name for name in known if f",{name}," in f",{text},"]
+
+
+# The tables of the splits of one group of sets
+
+
+class Results:
+    """Scores of methods on splits, as arrays of shape (splits, methods)."""
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self.rows = rows
+        self.names = list(dict.fromkeys(name for row in rows for name in row["methods"]))
+        self.names.sort(key=lambda name: (name != BEFORE, not name.startswith("isoroc")))
+        self.external = np.array([not name.startswith("isoroc") for name in self.names])
+        group, members = group_of(rows[0]["K"]), rows[0]["members"]
+        self.designs = designs(group, members) if members else []
+        shape = (-1, len(self.designs), 3)
+        self.mixed = np.array([row["designs"] for row in rows], dtype=np.float64).reshape(shape)
+        self.datasets, self.half, self.model = (self.about(n) for n in ("dataset", "half", "model"))
+        self.asked, self.classes = self.about("asked"), self.about("K")
+        self.thinned = np.char.find(self.model, " ") > 0
+        self.loss, self.z, self.tail = (self.scores(n) for n in ("log_loss", "z", "tail"))
+
+    def about(self, name: str) -> np.ndarray:
+        """What is known about each split."""
+        return np.array([row[name] for row in self.rows])
+
+    def scores(self, name: str) -> np.ndarray:
+        """A score of all methods on all splits, NaN where a method has none."""
+        none: dict[str, float] = {}
+        return np.array(
+            [
+                [row["methods"].get(m, none).get(name, np.nan) for m in self.names]
+                for row in self.rows
+            ]
+        )
+
+    def add(self, name: str, columns: np.ndarray) -> None:
+        """Add a method that is, on each split, one of the designs."""
+        loss, z, tail = self.mixed[np.arange(len(self.rows)), columns].T
+        self.names = [*self.names, name]
+        self.external = np.append(self.external, False)
+        self.loss, self.z, self.tail = (
+            np.column_stack(pair) for pair in ((self.loss, loss), (self.z, z), (self.tail, tail))
+        )
+
+    def choose(self, where: np.ndarray) -> int:
+        """Number of the design of the lowest mean loss on some splits.
+
+        With few rows it must harm significantly on at most `MOST_HARM` of them, or as rarely as any
+        does. Data sets and numbers of rows count alike.
+        """
+        few = where & (self.asked > 0) & (self.asked <= FEW)
+        harm = (self.mixed[few, :, 1] > SIGNIFICANT).mean(axis=0) if few.any() else np.zeros(1)
+        kinds = set(zip(self.datasets[where].tolist(), self.asked[where].tolist(), strict=True))
+        means = [
+            self.mixed[where & (self.datasets == name) & (self.asked == asked), :, 0].mean(axis=0)
+            for name, asked in sorted(kinds)
+        ]
+        allowed = harm <= max(MOST_HARM, float(harm.min()))
+        return int(np.where(allowed, np.mean(means, axis=0), np.inf).argmin())
+
+    def wins(self, m: int) -> np.ndarray:
+        """Share of the external methods that a method beats on each split, ties as halves."""
+        others = self.external & (np.arange(len(self.names)) != m)
+        gaps = self.loss[:, others] - self.loss[:, [m]]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a method that failed has none
+            return np.nanmean((1 + np.sign(gaps)) / 2, axis=1)
+
+    def harm(self, m: int, where: np.ndarray) -> list[str]:
+        """Significant gains and harm, losses much higher than before, and the largest increase."""
+        before, loss = self.loss[where, 0], self.loss[where, m]
+        change = loss - before
+        much = (change > 0.01 * before) & (change > 0.002)
+        marks = self.z[where, m] < -SIGNIFICANT, self.z[where, m] > SIGNIFICANT, much
+        return [*(f"{100 * mark.mean():.1f}" for mark in marks), f"{1e3 * change.max():.1f}"]
+
+    def line(self, m: int, where: np.ndarray) -> list[str]:
+        """Cells of the table of methods on some splits."""
+        where = where & np.isfinite(self.loss[:, m])
+        regret = 1e3 * (self.loss[where, m] - np.nanmin(self.loss[where], axis=1))
+        cells = [self.names[m], f"{where.sum():,}"]
+        cells += [interval(self.wins(m)[where], self.datasets[where], ".3f")]
+        cells += [f"{self.loss[where, m].mean():.4f}", f"{regret.mean():.2f}"]
+        return [*cells, *self.harm(m, where), f"{self.tail[where, m].mean():.4f}"]
+
+    def parts(self) -> dict[str, np.ndarray]:
+        """Splits by number of rows, of classes, by ties and kind of model."""
+        whole, ties = ~self.thinned, self.about("ties")
+        found = {"all splits": whole}
+        for asked in np.unique(self.asked):
+            found[f"{asked or 'all'} rows"] = whole & (self.asked == asked)
+        for low, high in ((3, 5), (6, 12), (13, 10**6)):
+            name = f"{low} to {high} classes" if high < 10**6 else f"{low} classes and more"
+            found[name] = whole & (self.classes >= low) & (self.classes <= high)
+        found["ties: below 1 % of the rows"] = whole & (ties < 0.01)
+        found["ties: 1 to 50 %"] = whole & (ties >= 0.01) & (ties <= 0.5)
+        found["ties: above 50 %"] = whole & (ties > 0.5)
+        found |= {f"model {kind}": self.model == kind for kind in np.unique(self.model[whole])}
+        for kind in ("rare", "undersampled"):
+            found[f"{RARE:.1%} events, {kind}"] = np.char.endswith(self.model, f" {kind}")
+        return {name: where for name, where in found.items() if where.any()}
+
+
+def interval(values: np.ndarray, datasets: np.ndarray, spec: str) -> str:
+    """Mean, and a 95 % interval from resampled data sets."""
+    names, group = np.unique(datasets, return_inverse=True)
+    total, count = np.bincount(group, values), np.bincount(group)
+    rng = np.random.default_rng(0)
+    times = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), 2000)
+    low, high = np.quantile((times @ total) / (times @ count), [0.025, 0.975])
+    return f"{values.mean():{spec}} ({low:{spec}} to {high:{spec}})"
+
+
+HARM = ["better, %", "harm, %", "worse by > 1 % and .002, %", "worst, 1e-3"]
+
+
+def print_halves(rows: list[dict[str, Any]]) -> None:
+    """Designs chosen on one half of the data sets and reported on the other."""
+    for group, where in GROUPS.items():
+        some = [row for row in rows if where(row["K"])]
+        if not some:
+            continue
+        results = Results(some)
+        sets = {half: sorted(set(results.datasets[results.half == half])) for half in "AB"}
+        print(f"\n## {group}\n")
+        for half in "AB":
+            print(f"Half {half}: {', '.join(sets[half]) or 'no data sets'}.")
+        if results.designs and all(sets.values()):
+            on = {half: results.choose((results.half == half) & ~results.thinned) for half in "AB"}
+            for half, design in on.items():
+                print(f"Chosen on half {half}: {results.designs[design]}.")
+            other = np.where(results.half == "A", on["B"], on["A"])
+            results.add(CHOSEN, other)
+        head = ["method", "splits", "wins (95 %)", "log loss", "regret, 1e-3", *HARM, "tail error"]
+        for half in "AB":
+            where_half = (results.half == half) & ~results.thinned
+            if where_half.any():
+                order = np.argsort(
+                    [-results.wins(m)[where_half].mean() for m in range(len(results.names))]
+                )
+                lines = [results.line(int(m), where_half) for m in order]
+                print(f"\nReported on half {half}; what is chosen was chosen on the other:\n")
+                print(markdown_table(head, lines))
+        print_parts(results)
+
+
+def print_parts(results: Results) -> None:
+    """Both halves: wins next to significant gains and harm, by part of the splits."""
+    rival = next((name for name in RIVALS if name in results.names), BEFORE)
+    shown = [name for name in (CHOSEN, AUTO, rival) if name in results.names]
+    lines = []
+    for label, where in results.parts().items():
+        for name in shown:
+            m = results.names.index(name)
+            there = where & np.isfinite(results.loss[:, m])
+            if there.any():
+                wins = f"{results.wins(m)[there].mean():.3f}"
+                lines.append([label, f"{there.sum():,}", name, wins, *results.harm(m, there)])
+    print("\nBoth halves, by part:\n")
+    print(markdown_table(["splits with", "number", "method", "wins", *HARM], lines))
+
+
+def print_methods(rows: list[dict[str, Any]]) -> None:
+    """All methods on the splits with all calibration rows."""
+    means = ("brier", "ece_top", "ece_classwise", "accuracy", "auc", "changed")
+    for group, where in GROUPS.items():
+        some = [r for r in rows if where(r["K"]) and " " not in r["model"] and not r["asked"]]
+        some = [row for row in some if row["repetition"] == 0]
+        if not some:
+            continue
+        results = Results(some)
+        everything = np.ones(len(some), dtype=bool)
+        order = np.argsort([-np.nanmean(results.wins(m)) for m in range(len(results.names))])
+        lines, worse, against = [], [], []
+        for m in map(int, order):
+            there = np.isfinite(results.loss[:, m])
+            wins = interval(results.wins(m)[there], results.datasets[there], ".3f")
+            cells = [
+                results.names[m],
+                f"{there.sum()}",
+                wins,
+                f"{results.loss[there, m].mean():.4f}",
+            ]
+            cells += [f"{results.scores(name)[there, m].mean():.4f}" for name in means]
+            times = (np.median(results.scores(name)[there, m]) for name in ("fit", "predict"))
+            lines.append([*cells, *(f"{1e3 * time:.3g}" for time in times)])
+            change = results.loss[:, m] - results.loss[:, 0]
+            much = (change > 0.01 * results.loss[:, 0]) & (change > 0.002)
+            worst = some[int(np.nanargmax(change))]["set"]
+            cells = [f"{(change > 0).sum()}", f"{much.sum()}", f"{np.nanmax(change):.4f}", worst]
+            worse.append([results.names[m], *cells])
+            if AUTO in results.names and results.names[m] not in (AUTO, CAUTIOUS):
+                own = results.names.index(AUTO)
+                ahead = (1 + np.sign(results.loss[there, m] - results.loss[there, own])) / 2
+                z = [results.scores(name)[there, m] for name in ("z_auto", "z_auto_brier")]
+                counts = [
+                    mark.sum() for own in z for mark in (own < -SIGNIFICANT, own > SIGNIFICANT)
+                ]
+                against.append([results.names[m], f"{ahead.mean():.2f}", *map(str, counts)])
+        print(f"\n## {group}, all calibration rows: {everything.sum()} sets\n")
+        head = ["method", "sets", "wins (95 %)", "log loss", "Brier", "top ECE", "classwise ECE"]
+        head += ["accuracy", "AUC", "changed", "fit, ms", "predict, ms"]
+        print(markdown_table(head, lines))
+        print("\nSets made worse:\n")
+        head = ["method", "worse", "of which by more than 1 % and .002", "largest, nats", "set"]
+        print(markdown_table(head, worse))
+        if against:
+            print(f"\n{AUTO} against each other method:\n")
+            head = ["method", "ahead, log loss", "significantly ahead", "behind"]
+            print(markdown_table([*head, "significantly ahead, Brier", "behind"], against))
+
+
+# Order and decisions
+
+
+def calibrators() -> dict[str, Any]:
+    """Calibrators whose effect on the order is shown."""
+    names = ["Temperature", "Monotone", "Auto", "Kernel", "Matrix", "Spline", "Isotonic"]
+    names += ["VennAbers", "IRP", "BaggedIRP", "RecursiveBinning"]
+    found = {"before calibration": isoroc.IdentityCalibrator()}
+    found |= {name: getattr(isoroc, f"{name}Calibrator")() for name in names}
+    found["Temperature, floor"] = isoroc.TemperatureCalibrator(floor="auto")
+    found["Auto, monotone"] = isoroc.AutoCalibrator(monotone=True)
+    return found
+
+
+def order_of(data: Set) -> dict[str, list[float]]:
+    """Measures of the test rows for each calibrator."""
+    labels, area = np.arange(data.n_classes), "auc" if data.n_classes == 2 else "auc_one_vs_rest"
+    result = {}
+    for name, calibrator in calibrators().items():
+        if "random_state" in calibrator.get_params():
+            calibrator.set_params(random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # forecasts may be no better than chance
+            calibrator.fit(data.probas_cal, data.labels_cal, labels=labels)
+            Q = calibrator.predict_proba(data.probas_test)
+            both = data.labels_test, data.probas_test, Q
+            found = isoroc.evaluate(*both, labels=labels, n_resamples=0)
+        changes = ("decisions_changed", "pairs_reversed", "pairs_tied")
+        result[name] = [found["accuracy", "after"], found[area, "after"]]
+        result[name] += [100 * found[change, "change"] for change in changes]
+        result[name].append(float(losses_of(data.labels_test, Q)[0].mean()))
+    return result
+
+
+def print_order(options: argparse.Namespace) -> None:
+    """Means over the sets of what calibration changes, by number of classes."""
+    sets = chosen_sets(options)
+    found = Parallel(n_jobs=options.jobs)(delayed(order_of)(data) for data in sets)
+    head = ["calibrator", "accuracy", "AUC", "decisions changed, %", "pairs reversed, %"]
+    head += ["pairs tied, %", "log loss", "AUC lower, sets"]
+    for low, high in ((2, 2), (3, 4), (5, 10**6)):
+        some = [own for own, data in zip(found, sets, strict=True) if low <= data.n_classes <= high]
+        if some:
+            lines = []
+            before = np.array([own["before calibration"] for own in some])
+            for name in some[0]:
+                values = np.array([own[name] for own in some])
+                lower = (values[:, 1] < before[:, 1] - 1e-9).sum()
+                lines.append([name, *(f"{mean:.4f}" for mean in values.mean(axis=0)), str(lower)])
+            print(f"\n{low} to {high:,} classes, {len(some)} sets\n")
+            print(markdown_table(head, lines), flush=True)
+
+
+# Counts instead of rows
+
+
+def generated(n: int, K: int, seed: int, power: float = 1.5, spread: float = 0.5) -> Any:
+    """Forecasts that are a power of true probabilities, and labels."""
+    rng = np.random.default_rng(seed)
+    truth = rng.dirichlet(np.full(K, spread), n)
+    y = (truth.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    P = truth**power
+    return P / P.sum(axis=1, keepdims=True), y
+
+
+def print_counts(_: argparse.Namespace, n: int = 100_000) -> None:
+    """Each calibrator fitted to rows and to their counts: log loss on as many new rows."""
+    made = [isoroc.TemperatureCalibrator(), isoroc.MatrixCalibrator(), isoroc.SplineCalibrator()]
+    made += [isoroc.KernelCalibrator(), isoroc.IsotonicCalibrator(), IRPCalibrator(random_state=0)]
+    made.append(isoroc.AutoCalibrator(random_state=0, max_cells=n + 1))  # no cells of its own
+    head = ["K", "calibrator", "test log loss, rows", "counts - rows", "s, rows", "s, counts"]
+    lines = []
+    for K, calibrator in product((2, 3, 4, 10), made):
+        (P, y), (P_new, y_new) = generated(n, K, 0), generated(n, K, 1)
+        P, P_new = (P[:, 1], P_new[:, 1]) if K == 2 else (P, P_new)
+        counts = isoroc.Counts.from_arrays(P, y)
+        losses, times = [], []
+        for fit, data in ((calibrator.fit, (P, y)), (calibrator.fit_counts, (counts,))):
+            start = process_time()
+            fit(*data)
+            times.append(f"{process_time() - start:.1f}")
+            losses.append(-np.log(calibrator.predict_proba(P_new)[np.arange(n), y_new]))
+        change = losses[1] - losses[0]
+        means = [f"{x.mean():+.6f} ± {x.std() / np.sqrt(n):.6f}" for x in (losses[0], change)]
+        lines.append([str(K), type(calibrator).__name__, *means, *times])
+    print(markdown_table(head, lines))
+    p, y = generated(30 * n, 2, 0)
+    new, isotonic = generated(n // 5, 2, 1)[0][:, 1], isoroc.IsotonicCalibrator()
+    steps, sizes = np.unique(
+        isotonic.fit(p[:, 1], y).predict_proba(p[:, 1])[:, 1], return_counts=True
+    )
+    of_rows = isotonic.predict_proba(new)[:, 1]
+    counts = isoroc.Counts.from_arrays(p[:, 1], y)
+    of_counts = isotonic.fit_counts(counts).predict_proba(new)[:, 1]
+    size = sizes[np.searchsorted(steps, of_rows).clip(max=len(steps) - 1)]
+    moved = np.abs(of_counts - of_rows) / np.sqrt(of_rows * (1 - of_rows) / size)
+    print(
+        f"\nIsotonic values of {30 * n:,} rows of two classes move by {moved.mean():.3f} standard "
+        f"errors, {np.mean(moved < 0.1):.1%} by less than a tenth"
+    )
+
+
+# Growth
+
+
+def full_splits_only(classes: tuple[int, ...], families: Any = search.families, **_: Any) -> Any:
+    """Families of splits without those of two classes."""
+    return families(classes, pairs=False)
+
+
+#: Parameters of `IRPCalibrator`, and what is changed in the modules of growth.
+VARIANTS: dict[str, tuple[dict[str, Any], dict[tuple[Any, str], Any]]] = {
+    "default": ({}, {}),
+    'monotonicity="global"': ({"monotonicity": "global"}, {}),
+    "monotonicity=None": ({"monotonicity": None}, {}),
+    "chosen by the gain M, as in Algorithm 2": (
+        {},
+        {(Growth, "score"): lambda _, split: split.gain},
+    ),
+    "chosen by the whole lift": ({}, {(Growth, "score"): lambda _, split: split.lift}),
+    "full splits only": ({}, {(search, "families"): full_splits_only}),
+    "no thresholds at points": ({}, {(search, "NEAR_VERTEX"): np.inf}),
+    'search="grid"': ({"search": "grid"}, {}),
+    "least slack 0.02": ({}, {(best_first, "LEAST_SLACK"): {"tree": 0.02}}),
+    "n_starts=8": ({"n_starts": 8}, {}),
+    **{f"min_bin_weight={w}": ({"min_bin_weight": w}, {}) for w in (0, 10, 40)},
+    **{f"min_lift={lift}": ({"min_lift": lift}, {}) for lift in (0, 2)},
+}
+TOPS: dict[str, tuple[dict[str, Any], dict[tuple[Any, str], Any]]] = {
+    **{f"top={top!r}": ({"top": top}, {}) for top in ("auto", 1, 2, 3, None)},
+    "top=1, the rest by the forecasts alone": (
+        {"top": 1},
+        {(TopReduction, "fit"): lambda top, *_: TopReduction(top, 1e-6)},
+    ),
+}
+
+
+@contextmanager
+def patched(changes: dict[tuple[Any, str], Any]) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        for (owner, name), value in changes.items():
+            stack.enter_context(patch.object(owner, name, value))
         yield
 
 
-def load_results(folder: Path) -> Results:
-    """Rows of an earlier run, by method and set."""
-    path = folder / "results.csv"
-    if not path.exists():
-        return {}
-    numbers = (*METRICS, *TIMES)
-    with path.open(newline="") as file:
-        rows = [
-            row
-            | {name: float(row[name]) for name in numbers}
-            | {"n_classes": int(row["n_classes"])}
-            for row in csv.DictReader(file)
-        ]
-    return {(row["method"], f"{row['dataset']}-{row['model']}"): row for row in rows}
+def grown(sets: list[Set], calibrator: Any, changes: Any) -> np.ndarray:
+    """Test log loss, accuracy, AUC, bins and seconds of each set."""
+    found = []
+    for data in sets:
+        start = perf_counter()
+        with patched(changes):
+            fitted = clone(calibrator).fit(
+                data.probas_cal, data.labels_cal, labels=range(data.n_classes)
+            )
+        took = perf_counter() - start
+        scores = scores_of(data, fitted.predict_proba(data.probas_test))
+        bins = getattr(fitted, "n_bins_", np.nan)
+        found.append([*(scores[n] for n in ("log_loss", "accuracy", "auc")), bins, took])
+    return np.array(found)
 
 
-def save_results(results: Results, folder: Path) -> None:
-    temporary = folder / "results.new"
-    with temporary.open("w", newline="") as file:
-        fields = ["method", "dataset", "model", "n_classes", *METRICS, *TIMES]
-        writer = csv.DictWriter(file, fields)
-        writer.writeheader()
-        writer.writerows(results.values())
-    temporary.replace(folder / "results.csv")
+def print_variants(title: str, sets: list[Set], variants: dict[str, Any]) -> None:
+    """One line per variant; the first lines are those of other calibrators."""
+    if not sets:
+        return
+    rows = {name: grown(sets, *variant) for name, variant in variants.items()}
+    isotonic = rows["isotonic"][:, 0]
+    lines = [
+        [name, *(f"{mean:.4g}" for mean in found.mean(axis=0)), str((found[:, 0] < isotonic).sum())]
+        for name, found in rows.items()
+    ]
+    head = ["variant", "log loss", "accuracy", "AUC", "bins", "seconds", "better than isotonic"]
+    print(f"\n{title} ({len(sets)} sets)\n\n{markdown_table(head, lines)}", flush=True)
 
 
-def load_losses(folder: Path, name: str) -> dict[str, np.ndarray]:
-    """Losses of all test rows of a set by method, shape (2, n)."""
-    path = folder / "losses" / f"{name}.npz"
-    if not path.exists():
-        return {}
-    with np.load(path) as arrays:
-        return dict(arrays)
+def print_growth(options: argparse.Namespace) -> None:
+    """Variants of growth with constant values, then constant against tilted values."""
+    sets = [data for data in chosen_sets(options) if data.n_classes > 2]
+    plain = IRPCalibrator(prior="uniform", random_state=0, values="constant")
+    others = {"uncalibrated": isoroc.IdentityCalibrator(), "isotonic": isoroc.IsotonicCalibrator()}
+    start = {name: (made, {}) for name, made in others.items()}
+
+    def of(variants: dict[str, Any]) -> dict[str, Any]:
+        made = {n: (clone(plain).set_params(**own), c) for n, (own, c) in variants.items()}
+        return start | made
+
+    few = [data for data in sets if data.n_classes <= 4]
+    print_variants("Three and four classes", few, of(VARIANTS))
+    print_variants("More classes", [data for data in sets if data.n_classes > 4], of(TOPS))
+    smooth = []
+    for n, K, power, spread in product((500, 3000), (3, 4), (0.5, 1.0, 2.0), (0.3, 1.0)):
+        rows = (*generated(n, K, 0, power, spread), *generated(20_000, K, 1, power, spread))
+        smooth.append(Set("generated", f"{n}-{K}-{power}-{spread}", *rows))
+    grids = {
+        "default": VARIANTS["default"],
+        "grid_size=16": ({"search": "grid", "grid_size": 16}, {}),
+    }
+    print_variants("Generated, three and four classes", smooth, of(grids))
+    values = {
+        "constant": IRPCalibrator(random_state=0, values="constant"),
+        "tilted, the default": IRPCalibrator(random_state=0),
+        "tilted, no certificate": IRPCalibrator(random_state=0, monotonicity=None),
+        "ten tilted trees": isoroc.BaggedIRPCalibrator(random_state=0),
+    }
+    parts = [data.split(min(1500, len(data.labels_cal) - 1), 0) for data in sets[::2]]
+    for low, high in ((3, 4), (5, 12), (13, 10**6)):
+        some = [data for data in parts if data is not None and low <= data.n_classes <= high]
+        tilted = start | {name: (made, {}) for name, made in values.items()}
+        print_variants(f"Values that vary in a bin, {low} to {high:,} classes", some, tilted)
 
 
-def run_all(arena: Path, options: argparse.Namespace, methods: list[Method]) -> Results:
-    """Results of all methods on all sets, saved after each set."""
-    results = load_results(options.out)
-    (options.out / "losses").mkdir(parents=True, exist_ok=True)
-    fresh = options.fresh.split(",")
-    with progress("arena", shown=True) as report:
-        for whole in read_sets(arena):
-            data = whole.part(options.rows) if options.rows else whole
-            if data is None or options.only not in data.name:
-                continue
-            losses = load_losses(options.out, data.name)
-            for method in methods:
-                again = method.ours or method.name in fresh
-                known = (method.name, data.name) in results and method.name in losses
-                if (known and not again) or (method.binary_only and data.n_classes > 2):
-                    continue
-                report(f"{data.name}, {method.name}")
-                try:
-                    scores, losses[method.name] = run(method, data)
-                except Exception as error:  # noqa: BLE001  a peer that fails is left out
-                    print(f"{method.name} failed on {data.name}: {error!r:.200}")
-                    continue
-                about = {"method": method.name, "dataset": data.dataset, "model": data.model}
-                results[method.name, data.name] = about | {"n_classes": data.n_classes} | scores
-            np.savez_compressed(options.out / "losses" / f"{data.name}.npz", **losses)
-            save_results(results, options.out)
-    return results
+SPLITS = {"halves": print_halves, "methods": print_methods}
+OTHERS: dict[str, Callable[[argparse.Namespace], None]] = {
+    "order": print_order,
+    "counts": print_counts,
+    "growth": print_growth,
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("arena", type=Path)
-    parser.add_argument("--rows", type=int, default=0, help="calibration rows; all by default")
-    parser.add_argument("--only", default="", help="sets whose name contains this")
-    parser.add_argument("--methods", default="", help="methods to run, separated by commas")
-    parser.add_argument("--fresh", default="", help="peers to run again")
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join([*SPLITS, *OTHERS])}")
+    parser.add_argument("--sets", default="", help="words in the names of sets, or how many")
+    parser.add_argument("--members", default=",".join(CANDIDATES), help="of designs; may be empty")
+    parser.add_argument("--methods", default=QUICK, help='separated by commas, or "all"')
+    parser.add_argument("--rows", default="80,200,300,500,1000,2500,0")
+    parser.add_argument("--repetitions", type=int, default=2)
+    parser.add_argument("--rare", action="store_true", help="add sets with rare events")
+    parser.add_argument("--jobs", type=int, default=-1, help="processes; one per core by default")
     parser.add_argument("--out", type=Path, default=Path("build/quality"))
     options = parser.parse_args()
     found, missing = peers()
-    own = [Method("Uncalibrated", Uncalibrated), *own_methods()]
-    groups = {"": [*own, *found], "own": own, "peers": found, "none": []}
-    chosen = options.methods.split(",")
-    named = [method for method in groups[""] if method.name in chosen]
-    results = run_all(options.arena, options, groups.get(options.methods, named))
-    losses = {name: load_losses(options.out, name) for name in {name for _, name in results}}
-    text = summary(results, losses, missing)
-    (options.out / "summary.md").write_text(text)
-    draw(results, options.out / "winrates.png")
-    print(text)
+    if options.methods == "all":
+        options.methods = ",".join(method.name for method in [*own_methods(), *found])
+    chosen = options.parts or list(SPLITS)
+    unknown = set(chosen) - {*SPLITS, *OTHERS}
+    if unknown:
+        parser.error(f"unknown parts: {', '.join(sorted(unknown))}")
+    rows = run(options) if set(chosen) & set(SPLITS) else []
+    if rows and missing:
+        print(f"Not installed, so not compared: {', '.join(missing)}.")
+    for part in chosen:
+        print(f"\n# {part}")
+        if part in SPLITS:
+            SPLITS[part](rows)
+        else:
+            OTHERS[part](options)
 
 
 if __name__ == "__main__":

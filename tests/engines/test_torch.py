@@ -1,8 +1,5 @@
 """Tensors are counted as arrays are, and modules calibrate as calibrators do."""
 
-import ctypes
-import shutil
-import subprocess
 from typing import Any
 
 import numpy as np
@@ -22,15 +19,15 @@ from formulas import (
 )
 from isoroc import Counts, InputError, TemperatureCalibrator
 from isoroc._backends import NUMPY
-from isoroc._backends.torch import TorchOps, TorchVector
+from isoroc._backends.torch import TorchOps
 from isoroc._counts import Grid, tensors
 from isoroc.export import to_torch
 from zoo import CASES, fitted, forecasts, on_thresholds
 
 
 def in_torch(formula, X):
-    tensor = torch.tensor(X)
-    return formula(TorchOps(tensor.device), TorchVector(tensor)).tensor
+    ops = TorchOps("cpu")
+    return formula(ops, ops.vector(torch.tensor(X))).tensor
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
@@ -63,9 +60,9 @@ def test_maps(kind, K):
 def test_gradients_of_smooth_maps(kind, K):
     X = torch.tensor(clean_forecasts(kind, K, 8)[1:], requires_grad=True)
     X = X if kind.scores == "logit" else (0.9 * X + 0.1 / K).detach().requires_grad_()
-    ops = TorchOps(X.device)
+    ops = TorchOps("cpu")
     for own in smooth_maps(kind, K):
-        assert torch.autograd.gradcheck(lambda P, m=own: m.formula(ops, TorchVector(P)).tensor, X)
+        assert torch.autograd.gradcheck(lambda P, m=own: m.formula(ops, ops.vector(P)).tensor, X)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
@@ -118,48 +115,32 @@ def test_the_size_of_tables_changes_nothing(dense, weighted, monkeypatch):
     np.testing.assert_allclose(found.forecasts, expected.forecasts, rtol=1e-12)
 
 
-ROUNDED = """
-#include <cmath>
-using std::floor; using std::fabs; using std::exp; using std::log;
-double __dadd_rn(double a, double b) { return a + b; }
-double __dsub_rn(double a, double b) { return a - b; }
-double __dmul_rn(double a, double b) { return a * b; }
-double __ddiv_rn(double a, double b) { return a / b; }
-double __dsqrt_rn(double a) { return std::sqrt(a); }
-"""
+@pytest.mark.parametrize("C", [1, 2, 3, 5, 12])
+@pytest.mark.parametrize("n_folds", [1, 5, 1000])
+def test_whole_numbers_number_cells_as_the_formula_does(C, n_folds):
+    rng = np.random.default_rng(C)
+    P = rng.dirichlet(np.full(max(C, 2), 0.05), 5000)[:, -C:]  # many forecasts next to 0 and 1
+    P[:C] = np.eye(C)[:, ::-1]
+    plan = tensors.plan_for("auto", Grid.choose(C, 2 if C == 12 else 4), n_folds)
+    columns = torch.tensor(np.ascontiguousarray(P.T))
+    found = tensors.number_clean(plan, columns)
+    np.testing.assert_array_equal(found, plan.number(NUMPY, P, None)[:, 0])
+    for unclean in (-1e-9, 1.0 + 1e-9, np.nan, np.inf):
+        columns[0, 7] = unclean
+        assert tensors.number_clean(plan, columns) is None
 
 
-@pytest.mark.parametrize(("K", "unit", "keys"), [(1, "probability", 0), (3, "probability", 1),
-                                                 (4, "percent", 0), (3, "logit", 0)])  # fmt: skip
-def test_the_kernel_of_a_gpu_computes_the_same_numbers(K, unit, keys, tmp_path):
-    """The code that a GPU runs, compiled for this machine."""
-    plan = tensors.plan_for(unit, Grid.choose(K, 16), 5)
+def test_forecasts_that_are_almost_clean():
+    """Single precision and rounding errors: such rows are clipped and normalised."""
     rng = np.random.default_rng(0)
-    P = rng.dirichlet(np.full(max(K, 2), 0.3), 400)[:, :K]
-    X = np.log(P) if unit == "logit" else 100 * P if unit == "percent" else P
-    X[7], X[8] = np.nan, 2 * X[8] + 200 * (unit != "logit")
-    X = np.column_stack([X, *rng.integers(-9, 10**15, (keys, 400)).astype(float)])
-    places = [f"X[{k} * n + i]" for k in range(K + keys)] + [
-        f"Y[{k} * n + i]" for k in range(K + 1)
-    ]
-    loop = f"for (long i = 0; i < n; i++) isoroc_number<double>({', '.join(places)});"
-    main = f'extern "C" void run(long n, double* X, double* Y) {{ {loop} }}'
-    source, library = tmp_path / "kernel.cpp", tmp_path / "kernel.so"
-    source.write_text(ROUNDED + tensors.write_kernel(plan, K + keys) + main)
-    options = ["-O1", "-ffp-contract=off", "-shared", "-fPIC", "-o", str(library)]
-    subprocess.run([str(shutil.which("c++")), *options, str(source)], check=True)
-    found, doubles = np.empty((K + 1, 400)), ctypes.POINTER(ctypes.c_double)
-    columns = np.ascontiguousarray(X.T)
-    pointers = [array.ctypes.data_as(doubles) for array in (columns, found)]
-    ctypes.CDLL(str(library)).run(ctypes.c_long(400), *pointers)
-    with np.errstate(all="ignore"):
-        expected = plan.number(NUMPY, X[:, :K], X[:, K:] if keys else None).T
-    assert found[0, 7] == -1
-    if unit == "logit":
-        np.testing.assert_allclose(found[1:], expected[1:], atol=1e-12)
-    else:
-        assert found[0, 8] == -1
-        np.testing.assert_array_equal(found, expected)
+    P, y = rng.dirichlet(np.ones(3), 500).astype(np.float32), rng.integers(0, 3, 500)
+    P[3] = [-1e-7, 0.25, 0.75]
+    for rows in (slice(0, 3), slice(0, 500)):
+        found = Counts.from_arrays(torch.tensor(P[rows]), torch.tensor(y[rows]), labels=range(3))
+        expected = Counts.from_arrays(P[rows].astype(float), y[rows], labels=range(3))
+        np.testing.assert_array_equal(found.cells.keys, expected.cells.keys)
+        np.testing.assert_array_equal(found.fold, expected.fold)
+        np.testing.assert_allclose(found.forecasts, expected.forecasts, rtol=1e-12)
 
 
 def test_batches_of_logits():
@@ -195,6 +176,78 @@ def test_modules_calibrate_as_calibrators_do(name, shape):
     np.testing.assert_allclose(Q.detach().numpy(), calibrator.predict_proba(P), atol=1e-12)
     bad = torch.full((1, P.shape[1]), float("nan"), dtype=torch.float64)
     assert torch.isnan(to_torch(calibrator)(bad)).all()
+
+
+#: Each calibrator once, on three classes where it takes them.
+ONCE = list({name: (name, shape) for name, shape in CASES if shape in {"p", 3}}.values())
+
+
+@pytest.mark.parametrize(("name", "shape"), ONCE)
+def test_one_graph_serves_batches_of_all_sizes(name, shape):
+    module = to_torch(fitted(name, shape))
+    batches = [torch.tensor(forecasts(shape, n)) for n in (64, 3, 17, 200)]
+    exported = torch.export.export(
+        module, (batches[0],), dynamic_shapes=({0: torch.export.Dim("rows", min=0)},)
+    ).module()
+    graphs = []
+
+    def keep(graph, _):
+        graphs.append(graph)
+        return graph.forward
+
+    torch.compiler.reset()  # graphs of earlier modules count towards a limit
+    compiled = torch.compile(module, backend=keep, dynamic=True)
+    for P in batches:
+        torch.testing.assert_close(compiled(P), module(P), rtol=0, atol=0)
+    assert len(graphs) == 1
+    for P in (*batches, batches[0][:1], batches[0][:0]):
+        torch.testing.assert_close(exported(P), module(P), rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize(("name", "shape"), ONCE)
+def test_the_numbers_of_a_module_are_buffers(name, shape, tmp_path):
+    module, P = to_torch(fitted(name, shape)), torch.tensor(forecasts(shape, 20))
+    expected = module(P)
+    assert not list(module.parameters())
+    assert name in repr(module)
+    torch.save(module, tmp_path / "module.pt")
+    whole = torch.load(tmp_path / "module.pt", weights_only=False)
+    torch.testing.assert_close(whole(P), expected, rtol=0, atol=0)
+    torch.save(module.state_dict(), tmp_path / "state.pt")
+    state = torch.load(tmp_path / "state.pt")
+    for number in whole.buffers():  # without its own numbers, a module depends on those it loads
+        number.zero_()
+    whole.load_state_dict(state)
+    torch.testing.assert_close(whole(P), expected, rtol=0, atol=0)
+    torch.testing.assert_close(whole.half()(P), expected, rtol=0, atol=0)
+    assert {own.device.type for own in module.to("meta").buffers()} <= {"meta"}
+
+
+def test_a_module_takes_the_numbers_of_another_of_the_same_operations():
+    P, y = np.random.default_rng(0).dirichlet(np.ones(3), 200), np.arange(200) % 3
+    flat, sharp = (
+        TemperatureCalibrator().fit(own, y) for own in (P, P**2 / (P**2).sum(1)[:, None])
+    )
+    module = to_torch(flat)
+    module.load_state_dict(to_torch(sharp).state_dict())
+    np.testing.assert_allclose(module(torch.tensor(P)), sharp.predict_proba(P), atol=1e-12)
+    with pytest.raises((RuntimeError, InputError)):
+        module.load_state_dict(to_torch(fitted("IRPCalibrator", 3)).state_dict())
+
+
+def test_a_module_leaves_its_calibrator_alone():
+    calibrator = fitted("MatrixCalibrator", 3)
+    P = forecasts(3, 20)
+    expected = calibrator.predict_proba(P)
+    for number in to_torch(calibrator).buffers():
+        number.zero_()
+    np.testing.assert_array_equal(calibrator.predict_proba(P), expected)
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 2), (4, 3, 1), ()])
+def test_forecasts_of_another_shape(shape):
+    with pytest.raises(InputError, match="expected 3 columns"):
+        to_torch(fitted("TemperatureCalibrator", 3))(torch.zeros(shape))
 
 
 def test_gradients():

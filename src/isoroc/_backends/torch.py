@@ -1,12 +1,19 @@
-"""The operations on tensors of torch, in double precision on the device where they are."""
+"""The operations on tensors of torch, in double precision on the device where they are.
+
+`trace` writes a formula down once as a module of torch operations, with its constants as buffers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from torch.fx.proxy import GraphAppendingTracer
+from torch.nn import functional
 
 from isoroc._backends.ops import OPERATORS, Function, Ops, Value
 from isoroc._core.tree import BinTree
@@ -14,20 +21,16 @@ from isoroc._core.types import Floats, Ints
 
 
 class TorchVector(Value):
-    """A tensor of shape (n, width)."""
+    """A tensor of shape (n, width), or what stands for it in a trace."""
 
-    def __init__(self, tensor: Any) -> None:
+    def __init__(self, ops: TorchOps, tensor: Any, width: int) -> None:
+        self._ops = ops
         self.tensor = tensor
+        self.width = width
 
     def binary(self, operator: str, a: Any, b: Any) -> TorchVector:
         """``a operator b``."""
-
-        def tensor(x: Any) -> Any:
-            if isinstance(x, np.ndarray):
-                return torch.as_tensor(x, dtype=torch.float64, device=self.tensor.device)
-            return getattr(x, "tensor", x)
-
-        return TorchVector(OPERATORS[operator](tensor(a), tensor(b)))
+        return self._ops.each(OPERATORS[operator], a, b)
 
 
 class TorchOps(Ops[TorchVector]):
@@ -36,80 +39,220 @@ class TorchOps(Ops[TorchVector]):
     def __init__(self, device: Any) -> None:
         self._device = device
 
-    def _tensor(self, a: Any) -> Any:
-        """A vector or constants as a tensor of doubles."""
+    def vector(self, tensor: Any, width: int | None = None) -> TorchVector:
+        """A tensor as a vector; only in a trace must the width be given."""
+        return TorchVector(self, tensor, int(tensor.shape[1]) if width is None else width)
+
+    def _constant(self, values: Any, dtype: torch.dtype = torch.float64) -> Any:
+        return torch.as_tensor(values, dtype=dtype, device=self._device)
+
+    def _value(self, a: Any) -> Any:
+        """The tensor of a vector, constants as a tensor, a number unchanged."""
         if isinstance(a, TorchVector):
             return a.tensor
-        return torch.as_tensor(a, dtype=torch.float64, device=self._device)
+        return self._constant(a) if isinstance(a, np.ndarray) else float(a)
+
+    # Each column by itself
+
+    def each(self, function: Callable[..., Any], *arguments: Any) -> TorchVector:
+        """A function of tensors and numbers that broadcasts."""
+        width = max(getattr(a, "width", np.size(a)) for a in arguments)
+        return self.vector(function(*map(self._value, arguments)), width)
 
     def function(self, name: Function, *arguments: Any) -> TorchVector:
-        a, *others = (self._tensor(own) for own in arguments)
-        if name == "sqrt" and a.device.type == "cpu" and not a.requires_grad:
-            # On x86-64, torch takes roots from a library that does not round them correctly, and
-            # cells and folds must be the same everywhere.
-            return TorchVector(torch.from_numpy(np.sqrt(a.numpy())))
-        return TorchVector(getattr(torch, name)(a, *others))
+        function = _OWN_FUNCTIONS.get(name) or getattr(torch, name)
+        return self.each(function, *arguments)
 
     def where(self, condition: TorchVector, a: Any, b: Any) -> TorchVector:
-        return TorchVector(torch.where(condition.tensor, self._tensor(a), self._tensor(b)))
+        return self.each(torch.where, condition, a, b)
+
+    # The columns of a row together
 
     def width(self, a: TorchVector) -> int:
-        return int(a.tensor.shape[1])
+        return a.width
 
     def sum(self, a: TorchVector) -> TorchVector:
-        return TorchVector(a.tensor.sum(dim=1, keepdim=True))
+        return self.vector(a.tensor.sum(dim=1, keepdim=True), 1)
 
     def largest(self, a: TorchVector) -> tuple[TorchVector, TorchVector]:
-        value, place = a.tensor.max(dim=1, keepdim=True)
-        return TorchVector(value), TorchVector(place)
+        found = a.tensor.max(dim=1, keepdim=True)
+        return self.vector(found[0], 1), self.vector(found[1], 1)
 
     def smallest(self, a: TorchVector) -> TorchVector:
-        return TorchVector(a.tensor.amin(dim=1, keepdim=True))
+        return self.vector(a.tensor.amin(dim=1, keepdim=True), 1)
 
     def every(self, conditions: TorchVector) -> TorchVector:
-        return TorchVector(conditions.tensor.all(dim=1, keepdim=True))
+        return self.vector(conditions.tensor.all(dim=1, keepdim=True), 1)
 
     def is_at(self, place: TorchVector, numbers: int | Ints) -> TorchVector:
-        return TorchVector(place.tensor == torch.as_tensor(numbers, device=self._device))
+        values = self._constant(numbers, torch.int64).reshape(-1)
+        return self.vector(place.tensor == values, len(values))
+
+    # Vectors of other widths
 
     def take(self, a: TorchVector, columns: Sequence[int] | Ints) -> TorchVector:
-        return TorchVector(a.tensor[:, list(columns)])
+        places = [int(column) for column in columns]
+        first, second = (*places, *places[-1:])[:2]
+        step = max(second - first, 1)
+        if places == list(range(first, first + step * len(places), step)):
+            return self.vector(a.tensor[:, first : places[-1] + 1 : step], len(places))
+        index = self._constant(places, torch.int64)
+        return self.vector(torch.index_select(a.tensor, 1, index), len(places))
 
     def split(self, a: TorchVector, widths: Sequence[int]) -> list[TorchVector]:
-        return [TorchVector(part) for part in torch.split(a.tensor, list(widths), dim=1)]
+        parts = torch.split(a.tensor, list(widths), dim=1)
+        return [self.vector(parts[i], width) for i, width in enumerate(widths)]
 
     def concat(self, parts: Sequence[TorchVector]) -> TorchVector:
-        return TorchVector(torch.cat([part.tensor for part in parts], dim=1))
+        joined = torch.cat([part.tensor for part in parts], dim=1)
+        return self.vector(joined, sum(part.width for part in parts))
 
     def linear(self, a: TorchVector, matrix: Floats, offset: Floats | None = None) -> TorchVector:
-        product = TorchVector(a.tensor @ self._tensor(matrix).T)
-        return product if offset is None else product + offset
+        constants = [self._constant(own) for own in (matrix, offset) if own is not None]
+        return self.vector(functional.linear(a.tensor, *constants), len(matrix))
 
     def run_sums(self, a: TorchVector, weights: Floats) -> TorchVector:
         runs = a.tensor.reshape(-1, *weights.shape)
-        return TorchVector((runs * self._tensor(weights)).sum(dim=2))
+        return self.vector((runs * self._constant(weights)).sum(dim=2), len(weights))
+
+    # Trees and steps
 
     def locate(self, cuts: Floats, score: TorchVector) -> TorchVector:
-        return TorchVector(
-            torch.searchsorted(self._tensor(cuts), score.tensor.detach().contiguous())
-        )
+        place = torch.searchsorted(self._constant(cuts), score.tensor.detach().contiguous())
+        return self.vector(place, 1)
 
     def route(self, tree: BinTree, a: TorchVector) -> TorchVector:
-        P = a.tensor.detach()
-        node = torch.zeros(len(P), dtype=torch.int64, device=P.device)
-        thresholds = np.where(tree.children >= 0, tree.thresholds, np.inf)
-        children = torch.as_tensor(tree.children, device=P.device)
-        for split, at in enumerate(tree.split_nodes.tolist()):
-            here = torch.nonzero(node == at)[:, 0]
-            _, region = (P[here] - self._tensor(thresholds[split])).max(dim=1)
-            node[here] = children[split, region]
-        return TorchVector(torch.as_tensor(tree.bin_of_node, device=P.device)[node][:, None])
+        return self.routes([tree], a)[0]
+
+    def routes(self, trees: Sequence[BinTree], a: TorchVector) -> list[TorchVector]:
+        """All rows descend all trees at once, one level in each turn; bins lead to themselves."""
+        thresholds, children = (
+            np.concatenate(own) for own in zip(*map(_descent, trees), strict=True)
+        )
+        sizes = [len(tree.class_weights) for tree in trees]
+        starts = np.cumsum([0, *sizes[:-1]])
+        children = children + np.repeat(starts, sizes)[:, None]
+        table, below = self._constant(thresholds), self._constant(children.ravel(), torch.int64)
+        points = a.tensor.detach()[:, None, :]
+        nodes = torch.zeros_like(points[:, :, 0], dtype=torch.int64)
+        nodes = nodes + self._constant(starts, torch.int64)
+        for _ in range(max(int(tree.depths.max()) for tree in trees)):
+            region = (points - functional.embedding(nodes, table)).argmax(dim=2)
+            nodes = torch.take(below, nodes * a.width + region)
+        bins = np.concatenate([tree.bin_of_node for tree in trees])
+        places = torch.take(self._constant(bins, torch.int64), nodes)
+        return self.split(self.vector(places, len(trees)), [1] * len(trees))
 
     def look_up(self, table: Floats, place: TorchVector) -> TorchVector:
-        return TorchVector(self._tensor(table)[place.tensor[:, 0]])
+        found = torch.index_select(self._constant(table), 0, place.tensor[:, 0])
+        return self.vector(found, table.shape[1])
+
+    def steps(
+        self, cuts: Sequence[Floats], values: Sequence[Floats], a: TorchVector
+    ) -> TorchVector:
+        of_columns = self._constant(_stacked(cuts, np.inf)), a.tensor.detach().T.contiguous()
+        table = self._constant(_stacked(values, np.nan))
+        return self.vector(torch.gather(table, 1, torch.searchsorted(*of_columns)).T, a.width)
+
+    # Smooth functions
 
     def softmax(self, a: TorchVector) -> TorchVector:
-        return TorchVector(torch.softmax(a.tensor, dim=1))
+        return self.vector(torch.softmax(a.tensor, dim=1), a.width)
 
     def log_softmax(self, a: TorchVector) -> TorchVector:
-        return TorchVector(torch.log_softmax(a.tensor, dim=1))
+        return self.vector(torch.log_softmax(a.tensor, dim=1), a.width)
+
+    def along(self, a: TorchVector, knots: Floats) -> TorchVector:
+        table, last = self._constant(knots), knots.shape[1] - 1
+        x = a.tensor.T.contiguous()
+        place = torch.searchsorted(table, x.detach()).clamp(1, last)
+        low, high = torch.gather(table, 1, place - 1), torch.gather(table, 1, place)
+        share = ((x - low) / (high - low)).clamp(0, 1)
+        return self.vector(((place - 1 + share) / last).T, a.width)
+
+
+def root(tensor: Any) -> Any:
+    """Square root, correctly rounded: cells and folds must be the same everywhere.
+
+    On x86-64, torch takes roots from a library that does not round them correctly.
+    """
+    if tensor.device.type == "cpu" and not tensor.requires_grad:
+        with np.errstate(invalid="ignore"):
+            return torch.from_numpy(np.sqrt(tensor.numpy()))
+    return torch.sqrt(tensor)
+
+
+def _extreme(name: str, a: Any, b: Any) -> Any:
+    """The larger or the smaller of two; for numbers torch has another function."""
+    a, b = (b, a) if isinstance(a, float) else (a, b)
+    if not isinstance(b, float):
+        return getattr(torch, name)(a, b)
+    return torch.clamp(a, min=b) if name == "maximum" else torch.clamp(a, max=b)
+
+
+_OWN_FUNCTIONS: dict[str, Callable[..., Any]] = {"sqrt": root}
+_OWN_FUNCTIONS |= {name: partial(_extreme, name) for name in ("maximum", "minimum")}
+
+
+def _stacked(rows: Sequence[Floats], filler: float) -> Floats:
+    """Arrays of different lengths as the rows of a matrix."""
+    matrix = np.full((len(rows), max(map(len, rows))), filler)
+    for own, row in zip(matrix, rows, strict=True):
+        own[: len(row)] = row
+    return matrix
+
+
+def _descent(tree: BinTree) -> tuple[Floats, Ints]:
+    """Thresholds and children of all nodes, shape (N, K): no row is sent where none was."""
+    shape = tree.class_weights.shape
+    thresholds, children = np.zeros(shape), np.tile(np.arange(shape[0])[:, None], shape[1])
+    thresholds[tree.split_nodes] = np.where(tree.children >= 0, tree.thresholds, np.inf)
+    children[tree.split_nodes] = tree.children
+    return thresholds, children
+
+
+class _Tracer(GraphAppendingTracer):
+    """Writes operations down, equal ones once, and makes buffers of their constants.
+
+    Numbers become buffers too, except 0, 1/2 and 1, of which formulas are full.
+    """
+
+    def __init__(self, names: Mapping[bytes, str]) -> None:
+        super().__init__(torch.fx.Graph())
+        self.constants = torch.nn.Module()
+        self._names = names
+        self._buffers: dict[Any, str] = {}
+        self._nodes: dict[str, Any] = {}
+
+    def create_arg(self, a: Any) -> Any:
+        if isinstance(a, float) and a not in {0.0, 0.5, 1.0} and not math.isnan(a):
+            a = torch.tensor(a, dtype=torch.float64, device="cpu")
+        if not isinstance(a, torch.Tensor):
+            return super().create_arg(a)
+        content = a.numpy().tobytes()
+        key = a.dtype, a.shape, content
+        if key not in self._buffers:
+            name = self._names.get(content, f"constant_{len(self._buffers)}")
+            name = f"{name}_{len(self._buffers)}" if name in self._buffers.values() else name
+            self.constants.register_buffer(name, a.clone())
+            self._buffers[key] = name
+        return self.create_node("get_attr", self._buffers[key], (), {})
+
+    def create_node(self, kind: str, target: Any, *arguments: Any, **others: Any) -> Any:
+        key = repr((kind, target, arguments[:2]))
+        if key not in self._nodes:
+            self._nodes[key] = super().create_node(kind, target, *arguments, **others)
+        return self._nodes[key]
+
+
+def trace(
+    formula: Callable[..., TorchVector], width: int, names: Mapping[bytes, str]
+) -> torch.fx.GraphModule:
+    """A formula of `TorchOps` and a vector of some width as a module of torch operations alone.
+
+    Its constants are buffers, and `names` holds those of some by their bytes.
+    """
+    ops, tracer = TorchOps("cpu"), _Tracer(names)
+    forecasts = torch.fx.Proxy(tracer.graph.placeholder("forecasts"), tracer)
+    tracer.graph.output(formula(ops, ops.vector(forecasts, width)).tensor.node)
+    return torch.fx.GraphModule(tracer.constants, tracer.graph, "Formula")

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from isoroc._backends import NUMPY, Ops, V, added
-from isoroc._core.types import Ints
+from isoroc._core.types import Floats, Ints
 from isoroc._input import InputError, check_number
 
 Resolution = int | Literal["auto", "exact"]
@@ -31,7 +31,7 @@ RESOLUTIONS = {2: 2**16, 3: 256, 4: 64, 5: 32, 6: 16}
 #: Two classes: distinct scores up to which they are all kept.
 MOST_EXACT = 2**16
 #: Hashes are remainders of this prime. Products of two fit the 53 bits of a double.
-_PRIME, _FACTOR, _LIMB = 67_108_859, 44_485_709, 2**26
+PRIME, FACTOR, LIMB = 67_108_859, 44_485_709, 2**26
 
 
 @dataclass(frozen=True)
@@ -143,23 +143,28 @@ def fold(ops: Ops[V], X: V, n_folds: int, key: V | None = None) -> V:
     if n_folds == 1:
         return 0.0 * ops.take(X, [0])
     if key is not None:
-        high = ops.floor(key / float(_LIMB))
-        return _hash(ops, [key - high * float(_LIMB), _remainder(ops, high, _LIMB)], n_folds)
+        high = ops.floor(key / float(LIMB))
+        return _hash(ops, [key - high * float(LIMB), _remainder(ops, high, LIMB)], n_folds)
     # Roots, so that the last digits of forecasts that are all but certain still count.
-    parts = np.random.default_rng(0).random(ops.width(X)) * ops.sqrt(X)
-    scaled = added(ops.take(parts, [k]) for k in range(ops.width(X))) * float(_LIMB)
+    parts = mixing_weights(ops.width(X)) * ops.sqrt(X)
+    scaled = added(ops.take(parts, [k]) for k in range(ops.width(X))) * float(LIMB)
     limbs = []
     for _ in range(3):
         limbs.append(ops.floor(scaled))
-        scaled = (scaled - limbs[-1]) * float(_LIMB)
+        scaled = (scaled - limbs[-1]) * float(LIMB)
     return _hash(ops, limbs, n_folds)
+
+
+def mixing_weights(width: int) -> Floats:
+    """Factors with which the columns of a forecast are added up before they are hashed."""
+    return np.random.default_rng(0).random(width)
 
 
 def _hash(ops: Ops[V], limbs: Sequence[V], n_folds: int) -> V:
     first, *others = limbs
-    state = _remainder(ops, float(_FACTOR) + first, _PRIME)
+    state = _remainder(ops, float(FACTOR) + first, PRIME)
     for limb in (*others, 0.0):  # one more turn mixes the last limb
-        state = _remainder(ops, state * float(_FACTOR) + limb, _PRIME)
+        state = _remainder(ops, state * float(FACTOR) + limb, PRIME)
     return _remainder(ops, state, n_folds)
 
 

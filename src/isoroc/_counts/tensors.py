@@ -1,24 +1,22 @@
 """Counts of tensors of torch, on the device where they are: only cells come to the host.
 
-If a table of all cells of the grid fits in memory, cells are numbered directly and rows are added
-to the table, so that nothing is sorted. On a GPU one kernel, written by the formulas themselves,
-finds the number of each row. Otherwise rows are grouped by a hash of their cell.
+If a table of all cells of the grid fits in memory, cells are numbered and rows are added to the
+table, so that nothing is sorted. Otherwise rows are grouped by a hash of their cell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache, partial
+from collections.abc import Iterable, Iterator
+from functools import partial
 from math import prod
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._backends import Ops, V
-from isoroc._backends.columns import ColumnOps, Scalars
 from isoroc._counts.cells import Cells
-from isoroc._counts.grid import Grid, cells, fold
+from isoroc._counts.grid import FACTOR, LIMB, PRIME, Grid, cells, fold, mixing_weights
 from isoroc._input import (
     WEIGHT_FIX,
     InputError,
@@ -27,12 +25,12 @@ from isoroc._input import (
     check_option,
     valid_weights,
 )
-from isoroc._input.kinds import Kind, kind_of, units_of
+from isoroc._input.kinds import SUM_EXACT, Kind, kind_of, units_of
 
 try:
     import torch
 
-    from isoroc._backends.torch import TorchOps, TorchVector
+    from isoroc._backends.torch import TorchOps, TorchVector, root
 except ImportError as error:
     raise ImportError("counts of tensors need torch: pip install torch") from error
 
@@ -40,8 +38,6 @@ except ImportError as error:
 SLICE = 2**24
 #: Largest table of all cells, in bytes, where the memory of the device is not known.
 DENSE = 2**28
-#: Inputs and outputs that a kernel may have.
-MOST_COLUMNS = 8
 _FIX = "expected finite logits, or probabilities that sum to one"
 _ODD = (-0x61C8864680B583EB, -0x40A7B892E31B1A47)
 
@@ -135,7 +131,8 @@ def check_batch(P: Any, y: Any, weight: Any, key: Any) -> Batch:
     weights = None
     if weight is not None:
         weights = torch.as_tensor(weight, device=device, dtype=torch.float64)
-        good = valid_weights(TorchOps(device), TorchVector(weights[:, None])).tensor[:, 0]
+        ops = TorchOps(device)
+        good = valid_weights(ops, ops.vector(weights[:, None])).tensor[:, 0]
         _refuse("sample_weight", ~good, weights, WEIGHT_FIX)
     if key is not None:
         key = torch.as_tensor(key, device=device)
@@ -183,8 +180,7 @@ def count(
     step, most, name = SLICE, DENSE, (plan, device, batch.weights is None)
     if device.type == "cuda":
         memory = torch.cuda.get_device_properties(device).total_memory
-        # About a hundred temporary columns, and tables that take an eighth of the memory. Places
-        # in memory, as the kernel computes them, are 32-bit integers.
+        # About a hundred temporary columns, and tables that take an eighth of the memory.
         step, most = max(SLICE // 16, min(memory // 1024, 2**28 // K)), memory // 8
     space = 0 if plan.grid.exact else prod(plan.sizes)
     fits = 0 < space * K < 2**31 and 8 * (3 * K + 1) * space <= most
@@ -196,7 +192,8 @@ def count(
         refuse = partial(_refuse, "P", values=part.forecasts, fix=_FIX, start=start)
         if fits:
             number, *P = _number(plan, part)
-            refuse(number < 0)
+            if number.is_floating_point():
+                refuse(number < 0)
             tables[name].add(number.to(torch.int32), codes[rows], P, part.weights)
             continue
         good, X, placed = plan.place(*_vectors(part))
@@ -208,18 +205,56 @@ def count(
 
 
 def _number(plan: Plan, batch: Batch) -> list[Any]:
-    """Columns of `Plan.number`: on a GPU by one kernel, if it can take that many columns."""
-    columns = [*batch.forecasts.T, *([] if batch.key is None else [batch.key])]
-    if batch.forecasts.is_cuda and len(columns) < MOST_COLUMNS:
-        return list(_kernel(plan, len(columns))(*columns))
+    """Columns of `Plan.number`, in whole numbers if all rows are clean probabilities."""
+    if batch.key is None and plan.grid.top is None and plan.kind.unit == "probability":
+        P = batch.forecasts.T.contiguous()
+        number = number_clean(plan, P)
+        if number is not None:
+            return [number, *P]
     return list(plan.number(*_vectors(batch)).tensor.T)
+
+
+def number_clean(plan: Plan, P: Any) -> Any:
+    """The first column of `Plan.number`, given columns of probabilities; None if some are unclean.
+
+    The same numbers by fewer passes over the memory: hashes are 64-bit integers, so that all limbs
+    together have one remainder, and factors that are powers of two move to where they are free.
+    """
+    N, n_folds = int(plan.grid.resolution), plan.n_folds
+    roots = root(P)
+    weights = (mixing_weights(len(P)) * float(LIMB)).tolist()
+    scaled = roots[0] * weights[0]
+    for own, weight in zip(roots[1:], weights[1:], strict=True):
+        scaled += own * weight
+    low, high = (float(bound) for bound in P.sum(0).aminmax())
+    slack = 0.9 * SUM_EXACT  # the order of the terms of a sum changes its last digits
+    sums_fit = high <= 1 if len(P) == 1 else 1 - slack <= low and high <= 1 + slack
+    if not (sums_fit and float(scaled.amin()) >= 0):  # the root of a negative number is NaN
+        return None
+    # (((FACTOR + l0) FACTOR + l1) FACTOR + l2) FACTOR, given the limbs l0 of the whole part and l1
+    # and l2 of the fraction.
+    one, two, three, four = (pow(FACTOR, power, PRIME) for power in (1, 2, 3, 4))
+    state = scaled.long().mul_(three).add_(four)
+    fraction = scaled.frac_().mul_(float(LIMB**2)).long()
+    state.add_(fraction >> LIMB.bit_length() - 1, alpha=two).add_(
+        fraction.bitwise_and_(LIMB - 1), alpha=one
+    )
+    number = state.remainder_(PRIME).remainder_(n_folds).int()
+    if len(P) == 1:
+        roots = torch.stack([root(1 - P[0]), roots[0]])
+    for own in roots:
+        number = own.mul_(N).int().add_(number, alpha=N + 1)
+    if len(roots) > 2:
+        rest = torch.clamp(1 - P.amax(0), min=0.0)
+        number = root(root(rest)).mul_(N).int().add_(number, alpha=N + 1)
+    return number
 
 
 def _vectors(batch: Batch) -> tuple[TorchOps, TorchVector, TorchVector | None]:
     """Operations, forecasts whose columns are contiguous in memory, and keys."""
-    key = None if batch.key is None else TorchVector(batch.key[:, None])
-    X = TorchVector(batch.forecasts.T.contiguous().T)
-    return TorchOps(batch.forecasts.device), X, key
+    ops = TorchOps(batch.forecasts.device)
+    key = None if batch.key is None else ops.vector(batch.key[:, None])
+    return ops, ops.vector(batch.forecasts.T.contiguous().T), key
 
 
 def _group(columns: list[Any]) -> tuple[Any, Any]:
@@ -228,57 +263,6 @@ def _group(columns: list[Any]) -> tuple[Any, Any]:
     first = torch.empty(len(distinct), dtype=torch.int64, device=group.device)
     places = torch.arange(len(group), device=group.device)
     return group, first.scatter_reduce_(0, group, places, "amin", include_self=False)
-
-
-@cache
-def _kernel(plan: Plan, n_inputs: int) -> Callable[..., Any]:
-    """`Plan.number` as one kernel of a GPU."""
-    create: Any = torch.cuda.jiterator._create_multi_output_jit_fn  # noqa: SLF001  # its only name
-    return cast("Callable[..., Any]", create(write_kernel(plan, n_inputs), 1 + plan.grid.n_columns))
-
-
-def write_kernel(plan: Plan, n_inputs: int) -> str:
-    """The code of the kernel, a function of single numbers; the key is the last of `n_inputs`."""
-    scalars = _KernelScalars()
-    ops, C = ColumnOps(scalars), plan.grid.n_columns
-    inputs = [f"in{k}" for k in range(n_inputs)]
-    key = ops.vector(inputs[C:]) if n_inputs > C else None
-    found = plan.number(ops, ops.vector(inputs[:C]), key).columns()
-    outputs = [f"out{k}" for k in range(len(found))]
-    parameters = [*(f"T {name}" for name in inputs), *(f"T& {name}" for name in outputs)]
-    last = [f"{name} = {column};" for name, column in zip(outputs, found, strict=True)]
-    body = "\n".join([*scalars.lines, *last])
-    return f"template <typename T> void isoroc_number({', '.join(parameters)}) {{\n{body}\n}}"
-
-
-class _KernelScalars(Scalars[str]):
-    """Columns are expressions of CUDA, of which each operation is rounded by itself."""
-
-    _NAMES = {"+": "__dadd_rn", "-": "__dsub_rn", "*": "__dmul_rn", "/": "__ddiv_rn"}  # noqa: RUF012
-    _NAMES |= {"sqrt": "__dsqrt_rn", "absolute": "fabs"}
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def keep(self, column: str) -> str:
-        if column.isidentifier():
-            return column
-        self.lines.append(f"double t{len(self.lines)} = {column};")
-        return f"t{len(self.lines) - 1}"
-
-    def number(self, value: float) -> str:
-        return repr(float(value))
-
-    def function(self, name: str, a: str) -> str:
-        return f"{self._NAMES.get(name, name)}({a})"
-
-    def binary(self, operator: str, a: str, b: str) -> str:
-        if operator in self._NAMES:
-            return f"{self._NAMES[operator]}({a}, {b})"
-        return f"({a} {operator if operator != '&' else '&&'} {b})"
-
-    def where(self, condition: str, a: str, b: str) -> str:
-        return f"({condition} ? {a} : {b})"
 
 
 def _hash(columns: list[Any]) -> Any:

@@ -257,13 +257,13 @@ def _of_trees(ops: Ops[V], P: V, reduction: TopReduction | None, maps: Sequence[
     Forecasts of all classes depend linearly on those of the ranks, so they are expanded once.
     """
     points, expand = (P, None) if reduction is None else reduction.of(ops, P)
-    places = [_place(ops, own.tree, points) for own in maps]
+    places = _places(ops, [own.tree for own in maps], points)
     Q = added(own.values_at(ops, points, at) for own, at in zip(maps, places, strict=True))
     return Q if expand is None else expand(Q)
 
 
-def _place(ops: Ops[V], tree: BinTree, points: V) -> V:
-    """Place among the bins of a tree. A reduction to one rank leaves a tree of two classes."""
-    if tree.n_classes == 2:
-        return ops.locate(tree.cuts, ops.take(points, [1]))
-    return ops.route(tree, points)
+def _places(ops: Ops[V], trees: Sequence[BinTree], points: V) -> list[V]:
+    """Places among the bins of trees. A reduction to one rank leaves trees of two classes."""
+    if trees[0].n_classes == 2:
+        return [ops.locate(tree.cuts, ops.take(points, [1])) for tree in trees]
+    return ops.routes(trees, points)

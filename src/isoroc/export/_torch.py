@@ -1,14 +1,18 @@
-"""Calibrators as modules of torch, in double precision on the device of their input."""
+"""Calibrators as modules of torch, in double precision."""
 
 from __future__ import annotations
 
+import hashlib
 import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import torch
 
-from isoroc._backends.torch import TorchOps, TorchVector
+from isoroc._backends.torch import TorchOps, TorchVector, trace
 from isoroc._input import InputError
+from isoroc._maps.base import Map
 from isoroc._maps.mixture import calibrated, is_grouped
 from isoroc.export._exportable import check_exportable
 
@@ -17,8 +21,12 @@ def to_torch(calibrator: Any) -> Any:
     """Module that calibrates as `predict_proba` does.
 
     The module takes forecasts of shape (n, K), or (n,) or (n, 1) where the calibrator was fitted to
-    scores, and returns calibrated forecasts of shape (n, K) in double precision on the same device.
-    Smooth maps have gradients. Rows that `predict_proba` would refuse become NaN.
+    scores, and returns calibrated forecasts of shape (n, K) in double precision. Smooth maps have
+    gradients. Rows that `predict_proba` would refuse become NaN.
+
+    The numbers of the calibrator are buffers: they are part of `state_dict` and move with `to`, to
+    other devices but not to other types. The module consists of torch operations for any number of
+    rows, so that `torch.export` and `torch.compile` need one graph for all of them.
 
     Parameters
     ----------
@@ -40,25 +48,73 @@ def to_torch(calibrator: Any) -> Any:
     >>> module(p)[0, 1].backward()
     >>> bool(p.grad > 0)
     True
+    >>> module
+    TorchCalibrator(
+      TemperatureCalibrator, columns=1, classes=2
+      (formula): Formula()
+    )
     """
     check_exportable(calibrator)
     if is_grouped(calibrator):
         fix = "export common_ or an entry of members_, or use to_onnx or to_sql"
         raise InputError("calibrator", None, "tensors hold no names of groups", fix)
-    return _Module(calibrator)
+    return TorchCalibrator(calibrator)
 
 
-class _Module(torch.nn.Module):
+class TorchCalibrator(torch.nn.Module):
+    """A fitted calibrator in operations of torch: see `to_torch`."""
+
     def __init__(self, calibrator: Any) -> None:
         super().__init__()
-        self._calibrator = calibrator
+
+        def formula(ops: TorchOps, forecasts: TorchVector) -> TorchVector:
+            Q, good = calibrated(ops, calibrator, forecasts)
+            return ops.where(good, Q, math.nan)
+
+        self.n_columns, self.n_classes = calibrator.n_features_in_, len(calibrator.classes_)
+        self.fitted = type(calibrator).__name__
+        names = {np.asarray(own).tobytes(): name for name, own in _numbers(calibrator.map_)}
+        self.formula = trace(formula, self.n_columns, names)
+        self.mark = hashlib.sha256(self.formula.code.encode()).digest()
 
     def forward(self, forecasts: Any) -> Any:
-        n_columns = self._calibrator.n_features_in_
-        P = forecasts.to(torch.float64).reshape(len(forecasts), -1)
-        if P.shape[1] != n_columns:
-            fix = f"expected {n_columns} columns"
-            raise InputError("forecasts", None, f"{P.shape[1]} columns", fix)
-        ops = TorchOps(P.device)
-        Q, good = calibrated(ops, self._calibrator, TorchVector(P))
-        return ops.where(good, Q, math.nan).tensor
+        """Calibrated forecasts, shape (n, K)."""
+        P = forecasts[:, None] if forecasts.ndim == 1 else forecasts
+        if P.ndim != 2 or P.shape[1] != self.n_columns:
+            problem = f"the shape is {tuple(forecasts.shape)}"
+            raise InputError("forecasts", None, problem, f"expected {self.n_columns} columns")
+        return self.formula(P.to(torch.float64))
+
+    def extra_repr(self) -> str:
+        return f"{self.fitted}, columns={self.n_columns}, classes={self.n_classes}"
+
+    def _apply(self, fn: Callable[..., Any], *options: Any, **others: Any) -> Any:
+        """Move the numbers to another device; ``half()`` and the like leave them doubles."""
+
+        def move(tensor: Any) -> Any:
+            moved = fn(tensor)
+            return moved if moved.dtype == tensor.dtype else tensor.to(moved.device)
+
+        return super()._apply(move, *options, **others)  # type: ignore[no-untyped-call]
+
+    def get_extra_state(self) -> Any:
+        """A mark of the operations, for `load_state_dict`: a tensor, as all formats hold."""
+        return torch.frombuffer(bytearray(self.mark), dtype=torch.uint8)
+
+    def set_extra_state(self, state: Any) -> None:
+        """Refuse the numbers of a module whose operations differ."""
+        if not torch.equal(state.cpu(), self.get_extra_state()):
+            fix = "load them into to_torch of the calibrator that they came from"
+            raise InputError("state_dict", None, "is that of other operations", fix)
+
+
+def _numbers(own: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The numbers of a map and of its members, with their names."""
+    for name in own.states():
+        value = getattr(own, name)
+        parts = {f"_{m}": part for m, part in enumerate(value)} if isinstance(value, list) else {}
+        for suffix, part in (parts or {"": value}).items():
+            if isinstance(part, Map):
+                yield from _numbers(part, f"{prefix}{name}{suffix}_")
+            elif isinstance(part, float | np.ndarray):
+                yield f"{prefix}{name}{suffix}", part

@@ -1,6 +1,6 @@
 """What each extra installs: packages, megabytes and licences, as a table.
 
-    python benchmarks/extras.py
+    python tools/extras.py
 
 Reads the metadata of the packages that are installed; an extra of which some are missing is named.
 """
