@@ -42,12 +42,6 @@ from isoroc._maps.monotone import TRACE, MonotonicityCertificate, with_floor
 from isoroc._support.progress import Report, progress
 from isoroc._support.seeds import check_random_state
 
-#: With more classes the fit of a `KernelCalibrator` takes too long.
-KERNEL_CLASSES = 30
-#: With this many rows the share of the uncalibrated forecasts in the prior is twice that with very
-#: many: of two classes, and of more.
-FEW_ROWS = 600.0, 0.0
-
 
 class Fitted(NamedTuple):
     """A fitted member."""
@@ -69,9 +63,9 @@ class AutoCalibrator(Calibrator):
     Parameters
     ----------
     members : "auto" or list of calibrators, default="auto"
-        What to mix. "auto": `IdentityCalibrator`, `SplineCalibrator` and `KernelCalibrator`, with
-        three classes and more also `MonotoneCalibrator`; with more than 30 classes
-        `IdentityCalibrator`, `MatrixCalibrator` and `IsotonicCalibrator`.
+        What to mix. "auto": `IdentityCalibrator`, `SplineCalibrator`, up to 150 classes
+        `KernelCalibrator`, from 3 on `MonotoneCalibrator`, and from 31 on `IsotonicCalibrator`. With
+        more than 300 classes: `IdentityCalibrator`, `MatrixCalibrator` and `IsotonicCalibrator`.
     monotone : bool, default=False
         Whether to mix only members whose mixtures are monotone on all rows: `IdentityCalibrator`
         and `MonotoneCalibrator`, and for two classes also `TemperatureCalibrator` and
@@ -192,10 +186,10 @@ class AutoCalibrator(Calibrator):
             fitted = self._fit_members(members, dealt, report)
         before = IdentityMap(kind=sample.kind).apply(dealt.forecasts)
         weights = _weigh(fitted, dealt, before)
-        mixed = added(weights[m] * fitted[m].unseen for m in np.flatnonzero(weights))
+        mixed, exponent = _mix(fitted, weights, dealt, monotone=self.monotone)
         self._keep_scores(fitted, weights, dealt, [before, mixed])
         self.verdict_ = mixing.judge(sample, dealt, before, mixed)
-        mixture = self._assemble(fitted, weights)
+        mixture = self._assemble(fitted, weights, exponent)
         if self.verdict_.should_calibrate:
             return mixture
         if self.caution:
@@ -220,7 +214,7 @@ class AutoCalibrator(Calibrator):
         )
         self.cv_results_ = mixing.losses_by_fold(names, losses, row_weights, dealt.folds())
 
-    def _assemble(self, fitted: list[Fitted], weights: Floats) -> MixtureMap:
+    def _assemble(self, fitted: list[Fitted], weights: Floats, exponent: float = 1.0) -> MixtureMap:
         """The mixture of the members that have weight."""
         kept = [fitted[m] for m in np.flatnonzero(weights)]
         self.members_ = [each.member for each in kept]
@@ -229,6 +223,7 @@ class AutoCalibrator(Calibrator):
             members=[each.map for each in kept],
             weights=weights[weights > 0],
             monotone=bool(self.monotone),
+            exponent=exponent,
         )
 
     def _finish(self) -> None:
@@ -358,6 +353,17 @@ def _weigh(fitted: list[Fitted], dealt: CellSample, before: Floats) -> Floats:
     return mixing.mixture_weights(likelihood, row_weights, prior)
 
 
+def _mix(
+    fitted: list[Fitted], weights: Floats, dealt: CellSample, *, monotone: bool
+) -> tuple[Floats, float]:
+    """Forecasts of the mixture for unseen rows, and its exponent."""
+    mixed = added(weights[m] * fitted[m].unseen for m in np.flatnonzero(weights))
+    if monotone or dealt.n_classes == 2:
+        return mixed, 1.0
+    exponent = mixing.exponent_of(mixed, dealt)
+    return NUMPY.softmax(np.log(np.maximum(mixed, LEAST)) * exponent), exponent
+
+
 def default_members(n_classes: int, *, monotone: bool = False) -> list[Calibrator]:
     """What members="auto" mixes."""
     if monotone:
@@ -365,10 +371,16 @@ def default_members(n_classes: int, *, monotone: bool = False) -> list[Calibrato
         # differs.
         two = [TemperatureCalibrator(), IsotonicCalibrator()]
         return [IdentityCalibrator(), MonotoneCalibrator(), *(two if n_classes == 2 else [])]
-    if n_classes > KERNEL_CLASSES:
+    if n_classes > 300:  # fits of the others would take too long
         return [IdentityCalibrator(), MatrixCalibrator(), IsotonicCalibrator()]
-    more = [MonotoneCalibrator()] if n_classes > 2 else []
-    return [IdentityCalibrator(), SplineCalibrator(), *more, KernelCalibrator()]
+    members: list[Calibrator] = [IdentityCalibrator(), SplineCalibrator()]
+    if n_classes > 2:
+        members.append(MonotoneCalibrator())
+    if n_classes > 30:
+        members.append(IsotonicCalibrator())
+    if n_classes <= 150:
+        members.append(KernelCalibrator())
+    return members
 
 
 def prior_shares(members: list[Calibrator], n_classes: int, n_rows: float, p: float) -> Floats:
@@ -376,5 +388,5 @@ def prior_shares(members: list[Calibrator], n_classes: int, n_rows: float, p: fl
     group = int(n_classes > 2)
     shares = np.array([member._shares[group] for member in members])
     for m in np.flatnonzero([isinstance(member, IdentityCalibrator) for member in members]):
-        shares[m] = mixing.share_of_forecasts(shares[m], FEW_ROWS[group], n_rows, p)
+        shares[m] = mixing.share_of_forecasts(shares[m], n_classes, n_rows, p)
     return shares

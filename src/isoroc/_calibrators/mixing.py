@@ -13,6 +13,7 @@ from scipy.special import chdtrc
 from isoroc._backends import NUMPY
 from isoroc._core.intervals import Mean, by_cluster, half_width, mean
 from isoroc._core.losses import are_impossible, log_losses
+from isoroc._core.smooth import moments
 from isoroc._core.types import Floats, Ints
 from isoroc._core.verdict import Verdict
 from isoroc._input import CellSample, Sample, slices
@@ -30,17 +31,35 @@ LEAST_WEIGHT = 0.1
 STEPS, HALVINGS, LONGEST, LOWEST, FLAT = 100, 50, 5.0, -200.0, 1e-3
 #: A likelihood below this counts as this.
 TINY = 1e-300
-#: P-value from which on the uncalibrated forecasts have their full share, and the share at 0.
-CREDIBLE, LEAST_SHARE = 0.5, 0.25
 
 
-def share_of_forecasts(share: float, few_rows: float, n_rows: float, p: float) -> float:
+def share_of_forecasts(share: float, n_classes: int, n_rows: float, p: float) -> float:
     """Share of the uncalibrated forecasts before the mixture has seen a row.
 
-    With `few_rows` rows it is twice as large as with very many. It is the smaller, the more the
-    rows speak against the forecasts: `p` is that of the `departure`.
+    It shrinks with the number of rows and with the evidence of miscalibration, `p` of `departure`.
     """
-    return share * (1 + few_rows / n_rows) * min(1.0, p / CREDIBLE) + LEAST_SHARE
+    least, few_rows = (0.25, 600.0) if n_classes == 2 else (1.0, 200.0)
+    return least + share * (1 + few_rows / n_rows) * min(1.0, 2 * p)
+
+
+def exponent_of(mixed: Floats, sample: Sample) -> float:
+    """Power of a mixture's forecasts of unseen rows, shape (n, K), that makes outcomes likeliest.
+
+    Its logarithm has a normal prior of scale 0.1, narrower with few rows.
+    """
+    weights, log_exponent = sample.row_weights(), 0.0
+    n_rows = float(weights.sum())
+    precision = (10 * (1 + 300 / n_rows)) ** 2
+    z = np.ascontiguousarray(np.log(np.maximum(mixed, 1e-12)).T)
+    z -= z[sample.codes, np.arange(len(sample))]
+    for _ in range(20):
+        t = math.exp(log_exponent)
+        mean, variance = (float(weights @ moment) for moment in moments(z, t))
+        step = (t * mean + precision * log_exponent) / (t * t * variance + precision)
+        log_exponent -= min(max(step, -0.5), 0.5)
+        if abs(step) < 1e-9:
+            break
+    return math.exp(log_exponent)
 
 
 def mixture_weights(likelihood: Floats, row_weights: Floats, prior: Floats) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,9 +24,9 @@ from isoroc._support.threads import one_blas_thread
 FEW_NUMBERS = 3000
 
 
-def state(check: Check) -> Any:
+def state(check: Check, default: Any = MISSING) -> Any:
     """Field of a map that a model file holds, and what must be true of it there."""
-    return field(metadata={"check": check})
+    return field(default=default, metadata={"check": check})
 
 
 class Forecasts:

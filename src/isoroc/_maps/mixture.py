@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from isoroc._backends import Ops, Truth, V, added
+from isoroc._backends import NUMPY, Ops, Truth, V, added
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats
 from isoroc._input import InputError, Names, check_groups, rows_by_group
@@ -19,6 +19,9 @@ from isoroc._maps.monotone import MonotoneMap, MonotonicityCertificate
 class MixtureMap(Map):
     """The weighted mean of the forecasts of other maps; if `monotone`, all of them are.
 
+    A mean of calibrated forecasts is underconfident (Ranjan and Gneiting 2010), so it is raised to
+    the power `exponent` and normalised; 1 leaves the mean as it is, as in every monotone mixture.
+
     Let z be the coordinates of a `MonotoneMap`, an increasing function of each forecast. The map is
     the gradient of a convex F(z). The identity is the gradient of a convex function of z too: of
     the sum over the classes of G, with ``dG = p dz``. So their average is the gradient of the
@@ -28,6 +31,7 @@ class MixtureMap(Map):
     members: Sequence[Map] = state(checks.list_of(checks.anything, "M"))
     weights: Floats = state(checks.probabilities("M"))
     monotone: bool = state(checks.boolean)
+    exponent: float = state(checks.number(above=0.0, most=100.0), default=1.0)
 
     @property
     def exact(self) -> bool:  # type: ignore[override]
@@ -37,10 +41,13 @@ class MixtureMap(Map):
     def check(self, n_classes: int) -> None:
         super().check(n_classes)
         check_nested(self.members, self.kind, n_classes)
+        if self.monotone and self.exponent != 1:
+            raise Fault("exponent", "a monotone mixture has exponent 1")
 
     def formula(self, ops: Ops[V], X: V) -> V:
         parts = zip(self.members, self.weights, strict=True)
-        return added(member.formula(ops, X) * float(weight) for member, weight in parts)
+        mean = added(member.formula(ops, X) * float(weight) for member, weight in parts)
+        return self._sharpen(ops, mean)
 
     def compiled(self, forecasts: Forecasts) -> Floats:
         """The same by the compiled loops of the members, which share logarithms."""
@@ -48,7 +55,12 @@ class MixtureMap(Map):
         first, *others = (member.compiled(forecasts) * float(weight) for member, weight in parts)
         for part in others:
             first += part
-        return first
+        return self._sharpen(NUMPY, first)
+
+    def _sharpen(self, ops: Ops[V], Q: V) -> V:
+        if self.exponent == 1:
+            return Q
+        return ops.softmax(ops.log(ops.maximum(Q, LEAST)) * self.exponent)
 
     def is_increasing(self) -> bool:
         """Whether all members are; of a monotone mixture, whose members are isotone, one."""

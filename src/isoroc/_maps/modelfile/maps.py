@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from inspect import isabstract
 from typing import Any
 
@@ -51,8 +51,9 @@ def map_from(document: dict[str, Any], place: str) -> Map:
     kind = MAPS.get(document["kind"])
     if kind is None or document["type"] != "map":
         raise Fault(f"{place}.kind", f"{document['kind']!a} is not a map of this version")
-    known = list(kind.states())
-    numbers = decode_known(document["numbers"], known, f"{place}.numbers", map_from, known)
+    required = [f.name for f in fields(kind) if "check" in f.metadata and f.default is MISSING]
+    names = list(kind.states())
+    numbers = decode_known(document["numbers"], names, f"{place}.numbers", map_from, required)
     return kind(kind=KINDS[document["forecasts"]], **numbers)
 
 
