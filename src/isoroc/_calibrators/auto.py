@@ -64,7 +64,7 @@ class AutoCalibrator(Calibrator):
     ----------
     members : "auto" or list of calibrators, default="auto"
         What to mix. "auto": `IdentityCalibrator`, `SplineCalibrator`, up to 150 classes
-        `KernelCalibrator`, from 3 on `MonotoneCalibrator`, and from 31 on `IsotonicCalibrator`. With
+        `KernelCalibrator`, from 3 on `MonotoneCalibrator`, from 31 on `IsotonicCalibrator`. With
         more than 300 classes: `IdentityCalibrator`, `MatrixCalibrator` and `IsotonicCalibrator`.
     monotone : bool, default=False
         Whether to mix only members whose mixtures are monotone on all rows: `IdentityCalibrator`

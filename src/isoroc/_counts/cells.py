@@ -263,11 +263,11 @@ def deal_by_content(
 def deal_in_cells(
     sample: Sample, n_folds: int, most: int, random_state: np.random.RandomState
 ) -> CellSample:
-    """A sample of many rows as cells in folds, at most `most` cells in total over all folds.
+    """A sample of many rows as cells in folds, about `most` in total over all folds.
 
     The rows of a cell are exchangeable, so their number is dealt to the folds at random.
     """
-    cells = in_cells(sample, most // n_folds)
+    cells = in_cells(sample, most // n_folds, 2 * most)
     n_rows = np.rint(cells.row_weights() ** 2 / cells.squares).clip(min=1).astype(np.intp)
     rng = np.random.default_rng(random_state.randint(2**31 - 1))
     dealt = rng.multinomial(n_rows, np.full(n_folds, 1 / n_folds))
@@ -277,17 +277,17 @@ def deal_in_cells(
     return replace(part, fold=fold, weights=weights, squares=squares)
 
 
-def in_cells(sample: Sample, most: int) -> CellSample:
+def in_cells(sample: Sample, most: int, n_drawn: int | None = None) -> CellSample:
     """A sample of many rows as cells, at most `most` in total over all of its folds.
 
-    Where cells of the least resolution are more, twice as many weighted rows are drawn from them at
-    random: with many classes hardly two rows share a cell.
+    Where cells of the least resolution are more than `n_drawn`, by default twice as many, so many
+    weighted rows are drawn from them at random: with many classes hardly two rows share a cell.
     """
     columns, K = probabilities(sample), sample.n_classes
     start = Grid.choose(columns.shape[1], "auto")
     tally = Tally(start, K, most=most, least=int(LEAST_RESOLUTION.get(K, start.resolution)))
     fold = sample.fold if isinstance(sample, CellSample) else None
     tally.add(columns, sample.codes, sample.weights, fold, sample.squares)
-    found = tally.cells().sample(tally.grid, sample.classes).draw(2 * most)
+    found = tally.cells().sample(tally.grid, sample.classes).draw(n_drawn or 2 * most)
     forecasts = sample.kind.from_simplex(found.forecasts)
     return replace(found, forecasts=forecasts, unit=sample.unit)

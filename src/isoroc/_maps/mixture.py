@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from isoroc._backends import NUMPY, Ops, Truth, V, added
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats
@@ -55,7 +57,7 @@ class MixtureMap(Map):
         first, *others = (member.compiled(forecasts) * float(weight) for member, weight in parts)
         for part in others:
             first += part
-        return self._sharpen(NUMPY, first)
+        return np.asarray(self._sharpen(NUMPY, first))
 
     def _sharpen(self, ops: Ops[V], Q: V) -> V:
         if self.exponent == 1:
