@@ -66,7 +66,7 @@ class Set(NamedTuple):
 
     @property
     def half(self) -> str:
-        """Half of the arena, A or B, by a hash of the source: all sets of a source are in one half."""
+        """Half of the arena, A or B, by a hash of the source."""
         return "AB"[zlib.crc32(self.source.encode()) % 2]
 
     @property
