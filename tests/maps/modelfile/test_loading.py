@@ -368,7 +368,7 @@ def test_what_is_not_text_and_what_is_not_there(tmp_path):
 
 @pytest.mark.project
 def test_a_share_of_the_fuzzing():
-    path = Path(__file__).resolve().parents[2] / "benchmarks" / "fuzz.py"
+    path = Path(__file__).resolve().parents[3] / "benchmarks" / "fuzz.py"
     tally = runpy.run_path(str(path))["fuzz"](400, seed=1, classes=(3,))
     assert tally["crashed"] == 0
     assert tally["refused"] > 300
