@@ -172,6 +172,7 @@ def errors_of(truth: Array, P: Array) -> dict[str, float]:
     square = ((truth - P) ** 2).sum(axis=1).mean()
     divergence = (xlogy(truth, truth) - xlogy(truth, P.clip(min=1e-300))).sum(axis=1).mean()
     return {
+        "accuracy": float(truth[np.arange(len(P)), P.argmax(axis=1)].mean()),
         "l1": float(np.abs(truth - P).sum(axis=1).mean() / 2),
         "l2": float(np.sqrt(square / 2)),
         "log": max(float(divergence), 0.0) if (truth != P).any() else 0.0,
@@ -326,6 +327,7 @@ def evaluations(rng: np.random.Generator, K: int, n: int, power: float) -> Figur
         ("brier_score_loss", "change"): -truth["brier"],
         ("calibration_loss", "before"): truth["log"],
         ("calibration_error", "before"): truth["l1"],
+        ("accuracy", "before"): truth["accuracy"],
     }
     if K == 2:
         targets["auc", "before"] = 5 / 6  # of two classes whose probability is uniform

@@ -1,4 +1,4 @@
-"""The programs of benchmarks/ run, and peers that were written from their papers do what these say."""
+"""Programs of benchmarks/ run, and peers written from their papers do what these say."""
 
 import runpy
 import sys

@@ -96,7 +96,7 @@ class AutoCalibrator(Calibrator):
         level 1 % that they are too confident or too timid or, for two classes, shifted; otherwise
         "leave it". The standard error is the larger one of that on the rows and that for outcomes
         which the forecasts expect; rows of unequal weight count as fewer. Of calibrated forecasts
-        about 5 % or fewer get the verdict "calibrate" (``benchmarks/verdicts.py``).
+        about 5 % or fewer get the verdict "calibrate" (``benchmarks/coverage.py verdicts``).
     certificate_ : MonotonicityCertificate or None
         With ``monotone=True``, the guarantee in words: ``print(calibrator.certificate_)``.
 
