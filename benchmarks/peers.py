@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
-from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, softmax
-from sklearn.isotonic import IsotonicRegression, isotonic_regression
+from sklearn.isotonic import IsotonicRegression
 
 import isoroc
 
@@ -69,70 +68,6 @@ class FlatIsotonic:
         return np.searchsorted(self.cuts_, P, side="right")
 
 
-class CumulativeIsotonic:
-    """Normalisation-aware isotonic regression of sorted cumulative forecasts (SCIR).
-
-    Arad and Rosset, arXiv:2512.09054: the probability that the outcome is among the r most probable
-    classes increases with r and with the sum of their forecasts. It is fitted by least squares
-    under both orders, here on quantiles of the sums, by Dykstra's alternating projections; the
-    differences of successive r are the forecasts.
-    """
-
-    def __init__(self, n_quantiles: int = 50, n_rounds: int = 50) -> None:
-        self.n_quantiles = n_quantiles
-        self.n_rounds = n_rounds
-
-    def fit(self, P: np.ndarray, y: np.ndarray) -> CumulativeIsotonic:
-        """Fit the table of probabilities by rank and quantile."""
-        order, sums = self._sorted(P)
-        ranks = (order == y[:, None]).argmax(axis=1)
-        among = ranks[:, None] <= np.arange(sums.shape[1])
-        levels = np.linspace(0, 1, self.n_quantiles + 1)[1:-1]
-        self.cuts_ = np.unique(np.quantile(sums, levels))
-        cells = np.searchsorted(self.cuts_, sums, side="right")
-        shape = sums.shape[1], len(self.cuts_) + 1
-        flat = cells + np.arange(shape[0]) * shape[1]
-        weight = np.bincount(flat.ravel(), minlength=shape[0] * shape[1]).reshape(shape)
-        total = np.bincount(flat.ravel(), among.ravel(), shape[0] * shape[1]).reshape(shape)
-        overall = among.mean(axis=0, keepdims=True).T
-        mean = (total + 1e-3 * overall) / (weight + 1e-3)  # cells without rows
-        self.table_ = self._isotonic(mean, weight + 1e-3)
-        return self
-
-    def predict_proba(self, P: np.ndarray) -> np.ndarray:
-        """Calibrated forecasts."""
-        order, sums = self._sorted(P)
-        cells = np.searchsorted(self.cuts_, sums, side="right")
-        cumulative = self.table_[np.arange(sums.shape[1]), cells].clip(0, 1)
-        cumulative = np.maximum.accumulate(cumulative, axis=1)
-        ends = np.zeros((len(P), 1)), cumulative, np.ones((len(P), 1))
-        Q = np.empty_like(P)
-        np.put_along_axis(Q, order, np.diff(np.concatenate(ends, axis=1), axis=1), axis=1)
-        return Q
-
-    def _sorted(self, P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Classes of each row from the most probable one, and sums of the first forecasts."""
-        order = np.argsort(-P, axis=1, kind="stable")
-        return order, np.take_along_axis(P, order, axis=1).cumsum(axis=1)[:, :-1]
-
-    def _isotonic(self, mean: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        fitted, by_row, by_column = mean, np.zeros_like(mean), np.zeros_like(mean)
-        for _ in range(self.n_rounds):
-            moved = fitted + by_row
-            fitted = np.stack(
-                [
-                    isotonic_regression(row, sample_weight=w)
-                    for row, w in zip(moved, weight, strict=True)
-                ]
-            )
-            by_row = moved - fitted
-            moved = fitted + by_column
-            columns = zip(moved.T, weight.T, strict=True)
-            fitted = np.stack([isotonic_regression(c, sample_weight=w) for c, w in columns], axis=1)
-            by_column = moved - fitted
-        return fitted
-
-
 class TopVersusAll:
     """The largest forecast, calibrated as the probability of being right (Le Coz et al., 2024).
 
@@ -172,53 +107,6 @@ class TopVersusAll:
         return Q
 
 
-class BrenierIsotonic:
-    """Brenier isotonic regression (Bao, Eshraghi and Wang, arXiv:2603.10452).
-
-    Optimal transport takes the rows, with equal weights, to values of equal weight in the simplex,
-    15 or twice the number of classes, and the values minimise the Brier score of what the rows
-    receive. The map is cyclically monotone: a new forecast gets the value of its Laguerre cell. The
-    authors differentiate by finite differences, each of which takes a transport; here the gradient
-    is that of a fixed plan, which is exact wherever the plan does not change. Needs POT.
-    """
-
-    def __init__(self) -> None:
-        import ot  # noqa: PLC0415
-
-        self.transport = ot.emd
-
-    def fit(self, P: np.ndarray, y: np.ndarray) -> BrenierIsotonic:
-        """Fit the values, which are softmax functions of free numbers, from random forecasts."""
-        n, K = P.shape
-        outcomes = np.eye(K)[y]
-        rows = np.random.default_rng(0).integers(n, size=max(15, 2 * K))
-
-        def loss(numbers: np.ndarray) -> tuple[float, np.ndarray]:
-            values = softmax(numbers.reshape(-1, K), axis=1)
-            plan, _ = self._plan(P, values)
-            residuals = plan @ values - outcomes
-            slope = 2 / n * plan.T @ residuals
-            slope = values * (slope - (slope * values).sum(axis=1, keepdims=True))
-            return float((residuals**2).sum() / n), slope.ravel()
-
-        start = np.log(0.9 * P[rows] + 0.1 / K).ravel()
-        found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 100})
-        self.values_ = softmax(found.x.reshape(-1, K), axis=1)
-        self.potential_ = self._plan(P, self.values_)[1]
-        return self
-
-    def predict_proba(self, P: np.ndarray) -> np.ndarray:
-        """Calibrated forecasts."""
-        cells = (cdist(P, self.values_, "sqeuclidean") - self.potential_).argmin(axis=1)
-        return self.values_[cells]
-
-    def _plan(self, P: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Shares of each row that go to the values, and the potentials of these."""
-        cost = cdist(P, values, "sqeuclidean")
-        plan, about = self.transport([], [], cost, log=True)
-        return len(P) * plan, about["v"]
-
-
 class Method(NamedTuple):
     """A calibrator by name."""
 
@@ -229,7 +117,7 @@ class Method(NamedTuple):
 
 
 class Uncalibrated:
-    """The forecasts as they are."""
+    """The uncalibrated forecasts."""
 
     def fit(self, P: np.ndarray, y: np.ndarray) -> Uncalibrated:  # noqa: ARG002
         """Learn nothing."""
@@ -250,6 +138,7 @@ def own_methods() -> list[Method]:
         "isoroc kernel": isoroc.KernelCalibrator,
         "isoroc spline": isoroc.SplineCalibrator,
         "isoroc matrix": isoroc.MatrixCalibrator,
+        "isoroc Dirichlet": isoroc.DirichletCalibrator,
         "isoroc monotone": isoroc.MonotoneCalibrator,
         "isoroc temperature": isoroc.TemperatureCalibrator,
         "isoroc isotonic": isoroc.IsotonicCalibrator,
@@ -275,38 +164,9 @@ Row = tuple[str, Callable[[], Any], bool]
 
 FROM_PAPERS: list[Row] = [
     ("NA-FIR", FlatIsotonic, False),
-    ("SCIR", CumulativeIsotonic, False),
     ("TvA isotonic", partial(TopVersusAll, "isotonic"), False),
     ("TvA temperature", partial(TopVersusAll, "temperature"), False),
-    ("Brenier isotonic", BrenierIsotonic, False),
 ]
-
-
-class Dirichlet:
-    """Dirichlet calibration (Kull et al., 2019) with a ridge penalty chosen in cross-validation.
-
-    Its linear form is multinomial regression on log forecasts. The package of its authors does not
-    install with current versions of setuptools.
-    """
-
-    def fit(self, P: np.ndarray, y: np.ndarray) -> Dirichlet:
-        """Fit the regression."""
-        from sklearn.linear_model import LogisticRegressionCV  # noqa: PLC0415
-
-        folds = min(5, int(np.bincount(y)[np.unique(y)].min()))
-        if folds < 2:
-            raise ValueError("a class has one row only")
-        strengths = 10.0 ** np.arange(-3, 3)
-        model = LogisticRegressionCV(Cs=strengths, cv=folds, scoring="neg_log_loss", max_iter=1000)
-        self.fitted_ = model.fit(self._logs(P), y)
-        return self
-
-    def predict_proba(self, P: np.ndarray) -> np.ndarray:
-        """Calibrated forecasts."""
-        return self.fitted_.predict_proba(self._logs(P))
-
-    def _logs(self, P: np.ndarray) -> np.ndarray:
-        return np.log(np.maximum(P, CLIP))
 
 
 def _of_scikit_learn() -> list[Row]:
@@ -341,70 +201,34 @@ def _of_scikit_learn() -> list[Row]:
             return self.fitted_.predict_proba(P)
 
     names = ("sigmoid", "isotonic", "temperature")
-    rows = [(f"sklearn {name}", lambda name=name: Wrapped(name), False) for name in names]
-    return [*rows, ("Dirichlet", Dirichlet, False)]
+    return [(f"sklearn {name}", lambda name=name: Wrapped(name), False) for name in names]
 
 
 def _of_probmetrics() -> list[Row]:
-    """All of probmetrics 1.3, by one name where variants differ only in how they are computed."""
-    one_vs_rest = {
-        "CIR": "CenteredIsotonicRegressionCalibrator",
-        "Venn-Abers": "BinaryVennAbersCalibrator",
-        "ENIR": "NetcalENIRCalibrator",
-        "Histogram": "BinaryHistogramBinningCalibrator",
-        "BBQ": "NetcalBBQCalibrator",
-        "Scaling-binning": "BinaryPlattBinnerCalibrator",
-        "Spline": "MLISplineCalibrator",
-        "CDF spline": "CDFSplineCalibrator",
-    }
-    any_classes = {
-        "ETS": "ETSCalibrator",
-        "VS": "VectorScalingCalibrator",
-        "SVS": "SVSCalibrator",
-        "MS": "MatrixScalingCalibrator",
-        "Kernel": "KernelCalibrator",
-        "CatBoost": "CatBoostCalibrator",
-        "LightGBM": "LightGBMCalibrator",
-        "XGBoost": "XGBoostCalibrator",
-    }
-    binary = {
-        "Beta": "BetacalCalibrator",
-        "Regularised affine": "RegularizedAffineScalingCalibrator",
-        "Regularised quadratic": "RegularizedQuadraticScalingCalibrator",
-        "Monotone CatBoost": "BinaryCatBoostCalibrator",
-    }
-    by_name = {"SMS": "sms", "TS": "temp-scaling", "TS with mixture": "ts-mix"}
-    by_name |= {"Logistic": "logistic", "Venn-Abers pairs": "ivap-ovo"}
-    binary_by_name = {"Quadratic": "quadratic-scaling"}
+    """Calibrators of probmetrics 1.3; the first are for two classes and get one for each."""
 
-    def calibrator(name: str, **options: Any) -> Callable[[], Any]:
-        def make() -> Any:
-            from probmetrics import calibrators  # noqa: PLC0415
+    def make(name: str, *, one_vs_rest: bool = False, **options: Any) -> Any:
+        from probmetrics import calibrators  # noqa: PLC0415
 
-            return getattr(calibrators, name)(**options)
+        found = getattr(calibrators, name)(**options)
+        return calibrators.MulticlassOneVsRestCalibrator(found) if one_vs_rest else found
 
-        return make
-
-    def wrapped(make: Callable[[], Any]) -> Callable[[], Any]:
-        def outer() -> Any:
-            from probmetrics import calibrators  # noqa: PLC0415
-
-            return calibrators.MulticlassOneVsRestCalibrator(make())
-
-        return outer
-
-    quantile = calibrator("BinaryHistogramBinningCalibrator", strategy="quantile")
-    rows: list[Row] = [("Quantile histogram", wrapped(quantile), False)]
-    rows += [(name, wrapped(calibrator(kind)), False) for name, kind in one_vs_rest.items()]
-    rows += [(name, calibrator(kind), False) for name, kind in any_classes.items()]
-    options = {"Monotone CatBoost": {"tiny": True, "monotone": True}}
-    rows += [
-        (name, calibrator(kind, **options.get(name, {})), True) for name, kind in binary.items()
-    ]
-    for binary_only, names in ((False, by_name), (True, binary_by_name)):
-        for name, method in names.items():
-            make = calibrator("get_calibrator", calibration_method=method)
-            rows.append((name, make, binary_only))
+    histogram = "BinaryHistogramBinningCalibrator"
+    by_class = {"CIR": "CenteredIsotonicRegressionCalibrator", "CDF spline": "CDFSplineCalibrator"}
+    by_class |= {"Histogram": histogram, "Venn-Abers": "BinaryVennAbersCalibrator"}
+    whole = {"ETS": "ETSCalibrator", "VS": "VectorScalingCalibrator", "SVS": "SVSCalibrator"}
+    whole |= {"MS": "MatrixScalingCalibrator", "Kernel": "KernelCalibrator"}
+    whole |= {"CatBoost": "CatBoostCalibrator", "LightGBM": "LightGBMCalibrator"}
+    named = {"SMS": "sms", "TS": "temp-scaling", "TS with mixture": "ts-mix"}
+    binary = {"Quadratic": "quadratic-scaling", "Logistic": "logistic"}  # of more classes it is SMS
+    by_name = partial(make, "get_calibrator")
+    rows: list[Row] = [("Beta", partial(make, "BetacalCalibrator"), True)]
+    rows += [(name, partial(make, own, one_vs_rest=True), False) for name, own in by_class.items()]
+    quantile = partial(make, histogram, one_vs_rest=True, strategy="quantile")
+    rows.append(("Quantile histogram", quantile, False))
+    rows += [(name, partial(make, own), False) for name, own in whole.items()]
+    for names, only in ((named, False), (binary, True)):
+        rows += [(n, partial(by_name, calibration_method=m), only) for n, m in names.items()]
     return rows
 
 

@@ -86,21 +86,13 @@ CANDIDATES: dict[str, Calibrator] = {
     "kernel": isoroc.KernelCalibrator(),
 }
 #: Shares to choose from; 0 leaves a member out.
-GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
-    "K = 2": {
-        "identity": (4, 8),
-        "temperature": (0, 2),
-        "spline": (4,),
-        "monotone": (0, 2),
-        "kernel": (0, 0.5, 1),
-    },
-    "K >= 3": {
-        "identity": (4, 8),
-        "temperature": (0, 2),
-        "spline": (0, 1),
-        "monotone": (0, 2, 4),
-        "kernel": (1, 2),
-    },
+GRIDS: dict[str, dict[str, tuple[float, ...]]] = {group: {"identity": (4, 8)} for group in GROUPS}
+GRIDS["K = 2"] |= {"temperature": (0, 2), "spline": (4,), "monotone": (0, 2), "kernel": (0, 0.5, 1)}
+GRIDS["K >= 3"] |= {
+    "temperature": (0, 2),
+    "spline": (0, 1),
+    "monotone": (0, 2, 4),
+    "kernel": (1, 2),
 }
 
 
@@ -458,7 +450,6 @@ def print_methods(rows: list[dict[str, Any]]) -> None:
         if not some:
             continue
         results = Results(some)
-        everything = np.ones(len(some), dtype=bool)
         order = np.argsort([-np.nanmean(results.wins(m)) for m in range(len(results.names))])
         lines, worse, against = [], [], []
         for m in map(int, order):
@@ -486,7 +477,7 @@ def print_methods(rows: list[dict[str, Any]]) -> None:
                     mark.sum() for own in z for mark in (own < -SIGNIFICANT, own > SIGNIFICANT)
                 ]
                 against.append([results.names[m], f"{ahead.mean():.2f}", *map(str, counts)])
-        print(f"\n## {group}, all calibration rows: {everything.sum()} sets\n")
+        print(f"\n## {group}, all calibration rows: {len(some)} sets\n")
         head = ["method", "sets", "wins (95 %)", "log loss", "Brier", "top ECE", "classwise ECE"]
         head += ["accuracy", "AUC", "changed", "fit, ms", "predict, ms"]
         print(markdown_table(head, lines))
@@ -585,20 +576,6 @@ def print_counts(_: argparse.Namespace, n: int = 100_000) -> None:
         means = [f"{x.mean():+.6f} ± {x.std() / np.sqrt(n):.6f}" for x in (losses[0], change)]
         lines.append([str(K), type(calibrator).__name__, *means, *times])
     print(markdown_table(head, lines))
-    p, y = generated(30 * n, 2, 0)
-    new, isotonic = generated(n // 5, 2, 1)[0][:, 1], isoroc.IsotonicCalibrator()
-    steps, sizes = np.unique(
-        isotonic.fit(p[:, 1], y).predict_proba(p[:, 1])[:, 1], return_counts=True
-    )
-    of_rows = isotonic.predict_proba(new)[:, 1]
-    counts = isoroc.Counts.from_arrays(p[:, 1], y)
-    of_counts = isotonic.fit_counts(counts).predict_proba(new)[:, 1]
-    size = sizes[np.searchsorted(steps, of_rows).clip(max=len(steps) - 1)]
-    moved = np.abs(of_counts - of_rows) / np.sqrt(of_rows * (1 - of_rows) / size)
-    print(
-        f"\nIsotonic values of {30 * n:,} rows of two classes move by {moved.mean():.3f} standard "
-        f"errors, {np.mean(moved < 0.1):.1%} by less than a tenth"
-    )
 
 
 # Growth
