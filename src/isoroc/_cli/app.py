@@ -31,7 +31,7 @@ _MESSAGES: dict[type[Exception], str] = {
     RecursionError: "values are nested too deeply; correct the file.",
     UnsupportedOperation: "standard output is closed.",
 }
-_CAUGHT = (*_BAD_INPUT, *_MESSAGES)
+_CAUGHT: tuple[type[Exception], ...] = (*_BAD_INPUT, *_MESSAGES)
 
 
 def build() -> App:
