@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone, is_regressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import LeaveOneOut, check_cv
 from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
@@ -314,6 +313,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self, X: Any, y: Any, codes: Ints, splitting: dict[str, Any], *, ensemble: bool
     ) -> list[tuple[Ints, Ints]]:
         """Rows to train on and rows held out, for each fold that can be used."""
+        # Slow to import, and the registry imports this module for every command.
+        from sklearn.model_selection import LeaveOneOut, check_cv  # noqa: PLC0415
+
         n_folds = self.cv if isinstance(self.cv, int) else getattr(self.cv, "n_splits", 1)
         if ensemble and (n_folds > np.bincount(codes).min() or isinstance(self.cv, LeaveOneOut)):
             problem = (
