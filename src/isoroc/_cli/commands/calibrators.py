@@ -1,9 +1,6 @@
 """``isoroc calibrators``: the calibrators and their parameters."""
 
-from inspect import getdoc, signature
-from typing import Any
-
-from docstring_parser import DocstringStyle, parse
+from inspect import getdoc
 
 from isoroc._calibrators.registry import methods
 from isoroc._cli.errors import CommandError, did_you_mean
@@ -20,27 +17,14 @@ def calibrators(name: str | None = None, /) -> None:
         A calibrator.
     """
     known = methods()
+    texts = {key: getdoc(kind) or "" for key, kind in known.items()}
     if name is None:
         rows = [
-            [key, _documentation(kind).short_description, "*" if key == DEFAULT else ""]
-            for key, kind in known.items()
+            [key, text.partition("\n")[0], "*" if key == DEFAULT else ""]
+            for key, text in texts.items()
         ]
         print_table("calibrators", ["name", "description", "default"], rows)
         return
     if name not in known:
         raise CommandError(f"{name}: not a calibrator; {did_you_mean(name, known)}")
-    documentation = _documentation(known[name])
-    print_text(documentation.short_description)
-    described = {
-        name: entry.description or ""
-        for entry in documentation.params
-        for name in entry.arg_name.split(", ")
-    }
-    for key, parameter in signature(known[name]).parameters.items():
-        default = "none" if parameter.default is None else parameter.default
-        print_text(f"\n--{key.replace('_', '-')} [{default}]")
-        print_text(f"    {' '.join(described[key].split())}")
-
-
-def _documentation(kind: type[Any]) -> Any:
-    return parse(getdoc(kind) or "", DocstringStyle.NUMPYDOC)
+    print_text(texts[name].partition("\n\nAttributes\n")[0])
