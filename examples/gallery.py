@@ -108,15 +108,6 @@ def roc() -> RocDisplay:
     return RocDisplay.from_estimator(IRPCalibrator(pseudocount=0).fit(P, y), P, y)
 
 
-def roc_few_rows() -> RocDisplay:
-    """Three views of isotonic regression, as in Figure 1 of the paper."""
-    p = np.arange(1, 13) / 13
-    y = np.array([0, 0, 1, 0, 0, 1, 0, 1, 1, 0, 1, 1])
-    after = IRPCalibrator(pseudocount=0).fit(p, y).predict_proba(p)
-    panels = ("forecasts", "diagram", "roc")
-    return RocDisplay.from_predictions(y, p, after=after, panels=panels, orientation="symmetric")
-
-
 def path() -> PathDisplay:
     P, y, P_new, y_new = generated(3, GaussianNB(), n_cal=500)
     models = {
@@ -289,7 +280,6 @@ GALLERY: dict[str, Callable[[], Any]] = {
     "reliability-models": models,
     "reliability-rare": reliability_rare,
     "roc": roc,
-    "roc-few-rows": roc_few_rows,
     "roc-one-vs-rest": roc_one_vs_rest,
     "path": path,
     "simplex": simplex,

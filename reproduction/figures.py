@@ -17,7 +17,8 @@ from isoroc._core.simplex import lattice
 from isoroc._core.types import Floats, Ints
 from isoroc._evaluation.triangle import bin_polygons, cells_of, mix
 from isoroc._support.table import Table
-from isoroc.plots import PathDisplay, RocDisplay, SimplexDisplay
+from isoroc.metrics import roc_convex_hull, symmetric_roc_curve
+from isoroc.plots import PathDisplay, SimplexDisplay
 from isoroc.plots._display import NEUTRAL, SERIES, axes_for, figure_of, style_of, tidy
 from isoroc.plots._simplex import Triangle
 from reproduction.experiments import (
@@ -78,14 +79,43 @@ def illustration() -> Figure:
     """Forecasts, cumulative sums and ROC curve, before and (below) after isotonic regression."""
     p, y = ILLUSTRATION["forecast"], ILLUSTRATION["label"]
     r = IRPCalibrator(values="constant", pseudocount=0).fit(p, y).predict_proba(p)[:, 1]
-    panels = ("forecasts", "diagram", "roc")
     axes = axes_for(None, 6, columns=3, size=(4.2, 3.7))
-    RocDisplay.from_predictions(y, p, panels=panels, orientation="symmetric", ax=axes[:3])
-    RocDisplay.from_predictions(y, r, panels=panels, orientation="symmetric", ax=axes[3:])
+    for forecasts, row in ((p, axes[:3]), (r, axes[3:])):
+        draw_illustration(row, forecasts, y)
     titles = ("isotonic regression", "its cumulative sums: the minorant", "its ROC curve: the hull")
     for ax, title in zip(axes[3:], titles, strict=True):
         ax.set_title(title)
     return figure_of(axes[0])
+
+
+def draw_illustration(axes: list[Any], p: Floats, y: Ints) -> None:
+    """Draw forecasts, their cumulative sums and their ROC curve, each with its hull."""
+    share, colour = y.mean(), SERIES["after"][0]
+    sums = {}
+    curves = {"forecasts": symmetric_roc_curve(y, p), "convex hull": roc_convex_hull(y, p)}
+    for name, curve in curves.items():
+        style: dict[str, Any] = {"color": colour, "marker": "o", "ms": 4}
+        if name == "convex hull":
+            style = {"color": NEUTRAL, "lw": 2.6, "alpha": 0.7, "zorder": 1.5}
+        # The affine map of the paper's proof takes cumulative sums to the ROC curve.
+        second = share * (1 - curve.p1)
+        sums[name] = (1 - share) * curve.p0 + second, second
+        axes[1].plot(*sums[name], **style)
+        axes[2].plot(curve.p0, curve.p1, label=f"{name}, AUC {curve.area():.4f}", **style)
+    for k in (0, 1):
+        colour_of_class, marker, _ = style_of(k)
+        place, rows = (np.arange(len(y)) + 0.5) / len(y), y == k
+        label = f"rows of class {k}"
+        axes[0].scatter(place[rows], p[rows], color=colour_of_class, marker=marker, label=label)
+    ends, height = sums["convex hull"]
+    regression: dict[str, Any] = {"color": NEUTRAL, "lw": 1.6, "label": "isotonic regression"}
+    axes[0].stairs(np.diff(height) / np.diff(ends), ends, baseline=None, **regression)
+    sorted_rows = "share of rows, by ascending forecast"
+    tidy(axes[0], xlabel=sorted_rows, ylabel="forecast probability of class 1")
+    tidy(axes[1], xlabel=sorted_rows, ylabel="share of rows of class 1")
+    tidy(axes[2], xlabel="true negative rate", ylabel="true positive rate")
+    for ax in (axes[0], axes[2]):
+        ax.legend(fontsize="small")
 
 
 #: Name of the scores in the paper's own figures.

@@ -94,16 +94,6 @@ def test_dark_mode_follows_the_system_and_the_button(open_page):
     assert (background(light), background(dark)) == colours
 
 
-def test_surface_is_a_heat_map_before_and_after(open_page):
-    page = open_page("3")
-    charts = page.get_by_role("img", name="best share of")
-    assert charts.count() == 2
-    shades = charts.first.locator("path.level").evaluate_all(
-        "paths => paths.filter(p => p.getAttribute('d')).map(p => p.getAttribute('fill-opacity'))"
-    )
-    assert len(set(shades)) > 4
-
-
 def test_a_class_that_is_predicted_no_more(open_page):
     """A rare class: the verdict says what became of it, and accuracy has no colour."""
     page = open_page("rare")
@@ -227,4 +217,4 @@ def test_notebook_cell_is_isolated(open_page):
     # The style of the report does not reach the notebook.
     family = "e => getComputedStyle(e).fontFamily"
     assert "system-ui" not in page.locator("#own").evaluate(family)
-    assert page.locator("iframe").get_attribute("sandbox") == "allow-scripts allow-downloads"
+    assert page.locator("iframe").get_attribute("sandbox") == "allow-scripts"

@@ -2,7 +2,6 @@ import json
 import math
 import re
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -257,44 +256,3 @@ def test_an_outcome_of_probability_0_is_not_an_error(run_cli):
     Path("x.csv").write_text("p_0,p_1,y\n0.5,0.5,1\n")
     found = report(run_cli("evaluate", "x.csv", "--resamples", "0", "--json"))
     assert found["calibration_error"]["before"]["value"] is None
-
-
-def test_the_clinical_panel_and_net_benefit(run_cli):
-    rows = make_forecasts(300, seed=1)
-    rows = rows.with_columns(y=pl.col("y") == "cat")
-    rows.write_csv("two.csv")
-    words = ("evaluate", "two.csv", "--probs", "p_cat", "--label", "y", "--resamples", "0")
-    shown = run_cli(*words, "--clinical")
-    assert shown.code == 0, shown.err
-    for name in (b"observed_expected", b"slope", b"emax", b"none"):
-        assert name in shown.out
-    found = json.loads(run_cli(*words, "--clinical", "--json").out)["clinical"]
-    summary = isoroc.metrics.calibration_summary(rows["y"], rows["p_cat"])
-    panel = found["calibration before"]
-    slope = panel["value"][panel["measure"].index("slope")]
-    assert slope == pytest.approx(summary["slope"])
-    curve = isoroc.decisions.net_benefit(rows["y"], rows["p_cat"], [0.01])
-    assert found["net benefit"]["value"][0] == pytest.approx(curve.values[0, 0])
-    assert b"slope" not in run_cli(*words).out
-
-
-def test_thresholds_for_targets(run_cli):
-    rows = make_forecasts(300, seed=1)
-    rows = rows.with_columns(y=pl.col("y") == "cat")
-    rows.write_csv("two.csv")
-    words = ("evaluate", "two.csv", "--probs", "p_cat", "--label", "y", "--resamples", "0")
-    wanted = ("--threshold", "precision >= 0.8", "--threshold", "alerts <= 10 of 100")
-    found = json.loads(run_cli(*words, *wanted, "--json").out)["thresholds"]
-    for entry, options in zip(found, (("precision", 0.8, None), ("alerts", 10, 100)), strict=True):
-        metric: Any
-        metric, target, n_rows = options
-        report = isoroc.decisions.threshold_for(
-            rows["y"], rows["p_cat"], metric=metric, target=target, n_rows=n_rows
-        )
-        assert entry["threshold"] == pytest.approx(report.threshold)
-        assert entry["low"] == pytest.approx(report.table["low"].tolist())
-    assert b"act from" in run_cli(*words, *wanted).out
-    for wrong in ("precision <= 0.8", "precision"):
-        ran = run_cli(*words, "--threshold", wrong)
-        assert ran.code == 2
-        assert "expected such as" in ran.err

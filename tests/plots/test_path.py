@@ -94,17 +94,6 @@ def test_scores_have_no_cross_entropy(make_axes):
     assert uncalibrated == ["calibration AUC"]
 
 
-def test_paths_of_given_forecasts(three_classes, make_axes):
-    P, y, model = three_classes
-    pairs = zip(model.path_["n_bins"], model.staged_predict_proba(P), strict=True)
-    display = PathDisplay.from_predictions(
-        y, P, {"mine": pairs}, name="new", measures=["log loss"], ax=make_axes()
-    )
-    shown = values(display, "new log loss", "mine")["value"]
-    losses = [log_loss(y, Q) for Q in model.staged_predict_proba(P)]
-    np.testing.assert_allclose(shown, losses)
-
-
 def test_paths_of_given_values(make_axes):
     curves = Table(
         data=np.repeat(["a"], 5),
@@ -139,7 +128,6 @@ def test_errors_name_the_argument(three_classes):
     cases = [
         (lambda: PathDisplay.from_estimator(model, P, y[1:]), "y"),
         (lambda: PathDisplay.from_estimator(model, P, y, test=(P, y[1:])), "test[1]"),
-        (lambda: PathDisplay.from_predictions(y, P, {"mine": [(1, P[:, :2])]}), "stages"),
     ]
     for draw, argument in cases:
         with pytest.raises(InputError) as raised:

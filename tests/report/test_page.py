@@ -10,7 +10,6 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-import isoroc
 from isoroc import IRPCalibrator, Report
 from isoroc._evaluation.curves import Axis
 from isoroc._report.charts import tag, text_of, ticks_of, weight_of
@@ -89,17 +88,6 @@ def test_the_policy_allows_the_style_and_the_script_of_the_page_and_no_others():
     assert rules == dict.fromkeys(("default-src", "base-uri", "form-action"), "'none'")
     for element, attrs in found:  # the policy blocks these
         assert not [name for name in attrs if name == "style" or name.startswith("on")], element
-
-
-def test_download_is_the_calibrator(tmp_path):
-    report = make(["a", "b"])
-    path = tmp_path / "model.json"
-    path.write_text(report.summary["model"]["file"])
-    calibrator = isoroc.load(path)
-    p = np.linspace(0, 1, 11)
-    P = np.column_stack([1 - p, p])
-    assert calibrator.predict_proba(P).shape == (11, 2)
-    assert calibrator.n_bins_ == report.summary["model"]["n_bins"]
 
 
 def test_pages_are_written_atomically(tmp_path):

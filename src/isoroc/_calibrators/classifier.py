@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone, is_regressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import LeaveOneOut, StratifiedGroupKFold, check_cv
 from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
@@ -334,6 +333,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self, X: Any, y: Any, rows: _Rows, splitting: dict[str, Any], *, ensemble: bool
     ) -> list[tuple[Ints, Ints]]:
         """Rows to train on and rows held out, for each fold that can be used."""
+        # Slow to import, and the registry imports this module for every command.
+        from sklearn.model_selection import LeaveOneOut, StratifiedGroupKFold, check_cv  # noqa: PLC0415
+
         codes, clusters, cv = rows.codes, rows.clusters, self.cv
         if clusters is not None and (cv is None or isinstance(cv, int)):
             cv, splitting = StratifiedGroupKFold(cv or 5), {"groups": clusters}

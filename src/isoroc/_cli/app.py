@@ -48,8 +48,10 @@ def build() -> App:
         default_parameter=Parameter(negative=()),  # --json, but no --no-json
         suppress_keyboard_interrupt=False,
     )
+    modules = {"plot": "report", "merge": "count", "calibrators": "inspect"}
     for k, (name, text) in enumerate(COMMANDS.items()):
-        app.command(f"isoroc._cli.commands.{name}:{name}", help=text, sort_key=k)
+        module = f"isoroc._cli.commands.{modules.get(name, name)}"
+        app.command(f"{module}:{name}", help=text, sort_key=k)
     app.register_install_completion_command(help="Install shell completion.")
     return app
 

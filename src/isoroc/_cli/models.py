@@ -99,7 +99,7 @@ class Model(NamedTuple):
         if own != found:
             theirs = f"are not those of the forecasts ({listed(found)})"
             raise CommandError(f"{self.path}: its classes ({listed(own)}) {theirs}.")
-        chosen = selection.by_position or selection.classes or selection.positive
+        chosen = selection.by_position or selection.classes
         if not chosen and columns != order_columns(columns, own, self.columns, selection):
             fitted = ", ".join(self.columns or ())
             raise CommandError(f"{self.path}: was fitted on the columns {fitted} in another order.")

@@ -39,7 +39,7 @@ class InputOptions:
     is enough: any score that increases with the probability of the second class."""
     classes: list[str] | None = None
     """Class of each column of `--probs`, separated by commas, if it does not follow from the names
-    of the columns."""
+    of the columns. The scores of a single column increase with the probability of its class."""
     by_position: bool = False
     """The columns of `--probs` are in the order of the classes, or of the columns that the model
     was fitted on, whatever their names."""
@@ -59,9 +59,6 @@ class Selection(InputOptions):
 
     label: Annotated[str | None, Parameter(alias=("-l", "-y"))] = None
     """Column of the outcomes. Default: the column named y, label, target, outcome or y_true."""
-    positive: str | None = None
-    """Class that a single column of `--probs` belongs to: the scores increase with its
-    probability."""
     unit: Literal[
         "auto", "probability", "percent", "proportion", "logit", "log_probability", "rank"
     ] = "auto"

@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from io import BytesIO
 from typing import Any
@@ -80,13 +81,10 @@ def _read(name: str) -> Any:
     options: dict[str, Any] = {"glob": False} if library == "polars" else {}
     try:
         if library == "polars":
-            import polars as pl  # noqa: PLC0415  # an extra, as pyarrow is
-
-            n_rows = pl.scan_parquet(name, glob=False).select(pl.len()).collect().item()
+            frame = nw.scan_parquet(name, backend=library, **options)
+            n_rows = int(frame.select(nw.len()).collect().item())
         else:
-            from pyarrow.parquet import read_metadata  # noqa: PLC0415
-
-            n_rows = read_metadata(name).num_rows
+            n_rows = import_module("pyarrow.parquet").read_metadata(name).num_rows
         if n_rows <= MOST_ROWS:
             return nw.read_parquet(name, backend=library, **options)
     except Exception as error:  # the libraries have no error in common

@@ -9,7 +9,6 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from isoroc._evaluation.curves import Axis
-from isoroc._evaluation.evaluation import percent
 from isoroc._evaluation.triangle import COLOURS, mix
 
 
@@ -227,36 +226,6 @@ def benefit_chart(curve: dict[str, list[float]]) -> Markup:
         line = zip(*(point for point in points if point[1] >= low), strict=True)
         parts.append(plane.line(*line, class_=kinds.get(name, f"curve {name}")))
     return picture(parts, "Net benefit of acting on the forecasts against the threshold")
-
-
-def surface_chart(surface: dict[str, Any], of: str) -> Markup:
-    """Heat map: the best share of the third class where the others have at least some shares."""
-    rates = np.asarray(surface["rates"][of])
-    steps = len(rates)
-    plane = Plane(width=240)  # square
-    first, second, third = (cut(name, 20) for name in surface["names"])
-    side = plane.width / steps
-    parts = []
-    tenth = np.minimum(np.floor(10 * rates), 9)
-    for level in range(10):  # one path per level is much smaller than a square per cell
-        column, row = np.nonzero(tenth == level)
-        across, down = plane.at(column / steps, (row + 1) / steps)
-        shape = f"h{side:.2f}v{side:.2f}h-{side:.2f}z"
-        d = "".join(f"M{corner}{shape}" for corner in at_points(across, down).split())
-        parts.append(tag("path", d=d, class_="level", fill_opacity=0.05 + 0.1 * level))
-    parts.append(plane.frame(f"share of {first} right, at least", f"share of {second} right"))
-    for i in range(2, 10, 2):
-        x, y = plane.at(0, 0)[0] + 254, 40 + 20 * i
-        swatch = {"width": 14, "height": 14, "fill_opacity": 0.05 + 0.1 * i, "class_": "level"}
-        parts.append(tag("rect", x=x, y=y, **swatch))
-        parts.append(tag("text", f"{i / 10:g}", x=x + 18, y=y + 11, class_="tick"))
-    return picture(parts, f"{of}: best share of {third} against those of the other classes")
-
-
-def share_bar(share: float) -> Markup:
-    """Bar of a share."""
-    bar = tag("rect", width=digits(100 * share), height=8, class_="share")
-    return picture([bar], percent(share), width=100, height=8, class_="bar")
 
 
 def text_of(value: Any, digits: int = 4) -> str:

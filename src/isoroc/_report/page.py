@@ -18,10 +18,6 @@ from isoroc._report.charts import text_of, weight_of
 
 def render(summary: dict[str, Any]) -> str:
     """HTML page of a summary; everything that comes from users is escaped."""
-    model, download = summary["model"], None
-    if model is not None and model["file"] is not None:  # an address that holds its content
-        content = base64.b64encode(model["file"].encode()).decode()
-        download = f"data:application/json;base64,{content}"
     page: str = _template().render(
         s=summary,
         paired=summary["map"] is not None,
@@ -29,7 +25,6 @@ def render(summary: dict[str, Any]) -> str:
         script=_asset("script.js"),
         map_charts=_map_charts(summary),
         bins=_bins(summary["bins"]),
-        download=download,
     )
     return page
 

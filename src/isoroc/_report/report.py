@@ -168,7 +168,7 @@ class Report:
         page = html.escape(self.to_html(), quote=True)
         return (
             f'<iframe srcdoc="{page}" title="{html.escape(self.summary["title"], quote=True)}" '
-            'sandbox="allow-scripts allow-downloads" '
+            'sandbox="allow-scripts" '
             'style="width:100%;height:720px;border:1px solid #8886;border-radius:6px"></iframe>'
         )
 

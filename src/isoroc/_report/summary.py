@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 import platform
 import re
-import tempfile
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import _safe_indexing
 
-from isoroc import metrics
 from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.binned import BinCalibrator
 from isoroc._counts import Counts
@@ -23,7 +20,6 @@ from isoroc._evaluation.before_after import Pair, make_pair, pair_of_counts
 from isoroc._evaluation.curves import (
     Axis,
     axis_of,
-    best_rates,
     calibration_map,
     event_of,
     has_few_values,
@@ -53,10 +49,8 @@ from isoroc.metrics import calibration_summary
 from isoroc.metrics._estimation.grouping import distinct_rows, group_equal
 
 #: Changes when a key changes its name or its meaning; new keys do not change it.
-VERSION = 4
+VERSION = 5
 TOP = "the most probable class"
-#: The largest size of a model or query on the page, and the largest number of bins.
-_MOST_TEXT, _MOST_BINS = 120_000, 400
 
 
 @dataclass(frozen=True)
@@ -371,14 +365,13 @@ def _model_part(
         "python": f"import isoroc\n\ncalibrator = isoroc.load({quoted})\nQ = {applied}\n",
         "command": f"isoroc apply {word} new.parquet -o calibrated.parquet",
         "sql": _sql(calibrator, names),
-        "file": _file(calibrator),
     }
 
 
-def _sql(calibrator: Any, columns: list[str]) -> str | None:
+def _sql(calibrator: Any, columns: list[str], longest: int = 120_000) -> str | None:
     """Query for DuckDB; None if it is long, cannot be written, or sqlglot is missing."""
     n_values = len(columns) * getattr(calibrator, "n_bins_", 1)
-    if len(columns) > MANY_CLASSES or n_values > _MOST_TEXT // 130:  # long, and slow to write
+    if len(columns) > MANY_CLASSES or n_values > longest // 130:  # long, and slow to write
         return None
     try:
         from isoroc.export import to_sql  # noqa: PLC0415 -- sqlglot may be missing
@@ -387,16 +380,7 @@ def _sql(calibrator: Any, columns: list[str]) -> str | None:
         query = to_sql(calibrator, columns, dialect="duckdb", table="forecasts", group=group)
     except (ImportError, ValueError):
         return None
-    return query if len(query) <= _MOST_TEXT else None
-
-
-def _file(calibrator: Any) -> str | None:
-    """The model file; None if it is long."""
-    with tempfile.TemporaryDirectory() as folder:
-        target = Path(folder, "model.json")
-        calibrator.save(target)
-        text = target.read_text(encoding="utf-8")
-    return text if len(text) <= _MOST_TEXT else None
+    return query if len(query) <= longest else None
 
 
 def _shown(evidence: ReportRows) -> list[int]:
@@ -423,8 +407,8 @@ def _panels(series: dict[str, Sample], events: dict[str, int | None]) -> list[di
     return [panel._asdict() | {"series": short(panel.series)} for panel in found]
 
 
-def _roc_part(evidence: ReportRows, n_vertices: int = 250, n_steps: int = 24) -> dict[str, Any]:
-    """ROC curves of two classes, or of the heaviest classes against the rest, and the surface."""
+def _roc_part(evidence: ReportRows, n_vertices: int = 250) -> dict[str, Any]:
+    """ROC curves of two classes, or of the heaviest classes against the rest."""
     curves = []
     for k, found in one_vs_rest(evidence.samples, _shown(evidence)).items():
         series = {}
@@ -436,19 +420,12 @@ def _roc_part(evidence: ReportRows, n_vertices: int = 250, n_steps: int = 24) ->
                 "auc": curve.area(),
             }
         curves.append({"name": evidence.names[k], "series": series})
-    surface = None
-    if evidence.n_classes == 3:
-        few = evidence.draw(1000)
-        if few.before.class_weights().all():
-            rates = {}
-            for of, sample in few.series.items():
-                points = sample.measure(metrics.roc_surface).points
-                rates[of] = short(best_rates(points, n_steps)[:-1, :-1], 3)
-            surface = {"names": few.names, "rows": len(few.before), "rates": rates}
-    return {"curves": curves, "surface": surface}
+    return {"curves": curves}
 
 
-def _map_part(evidence: ReportRows, n_cells: int = 14) -> dict[str, Any] | None:
+def _map_part(
+    evidence: ReportRows, n_cells: int = 14, most_bins: int = 400
+) -> dict[str, Any] | None:
     """From forecasts to calibrated ones; None without calibrated forecasts."""
     if evidence.after is None:
         return None
@@ -457,7 +434,7 @@ def _map_part(evidence: ReportRows, n_cells: int = 14) -> dict[str, Any] | None:
     if evidence.n_classes != 3:
         curves = [_curve(evidence, k) | {"name": names[k]} for k in _shown(evidence)]
         return {"kind": "curves", "curves": curves}
-    if bins is not None and not evidence.reduced and bins.n_bins_ <= _MOST_BINS:
+    if bins is not None and not evidence.reduced and bins.n_bins_ <= most_bins:
         polygons = [short(polygon, 4) for polygon in bin_polygons(bins.tree_)]
         return {"kind": "bins", "names": names, "polygons": polygons}
     cells, cell = cells_of(P, n_cells)
@@ -560,7 +537,7 @@ def _groups_part(
     return {"event": event, "rows": rows, "panels": panels, "left_out": left_out}
 
 
-def _bins_part(evidence: ReportRows) -> dict[str, Any] | None:
+def _bins_part(evidence: ReportRows, most: int = 400) -> dict[str, Any] | None:
     """Columns of the table of bins, the heaviest if there are many; None without bins.
 
     `splits` has for each bin the number of the split that made it, from 1, and its threshold.
@@ -569,7 +546,7 @@ def _bins_part(evidence: ReportRows) -> dict[str, Any] | None:
     if calibrator is None:
         return None
     table, tree = calibrator.bins_, calibrator.tree_
-    heaviest = np.sort(np.argsort(-table["weight"], kind="stable")[:_MOST_BINS])
+    heaviest = np.sort(np.argsort(-table["weight"], kind="stable")[:most])
     columns: dict[str, Any] = {"bin": (heaviest + 1).tolist()}
     columns |= {name: short(column[heaviest]) for name, column in table.items()}
     if evidence.before.forecasts.ndim == 2 and "lower" in columns:  # probabilities

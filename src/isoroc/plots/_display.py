@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -374,6 +375,12 @@ def figure_of(ax: Axes) -> Figure:
     """The figure of an axes, also if the axes is in a subfigure."""
     figure: Figure = ax.figure.figure
     return figure
+
+
+def save_figure(figure: Figure, target: Any, kind: str) -> None:
+    """Write a figure whose names in SVG files are not random; SOURCE_DATE_EPOCH sets its date."""
+    with rc_context({"svg.hashsalt": "isoroc"}):
+        figure.savefig(target, format=kind, dpi=150)
 
 
 def add_legend(ax: Axes, place: Any = "best", **options: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any, Self
 
@@ -20,7 +20,7 @@ from isoroc._evaluation.forecasts import (
     staged,
     unwrap,
 )
-from isoroc._input import InputError, check_after, check_choices, check_outcomes, check_sample
+from isoroc._input import InputError, check_choices, check_sample
 from isoroc._support.table import Table
 from isoroc.plots._display import NEUTRAL, Display, Layer, Size, Where, add_legend, style_of, tidy
 
@@ -29,7 +29,7 @@ class PathDisplay(Display):
     """Log loss and AUC, or VUS, against the number of bins (Figures 2, 4 and 5 of the paper).
 
     One panel per measure and data set, one curve per calibrator, and a line for the uncalibrated
-    forecasts. Create it with `from_estimator` or `from_predictions`, or pass the values.
+    forecasts. Create it with `from_estimator`, or pass the values.
 
     Parameters
     ----------
@@ -124,44 +124,6 @@ class PathDisplay(Display):
             paths = {method: staged(*row, 60) for method, row in few.items()}
             stages[data] = next(iter(few.values()))[2], paths
         return cls(*_tables(stages, measures)).plot(ax, figsize=figsize)
-
-    @classmethod
-    def from_predictions(
-        cls,
-        y_true: Any,
-        y_prob: Any,
-        stages: Mapping[str, Iterable[tuple[int, Any]]],
-        *,
-        name: str = "test",
-        measures: Sequence[str] | None = None,
-        sample_weight: Any = None,
-        labels: Any = None,
-        ax: Where = None,
-        figsize: Size = None,
-    ) -> Self:
-        """Draw the paths of given forecasts.
-
-        Parameters
-        ----------
-        y_true, y_prob : array-like
-            Labels, and forecasts before calibration.
-        stages : mapping of names to pairs
-            For each method, pairs of a number of bins and the calibrated forecasts.
-        name : str, default="test"
-            Name of the data set.
-        measures, sample_weight
-            As in `from_estimator`.
-        labels : array-like of shape (K,), default=None
-            The classes in the order of the columns; sorted by default.
-        ax, figsize
-            As in `plot`.
-        """
-        sample = check_outcomes(y_true, y_prob, sample_weight, labels)
-        paths = {
-            method: ((n, check_after(Q, sample, name="stages")) for n, Q in pairs)
-            for method, pairs in stages.items()
-        }
-        return cls(*_tables({name: (sample, paths)}, measures)).plot(ax, figsize=figsize)
 
     def _draw(self, ax: Axes, layers: list[Layer]) -> list[Any]:
         measure, data = self._of_panel[layers[0].panel]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from isoroc._core.types import Floats
 from isoroc._evaluation.curves import best_rates, one_vs_rest, thin
-from isoroc._input import InputError, Sample, check_choices, check_option, first_improbable
+from isoroc._input import InputError, Sample
 from isoroc._support.table import Table
-from isoroc.metrics import RocCurve, roc_convex_hull, roc_surface, volume_under_surface
+from isoroc.metrics import roc_convex_hull, roc_surface, volume_under_surface
 from isoroc.plots._display import (
     MAX_PANELS,
     NEUTRAL,
@@ -22,7 +21,6 @@ from isoroc.plots._display import (
     add_legend,
     class_panels,
     shortened,
-    style_of,
     styles_in,
     tidy,
     wrapped,
@@ -33,19 +31,9 @@ from isoroc.plots._display import (
 class RocDisplay(BeforeAfterDisplay):
     """ROC curves before and after calibration: of two classes, or of each class against the rest.
 
-    For three classes or more there is one panel per class, for the twelve heaviest classes. Panels
-    for two classes, after Figure 1 of the paper:
-
-    - "roc": the curve and its hull, whose area is the AUC after isotonic calibration of the same
-      rows without smoothing;
-    - "diagram": rows of the second class among those with the smallest forecasts, that is the
-      cumulative sum diagram, and its greatest convex minorant. An affine map takes this panel to
-      the panel "roc" and the minorant to the hull;
-    - "forecasts": the forecasts in ascending order, and their isotonic regression.
-
-    Options of `from_estimator` and `from_predictions`: `panels`, those to draw for two classes, by
-    default ``("roc",)``; `orientation`, the horizontal axis of a ROC curve: "usual", the false
-    positive rate, or "symmetric", the true negative rate, as in the paper.
+    For two classes the convex hull of the curve is drawn as well; its area is the AUC after
+    isotonic calibration of the same rows without smoothing. For three classes or more there is one
+    panel per class, for the twelve heaviest classes.
 
     Examples
     --------
@@ -58,166 +46,53 @@ class RocDisplay(BeforeAfterDisplay):
     """Area under each curve, by series; for three classes or more by series and class."""
     labels: Any
     """The classes."""
-    orientation: Literal["usual", "symmetric"] = "usual"
-    """What the horizontal axis of a ROC curve is."""
 
     @classmethod
-    def _of(
-        cls,
-        series: dict[str, Sample],
-        *,
-        panels: Sequence[str] = ("roc",),
-        orientation: Literal["usual", "symmetric"] = "usual",
-    ) -> Self:
-        check_option("orientation", orientation, ("usual", "symmetric"))
-        check_choices("panels", panels, ("roc", "diagram", "forecasts"))
+    def _of(cls, series: dict[str, Sample]) -> Self:
         first = next(iter(series.values()))
         heaviest = np.argsort(-first.class_weights(), kind="stable")[:MAX_PANELS]
         chosen = [1] if first.n_classes == 2 else np.sort(heaviest).tolist()
-        found = one_vs_rest(series, chosen)
-        if not found:
-            raise InputError("y_true", None, "one class only", "a ROC curve needs two classes")
         layers: list[Layer] = []
         areas: dict[Any, float] = {}
-        if first.n_classes > 2:
-            for k, curves in found.items():
-                panel = str(first.classes[k])
-                layers += _roc(panel, curves)
-                areas |= {(of, panel): curve.area() for of, curve in curves.items()}
-        else:
-            before, *others = found[1].items()
-            curves = dict([before, ("hull", first.measure(roc_convex_hull)), *others])
-            areas = {of: curve.area() for of, curve in curves.items()}
-            share = float(np.average(first.codes, weights=first.weights))
-            for panel in panels:
-                if panel == "roc":
-                    layers += _roc(panel, curves)
-                else:
-                    layers += (_diagram if panel == "diagram" else _forecasts)(curves, share)
-        return cls(layers, areas, first.classes, orientation)
+        for k, curves in one_vs_rest(series, chosen).items():
+            panel = str(first.classes[k])
+            if first.n_classes == 2:
+                before, *others = curves.items()
+                curves = dict([before, ("hull", first.measure(roc_convex_hull)), *others])  # noqa: PLW2901
+            for name, curve in curves.items():
+                p0, p1, threshold = (column[thin(curve.p0, curve.p1)] for column in curve)
+                data = Table(false_positive_rate=1 - p0, true_positive_rate=p1, threshold=threshold)
+                layers.append(Layer(panel, name, "curve", data))
+                areas[name if first.n_classes == 2 else (name, panel)] = curve.area()
+        if not layers:
+            raise InputError("y_true", None, "one class only", "a ROC curve needs two classes")
+        return cls(layers, areas, first.classes)
 
     def __post_init__(self) -> None:
-        self._grid = (4, (3.1, 3.1)) if len(self.labels) > 2 else (3, (4.3, 4.0))
-
-    _sorted: ClassVar = "share of rows,\nby ascending forecast"
+        self._grid = (4, (3.1, 3.1)) if len(self.labels) > 2 else (1, (4.3, 4.0))
 
     def _draw(self, ax: Axes, layers: list[Layer]) -> list[Any]:
-        several, name = len(self.labels) > 2, layers[0].panel
-        if several or name == "roc":
-            return self._draw_roc(ax, layers, name if several else None)
-        if name == "diagram":
-            label_of = {"hull": "greatest convex minorant"}
-            labels = [label_of.get(layer.series, "cumulative sums") for layer in layers]
-            _draw_lines(ax, layers, "rows", "second", labels)
-            tidy(ax, xlabel=self._sorted, ylim=(0, None), xlim=(-0.02, 1.02))
-            ax.set_ylabel(f"share of rows of {shortened(str(self.labels[1]))}")
-            add_legend(ax, "upper left")
-        else:
-            self._draw_forecasts(ax, layers)
-        return []
-
-    def _draw_roc(self, ax: Axes, layers: list[Layer], panel: str | None) -> list[Any]:
-        usual = self.orientation == "usual"
-        ax.plot([0, 1], [0, 1] if usual else [1, 0], color=NEUTRAL, lw=1, ls=":")
-        areas = [self.areas[x.series if panel is None else (x.series, panel)] for x in layers]
-        names = ["convex hull" if x.series == "hull" else x.series for x in layers]
-        labels = [f"{name}, AUC {area:.4f}" for name, area in zip(names, areas, strict=True)]
-        lines = _draw_lines(ax, layers, "false positive rate" if usual else "p0", "p1", labels)
-        across, up = "false positive rate" if usual else "true negative rate", "true positive rate"
-        if panel is None:
-            low, high = (shortened(str(label)) for label in self.labels)
-            across, up = across if usual else f"{across} ({low})", f"{up} ({high})"
-        else:
-            ax.set_title(f"{wrapped(panel, 28)} against the rest", fontsize="medium")
-        tidy(ax, xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=across, ylabel=up)
-        add_legend(ax, "lower right" if usual else "lower left")
-        return lines
-
-    def _draw_forecasts(self, ax: Axes, layers: list[Layer]) -> None:
+        panel, several = layers[0].panel, len(self.labels) > 2
+        ax.plot([0, 1], [0, 1], color=NEUTRAL, lw=1, ls=":")
+        styles = styles_in(ax, [x.series for x in layers if x.series != "hull"])
+        lines: list[Any] = []
         for layer in layers:
-            data = layer.data
-            if layer.kind == "steps":
-                edges = np.append(data["left"], data["right"][-1])
-                style: dict[str, Any] = {"color": NEUTRAL, "lw": 1.6, "label": layer.series}
-                ax.stairs(data["value"], edges, baseline=None, **style)
-            elif layer.kind == "line":
-                ax.plot(data["rows"], data["forecast"], color=style_of(0)[0], label=layer.series)
-            else:
-                k = int(layer.series)
-                colour, marker, _ = style_of(k)
-                style = {"color": colour, "marker": marker, "s": 22, "zorder": 3}
-                style["label"] = f"rows of {shortened(str(self.labels[k]), 24)}"
-                ax.scatter(data["rows"], data["forecast"], **style)
-        tidy(ax, xlabel=self._sorted, xlim=(-0.02, 1.02))
-        ax.set_ylabel(f"forecast probability of {shortened(str(self.labels[1]))}")
-        add_legend(ax)
-
-
-def _roc(panel: str, curves: dict[str, RocCurve]) -> list[Layer]:
-    """Curves with few vertices."""
-    layers = []
-    for name, (p0, p1, thresholds) in curves.items():
-        kept = thin(p0, p1)
-        columns = {"p0": p0, "false positive rate": 1 - p0, "p1": p1, "threshold": thresholds}
-        data = Table({column: values[kept] for column, values in columns.items()})
-        layers.append(Layer(panel, name, "curve", data))
-    return layers
-
-
-def _sums(curve: RocCurve, share: float) -> tuple[Floats, Floats]:
-    """Cumulative sums of an ROC curve, by the inverse of the affine map in the paper's proof."""
-    second = share * (1 - curve.p1)
-    return (1 - share) * curve.p0 + second, second
-
-
-def _diagram(curves: dict[str, RocCurve], share: float) -> list[Layer]:
-    """Cumulative sums and their greatest convex minorant."""
-    layers = []
-    for name in [name for name in curves if name != "after"]:
-        rows, second = _sums(curves[name], share)
-        kept = thin(rows, second)
-        layers.append(Layer("diagram", name, "curve", Table(rows=rows[kept], second=second[kept])))
-    return layers
-
-
-def _forecasts(curves: dict[str, RocCurve], share: float, most_points: int = 400) -> list[Layer]:
-    """Forecasts in ascending order, a line if there are many, and their isotonic regression."""
-    first = next(iter(curves.values()))
-    scores = first.thresholds[1:]
-    if first_improbable(scores) is not None:
-        problem = f'"forecasts" needs probabilities, got {scores[0]:.6g} to {scores[-1]:.6g}'
-        raise InputError("panels", None, problem, "leave it out or calibrate the scores first")
-    rows, second = _sums(first, share)
-    middle = (rows[1:] + rows[:-1]) / 2
-    if len(scores) > most_points:
-        rows, scores = np.repeat(rows, 2)[1:-1], np.repeat(scores, 2)  # both ends of equal ones
-        middle, shown = rows, {("forecasts", "line"): thin(rows, scores)}
-    else:
-        # Whether rows of each class have this forecast, up to rounding.
-        present = np.column_stack([np.diff(rows - second), np.diff(second)]) > 1e-12
-        shown = {(str(k), "points"): np.flatnonzero(present[:, k]) for k in (0, 1)}
-    layers = [
-        Layer("forecasts", *names, Table(rows=middle[kept], forecast=scores[kept]))
-        for names, kept in shown.items()
-    ]
-    ends, height = _sums(curves["hull"], share)
-    steps = Table(left=ends[:-1], right=ends[1:], value=np.diff(height) / np.diff(ends))
-    return [*layers, Layer("forecasts", "isotonic regression", "steps", steps)]
-
-
-def _draw_lines(ax: Axes, layers: list[Layer], x: str, y: str, labels: list[str]) -> list[Any]:
-    """Draw columns of layers, and return the curves without the hull, a wide grey line."""
-    styles, lines = styles_in(ax, [x.series for x in layers if x.series != "hull"]), []
-    for layer, label in zip(layers, labels, strict=True):
-        across, up = layer.data[x], layer.data[y]
-        if layer.series == "hull":
-            ax.fill_between(across, up, alpha=0.06, color=NEUTRAL, lw=0)
-            ax.plot(across, up, color=NEUTRAL, lw=2.6, alpha=0.7, label=label, zorder=1.5)
-            continue
-        colour, marker, dashes = styles[layer.series]
-        marks: dict[str, Any] = {"marker": marker, "ms": 4} if len(across) <= 30 else {}
-        lines += ax.plot(across, up, color=colour, ls=dashes, lw=1.8, label=label, **marks)
-    return lines
+            series, (across, up, _) = layer.series, layer.data.values()
+            area = self.areas[(series, panel) if several else series]
+            label = f"{'convex hull' if series == 'hull' else series}, AUC {area:.4f}"
+            if series == "hull":
+                ax.fill_between(across, up, alpha=0.06, color=NEUTRAL, lw=0)
+                ax.plot(across, up, color=NEUTRAL, lw=2.6, alpha=0.7, label=label, zorder=1.5)
+                continue
+            colour, marker, dashes = styles[series]
+            marks: dict[str, Any] = {"marker": marker, "ms": 4} if len(across) <= 30 else {}
+            lines += ax.plot(across, up, color=colour, ls=dashes, lw=1.8, label=label, **marks)
+        tidy(ax, xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="false positive rate")
+        ax.set_ylabel("true positive rate" + ("" if several else f" ({shortened(panel)})"))
+        if several:
+            ax.set_title(f"{wrapped(panel, 28)} against the rest", fontsize="medium")
+        add_legend(ax, "lower right")
+        return lines
 
 
 @dataclass(repr=False, eq=False)

@@ -1,12 +1,11 @@
 """``isoroc evaluate``: metrics of forecasts before and after calibration."""
 
-import re
 from collections import defaultdict
 from itertools import pairwise
 from typing import Any
 
 from isoroc._cli.conditions import Condition
-from isoroc._cli.errors import CommandError, ExitCode
+from isoroc._cli.errors import ExitCode
 from isoroc._cli.io.files import open_source
 from isoroc._cli.io.reading import Compared, Comparison, warn_of_reversal
 from isoroc._cli.models import Model, versions
@@ -24,11 +23,7 @@ from isoroc._evaluation.before_after import Pair, make_pair
 from isoroc._evaluation.evaluate import check_options, conclude, evaluate_pairs
 from isoroc._evaluation.evaluation import Evaluation
 from isoroc._evaluation.measures import Collector
-from isoroc._support.table import Table, markdown_table
-from isoroc.decisions import ThresholdReport, threshold_for
-
-#: Thresholds at which --clinical shows the net benefit.
-THRESHOLDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
+from isoroc._support.table import markdown_table
 
 
 def evaluate(
@@ -43,8 +38,6 @@ def evaluate(
     fail_if: list[str] | None = None,
     json: Json = False,
     markdown: bool = False,
-    clinical: bool = False,
-    threshold: list[str] | None = None,
     resamples: Resamples = 200,
     confidence: float = 0.95,
 ) -> ExitCode:
@@ -61,18 +54,10 @@ def evaluate(
         > < >= <=, and a number, a metric or arithmetic: "after.log_loss.high > before.log_loss".
     markdown
         Print a Markdown table.
-    clinical
-        Also print the clinical panel (observed/expected ratio, intercept, slope, ICI, E50, E90,
-        Emax) and, for two classes, the net benefit at some thresholds.
-    threshold
-        Also find the threshold that reaches a target: "precision >= 0.9", "recall >= 0.8",
-        "false_positive_rate <= 0.01", "alerts <= 0.05" of the rows or "alerts <= 100 of 5000". Can
-        be repeated. It acts on the last class.
     confidence
         Probability that an interval covers the true value.
     """
     conditions = [Condition.parse(text) for text in fail_if or ()]
-    targets = [_target(text) for text in threshold or ()]
     options = check_options(confidence, resamples, random_state=0)
     with open_source(forecasts, selection) as source:
         loaded = None if model is None else Model.load(model)
@@ -85,13 +70,6 @@ def evaluate(
         entries = found[0].to_dict() | {"failed": failed}
         if len(found) > 1:
             entries["compared"] = found[1].to_dict()
-        if clinical:
-            entries["clinical"] = _clinical(found[0])
-        if targets:
-            entries["thresholds"] = [
-                {"threshold": float(report), "target": report.target} | report.table
-                for report in (_threshold(found[0], *target) for target in targets)
-            ]
         models = {
             name: {"file": each.path, "checksum": each.calibrator.checksum}
             for name, each in comparison.models.items()
@@ -100,9 +78,7 @@ def evaluate(
         print_json("evaluate", origin | entries)
     else:
         for evaluation, title in zip(found, ("", "other, compared with after: "), strict=False):
-            _show(evaluation, title, markdown=markdown, clinical=clinical)
-        for target in targets:
-            print_text(repr(_threshold(found[0], *target)))
+            _show(evaluation, title, markdown=markdown)
     for text in failed:
         print_error("check failed", text)
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
@@ -145,41 +121,10 @@ def _values(found: list[Evaluation]) -> dict[str, Any]:
     return values
 
 
-def _target(text: str) -> tuple[Any, float, float | None]:
-    """Metric, target and number of rows of a period."""
-    found = re.fullmatch(r"\s*(\w+)\s*(>=|<=)\s*([\d.e-]+)(?:\s+of\s+(\d+))?\s*", text)
-    if found is None or (found[2] == ">=") != (found[1] in ("precision", "recall")):
-        raise CommandError(f'--threshold {text}: expected such as "precision >= 0.9".')
-    return found[1], float(found[3]), float(found[4]) if found[4] else None
-
-
-def _threshold(evaluation: Evaluation, metric: Any, target: float, n_rows: Any) -> ThresholdReport:
-    """The threshold on the last forecasts."""
-    *_, last = evaluation.rows.samples.values()
-    options = {"sample_weight": last.weights, "n_rows": n_rows, "labels": evaluation.classes}
-    labels, clusters = evaluation.classes[last.codes], last.clusters
-    return threshold_for(
-        labels, last.forecasts, **options, metric=metric, target=target, clusters=clusters
-    )
-
-
-def _clinical(evaluation: Evaluation) -> dict[str, Table]:
-    """The clinical panel of each forecasts, and net benefit if there are two classes."""
-    series = evaluation.series
-    tables = {f"calibration {of}": evaluation.calibration_summary(of).table for of in series}
-    if len(evaluation.classes) == 2 and len(series) == 1 + evaluation.is_paired:
-        tables["net benefit"] = evaluation.net_benefit(THRESHOLDS).table
-    return tables
-
-
-def _show(evaluation: Evaluation, title: str, *, markdown: bool, clinical: bool) -> None:
+def _show(evaluation: Evaluation, title: str, *, markdown: bool) -> None:
     tables = {f"{title}{evaluation.n_rows:,} rows": evaluation.cells()}
     if evaluation.groups:
         tables["groups"] = evaluation.group_cells()
-    for name, table in _clinical(evaluation).items() if clinical else ():
-        lines = zip(*table.values(), strict=True)
-        cells = [[f"{v:.4g}" if isinstance(v, float) else str(v) for v in row] for row in lines]
-        tables[f"{title}{name}"] = list(table), cells
     for name, (head, rows) in tables.items():
         if markdown:
             print_text(markdown_table(head, rows) + "\n")

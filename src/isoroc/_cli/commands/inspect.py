@@ -1,8 +1,10 @@
-"""``isoroc inspect``: show the contents of a model file."""
+"""``isoroc inspect`` and ``isoroc calibrators``: what a model file holds, what can be fitted."""
 
+from inspect import getdoc
 from typing import Any
 
-from isoroc._cli.models import Model
+from isoroc._cli.errors import CommandError, did_you_mean
+from isoroc._cli.models import DEFAULT, Model
 from isoroc._cli.options import Json, ModelFile
 from isoroc._cli.terminal import print_json, print_table, print_text
 from isoroc._maps.modelfile import decode, read
@@ -83,3 +85,27 @@ def _rows(name: str, value: Any) -> list[tuple[str, str]]:
         shown = ", ".join(map(str, value[:12]))
         return [(name, shown if len(value) <= 12 else f"{shown}, ... ({len(value)} in total)")]
     return [(name, f"{value:.6g}" if isinstance(value, float) else str(value))]
+
+
+def calibrators(name: str | None = None, /) -> None:
+    """List the calibrators, or the parameters of one of them.
+
+    Parameters
+    ----------
+    name
+        A calibrator.
+    """
+    from isoroc._calibrators.registry import methods  # noqa: PLC0415 -- slow to import
+
+    known = methods()
+    texts = {key: getdoc(kind) or "" for key, kind in known.items()}
+    if name is None:
+        rows = [
+            [key, text.partition("\n")[0], "*" if key == DEFAULT else ""]
+            for key, text in texts.items()
+        ]
+        print_table("calibrators", ["name", "description", "default"], rows)
+        return
+    if name not in known:
+        raise CommandError(f"{name}: not a calibrator; {did_you_mean(name, known)}")
+    print_text(texts[name].partition("\n\nAttributes\n")[0])

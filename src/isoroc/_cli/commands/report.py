@@ -1,4 +1,4 @@
-"""``isoroc report``: one page about forecasts before and after calibration."""
+"""``isoroc report`` and ``isoroc plot``: a page or a picture, before and after calibration."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,7 +7,15 @@ from typing import Any
 
 import isoroc
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.files import PAGE, check_target, dated_by, open_source, write_bytes
+from isoroc._cli.io.files import (
+    PAGE,
+    check_picture,
+    check_target,
+    dated_by,
+    open_source,
+    write_bytes,
+    write_picture,
+)
 from isoroc._cli.io.reading import Comparison, load_counts
 from isoroc._cli.io.source import Source
 from isoroc._cli.models import Model
@@ -112,3 +120,35 @@ def _read(
         clusters=sample.clusters,
         groups=sample.groups,
     )
+
+
+def plot(
+    forecasts: Forecasts,
+    /,
+    *,
+    output: Output,
+    model: UseModel = None,
+    selection: Selection = ALL_ROWS,
+    force: Force = False,
+) -> None:
+    """Draw reliability diagrams before and after calibration.
+
+    Parameters
+    ----------
+    output
+        Picture to write: a .png, .svg or .pdf file.
+    """
+    kind = check_picture("--output", output, [model, *forecasts], force=force)
+    with open_source(forecasts, selection) as source:
+        loaded = None if model is None else Model.load(model)
+        compared = Comparison(source, selection, loaded).read()
+    sample = compared["before"].on_simplex()
+    display = isoroc.plots.CalibrationDisplay.from_predictions(
+        sample.classes[sample.codes],
+        sample.forecasts,
+        after=compared["after"].forecasts if model is not None else None,
+        labels=sample.classes,
+        sample_weight=sample.weights,
+    )
+    write_picture(display.figure_, output, kind, [model, *forecasts])
+    print_note(f"{output}: reliability of {len(sample):,} rows")

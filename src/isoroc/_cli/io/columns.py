@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from isoroc._cli.errors import CommandError, did_you_mean
-from isoroc._cli.options import EVERYTHING, InputOptions, Selection
+from isoroc._cli.options import EVERYTHING, InputOptions
 
 #: What `apply` appends to the names of the forecasts that it calibrates.
 SUFFIX = "_cal"
@@ -106,7 +106,7 @@ def arrange(
     column is enough: it belongs to the class that its name ends in, otherwise to the second one,
     and the class that it belongs to comes last.
     """
-    known, classes = sorted(labels), _given(options, columns)
+    known, classes = sorted(labels), split_words(options.classes)
     if options.by_position and classes is not None:
         raise CommandError("--classes and --by-position exclude each other; leave one out.")
     if len(columns) == 1:
@@ -132,7 +132,7 @@ def order_columns(
     The names of the columns must be those `of_model` or end in the classes, unless the user gives
     the class of each or says that they are in the order of the model's columns.
     """
-    given = _given(options, columns)
+    given = split_words(options.classes)
     if given is None and not options.by_position and of_model:
         if sorted(columns) == sorted(of_model):
             return of_model
@@ -155,16 +155,6 @@ def order_columns(
         fix = "name the column with --probs, or its class with --classes"
         raise CommandError(f"{problem} like those of {owners[1]!s}; {fix}.")
     return columns
-
-
-def _given(options: InputOptions, columns: Sequence[str]) -> list[str] | None:
-    """The class of each column as the user gave it."""
-    if not isinstance(options, Selection) or options.positive is None:
-        return split_words(options.classes)
-    if len(columns) > 1 or options.classes is not None:
-        fix = f"for {', '.join(columns)} name the class of each with --classes"
-        raise CommandError(f"--positive names the class of a single column of forecasts; {fix}.")
-    return [options.positive]
 
 
 def listed(names: Iterable[Any], most: int = 8) -> str:

@@ -223,11 +223,10 @@ def dated_by(inputs: Iterable[str | None]) -> Iterator[None]:
 
 def write_picture(figure: Any, target: str, kind: str, inputs: Iterable[str | None]) -> None:
     """Write a figure of matplotlib, whole or not at all."""
-    from matplotlib import rc_context  # noqa: PLC0415 -- an extra
+    from isoroc.plots._display import save_figure  # noqa: PLC0415 -- matplotlib is an extra
 
-    salt: Any = {"svg.hashsalt": "isoroc"}  # otherwise names in SVG files are random
-    with output_to(target) as to, dated_by(inputs), rc_context(salt):
-        figure.savefig(to, format=kind, dpi=150)
+    with output_to(target) as to, dated_by(inputs):
+        save_figure(figure, to, kind)
 
 
 def write_bytes(target: str, data: bytes | memoryview) -> None:

@@ -55,7 +55,7 @@ class Labels:
 
     def __init__(self, source: Source, column: str, *, max_classes: int) -> None:
         self._source, self._column, self._max_classes = source, column, max_classes
-        self._found: list[Any] = []
+        self._found: dict[Any, None] = {}  # a set in order
 
     def add(self, batch: pl.DataFrame) -> None:
         """Add those of a batch."""
@@ -76,12 +76,12 @@ class Labels:
                 problem = f"is {label!r}, but the forecasts have only {n} classes"
                 fix = "name one column for each class with --probs, or another column of labels"
                 raise self._error(batch, values == label, f"{problem}; {fix} with --label.")
-            self._found.append(label)
+            self._found[label] = None
 
     def encode(self, batch: pl.DataFrame, codes: NDArray[Any]) -> NDArray[Any]:
         """Code of each row's label, if those of all labels are `codes`."""
         kind: Any = {"return_dtype": pl.UInt16, "default": None}
-        numbers = self._values(batch).replace_strict(self._found, range(len(codes)), **kind)
+        numbers = self._values(batch).replace_strict(list(self._found), range(len(codes)), **kind)
         return np.asarray(codes[numbers.to_numpy()])
 
     def _values(self, batch: pl.DataFrame) -> pl.Series:
@@ -93,7 +93,7 @@ class Labels:
 
     def known(self) -> list[Any]:
         """The labels; those of text files are integers, floats or booleans if all look like it."""
-        found = self._found
+        found = list(self._found)
         if self._source.untyped and all(isinstance(label, str) for label in found):
             for look, parse in _LOOKS.items():
                 if all(re.fullmatch(look, label) for label in found):
@@ -156,7 +156,8 @@ class Reader:
             labels = self.labels.known()
             self.columns, known = arrange(found, set(labels), selection)
         self.classes: NDArray[Any] = np.array(known)
-        codes = [known.index(label) for label in labels]
+        places = {label: k for k, label in enumerate(known)}
+        codes = [places[label] for label in labels]
         self._codes = np.array(codes, np.min_scalar_type(len(known) - 1))
 
     def _read_labels(self, n_columns: int) -> tuple[Labels, int]:
@@ -299,8 +300,7 @@ def load_counts(files: list[str], selection: Selection = ALL_ROWS) -> Counts:
 def warn_of_reversal(sample: Sample) -> None:
     """Warn of forecasts that rank a class worse than chance."""
     if (reversal := find_reversal(sample)) is not None:
-        option = "--classes" if reversal.other is None else "--positive"
-        print_warning(f"{reversal}. {option} settles it.")
+        print_warning(f"{reversal}. --classes settles it.")
 
 
 def read_forecasts(
