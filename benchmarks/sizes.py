@@ -16,7 +16,7 @@ import numpy as np
 import isoroc
 
 #: Those whose models may grow with the number of rows.
-GROWING = "VennAbers,Isotonic,RecursiveBinning,IRP,BaggedIRP"
+GROWING = "VennAbers,Isotonic,IRP,BaggedIRP"
 
 
 def make_forecasts(n_rows: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
