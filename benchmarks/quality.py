@@ -181,7 +181,7 @@ def mixtures(data: Set, members: list[str]) -> list[list[float]]:
         Q = fitted.apply(data.probas_test)
         own[name], tails[name] = Q[rows, data.labels_test], Q[upper_tail(data)].mean()
     weights, before = sample.row_weights(), IdentityMap(kind=sample.kind).apply(sample.forecasts)
-    p = mixing.departure(before, sample, weights)
+    p = mixing.score_test(before, sample, weights)
     loss_before = losses_of(data.labels_test, data.probas_test)[0]
     found = []
     for design in designs(group_of(data.n_classes), members):
@@ -496,7 +496,7 @@ def print_methods(rows: list[dict[str, Any]]) -> None:
 def calibrators() -> dict[str, Any]:
     """Calibrators whose effect on the order is shown."""
     names = ["Temperature", "Monotone", "Auto", "Kernel", "Matrix", "Spline", "Isotonic"]
-    names += ["VennAbers", "IRP", "BaggedIRP", "RecursiveBinning"]
+    names += ["VennAbers", "IRP", "BaggedIRP"]
     found = {"before calibration": isoroc.IdentityCalibrator()}
     found |= {name: getattr(isoroc, f"{name}Calibrator")() for name in names}
     found["Temperature, floor"] = isoroc.TemperatureCalibrator(floor="auto")

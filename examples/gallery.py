@@ -31,7 +31,6 @@ from isoroc import (
     CalibrationMonitor,
     GroupedCalibrator,
     IRPCalibrator,
-    RecursiveBinningCalibrator,
     TemperatureCalibrator,
     evaluate,
 )
@@ -112,7 +111,7 @@ def path() -> PathDisplay:
     P, y, P_new, y_new = generated(3, GaussianNB(), n_cal=500)
     models = {
         "IRP": IRPCalibrator(random_state=0).fit(P, y),
-        "recursive binning": RecursiveBinningCalibrator().fit(P, y),
+        "no monotonicity": IRPCalibrator(monotonicity=None, min_lift=0, random_state=0).fit(P, y),
     }
     return PathDisplay.from_estimator(models, P, y, test=(P_new, y_new))
 

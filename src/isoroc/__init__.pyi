@@ -1,7 +1,7 @@
 from . import decisions, export, metrics, plots
 from ._calibrators.auto import AutoCalibrator
 from ._calibrators.base import IdentityCalibrator
-from ._calibrators.binned import HistogramCalibrator, RecursiveBinningCalibrator
+from ._calibrators.binned import HistogramCalibrator
 from ._calibrators.classifier import CalibratedClassifier
 from ._calibrators.grouped import GroupedCalibrator
 from ._calibrators.irp import BaggedIRPCalibrator, IRPCalibrator
@@ -47,7 +47,6 @@ __all__ = [
     "ModelFileError",
     "MonotoneCalibrator",
     "PriorEstimate",
-    "RecursiveBinningCalibrator",
     "Report",
     "SigmoidCalibrator",
     "SplineCalibrator",

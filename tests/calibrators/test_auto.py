@@ -15,7 +15,7 @@ from isoroc import (
     IsotonicCalibrator,
     TemperatureCalibrator,
 )
-from isoroc._calibrators.mixing import departure, share_of_forecasts
+from isoroc._calibrators.mixing import score_test, share_of_forecasts
 from isoroc._input import Sample
 
 
@@ -30,13 +30,15 @@ def data(n=600, K=3, power=3.0, seed=0):
 FEW = [IdentityCalibrator(), TemperatureCalibrator(), IsotonicCalibrator()]
 
 
-def test_the_mixture_is_the_weighted_mean_of_its_members():
-    P, y = data()
+@pytest.mark.parametrize("K", [2, 3])
+def test_the_mixture_is_a_power_of_the_weighted_mean_of_its_members(K):
+    P, y = data(K=K)
     cal = AutoCalibrator(random_state=0).fit(P, y)
-    members = [m.predict_proba(P) for m in cal.members_]
-    np.testing.assert_allclose(
-        cal.predict_proba(P), np.average(members, axis=0, weights=cal.weights_), atol=1e-15
-    )
+    mean = np.average([m.predict_proba(P) for m in cal.members_], axis=0, weights=cal.weights_)
+    power = mean**cal.map_.exponent
+    expected = power / power.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(cal.predict_proba(P), expected, rtol=1e-12)
+    assert (cal.map_.exponent == 1) == (K == 2)
     assert cal.weights_.sum() == pytest.approx(1)
     assert (cal.weights_ > 0).all()
 
@@ -347,7 +349,7 @@ def test_a_score_test_sees_what_few_rows_cannot_show_out_of_fold(K):
         odds = truth * np.append(np.ones(K - 1), 3.0)
         for name, P in (("calibrated", truth), ("confident", truth**1.7), ("shifted", odds)):
             forecasts = P / P.sum(axis=1, keepdims=True)
-            found[name].append(departure(forecasts, Sample(forecasts, y)))
+            found[name].append(score_test(forecasts, Sample(forecasts, y)))
     rejected = {name: float((np.array(p) < 0.01).mean()) for name, p in found.items()}
     assert rejected["calibrated"] <= 0.025
     assert rejected["confident"] >= 0.4
@@ -360,13 +362,13 @@ def test_the_score_test_counts_independent_rows():
     P = rng.dirichlet(np.ones(3), 50)
     y = (P.cumsum(axis=1) > rng.random((50, 1)) ** 1.5).argmax(axis=1)
     twice = np.repeat(np.arange(50), 2)
-    once = departure(P, Sample(P, y))
-    repeated = departure(P[twice], Sample(P[twice], y[twice]))
+    once = score_test(P, Sample(P, y))
+    repeated = score_test(P[twice], Sample(P[twice], y[twice]))
     assert repeated < once < 0.5
     # One row of weight two tells no more than one of weight one, unless weights count rows.
     weighted = Sample(P, y, np.full(50, 2.0))
-    assert departure(P, weighted.effective()) == pytest.approx(once)
-    assert departure(P, weighted.effective("frequency")) == pytest.approx(repeated)
+    assert score_test(P, weighted.effective()) == pytest.approx(once)
+    assert score_test(P, weighted.effective("frequency")) == pytest.approx(repeated)
 
 
 def test_the_share_of_the_forecasts_falls_with_evidence_against_them():

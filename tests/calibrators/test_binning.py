@@ -4,46 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.calibration import calibration_curve
 
-from isoroc import HistogramCalibrator, RecursiveBinningCalibrator
-from isoroc._core.simplex import lattice, regions
-from strategies import arbitrary, binary_data, labelled_forecasts
-
-
-@arbitrary
-@given(labelled_forecasts(min_classes=2), st.integers(0, 3))
-def test_recursive_binning_splits_lattices_at_their_centroids(data, depth):
-    P, y, weights = data
-    K = P.shape[1]
-    cal = RecursiveBinningCalibrator(depth=depth, pseudocount=0, grid_size=12)
-    cal.fit(P, y, labels=range(K), sample_weight=weights)
-    # Routing by hand, level by level. A region that its centroid does not divide, or that has
-    # rows but no lattice points, is done.
-    groups, done = [(np.arange(len(P)), lattice(K, 12))], []
-    for _ in range(depth):
-        next_groups = []
-        for rows, grid in groups:
-            gamma = grid.mean(axis=0)
-            by_row, by_grid = regions(P[rows], gamma), regions(grid, gamma)
-            if len(np.unique(by_row)) < 2:
-                done.append((rows, grid))
-                continue
-            next_groups += [(rows[by_row == k], grid[by_grid == k]) for k in np.unique(by_row)]
-        groups = [g for g in next_groups if len(g[1])]
-        done += [g for g in next_groups if not len(g[1])]
-    bin_of = cal.apply(P)
-    assert {frozenset(rows.tolist()) for rows, _ in groups + done} == {
-        frozenset(np.flatnonzero(bin_of == b).tolist()) for b in np.unique(bin_of)
-    }
-
-
-def test_recursive_binning_depth_four_of_three_classes():
-    rng = np.random.default_rng(0)
-    P = rng.dirichlet(np.ones(3), 3000)
-    y = np.array([rng.choice(3, p=p) for p in P])
-    for depth in range(5):
-        cal = RecursiveBinningCalibrator(depth=depth).fit(P, y)
-        assert 3 ** max(depth - 1, 0) < cal.n_bins_ + (depth == 0) <= 3**depth + (depth == 0)
-    np.testing.assert_allclose(cal.predict_proba(P).sum(axis=1), 1)
+from isoroc import HistogramCalibrator
+from strategies import arbitrary, binary_data
 
 
 def test_uniform_histogram_agrees_with_scikit_learn():
@@ -86,9 +48,6 @@ def test_histograms_of_any_scores(data, n_bins, strategy):
         (HistogramCalibrator(), "P: 3 columns. Only binary"),
         (HistogramCalibrator(n_bins=0), "n_bins"),
         (HistogramCalibrator(strategy="log"), "strategy: expected"),  # type: ignore[arg-type]
-        (RecursiveBinningCalibrator(depth=-1), "depth"),
-        (RecursiveBinningCalibrator(grid_size=0), "grid_size"),
-        (RecursiveBinningCalibrator(prior="flat"), "prior"),
     ],
 )
 def test_bad_input(calibrator, message):

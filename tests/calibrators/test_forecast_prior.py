@@ -12,7 +12,6 @@ from isoroc import (
     BaggedIRPCalibrator,
     HistogramCalibrator,
     IRPCalibrator,
-    RecursiveBinningCalibrator,
     load,
 )
 from isoroc._growth.grow import likeliest_pseudocount
@@ -196,13 +195,12 @@ def test_one_prior_does_not_depend_on_the_bin():
         assert cal.pseudocount_ == 1.0
 
 
-@pytest.mark.parametrize("calibrator", [HistogramCalibrator, RecursiveBinningCalibrator])
-def test_fixed_bins_take_the_prior_too(calibrator):
+def test_fixed_bins_take_the_prior_too():
     P, y = overconfident(300, 2)
-    cal = calibrator(prior="forecast").fit(P, y)
+    cal = HistogramCalibrator(prior="forecast").fit(P, y)
     assert cal.pseudocount_ > 1
     np.testing.assert_allclose(cal.bin_values_, expected_values(cal, P, y, None), atol=1e-6)
-    uniform = calibrator().fit(P, y)
+    uniform = HistogramCalibrator().fit(P, y)
     assert uniform.pseudocount_ == 1.0
     np.testing.assert_array_equal(uniform.prior_, [0.5, 0.5])
 

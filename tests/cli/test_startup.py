@@ -16,7 +16,6 @@ MODELS = [
     "kernel",
     "matrix",
     "monotone",
-    "recursive-binning",
     "spline",
     "temperature",
     "venn-abers",

@@ -5,7 +5,7 @@ from sklearn.datasets import make_classification
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.naive_bayes import GaussianNB
 
-from isoroc import CalibratedClassifier, InputError, IRPCalibrator, RecursiveBinningCalibrator
+from isoroc import CalibratedClassifier, HistogramCalibrator, InputError, IRPCalibrator
 from isoroc._support.table import Table
 from isoroc.metrics._surface.surface import volume_under_surface
 from isoroc.plots import PathDisplay
@@ -26,7 +26,7 @@ def test_two_calibrators_of_two_classes(make_axes):
         name: model.fit(p[cut[0]], y[cut[0]], sample_weight=w[cut[0]])
         for name, model in (
             ("IRP", IRPCalibrator()),
-            ("binning", RecursiveBinningCalibrator()),
+            ("binning", HistogramCalibrator()),
         )
     }
     display = PathDisplay.from_estimator(

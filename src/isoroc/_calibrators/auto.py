@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isoroc._backends import NUMPY, added
 from isoroc._calibrators import mixing
-from isoroc._calibrators.base import Calibrator, FromMap, IdentityCalibrator, adopt
+from isoroc._calibrators.base import Calibrator, FromMap, IdentityCalibrator, attach_fitted
 from isoroc._calibrators.isotonic import IsotonicCalibrator
 from isoroc._calibrators.kernel import KernelCalibrator
 from isoroc._calibrators.matrix import MatrixCalibrator
@@ -228,7 +228,7 @@ class AutoCalibrator(Calibrator):
 
     def _finish(self) -> None:
         # The members are calibrators of their own, to look at, to apply and to export.
-        adopt(self, self.members_, self.map_.members)
+        attach_fitted(self, self.members_, self.map_.members)
 
     def _deal(self, sample: Sample, random_state: np.random.RandomState) -> CellSample:
         """The sample in folds; with many rows, in cells."""
@@ -346,7 +346,7 @@ class AutoCalibrator(Calibrator):
 def _weigh(fitted: list[Fitted], dealt: CellSample, before: Floats) -> Floats:
     """Weights of the members in the mixture."""
     rows, row_weights = (np.arange(len(dealt)), dealt.codes), dealt.row_weights()
-    p = mixing.departure(before, dealt)
+    p = mixing.score_test(before, dealt)
     members, n_rows = [each.member for each in fitted], float(row_weights.sum())
     prior = prior_shares(members, dealt.n_classes, n_rows, p)
     likelihood = np.stack([each.unseen[rows] for each in fitted], axis=1)
@@ -384,7 +384,7 @@ def default_members(n_classes: int, *, monotone: bool = False) -> list[Calibrato
 
 
 def prior_shares(members: list[Calibrator], n_classes: int, n_rows: float, p: float) -> Floats:
-    """Shares of the members before any row is seen; `p` is that of `mixing.departure`."""
+    """Shares of the members before any row is seen; `p` is that of `mixing.score_test`."""
     group = int(n_classes > 2)
     shares = np.array([member._shares[group] for member in members])
     for m in np.flatnonzero([isinstance(member, IdentityCalibrator) for member in members]):

@@ -286,9 +286,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         """Thresholds on the calibrated forecasts that repeat decisions made on forecasts before.
 
         For two classes and a strictly increasing map, decisions are the same for every forecast,
-        unless the map is constant to the last digit at the threshold. Otherwise as few decisions on
-        the rows `P` change as possible for two classes, and for more as line searches from several
-        starts find.
+        unless the map is constant to the last digit at the threshold. For other maps of two classes
+        as few decisions on the rows `P` change as possible. For more classes the result is a
+        threshold that changes none of them if there is one, and otherwise the calibrated forecast
+        of the threshold itself; `n_changed` says how well it repeats the decisions.
 
         Parameters
         ----------
@@ -430,7 +431,7 @@ def fit_sample(calibrator: Calibrator, sample: Sample, weighting: Weighting) -> 
     calibrator._fit_validated(sample, weighting)
 
 
-def adopt(parent: Calibrator, inside: Sequence[Any], maps: Sequence[Map]) -> None:
+def attach_fitted(parent: Calibrator, inside: Sequence[Any], maps: Sequence[Map]) -> None:
     """Make calibrators inside another one fitted calibrators of their own."""
     if len(inside) != len(maps):
         raise Fault("model.state", f"expected {len(maps)} calibrators, got {len(inside)}")

@@ -14,7 +14,7 @@ from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._core.simplex import binary_scores
 from isoroc._core.tree import BinTree
 from isoroc._core.types import Floats, Ints
-from isoroc._growth import cut_at, pull_tree, split_at_centroids
+from isoroc._growth import cut_at, pull_tree
 from isoroc._input import InputError, Sample, check_forecasts, check_number, check_option, to_array
 from isoroc._input.kinds import Kind
 from isoroc._maps import BinMap
@@ -152,7 +152,6 @@ class HistogramCalibrator(BinCalibrator):
     See Also
     --------
     IRPCalibrator : Bins that depend on the outcomes.
-    RecursiveBinningCalibrator : Fixed bins for any number of classes.
 
     Notes
     -----
@@ -187,7 +186,7 @@ class HistogramCalibrator(BinCalibrator):
             problem = (
                 "Only binary classification is supported. The type of the target is multiclass"
             )
-            fix = "RecursiveBinningCalibrator takes any number of classes"
+            fix = "IRPCalibrator takes any number of classes"
             raise InputError("P", None, f"{sample.n_classes} columns. {problem}", fix)
         kind, sample = sample.kind, sample.on_simplex()
         return self._map_of_fixed(kind, cut_at(sample, self._cuts(sample)), sample)
@@ -206,63 +205,3 @@ class HistogramCalibrator(BinCalibrator):
         order = np.argsort(scores)
         position = np.searchsorted(np.cumsum(weight[order]), inner * weight.sum())
         return np.unique(scores[order[position]])
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class RecursiveBinningCalibrator(BinCalibrator):
-    """Recursive binning: every region is split at its centroid, independently of the labels.
-
-    The comparison in the paper of `IRPCalibrator`. Regions are split breadth first at the mean of
-    their lattice points.
-
-    Parameters
-    ----------
-    depth : int, default=4
-        How often regions are split; K classes give at most ``K ** depth`` bins. No region is
-        split if that leaves more than ``250000 / K`` bins, so that a model file can hold the tree.
-    pseudocount, prior
-        As in `IRPCalibrator`, but for ``prior="uniform"`` by default.
-    grid_size : int, default=None
-        The lattice has step 1 / grid_size; by default 1000 for two classes, 100 for three and
-        fewer for more.
-
-    Attributes
-    ----------
-    classes_, n_features_in_, unit_, summary_, map_, checksum
-        As in `IdentityCalibrator`.
-    tree_, prior_, pseudocount_, n_bins_, bin_values_, bins_, path_
-        As in `IRPCalibrator`.
-
-    See Also
-    --------
-    IRPCalibrator : Chooses splits by the outcomes, subject to ROC monotonicity.
-
-    Notes
-    -----
-    Lattice points on a border belong to the region of the first class that it touches, so
-    centroids depend a little on the order of the columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isoroc import RecursiveBinningCalibrator
-    >>> rng = np.random.default_rng(0)
-    >>> P = rng.dirichlet(np.ones(3), size=500)
-    >>> y = [rng.choice(3, p=p) for p in P]
-    >>> RecursiveBinningCalibrator(depth=2).fit(P, y).n_bins_
-    9
-    """
-
-    depth: int = 4
-    pseudocount: float | Literal["auto"] = "auto"
-    prior: Literal["forecast", "uniform", "marginal"] | ArrayLike = "uniform"
-    grid_size: int | None = None
-
-    _uses_column_order: ClassVar[bool] = True
-
-    def _fit(self, sample: Sample) -> BinMap:
-        check_number("depth", self.depth, int, minimum=0)
-        check_number("grid_size", self.grid_size, int, minimum=1, others=(None,))
-        kind, sample = sample.kind, sample.on_simplex()
-        tree = split_at_centroids(sample, self.depth, self.grid_size)
-        return self._map_of_fixed(kind, tree, sample)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators import frames
 from isoroc._calibrators.auto import AutoCalibrator
-from isoroc._calibrators.base import Calibrator, FromMap, adopt
+from isoroc._calibrators.base import Calibrator, FromMap, attach_fitted
 from isoroc._calibrators.mixing import bounded_losses, mean_and_error, mixture_weights
 from isoroc._calibrators.thresholds import CarriedThresholds
 from isoroc._core.types import Floats
@@ -208,7 +208,7 @@ class GroupedCalibrator(Calibrator):
 
     def _finish(self) -> None:
         # The maps are calibrators of their own, to look at, to apply and to export.
-        adopt(self, [self.common_, *self.members_], [self.map_.common, *self.map_.members])
+        attach_fitted(self, [self.common_, *self.members_], [self.map_.common, *self.map_.members])
 
     def predict_proba(self, P: Any, groups: Any = None) -> Floats:
         """Calibrated forecasts, shape (n, K), one column for each of `classes_`; rows sum to one.

@@ -36,7 +36,7 @@ TINY = 1e-300
 def share_of_forecasts(share: float, n_classes: int, n_rows: float, p: float) -> float:
     """Share of the uncalibrated forecasts before the mixture has seen a row.
 
-    It shrinks with the number of rows and with the evidence of miscalibration, `p` of `departure`.
+    It shrinks with the number of rows and with the evidence of miscalibration, `p` of `score_test`.
     """
     least, few_rows = (0.25, 600.0) if n_classes == 2 else (1.0, 200.0)
     return least + share * (1 + few_rows / n_rows) * min(1.0, 2 * p)
@@ -170,7 +170,7 @@ def mean_and_error(values: Floats, sample: Sample) -> tuple[Floats, Floats]:
     return np.array([each.value for each in found]), np.sqrt(variances)
 
 
-def surprise(before: Floats, after: Floats, sample: Sample) -> float:
+def expected_gain_error(before: Floats, after: Floats, sample: Sample) -> float:
     """Standard error of the mean gain if the forecasts before, shape (n, K), are calibrated.
 
     It counts rare outcomes, which sharp forecasts allow for and few rows have not seen.
@@ -182,7 +182,7 @@ def surprise(before: Floats, after: Floats, sample: Sample) -> float:
     return float(np.sqrt(sample.squared_weights() @ variance) / weights.sum())
 
 
-def departure(before: Floats, sample: Sample) -> float:
+def score_test(before: Floats, sample: Sample) -> float:
     """P-value of a score test for forecasts of shape (n, K) that are too confident or too timid.
 
     Of two classes, also for log odds that are shifted. The test has far more power than the gain
@@ -224,8 +224,8 @@ def judge(sample: Sample, dealt: CellSample, before: Floats, after: Floats) -> V
     likelihood = np.column_stack([before[rows, dealt.codes], after[rows, dealt.codes]])
     losses = bounded_losses(likelihood, weights, dealt.n_classes)
     gain, error = (float(v[0]) for v in mean_and_error(losses[:, :1] - losses[:, 1:], dealt))
-    half = float(half_width(0.95) * max(error, surprise(before, after, dealt)))
-    p_value = departure(before, dealt)
+    half = float(half_width(0.95) * max(error, expected_gain_error(before, after, dealt)))
+    p_value = score_test(before, dealt)
     loss, impossible, n_rows = _plain_loss(sample)
     return Verdict(
         should_calibrate=gain > half or (gain > 0 and p_value < 0.01),

@@ -14,22 +14,11 @@ import numpy as np
 from scipy.special import log_softmax
 
 from isoroc._core.simplex import midpoint, regions, sum_to_one
-from isoroc._core.types import Floats, Ints
+from isoroc._core.types import Floats
 from isoroc._input import InputError, to_array
 from isoroc._input.kinds import Kind, Logits, LogOdds, SecondProbability
 from isoroc._maps import Map
 from isoroc._maps.monotonicity import bounds_of, solve
-
-#: Number of calibrated rows from which a search for gamma' may start, besides the obvious starts.
-N_STARTS = 32
-#: Searches are run from the best starts, from SEARCH_WORK / (n K) of them, but from at least this.
-LEAST_SEARCHES, SEARCH_WORK = 4, 200_000
-#: With more rows than this, some of them choose where the search on all of them starts.
-SEARCHED_ROWS = 10_000
-#: Cycles over the classes without improvement after which a search ends.
-PATIENCE = 3
-#: How far beyond the outermost row a threshold is placed.
-MARGIN = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +65,7 @@ def carry_over(
             fix = f"expected {n_classes} numbers, one per class"
             raise InputError("thresholds", None, f"has shape {given.shape}", fix)
         if values is None:
-            fix = "pass rows P; the thresholds with the fewest changes on them are found"
+            fix = "pass rows P, on which decisions are compared"
             raise InputError("P", None, "three classes or more need rows to compare", fix)
         return _carry_vector(fitted, given, values)
     if given.ndim:
@@ -163,93 +152,19 @@ def _best_cut(q: Floats, wanted: Any, guess: float) -> tuple[float, int]:
 
 
 def _carry_vector(fitted: Map, gamma: Floats, forecasts: Floats) -> CarriedThresholds:
-    wanted = regions(forecasts, gamma)
-    Q = fitted.apply(forecasts)
-    rows = np.arange(len(Q))
-    if len(Q) > SEARCHED_ROWS:
-        rows = np.random.default_rng(0).choice(rows, SEARCHED_ROWS, replace=False)
-    some, wanted_some = np.ascontiguousarray(Q[rows]), wanted[rows]
-    starts = _starts(fitted, gamma, forecasts[rows], some, wanted_some)
-    counts = [_count_changed(some, wanted_some, start) for start in starts]
-    n_searches = max(LEAST_SEARCHES, SEARCH_WORK // some.size)
-    n_changed, best = len(Q) + 1, gamma
-    for place in np.argsort(counts, kind="stable")[:n_searches]:
-        found, there = _search(some, wanted_some, starts[place])
-        if found < n_changed:
-            n_changed, best = found, there
-        if not n_changed:
-            break
-    if len(some) < len(Q):
-        n_changed, best = _search(Q, wanted, best)
-    return CarriedThresholds(best, n_changed, len(Q), exact=False)
+    """The threshold that changes no decision on the rows or, if there is none, q at gamma.
 
-
-def _starts(fitted: Map, gamma: Floats, forecasts: Floats, Q: Floats, wanted: Ints) -> list[Floats]:
-    """Thresholds to start from.
-
-    All decisions meet at the forecast gamma, so its calibrated value is close to gamma' where the
-    map is smooth; so are those of the rows closest to it. If some gamma' changes no decision, the
-    first start is one.
+    All decisions meet at the forecast gamma, so they nearly meet at its calibrated forecast q.
     """
-    K = len(gamma)
-    logits = isinstance(fitted.kind, Logits)
-    starts = []
-    separating = solve(bounds_of(Q, np.eye(K, dtype=bool)[wanted][None]))[0][0]
-    if np.isfinite(separating).all():
-        starts.append(separating)
-    if logits:
+    if isinstance(fitted.kind, Logits):
         meeting = log_softmax(gamma[None], axis=1)
     else:
         meeting = np.maximum(sum_to_one(gamma), 0.0)[None]
         meeting /= meeting.sum()
-    starts += [fitted.apply(meeting)[0], np.exp(meeting[0]) if logits else meeting[0]]
-    spread = np.ptp(forecasts - gamma, axis=1)
-    nearest = np.argsort(spread, kind="stable")[:N_STARTS]
-    return [*starts, *np.unique(Q[nearest], axis=0)]
-
-
-def _count_changed(Q: Floats, wanted: Ints, gamma: Floats) -> int:
-    return int(np.count_nonzero(regions(Q, gamma) != wanted))
-
-
-def _search(Q: Floats, wanted: Ints, gamma: Floats) -> tuple[int, Floats]:
-    """Fewest changed decisions that moving one entry of gamma at a time finds, and that gamma."""
-    gamma = sum_to_one(gamma)
-    changed, best = _count_changed(Q, wanted, gamma), gamma
-    patience = PATIENCE
-    while patience:
-        patience = patience - 1 if changed else 0
-        for k in range(len(gamma)):
-            gamma = _move(Q, wanted, gamma, k)
-            now = _count_changed(Q, wanted, gamma)
-            if now < changed:
-                patience = PATIENCE
-            if now <= changed:  # equally good in the middle of a gap is better
-                changed, best = now, gamma
-    return changed, best
-
-
-def _move(Q: Floats, wanted: Ints, gamma: Floats, k: int) -> Floats:
-    """Gamma with entry k where the fewest decisions change, the others fixed.
-
-    If entry k rises by s, row i stays in region k iff s is at most its lead over its strongest
-    rival, and falls to that rival otherwise. So sorting the leads gives the number of changed
-    decisions for every s. Of equally good gaps between leads the widest is taken.
-    """
-    margins = Q - gamma
-    own = margins[:, k].copy()
-    margins[:, k] = -np.inf
-    rival = margins.argmax(axis=1)
-    lead = own - margins.max(axis=1)
-    order = np.argsort(lead)
-    lead = lead[order]
-    fallen = np.append(0, np.cumsum((rival != wanted)[order]))
-    stayed = np.append(0, np.cumsum((wanted != k)[order]))
-    changed = fallen + stayed[-1] - stayed
-    low = np.append(lead[0] - 2 * MARGIN, lead)
-    high = np.append(lead, lead[-1] + 2 * MARGIN)
-    gaps = np.flatnonzero(low < high)
-    best = gaps[np.lexsort((low[gaps] - high[gaps], changed[gaps]))[0]]
-    step = np.zeros(len(gamma))
-    step[k] = (low[best] + high[best]) / 2
-    return sum_to_one(gamma + step)
+    wanted, Q = regions(forecasts, gamma), fitted.apply(forecasts)
+    is_wanted = np.eye(len(gamma), dtype=bool)[wanted]
+    repeating = solve(bounds_of(Q, is_wanted[None]))[0][0]
+    candidates = [own for own in (repeating, fitted.apply(meeting)[0]) if np.isfinite(own).all()]
+    changed = [int(np.count_nonzero(regions(Q, own) != wanted)) for own in candidates]
+    best = int(np.argmin(changed))
+    return CarriedThresholds(candidates[best], changed[best], len(Q), exact=False)

@@ -15,13 +15,13 @@ import numpy as np
 from scipy.special import gammaln
 
 from isoroc._core.rows import route
-from isoroc._core.simplex import as_matrix, lattice, regions, second_probabilities
+from isoroc._core.simplex import as_matrix, second_probabilities
 from isoroc._core.tree import BinTree, bin_values
 from isoroc._core.types import Floats, Ints
 from isoroc._counts import BinaryCounts, Points
 from isoroc._growth.best_first import LEAST_SLACK, Growth, GrowthOptions, grow, regrow
 from isoroc._growth.pav import Blocks, grow_isotonic
-from isoroc._growth.search import GridSearch, Sweep, steps_for
+from isoroc._growth.search import GridSearch, Sweep
 from isoroc._input import Sample, slices
 from isoroc._maps.monotonicity import bounds_of, largest_slack, regions_held
 
@@ -199,32 +199,10 @@ def points_of_leaves(tree: BinTree, sample: Sample) -> tuple[Points, Ints]:
 
 def cut_at(sample: Sample, cuts: Floats) -> BinTree:
     """Two classes: bins between ascending cuts, whatever the labels; empty ones are joined."""
-    growth = _start(sample)
+    options = GrowthOptions(np.zeros(2), monotonicity=None)
+    growth = Growth(Points.of_rows(sample), options)
     last = 0
     for cut in cuts:
         children = growth.attempt(last, np.array([1 - cut, cut]))
         last = last if children is None else int(children[1])
     return growth.tree()
-
-
-def split_at_centroids(sample: Sample, depth: int, grid_size: int | None = None) -> BinTree:
-    """Regions split breadth first, each at the mean of those lattice points that it holds."""
-    growth = _start(sample)
-    level = {0: lattice(sample.n_classes, steps_for(sample.n_classes, grid_size))}
-    for _ in range(depth):
-        next_level: dict[int, Floats] = {}
-        for node, inside in level.items():
-            gamma = inside.mean(axis=0)
-            children = growth.attempt(node, gamma)
-            if children is not None:
-                region = regions(inside, gamma)
-                kept = [k for k in np.unique(region) if children[k] >= 0]
-                next_level |= {int(children[k]): inside[region == k] for k in kept}
-        level = next_level
-    return growth.tree()
-
-
-def _start(sample: Sample) -> Growth:
-    """Growth without conditions over all rows of a sample."""
-    options = GrowthOptions(np.zeros(sample.n_classes), monotonicity=None)
-    return Growth(Points.of_rows(sample), options)
