@@ -59,7 +59,7 @@ def public_names():
 PUBLIC = dict(public_names())
 CLASSES = {name: thing for name, thing in PUBLIC.items() if inspect.isclass(thing)}
 ESTIMATORS = [name for name, thing in CLASSES.items() if issubclass(thing, BaseEstimator)]
-FUNCTIONS = [name for name, thing in PUBLIC.items() if inspect.isfunction(thing)]
+FUNCTIONS = [name for name, thing in PUBLIC.items() if not inspect.isclass(thing)]
 
 
 def sections(thing):

@@ -100,8 +100,8 @@ def ways(rows, run_cli, batch=700):
     options = {"labels": range(K), "n_resamples": 0}
     found = {"evaluate": evaluate(y, P, sample_weight=weights, **options)}
     counts = Counts.from_arrays(P, y, sample_weight=weights, labels=range(K))
-    found["counts"] = evaluate(counts, n_resamples=0)
-    found["batches"] = evaluate(batches_of(rows, batch), **options)
+    found["counts"] = evaluate.from_counts(counts, n_resamples=0)
+    found["batches"] = evaluate.from_batches(batches_of(rows, batch), **options)
     found = {way: figure_of(each.to_dict()) for way, each in found.items()}
     report = Report(y, P, sample_weight=weights, **options)
     found["Report"] = headline_of(report.summary)
@@ -184,7 +184,7 @@ def test_counts_of_weighted_rows_are_no_copies():
     for seed in range(20):
         y, P, weights, _ = simulate(Setting(2, 1.0, 4, weighted=True), 2000, seed)
         counts = Counts.from_arrays(P[:, 1], y, sample_weight=weights)
-        rejected += evaluate(counts, n_resamples=0).decision == "calibrate"
+        rejected += evaluate.from_counts(counts, n_resamples=0).decision == "calibrate"
     assert rejected <= 2  # more has 1 % at a rate of 2.5 %
 
 

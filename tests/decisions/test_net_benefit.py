@@ -87,7 +87,7 @@ def test_scaled_intervals_agree_with_the_bootstrap():
     assert (found["high"] - found["low"])[0] / 2 == pytest.approx(1.96 * error, rel=0.06)
 
 
-def test_weights_counts_and_batches_are_the_same_rows():
+def test_weights_and_counts_are_the_same_rows():
     y, p, rng = draw()
     times = rng.integers(1, 4, len(y))
     thresholds = [0.1, 0.25, 0.6]
@@ -95,13 +95,9 @@ def test_weights_counts_and_batches_are_the_same_rows():
     weighted = net_benefit(y, p, thresholds, sample_weight=times)
     np.testing.assert_allclose(weighted.values, expected.values)
     counts = Counts.from_arrays(np.repeat(p, times), np.repeat(y, times))
-    counted = net_benefit(counts, None, thresholds)
-    parts = np.array_split(np.arange(len(y)), 5)
-    batches = ((y[rows].repeat(times[rows]), p[rows].repeat(times[rows])) for rows in parts)
-    streamed = net_benefit(batches, None, thresholds, labels=[False, True])
-    for found in (counted, streamed):
-        np.testing.assert_allclose(found.values, expected.values)
-        np.testing.assert_allclose(found.covariance, expected.covariance)
+    counted = evaluate.from_counts(counts, n_resamples=0).net_benefit(thresholds)
+    np.testing.assert_allclose(counted.values, expected.values)
+    np.testing.assert_allclose(counted.covariance, expected.covariance)
 
 
 def test_two_classes_by_a_cost_matrix():
@@ -149,5 +145,3 @@ def test_bad_input():
         net_benefit([0, 1, 2], np.full((3, 3), 1 / 3))
     with pytest.raises(InputError, match="strategy: is 'after'"):
         net_benefit(y, p, [0.5]).benefit("after")
-    with pytest.raises(InputError, match="no rows"):
-        net_benefit(iter(()), labels=[0, 1])

@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import binomtest
 from sklearn.metrics import precision_recall_curve, precision_score, recall_score, roc_curve
 
-from isoroc import Counts, InputError
+from isoroc import InputError
 from isoroc.decisions import best_threshold, threshold_for
 from isoroc.decisions._threshold import METRICS
 
@@ -50,16 +50,14 @@ def test_where_no_row_may_be_acted_on():
     assert achieved(report)["recall"] == 0
 
 
-def test_weights_are_rows_and_counts_have_the_same_threshold():
+def test_weights_are_rows():
     y, p = draw(300)
     times = 1 + np.arange(len(y)) % 3
     rows = np.repeat(y, times), np.repeat(p, times)
     expected = threshold_for(*rows, metric="precision", target=0.8)
     weighted = threshold_for(y, p, metric="precision", target=0.8, sample_weight=times)
-    counted = threshold_for(Counts.from_arrays(rows[1], rows[0]), metric="precision", target=0.8)
-    for found in (weighted, counted):
-        assert float(found) == pytest.approx(float(expected))
-        np.testing.assert_allclose(found.table["achieved"], expected.table["achieved"])
+    assert float(weighted) == pytest.approx(float(expected))
+    np.testing.assert_allclose(weighted.table["achieved"], expected.table["achieved"])
 
 
 def test_intervals_narrow_and_hold_what_new_rows_achieve():
@@ -131,10 +129,3 @@ def test_intervals_are_those_of_clopper_and_pearson():
             low, high = result.proportion_ci(0.95, method="exact")
             assert report.table["low"][row] == pytest.approx(low)
             assert report.table["high"][row] == pytest.approx(high)
-
-
-def test_batches_are_rows():
-    y, p = draw(300)
-    batches = ((y[rows], p[rows]) for rows in np.split(np.arange(300), 3))
-    found = threshold_for(batches, metric="precision", target=0.9, labels=[False, True])
-    assert repr(found) == repr(threshold_for(y, p, metric="precision", target=0.9))

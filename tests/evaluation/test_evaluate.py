@@ -144,7 +144,7 @@ def test_counts_are_the_rows_they_count():
     y = rng.random(3000) < p**2
     calibrator = IRPCalibrator().fit(p, y)
     rows = evaluate(y, p, calibrator, **FAST)
-    counted = evaluate(Counts.from_arrays(p, y), after=calibrator, **FAST)
+    counted = evaluate.from_counts(Counts.from_arrays(p, y), calibrator=calibrator, **FAST)
     assert counted.n_rows == rows.n_rows == 3000
     for measure, figures in rows.measures.items():
         for of, figure in figures.items():
@@ -165,13 +165,13 @@ def test_batches_are_one_table(monkeypatch):
             yield y[rows], P[rows], Q[rows], w[rows]
 
     whole = evaluate(y, P, Q, sample_weight=w, **FAST)
-    found = evaluate(batches(700), labels=range(3), **FAST)
+    found = evaluate.from_batches(batches(700), labels=range(3), **FAST)
     for measure, figures in whole.measures.items():
         for of, figure in figures.items():
             np.testing.assert_allclose(found.measures[measure][of], figure, atol=1e-9)
     monkeypatch.setattr(measures, "MOST_VALUES", 3000)
     monkeypatch.setattr(measures, "LEAST_ROWS", 1)
-    some = evaluate(batches(700), labels=range(3), **FAST)
+    some = evaluate.from_batches(batches(700), labels=range(3), **FAST)
     assert some.notes[0].startswith("Calibration errors and ranking are based on 1,0")
     for measure in ("log_loss", "accuracy", "decisions_changed"):
         np.testing.assert_allclose(
@@ -225,18 +225,19 @@ def test_many_classes_have_no_calibration_error_of_single_classes():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"y_prob": None}, "y_prob: is missing"),
-        ({"y": iter([]), "y_prob": None}, "labels: is missing"),
-        ({"y": iter([]), "y_prob": None, "labels": [0, 1]}, "y: no rows"),
-        ({"y": iter([]), "groups": [0, 1]}, "y_prob: was passed with counts or batches"),
-        (
-            {"y": Counts.from_arrays([0.2, 0.7], [0, 1]), "y_prob": None, "after": [0.2]},
-            "after: is list",
-        ),
+        ({"y_prob": [0.2, -0.7], "unit": "probability"}, "y_prob: row 1"),
+        ({"y_true": [0, 1, 1]}, "y_true: 3 rows, but y_prob has 2"),
         ({"after": [[0.1, 0.2, 0.7]] * 2}, "after: 3 classes, but y_prob has 2"),
         ({"n_resamples": 1}, "expected 0, or at least 2"),
     ],
 )
 def test_bad_input(arguments, message):
     with pytest.raises(InputError, match=message):
-        evaluate(**{"y": [0, 1], "y_prob": [0.2, 0.7]} | arguments)
+        evaluate(**{"y_true": [0, 1], "y_prob": [0.2, 0.7]} | arguments)
+
+
+def test_bad_counts_and_batches():
+    with pytest.raises(InputError, match="y_true: no rows"):
+        evaluate.from_batches([], labels=[0, 1])
+    with pytest.raises(InputError, match="calibrator: is list"):
+        evaluate.from_counts(Counts.from_arrays([0.2, 0.7], [0, 1]), calibrator=[0.2])

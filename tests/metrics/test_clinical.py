@@ -4,6 +4,7 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 from isoroc import Counts, InputError, evaluate
+from isoroc._input import Sample
 from isoroc.metrics import brier_score_loss, calibration_summary, roc_auc
 from isoroc.metrics._clinical import smooth_curve
 from r_data import pmcalibration_example
@@ -185,7 +186,7 @@ def test_evaluations_have_it():
     assert result.calibration_summary()["slope"] == pytest.approx(
         calibration_summary(y, p)["slope"] / 0.6
     )
-    counted = evaluate(Counts.from_arrays(p, y), n_resamples=0)
+    counted = evaluate.from_counts(Counts.from_arrays(p, y), n_resamples=0)
     assert counted.calibration_summary()["slope"] == pytest.approx(
         result.calibration_summary("before")["slope"]
     )
@@ -197,7 +198,7 @@ def test_the_smooth_curve_is_that_of_the_ici():
     rng = np.random.default_rng(0)
     p = rng.random(150)
     y, weights = (rng.random(150) < p**2).astype(float), rng.random(150) + 0.5
-    curve, ici = smooth_curve(p, y, weights)
+    curve, ici = smooth_curve(Sample(p, y.astype(np.uint8), weights))
     assert ici == pytest.approx(calibration_summary(y, p, sample_weight=weights)["ici"])
     at_rows = np.interp(p, curve["forecast"], curve["rate"])
     assert np.average(np.abs(at_rows - p), weights=weights) == pytest.approx(ici, abs=2e-3)
@@ -209,7 +210,8 @@ def test_intervals_of_the_smooth_curve_cover():
     for _ in range(150):
         z = rng.normal(scale=1.5, size=400)
         truth = expit(0.3 + 0.6 * z)
-        curve, _ = smooth_curve(expit(z), (rng.random(400) < truth) * 1.0, np.ones(400), 0.9)
+        outcomes = (rng.random(400) < truth).astype(np.uint8)
+        curve, _ = smooth_curve(Sample(expit(z), outcomes), 0.9)
         expected = expit(0.3 + 0.6 * logit(curve["forecast"]))
         inside.append(np.mean((curve["low"] <= expected) & (expected <= curve["high"])))
     assert 0.86 < np.mean(inside) < 0.95
@@ -218,8 +220,7 @@ def test_intervals_of_the_smooth_curve_cover():
 def test_the_smooth_curve_ends_where_few_rows_are():
     rng = np.random.default_rng(0)
     p = np.append(rng.uniform(0.3, 0.7, 500), np.geomspace(1e-6, 0.01, 8))
-    y = (rng.random(508) < p).astype(float)
-    curve, _ = smooth_curve(p, y, np.ones(508))
+    curve, _ = smooth_curve(Sample(p, (rng.random(508) < p).astype(np.uint8)))
     assert curve["forecast"].min() > 0.2
-    none, _ = smooth_curve(p, (p > 0.5) * 1.0, np.ones(508))
+    none, _ = smooth_curve(Sample(p, (p > 0.5).astype(np.uint8)))
     assert none.n_rows == 0

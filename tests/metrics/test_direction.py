@@ -61,7 +61,7 @@ def test_evaluations_say_it_in_a_sentence():
     assert "after calibration no direction is clear" in sentence
     assert not any("direction" in text for text in evaluate(y, root, n_resamples=0).sentences())
     batches = ((y[rows], P[rows]) for rows in np.split(np.arange(len(y)), 4))
-    streamed = evaluate(batches, labels=[0, 1, 2], n_resamples=0)
+    streamed = evaluate.from_batches(batches, labels=[0, 1, 2], n_resamples=0)
     np.testing.assert_allclose(streamed.directions["before"]["high"], expected["high"])
     assert "overconfident by" in streamed.sentences()[1]
     assert result.to_dict()["directions"]["before"]["event"] == ["top", "0", "1", "2"]

@@ -106,7 +106,7 @@ def pair_of_counts(counts: Counts, calibrator: Any = None) -> Pair:
         return Pair(before, None, counts.n_rows)
     if not hasattr(calibrator, "predict_proba"):
         problem = f"is {type(calibrator).__name__}"
-        raise InputError("after", None, problem, "with counts, pass a fitted calibrator")
+        raise InputError("calibrator", None, problem, "pass a fitted calibrator")
     if calibrator.classes_.tolist() != counts.classes.tolist():
         problem = f"its classes {calibrator.classes_.tolist()} are not those of the counts"
         raise InputError("calibrator", None, problem, f"expected {counts.classes.tolist()}")

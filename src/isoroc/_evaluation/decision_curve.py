@@ -1,4 +1,4 @@
-"""Net benefit of acting on forecasts, from sums over rows that batches can be added to."""
+"""Net benefit of acting on forecasts."""
 
 from __future__ import annotations
 
@@ -113,49 +113,38 @@ class DecisionCurve:
 
 
 def decision_curve(
-    pairs: Iterable[Pair], thresholds: Any, confidence: float, benefits: Benefits | None = None
+    pair: Pair, thresholds: Any, confidence: float, benefits: Benefits | None = None
 ) -> DecisionCurve:
-    """Decision curve of rows in batches, of which only sums are kept."""
-    ts, n_rows = _check_thresholds(thresholds, bounded=benefits is None), 0
-    names: list[str] = []
-    actions: list[str] = []
-    shape: tuple[int, ...] = ()
-    B = sums = products = np.zeros(0)  # what actions are worth, (T, K, A); see `_moments`
-    for pair in pairs:
-        forecasts = [sample.forecasts for sample in pair.samples.values()]
-        if len(pair.series) < len(forecasts):
-            fix = "a threshold is a probability. Calibrate scores first"
-            raise InputError("y_prob", None, "has scores that are not probabilities", fix)
-        if not n_rows:
-            names = list(pair.samples) if len(forecasts) == 2 else ["forecasts"]
-            found = [(benefits or _of_two)(t, pair.before.classes) for t in ts.tolist()]
-            B, actions = np.array([values for values, _ in found]), found[0][1]
-            shape = pair.n_classes, *[len(actions)] * len(forecasts)
-            sums = np.zeros((len(ts), math.prod(shape)))
-            products = np.zeros((len(ts), math.prod(shape), math.prod(shape)))
-        clusters, weights, squares = (
-            pair.before.clusters,
-            pair.before.row_weights(),
-            pair.squared_weights(),
-        )
-        n_rows += pair.n_rows if clusters is None else pair.before.n_units
-        for t, threshold in enumerate(ts.tolist()):
-            # A forecast at the threshold of two classes is acted on.
-            chosen = [
-                (P[:, 1] >= threshold) * 1 if benefits is None else (P @ B[t]).argmax(axis=1)
-                for P in forecasts
-            ]
-            place, m = np.ravel_multi_index((pair.before.codes, *chosen), shape), math.prod(shape)
-            sums[t] += np.bincount(place, weights, m)
-            if clusters is None:
-                products[t] += np.diag(np.bincount(place, squares, m))
-            else:
-                size = m * (int(clusters.max()) + 1)
-                own = np.bincount(clusters * m + place, weights, size).reshape(-1, m)
-                products[t] += own.T @ own
-    if not n_rows:
-        raise InputError("y_true", None, "no rows", "at least one is needed")
-    values, covariance = _moments(sums, products, B, shape, n_rows)
+    """Decision curve of the forecasts of some rows."""
+    ts = _check_thresholds(thresholds, bounded=benefits is None)
+    forecasts = [sample.forecasts for sample in pair.samples.values()]
+    if len(pair.series) < len(forecasts):
+        fix = "a threshold is a probability. Calibrate scores first"
+        raise InputError("y_prob", None, "has scores that are not probabilities", fix)
+    before, K = pair.before, pair.n_classes
+    weights, squares, clusters = before.row_weights(), pair.squared_weights(), before.clusters
+    each = [(benefits or _of_two)(t, before.classes) for t in ts.tolist()]
+    B, actions = np.array([values for values, _ in each]), each[0][1]  # worth of actions, (T, K, A)
+    shape = K, *[len(actions)] * len(forecasts)
+    m = math.prod(shape)
+    sums, products = np.zeros((len(ts), m)), np.zeros((len(ts), m, m))
+    for t, threshold in enumerate(ts.tolist()):
+        # A forecast at the threshold of two classes is acted on.
+        chosen = [
+            (P[:, 1] >= threshold) * 1 if benefits is None else (P @ B[t]).argmax(axis=1)
+            for P in forecasts
+        ]
+        cell = np.ravel_multi_index((before.codes, *chosen), shape)
+        sums[t] = np.bincount(cell, weights, m)
+        if clusters is None:
+            products[t] = np.diag(np.bincount(cell, squares, m))
+        else:
+            size = m * (int(clusters.max()) + 1)
+            in_cluster = np.bincount(clusters * m + cell, weights, size).reshape(-1, m)
+            products[t] = in_cluster.T @ in_cluster
+    n_units = pair.n_rows if clusters is None else before.n_units
+    values, covariance = _moments(sums, products, B, shape, n_units)
+    names = list(pair.samples) if len(forecasts) == 2 else ["forecasts"]
     return DecisionCurve(ts, (*names, *actions, "oracle"), values, covariance, confidence)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from isoroc._core.types import Floats
 from isoroc._counts import Counts
@@ -29,41 +30,27 @@ from isoroc._input import (
 from isoroc._support.seeds import check_random_state
 from isoroc.metrics import calibration_test
 
+#: What messages call the arguments.
+NAMES: Any = {"advice": "pass", "name": "y_prob", "label_name": "y_true"}
 
-def evaluate(
-    y: Any,
-    y_prob: Any = None,
-    after: Any = None,
-    *,
-    groups: Any = None,
-    clusters: Any = None,
-    sample_weight: Any = None,
-    labels: Any = None,
-    unit: UnitOption = "auto",
-    confidence: float = 0.95,
-    n_resamples: int = 200,
-    random_state: Any = 0,
-) -> Evaluation:
+
+class Evaluate:
     """Measure forecasts before and after calibration, with intervals and a verdict.
 
-    Use rows that the calibrator was not fitted on.
+    Use rows that the calibrator was not fitted on. ``evaluate.from_counts`` takes counts, and
+    ``evaluate.from_batches`` rows that do not fit into memory.
 
     Parameters
     ----------
-    y : array-like of shape (n,), Counts or iterator
-        Labels. In place of `y` and `y_prob`: counts; or, for rows that do not fit into memory, an
-        iterator of batches ``(y, y_prob)``, ``(y, y_prob, after)`` or
-        ``(y, y_prob, after, sample_weight)``, with `labels`.
-    y_prob : array-like of shape (n, K) or (n,)
-        Forecasts before calibration, or scores that increase with that of the second class.
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts before calibration, or scores that increase with that of the second class.
     after : array-like of shape (n, K) or (n,), or calibrator, default=None
         Forecasts of the same rows after calibration, or a fitted calibrator that makes them.
     groups : array-like of shape (n,), default=None
         Group of each row. Each group gets an evaluation and a test of calibration.
     clusters : array-like of shape (n,), default=None
-        Cluster of each row, such as the patient of a visit. Rows of one cluster need not be
-        independent of each other: intervals and tests
-        are those of clusters drawn at random. At least 60 clusters are recommended.
+        Cluster of each row, such as the patient of a visit, if rows of one cluster depend on each
+        other. At least 60 clusters are recommended.
     sample_weight, labels : array-like of shape (n,) and (K,), default=None
         Weight of each row, and the classes in the order of the columns (sorted by default).
     unit : {"auto", "probability", "logit"}, default="auto"
@@ -123,54 +110,120 @@ def evaluate(
     calibrate: log loss 0.5031 before, 0.4410 after (95 % interval of the change -0.0862 to -0.0365)
     >>> result["decisions_changed", "change"], result.decision
     (0.211, 'calibrate')
-    >>> batches = ((y[rows], p[rows]) for rows in np.split(np.arange(1000), 4))
-    >>> evaluate(batches, labels=[False, True], n_resamples=0).decision
-    'calibrate'
     """
-    options = check_options(confidence, n_resamples, random_state)
-    of_rows = {"groups": groups, "clusters": clusters}
-    pairs = pairs_of(y, y_prob, after, sample_weight, labels, unit=unit, **of_rows)
-    return evaluate_pairs(pairs, **options)
+
+    def __call__(
+        self,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
+        after: Any = None,
+        *,
+        groups: ArrayLike | None = None,
+        clusters: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        unit: UnitOption = "auto",
+        confidence: float = 0.95,
+        n_resamples: int = 200,
+        random_state: Any = 0,
+    ) -> Evaluation:
+        """Evaluate arrays."""
+        options = check_options(confidence, n_resamples, random_state)
+        rows: Any = {"unit": unit, "groups": groups, "clusters": clusters}
+        pair = pair_of_arrays(y_true, y_prob, after, sample_weight, labels, **rows)
+        return evaluate_pairs([pair], **options)
+
+    def from_counts(
+        self,
+        counts: Counts,
+        *,
+        calibrator: Any = None,
+        confidence: float = 0.95,
+        n_resamples: int = 200,
+        random_state: Any = 0,
+    ) -> Evaluation:
+        """Evaluate counts of any number of rows.
+
+        Parameters
+        ----------
+        counts : Counts
+            Counts of rows that the calibrator was not fitted on.
+        calibrator : calibrator, default=None
+            Fitted calibrator that makes the forecasts after calibration.
+        confidence, n_resamples, random_state : float, int, and int, RandomState or None
+            As in `evaluate`.
+
+        Examples
+        --------
+        >>> from isoroc import Counts, evaluate
+        >>> evaluate.from_counts(Counts.from_arrays([0.2, 0.7, 0.6, 0.4], [0, 1, 1, 0])).n_rows
+        4
+        """
+        options = check_options(confidence, n_resamples, random_state)
+        return evaluate_pairs([pair_of_counts(counts, calibrator)], **options)
+
+    def from_batches(
+        self,
+        batches: Iterable[Sequence[Any]],
+        *,
+        labels: ArrayLike,
+        calibrator: Any = None,
+        unit: UnitOption = "probability",
+        confidence: float = 0.95,
+        n_resamples: int = 200,
+        random_state: Any = 0,
+    ) -> Evaluation:
+        """Evaluate batches of rows, of which only some are kept.
+
+        Parameters
+        ----------
+        batches : iterable
+            Tuples ``(y_true, y_prob)``, ``(y_true, y_prob, after)`` or
+            ``(y_true, y_prob, after, sample_weight)``.
+        labels : array-like of shape (K,)
+            All classes, in the order of the columns: a batch may lack some.
+        calibrator : calibrator, default=None
+            Fitted calibrator that makes the forecasts after calibration of batches without any.
+        unit : {"probability", "logit"}, default="probability"
+            What the numbers in `y_prob` are.
+        confidence, n_resamples, random_state : float, int, and int, RandomState or None
+            As in `evaluate`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from isoroc import evaluate
+        >>> rng = np.random.default_rng(0)
+        >>> p = rng.random((4, 250))
+        >>> y = rng.random((4, 250)) < p**2
+        >>> evaluate.from_batches(zip(y, p), labels=[False, True]).decision
+        'calibrate'
+        """
+        options = check_options(confidence, n_resamples, random_state)
+        return evaluate_pairs(_pairs_of_batches(batches, calibrator, labels, unit), **options)
 
 
-def pairs_of(
-    y: Any,
+evaluate = Evaluate()
+
+
+def pair_of_arrays(
+    y_true: Any,
     y_prob: Any,
-    after: Any,
+    after: Any = None,
     sample_weight: Any = None,
     labels: Any = None,
     *,
     unit: UnitOption = "auto",
     groups: Any = None,
     clusters: Any = None,
-) -> Iterator[Pair]:
-    """Pairs of what users pass: one of arrays or counts, or one for each batch of an iterator."""
-    if isinstance(y, Counts | Iterator):
-        given = {
-            "y_prob": y_prob,
-            "groups": groups,
-            "clusters": clusters,
-            "sample_weight": sample_weight,
-        }
-        for name, value in given.items():
-            if value is not None:
-                problem = "was passed with counts or batches"
-                raise InputError(name, None, problem, "pass it with arrays only")
-        if isinstance(y, Counts):
-            yield pair_of_counts(y, after)
-        else:
-            yield from _batches(y, after, labels, unit)
-        return
-    if y_prob is None:
-        raise InputError(
-            "y_prob", None, "is missing", "pass the forecasts, or counts in place of y"
-        )
-    options: Any = {"clusters": clusters, "unit": unit, "advice": "pass"}
-    before = check_sample(y_prob, y, sample_weight, labels, **options)
+) -> Pair:
+    """Pair of the arrays that users pass."""
+    options: Any = {"sample_weight": sample_weight, "labels": labels, "clusters": clusters}
+    before = check_sample(y_prob, y_true, unit=unit, **options, **NAMES)
     if labels is None:
         warn_if_reversed(before, name="y_prob")
     names = None if groups is None else check_groups(groups, len(before), of="y_prob")
-    yield make_pair(replace(before, groups=names), _second(after, y_prob, before))
+    return make_pair(replace(before, groups=names), _second(after, y_prob, before))
 
 
 def check_options(confidence: float, n_resamples: int, random_state: Any) -> dict[str, Any]:
@@ -189,7 +242,7 @@ def evaluate_pairs(pairs: Iterable[Pair], **options: Any) -> Evaluation:
     for pair in pairs:
         collector.add(pair)
     if not collector.totals.n_rows:
-        raise InputError("y", None, "no rows", "at least one is needed")
+        raise InputError("y_true", None, "no rows", "at least one is needed")
     whole, kept = conclude(collector, **options), collector.kept
     if (names := kept.before.groups) is None:
         return whole
@@ -216,15 +269,12 @@ def conclude(collector: Collector, *, confidence: float, n_resamples: int, seed:
     return Evaluation(measures, *about, directions=directions)
 
 
-def _batches(batches: Any, calibrator: Any, labels: Any, unit: UnitOption) -> Iterator[Pair]:
-    """The pair of each batch."""
-    if labels is None:
-        raise InputError("labels", None, "is missing", "batches may lack classes: name all of them")
-    for y, y_prob, *rest in batches:
+def _pairs_of_batches(
+    batches: Iterable[Sequence[Any]], calibrator: Any, labels: Any, unit: UnitOption
+) -> Iterator[Pair]:
+    for y_true, y_prob, *rest in batches:
         after, weight = (*rest, None, None)[:2]
-        # A batch of log odds may look like probabilities.
-        unit = "probability" if unit == "auto" else unit
-        before = check_sample(y_prob, y, weight, labels, unit=unit, advice="pass", name="y_prob")
+        before = check_sample(y_prob, y_true, weight, labels, unit=unit, **NAMES)
         yield make_pair(before, _second(after if rest else calibrator, y_prob, before))
 
 

@@ -259,7 +259,7 @@ class Evaluation:
 
         See `isoroc.decisions.net_benefit`, also for more classes and other actions.
         """
-        return decision_curve([self.rows], thresholds, self.confidence)
+        return decision_curve(self.rows, thresholds, self.confidence)
 
     def calibration_summary(self, of: str | None = None) -> CalibrationSummary:
         """The clinical panel of the forecasts "before" or "after", by default of the last.

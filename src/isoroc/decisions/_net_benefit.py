@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from isoroc._core.types import Floats
 from isoroc._evaluation.decision_curve import DecisionCurve, decision_curve
-from isoroc._evaluation.evaluate import pairs_of
+from isoroc._evaluation.evaluate import pair_of_arrays
 from isoroc._input import check_confidence
 from isoroc.decisions._costs import check_costs
 
@@ -18,7 +18,7 @@ __all__ = ["DecisionCurve", "net_benefit"]
 
 def net_benefit(
     y_true: Any,
-    y_prob: Any = None,
+    y_prob: Any,
     thresholds: Any = None,
     *,
     after: Any = None,
@@ -35,11 +35,8 @@ def net_benefit(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,), Counts or iterator
-        Labels. In place of `y_true` and `y_prob`: counts, or an iterator of batches, as in
-        `isoroc.evaluate`; all sums are then those of all rows.
-    y_prob : array-like of shape (n, K) or (n,)
-        Forecasts, or the probability of the second of two classes.
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts, or the probability of the second of two classes.
     thresholds : array-like of shape (T,), default=None
         Between 0 and 1, 1 excluded; by default 0.01, 0.02, ..., 0.99. With `costs`, any numbers.
     after : array-like of shape (n, K) or (n,), or calibrator, default=None
@@ -93,12 +90,12 @@ def net_benefit(
             0.5    1.3741    1.2674    1.4808
     """
     check_confidence(confidence)
-    pairs = pairs_of(y_true, y_prob, after, sample_weight, labels, clusters=clusters)
+    pair = pair_of_arrays(y_true, y_prob, after, sample_weight, labels, clusters=clusters)
     if costs is None:
-        return decision_curve(pairs, thresholds, confidence)
+        return decision_curve(pair, thresholds, confidence)
 
     def benefits(t: float, classes: NDArray[Any]) -> tuple[Floats, list[str]]:
         matrix = check_costs(costs(t), classes)
         return matrix.values[:, :1] - matrix.values, [str(a) for a in matrix.actions.tolist()]
 
-    return decision_curve(pairs, thresholds, confidence, benefits)
+    return decision_curve(pair, thresholds, confidence, benefits)

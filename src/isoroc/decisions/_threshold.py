@@ -11,7 +11,7 @@ from scipy.special import betaincinv
 from isoroc._core.intervals import design_effect, effective_rows
 from isoroc._core.types import Floats
 from isoroc._evaluation.before_after import Pair
-from isoroc._evaluation.evaluate import pairs_of
+from isoroc._evaluation.evaluate import pair_of_arrays
 from isoroc._input import InputError, check_confidence, check_number, check_option
 from isoroc._support.table import Table
 
@@ -45,7 +45,7 @@ class ThresholdReport:
 
 def threshold_for(
     y_true: Any,
-    y_prob: Any = None,
+    y_prob: Any,
     *,
     metric: Metric,
     target: float,
@@ -60,11 +60,8 @@ def threshold_for(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,), Counts or iterator
-        Labels. In place of `y_true` and `y_prob`: counts, or an iterator of batches, as in
-        `isoroc.evaluate`.
-    y_prob : array-like of shape (n, K) or (n,)
-        Forecasts, or the probability of the second of two classes.
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts, or the probability of the second of two classes.
     metric : {"precision", "recall", "false_positive_rate", "alerts"}
         "precision": at least `target`, with as many alerts as possible. "recall": at least
         `target`, with as few alerts as possible. "false_positive_rate" and "alerts": at most
@@ -126,9 +123,10 @@ def threshold_for(
             fix += ". For a number of alerts pass n_rows=, len(y_true) for those of these rows"
         raise InputError("target", None, f"is {target:g}", fix)
     check_confidence(confidence)
-    pairs = list(pairs_of(y_true, y_prob, None, sample_weight, labels, clusters=clusters))
-    parts = [_rows(pair, label) for pair in pairs]
-    p, event, weights, squares = (np.concatenate(column) for column in zip(*parts, strict=True))
+    pair = pair_of_arrays(
+        y_true, y_prob, sample_weight=sample_weight, labels=labels, clusters=clusters
+    )
+    p, event, weights, squares = _rows(pair, label)
     # What acting on no row achieves, and on all rows from each distinct forecast on.
     values, step = np.unique(-p, return_inverse=True)
     thresholds = np.append(np.nextafter(p.max(), np.inf), -values)
@@ -151,7 +149,7 @@ def threshold_for(
         chosen = (p >= thresholds[at]) * 1.0
         of = np.array([chosen, event, 1 - event, np.ones(len(p))])
         terms = weights * of * (np.array([event, chosen, chosen, chosen]) - rates[:, at, None])
-        size /= design_effect(terms, pairs[0].before.clusters)
+        size /= design_effect(terms, pair.before.clusters)
     low, high = _exact_interval(rates[:, at], size, confidence)
     columns = {"achieved": rates[:, at] * scale, "low": low * scale, "high": high * scale}
     table = Table({"metric": np.array(METRICS)} | columns)
