@@ -28,12 +28,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq, minimize
-from scipy.special import expit, logit, softmax, xlogy
+from scipy.special import expit, logit, ndtr, ndtri, softmax, xlogy
 from scipy.stats import rankdata
 from threadpoolctl import threadpool_limits
 
 import isoroc
-from isoroc import AutoCalibrator, CalibrationMonitor, InputError, adjust_prior, estimate_prior
+from isoroc import (
+    AutoCalibrator,
+    CalibrationMonitor,
+    InputError,
+    adjust_prior,
+    estimate_prior,
+    evaluate,
+)
 from isoroc._evaluation.evaluate import correct_p_values
 from isoroc._evaluation.monitor import Alternatives, Evidence
 from isoroc._input import check_probabilities
@@ -337,6 +344,85 @@ def evaluations(rng: np.random.Generator, K: int, n: int, power: float) -> Figur
         for (measure, of), target in targets.items()
         if power != 1 or of != "change"  # there is no change
     }
+
+
+@study({"K": (2, 3), "n": (2000, 50_000), "power": (1.0, 2.0), "digits": (6, 4, 3, 2, 1)}, 100)
+def rounded(rng: np.random.Generator, K: int, n: int, power: float, digits: int) -> Figures:
+    """Whether the intervals of calibration errors of rounded forecasts cover."""
+    P, truth, y = draw(rng, n, K, power)
+    P = P.round(digits)
+    P[:, 0] += (K == 2) * (1 - P.sum(axis=1))
+    P /= P.sum(axis=1, keepdims=True)
+    _, group, size = np.unique(P, axis=0, return_inverse=True, return_counts=True)
+    given = np.column_stack([np.bincount(group.ravel(), own) / size for own in truth.T])
+    target = errors_of(given[group.ravel()], P)["l1"]  # of E[Y | forecast] on these rows
+    found = evaluate(y, P, labels=range(K)).measures["calibration_error"]["before"]
+    return {"covered": inside(found.low, target, found.high), "bias": found.value - target}
+
+
+def design(n: int, rate: float, size: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+    """Probabilities of an event, outcomes and clusters.
+
+    In clusters, probabilities have a correlation of .5 on the probit scale, and outcomes one of .3.
+    """
+    cluster = np.arange(n) // size
+    common, own = rng.normal(size=(2, n)), rng.normal(size=(2, n))
+    shared = np.array([[0.5], [0.3]]) * (size > 1)
+    x, z = np.sqrt(shared) * common[:, cluster] + np.sqrt(1 - shared) * own
+    p = (rate * np.exp(x / 2 - 1 / 8) if rate < 0.5 else ndtr(x)).clip(1e-6, 1 - 1e-6)
+    return p, z < ndtri(p), cluster
+
+
+@cache
+def truths(rate: float, power: float) -> dict[str, float]:
+    """Expected measures of forecasts that are a power of the probabilities."""
+    p, _, _ = design(POPULATION, rate, 1, np.random.default_rng(0))
+    truth = np.column_stack([1 - p, p])
+    losses = [
+        float(-xlogy(truth, powers(truth, t)).sum(axis=1).mean()) for t in (power, 0.8 * power)
+    ]
+    events, others = p[np.argsort(p)], 1 - np.sort(p)
+    area = float(events @ (np.cumsum(others) - others / 2) / (events.sum() * others.sum()))
+    found = errors_of(truth, powers(truth, power))
+    return {
+        "log_loss": losses[0],
+        "change": losses[1] - losses[0],
+        "accuracy": found["accuracy"],
+        "calibration_loss": found["log"],
+        "calibration_error": found["l1"],
+        "auc": area,
+    }
+
+
+MEASURED = {"rate": (0.5, 0.01), "power": (0.5, 1.0, 2.0), "n": (100, 500)}
+
+
+@study(MEASURED | {"kind": ("plain", "weighted", "clusters")})
+def measures(rng: np.random.Generator, rate: float, power: float, n: int, kind: str) -> Figures:
+    """Whether the intervals of evaluate cover: few rows, rare events, weights, clusters of 5."""
+    p, y, cluster = design(n, rate, 5 if kind == "clusters" else 1, rng)
+    if y.all() or not y.any():
+        return {}
+    before, after = (powers(np.column_stack([1 - p, p]), t)[:, 1] for t in (power, 0.8 * power))
+    weights = rng.exponential(size=n) if kind == "weighted" else None
+    options: Any = {"sample_weight": weights, "clusters": cluster if kind == "clusters" else None}
+    found = evaluate(y, before, after, labels=[False, True], n_resamples=0, **options).measures
+    known = {name: own.get("before") for name, own in found.items()}
+    known["change"] = found["log_loss"]["change"]
+    return {
+        name: inside(known[name].low, value, known[name].high)
+        for name, value in truths(rate, power).items()
+        if not np.isnan(known[name].low)
+    }
+
+
+@study({"events": (1, 2, 5, 10, 50), "n": (100, 500), "auc": (0.8, 0.95)})
+def areas(rng: np.random.Generator, events: int, n: int, auc: float) -> Figures:
+    """Whether the interval of AUC covers with few events."""
+    y = np.arange(n) < events
+    scores = rng.normal(size=n) + np.sqrt(2) * ndtri(auc) * y
+    found = evaluate(y, scores, unit="logit", n_resamples=0).measures["auc"]["before"]
+    return {} if np.isnan(found.low) else {"covered": inside(found.low, auc, found.high)}
 
 
 @study({"K": (2, 3, 5), "spread": (1.0, 0.2), "power": (1.0, 0.75, 1.25, 1.5)}, 200)
