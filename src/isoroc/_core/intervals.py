@@ -183,8 +183,8 @@ class Mean:
 
     def __init__(self) -> None:
         self._shift = 0.0  # near the mean, so that differences of sums are precise
-        # Sums of weights, their squares and cubes (rows), times powers 0 to 3 of shifted values.
-        self._sums = np.zeros((3, 4))
+        # Sums of powers 1 to 4 of the weights (rows), times powers 0 to 3 of shifted values.
+        self._sums = np.zeros((4, 4))
 
     def add(self, values: Floats, weights: Floats, squares: Floats | None = None) -> None:
         """Add rows, each of which may stand for several.
@@ -197,8 +197,9 @@ class Mean:
             rows = slice(start, start + 2**18)
             x, w = values[rows] - self._shift, weights[rows]
             s = w**2 if squares is None else squares[rows]
-            cubes = np.divide(s**2, w, out=np.zeros_like(w), where=w > 0)
-            self._sums += np.array([w, s, cubes]) @ np.column_stack([x**k for k in range(4)])
+            each = np.divide(s, w, out=np.zeros_like(w), where=w > 0)  # weight of a row
+            powers = np.array([w, s, s * each, s * each**2])
+            self._sums += powers @ np.column_stack([x**k for k in range(4)])
 
     @property
     def value(self) -> float:
@@ -212,15 +213,18 @@ class Mean:
 
     def statistic(self) -> Statistic:
         """The mean with its variance, which a single row does not have."""
-        (total, first, *_), second, third = self._sums
-        m, df = first / total, self.size - 1
-        if df < 1e-9:
+        if self.size < 1 + 1e-9:
             return Statistic(self.value, nan)
+        (total, first, *_), second, third, (fourth, *_) = self._sums
+        m = first / total
         square = max(float(second[:3] @ np.array([m**2, -2 * m, 1.0])), 0.0)
         cube = float(third @ np.array([-(m**3), 3 * m**2, -3 * m, 1.0]))
         skewness = cube / square**1.5 if square > 1e-12 * second[2] else 0.0
-        variance = square / total**2 * (1 + 1 / df)
-        return Statistic(self.value, float(variance), skewness=float(skewness), df=df)
+        # What is expected of the square for rows of the same variance, relative to that variance
+        # (n - 1 of n for equal weights), and how much it varies (Satterthwaite 1946).
+        expected = 1 - 2 * third[0] / (total * second[0]) + second[0] / total**2
+        variance, df = square / total**2 / expected, second[0] ** 2 / fourth - 1
+        return Statistic(self.value, float(variance), skewness=float(skewness), df=float(df))
 
     def share(self) -> Share:
         """The mean of zeros and ones as a share."""

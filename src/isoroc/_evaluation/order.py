@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from isoroc._core.intervals import Share, Statistic, variance_of_sum
+from isoroc._core.intervals import Share, Statistic, design_effect, variance_of_sum
 from isoroc._core.rows import weigh_reversed
 from isoroc._core.simplex import binary_scores, count_classes
 from isoroc._core.types import Floats, Ints
@@ -38,7 +38,7 @@ def measure_order(before: Sample, after: Sample) -> dict[tuple[str, str], Statis
     for i, name in enumerate(("pairs_reversed", "pairs_tied")):
         found[name, "change"] = Statistic(float(shares[i]), float(variances[i]))
     disorder = float(shares[0] + shares[1] / 2)
-    sizes = class_sizes(before)
+    sizes = class_sizes(before, first[1][0])
     for name, a, b, da, db in zip(names, first[0], second[0], first[1], second[1], strict=False):
         found[name, "before"], found[name, "after"] = (
             _area(float(value), terms, before, sizes) for value, terms in ((a, da), (b, db))
@@ -47,11 +47,18 @@ def measure_order(before: Sample, after: Sample) -> dict[tuple[str, str], Statis
     return found
 
 
-def class_sizes(sample: Sample) -> Floats:
-    """Effective number of rows of each class that has weight."""
+def class_sizes(sample: Sample, slopes: Floats) -> Floats:
+    """Effective number of rows of each class that has weight.
+
+    Clusters make it smaller, by as much as they make the variance of an area larger. If that is 0
+    because all rows are in order, each cluster counts as one row.
+    """
     weights, codes, K = sample.row_weights(), sample.codes, sample.n_classes
     total, squares = (np.bincount(codes, w, K) for w in (weights, weights**2))
-    return np.asarray(total[total > 0] ** 2 / squares[total > 0])
+    effect = len(sample) / sample.n_units
+    if slopes.any():
+        effect = float(design_effect(slopes, sample.clusters))
+    return np.maximum(total[total > 0] ** 2 / squares[total > 0] / effect, 1.0)
 
 
 def _area(value: float, slopes: Floats, sample: Sample, sizes: Floats) -> Share:
