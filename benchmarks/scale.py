@@ -442,7 +442,6 @@ def print_sizes(_: argparse.Namespace) -> None:
 PARTS = {
     name.removeprefix("print_"): job for name, job in globals().items() if name.startswith("print_")
 }
-#: The packages that some parts need.
 NEEDS = {"engines": "pyarrow", "files": "polars", "startup": "polars", "service": "uvicorn"}
 
 

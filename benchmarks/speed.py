@@ -146,11 +146,6 @@ def print_fit(options: argparse.Namespace) -> None:
         peers["constant"] = partial(constant.fit, P, y)
         if len(P) <= 10**5 and find_spec("probmetrics"):
             peers["SMS"] = lambda P=P, y=y: sms().fit(P, y)
-        if len(P) <= 500:
-            sys.path.append(str(Path(__file__).resolve().parents[1]))
-            from reproduction.published import ReferenceIRP  # noqa: PLC0415
-
-            peers["reference"] = lambda P=P, y=y: ReferenceIRP(100).fit(P, y)
         compare(name, len(P), partial(fit, P, y), **peers)
 
 
@@ -410,7 +405,6 @@ def print_sql(options: argparse.Namespace) -> None:
 PARTS = {
     name.removeprefix("print_"): job for name, job in globals().items() if name.startswith("print_")
 }
-#: The packages that some parts need.
 NEEDS = {"members": "probmetrics", "many": "probmetrics", "onnx": "onnxruntime", "torch": "torch"}
 NEEDS |= {"sql": "duckdb"}
 
@@ -423,8 +417,7 @@ def main() -> None:
     parser.add_argument("--step", type=int, default=3, help="every Nth set of it")
     options = parser.parse_args()
     options.sizes = [10**5, 10**6] if options.quick else [10**5, 10**6, 10**7]
-    packages = [name for name in ("numpy", "scipy", "scikit-learn", "probmetrics", "torch")
-                if find_spec(name.replace("scikit-learn", "sklearn"))]  # fmt: skip
+    packages = [name for name in ("numpy", "scipy", "probmetrics", "torch") if find_spec(name)]
     versions = ", ".join(f"{name} {version(name)}" for name in packages)
     print(f"Python {platform.python_version()} on {platform.machine()}, {versions}")
     for name in options.parts or PARTS:
