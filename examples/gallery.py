@@ -39,7 +39,6 @@ from isoroc.plots import (
     DecisionCurveDisplay,
     GroupsDisplay,
     MapDisplay,
-    MembersDisplay,
     MonitorDisplay,
     PathDisplay,
     RocDisplay,
@@ -207,11 +206,6 @@ def groups() -> GroupsDisplay:
     return GroupsDisplay.from_evaluation(result)
 
 
-def members() -> MembersDisplay:
-    P, y, *_ = generated(3, GaussianNB())
-    return MembersDisplay.from_estimator(AutoCalibrator(random_state=0).fit(P, y))
-
-
 LONG = (
     "a class with a name that goes on and on",
     "Donaudampfschifffahrtsgesellschaftskapitänspatent",
@@ -288,7 +282,6 @@ GALLERY: dict[str, Callable[[], Any]] = {
     "decision-curve": decision_curve,
     "monitor": monitor,
     "map-groups": map_groups,
-    "members": members,
     "groups": groups,
 }
 

@@ -33,7 +33,7 @@ def test_calibrator_of_three_classes(three_classes, make_axes):
     assert [label.get_text() for label in labels] == ["● 0", "▲ 1", "■ 2"]
     assert [label.get_color() for label in labels] == list(COLOURS[:3])
 
-    for k, points in enumerate(forecasts.collections[:3]):  # outlines of ties follow
+    for k, points in enumerate(forecasts.collections):
         expected = forecasts.transProjection.transform(P[y == k][:, [2, 0, 1]])
         np.testing.assert_allclose(points.get_offsets(), expected)
         assert points.get_label() == str(k)
@@ -182,14 +182,3 @@ def test_sharp_forecasts_are_spread_out(n, draw_forecasts, make_axes):
     if n == 500:
         np.testing.assert_allclose(columns(shown[0], "p_"), sharp[y == 0])
     np.testing.assert_allclose(zoomed(zoomed(P, 4), 1 / 4), P)
-
-
-def test_outlines_of_ties_are_proportional_to_their_rows(make_axes):
-    levels = np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1]])
-    P, y = np.repeat(levels, [30, 60], axis=0), np.arange(90) % 3
-    display = SimplexDisplay.from_predictions(y, P, ax=make_axes(projection="ternary"))
-    outlines = display.ax_.collections[3:]
-    assert len(outlines) == 3
-    for outline in outlines:
-        first, second = sorted(outline.get_sizes())
-        assert second == pytest.approx(2 * first)

@@ -128,9 +128,13 @@ def is_calibration_set(calibrator: Any, P: Any, sample: Sample) -> bool:
     if not isinstance(calibrator, BinCalibrator):
         return False
     expected = calibrator.tree_.class_weights[calibrator.tree_.bins]
-    counted = np.bincount(calibrator.apply(P), sample.weights, len(expected))
+    weights = sample.row_weights()
+    if sample.weights is not None:  # importance weights were scaled in the fit
+        weights = weights * (expected.sum() / weights.sum())
+    counted = np.bincount(calibrator.apply(P), weights, len(expected))
     if not np.allclose(counted, expected.sum(axis=1)):
         return False
     # With `top` the weights are those of ranks and not of classes.
     reduced = getattr(calibrator, "top_", None) is not None
-    return reduced or bool(np.allclose(sample.class_weights(), expected.sum(axis=0)))
+    of_classes = np.bincount(sample.codes, weights, sample.n_classes)
+    return reduced or bool(np.allclose(of_classes, expected.sum(axis=0)))

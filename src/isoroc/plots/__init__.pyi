@@ -1,7 +1,6 @@
 from ._calibration import CalibrationDisplay as CalibrationDisplay
 from ._decisions import DecisionCurveDisplay as DecisionCurveDisplay
-from ._gains import GroupsDisplay as GroupsDisplay
-from ._gains import MembersDisplay as MembersDisplay
+from ._groups import GroupsDisplay as GroupsDisplay
 from ._map import MapDisplay as MapDisplay
 from ._monitor import MonitorDisplay as MonitorDisplay
 from ._path import PathDisplay as PathDisplay

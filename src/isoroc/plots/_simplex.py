@@ -217,8 +217,6 @@ class SimplexDisplay(BeforeAfterDisplay):
         size = float(np.clip(6000 / sum(x.data.n_rows for x in layers), 6, 36))
         for layer in layers:
             self._draw_layer(drawing, layer, size)
-        if panel == "forecasts" and layers[0].kind == "points":
-            self._draw_ties(drawing, layers, size)
         titles = {
             "forecasts": "forecasts, by what came true",
             "values": "forecasts, by calibrated value",
@@ -254,19 +252,6 @@ class SimplexDisplay(BeforeAfterDisplay):
         else:
             ends = np.flatnonzero(np.diff(data["bin"])) + 1
             drawing.polygons(np.split(P, ends), colours[np.append(0, ends)])
-
-    def _draw_ties(self, drawing: Triangle, layers: list[Layer], size: float) -> None:
-        """Outlines around equal forecasts of a class; their area is proportional to the rows."""
-        found = []
-        for layer in layers:
-            P = np.column_stack(list(layer.data.values())).round(9)
-            found.append(np.unique(P, axis=0, return_counts=True))
-        largest = max(n.max(initial=1) for _, n in found)
-        for k, (P, n) in enumerate(found):
-            colour, marker, _ = style_of(k)
-            area = np.maximum(min(size * (1 + largest), 400) * n / largest, 2 * size)
-            style: dict[str, Any] = {"color": "none", "edgecolor": colour, "marker": marker}
-            drawing.points(P[n > 1], s=area[n > 1], lw=1.4, alpha=0.75, **style)
 
 
 def _table(names: list[str], P: Floats, values: Floats | None = None, **others: Any) -> Table:

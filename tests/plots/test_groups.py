@@ -1,27 +1,14 @@
 import numpy as np
 import pytest
 
-from isoroc import AutoCalibrator, InputError, IsotonicCalibrator, evaluate
-from isoroc.plots import GroupsDisplay, MembersDisplay
+from isoroc import InputError, evaluate
+from isoroc.plots import GroupsDisplay
 
 
 def data(n):
     rng = np.random.default_rng(0)
     p = rng.random(n)
     return p, rng.random(n) < p**2
-
-
-def test_members_are_those_of_the_calibrator(make_axes):
-    calibrator = AutoCalibrator(random_state=0).fit(*data(400))
-    display = MembersDisplay.from_estimator(calibrator, ax=make_axes())
-    table = calibrator.member_scores_
-    weight, gain = (layer.data for layer in display.layers)
-    np.testing.assert_array_equal(weight["value"], table["weight"][:-1])
-    np.testing.assert_allclose((gain["low"] + gain["high"]) / 2, table["gain"])
-    assert display.names[-1] == "mixture"
-    assert display.axes_[0].get_title() == f"verdict: {calibrator.verdict_.decision}"
-    with pytest.raises(InputError, match="IsotonicCalibrator has no members"):
-        MembersDisplay.from_estimator(IsotonicCalibrator())
 
 
 def test_groups_are_those_of_the_evaluation(make_axes):
