@@ -13,9 +13,11 @@ from isoroc import (
     IdentityCalibrator,
     IRPCalibrator,
     IsotonicCalibrator,
+    KernelCalibrator,
     TemperatureCalibrator,
 )
-from isoroc._calibrators.mixing import score_test, share_of_forecasts
+from isoroc._calibrators.mixing import exponent_of, score_test, share_of_forecasts
+from isoroc._counts import deal_by_content, deal_in_cells
 from isoroc._input import Sample
 
 
@@ -372,6 +374,75 @@ def test_the_score_test_counts_independent_rows():
 
 
 def test_the_share_of_the_forecasts_falls_with_evidence_against_them():
-    shares = [share_of_forecasts(8.0, 600.0, 200.0, p) for p in (0.0, 0.01, 0.1, 0.5, 1.0)]
-    assert shares[:4] == sorted(set(shares[:4]))
-    assert shares[4] == shares[3] > share_of_forecasts(8.0, 600.0, 2000.0, 1.0)
+    for K in (2, 5):
+        shares = [share_of_forecasts(8.0, K, 200.0, p) for p in (0.0, 0.01, 0.1, 0.5, 1.0)]
+        assert shares[:4] == sorted(set(shares[:4]))
+        assert shares[4] == shares[3] > share_of_forecasts(8.0, K, 2000.0, 1.0)
+
+
+def test_monotone_mixtures_keep_the_exponent_1():
+    P, y = data(K=4)
+    assert AutoCalibrator(monotone=True).fit(P, y).map_.exponent == 1
+    assert AutoCalibrator().fit(P, y).map_.exponent != 1
+
+
+def test_a_mean_of_calibrated_forecasts_is_sharpened():
+    """Two signals each name the right one of four classes with probability 0.6."""
+    rng = np.random.default_rng(0)
+    n, K = 4000, 4
+    y = rng.integers(K, size=n)
+
+    def calibrated():
+        right = rng.random(n) < 0.6
+        signal = np.where(right, y, (y + rng.integers(1, K, size=n)) % K)
+        return np.where(np.arange(K) == signal[:, None], 0.6, 0.4 / (K - 1))
+
+    one, other = calibrated(), calibrated()
+    sample = Sample(one, y)
+    assert exponent_of(one, sample) == pytest.approx(1, abs=0.1)
+    assert exponent_of((one + other) / 2, sample) > 1.2
+
+
+@pytest.mark.parametrize(
+    "deal", [deal_by_content, lambda *args: deal_in_cells(*args[:2], 2000, args[2])]
+)
+def test_tied_forecasts_are_dealt_to_several_folds_in_any_order(deal):
+    rng = np.random.default_rng(0)
+    distinct = rng.dirichlet(np.ones(3), size=40)
+    which = rng.integers(40, size=4000)
+    P, y = distinct[which], rng.integers(3, size=4000)
+    dealt = deal(Sample(P, y), 5, np.random.RandomState(0))
+    assert dealt.row_weights().sum() == pytest.approx(4000)
+    found, tied = np.unique(dealt.forecasts.round(12), axis=0, return_inverse=True)
+    assert 20 < len(found) <= 40
+    for number in range(len(found)):
+        assert len(np.unique(dealt.fold[tied.ravel() == number])) == 5
+    order = rng.permutation(4000)
+    again = deal(Sample(P[order], y[order]), 5, np.random.RandomState(0))
+    np.testing.assert_array_equal(again.fold, dealt.fold)
+    np.testing.assert_array_equal(again.codes, dealt.codes)
+    np.testing.assert_allclose(again.row_weights(), dealt.row_weights())
+    np.testing.assert_allclose(again.forecasts, dealt.forecasts, atol=1e-12)
+
+
+@pytest.mark.parametrize("max_cells", [5000, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_few_distinct_forecasts_of_many_rows_are_corrected_locally(max_cells):
+    """Boosted trees tie; here two of four classes are swapped where a third one is likely."""
+    rng = np.random.default_rng(0)
+    distinct = rng.dirichlet(np.ones(4), size=200)
+    swapped = np.where(distinct[:, 2:3] > 0.3, distinct[:, [1, 0, 2, 3]], distinct)
+
+    def rows(n):
+        which = rng.integers(200, size=n)
+        y = (swapped[which].cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+        return distinct[which], y
+
+    P, y = rows(20_000)
+    cal = AutoCalibrator(max_cells=max_cells).fit(P, y)
+    local = [isinstance(member, KernelCalibrator | IsotonicCalibrator) for member in cal.members_]
+    assert cal.weights_[local].sum() > 0.5
+    P, y = rows(20_000)
+    own = np.arange(20_000), y
+    losses = [-np.log(Q[own]).mean() for Q in (P, cal.predict_proba(P))]
+    best = -np.log(np.where(P[:, 2:3] > 0.3, P[:, [1, 0, 2, 3]], P)[own]).mean()
+    assert losses[1] - best < 0.5 * (losses[0] - best)

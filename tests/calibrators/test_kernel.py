@@ -6,7 +6,6 @@ from sklearn.metrics import log_loss
 
 from isoroc import KernelCalibrator, MatrixCalibrator, SplineCalibrator, TemperatureCalibrator
 from isoroc._backends import NUMPY
-from isoroc._calibrators import kernel
 from isoroc._calibrators.kernel import Problem, bumps, choose_centres
 from isoroc._input import Sample
 from isoroc._maps import TemperatureMap
@@ -134,8 +133,8 @@ def test_far_from_the_calibration_rows_it_is_temperature_scaling():
 def test_of_many_rows_some_are_enough(monkeypatch):
     P, y, _ = confused(4000)
     every = KernelCalibrator(n_centres=20).fit(P, y)
-    monkeypatch.setattr(kernel, "MOST_FEATURES", 20 * 2000)
-    monkeypatch.setattr(kernel, "CENTRE_ROWS", 500)
+    monkeypatch.setattr(Problem, "most_features", 20 * 2000)
+    monkeypatch.setattr(Problem, "centre_rows", 500)
     thinned = KernelCalibrator(n_centres=20)
     sample = Sample(P, y.astype(np.uint8), None)
     whole, Q = thinned._fit_out_of_fold(sample, np.arange(4000) % 5)
@@ -145,7 +144,7 @@ def test_of_many_rows_some_are_enough(monkeypatch):
 
 def test_a_fit_that_ends_early_warns(monkeypatch):
     P, y, _ = confused(300)
-    monkeypatch.setattr(kernel, "ROUNDS", 1)
+    monkeypatch.setattr(Problem, "rounds", 1)
     with pytest.warns(ConvergenceWarning, match="KernelCalibrator: the fit did not converge"):
         KernelCalibrator().fit(P, y)
 

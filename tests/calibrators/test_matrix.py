@@ -7,6 +7,7 @@ from sklearn.metrics import log_loss
 
 from isoroc import MatrixCalibrator, TemperatureCalibrator
 from isoroc._calibrators import matrix, temperature
+from isoroc._calibrators.matrix import Regression
 
 
 def confused(n, K, seed=0):
@@ -70,7 +71,7 @@ def test_many_terms_are_fitted_by_another_method(monkeypatch):
     P, y, _ = confused(500, 4)
     fixed = MatrixCalibrator(penalty=1.0)
     by_newton = fixed.fit(P, y).predict_proba(P)
-    monkeypatch.setattr(matrix, "NEWTON_TERMS", 5)
+    monkeypatch.setattr(Regression, "newton_terms", (5, 5))
     np.testing.assert_allclose(fixed.fit(P, y).predict_proba(P), by_newton, atol=1e-3)
     auto = MatrixCalibrator().fit(P, y)  # where penalties are not learned they are those of 1.0
     np.testing.assert_allclose(auto.predict_proba(P), fixed.predict_proba(P))
@@ -132,9 +133,9 @@ def test_bad_parameters(params, error, message):
 
 @pytest.mark.parametrize("newton_terms", [0, 400])
 def test_it_warns_if_the_fit_did_not_converge(newton_terms, monkeypatch):
-    monkeypatch.setattr(matrix, "NEWTON_TERMS", newton_terms)
-    monkeypatch.setattr(matrix, "STEPS", 1)
-    monkeypatch.setattr(matrix, "ROUNDS", 1)
+    monkeypatch.setattr(Regression, "newton_terms", (newton_terms, newton_terms))
+    monkeypatch.setattr(Regression, "newton_steps", 1)
+    monkeypatch.setattr(Regression, "rounds", 1)
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(3), size=200)
     with pytest.warns(ConvergenceWarning, match="MatrixCalibrator: the fit did not converge"):

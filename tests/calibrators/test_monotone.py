@@ -234,9 +234,9 @@ def test_without_departures_forecasts_of_two_classes_stay_as_they_are():
 
 @pytest.mark.parametrize("K", [2, 3, 5, 7])
 def test_gradient_and_curvature_of_the_posterior(K, monkeypatch):
-    monkeypatch.setattr(monotone, "PAIR_CLASSES", 5)  # seven classes do not interact
-    for name in ("NUMBERS", "GRADIENT_NUMBERS", "LEAST_ROWS"):  # several parts of rows
-        monkeypatch.setattr(monotone, name, 40)
+    monkeypatch.setattr(Departures, "pair_classes", 5)  # seven classes do not interact
+    for name in ("chunk_numbers", "gradient_numbers", "least_rows"):  # several parts of rows
+        monkeypatch.setattr(Posterior, name, 40)
     P, y = overconfident(150, K)
     weights = np.random.default_rng(1).random(150) + 0.5
     family = Departures(K, 0.01)
@@ -251,7 +251,7 @@ def test_gradient_and_curvature_of_the_posterior(K, monkeypatch):
         g = one.loss(theta)[1] - family.precision() * theta
         H += weights[i] * np.outer(g, g)
     np.testing.assert_allclose(rows.curvature(theta), H, rtol=1e-7, atol=1e-9)
-    monkeypatch.setattr(monotone, "DENSE", 1)
+    monkeypatch.setattr(Posterior, "dense", 1)
     np.testing.assert_allclose(rows.curvature(theta), np.diag(H), rtol=1e-7, atol=1e-9)
 
 
@@ -337,7 +337,7 @@ def test_converges_on_ill_conditioned_data(K):
 
 
 def test_it_warns_if_the_fit_did_not_converge(monkeypatch):
-    monkeypatch.setattr(monotone, "ROUNDS", 1)
+    monkeypatch.setattr(Posterior, "rounds", 1)
     P, y = overconfident(200, 3)
     with pytest.warns(ConvergenceWarning, match="did not converge"):
         cal = MonotoneCalibrator().fit(P, y)
@@ -382,7 +382,7 @@ def test_cells_hold_rows_of_one_class_that_are_close(monkeypatch):
 def test_of_very_many_rows_a_part_is_used(monkeypatch):
     P, y = overconfident(2000, 3)
     whole = MonotoneCalibrator().fit(P, y).predict_proba(P)
-    monkeypatch.setattr(monotone, "MOST_NUMBERS", 9000)
+    monkeypatch.setattr(MonotoneCalibrator, "_most_numbers", 9000)
     part = MonotoneCalibrator().fit(P, y).predict_proba(P)
     assert (part != whole).any()
     np.testing.assert_allclose(part, whole, atol=0.1)
@@ -405,7 +405,7 @@ def test_many_classes(K):
 
 def test_uniform_directions_are_a_short_form(monkeypatch):
     P, y = overconfident(300, 4)
-    monkeypatch.setattr(monotone, "PAIR_CLASSES", 3)
+    monkeypatch.setattr(Departures, "pair_classes", 3)
     cal = MonotoneCalibrator().fit(P, y)
     z = cal.coordinates(P)
     long = replace(cal.map_, directions=(1 - np.eye(4)) / 3, interactions=np.zeros((4, 4)))

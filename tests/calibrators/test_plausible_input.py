@@ -240,7 +240,7 @@ def test_labels_in_round_robin_order(monkeypatch):
     # A tenth of the rows is looked at; every tenth row would be of the same class.
     monkeypatch.setattr(temperature, "PART", 10 * 1000)
     monkeypatch.setattr(temperature, "LEAST_ROWS", 1000)
-    monkeypatch.setattr(spline, "MOST_FEATURES", 1000 * 10 * 9)
+    monkeypatch.setattr(spline.Problem, "most_features", 1000 * 10 * 9)
     rng = np.random.default_rng(0)
     P, y = overconfident(13_000, 10)
     in_turn = np.column_stack([np.flatnonzero(y == k)[:1000] for k in range(10)]).ravel()

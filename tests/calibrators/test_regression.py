@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from isoroc._backends import NUMPY
-from isoroc._calibrators import descent, matrix
+from isoroc._calibrators import descent
 from isoroc._calibrators.matrix import Regression, Terms
 from isoroc._input import Sample
 from isoroc._input.kinds import PROBABILITIES
@@ -71,12 +71,11 @@ def test_loss_and_derivatives(terms, seed):
         np.testing.assert_allclose(hessian[i], (change[0] - change[1]) / (2 * step), atol=1e-4)
 
 
-def test_the_hessian_is_summed_in_chunks(monkeypatch):
+def test_the_hessian_is_summed_in_chunks():
     regression = problem(ALL_TERMS[0])
     _, q = regression.value(np.zeros(len(ALL_TERMS[0])))
     whole = regression.hessian(q)
-    monkeypatch.setattr(matrix, "CHUNK", 7)
-    np.testing.assert_allclose(regression.hessian(q), whole)
+    np.testing.assert_allclose(regression.hessian(q, chunk=7), whole)
 
 
 @pytest.mark.parametrize("terms", ALL_TERMS, ids=str)
@@ -89,7 +88,7 @@ def test_both_methods_find_the_minimum(terms, monkeypatch):
     assert regression.loss(by_newton)[0] <= expected + 1e-5
     # The descent knows the diagonal of the curvature only, so what is left when a Newton step
     # promises 1e-6 per row is more: with a smaller promise it finds the minimum too.
-    options = {"rounds": matrix.ROUNDS, "n_steps": matrix.DESCENT_STEPS}
+    options = {"rounds": 20, "n_steps": 25}
     by_descent = regression.settle(start, ftol=descent.FTOL, **options).theta
     assert regression.loss(by_descent)[0] <= expected + 1.2e-5 * regression.total
     monkeypatch.setattr(descent, "TOLERANCE", 1e-9)

@@ -147,7 +147,7 @@ def test_zeros_are_raised_to_the_smallest_forecast_seen():
     P, y, _ = overconfident(300, 3)
     P[:5] = [1, 0, 0]
     cal = SplineCalibrator().fit(P, y)
-    assert cal.floor_ == np.clip(P[P > 0].min(), *spline.FLOOR_RANGE)
+    assert cal.floor_ == np.clip(P[P > 0].min(), 1e-30, 1e-3)
     np.testing.assert_array_equal(
         cal.predict_proba([[1, 0, 0]]), cal.predict_proba([[1 - 1e-300, 1e-300, 0]])
     )
@@ -162,7 +162,7 @@ def test_with_many_classes_only_their_own_probability_moves_them(monkeypatch):
 
 def test_of_many_rows_some_are_enough(monkeypatch):
     P, y, truth = overconfident(4000, 3)
-    monkeypatch.setattr(spline, "MOST_FEATURES", 2000 * 3 * 9)
+    monkeypatch.setattr(Problem, "most_features", 2000 * 3 * 9)
     thinned = SplineCalibrator()
     sample = Sample(P, y.astype(np.uint8), None)
     whole, Q = thinned._fit_out_of_fold(sample, np.arange(4000) % 5)
@@ -206,7 +206,7 @@ def test_bad_parameters(params, error, match):
 @pytest.mark.parametrize("K", [2, 3, 5])
 def test_gradient_and_curvature(K, monkeypatch):
     monkeypatch.setattr(spline, "MATRIX_CLASSES", 4)  # five classes have no matrix
-    monkeypatch.setattr(spline, "NUMBERS", 64 * K * (4 + 2 * K))  # several parts of rows
+    monkeypatch.setattr(Problem, "chunk_numbers", 64 * K * (4 + 2 * K))  # several parts of rows
     P, y, _ = overconfident(200, K)
     weights = np.random.default_rng(1).random(200) + 0.5
     problem = Problem(Sample(P, y, weights), 2, 0.5, 1.0)
@@ -237,8 +237,8 @@ def test_sharp_forecasts_are_fitted_to_the_optimum(K, dense, monkeypatch):
     The diagonal of the curvature is a poor substitute for it with few classes, which never use it.
     """
     if not dense:
-        monkeypatch.setattr(spline, "DENSE", 0)
-        monkeypatch.setattr(spline, "ROUNDS", 200)
+        monkeypatch.setattr(Problem, "dense", 0)
+        monkeypatch.setattr(Problem, "rounds", 200)
     P, y, _ = overconfident(400, K, power=30.0)
     keep = []
     solve = Problem.solve
@@ -271,7 +271,7 @@ def test_converges_on_ill_conditioned_data(K):
 
 
 def test_it_warns_if_the_fit_did_not_converge(monkeypatch):
-    monkeypatch.setattr(spline, "ROUNDS", 1)
+    monkeypatch.setattr(Problem, "rounds", 1)
     P, y, _ = overconfident(200, 3)
     with pytest.warns(ConvergenceWarning, match="SplineCalibrator: the fit did not converge"):
         SplineCalibrator().fit(P, y)

@@ -26,9 +26,7 @@ def test_no_other_weights_are_better(seed, M, n):
     likelihood[rng.random((n, M)) < 0.02] = 0.0
     likelihood[:, 0] = likelihood[:, 0].clip(min=1e-3)  # or all members may say impossible at once
     rows, prior = rng.uniform(0.5, 2, size=n), rng.uniform(0.1, 8, size=M)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mixing, "LEAST_WEIGHT", 0.0)
-        found = mixture_weights(likelihood, rows, prior)
+    found = mixture_weights(likelihood, rows, prior, least=0.0)
     assert found.sum() == pytest.approx(1)
     value = objective(found, likelihood, rows, prior)
     best = minimize(
@@ -58,11 +56,12 @@ def test_equal_members_share_as_the_prior_does():
     np.testing.assert_allclose(many, 1 / 50)
 
 
-def test_the_prior_fades_with_the_rows(monkeypatch):
-    monkeypatch.setattr(mixing, "LEAST_WEIGHT", 0.0)
+def test_the_prior_fades_with_the_rows():
     likelihood = np.tile([[0.5, 0.9], [0.5, 0.4]], (500, 1))  # the second is better on average
     prior = np.array([9.0, 1.0])
-    of_first = [mixture_weights(likelihood[:n], np.ones(n), prior)[0] for n in (2, 20, 200, 1000)]
+    of_first = [
+        mixture_weights(likelihood[:n], np.ones(n), prior, least=0.0)[0] for n in (2, 20, 200, 1000)
+    ]
     assert of_first[0] > 0.8
     assert all(np.diff(of_first) < 0)
     assert of_first[-1] < 0.1

@@ -24,8 +24,6 @@ from isoroc._input import Sample
 TOLERANCE = 1e-6
 #: Change of the loss, as a factor, at which L-BFGS ends where rounds follow or the start is close.
 FTOL = 1e-6
-#: Mean loss of parameters for which it cannot be computed.
-FAR = 1e10
 
 
 class Factor:
@@ -123,8 +121,11 @@ class PenalisedLoss(ABC):
 
     rows: Ints
     weights: Floats
-    #: Steps at most where the start is close.
+    #: Steps at most where the start is close, rounds at most where it is not, and the number of
+    #: parameters up to which the curvature is a full matrix.
     near_steps: ClassVar[int]
+    rounds: ClassVar[int]
+    dense: ClassVar[int]
 
     @property
     def total(self) -> float:
@@ -152,7 +153,7 @@ class PenalisedLoss(ABC):
                     value, gradient = self.loss(start + factor.step(steps))
                 if np.isfinite(value) and np.isfinite(gradient).all():
                     return value / total, factor.gradient(gradient) / total
-            return FAR, np.zeros(len(steps))  # the line search tried too long a step
+            return 1e10, np.zeros(len(steps))  # the line search tried too long a step
 
         flat = 0.5 * np.sqrt(2 * TOLERANCE / total / len(start))
         options = {"maxiter": n_steps, "maxcor": 20, "ftol": ftol, "gtol": flat}

@@ -36,13 +36,6 @@ from isoroc._maps.modelfile import checks
 from isoroc._support.seeds import check_random_state
 from isoroc._support.table import Table
 
-#: Weight of the common map relative to that of a group's own, before any row is seen. The own map
-#: then has less than `LEAST_WEIGHT`, so that a group keeps the common map exactly unless its rows
-#: speak against it (docs/coverage.md has the figures).
-COMMON_SHARE = 16.0
-#: Columns of `group_scores_`.
-SCORES = ("group", "rows", "weight", "common_log_loss", "log_loss", "gain", "gain_se")
-
 
 @dataclass(eq=False, repr=False)
 class GroupedCalibrator(Calibrator):
@@ -196,7 +189,8 @@ class GroupedCalibrator(Calibrator):
                 if fitted is not None:
                     found.append((own, fitted, row))
         self.members_ = [own for own, _, _ in found]
-        self.group_scores_ = Table.from_rows(scores, *SCORES)
+        columns = "group", "rows", "weight", "common_log_loss", "log_loss", "gain", "gain_se"
+        self.group_scores_ = Table.from_rows(scores, *columns)
         return GroupedMap(
             kind=sample.kind,
             common=common,
@@ -258,7 +252,9 @@ def _fit_group(
 ) -> tuple[Map | None, tuple[float, ...]]:
     """Fit `own` to a group; its map, if it has weight, and the scores of the group.
 
-    `common` is the probability that the common map, fitted to other folds, gave to each label.
+    `common` is the probability that the common map, fitted to other folds, gave to each label. Its
+    prior weight is 16 times that of the group's own map, so a group keeps the common map exactly
+    unless its rows speak against it (docs/coverage.md has the figures).
     """
     sample = sample.effective()  # of the group alone
     row_weights = sample.row_weights()
@@ -268,7 +264,7 @@ def _fit_group(
     if own is not None and len(folds) > 1 and np.count_nonzero(sample.class_weights()) > 1:
         fitted, Q = own._fit_out_of_fold(sample, fold)
         likelihood[:, 1] = Q[np.arange(len(Q)), sample.codes]
-        weights = mixture_weights(likelihood, row_weights, np.array([COMMON_SHARE, 1.0]))
+        weights = mixture_weights(likelihood, row_weights, np.array([16.0, 1.0]))
     columns = np.column_stack([common, likelihood @ weights])
     losses = bounded_losses(columns, row_weights, sample.n_classes)
     values = np.column_stack([losses, losses[:, 0] - losses[:, 1]])

@@ -16,6 +16,7 @@ from isoroc._calibrators.temperature import draw_part, fit_tempering
 from isoroc._core.types import Floats, Ints
 from isoroc._growth import (
     GrowthOptions,
+    Pulled,
     Rows,
     grow_pulled,
     grow_tree,
@@ -40,9 +41,7 @@ from isoroc._maps.top import TopReduction
 from isoroc._support.progress import progress
 from isoroc._support.seeds import check_random_state
 
-#: Classes up to which top="auto" calibrates all of them jointly, with constant values and with
-#: tilted ones, and what it chooses from above.
-FULL, FULL_TILTED = 4, 12
+#: What top="auto" chooses from where it does not calibrate all classes jointly.
 TOPS = (1, 2, 3)
 
 
@@ -281,53 +280,56 @@ class IRPCalibrator(BinCalibrator):
 
         Values are pulled to mean forecasts if the prior says so and `pulled`.
         """
+        tempering = tempered = None
         tilted = self._is_tilted(sample.n_classes)
         if reduction is not None:
             sample = reduction.reduce_sample(sample)
-        prior = self._resolve_prior(sample.class_weights())
-        options = GrowthOptions(
-            pseudocounts=self._pseudocounts()[0] * prior,
-            monotonicity=self.monotonicity,
-            search=self.search,
-            grid_size=self.grid_size,
-            n_starts=self.n_starts,
-            max_bins=self.max_bins,
-            min_bin_weight=None if self.min_bin_weight == "auto" else self.min_bin_weight,
-            min_lift=None if self.min_lift == "auto" else self.min_lift,
-            max_cells=self.max_cells,
-            n_threads=effective_n_jobs(self.n_jobs),
-            random_state=random_state,
-            report=report,
-        )
-        tempering = None
         if tilted:
             P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
             on_simplex = replace(sample, forecasts=P, unit="probability")
             tempering = fit_tempering(draw_part(on_simplex), "auto", 1.0)
             tempered = tempering.apply(P)
-        means, found, bin_of = None, 0.0, None
-        if pulled and self._prior_is_forecast():
-            _, rest = self._pseudocounts()
-            if rest is None and tilted and sample.n_classes > 2 and len(sample) <= self.max_cells:
-                rest = held_out_pseudocount(sample, options, tempered)
-            grown = grow_pulled(sample, options, rest, tempered if tilted else None)
-            tree, means, found, bin_of = grown
-        else:
-            tree = grow_tree(sample, options)
-        fitted = self._map_of(kind, tree, prior, means=means, forecast_pseudocount=found)
+        prior = self._resolve_prior(sample.class_weights())
+        options = self._options(prior, random_state, report)
+        pulled = pulled and self._prior_is_forecast()
+        grown = (
+            self._pull(sample, options, tempered) if pulled else Pulled(grow_tree(sample, options))
+        )
+        tree, means, pseudocount, bin_of = grown
+        fitted = self._map_of(kind, tree, prior, means=means, forecast_pseudocount=pseudocount)
         fitted = replace(fitted, reduction=reduction)
-        if tempering is not None:
-            rows = Rows(tempered, tree.bin_of(sample.forecasts) if bin_of is None else bin_of)
-            tilts, shares, certificate = tilt_bins(
-                tree, fitted.bin_values, sample, rows, self.monotonicity
-            )
-            own = {name: getattr(fitted, name) for name in ("kind", *BinMap.states())}
-            learned = {name: getattr(tempering, name) for name in TemperatureMap.states()}
-            return TiltedMap(**own, **learned, tilts=tilts, shares=shares), certificate
-        if self.monotonicity is None:
-            return fitted, None
-        points = sample.forecasts if self.monotonicity == "global" else None
-        return fitted, certify(tree, fitted.bin_values, points)
+        if tempering is None or tempered is None:
+            points = sample.forecasts if self.monotonicity == "global" else None
+            return fitted, self.monotonicity and certify(tree, fitted.bin_values, points)
+        rows = Rows(tempered, tree.bin_of(sample.forecasts) if bin_of is None else bin_of)
+        tilts, shares, certificate = tilt_bins(
+            tree, fitted.bin_values, sample, rows, self.monotonicity
+        )
+        tempering_numbers = {name: getattr(tempering, name) for name in TemperatureMap.states()}
+        numbers = {name: getattr(fitted, name) for name in BinMap.states()} | tempering_numbers
+        return TiltedMap(kind=kind, **numbers, tilts=tilts, shares=shares), certificate
+
+    def _options(self, prior: Floats, random_state: Any, report: Any) -> GrowthOptions:
+        """What growth needs to know."""
+        names = "monotonicity", "search", "grid_size", "n_starts", "max_bins", "max_cells"
+        parameters: Any = {
+            name: getattr(self, name) for name in (*names, "min_bin_weight", "min_lift")
+        }
+        return GrowthOptions(
+            pseudocounts=self._pseudocounts()[0] * prior,
+            n_threads=effective_n_jobs(self.n_jobs),
+            random_state=random_state,
+            report=report,
+            **parameters,
+        )
+
+    def _pull(self, sample: Sample, options: GrowthOptions, tempered: Floats | None) -> Pulled:
+        """A tree whose bins are pulled to the mean forecasts of their rows, plain or tempered."""
+        _, pseudocount = self._pseudocounts()
+        held_out = sample.n_classes > 2 and len(sample) <= self.max_cells
+        if pseudocount is None and tempered is not None and held_out:
+            pseudocount = held_out_pseudocount(sample, options, tempered)
+        return grow_pulled(sample, options, pseudocount, tempered)
 
     def _is_tilted(self, n_classes: int) -> bool:
         """Whether values vary in a bin."""
@@ -356,7 +358,7 @@ class IRPCalibrator(BinCalibrator):
 
     def _most_joint(self) -> int:
         """Classes up to which top="auto" calibrates all of them jointly."""
-        return FULL if self.values == "constant" else FULL_TILTED
+        return 4 if self.values == "constant" else 12
 
     def _check_parameters(self, n_classes: int) -> None:
         """Refuse parameters that make no sense, for K classes."""
@@ -517,7 +519,7 @@ def _turns(irp: IRPCalibrator, n_classes: int) -> tuple[int | None, ...]:
         return (irp.top,)
     if n_classes <= irp._most_joint():
         return (None,)
-    return (1, None) if n_classes <= FULL_TILTED else TOPS
+    return (1, None) if n_classes <= 12 else TOPS
 
 
 class _Bag(NamedTuple):

@@ -27,28 +27,6 @@ from isoroc._maps import Forecasts, KernelMap, TemperatureMap
 from isoroc._maps.modelfile import checks
 from isoroc._maps.scaling import Positions, trust
 
-#: Least distance of the places at which ranks bend, so that slopes are small and rounding errors do
-#: not show.
-LEAST_GAP = 0.01
-#: Positions that differ by less than this count as close: rounding errors must not be stretched.
-LEAST_SPREAD = 0.01
-#: Numbers in the array of features up to which all rows are used; above, rows are drawn at random.
-MOST_FEATURES = 10_000_000
-#: Rows among which centres are chosen.
-CENTRE_ROWS = 4000
-#: A row whose bump the bumps of the centres so far explain up to this needs no centre of its own.
-EXPLAINED = 1e-4
-#: Rounds of the fit, and of those in which the penalty is learned; learning ends when its logarithm
-#: changes by less than this.
-ROUNDS, LEARNING_ROUNDS, LEARNED = 20, 4, 0.2
-#: Steps of each round: when the penalty is learned, and afterwards.
-LEARNING_STEPS, STEPS = 15, 60
-#: Share of the calibration rows that count as far from the others, and a height of bumps at which
-#: no row is far.
-FAR_SHARE, LEAST_REACH = 0.2, 0.05
-#: The penalty as a multiple of the one of largest evidence: unseen rows are forecast better.
-EASE = 0.1
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class KernelCalibrator(DescentCalibrator):
@@ -162,20 +140,24 @@ class KernelCalibrator(DescentCalibrator):
 
 
 def measure(z: Floats, logs: Floats, share: Floats, width: float) -> Positions:
-    """Positions of rows, from log forecasts of shape (K, n) and the share of each row."""
+    """Positions of rows, from log forecasts of shape (K, n) and the share of each row.
+
+    Ranks bend at least 0.01 apart, and the spread counts as at least 0.01, so that rounding errors
+    are not stretched.
+    """
     order = np.argsort(logs, axis=1)
     below = np.cumsum(share[order], axis=1)
     levels = np.linspace(0, 1, N_KNOTS) - 1e-9  # a sum of shares may be off by rounding errors
     places = np.stack([np.searchsorted(of_class, levels) for of_class in below])
     knots = np.take_along_axis(logs, np.take_along_axis(order, places, axis=1), axis=1)
-    gaps = LEAST_GAP * np.arange(N_KNOTS)
+    gaps = 0.01 * np.arange(N_KNOTS)
     knots = np.maximum.accumulate(knots - gaps, axis=1) + gaps
     plain = Positions(knots=knots, origin=np.zeros((2, len(z))), stretch=np.ones(2))
     x = plain.of(NUMPY, z.T, logs.T).T
     origin = x @ share
     squares = ((x - origin[:, None]) ** 2) @ share
     spread = np.sqrt(squares.reshape(2, -1).sum(axis=1))
-    stretch = 1 / (2**0.5 * width * np.maximum(spread, LEAST_SPREAD))
+    stretch = 1 / (2**0.5 * width * np.maximum(spread, 0.01))
     return Positions(knots=knots, origin=origin.reshape(2, -1), stretch=stretch)
 
 
@@ -187,12 +169,15 @@ class Problem(PenalisedLoss):
     row is. So the curvature of the loss is nearly diagonal, and L-BFGS needs few steps.
     """
 
-    near_steps = 25
+    near_steps, rounds = 25, 20
+    #: Numbers in the array of features up to which all rows are used, and rows among which centres
+    #: are chosen.
+    most_features, centre_rows = 10_000_000, 4000
 
     def __init__(self, sample: Sample, stage: TemperatureMap, width: float, n_centres: int) -> None:
         self.stage = stage
         total = sample.row_weights().sum()
-        most_rows = max(CENTRE_ROWS, MOST_FEATURES // n_centres)
+        most_rows = max(self.centre_rows, self.most_features // n_centres)
         self.rows = sample.drawn_rows(most_rows)
         sample = sample.draw(most_rows)
         weights = sample.row_weights()
@@ -200,7 +185,7 @@ class Problem(PenalisedLoss):
         logs = sample.kind.log_rows(sample.forecasts, LEAST)
         self.positions = measure(z, logs, weights / weights.sum(), width)
         x = np.ascontiguousarray(self.positions.of(NUMPY, z.T, logs.T).T)
-        some = x[:, sample.drawn_rows(CENTRE_ROWS)]
+        some = x[:, sample.drawn_rows(self.centre_rows)]
         self.centres = some[:, choose_centres(some, n_centres)].T
         heights = bumps(self.centres, x)
         self.reach = choose_reach(heights, weights)
@@ -251,25 +236,25 @@ class Problem(PenalisedLoss):
     def _of_classes(self, theta: Floats) -> Floats:
         return theta.reshape(len(self.z), -1)
 
-    def solve(self, penalty: float | None) -> Solution:
+    def solve(self, penalty: float | None, n_learning: int = 4) -> Solution:
         """The theta of the lowest loss; without a penalty, one is learned.
 
-        It becomes the one of larger evidence, as in `larger_evidence`, a few times.
+        It becomes the one of larger evidence, as in `larger_evidence`, a few times. In the end it
+        is a tenth of that: then unseen rows are forecast better.
         """
         self.penalty = penalty or 1.0
         theta = np.zeros(len(self.z) * len(self.features))  # it changes nothing
-        for count in range(0 if penalty else LEARNING_ROUNDS + 1):
+        for count in range(0 if penalty else n_learning + 1):
             if count:
                 H = self.curvature(theta)
                 determined = float((H / (H + self.penalty)).sum())
                 learned = (determined + 1) / (float((theta**2).sum()) + 1)
-                change = abs(np.log(learned / self.penalty))
-                if change <= LEARNED or count == LEARNING_ROUNDS:
-                    self.penalty = EASE * learned
+                if abs(np.log(learned / self.penalty)) <= 0.2 or count == n_learning:
+                    self.penalty = 0.1 * learned
                     break
                 self.penalty = learned
-            theta = self.descend(theta, self.factor(theta), n_steps=LEARNING_STEPS, ftol=FTOL)
-        return self.settle(theta, rounds=ROUNDS, n_steps=STEPS, ftol=FTOL)
+            theta = self.descend(theta, self.factor(theta), n_steps=15, ftol=FTOL)
+        return self.settle(theta, rounds=self.rounds, n_steps=60, ftol=FTOL)
 
 
 def bumps(centres: Floats, x: Floats) -> Floats:
@@ -284,14 +269,15 @@ def bumps(centres: Floats, x: Floats) -> Floats:
 def choose_centres(x: Floats, n_centres: int) -> Ints:
     """Rows whose bumps explain those of the others well: pivots of an incomplete Cholesky factor.
 
-    The first is the row closest to the origin, each further one the row that is explained worst.
+    The first is the row closest to the origin, each further one the row that is explained worst,
+    until none is left unexplained by more than 1e-4.
     """
     n = x.shape[1]
     L = np.empty((n_centres, n))
     left = np.ones(n)
     pivots: list[int] = []
     pivot = int((x**2).sum(axis=0).argmin())
-    while len(pivots) < n_centres and left[pivot] > EXPLAINED:
+    while len(pivots) < n_centres and left[pivot] > 1e-4:
         i = len(pivots)
         L[i] = bumps(x[:, [pivot]].T, x)[0] - L[:i, pivot] @ L[:i]
         L[i] /= np.sqrt(left[pivot])
@@ -303,12 +289,12 @@ def choose_centres(x: Floats, n_centres: int) -> Ints:
 
 
 def choose_reach(heights: Floats, weights: Floats) -> float:
-    """Height that bumps of other rows' centres, shape (m, n), reach at most of the rows."""
+    """Height that bumps of other rows' centres, shape (m, n), reach at 80 % of the rows."""
     others = np.where(heights < 1 - 1e-12, heights, 0.0).max(axis=0)
     order = np.argsort(others)
     below = np.cumsum(weights[order])
-    reached = others[order][np.searchsorted(below, FAR_SHARE * below[-1])]
-    return float(max(reached, LEAST_REACH))
+    reached = others[order][np.searchsorted(below, 0.2 * below[-1])]
+    return float(max(reached, 0.05))
 
 
 def whitening(centres: Floats, n_others: int) -> Floats:

@@ -28,19 +28,8 @@ from isoroc._maps.scaling import transform
 
 #: structure="auto" is "vector" for more classes than this: there a matrix forecasts worse.
 MATRIX_CLASSES = 30
-#: Up to this many terms the Hessian is formed and penalties are learned.
-NEWTON_TERMS, NEWTON_VECTOR_TERMS = 400, 90
-#: A fit to a part of the rows starts from that to all and ends with a Newton step that promises to
-#: lower the loss by less than this per unit of weight: mostly the first.
-PART_TOLERANCE = 1e-3
 #: Kinds of terms; the penalties stand in this order.
 BIAS, DIAGONAL, QUADRATIC, OFF_DIAGONAL = range(4)
-#: Rows for which the Hessian is formed at a time.
-CHUNK = 4096
-#: Steps at most: of Newton's method, and of each round of L-BFGS.
-STEPS, DESCENT_STEPS = 100, 25
-#: Rounds of L-BFGS, and the change of the logarithms of the penalties at which learning ends.
-ROUNDS, LEARNED = 20, 0.05
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -207,7 +196,10 @@ class Regression(PenalisedLoss):
     log forecasts after temperature scaling, shape (K, n).
     """
 
-    near_steps = 5
+    near_steps, rounds = 5, 20
+    #: Terms up to which the Hessian is formed and penalties are learned: of a matrix, of a vector.
+    newton_terms: ClassVar[tuple[int, int]] = (400, 90)
+    newton_steps = 100
 
     def __init__(
         self, terms: Terms, stage: TemperatureMap, sample: Sample, penalty: Floats
@@ -225,18 +217,19 @@ class Regression(PenalisedLoss):
 
     def solve(self, start: Floats, *, learn: bool) -> Solution:
         """The minimum; with `learn`, penalties are learned by evidence if there are few terms."""
-        if len(self.kind) <= (NEWTON_TERMS if self.terms.full else NEWTON_VECTOR_TERMS):
+        if len(self.kind) <= self.newton_terms[not self.terms.full]:
             return self.newton(start, learn=learn)
-        return self.settle(start, rounds=ROUNDS, n_steps=DESCENT_STEPS, ftol=FTOL)
+        return self.settle(start, rounds=self.rounds, n_steps=25, ftol=FTOL)
 
     def solve_near(self, whole: Solution) -> Floats:
-        if whole.factor is None:
-            return self.newton(whole.theta, tolerance=PART_TOLERANCE).theta
+        if whole.factor is None:  # mostly the first step is enough
+            return self.newton(whole.theta, tolerance=1e-3).theta
         return super().solve_near(whole)
 
     def value(self, theta: Floats) -> tuple[float, Floats]:
         """The loss, and the calibrated forecasts, shape (K, n)."""
-        losses, q = softmax_losses(self._scores(theta), self.codes)
+        z = transform(NUMPY, self.z.T, *self.terms.unpack(theta)).T
+        losses, q = softmax_losses(np.ascontiguousarray(z), self.codes)
         return float(self.penalty[self.kind] @ theta**2 / 2 + self.weights @ losses), q
 
     def gradient(self, theta: Floats, q: Floats) -> Floats:
@@ -250,21 +243,17 @@ class Regression(PenalisedLoss):
         value, q = self.value(theta)
         return value, self.gradient(theta, q)
 
-    def _scores(self, theta: Floats) -> Floats:
-        z = transform(NUMPY, self.z.T, *self.terms.unpack(theta)).T
-        return np.ascontiguousarray(z)
-
     def factor(self, theta: Floats) -> Factor:
         """Diagonal of the curvature."""
         _, q = self.value(theta)
         H = self.terms.correlate(self.weights * q * (1 - q), self.z, power=2)
         return Factor(H, self.penalty[self.kind])
 
-    def hessian(self, q: Floats) -> Floats:
+    def hessian(self, q: Floats, chunk: int = 4096) -> Floats:
         """Hessian of the loss: feature times feature, weighted by the covariance of the label."""
         terms_of = [np.flatnonzero(self.class_of == k) for k in range(self.terms.n_classes)]
         H = np.diag(self.penalty[self.kind])
-        for rows in slices(len(self.codes), CHUNK):
+        for rows in slices(len(self.codes), chunk):
             X = self.terms.features(self.z[:, rows]) * np.sqrt(self.weights[rows])
             X = X[self.row]
             XQ = X * q[:, rows][self.class_of]
@@ -277,10 +266,14 @@ class Regression(PenalisedLoss):
         return np.asarray(H)
 
     def newton(self, theta: Floats, *, learn: bool = False, tolerance: float = 1e-8) -> Solution:
-        """Minimum by Newton's method with step halving."""
+        """Minimum by Newton's method with step halving.
+
+        The last step promises to lower the loss by at most `tolerance` per unit of weight. With
+        `learn`, penalties are learned until the logarithm of none changes by more than 0.05.
+        """
         given = self.penalty
         value, q = self.value(theta)
-        for _ in range(STEPS):
+        for _ in range(self.newton_steps):
             gradient = self.gradient(theta, q)
             factor = cholesky(self.hessian(q)), True
             step = -cho_solve(factor, gradient)
@@ -296,7 +289,7 @@ class Regression(PenalisedLoss):
             if learn and decrement <= 1e-3 * self.total:
                 variance = np.diag(cho_solve(factor, np.eye(len(theta))))
                 learned = larger_evidence(self.kind, theta, self.penalty, variance, given)
-                learn = bool(np.abs(np.log(learned / self.penalty)).max() > LEARNED)
+                learn = bool(np.abs(np.log(learned / self.penalty)).max() > 0.05)
                 self.penalty = learned
                 value, q = self.value(theta)
         return Solution(theta, None, converged=False)

@@ -23,14 +23,6 @@ from isoroc._support.table import Table
 #: Strength of the prior, in nats: members whose total log likelihood differs by less than about
 #: this share the weight almost as the prior does.
 STRENGTH = 2.0
-#: Members of less weight are dropped, of many members those with less than half an equal share.
-#: That costs nothing measurable and makes forecasts faster.
-LEAST_WEIGHT = 0.1
-#: Steps of Newton's method and how often one may be halved, the longest step of a log weight, its
-#: lowest value, and the slope, in nats per unit of log weight, at which the search ends.
-STEPS, HALVINGS, LONGEST, LOWEST, FLAT = 100, 50, 5.0, -200.0, 1e-3
-#: A likelihood below this counts as this.
-TINY = 1e-300
 
 
 def share_of_forecasts(share: float, n_classes: int, n_rows: float, p: float) -> float:
@@ -62,7 +54,9 @@ def exponent_of(mixed: Floats, sample: Sample) -> float:
     return math.exp(log_exponent)
 
 
-def mixture_weights(likelihood: Floats, row_weights: Floats, prior: Floats) -> Floats:
+def mixture_weights(
+    likelihood: Floats, row_weights: Floats, prior: Floats, *, least: float = 0.1
+) -> Floats:
     """Weights under which the mixture makes the outcomes likely and stays close to the prior.
 
     They maximise the log likelihood of the rows minus `STRENGTH` times the relative entropy of the
@@ -70,19 +64,22 @@ def mixture_weights(likelihood: Floats, row_weights: Floats, prior: Floats) -> F
     not keep a bad member alive: its weight falls exponentially with the likelihood that it costs.
     What the prior decides is how members share that do equally well, and with few rows all do.
     `likelihood`, of shape (n, M), is what each member gave the label that came true.
+
+    Members of less weight than `least`, or than half an equal share, are dropped: that costs
+    nothing measurable and makes forecasts faster.
     """
-    objective = Objective(likelihood.clip(min=TINY), row_weights, np.log(prior / prior.sum()))
+    objective = Objective(likelihood.clip(min=1e-300), row_weights, np.log(prior / prior.sum()))
     point = objective.at(objective.log_prior)
-    for _ in range(STEPS):
+    for _ in range(100):
         slope, curvature = objective.derivatives(point)
-        if np.abs(slope).max() <= FLAT:
+        if np.abs(slope).max() <= 1e-3:  # nats per unit of log weight
             break
         try:
             step = np.linalg.solve(curvature, slope)
         except np.linalg.LinAlgError:  # members agree, up to rounding of weights of very many rows
             step = np.linalg.lstsq(curvature, slope)[0]
-        point = objective.climb(point, step * min(1.0, LONGEST / np.abs(step).max()))
-    least = min(LEAST_WEIGHT, 0.5 / len(prior))
+        point = objective.climb(point, step * min(1.0, 5 / np.abs(step).max()))
+    least = min(least, 0.5 / len(prior))
     weights = np.where(point.weights < least, 0.0, point.weights)
     return np.asarray(weights / weights.sum())
 
@@ -105,7 +102,7 @@ class Objective(NamedTuple):
 
     def at(self, u: Floats) -> Point:
         """Evaluate at log weights u."""
-        u = np.maximum(u - u.max(), LOWEST)
+        u = np.maximum(u - u.max(), -200.0)
         weights = np.exp(u)
         weights /= weights.sum()
         mixed = self.L @ weights
@@ -127,7 +124,7 @@ class Objective(NamedTuple):
 
     def climb(self, point: Point, step: Floats) -> Point:
         """A point of no lower value along a step, which is halved until there is one."""
-        for _ in range(HALVINGS):
+        for _ in range(50):
             found = self.at(point.u + step)
             if found.value >= point.value:
                 return found

@@ -47,52 +47,10 @@ from isoroc._maps import MonotoneMap
 from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
 from isoroc._maps.monotone import GradientCertificate, with_floor
 
-#: What each factor of ten costs by which a floor exceeds the harmless one, in nats.
-FLOOR_COST, HARMLESS = 1.0, 1e-4
-#: A floor this far below the smallest forecast, as a factor, changes nothing.
-NEGLIGIBLE = 1e-3
-#: By how much log odds that temperature scaling makes more extreme may exceed log(K (n + 1)).
-SLACK = 3.0
-#: Numbers in an array of the fit up to which all rows are used; above, rows are drawn at random.
-MOST_NUMBERS = 10_000_000
-#: Degree of the lattice of prototypes for two classes, an odd number. With binomial weights on the
-#: points i / DEGREE, the mean of the prototypes is the logistic function.
-DEGREE = 9
-#: Softness and log weight of the second level of prototypes, for three classes or more, and the
-#: factor of the scale that makes up for it.
-SECOND_SOFTNESS, SECOND_WEIGHT, SECOND_SCALE = 0.5, -4.0, 1.05
-#: Least softness of prototypes before any row is seen, and the rows that are added to those of the
-#: fit for the largest: without them few rows would take from sure forecasts what made them sure.
-LEAST_SOFTNESS, ROWS_BEFORE = 1e-5, 500
-#: Width of a Cauchy prior of the log scale. It holds temperatures near 1 where they are and lets go
-#: of others, down to the precision below.
-SCALE_WIDTH = 1 / 8
-#: With more classes than this, they do not interact and their directions are uniform.
-PAIR_CLASSES = 30
-#: Precisions that learning starts from. The last ones are multiplied by the number of classes.
-PRIOR_TWO = {"scale": 2.0, "softness": 32.0, "level": 32.0}
-PRIOR_TWO |= {"bias": 4.0, "prototype_bias": 32.0, "prototype_softness": 32.0}
-PRIOR_MORE = {"scale": 2.0, "softness": 1.0, "level": 0.3, "prototype_softness": 4.0}
-PRIOR_PER_CLASS = {"bias": 2.0, "prototype_bias": 2.0, "interaction": 1.2, "direction": 0.2}
-#: Kinds of one or two parameters keep their precision: there is nothing to learn it from.
-FIXED_TWO, FIXED_MORE = {"scale"}, {"scale", "softness", "level"}
-#: A learned precision stays within this factor of the one that learning started from.
-LEARNING_RANGE = 100.0
-#: Parameters up to which the curvature is a full matrix; above it is a diagonal.
-DENSE = 800
-#: Numbers in the arrays of the rows that are taken at a time, so that they stay in the cache: for
-#: the loss, and for the gradients of single rows; and the least number of rows.
-NUMBERS, GRADIENT_NUMBERS, LEAST_ROWS = 2**18, 2**21, 64
-#: Rounds of the fit, and of those in which precisions are learned; learning ends when the logarithm
-#: of each changes by less than this.
-ROUNDS, LEARNING_ROUNDS, LEARNED = 40, 8, 0.1
-#: Rows up to which every row stands for itself.
-MOST_ROWS = 50_000
-#: With more classes almost every row would have a cell of its own.
-MOST_CLASSES = 3
-#: Width of a cell in each log forecast. At the mean of a cell, the loss differs from its mean over
-#: the cell by about its curvature times WIDTH**2 / 24.
-WIDTH = 1 / 16
+#: Least precision of the prior of the log scale.
+LEAST_SCALE_PRECISION = 2.0
+#: Rows up to which each stands for itself, and the width of the cells that gather more.
+MOST_ROWS, WIDTH = 50_000, 1 / 16
 
 
 class MonotoneCalibrator(DescentCalibrator):
@@ -170,6 +128,8 @@ class MonotoneCalibrator(DescentCalibrator):
     """
 
     _shares: ClassVar[tuple[float, float]] = (4.0, 4.0)
+    #: Numbers in an array of the fit up to which all rows are used.
+    _most_numbers: ClassVar[int] = 10_000_000
 
     map_: MonotoneMap
     floor_, scale_, softness_ = FromMap(), FromMap(), FromMap()
@@ -186,7 +146,7 @@ class MonotoneCalibrator(DescentCalibrator):
         """The posterior, and where it is largest."""
         some = draw_part(sample)
         departures, floor, theta = _tempered(some, float(sample.row_weights().sum()))
-        most_rows = MOST_NUMBERS // (sample.n_classes * departures.n_levels)
+        most_rows = self._most_numbers // (sample.n_classes * departures.n_levels)
         whole = Posterior(departures, sample.draw(most_rows), floor, sample.drawn_rows(most_rows))
         stages = [whole]
         if len(whole.codes) > len(some):  # all that is learned from a part holds for the whole
@@ -226,12 +186,13 @@ def _tempered(sample: Sample, total: float) -> tuple[Departures, float, Floats]:
     """The prior, the floor, and the parameters of temperature scaling.
 
     Prototypes start as close to the vertices as rows of this total weight support, or closer if the
-    tempered forecasts are on average.
+    tempered forecasts are on average. Without the 500 added rows, few rows would overshrink
+    confident forecasts.
     """
     floor, inverse = _choose_floor(sample, total)
     q = softmax(inverse * _floored(sample, floor), axis=0)
     doubt = float(np.average(1 - q.max(axis=0), weights=sample.weights))
-    softness = float(np.clip(doubt, LEAST_SOFTNESS, 1 / (total + ROWS_BEFORE)))
+    softness = float(np.clip(doubt, 1e-5, 1 / (total + 500)))
     departures = Departures(sample.n_classes, softness, float(np.log(inverse)))
     theta = np.zeros(departures.n_parameters)
     theta[departures.places["scale"]] = np.log(inverse)
@@ -243,10 +204,10 @@ def _choose_floor(sample: Sample, total: float) -> tuple[float, float]:
 
     Temperature scaling may make log odds more extreme only up to what rows of this total weight can
     support: forecasts of 0 that never came true on the calibration rows would otherwise ask for
-    certainty. Departures from the identity cost what their priors say.
+    certainty. A change of the scale costs what its prior says, and each factor of ten by which a
+    floor exceeds 1e-4 costs 1 nat.
     """
-    bound = np.log(sample.n_classes * (total + 1)) + SLACK
-    precision = (PRIOR_TWO if sample.n_classes == 2 else PRIOR_MORE)["scale"]
+    bound = np.log(sample.n_classes * (total + 1)) + 3
     logs = sample.kind.log_rows(sample.forecasts, LEAST)
     found: list[tuple[float, float, float]] = []
     inverse = 1.0
@@ -256,11 +217,10 @@ def _choose_floor(sample: Sample, total: float) -> tuple[float, float]:
         spread = float(np.ptp(z, axis=0).max())
         inverse = min(inverse, max(1.0, bound / spread)) if spread else inverse
         losses, _ = softmax_losses(inverse * z, sample.codes)
-        cost = precision * np.log(inverse) ** 2 / 2
-        cost += FLOOR_COST * max(np.log10(floor / HARMLESS), 0.0)
+        cost = LEAST_SCALE_PRECISION * np.log(inverse) ** 2 / 2 + max(np.log10(floor / 1e-4), 0.0)
         loss = cost / total + float(np.average(losses, weights=sample.weights))
         found.append((loss, float(floor), inverse))
-        if floor < NEGLIGIBLE * np.exp(logs.min()):  # lower ones would change nothing
+        if floor < 1e-3 * np.exp(logs.min()):  # lower ones would change nothing
             break
     return likeliest(found)[1:]
 
@@ -272,29 +232,39 @@ class Departures:
     each level the log odds of its softness and its log weight; the bias of each class; bias and log
     odds of softness of each prototype; and, from 3 to 30 classes, the interaction of each of
     `pairs` and the log direction of each class towards each other one, the entries `others` of a
-    matrix. Prototypes have at least the given softness at theta = 0. The prior of the scale depends
-    on the one that the fit starts from.
+    matrix. Prototypes have at least the given softness at theta = 0.
+
+    The prior of the log scale is Cauchy: it holds temperatures near 1 where they are and lets go of
+    others. It is replaced by the normal prior with the same gradient where the fit starts.
     """
+
+    #: With more classes than this, they do not interact and their directions are uniform.
+    pair_classes: ClassVar[int] = 30
 
     def __init__(self, n_classes: int, least_softness: float, log_scale: float = 0.0) -> None:
         K = self.n_classes = n_classes
+        # Precisions that learning starts from. Kinds of one or two parameters keep theirs.
         if K == 2:
-            levels = np.arange((DEGREE + 1) // 2)
-            softness = levels / DEGREE
-            self.log_weights = np.log(comb(DEGREE, levels))
-            self.scale = float(DEGREE)
-            prior, fixed = PRIOR_TWO, FIXED_TWO
+            # With binomial weights on the points i / 9 the mean is the logistic function.
+            levels = np.arange(5)
+            softness = levels / 9
+            self.log_weights, self.scale = np.log(comb(9, levels)), 9.0
+            prior = {"softness": 32.0, "level": 32.0, "bias": 4.0}
+            prior |= {"prototype_bias": 32.0, "prototype_softness": 32.0}
+            fixed = {"scale"}
         else:
-            softness = np.array([0.0, SECOND_SOFTNESS])
-            self.log_weights = np.array([0.0, SECOND_WEIGHT])
-            self.scale = SECOND_SCALE
-            prior = PRIOR_MORE | {kind: K * value for kind, value in PRIOR_PER_CLASS.items()}
-            fixed = FIXED_MORE
+            # The scale makes up for the second level of prototypes.
+            softness = np.array([0.0, 0.5])
+            self.log_weights, self.scale = np.array([0.0, -4.0]), 1.05
+            prior = {"softness": 1.0, "level": 0.3, "prototype_softness": 4.0, "bias": 2.0 * K}
+            prior |= {"prototype_bias": 2.0 * K, "interaction": 1.2 * K, "direction": 0.2 * K}
+            fixed = {"scale", "softness", "level"}
+        prior["scale"] = max(LEAST_SCALE_PRECISION, 2 / ((1 / 8) ** 2 + log_scale**2))
         self.odds = logit(np.maximum(softness, least_softness))
         L = self.n_levels = len(softness)
         self.pairs = np.triu_indices(K, 1)
         self.others = np.nonzero(~np.eye(K, dtype=bool))
-        self.paired = 2 < K <= PAIR_CLASSES
+        self.paired = 2 < K <= self.pair_classes
         sizes = {"scale": 1, "softness": L, "level": L, "bias": K}
         sizes |= {"prototype_bias": K * L, "prototype_softness": K * L}
         if self.paired:
@@ -306,8 +276,6 @@ class Departures:
         }
         self.n_parameters = ends[-1]
         self.kinds = np.repeat(np.arange(len(sizes)), list(sizes.values()))
-        cauchy = 2 / (SCALE_WIDTH**2 + log_scale**2)  # the normal one with the same gradient there
-        prior = prior | {"scale": max(prior["scale"], cauchy)}
         self._prior = np.array([prior[kind] for kind in sizes])
         self._learned = np.array([kind not in fixed for kind in sizes])
         self.precisions = self._prior.copy()
@@ -345,8 +313,8 @@ class Departures:
     def learn(self, theta: Floats, variances: Floats) -> float:
         """Set the precisions to those of larger evidence; return the largest change of a log."""
         learned = larger_evidence(self.kinds, theta, self.precisions, variances, self._prior)
-        least, most = self._prior / LEARNING_RANGE, self._prior * LEARNING_RANGE
-        learned = np.where(self._learned, np.clip(learned, least, most), self._prior)
+        learned = np.clip(learned, self._prior / 100, self._prior * 100)
+        learned = np.where(self._learned, learned, self._prior)
         change = np.abs(np.log(learned / self.precisions)).max()
         self.precisions = learned
         return float(change)
@@ -368,7 +336,10 @@ class Posterior(PenalisedLoss):
     `rows` says which rows of a larger sample these are; it is empty if some were gathered.
     """
 
-    near_steps = 10
+    near_steps, rounds, dense = 10, 40, 800
+    #: Numbers in the arrays of the rows that are taken at a time, so that they stay in the cache:
+    #: for the loss, for the gradients of single rows; and the least number of rows.
+    chunk_numbers, gradient_numbers, least_rows = 2**18, 2**21, 64
 
     def __init__(
         self, departures: Departures, sample: Sample, floor: float, rows: Ints | None = None
@@ -395,7 +366,7 @@ class Posterior(PenalisedLoss):
         biases, rises = np.zeros((K, L)), np.zeros((K, L))
         entries = np.zeros((K, L, K))  # minus the derivatives in r_kl
         matrices = np.zeros((2, K, K))  # derivatives in exp(J), and in t through the scores
-        for rows in slices(len(self.codes), max(NUMBERS // (K * L), LEAST_ROWS)):
+        for rows in slices(len(self.codes), max(self.chunk_numbers // (K * L), self.least_rows)):
             z, codes = self.z[:, rows], self.codes[rows]
             slopes = _slopes(F, z, codes, self.weights[rows])
             loss += slopes.loss
@@ -425,12 +396,12 @@ class Posterior(PenalisedLoss):
 
         Its expectation under the forecasts is that of the Hessian, and it is never indefinite.
         """
-        P = self.departures.n_parameters
-        H = np.zeros((P, P)) if P <= DENSE else np.zeros(P)
-        F = self.map_of(theta)
-        for rows in slices(len(self.codes), max(GRADIENT_NUMBERS // P, LEAST_ROWS)):
+        P, F = self.departures.n_parameters, self.map_of(theta)
+        dense = self.dense >= P
+        H = np.zeros((P, P) if dense else P)
+        for rows in slices(len(self.codes), max(self.gradient_numbers // P, self.least_rows)):
             G = self._gradients(F, rows)
-            H += G @ G.T if P <= DENSE else np.einsum("pn,pn->p", G, G)
+            H += G @ G.T if dense else np.einsum("pn,pn->p", G, G)
         return H
 
     def _gradients(self, F: MonotoneMap, rows: slice) -> Floats:
@@ -470,19 +441,19 @@ class Posterior(PenalisedLoss):
         """Curvature of the loss with its prior."""
         return Factor(self.curvature(theta), self.departures.precision())
 
-    def maximise(self, theta: Floats, *, learn: bool) -> Solution:
+    def maximise(self, theta: Floats, *, learn: bool, n_learning: int = 8) -> Solution:
         """The largest posterior from a start on; with `learn` the precisions are learned first."""
         factor = None
-        for count in range(LEARNING_ROUNDS + 1 if learn else 0):
+        for count in range(n_learning + 1 if learn else 0):
             H = self.curvature(theta)
             factor = Factor(H, self.departures.precision())
             if count:
                 change = self.departures.learn(theta, factor.variances())
                 factor = Factor(H, self.departures.precision())
-                if change <= LEARNED or count == LEARNING_ROUNDS:
+                if change <= 0.1 or count == n_learning:
                     break
             theta = self.descend(theta, factor, n_steps=15, ftol=1e-5)
-        return self.settle(theta, factor, rounds=ROUNDS, n_steps=100)
+        return self.settle(theta, factor, rounds=self.rounds, n_steps=100)
 
 
 def _slopes(F: MonotoneMap, z: Floats, codes: Ints, weights: Floats) -> Slopes:
@@ -517,11 +488,13 @@ def _by_class(codes: Ints) -> Iterator[tuple[int, slice]]:
 def gather(z: Floats, codes: Codes, weights: Floats) -> tuple[Floats, Codes, Floats]:
     """Rows of one class in the same cell become one, at their mean and with their weight.
 
-    Cells of `isoroc._counts` are too coarse for functions of log forecasts: the square root that
-    they take brings all forecasts close to 0 together. Rows that are few or apart stay unchanged.
+    A cell has the width `WIDTH` in each log forecast. At its mean, the loss differs from the mean
+    loss by about its curvature times ``WIDTH**2 / 24``. Cells of `isoroc._counts` are too coarse:
+    their square root brings all forecasts close to 0 together. Rows that are few or apart stay
+    unchanged, and so do those of four classes or more, which would hardly share cells.
     """
     K, n = z.shape
-    if n <= MOST_ROWS or K > MOST_CLASSES:
+    if n <= MOST_ROWS or K > 3:
         return z, codes, weights
     z = z - z.mean(axis=0)
     # A sum of whole numbers times fixed odd 64-bit numbers, modulo 2**64, tells cells apart.

@@ -21,13 +21,8 @@ from isoroc._input import (
 )
 from isoroc._support.table import Table
 
-#: Weight of the old shares in the estimate, in rows: a share of 0 would rule the class out.
-PSEUDOCOUNT = 1.0
 #: Least likelihood of a row.
 LEAST = 1e-12
-#: Intervals are computed from at most so many rows that forecasts have this many entries, but from
-#: at least so many rows, and scaled to the number of rows.
-INTERVAL_ENTRIES, LEAST_ROWS = 60_000, 1000
 
 
 def adjust_prior(P: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
@@ -166,10 +161,10 @@ def estimate_prior(
     total = weights.sum()
     best = _most_likely(likelihood, weights, shares)
     lift = 2 * float(weights @ np.log(np.maximum(likelihood @ best, LEAST)))  # 0 for the old shares
-    prior = (total * best + PSEUDOCOUNT * shares) / (total + PSEUDOCOUNT)
+    prior = (total * best + shares) / (total + 1)
     shift = np.zeros(len(shares))
-    most = max(INTERVAL_ENTRIES // len(shares), LEAST_ROWS)
-    if len(P) > most:
+    most = max(60_000 // len(shares), 1000)
+    if len(P) > most:  # intervals from fewer rows, scaled to the number of rows
         rows = np.random.default_rng(0).permutation(len(P))[:most]
         likelihood, weights = likelihood[rows], weights[rows] * (total / weights[rows].sum())
         some = _most_likely(likelihood, weights, best)

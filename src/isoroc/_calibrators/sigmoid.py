@@ -6,24 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lstsq
-from scipy.special import expit
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._calibrators.temperature import likeliest
 from isoroc._core.losses import EPSILON
+from isoroc._core.newton import logistic_regression
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats
 from isoroc._input import Sample, check_option
 from isoroc._input.kinds import LogOdds, columns_of
 from isoroc._maps import SigmoidMap
-
-#: Smaller forecasts are raised to one of these: a forecast of exactly 0 has no logarithm, and with
-#: forests, which forecast 0 for events that happen, such rows would determine the map alone.
-FLOORS = (1e-12, 1e-6, 1e-4, 1e-3, 1e-2)
-#: Newton steps at most; targets inside (0, 1) keep the minimum finite, and few are needed.
-STEPS = 100
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -81,10 +74,11 @@ class SigmoidCalibrator(Calibrator):
 
     def _fit(self, sample: Sample) -> SigmoidMap:
         check_option("compatible", self.compatible, (True, False))
+        targets = _platt_targets(sample)
         if not self.compatible:
-            return _likeliest_map(sample, _fit_sigmoid, _platt_targets(sample), FLOORS)
+            return _likeliest_map(sample, _fit_sigmoid, targets)
         linear = sample.kind.scores == "probability"
-        return _likeliest_map(sample, _fit_sigmoid, _platt_targets(sample), (LEAST,), linear=linear)
+        return _likeliest_map(sample, _fit_sigmoid, targets, (LEAST,), linear=linear)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -140,7 +134,7 @@ class BetaCalibrator(Calibrator):
     def _fit(self, sample: Sample) -> SigmoidMap:
         check_option("compatible", self.compatible, (True, False))
         if not self.compatible:
-            return _likeliest_map(sample, _fit_beta, _platt_targets(sample), FLOORS)
+            return _likeliest_map(sample, _fit_beta, _platt_targets(sample))
         plain = np.zeros(sample.n_classes), np.ones(sample.n_classes)
         return _likeliest_map(sample, _fit_beta, plain, (EPSILON,))
 
@@ -159,11 +153,15 @@ def _likeliest_map(
     sample: Sample,
     fit: Callable[..., _Fit],
     targets: tuple[Floats, Floats],
-    floors: tuple[float, ...],
+    floors: tuple[float, ...] = (1e-12, 1e-6, 1e-4, 1e-3, 1e-2),
     *,
     linear: bool = False,
 ) -> SigmoidMap:
-    """The map of each class against the rest, with the floor of the least loss."""
+    """The map of each class against the rest, with the floor of the least loss.
+
+    Without a floor, rows of forests, which forecast 0 for events that happen, would determine the
+    map alone.
+    """
     (low, high), found = targets, []
     for floor in floors[:1] if isinstance(sample.kind, LogOdds) else floors:
         logs = sample.kind.log_rows(sample.forecasts, floor)
@@ -204,23 +202,6 @@ def _fit_beta(logs: Floats, log_rest: Floats, targets: Floats, weights: Floats) 
 def _regress(X: Floats, targets: Floats, weights: Floats) -> tuple[float, list[float]]:
     """Mean loss of a logistic regression on the rows of X, its coefficients and its intercept."""
     scale = np.abs(X).max(axis=1, initial=1.0)
-    X = np.vstack([X / scale[:, None], np.ones(len(targets))])
-    theta = np.zeros(len(X))
-
-    def loss(theta: Floats) -> float:
-        z = theta @ X
-        return float(weights @ (np.logaddexp(0, z) - targets * z))
-
-    value = loss(theta)
-    for _ in range(STEPS):
-        q = expit(theta @ X)
-        gradient = X @ (weights * (q - targets))
-        hessian = (X * (weights * q * (1 - q))) @ X.T
-        step = -np.asarray(lstsq(hessian, gradient)[0])  # constant forecasts leave it singular
-        size = 1.0
-        while (there := loss(theta + size * step)) > value and size > 1e-10:
-            size /= 2
-        if there >= value:
-            break
-        theta, value = theta + size * step, there
-    return value / float(weights.sum()), (theta / np.append(scale, 1.0)).tolist()
+    columns = np.column_stack([*(X / scale[:, None]), np.ones(len(targets))])
+    (theta,), (loss,), _ = logistic_regression(columns, targets, weights)
+    return float(loss) / float(weights.sum()), (theta / np.append(scale, 1.0)).tolist()

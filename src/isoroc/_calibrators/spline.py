@@ -7,7 +7,6 @@ from itertools import product
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import expit
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import FromMap
@@ -19,36 +18,12 @@ from isoroc._calibrators.descent import (
     softmax_loss,
 )
 from isoroc._calibrators.matrix import MATRIX_CLASSES
+from isoroc._core.newton import logistic_regression
 from isoroc._core.smooth import softmax
 from isoroc._core.types import Floats
 from isoroc._input import Sample, check_number, slices
 from isoroc._input.kinds import columns_of
 from isoroc._maps import SplineMap
-
-#: Numbers in the array of features up to which all rows are used; above, rows are drawn at random.
-MOST_FEATURES = 20_000_000
-#: Features of a larger standard deviation are shrunk to it, so that the penalty means the same.
-SPREAD = 2.0
-#: Entries of theta up to which the curvature is a full matrix, above it a diagonal: 30 classes that
-#: act on each other have fewer.
-DENSE = 1300
-#: Numbers in the arrays of the rows for which the curvature is formed at a time.
-NUMBERS = 2**20
-#: Rounds of the descent, and steps of each, for a full curvature and for a diagonal.
-ROUNDS, DENSE_STEPS, DIAGONAL_STEPS = 30, 10, 50
-#: Rounds where the start and the curvature are those of almost the same problem.
-NEAR_ROUNDS = 2
-#: Forecasts below the smallest positive one of the calibration set are raised to it, within these.
-FLOOR_RANGE = (1e-30, 1e-3)
-#: Widths of the priors of the constant, the slope and the hinges.
-WIDTHS = (0.15, 0.8, 3.0), (0.15, 0.6, 4.0), (0.03, 0.3, 1.0)
-#: Widths of a smaller share of the evidence than this are left out of the average.
-LEAST_SHARE = 1e-3
-#: With more rows, some of them are drawn at random; rows that are taken at a time.
-MOST_ROWS, CHUNK = 200_000, 4096
-#: Steps of Newton's method at most, how often one may be halved, and the gain, in nats, at which
-#: they end.
-STEPS, HALVINGS, LEAST_GAIN = 50, 30, 1e-3
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -150,9 +125,14 @@ class Problem(PenalisedLoss):
     likelihood is concave.
     """
 
+    rounds, dense = 30, 1300  # 30 classes that act on each other have fewer parameters
+    #: Numbers in the array of features up to which all rows are used, and in the arrays of the rows
+    #: for which the curvature is formed at a time.
+    most_features, chunk_numbers = 20_000_000, 2**20
+
     def __init__(self, sample: Sample, n_knots: int, penalty: float, pseudocount: float) -> None:
         K, total = sample.n_classes, float(sample.row_weights().sum())
-        most_rows = MOST_FEATURES // (K * (1 + n_knots))
+        most_rows = self.most_features // (K * (1 + n_knots))
         self.rows = sample.drawn_rows(most_rows)
         sample = sample.draw(most_rows)
         self.kind, self.codes = sample.kind, sample.codes
@@ -173,7 +153,7 @@ class Problem(PenalisedLoss):
         self.centre = (share @ features).sum(axis=0)
         features -= self.centre
         spread = np.sqrt((share @ features**2).sum(axis=0))
-        self.scale = np.maximum(spread / SPREAD, 1.0)
+        self.scale = np.maximum(spread / 2, 1.0)  # so that the penalty means the same
         features /= self.scale
         self.others = logs - logs.mean(axis=0) if K <= MATRIX_CLASSES else None
         shared = np.ones(B)
@@ -235,7 +215,7 @@ class Problem(PenalisedLoss):
 
     def factor(self, theta: Floats) -> Factor:
         """Curvature of the loss."""
-        dense = len(theta) <= DENSE
+        dense = len(theta) <= self.dense
         H = self._hessian(theta) if dense else self._diagonal(theta)
         # The shared slope has no penalty, and its curvature vanishes where forecasts are certain.
         return Factor(H, 2 * self.strengths + 1e-12 * (1 + np.trace(H) if dense else 1.0))
@@ -251,7 +231,7 @@ class Problem(PenalisedLoss):
         q = softmax(self._scores(theta))
         width = B + 1 + (0 if self.others is None else K)
         blocks = np.zeros((K * width, K * width))
-        for rows in slices(n, max(NUMBERS // (K * width), 64)):
+        for rows in slices(n, max(self.chunk_numbers // (K * width), 64)):
             share, root = q[:, rows], np.sqrt(self.weights[rows])
             own = self.features[:, rows]
             parts = [own, np.ones((*own.shape[:2], 1))]
@@ -288,13 +268,12 @@ class Problem(PenalisedLoss):
 
     def solve(self) -> Solution:
         """The theta of the lowest loss."""
-        n_steps = DENSE_STEPS if len(self.strengths) <= DENSE else DIAGONAL_STEPS
-        return self.settle(self.start(), rounds=ROUNDS, n_steps=n_steps)
+        n_steps = 10 if len(self.strengths) <= self.dense else 50
+        return self.settle(self.start(), rounds=self.rounds, n_steps=n_steps)
 
     def solve_near(self, whole: Solution) -> Floats:
         """The theta of the lowest loss, close to a solution under other weights of the rows."""
-        options: Any = {"rounds": NEAR_ROUNDS, "n_steps": DENSE_STEPS, "fixed": True}
-        return self.settle(whole.theta, whole.factor, **options).theta
+        return self.settle(whole.theta, whole.factor, rounds=2, n_steps=10, fixed=True).theta
 
 
 class Fits(NamedTuple):
@@ -327,10 +306,12 @@ class AveragedProblem:
     approximation (MacKay, 1992). Means of such maps are such maps.
     """
 
-    def __init__(self, sample: Sample, n_knots: int, pseudocount: float) -> None:
+    def __init__(
+        self, sample: Sample, n_knots: int, pseudocount: float, *, most_rows: int = 200_000
+    ) -> None:
         total = float(sample.row_weights().sum())
-        self.rows = sample.drawn_rows(MOST_ROWS)
-        sample = sample.draw(MOST_ROWS)
+        self.rows = sample.drawn_rows(most_rows)
+        sample = sample.draw(most_rows)
         self.kind, self.floor = sample.kind, choose_floor(sample)
         self.smoothing = float(pseudocount / (total + pseudocount))
         logs = sample.kind.log_rows(sample.forecasts, self.floor)
@@ -359,69 +340,33 @@ class AveragedProblem:
         )
 
     def solve(self) -> Fits:
-        """The fits to all rows."""
-        widths = np.array(list(product(*WIDTHS)))
+        """The fits to all rows, for widths of the constant, the slope and the hinges."""
+        widths = np.array(list(product((0.15, 0.8, 3.0), (0.15, 0.6, 4.0), (0.03, 0.3, 1.0))))
         each = np.concatenate([widths[:, :2], np.repeat(widths[:, 2:], len(self.knots), axis=1)], 1)
-        fits = self._newton(np.zeros_like(each), each**-2.0)
-        kept = fits.shares >= LEAST_SHARE
+        fits = self._fit(np.zeros_like(each), each**-2.0)
+        kept = fits.shares >= 1e-3
         return Fits(fits.thetas[kept], fits.evidence[kept], fits.precision[kept])
 
     def solve_near(self, whole: Fits) -> Floats:
         """The average of the fits, close to those under other weights of the rows."""
-        return self._newton(whole.thetas, whole.precision).theta
+        return self._fit(whole.thetas, whole.precision).theta
 
-    def _newton(self, theta: Floats, precision: Floats) -> Fits:
-        """Newton's method with step halving, for all widths at once."""
-        value = self._loss(theta, precision)
-        for _ in range(STEPS):
-            gradient, H = self._derivatives(theta, precision)
-            step = -np.linalg.solve(H, gradient[..., None])[..., 0]
-            step[-(gradient * step).sum(axis=1) / 2 <= LEAST_GAIN] = 0.0
-            if not step.any():
-                break
-            for _ in range(HALVINGS):
-                there = self._loss(theta + step, precision)
-                worse = ~(there <= value)
-                if not worse.any():
-                    break
-                step[worse] /= 2
-            theta, value = theta + step, there
+    def _fit(self, start: Floats, precision: Floats) -> Fits:
+        """Most probable thetas and the evidence of their widths."""
+        options: Any = {"offset": self.z, "start": start, "precision": precision}
+        thetas, losses, H = logistic_regression(
+            self.features, self.outcome, self.weights, least_gain=1e-3, **options
+        )
         spread = np.log(precision).sum(axis=1) - np.linalg.slogdet(H)[1]
-        return Fits(theta, spread / 2 - value, precision)
-
-    def _loss(self, theta: Floats, precision: Floats) -> Floats:
-        """Negative log posterior for each row of theta, shape (G,)."""
-        value = (precision * theta**2).sum(axis=1) / 2
-        for rows in slices(len(self.z), CHUNK):
-            odds = self.z[rows, None] + self.features[rows] @ theta.T
-            odds *= 1 - 2 * self.outcome[rows, None]  # of the outcome that did not occur
-            losses = np.maximum(odds, 0.0)
-            losses += np.log1p(np.exp(-np.abs(odds, out=odds)))
-            value = value + self.weights[rows] @ losses
-        return np.asarray(value)
-
-    def _derivatives(self, theta: Floats, precision: Floats) -> tuple[Floats, Floats]:
-        """Gradients (G, B) and Hessians (G, B, B) of the loss."""
-        G, B = theta.shape
-        i, j = np.triu_indices(B)
-        gradient, sums = np.zeros((B, G)), np.zeros((len(i), G))
-        for rows in slices(len(self.z), CHUNK):
-            X, w = self.features[rows], self.weights[rows, None]
-            q = expit(self.z[rows, None] + X @ theta.T)
-            gradient += X.T @ (w * (q - self.outcome[rows, None]))
-            sums += (X[:, i] * X[:, j]).T @ (w * q * (1 - q))
-        H = np.zeros((G, B, B))
-        H[:, i, j] = H[:, j, i] = sums.T
-        H[:, np.arange(B), np.arange(B)] += precision
-        return gradient.T + precision * theta, H
+        return Fits(thetas, spread / 2 - losses, precision)
 
 
 def choose_floor(sample: Sample) -> float:
-    """The smallest positive forecast, within `FLOOR_RANGE`; logits need none."""
+    """The smallest positive forecast, between 1e-30 and 1e-3; logits need none."""
     if sample.kind.scores != "probability":
-        return FLOOR_RANGE[0]
+        return 1e-30
     P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
-    return float(np.clip(P[P > 0].min(), *FLOOR_RANGE))
+    return float(np.clip(P[P > 0].min(), 1e-30, 1e-3))
 
 
 def place_knots(odds: Floats, n_knots: int) -> Floats:

@@ -16,12 +16,8 @@ from isoroc._maps import TemperatureMap
 
 #: What floor="auto" chooses from. The first leaves every positive forecast unchanged.
 FLOORS = 10.0 ** -np.array([300, 100, 30, 16, 8, 6, 4, 3, 2.5, 2, 1.5, 1])
-#: Range of 1 / T. Forecasts that sort the outcomes perfectly would have it infinite, those that
-#: say the opposite negative.
-INVERSE_RANGE = (1e-6, 1e6)
 #: Numbers in the part of the rows on which a floor is chosen, and least number of its rows.
-PART = 100_000
-LEAST_ROWS = 1000
+PART, LEAST_ROWS = 100_000, 1000
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -229,14 +225,15 @@ def inverse_temperature(
 ) -> float:
     """1 / T that makes the outcomes likeliest under softmax(z / T), unless that is too steep.
 
-    z, of shape (K, n), is nowhere below the logarithm of the floor. The loss is convex in 1 / T:
+    z, of shape (K, n), is nowhere below the logarithm of the floor. 1 / T lies between 1e-6 and
+    1e6, as forecasts that sort the outcomes perfectly would have it infinite. The loss is convex:
     Newton's method, kept between the last values on either side of the minimum, and after 50 steps
     bisection, which cannot fail. It ends where a change of 1 / T by a factor e would, by the slope,
     change the mean loss by less than the tolerance.
     """
     share = sample.row_weights()
     share = share / share.sum()
-    low, high = INVERSE_RANGE
+    low, high = 1e-6, 1e6
     most = high = min(high, _steepest(z, sample, floor) if bounded else high)
     z = z - of_own_class(z, sample.codes)
     low /= max(1.0, float(np.abs(z).max()))  # large logits may need a large temperature

@@ -46,7 +46,7 @@ Monotonicity = Literal["global", "tree"] | None
 
 @dataclass(frozen=True, eq=False)
 class GrowthOptions:
-    """How a tree is grown; the parameters of `IRPCalibrator` of the same names, None for "auto".
+    """How a tree is grown; the parameters of `IRPCalibrator` of the same names.
 
     `pseudocounts` (K,) are added to the class weights of a bin for its value. `min_lift` is a
     multiple of the lift that chance alone would give a split: half for each class beyond the first
@@ -61,8 +61,8 @@ class GrowthOptions:
     grid_size: int | None = None
     n_starts: int = 1
     max_bins: int | None = None
-    min_bin_weight: float | None = None
-    min_lift: float | None = None
+    min_bin_weight: float | Literal["auto"] = "auto"
+    min_lift: float | Literal["auto"] = "auto"
     max_cells: int = 10_000
     n_threads: int = 1
     random_state: np.random.RandomState | None = None
@@ -70,12 +70,17 @@ class GrowthOptions:
 
     def for_sample(self, sample: Sample) -> GrowthOptions:
         """The same options with the defaults that depend on the sample."""
-        weight, lift = 0.0, 0.0
-        if sample.n_classes > 2:
-            weight, lift = min(20.0, float(sample.class_weights().sum()) / 30), 1.0
-        weight = weight if self.min_bin_weight is None else self.min_bin_weight
-        lift = lift if self.min_lift is None else self.min_lift
+        several, weight, lift = sample.n_classes > 2, self.min_bin_weight, self.min_lift
+        if weight == "auto":
+            weight = min(20.0, float(sample.class_weights().sum()) / 30) if several else 0.0
+        if lift == "auto":
+            lift = float(several)
         return replace(self, min_bin_weight=weight, min_lift=lift)
+
+    def least(self) -> tuple[float, float]:
+        """`min_bin_weight` and `min_lift`; "auto" is 0 until a sample is known."""
+        weight, lift = self.min_bin_weight, self.min_lift
+        return 0.0 if weight == "auto" else weight, 0.0 if lift == "auto" else lift
 
 
 class Surroundings(NamedTuple):
@@ -134,8 +139,7 @@ class Growth:
         self.pseudocounts = np.stack([np.zeros(self.n_classes), options.pseudocounts])
         self.monotonicity = options.monotonicity
         self.least_slack = LEAST_SLACK[self.monotonicity]
-        self.min_bin_weight = options.min_bin_weight or 0.0
-        self.min_lift = options.min_lift or 0.0
+        self.min_bin_weight, self.min_lift = options.least()
         self.report = options.report
         self.max_bins = math.inf if options.max_bins is None else options.max_bins
         self.members: dict[int, Ints] = {}  # points of each bin

@@ -25,8 +25,6 @@ from isoroc._growth.search import GridSearch, Sweep
 from isoroc._input import Sample, slices
 from isoroc._maps.monotonicity import bounds_of, largest_slack, regions_held
 
-#: Seed of growth where none is given: what RandomState(0) draws.
-SEED = 209652396
 #: Pseudocounts of mean forecasts to choose from. Where the model is calibrated the likelihood grows
 #: without end, but ever more slowly, and more than a hundred rows were no better on test rows.
 FORECAST_PSEUDOCOUNTS = np.append(0.0, np.geomspace(0.01, 100.0, 33))
@@ -45,11 +43,11 @@ def grow_tree(sample: Sample, options: GrowthOptions) -> BinTree:
 
 
 class Pulled(NamedTuple):
-    """A tree whose bins are pulled towards their mean forecasts."""
+    """A tree whose bins may be pulled towards their mean forecasts."""
 
     tree: BinTree
-    means: Floats  # (N, K): mean forecast of the rows of each node,
-    forecast_pseudocount: float  # and the rows that it stands for in the value of the node
+    means: Floats | None = None  # (N, K): mean forecast of the rows of each node,
+    forecast_pseudocount: float = 0.0  # and the rows that it stands for in the value of the node
     bin_of: Ints | None = None  # (n,): bin of each row, where it had to be found
 
 
@@ -78,7 +76,7 @@ def grow_pulled(
     pulled = pull_tree(
         tree, sample, constant, forecast_pseudocount, bin_of=bin_of, tempered=tempered
     )
-    means, most = pulled.means, pulled.forecast_pseudocount
+    _, means, most, _ = pulled
     slack = _slack_of(tree, sample, options)
     for c in (most, *(float(c) for c in FORECAST_PSEUDOCOUNTS[:0:-1] if c < most)):
         values = bin_values(tree.class_weights, constant + c * means)[tree.bins]
@@ -155,7 +153,7 @@ def _grow_best_first(sample: Sample, options: GrowthOptions) -> tuple[BinTree, I
         tree = grow(Growth(counts, options), GridSearch(K, options.grid_size))
     else:
         state = options.random_state
-        seed = SEED if state is None else state.randint(2**31 - 1)
+        seed = 209652396 if state is None else state.randint(2**31 - 1)  # that of RandomState(0)
         tree = grow(Growth(counts, options), Sweep(options.n_starts, seed, options.n_threads))
     if counts.exact:
         return tree, tree.bin_of(sample.forecasts)

@@ -109,7 +109,8 @@ def irp_path(
     0, and the splits (start, cut, stop) as ranges of blocks, shape (S, 3).
     """
     sums, m = blocks.sums(), len(blocks.low)
-    min_weight, min_lift = options.min_bin_weight or 0.0, (options.min_lift or 0.0) / 2
+    min_weight, min_lift = options.least()
+    min_lift /= 2
     gap = _gap(forecast_pseudocount)
     cuts = Cuts(sums, options.pseudocounts, forecast_pseudocount, gap, min_weight)
     max_bins = m if options.max_bins is None else options.max_bins

@@ -22,23 +22,8 @@ from isoroc._input import InputError
 #: Points closer than this along an axis are ties: no threshold is put between them. It is a
 #: thousand times the rounding of p - gamma, so predictions sort the points as the search did.
 MIN_GAP = 1e-12
-#: Rounds over all axes after which an ascent that still creeps is stopped.
-MAX_CYCLES = 20
-#: Starts are compared on at most this many points of a bin; the winner is refined on all.
-SCOUTED = 400
-#: Points tried as thresholds where line searches find nothing,
-N_POINTS = 16
-#: in bins whose mean forecast has a coordinate above this.
-NEAR_VERTEX = 0.99
-#: Ascents are shared by threads where their number times that of the points is at least this:
-#: otherwise handing them over takes longer than the ascents.
-SHARED_WORK = 5000
 #: Smaller gains, as shares of the weight, are rounding errors.
 LEAST_GAIN = 1e-12
-#: Lattice steps by number of classes: the paper's for 2 and 3, of about that many points above.
-STEPS = {2: 1000, 3: 100, 4: 30, 5: 15}
-#: Points that a lattice has at most where its step is not given, and where it is.
-USUAL_POINTS, MAX_POINTS = 100_000, 2_000_000
 
 
 class _Bin(NamedTuple):
@@ -91,9 +76,9 @@ class Sweep:
             scores = [growth.score(split) for split in found]
             least = max(scores) * (1 - 1e-9)
             return next(s for s, score in zip(found, scores, strict=True) if score >= least)
-        if points.mean(axis=0).max() < NEAR_VERTEX:
+        if points.mean(axis=0).max() < 0.99:
             return None
-        rows = self._shuffle(members)[:N_POINTS]
+        rows = self._shuffle(members)[:16]
         classes = starts.axes[0]
         return best_of(growth, node, _without_ties(points[rows], classes), here.around)
 
@@ -114,8 +99,8 @@ class Sweep:
         order = self._shuffle(growth.members[node])
         full = np.vstack([gammas[:1], here.points[order[: self.n_starts - 1]]])
         starts = _Starts(full, np.repeat(axes[:1], len(full), axis=0))
-        if len(order) > 2 * SCOUTED:
-            gammas[0] = self._scout(growth, here, starts, np.sort(order[-SCOUTED:]))
+        if len(order) > 800:  # starts are compared on some points, the winner is refined on all
+            gammas[0] = self._scout(growth, here, starts, np.sort(order[-400:]))
             return _Starts(gammas, axes)
         return _Starts(np.vstack([full, gammas[1:]]), np.vstack([starts.axes, axes[1:]]))
 
@@ -140,9 +125,9 @@ class Sweep:
                 min_weight=here.share * growth.min_bin_weight,
                 min_gap=MIN_GAP,
             )
-            return problem.climb(gammas[ascents], starts.axes[ascents], MAX_CYCLES)
+            return problem.climb(gammas[ascents], starts.axes[ascents], 20)
 
-        if self.pool is None or len(gammas) * len(here.points) < SHARED_WORK:
+        if self.pool is None or len(gammas) * len(here.points) < 5000:  # threads would cost more
             gains, children = climb(slice(None))
         else:  # more parts than threads, as full splits take longer than pair splits
             size = -(-len(gammas) // (4 * self.n_threads))
@@ -188,22 +173,20 @@ def _without_ties(gammas: Floats, classes: NDArray[np.int32]) -> Floats:
     return np.asarray(moved)
 
 
-def steps_for(n_classes: int, steps: int | None = None) -> int:
-    """Lattice steps to use: those given, or as many as make a lattice of moderate size."""
+def steps_for(n_classes: int, steps: int | None = None, most_points: int = 2_000_000) -> int:
+    """Lattice steps to use: those given, the paper's for two and three classes, or fewer."""
 
     def n_points(steps: int) -> int:
         return math.comb(steps + n_classes - 1, steps)
 
     if steps is None:
-        steps = STEPS.get(n_classes, 8)
-        while steps > 1 and n_points(steps) > USUAL_POINTS:
+        steps = {2: 1000, 3: 100, 4: 30, 5: 15}.get(n_classes, 8)
+        while steps > 1 and n_points(steps) > 100_000:
             steps -= 1
         return steps
-    if n_points(steps) > MAX_POINTS:
+    if n_points(steps) > most_points:
         lattice_of = f"a lattice of {n_classes} classes with step 1/{steps}"
-        fix = (
-            f"at most {MAX_POINTS:.0e} fit into memory, so use a larger step, or another calibrator"
-        )
+        fix = f"at most {most_points:.0e} fit into memory, so use a larger step"
         raise InputError("grid_size", None, f"{lattice_of} has {n_points(steps):.3g} points", fix)
     return steps
 

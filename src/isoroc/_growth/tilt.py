@@ -24,15 +24,6 @@ from isoroc._growth.grow import grow_tree, mean_forecasts
 from isoroc._input import Sample
 from isoroc._maps.monotonicity import Certificate, certify, largest_slack, regions_held, solve
 
-#: Newton steps for a tilt, the longest one, and the error of a mean at which they end.
-STEPS, LONGEST, PRECISION = 50, 2.0, 1e-10
-#: Pseudocounts of mean forecasts to choose from.
-PULLS = np.geomspace(3.0, 1000.0, 11)
-#: Leads that would fall by less if values vary do so by rounding errors.
-ROUNDING = 1e-14
-#: Caps of shares to choose from.
-CAPS = 65**4
-
 
 class Rows(NamedTuple):
     """Tempered forecasts, shape (n, K), and the bin of each, shape (n,)."""
@@ -77,11 +68,11 @@ def find_tilts(rows: Rows, weights: Floats, values: Floats) -> Floats:
     possible = values > 0
     ones = possible[:, :, None] * possible[:, None] / possible.sum(axis=1)[:, None, None]
     moving = np.ones(B, dtype=bool)
-    for _ in range(STEPS):
+    for _ in range(50):
         u -= u.max(axis=1, keepdims=True)
         mean, products = tilted_sums(*rows, weights, np.exp(u), moving.view(np.uint8))
         error = values - mean / total
-        moving &= np.abs(error).max(axis=1) > PRECISION
+        moving &= np.abs(error).max(axis=1) > 1e-10
         if not moving.any():
             break
         at = np.flatnonzero(moving)
@@ -89,8 +80,7 @@ def find_tilts(rows: Rows, weights: Floats, values: Floats) -> Floats:
         curvature += (mean / total)[at, :, None] * np.eye(values.shape[1])
         inverse = np.linalg.pinv(curvature, rcond=1e-15, hermitian=True)
         step = (inverse @ error[at][..., None])[..., 0]
-        longest = np.maximum(np.abs(step).max(axis=1, keepdims=True), LONGEST)
-        u[at] += step * LONGEST / longest
+        u[at] += step * 2 / np.maximum(np.abs(step).max(axis=1, keepdims=True), 2)
     return np.asarray(np.exp(u - u.max(axis=1, keepdims=True)))
 
 
@@ -104,18 +94,19 @@ def held_out_pseudocount(sample: Sample, options: GrowthOptions, tempered: Float
     half = np.unique(sample.forecasts, axis=0, return_inverse=True)[1].ravel() % 2
     if not half.any():
         return None
-    losses = np.zeros(len(PULLS))
+    pulls = np.geomspace(3.0, 1000.0, 11)
+    losses = np.zeros(len(pulls))
     for train in (half == 0, half == 1):
         seen, new = sample.take(train), sample.take(~train)
         tree = grow_tree(seen, replace(options, random_state=None))
         means = mean_forecasts(tree, tree.bin_of(seen.forecasts), seen, tempered[train])[tree.bins]
         place, rows = tree.bin_of(new.forecasts), np.arange(len(new))
-        for at, c in enumerate(PULLS):
+        for at, c in enumerate(pulls):
             values = bin_values(tree.class_weights[tree.bins], options.pseudocounts + c * means)
             q = tempered[~train] * (values / means)[place]
             likelihood = q[rows, new.codes] / q.sum(axis=1)
             losses[at] -= new.row_weights() @ np.log(likelihood.clip(min=1e-300))
-    return float(PULLS[losses.argmin()])
+    return float(pulls[losses.argmin()])
 
 
 class Leads(NamedTuple):
@@ -147,7 +138,7 @@ class Leads(NamedTuple):
         with np.errstate(divide="ignore", invalid="ignore"):
             slack = (self.constant - W[self.splits, self.regions]) / drop
         limits = np.ones(n_bins)
-        np.minimum.at(limits, self.bins, np.where(drop > ROUNDING, slack, 1.0).min(axis=1))
+        np.minimum.at(limits, self.bins, np.where(drop > 1e-14, slack, 1.0).min(axis=1))
         return limits
 
     def of_split(self, split: int) -> Leads:
@@ -158,7 +149,7 @@ class Leads(NamedTuple):
         return own._replace(splits=np.zeros_like(own.splits))
 
 
-def largest_shares(leads: Leads, least: float) -> Floats:
+def largest_shares(leads: Leads, least: float, n_caps: int = 65**4) -> Floats:
     """Shares of bins under which every split keeps its certificate, shape (B,).
 
     The largest cap under which a split passes gives its W; bins take what does not lower W.
@@ -167,7 +158,7 @@ def largest_shares(leads: Leads, least: float) -> Floats:
     enough = np.minimum(least, largest_slack(leads.bounds(np.zeros_like(shares))))
     for s in np.flatnonzero(largest_slack(leads.bounds(shares)) < enough).tolist():
         own = leads.of_split(s)
-        capped = np.minimum(shares, largest_cap(*own[1:], shares, enough[s], CAPS))
+        capped = np.minimum(shares, largest_cap(*own[1:], shares, enough[s], n_caps))
         # What the cap allows is certain, more than that up to rounding.
         limits = (1 - 1e-12) * own.limits(own.bounds(capped), len(shares))
         shares = np.minimum(shares, np.maximum(limits, capped))

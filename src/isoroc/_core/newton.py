@@ -1,0 +1,96 @@
+"""Logistic regression by Newton's method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from isoroc._core.special import expit
+from isoroc._core.types import Floats
+
+
+def logistic_regression(
+    X: Floats,
+    y: Floats,
+    weights: Floats,
+    *,
+    offset: Floats | None = None,
+    start: Floats | None = None,
+    precision: Floats | None = None,
+    least_gain: float = 0.0,
+) -> tuple[Floats, Floats, Floats]:
+    """Coefficients theta of log odds ``offset + X @ theta`` under G normal priors at once.
+
+    Parameters
+    ----------
+    X, y, weights, offset : ndarray of shape (n, B) and (n,)
+        Features, outcomes in [0, 1], weights of the rows, and log odds to start from.
+    start, precision : ndarray of shape (G, B)
+        Coefficients to start from, and precisions of the priors around 0. By default there is
+        one flat prior; then features may depend on each other.
+    least_gain : float
+        Steps end where they promise to lower the loss by less, in nats.
+
+    Returns
+    -------
+    theta, loss, hessian : ndarray of shape (G, B), (G,) and (G, B, B)
+        The negative log posterior at theta, and its Hessian.
+    """
+    theta = np.zeros((1, X.shape[1])) if start is None else start
+    prior = np.zeros_like(theta) if precision is None else precision
+    z = np.zeros(len(X)) if offset is None else offset
+    G, B = theta.shape
+    i, j = np.triu_indices(B)
+    chunks = [slice(first, first + 4096) for first in range(0, len(X), 4096)]
+
+    def loss(theta: Floats) -> Floats:
+        total = (prior * theta**2).sum(axis=1) / 2
+        for rows in chunks:
+            odds = z[rows, None] + X[rows] @ theta.T
+            losses = np.maximum(odds, 0.0) - y[rows, None] * odds
+            losses += np.log1p(np.exp(-np.abs(odds, out=odds)))
+            total = total + weights[rows] @ losses
+        return np.asarray(total)
+
+    def derivatives(theta: Floats) -> tuple[Floats, Floats]:
+        gradient, sums = np.zeros((B, G)), np.zeros((len(i), G))
+        for rows in chunks:
+            part, w = X[rows], weights[rows, None]
+            q = expit(z[rows, None] + part @ theta.T)
+            gradient += part.T @ (w * (q - y[rows, None]))
+            sums += (part[:, i] * part[:, j]).T @ (w * q * (1 - q))
+        H = np.zeros((G, B, B))
+        H[:, i, j] = H[:, j, i] = sums.T
+        H[:, np.arange(B), np.arange(B)] += prior
+        return gradient.T + prior * theta, H
+
+    value = loss(theta)
+    for _ in range(100):
+        gradient, H = derivatives(theta)
+        if precision is None:
+            step = -(np.linalg.pinv(H, hermitian=True) @ gradient[..., None])[..., 0]
+        else:
+            step = -np.linalg.solve(H, gradient[..., None])[..., 0]
+        step[-(gradient * step).sum(axis=1) / 2 <= least_gain] = 0.0
+        if not step.any():
+            break
+        lower = _descend(loss, theta, step, value)
+        if not (lower < value).any():
+            break
+        theta, value = theta + step, lower
+    return theta, value, H
+
+
+def _descend(
+    loss: Callable[[Floats], Floats], theta: Floats, step: Floats, value: Floats
+) -> Floats:
+    """Halve the steps that do not lower the loss, in place; return the loss after them."""
+    for _ in range(33):
+        there = loss(theta + step)
+        worse = ~(there <= value)
+        if not worse.any():
+            return there
+        step[worse] /= 2
+    step[worse] = 0.0
+    return np.where(worse, value, there)
