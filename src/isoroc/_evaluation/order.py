@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from isoroc._core.intervals import Share, Statistic, variance_of_sum
+from isoroc._core.intervals import Share, Statistic, effective_rows, variance_of_sum
 from isoroc._core.rows import weigh_reversed
 from isoroc._core.simplex import binary_scores, count_classes
 from isoroc._core.types import Floats, Ints
@@ -21,8 +21,6 @@ from isoroc._input import Sample
 from isoroc.metrics import bootstrap, volume_under_surface
 from isoroc.metrics._estimation.grouping import group_equal, weight_below
 
-#: Volumes are computed from at most this many rows, and their standard errors from fewer rows.
-VOLUME_ROWS, RESAMPLED_VOLUME_ROWS = 2000, 500
 #: Values, shape (m,), and their derivatives by the logarithms of the weights of the rows, (m, n).
 Functionals = tuple[Floats, Floats]
 
@@ -38,20 +36,15 @@ def measure_order(before: Sample, after: Sample) -> dict[tuple[str, str], Statis
     for i, name in enumerate(("pairs_reversed", "pairs_tied")):
         found[name, "change"] = Statistic(float(shares[i]), float(variances[i]))
     disorder = float(shares[0] + shares[1] / 2)
-    sizes = class_sizes(before)
+    weights = before.row_weights()
+    total, squares = (np.bincount(before.codes, w) for w in (weights, weights**2))
+    sizes = effective_rows(total[total > 0], squares[total > 0])  # of each class with weight
     for name, a, b, da, db in zip(names, first[0], second[0], first[1], second[1], strict=False):
         found[name, "before"], found[name, "after"] = (
             _area(float(value), terms, before, sizes) for value, terms in ((a, da), (b, db))
         )
         found[name, "change"] = _change(float(b - a), db - da, before, sizes, disorder)
     return found
-
-
-def class_sizes(sample: Sample) -> Floats:
-    """Effective number of rows of each class that has weight."""
-    weights, codes, K = sample.row_weights(), sample.codes, sample.n_classes
-    total, squares = (np.bincount(codes, w, K) for w in (weights, weights**2))
-    return np.asarray(total[total > 0] ** 2 / squares[total > 0])
 
 
 def _area(value: float, slopes: Floats, sample: Sample, sizes: Floats) -> Share:
@@ -173,11 +166,11 @@ def measure_volumes(
     so standard errors of changes are paired. With no resamples, standard errors are NaN.
     """
     rng = np.random.default_rng(seed)
-    before, after = _draw(before, after, VOLUME_ROWS, rng)
+    before, after = _draw(before, after, 2000, rng)
     values = _volumes(before, after, before.weights)
     errors = np.full(3, math.nan)
     if n_resamples:
-        few = _draw(before, after, RESAMPLED_VOLUME_ROWS, rng)
+        few = _draw(before, after, 500, rng)  # a volume takes long
 
         def metric(_: Any, __: Any, sample_weight: Floats | None = None) -> Floats:
             return _volumes(*few, sample_weight)
