@@ -255,7 +255,7 @@ def estimates(rng: np.random.Generator, K: int, n: int, power: float) -> Figures
     found |= {"smooth": smooth_calibration_error(y, P)}
     for loss in ("log", "brier"):
         parts = decompose(y, P, loss=loss, bins="irp")
-        low, high = (parts.frame()[end][1:3] for end in ("low", "high"))
+        low, high = (parts.table()[end][1:3] for end in ("low", "high"))
         targets = truth[loss], truth[f"{loss} refinement"]
         found[f"{loss}: bias"] = parts.calibration - targets[0]
         found[f"{loss}: covered"] = bool(low[0] <= targets[0] <= high[0])

@@ -96,7 +96,7 @@ def test_classes_are_chosen_by_label():
 def test_targets_out_of_reach_and_bad_metrics():
     y, p = draw(300)
     with pytest.raises(InputError, match=r"no threshold has precision 0.999; the largest is 0"):
-        threshold_for(~y, p, metric="precision", target=0.999)
+        threshold_for(~y, p, metric="precision", target=0.999, labels=[False, True])
     with pytest.raises(InputError, match=r"target: is 1.5; precision is a share"):
         threshold_for(y, p, metric="precision", target=1.5, n_rows=10)
     with pytest.raises(InputError, match=r"target: is 50; alerts is a share.* pass n_rows="):

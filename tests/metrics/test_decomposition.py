@@ -63,7 +63,7 @@ def test_the_loss_of_calibrated_forecasts_is_refinement(n_classes, loss):
     parts = decompose(y, Q, loss=loss)
     assert parts.bins == "ties"
     assert parts.calibration < 0  # closer to the labels than chance would have it
-    assert parts.frame()["low"][1] < 0 < parts.frame()["high"][1]
+    assert parts.table()["low"][1] < 0 < parts.table()["high"][1]
     assert parts.resolution > 0.05
 
 
@@ -107,7 +107,7 @@ def test_an_outcome_of_probability_0_is_calibration():
     assert after.calibration > before.calibration + cost / 2
     # What is learned from 40 rows gives no outcome less than 1 / 64, which costs 0.1 of 0.9.
     assert after.refinement == pytest.approx(before.refinement, abs=0.15)
-    assert np.isfinite(after.frame()["low"]).all()
+    assert np.isfinite(after.table()["low"]).all()
 
 
 def test_standard_errors_are_those_of_resampling():
@@ -133,7 +133,7 @@ def test_standard_errors_are_those_of_resampling():
 def test_result():
     parts = decompose([0, 1, 1, 0], [0.2, 0.2, 0.8, 0.8], loss="brier", bins="ties")
     assert np.asarray(parts, dtype=np.float32).dtype == np.float32
-    frame = parts.frame(confidence=0.5)
+    frame = parts.table(confidence=0.5)
     assert frame["term"].tolist() == [
         "loss",
         "calibration",

@@ -57,7 +57,7 @@ def test_calibrated_ties_are_left_alone_and_covered(n_classes, n_values):
         for loss in ("log", "brier"):
             parts = decompose(y, P, loss=loss, labels=labels)
             assert parts.bins == "ties"
-            frame = parts.frame()
+            frame = parts.table()
             covered += frame["low"][1] <= 0 <= frame["high"][1]
     assert said <= 4  # more has 1 % at a rate of 2.5 %
     assert covered >= 71  # of 80
@@ -78,7 +78,7 @@ def test_intervals_of_ties_cover(n_classes, power):
             np.abs(values - Q).sum(axis=1).mean() / 2,
         ]
         labels = range(n_classes)
-        frames = [decompose(y, P, loss=loss, labels=labels).frame() for loss in ("log", "brier")]
+        frames = [decompose(y, P, loss=loss, labels=labels).table() for loss in ("log", "brier")]
         ends = [(frame["low"][1], frame["high"][1]) for frame in frames]
         figure = evaluate(y, P, labels=labels, n_resamples=0).measures["calibration_error"][
             "before"
@@ -109,7 +109,7 @@ def test_the_log_loss_term_of_many_rows_is_covered():
     covered = 0
     for seed in range(4):
         P, _, y = distorted(20_000, 3, 2.0, seed)
-        frame = decompose(y, P).frame()
+        frame = decompose(y, P).table()
         covered += frame["low"][1] <= term <= frame["high"][1]
     assert covered == 4
 
@@ -120,7 +120,7 @@ def test_doubled_rare_events():
         rng = np.random.default_rng(seed)
         event = 0.01 * np.exp(rng.normal(size=1000) / 2 - 1 / 8)
         y = rng.random(1000) < event
-        frame = decompose(y, 2 * event, loss="brier", labels=[False, True]).frame()
+        frame = decompose(y, 2 * event, loss="brier", labels=[False, True]).table()
         truth.append(np.mean(event**2))
         found.append([frame[name][1] for name in ("value", "low", "high")])
     value, low, high = np.array(found).T
@@ -133,8 +133,8 @@ def test_weights_are_effective_numbers_of_rows():
     P, _, y = tied(2000, 3, 10, 1.5, seed=0)
     weights = np.where(np.arange(2000) < 1000, 1.0, 1e-9)
     for loss in ("log", "brier"):
-        some = decompose(y[:1000], P[:1000], loss=loss).frame()
-        all_rows = decompose(y, P, loss=loss, sample_weight=weights).frame()
+        some = decompose(y[:1000], P[:1000], loss=loss).table()
+        all_rows = decompose(y, P, loss=loss, sample_weight=weights).table()
         for name in ("value", "low", "high"):
             np.testing.assert_allclose(all_rows[name], some[name], rtol=0.02, atol=1e-5)
 

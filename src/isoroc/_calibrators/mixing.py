@@ -12,8 +12,7 @@ from scipy.special import chdtrc
 
 from isoroc._backends import NUMPY
 from isoroc._core.intervals import Mean, by_cluster, half_width, mean
-from isoroc._core.losses import are_impossible, log_losses
-from isoroc._core.smooth import moments
+from isoroc._core.losses import are_impossible, likeliest_power, log_losses
 from isoroc._core.types import Floats, Ints
 from isoroc._core.verdict import Verdict
 from isoroc._input import CellSample, Sample, slices
@@ -39,19 +38,11 @@ def exponent_of(mixed: Floats, sample: Sample) -> float:
 
     Its logarithm has a normal prior of scale 0.1, narrower with few rows.
     """
-    weights, log_exponent = sample.row_weights(), 0.0
-    n_rows = float(weights.sum())
-    precision = (10 * (1 + 300 / n_rows)) ** 2
+    weights = sample.row_weights()
+    precision = (10 * (1 + 300 / float(weights.sum()))) ** 2
     z = np.ascontiguousarray(np.log(np.maximum(mixed, 1e-12)).T)
     z -= z[sample.codes, np.arange(len(sample))]
-    for _ in range(20):
-        t = math.exp(log_exponent)
-        mean, variance = (float(weights @ moment) for moment in moments(z, t))
-        step = (t * mean + precision * log_exponent) / (t * t * variance + precision)
-        log_exponent -= min(max(step, -0.5), 0.5)
-        if abs(step) < 1e-9:
-            break
-    return math.exp(log_exponent)
+    return likeliest_power(z, weights, 0.01, 100.0, precision=precision, tolerance=1e-12)
 
 
 def mixture_weights(

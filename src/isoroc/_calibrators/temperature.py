@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from isoroc._calibrators.base import Calibrator, FromMap
-from isoroc._core.smooth import moments, softmax
+from isoroc._core.losses import likeliest_power
+from isoroc._core.smooth import softmax
 from isoroc._core.types import Codes, Floats
 from isoroc._input import InputError, Sample, check_number, check_option
 from isoroc._maps import TemperatureMap
@@ -226,26 +227,11 @@ def inverse_temperature(
     """1 / T that makes the outcomes likeliest under softmax(z / T), unless that is too steep.
 
     z, of shape (K, n), is nowhere below the logarithm of the floor. 1 / T lies between 1e-6 and
-    1e6, as forecasts that sort the outcomes perfectly would have it infinite. The loss is convex:
-    Newton's method, kept between the last values on either side of the minimum, and after 50 steps
-    bisection, which cannot fail. It ends where a change of 1 / T by a factor e would, by the slope,
-    change the mean loss by less than the tolerance.
+    1e6, as forecasts that sort the outcomes perfectly would have it infinite.
     """
-    share = sample.row_weights()
-    share = share / share.sum()
     low, high = 1e-6, 1e6
-    most = high = min(high, _steepest(z, sample, floor) if bounded else high)
+    high = min(high, _steepest(z, sample, floor) if bounded else high)
     z = z - of_own_class(z, sample.codes)
     low /= max(1.0, float(np.abs(z).max()))  # large logits may need a large temperature
-    t = min(start, most)
-    for count in range(100):
-        mean, variance = moments(z, t)
-        slope = float(share @ mean)
-        if abs(slope) * t <= tolerance or (slope < 0 and t == most):
-            break
-        low, high = (low, t) if slope > 0 else (t, high)
-        curvature = float(share @ variance)
-        step = min(t - slope / curvature, most) if curvature > 0 else 0.0
-        newton = (low < step < high or step == high == most) and count < 50
-        t = step if newton else float(np.sqrt(low * high))
-    return t
+    weights = sample.row_weights()
+    return likeliest_power(z, weights, low, high, start=start, tolerance=tolerance)

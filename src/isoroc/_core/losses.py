@@ -1,10 +1,13 @@
-"""Losses of single rows, and what becomes of an outcome that was given probability 0."""
+"""Losses of single rows, and the power of forecasts of least log loss."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
 
+from isoroc._core.smooth import moments
 from isoroc._core.types import Codes, Floats
 
 #: Smaller probabilities of an outcome count as this in the log loss, as in scikit-learn: it is then
@@ -31,3 +34,42 @@ def brier_losses(forecasts: Floats, codes: Codes) -> Floats:
     others = np.einsum("ik,ik->i", forecasts, forecasts) - own * own
     losses = np.asarray(others.clip(min=0) + (1 - own) ** 2)
     return losses / 2 if forecasts.shape[1] == 2 else losses
+
+
+def likeliest_power(
+    z: Floats,
+    weights: Floats,
+    low: float,
+    high: float,
+    *,
+    start: float = 1.0,
+    tolerance: float = 1e-10,
+    precision: float = 0.0,
+) -> float:
+    """The t between `low` and `high` that makes outcomes likeliest if forecasts are softmax(t z).
+
+    z, of shape (K, n), has logarithms of forecasts less that of the outcome. ``log(t)`` may have a
+    normal prior of mean 0 and this precision, in rows. The loss is convex in t: Newton's method,
+    kept between the last values on either side of the minimum, and after 50 steps bisection, which
+    cannot fail. It ends where a change of t by a factor e would, by the slope, change the mean loss
+    by less than the tolerance.
+    """
+    total = weights.sum()
+    shares, precision = weights / total, precision / total
+    least, most, t = low, high, min(start, high)
+
+    def derivatives(t: float) -> tuple[float, float]:
+        mean, variance = (float(shares @ moment) for moment in moments(z, t))
+        return mean + precision * math.log(t) / t, variance + precision / t**2
+
+    for count in range(100):
+        slope, curvature = derivatives(t)
+        if abs(slope) * t <= tolerance or (slope < 0 and t == most):
+            break
+        low, high = (low, t) if slope > 0 else (t, high)
+        step = min(t - slope / curvature, most) if curvature > 0 else 0.0
+        if step <= low == least and derivatives(least)[0] > 0:
+            return least
+        newton = (low < step < high or step == high == most) and count < 50
+        t = step if newton else math.sqrt(low * high)
+    return t

@@ -17,10 +17,6 @@ from isoroc._evaluation.curves import event_of, observed_rates
 from isoroc._input import InputError, Sample, to_array
 from isoroc._support.table import Table
 
-#: Where few rows are acted on, or change their action, their benefits vary less in the sample than
-#: they do; so variances are those of the sample and of this many further rows, of any label and
-#: action (as Agresti and Coull 1998 add four rows to a rate).
-PSEUDO_ROWS = 4
 #: From a threshold and the classes to what actions are worth, (K, A), compared with the first one,
 #: and to their names.
 Benefits = Callable[[float, NDArray[Any]], tuple[Floats, list[str]]]
@@ -123,7 +119,7 @@ def decision_curve(
         raise InputError("y_prob", None, "has scores that are not probabilities", fix)
     before, K = pair.before, pair.n_classes
     weights, squares, clusters = before.row_weights(), pair.squared_weights(), before.clusters
-    each = [(benefits or _of_two)(t, before.classes) for t in ts.tolist()]
+    each = [(benefits or _benefits_of_two)(t, before.classes) for t in ts.tolist()]
     B, actions = np.array([values for values, _ in each]), each[0][1]  # worth of actions, (T, K, A)
     shape = K, *[len(actions)] * len(forecasts)
     m = math.prod(shape)
@@ -171,7 +167,7 @@ def _check_thresholds(thresholds: Any, *, bounded: bool) -> Floats:
     return values
 
 
-def _of_two(threshold: float, classes: NDArray[Any]) -> tuple[Floats, list[str]]:
+def _benefits_of_two(threshold: float, classes: NDArray[Any]) -> tuple[Floats, list[str]]:
     """Acting on a row is worth 1 if the second class occurs, and costs the odds otherwise."""
     if len(classes) != 2:
         problem = f"is missing, but there are {len(classes)} classes"
@@ -196,7 +192,8 @@ def _moments(
     mean = np.einsum("tm,tms->ts", weights, V) / total
     D = V - mean[:, None]
     covariance = D.swapaxes(1, 2) @ products @ D * (n_rows / max(n_rows - 1, 1))
-    # The rows that are added have any of the labels and actions.
-    extra = PSEUDO_ROWS * products[0].sum() / n_rows / V.shape[1]
+    # Where few rows are acted on, benefits vary too little in the sample. So variances are those of
+    # the sample and of four further rows of any label and action (as in Agresti and Coull 1998).
+    extra = 4 * products[0].sum() / n_rows / V.shape[1]
     covariance += extra * np.einsum("tms,tmu->tsu", V, V)
     return mean.T, covariance / total**2

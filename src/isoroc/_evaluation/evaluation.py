@@ -85,16 +85,7 @@ Estimates = dict[tuple[str, str], Statistic | Difference | Share]
 MANY_CLASSES = 50
 #: The clinical panel is based on at most this many rows.
 PANEL_ROWS = 100_000
-#: Groups whose test has a smaller p-value are named.
-LEVEL = 0.05
-
-
 UNKNOWN = Estimate(math.nan, math.nan, math.nan)
-
-
-def _interval(estimate: Estimate) -> str:
-    """The interval as text, empty if unknown."""
-    return "" if math.isnan(estimate.low) else f"{_text(estimate.low)} to {_text(estimate.high)}"
 
 
 def _text(value: float) -> str:
@@ -240,7 +231,7 @@ class Evaluation:
             did.append("kept the order of all pairs of rows")
         return f"Calibration {', '.join(did[:-1])} and {did[-1]}."
 
-    def miscalibrated_groups(self, level: float = LEVEL) -> list[str]:
+    def miscalibrated_groups(self, level: float = 0.05) -> list[str]:
         """Groups whose last forecasts are not calibrated.
 
         If all groups are calibrated, the probability that any is named is at most `level`.
@@ -291,9 +282,9 @@ class Evaluation:
         rows = []
         for measure, figures in self.measures.items():
             values = [_text(figures[of].value) if of in figures else "" for of in ofs]
-            rows.append(
-                [MEASURES[measure].title, *values, _interval(figures.get(ofs[-1], UNKNOWN))]
-            )
+            _, low, high = figures.get(ofs[-1], UNKNOWN)
+            ends = "" if math.isnan(low) else f"{_text(low)} to {_text(high)}"
+            rows.append([MEASURES[measure].title, *values, ends])
         return head, rows
 
     def group_cells(self) -> tuple[list[str], list[list[str]]]:
@@ -396,7 +387,10 @@ def percent(value: float) -> str:
 def tabulate(
     estimates: Estimates, confidence: float, *, paired: bool, n_classes: int
 ) -> dict[str, dict[str, Estimate]]:
-    """Estimates of all measures that exist for this number of classes, NaN where unknown."""
+    """Estimates of all measures that exist for this number of classes, NaN where unknown.
+
+    Intervals are cut off at the smallest and largest possible values.
+    """
     exists = {
         "auc": n_classes == 2,
         "auc_one_vs_rest": n_classes > 2,
@@ -408,21 +402,14 @@ def tabulate(
     table: dict[str, dict[str, Estimate]] = {}
     for measure, (_, better, _) in MEASURES.items():
         ofs = ["before", "after", "change"] if paired else ["before"]
-        if exists.get(measure, True) and (better or paired):
-            table[measure] = {
-                of: _estimate((measure, of), estimates.get((measure, of), unknown), confidence)
-                for of in (ofs if better else ["change"])
-            }
+        if not exists.get(measure, True) or not (better or paired):
+            continue
+        table[measure] = {}
+        for of in ofs if better else ["change"]:
+            found = estimates.get((measure, of), unknown)
+            low, high = found.interval(confidence)
+            if not measure.endswith("_loss"):  # all but losses lie between 0 and 1
+                least = -1.0 if of == "change" and better else 0.0
+                low, high = np.clip([low, high], least, 1.0).tolist()
+            table[measure][of] = Estimate(found.value, low, high)
     return table
-
-
-def _estimate(
-    key: tuple[str, str], found: Statistic | Difference | Share, confidence: float
-) -> Estimate:
-    """Estimate of a measure, its interval cut off at the smallest and largest possible values."""
-    measure, of = key
-    low, high = found.interval(confidence)
-    if not measure.endswith("_loss"):  # all but losses lie between 0 and 1
-        least = -1.0 if of == "change" and MEASURES[measure].better else 0.0
-        low, high = np.clip([low, high], least, 1.0).tolist()
-    return Estimate(found.value, low, high)

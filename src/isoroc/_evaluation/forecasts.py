@@ -18,8 +18,6 @@ from isoroc.metrics import log_loss, roc_auc, volume_under_surface
 from isoroc.metrics._estimation.grouping import sum_classes
 
 MEASURES: dict[str, Any] = {"log loss": log_loss, "AUC": roc_auc, "VUS": volume_under_surface}
-#: Largest number of rows for the volume of forecasts that are not in bins.
-_VOLUME_ROWS = 100_000
 
 
 def forecasts_of(estimator: Any, X: Any, groups: Any = None) -> tuple[Any, Any, NDArray[Any]]:
@@ -84,7 +82,7 @@ def measured(
     others = {2: ("AUC",), 3: ("VUS",), 4: ("VUS",)}
     for measure in measures or ("log loss", *others.get(sample.n_classes, ())):
         if measure != "log loss" or are_probabilities(sample.forecasts):
-            rows = sample if binned or measure != "VUS" else sample.draw(_VOLUME_ROWS)
+            rows = sample if binned or measure != "VUS" else sample.draw(100_000)
             yield measure, float(rows.measure(MEASURES[measure]))
 
 

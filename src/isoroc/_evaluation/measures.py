@@ -16,15 +16,8 @@ from isoroc._input import Aspect
 from isoroc.metrics._estimation.calibration_terms import Parts, Term
 from isoroc.metrics._estimation.direction import Residuals
 
-#: Calibration errors and ranking are based on at most this many probabilities, but at least this
-#: many rows,
+#: Calibration errors are based on at most this many probabilities, but at least this many rows.
 MOST_VALUES, LEAST_ROWS = 600_000, 20_000
-#: and whole forecasts of three classes or more on at most this many rows,
-CANONICAL_ROWS = 20_000
-#: or on this many with more classes than MANY_CLASSES.
-MANY_CLASSES_ROWS = 2000
-#: Ranking is based on at most this many probabilities, but at least MANY_CLASSES_ROWS rows.
-ORDER_VALUES = 2_000_000
 
 
 class Totals:
@@ -141,8 +134,7 @@ def _calibration(pair: Pair, found: Estimates, n_rows: int) -> list[str]:
     K = pair.n_classes
     if pair.before.n_units < 2:  # what is learned about a row comes from other rows
         return notes
-    most = CANONICAL_ROWS if K <= MANY_CLASSES else MANY_CLASSES_ROWS
-    whole = pair if K == 2 else pair.draw(most)
+    whole = pair if K == 2 else pair.draw(20_000 if K <= MANY_CLASSES else 2000)
     if whole.n_rows < pair.n_rows and pair.series:
         notes.append(f"Calibration of whole forecasts is estimated from {whole.n_rows:,} rows.")
     parts = {of: Parts.of(sample, "canonical") for of, sample in whole.series.items()}
@@ -208,7 +200,7 @@ def _put(found: Estimates, pair: Pair, measure: str, terms: dict[str, Term]) -> 
 def _order(pair: Pair, found: Estimates, n_resamples: int, seed: int) -> list[str]:
     """Add areas, reversed and tied pairs, and volumes of three classes, and return notes."""
     n, K = pair.n_rows, pair.n_classes
-    pair = pair.draw(max(MANY_CLASSES_ROWS, ORDER_VALUES // K))
+    pair = pair.draw(max(2000, 2_000_000 // K))
     after = pair.before if pair.after is None else pair.after
     found |= measure_order(pair.before, after)
     notes = []

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from isoroc._core.intervals import Share, Statistic, design_effect, variance_of_sum
+from isoroc._core.intervals import Share, Statistic, design_effect, effective_rows, variance_of_sum
 from isoroc._core.rows import weigh_reversed
 from isoroc._core.simplex import binary_scores, count_classes
 from isoroc._core.types import Floats, Ints
@@ -21,8 +21,6 @@ from isoroc._input import Sample
 from isoroc.metrics import bootstrap, volume_under_surface
 from isoroc.metrics._estimation.grouping import group_equal, weight_below
 
-#: Volumes are computed from at most this many rows, and their standard errors from fewer rows.
-VOLUME_ROWS, RESAMPLED_VOLUME_ROWS = 2000, 500
 #: Values, shape (m,), and their derivatives by the logarithms of the weights of the rows, (m, n).
 Functionals = tuple[Floats, Floats]
 
@@ -58,7 +56,7 @@ def class_sizes(sample: Sample, slopes: Floats) -> Floats:
     effect = len(sample) / sample.n_units
     if slopes.any():
         effect = float(design_effect(slopes, sample.clusters))
-    return np.maximum(total[total > 0] ** 2 / squares[total > 0] / effect, 1.0)
+    return np.maximum(effective_rows(total[total > 0], squares[total > 0]) / effect, 1.0)
 
 
 def _area(value: float, slopes: Floats, sample: Sample, sizes: Floats) -> Share:
@@ -180,11 +178,11 @@ def measure_volumes(
     so standard errors of changes are paired. With no resamples, standard errors are NaN.
     """
     rng = np.random.default_rng(seed)
-    before, after = _draw(before, after, VOLUME_ROWS, rng)
+    before, after = _draw(before, after, 2000, rng)
     values = _volumes(before, after, before.weights)
     errors = np.full(3, math.nan)
     if n_resamples:
-        few = _draw(before, after, RESAMPLED_VOLUME_ROWS, rng)
+        few = _draw(before, after, 500, rng)  # a volume takes long
 
         def metric(_: Any, __: Any, sample_weight: Floats | None = None) -> Floats:
             return _volumes(*few, sample_weight)

@@ -47,8 +47,7 @@ def net_benefit(
     sample_weight, labels : array-like of shape (n,) and (K,), default=None
         Weight of each row, and the classes in the order of the columns (sorted by default).
     clusters : array-like of shape (n,), default=None
-        Cluster of each row, such as the patient of a visit. Rows of one cluster need not be
-        independent of each other: intervals allow for that.
+        Cluster of each row, if rows of one cluster depend on each other: intervals allow for that.
     confidence : float, default=0.95
         Probability that an interval covers the true value, at each threshold.
 

@@ -1,8 +1,4 @@
-"""Calibration error: how far E[Y | forecast] is from the forecast (Definition 1.2 of the paper).
-
-Besides, which way forecasts are wrong, and what others call by that name: binned and smooth errors,
-and the calibration curve.
-"""
+"""Calibration errors, binned, smooth and cross-fitted, their direction, and calibration curves."""
 
 from __future__ import annotations
 
@@ -11,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.fft import dct
 
 from isoroc._core.intervals import design_effect, mean, wilson
@@ -34,28 +31,23 @@ from isoroc.metrics._estimation.grouping import group_rows, sum_rows
 Norm = Literal["l1", "l2", "max"]
 Strategy = Literal["uniform", "quantile"]
 
-#: Steps of the grid on [0, 1]; the smallest bandwidth is a few steps.
-N_STEPS = 2**14
-NARROWEST = 4 / N_STEPS
-#: Bins of equal weight, by default.
-N_BINS = 15
-
 
 def calibration_error(
-    y_true: Any,
-    y_prob: Any,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
     *,
     norm: Norm = "l1",
     kind: Aspect = "canonical",
     bins: Bins | None = None,
     n_bins: int | None = None,
     debias: bool = False,
-    sample_weight: Any = None,
-    labels: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
 ) -> float:
     """Calibration error: mean distance of forecasts and observed frequencies, for any K.
 
-    0 for calibrated forecasts, 1 for certain forecasts that are always wrong.
+    How far ``E[Y | p]`` is from the forecast p (Definition 1.2 of the paper): 0 for calibrated
+    forecasts, 1 for certain forecasts that are always wrong.
 
     Parameters
     ----------
@@ -72,15 +64,15 @@ def calibration_error(
         probability, compared with the accuracy (confidence calibration). The first two are the
         same for two classes.
     bins : int, "quantile", "exact", "ties", "irp" or None, default=None
-        How ``E[Y | p]`` is estimated. A number: mean label in that many bins of equal width (cells
-        of that width in every coordinate). "quantile": mean label in `n_bins` bins of equal weight.
-        "exact": mean label of equal forecasts. "ties": the same without what chance adds, for
-        squared errors. "irp": powers of the forecasts, isotonic recursive partitions, and linear
-        maps and means of what they leave, learned from other rows; no bins need to be chosen, and
-        chance is not mistaken for error. None means "ties" if there are on average at least
-        ``m (K - 1)`` rows for each of m distinct forecasts (m for one probability), and "irp"
-        otherwise; "quantile" with ``norm="max"`` or `debias`. With ``norm="l1"``, "ties" is the
-        same as "irp".
+        How ``E[Y | p]`` is estimated.
+
+        - A number: mean label in that many bins of equal width (in every coordinate).
+        - "quantile": mean label in `n_bins` bins of equal weight.
+        - "exact": mean label of equal forecasts.
+        - "ties": the same without what chance adds to squared errors; "irp" for the norm "l1".
+        - "irp": cross-fitted, see Notes. It needs no bins, and does not mistake chance for error.
+        - None: "quantile" with ``norm="max"`` or `debias`. Otherwise "ties" if each of m distinct
+          forecasts has at least ``m (K - 1)`` rows on average (m for one probability), else "irp".
     n_bins : int, default=None
         Number of bins of "quantile", 15 by default. An error with any other `bins`.
     debias : bool, default=False
@@ -108,8 +100,9 @@ def calibration_error(
     unbiased. For "l1" the mean is at most the calibration error, and below it if signs are hard to
     learn from few rows; the interval of `isoroc.evaluate` allows for that.
 
-    With more than four classes the partitions of "irp" are of the two largest probabilities and the
-    rest, and what corrects them uses 64 classes at most.
+    E[Y | p] is learned by powers of the forecasts, isotonic recursive partitions, and linear maps
+    and means of what they leave. With more than four classes the partitions are of the two largest
+    probabilities and the rest, and the linear maps of 64 classes at most.
 
     Examples
     --------
@@ -123,12 +116,31 @@ def calibration_error(
     >>> round(calibration_error(calibrated, p, bins=100), 3)  # chance
     0.033
     """
+    if bins is None and (debias or norm == "max"):
+        bins = "quantile"
+    _check_options(norm, kind, bins, n_bins, debias=debias)
+    sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
+    parts = Parts.of(sample, kind, bins)
+    if bins in (None, "irp", "ties"):
+        return parts.absolute()[0].value if norm == "l1" else float(np.sqrt(parts.square()))
+    groups = [
+        group_rows(part.forecasts, part.weights, bins, n_bins or 15) for part in parts.samples
+    ]
+    pairs = zip(parts.samples, groups, strict=True)
+    if debias:
+        return float(np.sqrt(max(np.mean([_debiased(*pair) for pair in pairs]), 0.0)))
+    errors = [_error(*pair, norm) for pair in pairs]
+    if norm == "max":
+        return max(errors)
+    return float(np.mean(errors) if norm == "l1" else np.sqrt(np.mean(errors)))
+
+
+def _check_options(norm: Any, kind: Any, bins: Any, n_bins: Any, *, debias: bool) -> None:
+    """Raise an error for unknown options of `calibration_error` and those that exclude others."""
     check_option("norm", norm, ("l1", "l2", "max"))
     check_option("kind", kind, ("canonical", "classwise", "top"))
     check_number("bins", bins, int, minimum=1, others=("quantile", "exact", "ties", "irp", None))
     check_number("n_bins", n_bins, int, minimum=1, others=(None,))
-    if bins is None and (debias or norm == "max"):
-        bins = "quantile"
     if n_bins is not None and bins != "quantile":
         fix = 'pass bins="quantile", or the number of bins of equal width as bins'
         raise InputError("n_bins", None, f"is {n_bins}, but bins is {bins!r}", fix)
@@ -139,26 +151,13 @@ def calibration_error(
         argument, value = ("debias", True) if debias else ("norm", norm)
         problem = f"{value!r} is not defined for bins={bins!r}"
         raise InputError(argument, None, problem, 'pass bins="quantile" or a number')
-    sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
-    parts = Parts.of(sample, kind, bins)
-    if bins is None or bins in ("irp", "ties"):
-        return parts.absolute()[0].value if norm == "l1" else float(np.sqrt(parts.square()))
-    errors = [_error(part, norm, bins, n_bins or N_BINS, debias=debias) for part in parts.samples]
-    if norm == "max":
-        return max(errors)
-    error = max(float(np.mean(errors)), 0.0)
-    return error if norm == "l1" else float(np.sqrt(error))
 
 
-def _error(sample: Sample, norm: Norm, bins: Bins, n_bins: int, *, debias: bool) -> float:
+def _error(sample: Sample, group: Ints, norm: Norm) -> float:
     """Error of one part in bins; its square for the norm "l2"."""
-    group = group_rows(sample.forecasts, sample.weights, bins, n_bins)
-    if debias:
-        return _debiased(sample, group)
     weight = sum_rows(group, sample.row_weights(), None)
     filled = weight > 0
-    residual = sum_rows(group, sample.residuals(), sample.weights)[filled]
-    residual = (residual.T / weight[filled]).T
+    residual = (sum_rows(group, sample.residuals(), sample.weights)[filled].T / weight[filled]).T
     distance = over_classes(residual**2 if norm == "l2" else np.abs(residual))
     return float(distance.max()) if norm == "max" else mean(distance, weight[filled])
 
@@ -172,18 +171,18 @@ def _debiased(sample: Sample, group: Ints) -> float:
         raise InputError("debias", None, problem, 'pass fewer bins, or bins="quantile"')
     weight = sum_rows(group, weights, None)
     all_pairs = over_classes(sum_rows(group, residual, weights) ** 2)
-    own = sum_rows(group, over_classes(residual**2), weights**2)
-    pairs = weight**2 - sum_rows(group, weights, weights)
-    return mean((all_pairs - own)[several] / pairs[several], weight[several])
+    same_row = sum_rows(group, over_classes(residual**2), weights**2)
+    pair_weight = weight**2 - sum_rows(group, weights, weights)
+    return mean((all_pairs - same_row)[several] / pair_weight[several], weight[several])
 
 
 def calibration_direction(
-    y_true: Any,
-    y_prob: Any,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
     *,
-    sample_weight: Any = None,
-    labels: Any = None,
-    clusters: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> Table:
     """Whether forecasts are over- or underconfident, and which classes are forecast too high.
@@ -198,9 +197,7 @@ def calibration_direction(
     sample_weight, labels : array-like of shape (n,) and (K,), default=None
         Weight of each row, and the classes in the order of the columns (sorted by default).
     clusters : array-like of shape (n,), default=None
-        Cluster of each row, such as the patient of a visit. Rows of one cluster need not be
-        independent of each other: intervals allow
-        for that.
+        Cluster of each row, if rows of one cluster depend on each other: intervals allow for that.
     confidence : float, default=0.95
         Probability that an interval covers the true difference.
 
@@ -233,12 +230,12 @@ def calibration_direction(
 
 
 def smooth_calibration_error(
-    y_true: Any,
-    y_prob: Any,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
     *,
     kind: Literal["classwise", "top"] = "classwise",
-    sample_weight: Any = None,
-    labels: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
 ) -> float:
     """Smooth calibration error of Błasiok and Nakkiran (2023).
 
@@ -274,46 +271,42 @@ def smooth_calibration_error(
     """
     check_option("kind", kind, ("classwise", "top"))
     sample = check_probabilities(y_true, y_prob, sample_weight, labels)
-    parts = split_by_kind(sample, kind)
-    return float(np.mean([_fixed_point(_spectrum(part)) for part in parts]))
+    return float(np.mean([_smooth_error(part) for part in split_by_kind(sample, kind)]))
 
 
-def _spectrum(sample: Sample) -> Floats:
-    """Cosine transform of the residuals along [0, 1], distributed to the nearest grid points."""
+def _smooth_error(sample: Sample, n_steps: int = 2**14) -> float:
+    """The bandwidth that equals the error at this bandwidth, on a grid of `n_steps` steps."""
+    # Each residual is distributed to the nearest grid points.
     weights = sample.row_weights()
     mass = sample.residuals() * (weights / weights.sum())
-    place = sample.forecasts * N_STEPS
-    left = np.minimum(place.astype(np.intp), N_STEPS - 1)
-    right_share = mass * (place - left)
-    grid = np.bincount(left, mass - right_share, N_STEPS + 1).astype(np.float64)
-    grid += np.bincount(left + 1, right_share, N_STEPS + 1)
+    position = sample.forecasts * n_steps
+    left = np.minimum(position.astype(np.intp), n_steps - 1)
+    right_share = mass * (position - left)
+    grid = np.bincount(left, mass - right_share, n_steps + 1).astype(np.float64)
+    grid += np.bincount(left + 1, right_share, n_steps + 1)
     grid[1:-1] /= 2  # inner points count twice in the transform
-    return np.asarray(dct(grid, type=1))
-
-
-def _fixed_point(spectrum: Floats) -> float:
-    """The bandwidth that equals the error at this bandwidth."""
     # The reflected Gaussian is the heat kernel with reflecting ends, which is diagonal in cosines.
-    decay = (np.pi * np.arange(len(spectrum))) ** 2 / 2
+    spectrum, decay = dct(grid, type=1), (np.pi * np.arange(n_steps + 1)) ** 2 / 2
 
     def error(sigma: float) -> float:
         smoothed = np.abs(dct(spectrum * np.exp(-decay * sigma**2), type=1))
-        return float(smoothed.mean() + (smoothed.mean() - smoothed[[0, -1]].mean()) / N_STEPS)
+        return float(smoothed.mean() + (smoothed.mean() - smoothed[[0, -1]].mean()) / n_steps)
 
-    if error(NARROWEST) <= NARROWEST:
-        return error(NARROWEST)
-    return float(find_root(lambda sigma: error(sigma) - sigma, NARROWEST, 1.0, xtol=1e-9))
+    narrowest = 4 / n_steps
+    if error(narrowest) <= narrowest:
+        return error(narrowest)
+    return float(find_root(lambda sigma: error(sigma) - sigma, narrowest, 1.0, xtol=1e-9))
 
 
 def expected_calibration_error(
-    y_true: Any,
-    y_prob: Any,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
     *,
     n_bins: int = 15,
     strategy: Strategy = "uniform",
     kind: Literal["auto", "top", "classwise"] = "auto",
-    sample_weight: Any = None,
-    labels: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
 ) -> float:
     """Expected calibration error (ECE) in bins, as torchmetrics and netcal compute it.
 
@@ -328,9 +321,8 @@ def expected_calibration_error(
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width on [0, 1], or of equal weight.
     kind : {"auto", "top", "classwise"}, default="auto"
-        What is compared with frequencies. "top": the largest probability. "classwise": the
-        probability of each class, mean over the classes. "auto": the probability of the second of
-        two classes, and "top" for more.
+        "top": the largest probability. "classwise": the probability of each class, mean over the
+        classes. "auto": "classwise" for two classes, and "top" for more.
     sample_weight, labels : array-like of shape (n,) and (K,), default=None
         Weight of each row, and the classes in the order of the columns (sorted by default).
 
@@ -349,9 +341,13 @@ def expected_calibration_error(
     check_option("strategy", strategy, ("uniform", "quantile"))
     check_option("kind", kind, ("auto", "top", "classwise"))
     sample = check_probabilities(y_true, y_prob, sample_weight, labels)
-    of = ("classwise" if sample.n_classes == 2 else "top") if kind == "auto" else kind
-    bins = (n_bins, None) if strategy == "uniform" else ("quantile", n_bins)
-    return float(sample.measure(calibration_error, kind=of, bins=bins[0], n_bins=bins[1]))
+    if kind == "auto":
+        kind = "classwise" if sample.n_classes == 2 else "top"
+    bins: Bins = n_bins if strategy == "uniform" else "quantile"
+    parts = split_by_kind(sample, kind)
+    groups = [group_rows(part.forecasts, part.weights, bins, n_bins) for part in parts]
+    errors = [_error(part, group, "l1") for part, group in zip(parts, groups, strict=True)]
+    return float(np.mean(errors))
 
 
 @dataclass(frozen=True, eq=False)
@@ -378,15 +374,15 @@ class CalibrationCurve:
 
 
 def calibration_curve(
-    y_true: Any,
-    y_prob: Any,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
     *,
     pos_label: Any = None,
     n_bins: int = 5,
     strategy: Strategy = "uniform",
-    sample_weight: Any = None,
-    labels: Any = None,
-    clusters: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> CalibrationCurve:
     """Frequencies of a class against its forecasts in bins, with intervals.

@@ -18,12 +18,6 @@ from isoroc._support.table import Table
 MEASURES = ("observed_expected", "intercept", "slope", "ici", "e50", "e90", "emax")
 #: Log odds beyond which a shift counts as infinite.
 FARTHEST = 40.0
-#: Quantiles of knots (Harrell 2015), by the least number of rows of either outcome.
-KNOTS = {100: (0.05, 0.275, 0.5, 0.725, 0.95), 20: (0.1, 0.5, 0.9), 0: ()}
-#: Newton steps, after which outcomes count as separable, and the change that ends them.
-MOST_STEPS, TOLERANCE = 50, 1e-10
-#: Curves that are drawn for an interval, and the points at which each is compared.
-N_CURVES, N_POINTS = 500, 200
 UNKNOWN = Estimate(np.nan, np.nan, np.nan)
 
 
@@ -72,8 +66,7 @@ def calibration_summary(
     sample_weight, labels : array-like of shape (n,) and (K,), default=None
         Weight of each row, and the classes in the order of the columns (sorted by default).
     clusters : array-like of shape (n,), default=None
-        Cluster of each row, such as the patient of a visit. Rows of one cluster need not be
-        independent of each other: the errors of clusters are added up.
+        Cluster of each row, if rows of one cluster depend on each other: intervals allow for that.
     confidence : float, default=0.95
         Probability that an interval covers the true value.
 
@@ -203,24 +196,22 @@ def _ratio(p: Floats, rows: _Rows, confidence: float) -> Estimate:
 
 
 def _slope(rows: _Rows, confidence: float) -> Estimate:
-    z = rows.z
-    if len(z) < 3 or not np.ptp(z):
+    if len(rows.z) < 3 or not np.ptp(rows.z):
         return UNKNOWN
-    beta, covariance, robust = _fit(np.column_stack([np.ones_like(z), z]), rows)
-    half = half_width(confidence) * np.sqrt(max(covariance[1, 1], robust[1, 1]))
-    return Estimate(float(beta[1]), float(beta[1] - half), float(beta[1] + half))
+    (_, slope), covariance, robust = _fit(np.column_stack([np.ones_like(rows.z), rows.z]), rows)
+    half = half_width(confidence) * float(np.sqrt(max(covariance[1, 1], robust[1, 1])))
+    return Estimate(float(slope), float(slope) - half, float(slope) + half)
 
 
 def _distances(rows: _Rows, confidence: float) -> list[Estimate]:
     """Mean, median, 90 % quantile and maximum of the distance between forecasts and curve."""
     z, y, weights, clusters = rows
-    unknown = [UNKNOWN] * 4
     if not len(z):
-        return unknown
+        return [UNKNOWN] * 4
     X, _ = _basis(z, y)
     beta, covariance, robust = _fit(X, rows)
     if np.isnan(beta).any():
-        return unknown
+        return [UNKNOWN] * 4
     value = _distance_measures(X @ beta, z, weights)[:, 0]
     p, limit = expit(z), float(chi2_quantile(X.shape[1], 1 - confidence))
     scores = X * (weights * (y - p))[:, None]
@@ -231,11 +222,11 @@ def _distances(rows: _Rows, confidence: float) -> list[Estimate]:
         limit = d * df / left * f_quantile(d, left, confidence)  # Hotelling (1931)
     score = scores.sum(axis=0)
     is_rejected = score @ np.linalg.lstsq(information, score, rcond=None)[0] > limit
-    # Curves around the fitted one. Each point stands for about as many rows.
-    u = np.random.default_rng(0).normal(size=(X.shape[1], N_CURVES))
+    # 500 curves around the fitted one, at 200 points that stand for about as many rows each.
+    u = np.random.default_rng(0).normal(size=(X.shape[1], 500))
     values, vectors = np.linalg.eigh(covariance if clusters is None else robust)
     shifts = (vectors * np.sqrt(values.clip(min=0))) @ u
-    points = np.unique(np.linspace(0, len(z) - 1, N_POINTS).round().astype(np.intp))
+    points = np.unique(np.linspace(0, len(z) - 1, 200).round().astype(np.intp))
     some = np.argsort(z, kind="stable")[points]
     found = _distance_measures(X[some] @ (beta[:, None] + shifts), z[some], weights[some])
     half = half_width(confidence, df) * found.std(axis=1)
@@ -307,11 +298,12 @@ def _meat(scores: Floats, rows: _Rows) -> Floats:
 def _fit(X: Floats, rows: _Rows) -> tuple[Floats, Floats, Floats]:
     """Coefficients of a logistic regression, and model-based and robust covariances of them.
 
-    Newton's method, with steps halved while the likelihood falls; NaN if outcomes are separable.
+    Newton's method, with steps halved while the likelihood falls. NaN if it takes more than 50
+    steps, as for separable outcomes.
     """
     d, y, weights = X.shape[1], rows.y, rows.weights
     beta, step, best = np.zeros(d), np.zeros(d), -np.inf
-    for _ in range(MOST_STEPS):
+    for _ in range(50):
         eta = X @ beta
         likelihood = float(weights @ (y * eta - np.logaddexp(0.0, eta)))
         if likelihood < best - 1e-9 * abs(best):
@@ -324,11 +316,11 @@ def _fit(X: Floats, rows: _Rows) -> tuple[Floats, Floats, Floats]:
             break
         step = np.linalg.solve(information, X.T @ (weights * (y - q)))
         beta = beta + step
-        if likelihood - best <= TOLERANCE * (1 + abs(likelihood)):
+        if likelihood - best <= 1e-10 * (1 + abs(likelihood)):
             inverse = np.linalg.inv(information)
-            own = (X.T * (weights**2 * q * (1 - q))) @ X
+            model_based = (X.T * (weights**2 * q * (1 - q))) @ X
             robust = _meat(X * (weights * (y - q))[:, None], rows)
-            return beta, inverse @ own @ inverse, inverse @ robust @ inverse
+            return beta, inverse @ model_based @ inverse, inverse @ robust @ inverse
         best = likelihood
     unknown = np.full((d, d), np.nan)
     return unknown[0], unknown, unknown
@@ -337,8 +329,10 @@ def _fit(X: Floats, rows: _Rows) -> tuple[Floats, Floats, Floats]:
 def _basis(z: Floats, y: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
     """Orthonormal columns that span the spline, and a function that evaluates them elsewhere."""
     fewest = min(np.count_nonzero(y), np.count_nonzero(y == 0))
-    quantiles = next(found for least, found in KNOTS.items() if fewest >= least)
-    knots = np.unique(np.quantile(z, quantiles)) if quantiles else np.zeros(0)
+    knots = np.zeros(0)
+    if fewest >= 20:  # quantiles of Harrell (2015)
+        five, three = (0.05, 0.275, 0.5, 0.725, 0.95), (0.1, 0.5, 0.9)
+        knots = np.unique(np.quantile(z, five if fewest >= 100 else three))
     columns = _spline(z, knots)
     # Knots may be close, and columns nearly the same.
     diagonal = np.abs(np.diag(np.linalg.qr(columns, mode="r")))

@@ -74,7 +74,7 @@ def bootstrap(
     stratified: bool = False,
     sample_weight: Any = None,
     clusters: Any = None,
-    random_state: Any = None,
+    random_state: Any = 0,
     n_jobs: int | None = None,
 ) -> BootstrapResult:
     """Bootstrap interval of a metric, or of its difference between two forecasts of the same rows.
@@ -105,10 +105,8 @@ def bootstrap(
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     clusters : array-like of shape (n,), default=None
-        Cluster of each row, such as the patient of a visit. Rows of one cluster need not be
-        independent of each other: whole clusters
-        are drawn.
-    random_state : int, RandomState or None, default=None
+        Cluster of each row, if rows of one cluster depend on each other: whole clusters are drawn.
+    random_state : int, RandomState or None, default=0
         Seed of the draws; the result does not depend on `n_jobs`, but on the order of the rows.
     n_jobs : int, default=None
         Number of parallel jobs, as in joblib.
@@ -139,12 +137,21 @@ def bootstrap(
         forecasts.append(to_array(after, name="after"))
         check_length(forecasts[1], len(y), name="after", of="y_prob")
     weights = check_weights(sample_weight, len(y))
-    weighs = _takes_weights(metric)
-    if weights is not None and not weighs:
+    try:
+        takes_weights = "sample_weight" in inspect.signature(metric).parameters
+    except ValueError:  # some compiled functions have no signature
+        takes_weights = False
+    if weights is not None and not takes_weights:
         raise InputError("sample_weight", None, "the metric takes no sample_weight")
     numbers = check_clusters(clusters, len(y), of="y_prob")
-    draws = Draws.of(y if stratified else None, numbers, len(y))
-    task = _Task(metric, y, forecasts, weights, weighs, draws)
+    if stratified and numbers is not None:
+        problem = "is True, but clusters may hold rows of several classes"
+        raise InputError("stratified", None, problem, "leave it False")
+    units = None if numbers is None else [rows for _, rows in rows_by_group(numbers)]
+    strata = [np.arange(len(y if units is None else units))]
+    if stratified:
+        strata = [np.flatnonzero(y == label) for label in np.unique(y)]
+    task = _Task(metric, y, forecasts, weights, takes_weights, units, strata)
     root = np.random.SeedSequence(check_random_state(random_state).randint(2**31 - 1))
     found = Parallel(n_jobs=n_jobs)(delayed(task)(seed) for seed in root.spawn(n_resamples))
     return summarize(task.value(None), np.array(found), confidence, method)
@@ -161,7 +168,7 @@ def by_group(
     clusters: Any = None,
     n_resamples: int = 200,
     confidence: float = 0.95,
-    random_state: Any = None,
+    random_state: Any = 0,
 ) -> Table:
     """A metric in each group of rows, with intervals.
 
@@ -184,7 +191,7 @@ def by_group(
         Number of resamples; 0 for no intervals.
     confidence : float, default=0.95
         Probability that an interval covers the true value.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState or None, default=0
         Seed of the resamples.
 
     Returns
@@ -260,35 +267,6 @@ def _own_estimate(metric: Metric) -> Callable[..., Statistic] | None:
     return estimate
 
 
-class Draws(NamedTuple):
-    """Rows that are drawn with replacement: from all rows, from strata, or whole clusters."""
-
-    parts: list[Ints]
-    """The units of each stratum: rows, or the rows of each cluster."""
-    rows: list[Ints] | None = None
-
-    @classmethod
-    def of(cls, strata: Any, clusters: Ints | None, n_rows: int) -> Draws:
-        """Draws from strata, one for each distinct value, or of clusters; not of both."""
-        if clusters is None:
-            whole = np.zeros(n_rows) if strata is None else strata
-            return cls([np.flatnonzero(whole == value) for value in np.unique(whole)])
-        if strata is not None:
-            problem = "is True, but clusters may hold rows of several classes"
-            raise InputError("stratified", None, problem, "leave it False")
-        order = np.argsort(clusters, kind="stable")
-        rows = np.split(order, np.cumsum(np.bincount(clusters))[:-1])
-        rows = [own for own in rows if len(own)]
-        return cls([np.arange(len(rows))], rows)
-
-    def draw(self, rng: np.random.Generator) -> Ints:
-        """Rows, some of them several times."""
-        drawn = [part[rng.integers(len(part), size=len(part))] for part in self.parts]
-        if self.rows is None:
-            return np.concatenate(drawn)
-        return np.concatenate([self.rows[unit] for unit in drawn[0]])
-
-
 class _Task(NamedTuple):
     """Computes the metric on one resample; a tuple, so that it can be sent to other processes."""
 
@@ -296,16 +274,23 @@ class _Task(NamedTuple):
     y: NDArray[Any]
     forecasts: list[NDArray[Any]]
     weights: Floats | None
-    weighs: bool
-    draws: Draws
+    takes_weights: bool
+    units: list[Ints] | None
+    """Rows of each cluster."""
+    strata: list[Ints]
+    """Rows of each stratum, or numbers of clusters."""
 
     def __call__(self, seed: np.random.SeedSequence) -> Floats:
-        return self.value(self.draws.draw(np.random.default_rng(seed)))
+        rng = np.random.default_rng(seed)
+        drawn = [part[rng.integers(len(part), size=len(part))] for part in self.strata]
+        if self.units is not None:
+            drawn = [self.units[unit] for unit in drawn[0]]
+        return self.value(np.concatenate(drawn))
 
     def value(self, rows: Ints | None) -> Floats:
         """The metric, or the difference of two, on some rows, or on all if `rows` is None."""
         y, forecasts, options = self.y, self.forecasts, {}
-        if self.weighs:
+        if self.takes_weights:
             weights = self.weights
             if rows is not None:
                 times = np.bincount(rows, minlength=len(y)).astype(np.float64)
@@ -315,10 +300,3 @@ class _Task(NamedTuple):
             y, forecasts = y[rows], [P[rows] for P in forecasts]
         values = [np.asarray(self.metric(y, P, **options), dtype=np.float64) for P in forecasts]
         return values[0] if len(values) == 1 else np.asarray(values[1] - values[0])
-
-
-def _takes_weights(metric: Metric) -> bool:
-    try:
-        return "sample_weight" in inspect.signature(metric).parameters
-    except ValueError:  # some compiled functions have no signature
-        return False

@@ -128,11 +128,15 @@ class Decomposition:
     """How ``E[Y | p]`` was estimated."""
     _estimates: tuple[Statistic, ...]
 
-    def frame(self, confidence: float = 0.95) -> Table:
-        """Table with one row per term: value, standard error and interval."""
+    def table(self, confidence: float = 0.95) -> Table:
+        """One row per term: value, standard error and interval."""
         low, high = np.array([e.interval(confidence) for e in self._estimates]).T
         value, error = np.asarray(self), self.standard_errors
         return Table(term=np.array(TERMS), value=value, standard_error=error, low=low, high=high)
+
+    def frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+        """`table` as a dataframe of the named library."""
+        return self.table().frame(backend)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: FBT001
         return np.array([getattr(self, term) for term in TERMS], dtype=dtype)
@@ -174,9 +178,8 @@ def decompose(
     sample_weight, labels : array-like of shape (n,) and (K,), default=None
         Weight of each row, and the classes in the order of the columns (sorted by default).
     clusters : array-like of shape (n,), default=None
-        Cluster of each row, such as the patient of a visit. Rows of one cluster need not be
-        independent of each other: standard errors
-        and intervals allow for that, and ``E[Y | p]`` is learned from other clusters.
+        Cluster of each row, if rows of one cluster depend on each other. Intervals allow for that,
+        and ``E[Y | p]`` is learned from other clusters.
 
     Returns
     -------

@@ -15,15 +15,13 @@ from isoroc._core.types import Floats
 from isoroc._input import Sample, check_number, check_option, check_probabilities, split_by_kind
 from isoroc._support.seeds import check_random_state
 from isoroc.metrics._estimation.grouping import (
+    count_halvings,
     fix_class_order,
-    fix_row_order,
     halve_repeatedly,
+    order_rows,
     sum_classes,
     sum_rows,
 )
-
-#: The finest cells have about this many rows, and there are at most 2 ** MOST_LEVELS of them.
-ROWS_IN_CELL, MOST_LEVELS = 32, 10
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,7 +53,7 @@ def calibration_test(
     sample_weight: Any = None,
     labels: Any = None,
     clusters: Any = None,
-    random_state: Any = None,
+    random_state: Any = 0,
 ) -> CalibrationTest:
     """Test whether forecasts are calibrated, for any number of classes.
 
@@ -79,11 +77,10 @@ def calibration_test(
     labels : array-like of shape (K,), default=None
         The classes in the order of the columns; sorted by default.
     clusters : array-like of shape (n,), default=None
-        Cluster of each row, such as the patient of a visit. Rows of one cluster need not be
-        independent of each other: instead of
-        drawing labels, the signs of the residuals of whole clusters are drawn (wild bootstrap), and
-        the level is kept approximately.
-    random_state : int, RandomState or None, default=None
+        Cluster of each row, if rows of one cluster depend on each other. Instead of labels, the
+        signs of the residuals of whole clusters are drawn (wild bootstrap): the level is then kept
+        approximately.
+    random_state : int, RandomState or None, default=0
         Seed of the draws.
 
     Returns
@@ -107,7 +104,7 @@ def calibration_test(
     if kind != "top":  # of equal probabilities, the first is the largest one
         sample = fix_class_order(sample)
     (sample,) = split_by_kind(sample, kind)
-    sample = fix_row_order(sample)
+    sample = sample.take(order_rows(sample))
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     scales = _Scales(sample)
     drawn = (scales.draw(rng) for _ in range(n_resamples))
@@ -129,13 +126,11 @@ class _Scales:
 
     def __init__(self, sample: Sample) -> None:
         P = as_matrix(sample.forecasts)
-        n, K = P.shape
-        n_levels = min(MOST_LEVELS, max(0, (n // ROWS_IN_CELL).bit_length() - 1))
-        cell = halve_repeatedly(sample.forecasts, n_levels)
+        cell = halve_repeatedly(sample.forecasts, count_halvings(len(P)))
         weights = sample.row_weights()
         self.weights = weights * (effective_rows(weights.sum(), weights @ weights) / weights.sum())
         self.cumulative = np.cumsum(P[:, :-1], axis=1)
-        self.n_classes, self.cell, self.clusters = K, cell, sample.clusters
+        self.n_classes, self.cell, self.clusters = P.shape[1], cell, sample.clusters
         self.expected = sum_rows(cell, P, self.weights)
         self.observed = self._sums(sample.codes)
         variance = sum_rows(cell, P * (1 - P), self.weights**2)

@@ -41,12 +41,7 @@ Bins = int | Literal["quantile", "exact", "ties", "irp"]
 Loss = Literal["log", "brier"]
 #: An estimate, and terms of the rows with which it varies: they correlate as estimates do.
 Term = tuple[Statistic, Floats]
-#: Of the bounds on the bias of absolute errors.
-CONFIDENCE = 0.95
-#: By how much the estimate of an absolute value can be too low, in standard deviations,
-#: and from how many on its sign begins to be right.
-LARGEST_LOSS, SURE = 0.39, 1.75
-#: The map that was learned may be too flat. Its bias was at most the noise divided by this.
+#: Noise over the largest bias of a map that was learned, which may be too flat; measured.
 NOISE_PER_BIAS = 4.0
 
 
@@ -108,17 +103,16 @@ class Ties:
         x = n * p
         sparse = np.exp(-x)
         ratio = (1 + (sparse * c).sum()) / (1 + (sparse * x).sum())
-        missing, less, more = (_missing(factor * ratio * p, n) for factor in (1.0, 0.5, 2.0))
+
+        def missing_entropy(g: Floats) -> Floats:
+            g = np.minimum(g, 1 - EPSILON)
+            return np.asarray(g * exp1((0.5 - n) * np.log1p(-g)))
+
+        missing, less, more = (missing_entropy(factor * ratio * p) for factor in (1.0, 0.5, 2.0))
         seen = c / n * (digamma(np.maximum(c, 1.0)) - digamma(n) - np.log(p))
         variance = ((1 - p) * np.interp(np.log(x), *_variances())).sum(axis=1)
         bias = np.abs(more - less).sum(axis=1) / 2
         return (seen - missing).sum(axis=1), variance / n[:, 0] ** 2, bias
-
-
-def _missing(g: Floats, n: Floats) -> Floats:
-    """By how much the entropy of a class is estimated too low from n rows."""
-    g = np.minimum(g, 1 - EPSILON)
-    return np.asarray(g * exp1((0.5 - n) * np.log1p(-g)))
 
 
 @cache
@@ -150,8 +144,10 @@ class Parts(NamedTuple):
     def of(cls, sample: Sample, kind: Aspect, bins: Bins | None = None) -> Parts:
         """Parts of a sample; by default bins are "ties" for few distinct values, or "irp"."""
         # Decided by all rows, also those of weight 0: resampling must not change it.
+        # Labels of a cluster are not a multinomial sample: what chance adds is not known.
         chosen: list[Bins] = [
-            _default_bins(part) if bins is None else bins for part in split_by_kind(sample, kind)
+            bins or ("ties" if is_discrete(part.forecasts) and part.clusters is None else "irp")
+            for part in split_by_kind(sample, kind)
         ]
         whole = sample.positive()
         if kind != "top" and chosen in (["ties"], ["irp"], ["quantile"]):
@@ -181,13 +177,14 @@ class Parts(NamedTuple):
         rows = np.mean(all_rows, axis=0)
         least /= len(found)
         variance = max(self.variance(rows), least)
-        half = half_width(CONFIDENCE) * sqrt(variance)
         # What was learned from other rows hardly makes an estimate too low by as much as it can
-        # whenever chance does.
+        # whenever chance does. An estimate that is too low cannot be too high as well, so chance
+        # has its one-sided quantile.
+        one_sided, half = (half_width(level) * sqrt(variance) for level in (0.9, 0.95))
         tied = any(isinstance(fit, Ties) for fit in self.fits)
-        above = bias if tied else hypot(half, bias) - half
+        above = bias if tied else max(hypot(one_sided, bias) - half, 0.0)
         # Rows tell signs about one another: half as much variance again for calibrated forecasts.
-        below = (sqrt(1.5) - 1) * half_width(CONFIDENCE) * sqrt(least)
+        below = (sqrt(1.5) - 1) * half_width(0.95) * sqrt(least)
         return Statistic(max(value, 0.0), variance, below=below, above=above), rows
 
     def square(self) -> float:
@@ -240,11 +237,6 @@ class Parts(NamedTuple):
             variance = self.variance(rows) + other.variance
             terms[name] = Statistic(value, variance, 0.0, other.below, other.above), rows
         return terms
-
-
-def _default_bins(part: Sample) -> Bins:
-    # Labels of a cluster are no multinomial sample, so that what chance adds is not known.
-    return "ties" if is_discrete(part.forecasts) and part.clusters is None else "irp"
 
 
 def products(factors: Floats, sample: Sample) -> Floats:
@@ -325,16 +317,14 @@ def _absolute(fit: CrossFit) -> tuple[float, float, Floats]:
     sample, weights = fit.sample, fit.sample.weights
     h = fit.values - sample.forecasts
     square, _ = _square(fit)
-    left = NOISE_PER_BIAS * square.above + half_width(CONFIDENCE) * sqrt(square.variance)
+    left = NOISE_PER_BIAS * square.above + half_width(0.95) * sqrt(square.variance)
     error = sqrt(left if h.ndim == 1 else 2 * left / h.shape[1]) or EPSILON
-    bias = mean(over_classes(_lost(h / error) * error), weights)
+    # An absolute value is too low by up to 0.39 errors where its sign is uncertain, and by less
+    # beyond 1.75 errors, where the sign begins to be right.
+    lost = 0.39 * np.exp(-(np.maximum(np.abs(h / error) - 1.75, 0.0) ** 2) / 2)
+    bias = mean(over_classes(lost * error), weights)
     signs = np.sign(h)
     return mean(products(signs, sample), weights), bias, signs
-
-
-def _lost(z: Floats) -> Floats:
-    """By how much an absolute value is too low as its sign is uncertain, in standard deviations."""
-    return np.asarray(LARGEST_LOSS * np.exp(-(np.maximum(np.abs(z) - SURE, 0.0) ** 2) / 2))
 
 
 def _secant(g: Floats, p: Floats) -> Floats:

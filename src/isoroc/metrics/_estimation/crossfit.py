@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from isoroc._core import smooth
-from isoroc._core.losses import EPSILON
+from isoroc._core.losses import EPSILON, likeliest_power
 from isoroc._core.simplex import as_matrix, residuals
 from isoroc._core.tree import BinTree
 from isoroc._core.types import Codes, Floats, Ints
@@ -32,6 +32,7 @@ from isoroc._growth import GrowthOptions, grow_tree
 from isoroc._input import InputError, Sample, deal_folds
 from isoroc._maps.top import TopReduction
 from isoroc.metrics._estimation.grouping import (
+    count_halvings,
     group_equal,
     group_quantile,
     halve_repeatedly,
@@ -39,10 +40,6 @@ from isoroc.metrics._estimation.grouping import (
     sum_rows,
 )
 
-#: Number of folds,
-N_FOLDS = 5
-#: and the number of rows above which there are two: then half of the rows are plenty.
-MANY_ROWS = 100_000
 #: More than twice as many distinct scores are learned from in so many cells of equal weight.
 MOST_SCORES = 2048
 #: With more classes than FULL, partitions are of the TOP largest probabilities and the rest.
@@ -50,20 +47,8 @@ FULL, TOP = 4, 2
 #: Linear maps and means in cells are of the MOST_CLASSES most frequent classes. With more classes,
 #: cells are cells of the largest probabilities and the rest.
 MOST_CLASSES = 64
-#: Power and shares of classes are fitted in turn, this many times.
-ROUNDS = 3
-#: Newton steps for a power of the forecasts, which lies between 1 / STEEPEST and STEEPEST.
-POWER_STEPS, STEEPEST = 30, 20.0
-#: Weights are rounded to multiples of 1 / GRID.
-GRID = 2.0**30
-#: The finest cells have about this many rows, and there are at most 2 ** MOST_LEVELS of them.
-ROWS_IN_CELL, MOST_LEVELS = 32, 10
-#: A stage is used if its signal exceeds the noise by this many standard deviations.
-THRESHOLD = 2.0
 #: Weight of rows that moves the residual of a bin half way from that of the bin it was split from.
 SHRINKAGE = 100.0
-#: Bins were chosen for their labels, which makes noise in them this many times as large at most.
-SELECTION = 2.0
 #: Directions of a smaller mean square, relative to the largest one or to 1, are left out.
 NEGLIGIBLE = 1e-9
 
@@ -80,9 +65,8 @@ class CrossFit:
     def __init__(self, sample: Sample) -> None:
         self.sample = sample
         n = len(sample)
-        self._n_folds = min(N_FOLDS if n <= MANY_ROWS else 2, n)
-        n_training = n - n // self._n_folds
-        self._n_levels = min(MOST_LEVELS, max(0, (n_training // ROWS_IN_CELL).bit_length() - 1))
+        self._n_folds = min(5 if n <= 100_000 else 2, n)  # of many rows, half are plenty
+        self._n_levels = count_halvings(n - n // self._n_folds)
 
     @cached_property
     def values(self) -> Floats:
@@ -111,8 +95,8 @@ class CrossFit:
             raise InputError("y_prob", None, problem, "holding rows out takes two or more")
         weights = sample.row_weights()
         if sample.weights is not None:
-            # Sums of multiples of 1 / GRID are exact, whatever the order of rows.
-            weights = np.maximum(np.rint(weights * GRID), 1.0) / GRID
+            # Sums of multiples of a power of 2 are exact, whatever the order of rows.
+            weights = np.maximum(np.rint(weights * 2.0**30), 1.0) / 2.0**30
             sample = replace(sample, weights=weights)
         fold, order = np.empty(n, dtype=np.intp), order_rows(sample)
         clusters = None if sample.clusters is None else sample.clusters[order]
@@ -175,7 +159,7 @@ class CrossFit:
         weights, codes, values = training.weights, self._units.sample.codes, self._matrix
         n_rows = weights.sum()
         observed = np.bincount(codes, weights, values.shape[1])
-        for _ in range(ROUNDS):
+        for _ in range(3):  # power and shares of classes are fitted in turn
             values = raise_to_power(values, codes, weights, training.squares)
             shares = (observed - weights @ values) / (n_rows + SHRINKAGE)
             values = tilt(values, None, shares[None], weights)
@@ -249,11 +233,11 @@ class _Training(NamedTuple):
 
 
 def shrink_factor(energy: float, noise: float, n_terms: int) -> float:
-    """Factor of James and Stein, or 0 if the energy exceeds the noise by too little.
+    """Factor of James and Stein, or 0 unless the energy clearly exceeds the noise.
 
-    Too little are `THRESHOLD` standard deviations of the sum of squares of `n_terms` terms.
+    It must do so by two standard deviations of the sum of squares of `n_terms` terms.
     """
-    least = noise * (1 + THRESHOLD * (2 / max(n_terms, 1)) ** 0.5)
+    least = noise * (1 + 2 * (2 / max(n_terms, 1)) ** 0.5)
     return 1 - noise / energy if energy > least else 0.0
 
 
@@ -265,20 +249,11 @@ def raise_to_power(P: Floats, codes: Codes, weights: Floats, squares: Floats) ->
     logs = smooth.logs_of(np.maximum(np.ascontiguousarray(P.T), EPSILON))
     rows = np.flatnonzero(weights)
     z, weights, squares = np.take(logs, rows, axis=1), weights[rows], squares[rows]
-    own = z[codes[rows], np.arange(len(rows))]
-    t, evidence = 1.0, 0.0
-    for step in range(POWER_STEPS):
-        mean, variance = smooth.moments(z, t)
-        slopes = own - mean
-        slope, curvature = float(weights @ slopes), float(weights @ variance)
-        if step == 0 and slope:
-            evidence = max(1 - float(squares @ slopes**2) / slope**2, 0.0)
-        if not evidence or curvature <= 0:
-            break
-        change = float(np.clip(slope / curvature, -t / 2, t))
-        t = float(np.clip(t + change, 1 / STEEPEST, STEEPEST))
-        if abs(change) <= 1e-3:  # what is left is about its square
-            break
+    z -= z[codes[rows], np.arange(len(rows))]
+    slopes, _ = smooth.moments(z, 1.0)
+    slope = float(weights @ slopes)
+    evidence = max(1 - float(squares @ slopes**2) / slope**2, 0.0) if slope else 0.0
+    t = likeliest_power(z, weights, 1 / 20, 20.0, tolerance=1e-6) if evidence else 1.0
     q = smooth.softmax(logs * (1 + evidence * (t - 1)))
     return q.T if P.flags.f_contiguous else smooth.by_row(q)
 
@@ -381,7 +356,8 @@ def fit_bins(
     of_bins = np.column_stack([sum_rows(bin_of, residuals, weights, n_bins), weight])
     held = np.maximum(weight, EPSILON)
     energy = float((of_bins[:, :-1] ** 2).sum(axis=1) @ (1 / held))
-    noise = SELECTION * float(np.bincount(bin_of, squares, n_bins) @ (1 / held))
+    # Bins were chosen for their labels, which at most doubles the noise in them.
+    noise = 2.0 * float(np.bincount(bin_of, squares, n_bins) @ (1 / held))
     if not shrink_factor(energy, noise, n_bins * _free(residuals)):
         return np.zeros((n_bins, residuals.shape[1]))
     sums = tree.add_up(of_bins)

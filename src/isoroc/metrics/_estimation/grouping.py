@@ -106,6 +106,11 @@ def group_quantile(forecasts: Floats, weights: Floats | None, n_bins: int) -> In
     return group
 
 
+def count_halvings(n_rows: int) -> int:
+    """Number of halvings after which bins have about 32 rows; at most 10."""
+    return min(10, max(0, (n_rows // 32).bit_length() - 1))
+
+
 def halve_repeatedly(forecasts: Floats, n_levels: int) -> Ints:
     """Bins of n_levels nested halvings: after l of them a row is in bin ``b >> (n_levels - l)``.
 
@@ -206,11 +211,6 @@ def fix_class_order(sample: Sample) -> Sample:
         codes=place[sample.codes],
         classes=None if sample.classes is None else sample.classes[order],
     )
-
-
-def fix_row_order(sample: Sample) -> Sample:
-    """The sample with its rows in the order of `order_rows`."""
-    return sample.take(order_rows(sample))
 
 
 def order_rows(sample: Sample) -> Ints:
