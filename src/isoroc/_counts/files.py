@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from importlib.metadata import version
 from importlib.util import find_spec
 from io import BytesIO
 from typing import Any
@@ -19,6 +20,7 @@ from isoroc._counts.cells import MOST_ENTRIES, Cells
 from isoroc._counts.grid import Grid
 from isoroc._input import InputError, check_sample
 from isoroc._support.files import replacing
+from isoroc._support.versions import migrate
 
 #: Classes, grid, number of folds and cells: what counts are made of.
 Parts = tuple[NDArray[Any], Grid, int, Cells]
@@ -37,7 +39,8 @@ def describe(
 ) -> str:
     """The constant column ``isoroc``: what the numbers mean, as JSON."""
     known = None if classes is None else classes.tolist()
-    about = {"format": FORMAT, "folds": n_folds, "columns": columns, "classes": known}
+    about = {"format": FORMAT, "library": version("isoroc"), "folds": n_folds}
+    about |= {"columns": columns, "classes": known}
     return json.dumps(about | vars(grid) | further)
 
 
@@ -68,7 +71,7 @@ def read(paths: Sequence[str | os.PathLike[str]], labels: Any = None) -> list[tu
         name = os.fspath(path)
         frame = _read(name)
         about = _about(frame, name)
-        key = frame["isoroc"][0] if about["classes"] is None else len(tables)
+        key = str(about) if about["classes"] is None else len(tables)
         tables.setdefault(key, (name, about, []))[2].append(frame)
     return [_parse(labels, *table) for table in tables.values()]
 
@@ -124,10 +127,12 @@ def _about(frame: Any, name: str) -> dict[str, Any]:
     if len(found) != 1:
         problem = f"{name} holds {len(found)} kinds of counts" if found else f"{name} has no rows"
         raise InputError("path", None, problem, "write each to a file of its own")
-    about: dict[str, Any] = json.loads(found[0])
-    if about.get("format") != FORMAT:
-        raise InputError("path", None, f"{name} has the format {about.get('format')}", _FIX)
-    return about
+    try:
+        about = migrate(json.loads(found[0]), FORMAT, key="format")
+    except ValueError as error:
+        problem, fix = (*error.args, _FIX)[:2]
+        raise InputError("path", None, f"{name}: {problem}", fix) from error
+    return {key: value for key, value in about.items() if key != "library"}
 
 
 def from_long(

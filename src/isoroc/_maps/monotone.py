@@ -47,7 +47,7 @@ class MonotoneMap(Map):
     """
 
     floor: float = state(checks.number(above=0.0, most=1.0))
-    scale: float = state(checks.number(above=0.0, most=checks.LARGEST_COEFFICIENT))
+    scale: float = state(checks.number(above=0.0, most=1e100))
     softness: Floats = state(checks.coefficients("K", "L"))
     directions: Floats | None = state(checks.anything)
     biases: Floats = state(checks.coefficients("K", "L"))
