@@ -231,7 +231,7 @@ class ColumnOps(Ops[Columns[C]], Generic[C]):
         product = Columns(self, len(rows), [a], make, times=len(rows))
         return product if offset is None else product + offset
 
-    def run_sums(self, a: Columns[C], weights: Floats) -> Columns[C]:
+    def segment_sums(self, a: Columns[C], weights: Floats) -> Columns[C]:
         (K, L), rows = weights.shape, weights.tolist()
 
         def make(own: list[C]) -> list[C]:

@@ -354,7 +354,7 @@ class OnnxOps(Ops[Tensor]):
                 return Tensor(self, width, joined)
         return self._apply("Concat", *parts, axis=1, width=width)
 
-    def run_sums(self, a: Tensor, weights: Floats) -> Tensor:
+    def segment_sums(self, a: Tensor, weights: Floats) -> Tensor:
         if len(weights) * weights.size <= _FEW_WEIGHTS:
             return self.linear(a, _blocks(weights))
         return self._sums_of_runs(self._on_third_axis(a.name, *weights.shape), weights)
@@ -446,7 +446,7 @@ class OnnxOps(Ops[Tensor]):
     def log_softmax(self, a: Tensor) -> Tensor:
         return self._apply("LogSoftmax", a, axis=1)
 
-    def bend(self, a: Tensor, knots: Floats, slopes: Floats) -> Tensor:
+    def hinges(self, a: Tensor, knots: Floats, slopes: Floats) -> Tensor:
         offset = -(slopes @ knots)
         if len(slopes) * slopes.size > _FEW_WEIGHTS:
             each = self._on_third_axis(a.name, a.width, 1)
@@ -458,7 +458,7 @@ class OnnxOps(Ops[Tensor]):
         raised_often = self.maximum(each_often, np.tile(knots, a.width))
         return self.linear(raised_often, _blocks(slopes), offset)
 
-    def along(self, a: Tensor, knots: Floats) -> Tensor:
+    def fraction_between(self, a: Tensor, knots: Floats) -> Tensor:
         # Each stretch between two knots adds the share of it that lies below. The difference comes
         # first: close knots would otherwise cost digits.
         graph, low = self._graph, knots[:, :-1]

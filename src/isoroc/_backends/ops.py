@@ -167,7 +167,7 @@ class Ops(ABC, Generic[V]):
         """Weighted sums of the columns, one for each row of a matrix, plus an offset."""
 
     @abstractmethod
-    def run_sums(self, a: V, weights: Floats) -> V:
+    def segment_sums(self, a: V, weights: Floats) -> V:
         """Weighted sums of runs of columns: for weights of shape (K, L) those of L columns each."""
 
     # Trees and steps
@@ -224,13 +224,13 @@ class Ops(ABC, Generic[V]):
         """Forecasts with a share of the uniform one."""
         return (1 - share) * q + share / self.width(q) if share else q
 
-    def bend(self, a: V, knots: Floats, slopes: Floats) -> V:
+    def hinges(self, a: V, knots: Floats, slopes: Floats) -> V:
         """For each column k the sum over knots m of ``slopes[k, m] * max(a_k - knots[m], 0)``."""
         bends: Iterable[tuple[float, Floats]] = zip(knots.tolist(), slopes.T, strict=True)
         offset = np.asarray(slopes @ knots)
         return added(self.maximum(a, knot) * slope for knot, slope in bends) - offset
 
-    def along(self, a: V, knots: Floats) -> V:
+    def fraction_between(self, a: V, knots: Floats) -> V:
         """How far column k lies along the ascending ``knots[k]``, from 0 to 1."""
         # Each stretch between two knots adds the share of it that lies below.
         stretches = zip(knots.T[:-1], knots.T[1:], strict=True)
@@ -238,7 +238,7 @@ class Ops(ABC, Generic[V]):
         below = added(self.maximum(self.minimum(share, 1.0), 0.0) for share in shares)
         return below / float(knots.shape[1] - 1)
 
-    def bumps(self, a: V, centres: Floats) -> V:
+    def cauchy_kernel(self, a: V, centres: Floats) -> V:
         """A bump around each centre, ``1 / (1 + d^2 / 2)`` at the distance d."""
         half_square = 0.5 * self.sum(a * a)
         rows = np.hstack([-centres, np.ones((len(centres), 1))])

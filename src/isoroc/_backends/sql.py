@@ -541,12 +541,12 @@ class SqlOps(ColumnOps[Node]):
         product = Columns(self, len(rows), [packed], make)
         return product if offset is None else product + offset
 
-    def bend(self, a: Columns[Node], knots: Floats, slopes: Floats) -> Columns[Node]:
+    def hinges(self, a: Columns[Node], knots: Floats, slopes: Floats) -> Columns[Node]:
         # The larger of two is half of their sum and distance, which takes less time than a choice.
         bent: Columns[Node] = a * (slopes.sum(axis=1) / 2) - slopes @ knots / 2
         distances = self.concat([self.absolute(a - knot) for knot in knots.tolist()])
         by_class = np.arange(len(knots) * a.width).reshape(len(knots), -1).T
-        return bent + self.run_sums(self.take(distances, by_class.ravel()), slopes / 2)
+        return bent + self.segment_sums(self.take(distances, by_class.ravel()), slopes / 2)
 
     def locate(self, cuts: Floats, score: Columns[Node]) -> Columns[Node]:
         return self._reduced(lambda own: self.scalars.locate(cuts, own[0]), score)

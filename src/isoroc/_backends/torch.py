@@ -111,7 +111,7 @@ class TorchOps(Ops[TorchVector]):
         constants = [self._constant(own) for own in (matrix, offset) if own is not None]
         return self.vector(functional.linear(a.tensor, *constants), len(matrix))
 
-    def run_sums(self, a: TorchVector, weights: Floats) -> TorchVector:
+    def segment_sums(self, a: TorchVector, weights: Floats) -> TorchVector:
         runs = a.tensor.reshape(-1, *weights.shape)
         return self.vector((runs * self._constant(weights)).sum(dim=2), len(weights))
 
@@ -162,7 +162,7 @@ class TorchOps(Ops[TorchVector]):
     def log_softmax(self, a: TorchVector) -> TorchVector:
         return self.vector(torch.log_softmax(a.tensor, dim=1), a.width)
 
-    def along(self, a: TorchVector, knots: Floats) -> TorchVector:
+    def fraction_between(self, a: TorchVector, knots: Floats) -> TorchVector:
         table, last = self._constant(knots), knots.shape[1] - 1
         x = a.tensor.T.contiguous()
         place = torch.searchsorted(table, x.detach()).clamp(1, last)
