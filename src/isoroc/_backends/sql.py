@@ -1,6 +1,6 @@
 """SQL: vectors are lists of expressions, and queries compute what is used again in stages.
 
-Importing this module requires sqlglot. In what databases differ is in `dialects.py`. Pieces of SQL
+Importing this module requires sqlglot. Dialect differences are in `dialects.py`. Pieces of SQL
 come first here, then the stages that they are put together in, then the vector operations.
 """
 
@@ -17,7 +17,7 @@ from sqlglot import expressions as nodes
 from sqlglot.errors import SqlglotError
 
 from isoroc._backends.columns import ColumnOps, Columns, Scalars
-from isoroc._backends.dialects import DIALECTS, RULES, Dialect
+from isoroc._backends.dialects import DIALECTS, RULES, Dialect, Rules
 from isoroc._backends.ops import Function
 from isoroc._core.tree import BinTree
 from isoroc._core.types import Floats
@@ -164,9 +164,8 @@ class Stages:
     Equal expressions are one column; one that is used only once becomes part of what uses it.
     """
 
-    def __init__(self, dialect: str, taken: Sequence[str]) -> None:
-        self._dialect = dialect
-        self._rules = RULES[dialect]
+    def __init__(self, rules: Rules, taken: Sequence[str]) -> None:
+        self._rules = rules
         #: Most columns that a stage of the statement has, once it was written.
         self.widest = 0
         self._columns: dict[str, Node] = {}
@@ -283,7 +282,7 @@ class Stages:
             added = [nodes.to_identifier(name, quoted=True) for name in left_out]
             return source, [nodes.Star()], [nodes.Star(**{_EXCEPT: added})]
         row = f"{self._prefix}row"
-        if self._dialect == "postgres":
+        if self._rules.star == "row":
             own = f"{self._prefix}source"
             source = nodes.alias_(source, own, table=True, quoted=True)
             whole: Node = nodes.Dot(this=nodes.Paren(this=column(row)), expression=nodes.Star())
@@ -334,10 +333,9 @@ _NUMBERS = {"literal": literal, "cast": decimal, "fraction": fraction}
 class SqlScalars(Scalars[Node]):
     """Columns are expressions; those that are used again are named in stages of the query."""
 
-    def __init__(self, dialect: str, taken: Sequence[str]) -> None:
-        self._dialect = dialect
-        self._rules = RULES[dialect]
-        self.stages = Stages(dialect, taken)
+    def __init__(self, rules: Rules, taken: Sequence[str]) -> None:
+        self._rules = rules
+        self.stages = Stages(rules, taken)
 
     def keep(self, column: Node) -> Node:
         return self.stages.keep(column)
@@ -357,8 +355,7 @@ class SqlScalars(Scalars[Node]):
     def binary(self, operator: str, a: Node, b: Node) -> Node:
         if operator == "*" and self._rules.underflow:
             a, b = self._factor(a), self._factor(b)
-        if operator == "/" and self._dialect == "polars" and b.find(nodes.Column) is None:
-            # Polars multiplies by the reciprocal of a constant, which rounds twice.
+        if operator == "/" and self._rules.reciprocals and b.find(nodes.Column) is None:
             a = self.keep(a)
             b = self.binary("+", b, self.binary("*", self.number(0.0), a))
         if operator in _ARITHMETIC:
@@ -395,10 +392,10 @@ class SqlScalars(Scalars[Node]):
         if len(columns) == 1:
             return columns[0]
         function, aggregate = _EXTREMES[name]
-        if not self._rules.extremes:
+        if self._rules.extremes == "rows":
             return _extreme_of_rows(aggregate, columns)
         # By name: sqlglot would guard its own GREATEST against NULLs, which do not come here.
-        return call(aggregate if self._dialect == "sqlite" else function, *columns)
+        return call(aggregate if self._rules.extremes == "MAX" else function, *columns)
 
     def every(self, conditions: Sequence[Node]) -> Node:
         while len(conditions) > _MANY:
@@ -422,7 +419,7 @@ class SqlScalars(Scalars[Node]):
         score = self.keep(score)
         if self._rules.lists and len(cuts) > _MANY:
             return self._search(cuts, score)
-        if self._dialect == "clickhouse" and len(cuts) > FEW_PLACES:
+        if self._rules.arrays == "arrayElement" and len(cuts) > FEW_PLACES:
             name = "isoroc_cut"
             below = nodes.LT(this=column(name), expression=adopt(score))
             entry = nodes.to_identifier(name, quoted=True)
@@ -448,21 +445,23 @@ class SqlScalars(Scalars[Node]):
 
     def entry(self, values: list[float], place: Node) -> Node:
         """Entry of a constant list at a place that was kept."""
-        if not self._rules.arrays or len(values) <= FEW_PLACES:
+        arrays = self._rules.arrays
+        if arrays is None or len(values) <= FEW_PLACES:
             return choose(
                 [self.number(value) for value in values],
                 lambda at: self.binary("<=", place, integer(at)),
             )
         first = nodes.Add(this=adopt(place), expression=integer(1))
-        if self._rules.lists:
-            return call("LIST_EXTRACT", numbers_in_text(values), first)
-        if self._dialect == "clickhouse":
-            return call("arrayElement", _clickhouse_numbers(values), first)
-        if self._dialect == "postgres":
+        if arrays == "brackets":
             array = nodes.Paren(this=numbers_in_text(values, brackets="{}"))
             return nodes.Bracket(this=array, expressions=[first])
-        entries = [self.number(value) for value in values]
-        return call("ELEMENT_AT", nodes.Array(expressions=entries), first)
+        if arrays == "LIST_EXTRACT":
+            entries = numbers_in_text(values)
+        elif arrays == "arrayElement":
+            entries = _clickhouse_numbers(values)
+        else:
+            entries = nodes.Array(expressions=[self.number(value) for value in values])
+        return call(arrays, entries, first)
 
     def bin_of(self, tree: BinTree, columns: Sequence[Node]) -> Node:
         """Place among the bins of a tree: splits are nested CASE, some levels in each stage."""
@@ -507,8 +506,9 @@ class SqlOps(ColumnOps[Node]):
     scalars: SqlScalars
 
     def __init__(self, dialect: str, taken: Sequence[str]) -> None:
-        super().__init__(SqlScalars(dialect, taken))
-        self.stages, self._rules = self.scalars.stages, RULES[dialect]
+        self._rules = RULES[dialect]
+        super().__init__(SqlScalars(self._rules, taken))
+        self.stages = self.scalars.stages
 
     def read(self, names: Sequence[str]) -> Columns[Node]:
         """Columns of the table as doubles."""

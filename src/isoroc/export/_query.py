@@ -42,7 +42,7 @@ def write_query(
         fix = "name their column" if grouped else "leave it out"
         raise InputError("group", None, f"the calibrator {which}", fix)
     replaced = [name for name in columns if name in outputs] if keep is None else []
-    if keep is None and (rules.star is None or (rules.star == "row" and replaced)):
+    if keep is None and (rules.star is None or (rules.star != "except" and replaced)):
         which = "all but some" if replaced else "all"
         problem = f"{dialect} cannot hand on {which} columns of a table without their names"
         raise InputError("keep", None, problem, "name them")
