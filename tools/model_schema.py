@@ -78,7 +78,7 @@ def map_rule(name: str, kind: Any) -> Rule:
 def calibrator_rule(name: str, kind: Any) -> Rule:
     """Rule of a calibrator."""
     value = reference("value")
-    learned = {attribute: check.schema for attribute, check in kind._state.items()}
+    learned = {attribute: check.schema for attribute, check in kind._state.items()}  # noqa: SLF001
     parameters = record(dict.fromkeys(kind().get_params(deep=False), value), kind().get_params())
     state = record(learned | dict.fromkeys(COMMON, value), [*learned, *COMMON])
     about = (kind.__doc__ or "").partition("\n")[0]

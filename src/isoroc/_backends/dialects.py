@@ -69,7 +69,9 @@ class Rules:
 #: The rules of each dialect. MariaDB is run as MySQL.
 RULES: dict[str, Rules] = {
     "bigquery": Rules("bigquery", star="except", careful_exp=True, most_columns=10_000),
-    "clickhouse": Rules("clickhouse", star="except", lazy=True, arrays="arrayElement", most_classes=100),
+    "clickhouse": Rules(
+        "clickhouse", star="except", lazy=True, arrays="arrayElement", most_classes=100
+    ),
     "datafusion": Rules("duckdb", star="except"),
     "duckdb": Rules("duckdb", star="except", arrays="LIST_EXTRACT", most_classes=1000),
     "mysql": Rules("mysql", limit=2**64 - 1, most_columns=4096),

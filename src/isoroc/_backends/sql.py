@@ -28,29 +28,17 @@ __all__ = ["DIALECTS", "RULES", "Dialect", "SqlOps", "SqlglotError", "nodes", "t
 Node: TypeAlias = "nodes.Expr"
 
 _DOUBLE = nodes.DataType.build("double")
-#: Choices that a CASE makes one after the other; longer lists are halved first.
-_CHOICES = 16
 #: What sqlglot calls the columns that a star leaves out; versions differ.
 _EXCEPT = "except_" if "except_" in nodes.Star.arg_types else "except"
-#: Columns up to which stages hand on all of them: a star is short, but planners bind each column.
-_FEW_COLUMNS = 64
-#: Levels of an expression up to which columns become part of it.
-_HIGH = 40
 #: Expressions that are conditions.
 _CONDITIONS = (nodes.LTE, nodes.GTE, nodes.EQ, nodes.And, nodes.Not)
 _ARITHMETIC = {"+": nodes.Add, "-": nodes.Sub, "*": nodes.Mul, "/": nodes.Div}
 _FUNCTIONS = {"log": nodes.Ln, "exp": nodes.Exp, "sqrt": nodes.Sqrt, "absolute": nodes.Abs}
 _EXTREMES = {"maximum": ("GREATEST", "MAX"), "minimum": ("LEAST", "MIN")}
-#: Below this the exponential is written as 0, where databases raise an error if it underflows,
-_TINY_EXPONENT = -690.0
-#: and a factor of a product below this counts as 0.
-_TINY_FACTOR = 1e-150
 #: Arguments of a function, and conditions of a conjunction, at most.
 _MANY = 64
 #: Places beyond which looking up entries of arrays is as fast as CASE.
 FEW_PLACES = 16
-#: Sizes from which on a matrix is multiplied by inner products of lists.
-_WIDE, _LARGE = 6, 36
 
 
 def adopt(node: Node) -> Node:
@@ -147,10 +135,11 @@ def case(ways: Sequence[tuple[Node, Node]], otherwise: Node, *, flat: bool = Tru
 def choose(values: list[Node], is_within: Callable[[int], Node], first: int = 0) -> Node:
     """The value of the first place, from `first` on, that passes; the last where none does.
 
-    `is_within` is the condition that a place or one before it is the one.
+    `is_within` is the condition that a place or one before it is the one. A CASE makes at most 16
+    choices one after the other; longer lists are halved first.
     """
     n = len(values)
-    if n > _CHOICES:
+    if n > 16:
         low = choose(values[: n // 2], is_within, first)
         high = choose(values[n // 2 :], is_within, first + n // 2)
         return case([(is_within(first + n // 2 - 1), low)], high, flat=False)
@@ -232,8 +221,11 @@ class Stages:
             statement = statement.with_(name, as_=query, copy=False)
         return statement
 
-    def _merge(self, outputs: dict[str, Node]) -> dict[str, Node]:
-        """Outputs after columns that are used only once, which planners dislike, became parts."""
+    def _merge(self, outputs: dict[str, Node], most_levels: int = 40) -> dict[str, Node]:
+        """Outputs after columns that are used only once, which planners dislike, became parts.
+
+        Expressions get no more levels than `most_levels`.
+        """
         outputs, expressions = dict(outputs), self._columns | outputs
         surveyed = {name: _survey(node) for name, node in expressions.items()}
         uses = Counter(found.name for used, _ in surveyed.values() for found in used)
@@ -241,8 +233,8 @@ class Stages:
         for name, (used, own) in surveyed.items():
             node, levels = expressions[name], own
             for found in used:
-                below = height.get(found.name, _HIGH)
-                if uses[found.name] > 1 or own + below > _HIGH:
+                below = height.get(found.name, most_levels)
+                if uses[found.name] > 1 or own + below > most_levels:
                     continue
                 levels = max(levels, own + below)
                 part = self._columns.pop(found.name)
@@ -294,7 +286,7 @@ class Stages:
         self, stages: Sequence[dict[str, Node]], n_kept: int, outputs: dict[str, Node]
     ) -> list[list[str]] | None:
         """Columns of each stage, and of those before, that later ones use; None for all, if few."""
-        if len(self._columns) <= _FEW_COLUMNS:
+        if len(self._columns) <= 64:  # a star is short, but planners bind each column
             return None
         known, needed, live = list(self._columns), _used(outputs.values()), []
         for stage in reversed(stages):
@@ -348,7 +340,7 @@ class SqlScalars(Scalars[Node]):
             return double(nodes.Floor(this=adopt(a)))  # an integer in Spark
         if name == "exp" and (self._rules.careful_exp or self._rules.underflow):
             a = self.keep(a)
-            tiny = self.binary("<=", a, self.number(_TINY_EXPONENT))
+            tiny = self.binary("<=", a, self.number(-690.0))
             return self.where(tiny, self.number(0.0), nodes.Exp(this=adopt(a)))
         return _FUNCTIONS[name](this=adopt(a))
 
@@ -368,7 +360,7 @@ class SqlScalars(Scalars[Node]):
         if a.find(nodes.Column) is None:
             return a
         a = self.keep(a)
-        tiny = self.binary("<=", self.function("absolute", a), self.number(_TINY_FACTOR))
+        tiny = self.binary("<=", self.function("absolute", a), self.number(1e-150))
         return self.keep(self.where(tiny, self.number(0.0), a))
 
     def where(self, condition: Node, a: Node, b: Node) -> Node:
@@ -530,7 +522,7 @@ class SqlOps(ColumnOps[Node]):
     def linear(
         self, a: Columns[Node], matrix: Floats, offset: Floats | None = None
     ) -> Columns[Node]:
-        if not self._rules.lists or a.width < _WIDE or matrix.size < _LARGE:
+        if not self._rules.lists or a.width < 6 or matrix.size < 36:
             return super().linear(a, matrix, offset)
         rows = [numbers_in_text(row) for row in matrix.tolist()]
         packed = self._reduced(lambda own: call("LIST_VALUE", *own), a)

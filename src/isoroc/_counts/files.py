@@ -28,9 +28,6 @@ Parts = tuple[NDArray[Any], Grid, int, Cells]
 FORMAT = 1
 #: Larger files are refused before they are read.
 MOST_ROWS = 4 * MOST_ENTRIES
-#: Libraries that read and write Parquet, in the order in which they are tried. One that is in use
-#: already comes first, because another would take time and memory to import.
-_LIBRARIES = ("pyarrow", "polars")
 _FIX = "expected a file of Counts.to_parquet or of counts_sql"
 
 
@@ -175,7 +172,8 @@ def _numbers(frame: Any, column: str) -> NDArray[np.float64]:
 
 
 def _library() -> Any:
-    for name in sorted(_LIBRARIES, key=lambda name: name not in sys.modules):
+    """Library for Parquet: one that is imported already, as another takes time and memory."""
+    for name in sorted(("pyarrow", "polars"), key=lambda name: name not in sys.modules):
         if find_spec(name) is not None:
             return name
     raise ImportError("counts in Parquet files need pyarrow or polars: pip install pyarrow")

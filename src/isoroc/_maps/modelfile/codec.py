@@ -6,6 +6,7 @@ JSON's own values stay as they are. Every other value is an object that says wha
 import math
 from collections.abc import Callable
 from dataclasses import MISSING, fields
+from functools import partial
 from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -21,6 +22,8 @@ from isoroc._maps.monotonicity import Certificate
 from isoroc._maps.top import TopReduction
 from isoroc._support.table import Table
 
+#: Function that decodes a document inside another one, given its place.
+Inner = Callable[[Any, str], Any]
 #: Dataclasses by their names in the file, and what must hold for them beyond the types of fields.
 STRUCTURES: dict[str, tuple[Any, Callable[[Any, str], None]]] = {
     "tree": (BinTree, check_tree),
@@ -39,28 +42,32 @@ def encode(value: Any, place: str, other: Callable[[Any, str], Any]) -> Any:
     """JSON value of what messages call `place`; `other` makes a document of all other objects."""
     if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
         value = value.item()
-    if isinstance(value, np.random.RandomState | np.random.Generator):
+    if value is None or isinstance(value, np.random.RandomState | np.random.Generator):
         return None
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"type": "float", "value": _word(value)}
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-
-    def inner(named: dict[str, Any]) -> dict[str, Any]:
-        return {name: encode(part, f"{place}.{name}", other) for name, part in named.items()}
-
+    if isinstance(value, bool | int | float | str):
+        unnamed = isinstance(value, float) and not math.isfinite(value)
+        return {"type": "float", "value": _word(value)} if unnamed else value
     if isinstance(value, list | tuple):
         items = [encode(item, f"{place}[{i}]", other) for i, item in enumerate(value)]
         return items if isinstance(value, list) else {"type": "tuple", "items": items}
-    if isinstance(value, Table):
-        return {"type": "table", "columns": inner(value)}
-    if type(value) is dict and all(isinstance(name, str) for name in value):
-        return {"type": "dict", "items": inner(value)}
-    for tag, (kind, _) in STRUCTURES.items():
-        if type(value) is kind:
-            return {"type": tag} | inner({f.name: getattr(value, f.name) for f in fields(value)})
+    tag, entry, parts = _named_parts(value)
+    if tag:
+        named = {name: encode(part, f"{place}.{name}", other) for name, part in parts.items()}
+        return {"type": tag} | ({entry: named} if entry else named)
     array = to_array(value, name=place)
     return _encode_array(array, place) if array.ndim else other(value, place)
+
+
+def _named_parts(value: Any) -> tuple[str, str, dict[str, Any]]:
+    """Type of an object made of named values, the entry that holds them, and the values."""
+    if isinstance(value, Table):
+        return "table", "columns", value
+    if type(value) is dict and all(isinstance(name, str) for name in value):
+        return "dict", "items", value
+    for tag, (kind, _) in STRUCTURES.items():
+        if type(value) is kind:
+            return tag, "", {f.name: getattr(value, f.name) for f in fields(value)}
+    return "", "", {}
 
 
 def decode(document: Any, place: str, other: Callable[[dict[str, Any], str], Any]) -> Any:
@@ -72,47 +79,56 @@ def decode(document: Any, place: str, other: Callable[[dict[str, Any], str], Any
         return [decode(item, f"{place}[{i}]", other) for i, item in enumerate(document)]
     if not isinstance(document, dict):
         return document
-
-    def inner(entry: str) -> Any:
-        entries(document, place, ("type", entry))
-        named = entries(document[entry], f"{place}.{entry}")
-        return {name: decode(part, f"{place}.{name}", other) for name, part in named.items()}
-
-    match tag := document.get("type"):
-        case "float":
-            word = entries(document, place, ("type", "value"))["value"]
-            if word not in tuple(WORDS):
-                raise Fault(f"{place}.value", f"expected {' or '.join(WORDS)}, got {shown(word)}")
-            return WORDS[word]
-        case "tuple":
-            items = entries(document, place, ("type", "items"))["items"]
-            if not isinstance(items, list):
-                raise Fault(f"{place}.items", f"expected a list, got {shown(items)}")
-            return tuple(decode(items, place, other))
-        case "dict":
-            return inner("items")
-        case "table":
-            return _table(inner("columns"), place)
-        case "array":
-            return _decode_array(document, place)
-        case "tree" | "reduction" | "certificate" | "verdict":
-            return _structure(document, place, other)
-        case "map":
-            return other(document, place)
-        case "calibrator":
-            check_calibrator(document, place)
-            return other(document, place)
-    raise Fault(place, f"{shown(document)} of type {shown(tag)} has no place in a model file")
+    tag = document.get("type")
+    if tag == "calibrator":
+        check_calibrator(document, place)
+    if tag in ("map", "calibrator"):
+        return other(document, place)
+    if not isinstance(tag, str) or tag not in _DECODERS:
+        raise Fault(place, f"{shown(document)} of type {shown(tag)} has no place in a model file")
+    return _DECODERS[tag](document, place, partial(decode, other=other))
 
 
-def _structure(document: dict[str, Any], place: str, other: Callable[..., Any]) -> Any:
+def _float(document: dict[str, Any], place: str, _: Inner) -> float:
+    word = entries(document, place, ("type", "value"))["value"]
+    if not isinstance(word, str) or word not in WORDS:
+        raise Fault(f"{place}.value", f"expected {' or '.join(WORDS)}, got {shown(word)}")
+    return WORDS[word]
+
+
+def _tuple(document: dict[str, Any], place: str, inner: Inner) -> tuple[Any, ...]:
+    items = entries(document, place, ("type", "items"))["items"]
+    if not isinstance(items, list):
+        raise Fault(f"{place}.items", f"expected a list, got {shown(items)}")
+    return tuple(inner(items, place))
+
+
+def _dict(
+    document: dict[str, Any], place: str, inner: Inner, entry: str = "items"
+) -> dict[str, Any]:
+    entries(document, place, ("type", entry))
+    named = entries(document[entry], f"{place}.{entry}")
+    return {name: inner(part, f"{place}.{name}") for name, part in named.items()}
+
+
+def _table(document: dict[str, Any], place: str, inner: Inner) -> Table:
+    table = Table(_dict(document, place, inner, "columns"))
+    for name, column in table.items():
+        if not isinstance(column, np.ndarray):
+            raise Fault(f"{place}.{name}", "expected an array")
+    if len({column.shape for column in table.values()} | {(table.n_rows,)}) > 1:
+        raise Fault(place, "the columns differ in length")
+    return table
+
+
+def _structure(document: dict[str, Any], place: str, inner: Inner) -> Any:
     """Dataclass of a document; fields with a default may be missing."""
     kind, check = STRUCTURES[document["type"]]
     required = ["type", *(f.name for f in fields(kind) if f.default is MISSING)]
     entries(document, place, required, [f.name for f in fields(kind)])
     hints, values = get_type_hints(kind), {}
     for name in document.keys() - {"type"}:
-        value = decode(document[name], f"{place}.{name}", other)
+        value = inner(document[name], f"{place}.{name}")
         if not _is_of(value, hints[name]):
             expected = getattr(hints[name], "__name__", hints[name])
             raise Fault(f"{place}.{name}", f"expected {expected}, got {shown(document[name])}")
@@ -127,16 +143,6 @@ def _is_of(value: Any, hint: Any) -> bool:
         return isinstance(value, str) and value in get_args(hint)
     allowed = get_args(hint) if isinstance(hint, UnionType) else (get_origin(hint) or hint,)
     return type(value) in (*allowed, *([int] if float in allowed else []))
-
-
-def _table(columns: dict[str, Any], place: str) -> Table:
-    table = Table(columns)
-    for name, column in table.items():
-        if not isinstance(column, np.ndarray):
-            raise Fault(f"{place}.{name}", "expected an array")
-    if len({column.shape for column in table.values()} | {(table.n_rows,)}) > 1:
-        raise Fault(place, "the columns differ in length")
-    return table
 
 
 def _word(value: float) -> str:
@@ -162,7 +168,7 @@ def _encode_array(array: NDArray[Any], place: str) -> dict[str, Any]:
     return {"type": "array", "dtype": dtype, **length, "shape": shape, "values": values}
 
 
-def _decode_array(document: dict[str, Any], place: str) -> NDArray[Any]:
+def _array(document: dict[str, Any], place: str, _: Inner) -> NDArray[Any]:
     entries(document, place, ("type", "dtype", "shape", "values"), ("length",))
     values, shape, name = document["values"], document["shape"], document["dtype"]
     if name not in DTYPES:
@@ -203,3 +209,9 @@ def _length(document: dict[str, Any], place: str, most: int = 2**24) -> int:
     if length * len(document["values"]) > most:
         raise Fault(place, f"strings of {length} characters are too long")
     return length
+
+
+_DECODERS: dict[str, Callable[[dict[str, Any], str, Inner], Any]] = {
+    "float": _float, "tuple": _tuple, "dict": _dict, "table": _table, "array": _array,
+}  # fmt: skip
+_DECODERS |= dict.fromkeys(STRUCTURES, _structure)
