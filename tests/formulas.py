@@ -243,7 +243,7 @@ OPERATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
         lambda X: np.ones((1, 2)) * ((2 * X + 1) @ _MATRIX.T).sum(axis=1)[:, None] + 1,
     ),
     "run sums": (
-        lambda o, X: o.run_sums(X, np.array([[1.0, 2], [3, 4]])),
+        lambda o, X: o.segment_sums(X, np.array([[1.0, 2], [3, 4]])),
         lambda X: np.stack([X[:, 0] + 2 * X[:, 1], 3 * X[:, 2] + 4 * X[:, 3]], axis=1),
     ),
     "steps": (
@@ -286,15 +286,15 @@ OPERATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     ),
     "mix uniform": (lambda o, X: o.mix_uniform(X, 0.1), lambda X: 0.9 * X + 0.025),
     "bend": (
-        lambda o, X: o.bend(X, _KNOTS[0], _KNOTS),
+        lambda o, X: o.hinges(X, _KNOTS[0], _KNOTS),
         lambda X: (np.maximum(X[:, :, None] - _KNOTS[0], 0) * _KNOTS).sum(axis=2),
     ),
     "along": (
-        lambda o, X: o.along(X, _KNOTS),
+        lambda o, X: o.fraction_between(X, _KNOTS),
         lambda X: np.stack([np.interp(X[:, k], _KNOTS[k], np.arange(5) / 4) for k in range(4)]).T,
     ),
     "along close knots": (
-        lambda o, X: o.along(X * 4e-9 - 5.0, _KNOTS * 4e-9 - 5) * 3.0 - 1.0,
+        lambda o, X: o.fraction_between(X * 4e-9 - 5.0, _KNOTS * 4e-9 - 5) * 3.0 - 1.0,
         lambda X: (
             np.stack(
                 [
@@ -305,7 +305,7 @@ OPERATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
         ),
     ),
     "bumps": (
-        lambda o, X: o.bumps(X, 2 * _MATRIX),
+        lambda o, X: o.cauchy_kernel(X, 2 * _MATRIX),
         lambda X: 1 / (1 + ((X[:, None] - 2 * _MATRIX) ** 2).sum(axis=2) / 2),
     ),
 }

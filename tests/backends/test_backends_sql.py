@@ -80,7 +80,7 @@ WIDE = {
     "every": lambda ops, X: ops.where(ops.every(ops.take(X, MANY) <= 0.8), 1.0, 0.0),
     "locate": lambda ops, X: ops.locate(np.linspace(0, 1, 101), ops.take(X, [0])) + 0.0,
     "linear": lambda ops, X: ops.linear(ops.take(X, MANY), TALL, TALL[:, 0]),
-    "bumps": lambda ops, X: ops.linear(ops.bumps(X, TALL[:, :4]), TALL[:, :8]),
+    "bumps": lambda ops, X: ops.linear(ops.cauchy_kernel(X, TALL[:, :4]), TALL[:, :8]),
 }
 
 

@@ -65,7 +65,7 @@ class NumpyOps(Ops[Any]):
         product = (matrix @ a.T).T
         return product if offset is None else product + offset
 
-    def run_sums(self, a: Floats, weights: Floats) -> Floats:
+    def segment_sums(self, a: Floats, weights: Floats) -> Floats:
         runs = a.T.reshape(*weights.shape, len(a))
         return np.asarray(np.einsum("kln,kl->kn", runs, weights).T)
 
@@ -82,7 +82,7 @@ class NumpyOps(Ops[Any]):
         columns = zip(cuts, values, np.ascontiguousarray(a.T), strict=True)
         return np.stack([own[rows.locate(at, column)] for at, own, column in columns], axis=1)
 
-    def along(self, a: Floats, knots: Floats) -> Floats:
+    def fraction_between(self, a: Floats, knots: Floats) -> Floats:
         levels = np.linspace(0, 1, knots.shape[1])
         columns = zip(a.T, knots, strict=True)
         return np.stack([np.interp(column, own, levels) for column, own in columns]).T

@@ -22,9 +22,6 @@ from isoroc._core.types import Floats, Ints
 #: A column of numbers, of truth values or of places.
 C = TypeVar("C")
 
-#: Operations after which a column is kept, however often it is used, so that no expression is deep.
-_DEEP = 30
-
 
 class Scalars(ABC, Generic[C]):
     """Operations on single columns."""
@@ -144,7 +141,7 @@ class Columns(Value, Generic[C]):
         if self.made is None:
             made = self._make(*(vector.compute() for vector in self.inputs))
             self.depth = 1 + max((vector.depth for vector in self.inputs), default=0)
-            if self.uses > 1 or self.depth > _DEEP:
+            if self.uses > 1 or self.depth > 30:  # no expression becomes deep
                 made = [self.ops.scalars.keep(own) for own in made]
                 self.depth = 0
             self.made = made
@@ -231,7 +228,7 @@ class ColumnOps(Ops[Columns[C]], Generic[C]):
         product = Columns(self, len(rows), [a], make, times=len(rows))
         return product if offset is None else product + offset
 
-    def run_sums(self, a: Columns[C], weights: Floats) -> Columns[C]:
+    def segment_sums(self, a: Columns[C], weights: Floats) -> Columns[C]:
         (K, L), rows = weights.shape, weights.tolist()
 
         def make(own: list[C]) -> list[C]:

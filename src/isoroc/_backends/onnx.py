@@ -22,16 +22,8 @@ from isoroc._core.types import Floats, Ints
 #: The operators on strings, and the first version that finds places of strings.
 ML, ML_OPSET = "ai.onnx.ml", 2
 
-#: From here on the axes of all reductions are an input.
-_AXES_INPUT = 18
 #: Largest size of the matrices that stand for steps which each column could take by itself.
 _FEW_WEIGHTS = 2048
-#: More terms of a linear function than this are joined before they are multiplied.
-_MOST_PRODUCTS = 2
-#: Matrices are split into at most this many parts.
-_MOST_PARTS = 32
-#: Lists of cuts are made equally long if that makes them at most this many times as long.
-_MOST_PADDING = 3
 
 _BOOL, _INT32, _INT64 = onnx.TensorProto.BOOL, onnx.TensorProto.INT32, onnx.TensorProto.INT64
 _OPERATORS = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "<=": "LessOrEqual", "&": "And"}
@@ -84,7 +76,7 @@ class Graph:
     def reduce(self, operator: str, tensor: str, axis: int = 1) -> str:
         """What an operator makes of the last axis; a matrix."""
         keepdims = int(axis == 1)
-        if operator == "ReduceSum" or self._opset >= _AXES_INPUT:
+        if operator == "ReduceSum" or self._opset >= 18:  # axes of all are inputs
             return self.node(operator, tensor, self.integers(axis), keepdims=keepdims)
         return self.node(operator, tensor, axes=[axis], keepdims=keepdims)
 
@@ -238,7 +230,7 @@ class OnnxOps(Ops[Tensor]):
         for name in same:
             result = graph.node("Add", name, result) if result else name
             del terms[name]
-        if len(terms) > _MOST_PRODUCTS:
+        if len(terms) > 2:  # one product is quicker than three
             joined = np.hstack([matrix for matrix, _ in terms.values()])
             terms = {graph.node("Concat", *terms, axis=1): (joined, None)}
         for name, (matrix, factor) in terms.items():
@@ -327,7 +319,7 @@ class OnnxOps(Ops[Tensor]):
             return Tensor(self, width, a.linear.take(places))
         if places == list(range(a.width)):
             return a
-        if width == 1 and a.width <= _MOST_PARTS:
+        if width == 1 and a.width <= 32:
             return self.split(a, [1] * a.width)[places[0]]
         found = self._graph.node("Gather", a.name, self._graph.integers(*places), axis=1)
         return Tensor(self, width, found)
@@ -354,7 +346,7 @@ class OnnxOps(Ops[Tensor]):
                 return Tensor(self, width, joined)
         return self._apply("Concat", *parts, axis=1, width=width)
 
-    def run_sums(self, a: Tensor, weights: Floats) -> Tensor:
+    def segment_sums(self, a: Tensor, weights: Floats) -> Tensor:
         if len(weights) * weights.size <= _FEW_WEIGHTS:
             return self.linear(a, _blocks(weights))
         return self._sums_of_runs(self._on_third_axis(a.name, *weights.shape), weights)
@@ -385,8 +377,9 @@ class OnnxOps(Ops[Tensor]):
         # Binary search: a step asks whether the number lies above the cut half the range on. A list
         # begins with an entry that is never read and ends with one that nothing exceeds.
         n_steps = max(map(len, cuts)).bit_length() or 1
-        # No step leads beyond ends that are as far as all steps together.
-        padded = len(cuts) << n_steps <= _MOST_PADDING * sum(len(own) + 2 for own in cuts)
+        # No step leads beyond ends that are as far as all steps together. Lists of equal lengths
+        # need no such check, if they are at most three times as long.
+        padded = len(cuts) << n_steps <= 3 * sum(len(own) + 2 for own in cuts)
         after = [2**n_steps - 1 - len(own) if padded else 1 for own in cuts]
         pairs = zip(cuts, after, strict=True)
         lists = [np.pad(own, (1, n), constant_values=np.inf) for own, n in pairs]
@@ -406,14 +399,8 @@ class OnnxOps(Ops[Tensor]):
         return place, first
 
     def route(self, tree: BinTree, a: Tensor) -> Tensor:
-        N, K = tree.class_weights.shape
-        # For each node the threshold and the children of its split. A child that does not exist
-        # never has the largest margin, and a bin leads to itself.
-        gammas, children = np.zeros((N, K)), np.repeat(np.arange(N)[:, None], K, axis=1)
-        gammas[tree.split_nodes] = np.where(tree.children >= 0, tree.thresholds, np.inf)
-        children[tree.split_nodes] = tree.children
-
-        graph, points = self._graph, a.name
+        gammas, children = tree.descent()
+        graph, points, K = self._graph, a.name, tree.n_classes
         margins = graph.node("Sub", points, graph.constant(gammas[0]))
         child = graph.node("Gather", graph.constant(children[0]), _first_of_largest(graph, margins))
 
@@ -446,7 +433,7 @@ class OnnxOps(Ops[Tensor]):
     def log_softmax(self, a: Tensor) -> Tensor:
         return self._apply("LogSoftmax", a, axis=1)
 
-    def bend(self, a: Tensor, knots: Floats, slopes: Floats) -> Tensor:
+    def hinges(self, a: Tensor, knots: Floats, slopes: Floats) -> Tensor:
         offset = -(slopes @ knots)
         if len(slopes) * slopes.size > _FEW_WEIGHTS:
             each = self._on_third_axis(a.name, a.width, 1)
@@ -458,7 +445,7 @@ class OnnxOps(Ops[Tensor]):
         raised_often = self.maximum(each_often, np.tile(knots, a.width))
         return self.linear(raised_often, _blocks(slopes), offset)
 
-    def along(self, a: Tensor, knots: Floats) -> Tensor:
+    def fraction_between(self, a: Tensor, knots: Floats) -> Tensor:
         # Each stretch between two knots adds the share of it that lies below. The difference comes
         # first: close knots would otherwise cost digits.
         graph, low = self._graph, knots[:, :-1]

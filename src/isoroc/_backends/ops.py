@@ -43,10 +43,6 @@ OPERATORS = {
     "==": operator.eq,
     "&": operator.and_,
 }
-#: Columns that NumPy adds in one run, and accumulators that it has for it.
-_BLOCK, _LANES = 128, 8
-#: Columns up to which the sums of all but one are a product with a matrix.
-_FEW = 64
 
 
 class Ops(ABC, Generic[V]):
@@ -56,7 +52,7 @@ class Ops(ABC, Generic[V]):
 
     @abstractmethod
     def function(self, name: Function, *arguments: Any) -> V:
-        """One of the next seven, by its name."""
+        """Apply the named elementwise function."""
 
     def log(self, a: V) -> V:
         """Natural logarithm of numbers > 0."""
@@ -167,8 +163,8 @@ class Ops(ABC, Generic[V]):
         """Weighted sums of the columns, one for each row of a matrix, plus an offset."""
 
     @abstractmethod
-    def run_sums(self, a: V, weights: Floats) -> V:
-        """Weighted sums of runs of columns: for weights of shape (K, L) those of L columns each."""
+    def segment_sums(self, a: V, weights: Floats) -> V:
+        """K weighted sums of L consecutive columns each, for weights of shape (K, L)."""
 
     # Trees and steps
 
@@ -212,7 +208,7 @@ class Ops(ABC, Generic[V]):
         The others are added up: one minus a probability close to one would have no digits left.
         """
         P, K = self.exp(logs), self.width(logs)
-        if K <= _FEW:
+        if K <= 64:
             return logs - self.log(self.linear(P, np.ones((K, K)) - np.eye(K)))
         # In linear time: the total less the column. Only for the largest column the difference
         # could be inexact, so its others are added up.
@@ -224,22 +220,22 @@ class Ops(ABC, Generic[V]):
         """Forecasts with a share of the uniform one."""
         return (1 - share) * q + share / self.width(q) if share else q
 
-    def bend(self, a: V, knots: Floats, slopes: Floats) -> V:
+    def hinges(self, a: V, knots: Floats, slopes: Floats) -> V:
         """For each column k the sum over knots m of ``slopes[k, m] * max(a_k - knots[m], 0)``."""
         bends: Iterable[tuple[float, Floats]] = zip(knots.tolist(), slopes.T, strict=True)
         offset = np.asarray(slopes @ knots)
         return added(self.maximum(a, knot) * slope for knot, slope in bends) - offset
 
-    def along(self, a: V, knots: Floats) -> V:
-        """How far column k lies along the ascending ``knots[k]``, from 0 to 1."""
+    def fraction_between(self, a: V, knots: Floats) -> V:
+        """Fraction of the ascending ``knots[k]`` that lies below column k, linear in between."""
         # Each stretch between two knots adds the share of it that lies below.
         stretches = zip(knots.T[:-1], knots.T[1:], strict=True)
         shares = ((a - low) * (1 / (high - low)) for low, high in stretches)
         below = added(self.maximum(self.minimum(share, 1.0), 0.0) for share in shares)
         return below / float(knots.shape[1] - 1)
 
-    def bumps(self, a: V, centres: Floats) -> V:
-        """A bump around each centre, ``1 / (1 + d^2 / 2)`` at the distance d."""
+    def cauchy_kernel(self, a: V, centres: Floats) -> V:
+        """``1 / (1 + d^2 / 2)`` for the distance d from each centre."""
         half_square = 0.5 * self.sum(a * a)
         rows = np.hstack([-centres, np.ones((len(centres), 1))])
         offset = 1 + (centres**2).sum(axis=1) / 2
@@ -253,18 +249,23 @@ def total(
     split: Callable[[T, Sequence[int]], list[T]],
     add: Callable[[T, T], T],
     add_pairs: Callable[[T], T],
+    block: int = 128,
+    lanes: int = 8,
 ) -> T:
-    """Sum of n columns in NumPy's order, from what splits, adds, and adds columns two by two."""
-    if n > _BLOCK:
-        sizes = [half := n // 2 - n // 2 % _LANES, n - half]
+    """Sum of n columns in NumPy's order, from what splits, adds, and adds columns two by two.
+
+    NumPy adds blocks of columns in several lanes at a time.
+    """
+    if n > block:
+        sizes = [half := n // 2 - n // 2 % lanes, n - half]
         halves = zip(split(columns, sizes), sizes, strict=True)
         return add(*(total(part, size, split, add, add_pairs) for part, size in halves))
-    n_chunks, rest = divmod(n, _LANES)
-    parts = split(columns, [_LANES] * n_chunks + [1] * rest)
+    n_chunks, rest = divmod(n, lanes)
+    parts = split(columns, [lanes] * n_chunks + [1] * rest)
     singles = parts[n_chunks:]
     if n_chunks:
-        lanes = reduce(add, parts[:n_chunks])
-        singles = [add_pairs(add_pairs(add_pairs(lanes))), *singles]
+        sums = reduce(add, parts[:n_chunks])
+        singles = [add_pairs(add_pairs(add_pairs(sums))), *singles]
     return reduce(add, singles)
 
 

@@ -1,6 +1,6 @@
 """SQL: vectors are lists of expressions, and queries compute what is used again in stages.
 
-Importing this module requires sqlglot. In what databases differ is in `dialects.py`. Pieces of SQL
+Importing this module requires sqlglot. Dialect differences are in `dialects.py`. Pieces of SQL
 come first here, then the stages that they are put together in, then the vector operations.
 """
 
@@ -17,7 +17,7 @@ from sqlglot import expressions as nodes
 from sqlglot.errors import SqlglotError
 
 from isoroc._backends.columns import ColumnOps, Columns, Scalars
-from isoroc._backends.dialects import DIALECTS, RULES, Dialect
+from isoroc._backends.dialects import DIALECTS, RULES, Dialect, Rules
 from isoroc._backends.ops import Function
 from isoroc._core.tree import BinTree
 from isoroc._core.types import Floats
@@ -28,29 +28,17 @@ __all__ = ["DIALECTS", "RULES", "Dialect", "SqlOps", "SqlglotError", "nodes", "t
 Node: TypeAlias = "nodes.Expr"
 
 _DOUBLE = nodes.DataType.build("double")
-#: Choices that a CASE makes one after the other; longer lists are halved first.
-_CHOICES = 16
 #: What sqlglot calls the columns that a star leaves out; versions differ.
 _EXCEPT = "except_" if "except_" in nodes.Star.arg_types else "except"
-#: Columns up to which stages hand on all of them: a star is short, but planners bind each column.
-_FEW_COLUMNS = 64
-#: Levels of an expression up to which columns become part of it.
-_HIGH = 40
 #: Expressions that are conditions.
 _CONDITIONS = (nodes.LTE, nodes.GTE, nodes.EQ, nodes.And, nodes.Not)
 _ARITHMETIC = {"+": nodes.Add, "-": nodes.Sub, "*": nodes.Mul, "/": nodes.Div}
 _FUNCTIONS = {"log": nodes.Ln, "exp": nodes.Exp, "sqrt": nodes.Sqrt, "absolute": nodes.Abs}
 _EXTREMES = {"maximum": ("GREATEST", "MAX"), "minimum": ("LEAST", "MIN")}
-#: Below this the exponential is written as 0, where databases raise an error if it underflows,
-_TINY_EXPONENT = -690.0
-#: and a factor of a product below this counts as 0.
-_TINY_FACTOR = 1e-150
 #: Arguments of a function, and conditions of a conjunction, at most.
 _MANY = 64
 #: Places beyond which looking up entries of arrays is as fast as CASE.
 FEW_PLACES = 16
-#: Sizes from which on a matrix is multiplied by inner products of lists.
-_WIDE, _LARGE = 6, 36
 
 
 def adopt(node: Node) -> Node:
@@ -147,10 +135,11 @@ def case(ways: Sequence[tuple[Node, Node]], otherwise: Node, *, flat: bool = Tru
 def choose(values: list[Node], is_within: Callable[[int], Node], first: int = 0) -> Node:
     """The value of the first place, from `first` on, that passes; the last where none does.
 
-    `is_within` is the condition that a place or one before it is the one.
+    `is_within` is the condition that a place or one before it is the one. A CASE makes at most 16
+    choices one after the other; longer lists are halved first.
     """
     n = len(values)
-    if n > _CHOICES:
+    if n > 16:
         low = choose(values[: n // 2], is_within, first)
         high = choose(values[n // 2 :], is_within, first + n // 2)
         return case([(is_within(first + n // 2 - 1), low)], high, flat=False)
@@ -164,9 +153,8 @@ class Stages:
     Equal expressions are one column; one that is used only once becomes part of what uses it.
     """
 
-    def __init__(self, dialect: str, taken: Sequence[str]) -> None:
-        self._dialect = dialect
-        self._rules = RULES[dialect]
+    def __init__(self, rules: Rules, taken: Sequence[str]) -> None:
+        self._rules = rules
         #: Most columns that a stage of the statement has, once it was written.
         self.widest = 0
         self._columns: dict[str, Node] = {}
@@ -233,8 +221,11 @@ class Stages:
             statement = statement.with_(name, as_=query, copy=False)
         return statement
 
-    def _merge(self, outputs: dict[str, Node]) -> dict[str, Node]:
-        """Outputs after columns that are used only once, which planners dislike, became parts."""
+    def _merge(self, outputs: dict[str, Node], most_levels: int = 40) -> dict[str, Node]:
+        """Outputs after columns that are used only once, which planners dislike, became parts.
+
+        Expressions get no more levels than `most_levels`.
+        """
         outputs, expressions = dict(outputs), self._columns | outputs
         surveyed = {name: _survey(node) for name, node in expressions.items()}
         uses = Counter(found.name for used, _ in surveyed.values() for found in used)
@@ -242,8 +233,8 @@ class Stages:
         for name, (used, own) in surveyed.items():
             node, levels = expressions[name], own
             for found in used:
-                below = height.get(found.name, _HIGH)
-                if uses[found.name] > 1 or own + below > _HIGH:
+                below = height.get(found.name, most_levels)
+                if uses[found.name] > 1 or own + below > most_levels:
                     continue
                 levels = max(levels, own + below)
                 part = self._columns.pop(found.name)
@@ -283,7 +274,7 @@ class Stages:
             added = [nodes.to_identifier(name, quoted=True) for name in left_out]
             return source, [nodes.Star()], [nodes.Star(**{_EXCEPT: added})]
         row = f"{self._prefix}row"
-        if self._dialect == "postgres":
+        if self._rules.star == "row":
             own = f"{self._prefix}source"
             source = nodes.alias_(source, own, table=True, quoted=True)
             whole: Node = nodes.Dot(this=nodes.Paren(this=column(row)), expression=nodes.Star())
@@ -295,7 +286,7 @@ class Stages:
         self, stages: Sequence[dict[str, Node]], n_kept: int, outputs: dict[str, Node]
     ) -> list[list[str]] | None:
         """Columns of each stage, and of those before, that later ones use; None for all, if few."""
-        if len(self._columns) <= _FEW_COLUMNS:
+        if len(self._columns) <= 64:  # a star is short, but planners bind each column
             return None
         known, needed, live = list(self._columns), _used(outputs.values()), []
         for stage in reversed(stages):
@@ -334,10 +325,9 @@ _NUMBERS = {"literal": literal, "cast": decimal, "fraction": fraction}
 class SqlScalars(Scalars[Node]):
     """Columns are expressions; those that are used again are named in stages of the query."""
 
-    def __init__(self, dialect: str, taken: Sequence[str]) -> None:
-        self._dialect = dialect
-        self._rules = RULES[dialect]
-        self.stages = Stages(dialect, taken)
+    def __init__(self, rules: Rules, taken: Sequence[str]) -> None:
+        self._rules = rules
+        self.stages = Stages(rules, taken)
 
     def keep(self, column: Node) -> Node:
         return self.stages.keep(column)
@@ -350,15 +340,14 @@ class SqlScalars(Scalars[Node]):
             return double(nodes.Floor(this=adopt(a)))  # an integer in Spark
         if name == "exp" and (self._rules.careful_exp or self._rules.underflow):
             a = self.keep(a)
-            tiny = self.binary("<=", a, self.number(_TINY_EXPONENT))
+            tiny = self.binary("<=", a, self.number(-690.0))
             return self.where(tiny, self.number(0.0), nodes.Exp(this=adopt(a)))
         return _FUNCTIONS[name](this=adopt(a))
 
     def binary(self, operator: str, a: Node, b: Node) -> Node:
         if operator == "*" and self._rules.underflow:
             a, b = self._factor(a), self._factor(b)
-        if operator == "/" and self._dialect == "polars" and b.find(nodes.Column) is None:
-            # Polars multiplies by the reciprocal of a constant, which rounds twice.
+        if operator == "/" and self._rules.reciprocals and b.find(nodes.Column) is None:
             a = self.keep(a)
             b = self.binary("+", b, self.binary("*", self.number(0.0), a))
         if operator in _ARITHMETIC:
@@ -371,7 +360,7 @@ class SqlScalars(Scalars[Node]):
         if a.find(nodes.Column) is None:
             return a
         a = self.keep(a)
-        tiny = self.binary("<=", self.function("absolute", a), self.number(_TINY_FACTOR))
+        tiny = self.binary("<=", self.function("absolute", a), self.number(1e-150))
         return self.keep(self.where(tiny, self.number(0.0), a))
 
     def where(self, condition: Node, a: Node, b: Node) -> Node:
@@ -395,10 +384,10 @@ class SqlScalars(Scalars[Node]):
         if len(columns) == 1:
             return columns[0]
         function, aggregate = _EXTREMES[name]
-        if not self._rules.extremes:
+        if self._rules.extremes == "rows":
             return _extreme_of_rows(aggregate, columns)
         # By name: sqlglot would guard its own GREATEST against NULLs, which do not come here.
-        return call(aggregate if self._dialect == "sqlite" else function, *columns)
+        return call(aggregate if self._rules.extremes == "MAX" else function, *columns)
 
     def every(self, conditions: Sequence[Node]) -> Node:
         while len(conditions) > _MANY:
@@ -422,7 +411,7 @@ class SqlScalars(Scalars[Node]):
         score = self.keep(score)
         if self._rules.lists and len(cuts) > _MANY:
             return self._search(cuts, score)
-        if self._dialect == "clickhouse" and len(cuts) > FEW_PLACES:
+        if self._rules.arrays == "arrayElement" and len(cuts) > FEW_PLACES:
             name = "isoroc_cut"
             below = nodes.LT(this=column(name), expression=adopt(score))
             entry = nodes.to_identifier(name, quoted=True)
@@ -448,21 +437,23 @@ class SqlScalars(Scalars[Node]):
 
     def entry(self, values: list[float], place: Node) -> Node:
         """Entry of a constant list at a place that was kept."""
-        if not self._rules.arrays or len(values) <= FEW_PLACES:
+        arrays = self._rules.arrays
+        if arrays is None or len(values) <= FEW_PLACES:
             return choose(
                 [self.number(value) for value in values],
                 lambda at: self.binary("<=", place, integer(at)),
             )
         first = nodes.Add(this=adopt(place), expression=integer(1))
-        if self._rules.lists:
-            return call("LIST_EXTRACT", numbers_in_text(values), first)
-        if self._dialect == "clickhouse":
-            return call("arrayElement", _clickhouse_numbers(values), first)
-        if self._dialect == "postgres":
+        if arrays == "brackets":
             array = nodes.Paren(this=numbers_in_text(values, brackets="{}"))
             return nodes.Bracket(this=array, expressions=[first])
-        entries = [self.number(value) for value in values]
-        return call("ELEMENT_AT", nodes.Array(expressions=entries), first)
+        if arrays == "LIST_EXTRACT":
+            entries = numbers_in_text(values)
+        elif arrays == "arrayElement":
+            entries = _clickhouse_numbers(values)
+        else:
+            entries = nodes.Array(expressions=[self.number(value) for value in values])
+        return call(arrays, entries, first)
 
     def bin_of(self, tree: BinTree, columns: Sequence[Node]) -> Node:
         """Place among the bins of a tree: splits are nested CASE, some levels in each stage."""
@@ -507,8 +498,9 @@ class SqlOps(ColumnOps[Node]):
     scalars: SqlScalars
 
     def __init__(self, dialect: str, taken: Sequence[str]) -> None:
-        super().__init__(SqlScalars(dialect, taken))
-        self.stages, self._rules = self.scalars.stages, RULES[dialect]
+        self._rules = RULES[dialect]
+        super().__init__(SqlScalars(self._rules, taken))
+        self.stages = self.scalars.stages
 
     def read(self, names: Sequence[str]) -> Columns[Node]:
         """Columns of the table as doubles."""
@@ -530,7 +522,7 @@ class SqlOps(ColumnOps[Node]):
     def linear(
         self, a: Columns[Node], matrix: Floats, offset: Floats | None = None
     ) -> Columns[Node]:
-        if not self._rules.lists or a.width < _WIDE or matrix.size < _LARGE:
+        if not self._rules.lists or a.width < 6 or matrix.size < 36:
             return super().linear(a, matrix, offset)
         rows = [numbers_in_text(row) for row in matrix.tolist()]
         packed = self._reduced(lambda own: call("LIST_VALUE", *own), a)
@@ -541,12 +533,12 @@ class SqlOps(ColumnOps[Node]):
         product = Columns(self, len(rows), [packed], make)
         return product if offset is None else product + offset
 
-    def bend(self, a: Columns[Node], knots: Floats, slopes: Floats) -> Columns[Node]:
+    def hinges(self, a: Columns[Node], knots: Floats, slopes: Floats) -> Columns[Node]:
         # The larger of two is half of their sum and distance, which takes less time than a choice.
         bent: Columns[Node] = a * (slopes.sum(axis=1) / 2) - slopes @ knots / 2
         distances = self.concat([self.absolute(a - knot) for knot in knots.tolist()])
         by_class = np.arange(len(knots) * a.width).reshape(len(knots), -1).T
-        return bent + self.run_sums(self.take(distances, by_class.ravel()), slopes / 2)
+        return bent + self.segment_sums(self.take(distances, by_class.ravel()), slopes / 2)
 
     def locate(self, cuts: Floats, score: Columns[Node]) -> Columns[Node]:
         return self._reduced(lambda own: self.scalars.locate(cuts, own[0]), score)

@@ -111,7 +111,7 @@ class TorchOps(Ops[TorchVector]):
         constants = [self._constant(own) for own in (matrix, offset) if own is not None]
         return self.vector(functional.linear(a.tensor, *constants), len(matrix))
 
-    def run_sums(self, a: TorchVector, weights: Floats) -> TorchVector:
+    def segment_sums(self, a: TorchVector, weights: Floats) -> TorchVector:
         runs = a.tensor.reshape(-1, *weights.shape)
         return self.vector((runs * self._constant(weights)).sum(dim=2), len(weights))
 
@@ -126,9 +126,8 @@ class TorchOps(Ops[TorchVector]):
 
     def routes(self, trees: Sequence[BinTree], a: TorchVector) -> list[TorchVector]:
         """All rows descend all trees at once, one level in each turn; bins lead to themselves."""
-        thresholds, children = (
-            np.concatenate(own) for own in zip(*map(_descent, trees), strict=True)
-        )
+        descents = zip(*(tree.descent() for tree in trees), strict=True)
+        thresholds, children = map(np.concatenate, descents)
         sizes = [len(tree.class_weights) for tree in trees]
         starts = np.cumsum([0, *sizes[:-1]])
         children = children + np.repeat(starts, sizes)[:, None]
@@ -162,7 +161,7 @@ class TorchOps(Ops[TorchVector]):
     def log_softmax(self, a: TorchVector) -> TorchVector:
         return self.vector(torch.log_softmax(a.tensor, dim=1), a.width)
 
-    def along(self, a: TorchVector, knots: Floats) -> TorchVector:
+    def fraction_between(self, a: TorchVector, knots: Floats) -> TorchVector:
         table, last = self._constant(knots), knots.shape[1] - 1
         x = a.tensor.T.contiguous()
         place = torch.searchsorted(table, x.detach()).clamp(1, last)
@@ -200,15 +199,6 @@ def _stacked(rows: Sequence[Floats], filler: float) -> Floats:
     for own, row in zip(matrix, rows, strict=True):
         own[: len(row)] = row
     return matrix
-
-
-def _descent(tree: BinTree) -> tuple[Floats, Ints]:
-    """Thresholds and children of all nodes, shape (N, K): no row is sent where none was."""
-    shape = tree.class_weights.shape
-    thresholds, children = np.zeros(shape), np.tile(np.arange(shape[0])[:, None], shape[1])
-    thresholds[tree.split_nodes] = np.where(tree.children >= 0, tree.thresholds, np.inf)
-    children[tree.split_nodes] = tree.children
-    return thresholds, children
 
 
 class _Tracer(GraphAppendingTracer):

@@ -49,7 +49,7 @@ def predict_frame(
     if engine.is_pyspark() or engine.is_pyspark_connect():
         return _map_spark(df, add, names, connect=engine.is_pyspark_connect())
     if engine.is_duckdb():
-        from isoroc.export._query import write_query  # noqa: PLC0415  # sqlglot is optional
+        from isoroc.export._sql import write_query  # noqa: PLC0415  # sqlglot is optional
 
         outputs, table = {name: k for k, name in enumerate(names)}, "isoroc_frame"
         options = {"dialect": "duckdb", "table": [table], "keep": given, "group": group}

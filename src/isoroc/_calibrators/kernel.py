@@ -263,7 +263,7 @@ def bumps(centres: Floats, x: Floats) -> Floats:
     As a kernel this is the rational quadratic one. Forecasts are as good as with Gaussian bumps,
     and a quotient is faster than an exponential.
     """
-    return np.asarray(NUMPY.bumps(x.T, centres).T)
+    return np.asarray(NUMPY.cauchy_kernel(x.T, centres).T)
 
 
 def choose_centres(x: Floats, n_centres: int) -> Ints:

@@ -114,6 +114,17 @@ class BinTree:
         place[self.bins] = np.arange(len(self.bins))
         return place
 
+    def descent(self) -> tuple[Floats, Ints]:
+        """Threshold and children of every node, shape (N, K), for backends that walk in steps.
+
+        The threshold of a child that does not exist is +inf, and a bin leads to itself.
+        """
+        N, K = self.class_weights.shape
+        thresholds, children = np.zeros((N, K)), np.repeat(np.arange(N)[:, None], K, axis=1)
+        thresholds[self.split_nodes] = np.where(self.children >= 0, self.thresholds, np.inf)
+        children[self.split_nodes] = self.children
+        return thresholds, children
+
     @cached_property
     def cuts(self) -> Floats:
         """For K = 2, the scores that separate the bins, ascending: bin b is (cut b-1, cut b]."""

@@ -18,13 +18,6 @@ from isoroc._input.kinds import columns_of
 
 #: Largest number of entries of counts, which stay small whatever the number of rows.
 MOST_ENTRIES = 2**23
-#: `in_cells` makes cells no larger than at these resolutions, by the number of classes: members
-#: that read logarithms of forecasts would see too much of the difference between a cell and its
-#: mean.
-LEAST_RESOLUTION = {2: 1024, 3: 32, 4: 32}
-_SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
-_MIXERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
-_STEP = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,16 +142,16 @@ def _add_up(group: NDArray[np.intp], values: NDArray[Any], m: int) -> Floats:
 
 
 def hash_keys(keys: NDArray[Any], fold: NDArray[Any] | None) -> NDArray[np.uint64]:
-    """A number for each cell and fold; two have the same with a chance of one in 2**64."""
+    """SplitMix64 of each cell and fold; two have the same with a chance of one in 2**64."""
     columns = list(keys.T) if fold is None else [*keys.T, fold]
     total = np.zeros(len(keys), dtype=np.uint64)
     for number, column in enumerate(columns, start=1):
         wide = np.float64 if column.dtype.kind == "f" else np.int64
         x = np.ascontiguousarray(column, dtype=wide).view(np.uint64)
-        x = x + np.uint64(number * _STEP % 2**64)
-        x = (x ^ (x >> _SHIFTS[0])) * _MIXERS[0]
-        x = (x ^ (x >> _SHIFTS[1])) * _MIXERS[1]
-        total += x ^ (x >> _SHIFTS[2])
+        x = x + np.uint64(number * 0x9E3779B97F4A7C15 % 2**64)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        total += x ^ (x >> np.uint64(31))
     return total
 
 
@@ -285,7 +278,9 @@ def in_cells(sample: Sample, most: int, n_drawn: int | None = None) -> CellSampl
     """
     columns, K = probabilities(sample), sample.n_classes
     start = Grid.choose(columns.shape[1], "auto")
-    tally = Tally(start, K, most=most, least=int(LEAST_RESOLUTION.get(K, start.resolution)))
+    # In larger cells, members that read logarithms would see forecasts differ from their mean.
+    least = {2: 1024, 3: 32, 4: 32}.get(K, start.resolution)
+    tally = Tally(start, K, most=most, least=int(least))
     fold = sample.fold if isinstance(sample, CellSample) else None
     tally.add(columns, sample.codes, sample.weights, fold, sample.squares)
     found = tally.cells().sample(tally.grid, sample.classes).draw(n_drawn or 2 * most)

@@ -27,7 +27,6 @@ from isoroc._input import (
     slices,
     to_array,
 )
-from isoroc._support.table import Table
 
 
 @dataclass
@@ -374,15 +373,6 @@ class Counts:
         powers = {"sums": factor, "class_weights": factor, "squares": factor**2}
         scaled = {name: getattr(self.cells, name) * power for name, power in powers.items()}
         return replace(self, cells=replace(self.cells, **scaled))
-
-    def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
-        """Dataframe with one row per entry: fold, cell, rows, mean forecast, class weights."""
-        cells, means = self.cells, self.cells.mean_forecasts(self.grid)
-        forecast = [f"forecast_{label}" for label in self.classes[-means.shape[1] :]]
-        weight = [f"weight_{label}" for label in self.classes]
-        names = ["fold", *self.grid.names, "rows", *forecast, *weight]
-        columns = [cells.fold, *cells.keys.T, cells.rows, *means.T, *cells.class_weights.T]
-        return Table(zip(names, columns, strict=True)).frame(backend)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the counts to a file, whole or not at all; requires pyarrow or polars."""

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.metadata import version
 from importlib.util import find_spec
 from io import BytesIO
 from typing import Any
@@ -20,6 +21,7 @@ from isoroc._counts.cells import MOST_ENTRIES, Cells
 from isoroc._counts.grid import Grid
 from isoroc._input import InputError, check_sample
 from isoroc._support.files import replacing
+from isoroc._support.versions import migrate
 
 #: Classes, grid, number of folds and cells: what counts are made of.
 Parts = tuple[NDArray[Any], Grid, int, Cells]
@@ -27,9 +29,6 @@ Parts = tuple[NDArray[Any], Grid, int, Cells]
 FORMAT = 1
 #: Larger files are refused before they are read.
 MOST_ROWS = 4 * MOST_ENTRIES
-#: Libraries that read and write Parquet, in the order in which they are tried. One that is in use
-#: already comes first, because another would take time and memory to import.
-_LIBRARIES = ("pyarrow", "polars")
 _FIX = "expected a file of Counts.to_parquet or of counts_sql"
 
 
@@ -38,7 +37,8 @@ def describe(
 ) -> str:
     """The constant column ``isoroc``: what the numbers mean, as JSON."""
     known = None if classes is None else classes.tolist()
-    about = {"format": FORMAT, "folds": n_folds, "columns": columns, "classes": known}
+    about = {"format": FORMAT, "library": version("isoroc"), "folds": n_folds}
+    about |= {"columns": columns, "classes": known}
     return json.dumps(about | vars(grid) | further)
 
 
@@ -69,7 +69,7 @@ def read(paths: Sequence[str | os.PathLike[str]], labels: Any = None) -> list[tu
         name = os.fspath(path)
         frame = _read(name)
         about = _about(frame, name)
-        key = frame["isoroc"][0] if about["classes"] is None else len(tables)
+        key = str(about) if about["classes"] is None else len(tables)
         tables.setdefault(key, (name, about, []))[2].append(frame)
     return [_parse(labels, *table) for table in tables.values()]
 
@@ -122,10 +122,12 @@ def _about(frame: Any, name: str) -> dict[str, Any]:
     if len(found) != 1:
         problem = f"{name} holds {len(found)} kinds of counts" if found else f"{name} has no rows"
         raise InputError("path", None, problem, "write each to a file of its own")
-    about: dict[str, Any] = json.loads(found[0])
-    if about.get("format") != FORMAT:
-        raise InputError("path", None, f"{name} has the format {about.get('format')}", _FIX)
-    return about
+    try:
+        about = migrate(json.loads(found[0]), FORMAT, key="format")
+    except ValueError as error:
+        problem, fix = (*error.args, _FIX)[:2]
+        raise InputError("path", None, f"{name}: {problem}", fix) from error
+    return {key: value for key, value in about.items() if key != "library"}
 
 
 def from_long(
@@ -168,7 +170,8 @@ def _numbers(frame: Any, column: str) -> NDArray[np.float64]:
 
 
 def _library() -> Any:
-    for name in sorted(_LIBRARIES, key=lambda name: name not in sys.modules):
+    """Library for Parquet: one that is imported already, as another takes time and memory."""
+    for name in sorted(("pyarrow", "polars"), key=lambda name: name not in sys.modules):
         if find_spec(name) is not None:
             return name
     raise ImportError("counts in Parquet files need pyarrow or polars: pip install pyarrow")

@@ -15,10 +15,6 @@ from isoroc._counts.grid import MOST_EXACT, Grid, cells, check_folds, fold
 from isoroc._input import WEIGHT_FIX, InputError, valid_weights
 from isoroc._input.kinds import kind_of
 
-#: Rows in which too many distinct forecasts show that they cannot all be kept.
-_GLANCE = 4 * MOST_EXACT
-#: Rows of polars that are added up at a time.
-_BATCH = 2**20
 _FIXES = {
     "probs": "expected probabilities that sum to one; filter such rows out first",
     "label": "labels must be known; filter such rows out first",
@@ -124,19 +120,19 @@ def count_frame(
     return from_long(table, grid, folds, labels, tuple(probs))
 
 
-def _add_up(frame: Any, keys: list[str], added: list[str]) -> Any:
+def _add_up(frame: Any, keys: list[str], added: list[str], size: int = 2**20) -> Any:
     """Sums of columns for each combination of keys, collected.
 
     Dask would shuffle all rows between workers, and start again whenever one of them is lost. So
     there each partition is added up by itself, then these sums, a few at a time. The memory of a
-    lazy group-by of polars grows with the rows, so there it is batches.
+    lazy group-by of polars grows with the rows, so there it is batches of `size` rows.
     """
     totals = [nw.col(name).sum() for name in added]
     if frame.implementation.is_polars() and hasattr(frame.to_native(), "collect_batches"):
         parts: list[Any] = []
-        for batch in frame.to_native().collect_batches(chunk_size=_BATCH):
+        for batch in frame.to_native().collect_batches(chunk_size=size):
             parts.append(nw.from_native(batch).group_by(*keys).agg(*totals))
-            if sum(map(len, parts[1:])) > max(len(parts[0]), _BATCH):
+            if sum(map(len, parts[1:])) > max(len(parts[0]), size):
                 parts = [nw.concat(parts).group_by(*keys).agg(*totals)]
                 check_entries(len(parts[0]))
         return nw.concat(parts).group_by(*keys).agg(*totals)
@@ -217,7 +213,7 @@ def _check_rows(frame: Any, n_columns: int) -> None:
 def _are_few(frame: Any, n_columns: int) -> bool:
     """Whether there are so few distinct forecasts that all can be kept."""
     names = [f"q_{k}" for k in range(n_columns)]
-    for some in (frame.head(_GLANCE), frame):
+    for some in (frame.head(4 * MOST_EXACT), frame):
         distinct = some.select(*names).unique().with_columns(one=nw.lit(1, nw.Int64()))
         if int(_first(distinct.select(nw.col("one").sum()))["one"]) > MOST_EXACT:
             return False

@@ -39,7 +39,6 @@ SLICE = 2**24
 #: Largest table of all cells, in bytes, where the memory of the device is not known.
 DENSE = 2**28
 _FIX = "expected finite logits, or probabilities that sum to one"
-_ODD = (-0x61C8864680B583EB, -0x40A7B892E31B1A47)
 
 
 class Batch(NamedTuple):
@@ -270,7 +269,7 @@ def _hash(columns: list[Any]) -> Any:
     total = torch.zeros(len(columns[-1]), dtype=torch.int64, device=columns[-1].device)
     for number, column in enumerate(columns, start=1):
         bits = column.to(torch.float64).contiguous().view(torch.int64)
-        x = (bits + number * 0x1E3779B97F4A) * _ODD[0]
-        x = (x ^ ((x >> 29) & (2**35 - 1))) * _ODD[1]
+        x = (bits + number * 0x1E3779B97F4A) * -0x61C8864680B583EB
+        x = (x ^ ((x >> 29) & (2**35 - 1))) * -0x40A7B892E31B1A47
         total = total + (x ^ ((x >> 32) & (2**32 - 1)))
     return total

@@ -15,6 +15,7 @@ import math
 import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -37,6 +38,7 @@ from isoroc._input import (
 )
 from isoroc._support.files import replacing
 from isoroc._support.table import Table
+from isoroc._support.versions import migrate
 from isoroc.metrics._estimation.cell_errors import error_in_cells, sum_in_cells
 
 Advice = Literal["nothing", "adapt priors", "refit"]
@@ -439,7 +441,8 @@ class CalibrationMonitor:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a small JSON file, atomically."""
-        state = {"format": FORMAT, "version": VERSION, "labels": self.classes_.tolist()}
+        state = {"format": FORMAT, "version": VERSION, "library": version("isoroc")}
+        state["labels"] = self.classes_.tolist()
         state |= {name: getattr(self, name) for name in PARAMETERS}
         state |= {"totals": _to_lists(self.totals), "evidence": _to_lists(self.evidence)}
         state |= {"alarm": self.alarm_, "batches": self.n_batches, "source": self.source}
@@ -462,8 +465,9 @@ class CalibrationMonitor:
         try:
             monitor = cls._from_state(json.loads(_read_some(path)))
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-            problem = f"{os.fspath(path)} is not the state of a monitor ({error})"
-            raise InputError("path", None, problem, "pass a file that save() wrote") from error
+            reason, fix = error.args if len(error.args) == 2 else (error, "pass a file of save()")
+            problem = f"{os.fspath(path)} is not the state of a monitor ({reason})"
+            raise InputError("path", None, problem, fix) from error
         if calibrator is not None:
             given = cls(calibrator)
             same = given.classes_.tolist() == monitor.classes_.tolist()
@@ -475,8 +479,9 @@ class CalibrationMonitor:
 
     @classmethod
     def _from_state(cls, state: dict[str, Any]) -> Self:
-        if state["format"] != FORMAT or state["version"] != VERSION:
-            raise ValueError("it has another format or version")
+        if state["format"] != FORMAT:
+            raise ValueError("it has another format")
+        state = migrate(state, VERSION)
         monitor = cls(state["labels"], **{name: state[name] for name in PARAMETERS})
         monitor.totals = _from_lists(state["totals"], monitor.totals)
         monitor.evidence = _from_lists(state["evidence"], monitor.evidence)

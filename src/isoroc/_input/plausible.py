@@ -23,16 +23,8 @@ from isoroc._input.sample import Sample, UnitOption, first_improbable
 
 #: Rows below which nothing is concluded, and the most rows that are looked at.
 LEAST_ROWS, MOST_ROWS = 20, 20_000
-#: Share of scores in [0, 1] from which on it is in doubt whether the others are wrong.
-DOUBTFUL_SHARE = 0.9
-#: Log odds beyond this stand for certainty: their probabilities are within 1e-13 of 0 or 1.
-CERTAIN = 30.0
-#: Nats per row by which outcomes are likelier in another unit, and standard errors of this mean.
-LEAST_GAIN, LEAST_ERRORS = 0.05, 4.0
-#: Chance of a warning about the order where forecasts are pure noise.
-LEVEL = 1e-4
-#: Classes whose order is looked at, the most frequent ones.
-MAX_CLASSES = 50
+#: Nats per row by which outcomes must be likelier in another unit.
+LEAST_GAIN = 0.05
 _RANK = 'unit="rank" with a calibrator that uses only the order, such as IsotonicCalibrator'
 
 
@@ -66,7 +58,7 @@ def _other_unit(
     if low >= 0 and np.array_equal(2 * x, np.rint(2 * x)):
         percent = 'unit="percent", ' if high <= 100 else ""
         return " and have steps of 1 or 1/2, as ratings and points have", percent + _RANK
-    if low > CERTAIN or high < -CERTAIN:
+    if low > 30 or high < -30:  # probabilities within 1e-13 of 0 or 1
         return ", so as log odds they would all stand for the same certainty", _RANK
     readings = {"percent": x / 100} if low >= 0 and high <= 100 else {}
     readings |= {"log_probability": np.exp(x)} if -0.1 < high <= 0 else {}
@@ -81,7 +73,7 @@ def _other_unit(
 def _doubt(z: Floats, x: Floats, second: NDArray[np.bool_]) -> str:
     """Why scores z may not be log odds; x are those of some rows, `second` their outcomes."""
     share = np.mean((z >= 0) & (z <= 1))
-    if share >= DOUBTFUL_SHARE:
+    if share >= 0.9:
         row: Any = first_improbable(z)
         return f"row {row} is {z[row]:.6g} and {share:.1%} of all lie between 0 and 1"
     rate = second.mean()
@@ -100,9 +92,9 @@ def range_of(sample: Sample) -> dict[str, Any]:
 
 
 def _is_likelier(p: Floats, q: Floats, second: Any) -> bool:
-    """Whether outcomes are clearly likelier under probabilities p of the second class than q."""
+    """Whether outcomes are likelier under probabilities p than q, by four standard errors."""
     gain = _gain(p, q, second)
-    return bool(gain.mean() >= max(LEAST_GAIN, LEAST_ERRORS * gain.std() / np.sqrt(len(gain))))
+    return bool(gain.mean() >= max(LEAST_GAIN, 4 * gain.std() / np.sqrt(len(gain))))
 
 
 def _gain(p: Floats, q: Floats, second: Any) -> Floats:
@@ -127,16 +119,20 @@ class Reversal(NamedTuple):
         return f"the forecasts {rank}; {cause}"
 
 
-def find_reversal(sample: Sample) -> Reversal | None:
-    """The class that forecasts rank below the others beyond noise, the worst of them."""
+def find_reversal(sample: Sample, *, level: float = 1e-4, max_classes: int = 50) -> Reversal | None:
+    """The worst of the classes that forecasts rank below the others beyond noise.
+
+    `level` is the chance of finding one if forecasts are pure noise. Only the `max_classes` most
+    frequent classes are considered.
+    """
     some = sample.positive().draw(MOST_ROWS)
     counts = np.bincount(some.codes, minlength=sample.n_classes)
     if sample.n_classes == 2:
         classes, columns = [1], [binary_scores(some.forecasts)]
     else:
-        classes = np.argsort(-counts, kind="stable")[:MAX_CLASSES].tolist()
+        classes = np.argsort(-counts, kind="stable")[:max_classes].tolist()
         columns = [some.forecasts[:, k] for k in classes]
-    bound = normal_quantile(LEVEL / len(classes))
+    bound = normal_quantile(level / len(classes))
     found = [
         (area, k)
         for k, column in zip(classes, columns, strict=True)

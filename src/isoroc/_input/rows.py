@@ -14,9 +14,7 @@ from isoroc._core.types import Codes, Floats, Ints
 from isoroc._input.arrays import check_length, slices, to_array
 from isoroc._input.error import InputError
 
-#: Weights in this range can be summed and multiplied without over- or underflow.
-WEIGHT_RANGE = (1e-100, 1e100)
-WEIGHT_FIX = f"weights must be 0 or between {WEIGHT_RANGE[0]:g} and {WEIGHT_RANGE[1]:g}"
+WEIGHT_FIX = "weights must be 0 or between 1e-100 and 1e+100"
 SWAPPED = ". If these are the forecasts, the two arguments are swapped"
 #: Groups by name; whole numbers and booleans are written as databases write them.
 Names = NDArray[np.str_]
@@ -47,8 +45,11 @@ def check_weights(sample_weight: Any, n_rows: int) -> Floats | None:
 
 
 def valid_weights(ops: Ops[V], weights: V) -> Truth:
-    """Which weights are valid: the only rule, as that of forecasts is `Kind.clean`."""
-    smallest, largest = WEIGHT_RANGE
+    """Which weights are valid: those that can be summed and multiplied without over- or underflow.
+
+    This is the only rule, as that of forecasts is `Kind.clean`.
+    """
+    smallest, largest = 1e-100, 1e100
     positive = ops.where(weights <= 0.0, smallest, weights)
     return (weights >= 0.0) & (positive >= smallest) & (weights <= largest)
 

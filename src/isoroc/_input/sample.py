@@ -39,11 +39,6 @@ from isoroc._input.rows import (
 UnitOption = Literal["auto"] | Unit
 Weighting = Literal["importance", "frequency"]
 
-#: New scores in [0, 1] contradict those of `fit` if there are at least this many,
-MANY_SCORES = 20
-#: and the range of those of `fit` was at least this wide.
-WIDE = 4.0
-
 
 def check_forecasts(
     P: Any, *, name: str = "P", unit: UnitOption = "auto", advice: str = ""
@@ -161,14 +156,14 @@ def warn_if_probabilities(
 ) -> None:
     """Warn if forecasts of another unit look like probabilities.
 
-    Columns do if all rows are on the simplex, scores if many lie in [0, 1] where those of `fit`,
-    between the ends `fitted`, did not.
+    Columns do if all rows are on the simplex. Scores do if at least 20 of them lie in [0, 1] while
+    those of `fit`, between the ends `fitted`, had a range of 4 or more.
     """
     if kind.unit in ("probability", "proportion"):
         return
     if kind.single:
         low, high = fitted
-        is_odd = len(values) >= MANY_SCORES and high - low >= WIDE
+        is_odd = len(values) >= 20 and high - low >= 4
         is_odd = is_odd and values.min() >= 0 and values.max() <= 1
         why = f"lie between 0 and 1, but those of fit between {low:.6g} and {high:.6g}"
     else:

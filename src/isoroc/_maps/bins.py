@@ -35,7 +35,7 @@ class BinMap(Map):
 
     reduction: TopReduction | None = state(checks.reduction("R"))
     tree: BinTree = state(checks.tree("R"))
-    prior: Floats = state(checks.priors("R"))
+    prior: Floats = state(checks.probabilities("R", or_matrix=True))
     pseudocount: float = state(checks.number(most=checks.LARGEST_WEIGHT))
     exact: ClassVar[bool] = True
 

@@ -47,7 +47,7 @@ class MonotoneMap(Map):
     """
 
     floor: float = state(checks.number(above=0.0, most=1.0))
-    scale: float = state(checks.number(above=0.0, most=checks.LARGEST_COEFFICIENT))
+    scale: float = state(checks.number(above=0.0, most=1e100))
     softness: Floats = state(checks.coefficients("K", "L"))
     directions: Floats | None = state(checks.anything)
     biases: Floats = state(checks.coefficients("K", "L"))
@@ -134,9 +134,9 @@ class MonotoneMap(Map):
         if len(self.softness) == 2 and self.interactions is None:
             return self._mean_of_two(ops, scores)
         e = ops.exp(scores - ops.largest_value(scores))
-        own, soft = ops.run_sums(e, 1 - self.softness), ops.run_sums(e, self.softness)
+        own, soft = ops.segment_sums(e, 1 - self.softness), ops.segment_sums(e, self.softness)
         if self.interactions is not None:
-            x = ops.run_sums(e, np.ones_like(self.softness))
+            x = ops.segment_sums(e, np.ones_like(self.softness))
             y = ops.linear(x, np.exp(self.interactions))
             own, soft = own * y, soft * y
         if self.directions is not None:

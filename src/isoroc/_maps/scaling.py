@@ -117,7 +117,7 @@ class Positions:
         of_logs, of_ranks = self.stretch.tolist()
         centring = of_logs * (np.eye(K) - 1 / K)
         places = ops.linear(z, centring, -of_logs * self.origin[0])
-        ranks = of_ranks * ops.along(logs, self.knots) - of_ranks * self.origin[1]
+        ranks = of_ranks * ops.fraction_between(logs, self.knots) - of_ranks * self.origin[1]
         return ops.concat([places, ranks])
 
 
@@ -147,7 +147,7 @@ class KernelMap(TemperedMap):
         z, logs = self.log_tempered(ops, X), self.kind.logs(ops, X, LEAST)
         positions = Positions(knots=self.knots, origin=self.origin, stretch=self.stretch)
         x = positions.of(ops, z, logs)
-        heights = ops.bumps(x, self.centres.reshape(len(self.centres), -1))
+        heights = ops.cauchy_kernel(x, self.centres.reshape(len(self.centres), -1))
         joint = np.hstack([self.weights, self.coef])
         correction = ops.linear(ops.concat([heights, z]), joint, self.intercept)
         return ops.softmax(z + trust(ops, heights, self.reach) * correction)
@@ -183,7 +183,7 @@ class SplineMap(Map):
         logs = self.kind.logs(ops, X, self.floor)
         z = ops.linear(logs, self.coef, self.intercept)
         if len(self.knots):
-            z = z + ops.bend(ops.log_odds(logs), self.knots, self.slopes)
+            z = z + ops.hinges(ops.log_odds(logs), self.knots, self.slopes)
         return ops.mix_uniform(ops.softmax(z), self.smoothing)
 
     def compiled(self, forecasts: Forecasts) -> Floats:

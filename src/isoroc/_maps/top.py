@@ -18,13 +18,6 @@ from isoroc._backends import NUMPY, Ops, Truth, V
 from isoroc._core.types import Codes, Floats, Ints
 from isoroc._input import Sample, slices
 
-#: Standard errors by which the cap must cost likelihood before it is lifted.
-MANY_ERRORS = 2.0
-#: Added to likelihoods, so that they have a logarithm.
-TINY = 1e-300
-#: Numbers in the forecasts of the rows that are taken at a time.
-NUMBERS = 2**19
-
 
 @dataclass(frozen=True)
 class TopReduction:
@@ -115,7 +108,7 @@ class TopReduction:
         return points, expand
 
     def settle(self, Q: Floats, sample: Sample) -> Self:
-        """The reduction with the cap, unless the labels of a sample speak against it.
+        """The reduction with the cap, unless it costs likelihood by two standard errors.
 
         Q are calibrated forecasts of the ranks and the rest, shape (n, m + 1).
         """
@@ -126,11 +119,11 @@ class TopReduction:
             both = (expand(Q[rows], capped=capped) for capped in (False, True))
             return np.hstack([np.take_along_axis(q, codes[rows], axis=1) for q in both])
 
-        cost = -np.diff(np.log(_by_parts(P, 2, likelihoods) + TINY))[:, 0]
+        cost = -np.diff(np.log(_by_parts(P, 2, likelihoods) + 1e-300))[:, 0]
         weights = sample.row_weights()
         mean = float(weights @ cost)
         error = float(np.sqrt(weights**2 @ (cost - mean / weights.sum()) ** 2))
-        return replace(self, capped=mean <= MANY_ERRORS * error)
+        return replace(self, capped=mean <= 2 * error)
 
 
 def _cap(ops: Ops[V], values: V, most: V, in_rest: Truth) -> V:
@@ -140,10 +133,12 @@ def _cap(ops: Ops[V], values: V, most: V, in_rest: Truth) -> V:
     return ops.where(excess <= spare, ops.minimum(values, most) + slack * ratio, values)
 
 
-def _by_parts(P: Floats, width: int, compute: Callable[[slice], Floats]) -> Floats:
-    """A result of some width for each row of P, some rows at a time: short arrays are quicker."""
+def _by_parts(
+    P: Floats, width: int, compute: Callable[[slice], Floats], size: int = 2**19
+) -> Floats:
+    """A result of some width for each row of P, `size` numbers of P at a time, which is quicker."""
     result = np.empty((len(P), width))
-    for rows in slices(len(P), max(1, NUMBERS // P.shape[1])):
+    for rows in slices(len(P), max(1, size // P.shape[1])):
         result[rows] = compute(rows)
     return result
 

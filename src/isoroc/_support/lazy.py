@@ -38,7 +38,8 @@ def attach(
             install = extras[package]
             raise ImportError(f"{module}.{name} needs {package}: pip install {install}") from error
         except AttributeError:
-            if name.startswith("_") or not (hint := _suggest(module, name, public)):
+            known = name.startswith("_") or name in public
+            if known or not (hint := _suggest(module, name, public)):
                 raise
             # ``from module import name`` first asks whether the module has the name. It would
             # replace an AttributeError by an error without the hint.

@@ -10,8 +10,6 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-_ROWS_SHOWN = 60
-
 
 class Table(dict[str, NDArray[Any]]):
     """Columns of equal length by name, shown as text or, in notebooks, as HTML.
@@ -48,16 +46,15 @@ class Table(dict[str, NDArray[Any]]):
         columns: dict[str, Any] = dict(self)
         return nw.from_dict(columns, backend=backend).to_native()
 
-    def _cells(self) -> list[list[str]]:
-        columns = self.items()
-        return [[name, *(_text(v) for v in column[:_ROWS_SHOWN])] for name, column in columns]
+    def _cells(self, most: int = 60) -> list[list[str]]:
+        return [[name, *(_text(v) for v in column[:most])] for name, column in self.items()]
 
     def __repr__(self) -> str:
         padded = [[cell.rjust(max(map(len, cells))) for cell in cells] for cells in self._cells()]
-        lines = ["  " + "  ".join(row) for row in zip(*padded, strict=True)]
-        if self.n_rows > _ROWS_SHOWN:
-            lines.append(f"  ... {self.n_rows - _ROWS_SHOWN} more rows")
-        return "\n".join(lines)
+        head, *lines = ["  " + "  ".join(row) for row in zip(*padded, strict=True)] or [""]
+        if (hidden := self.n_rows - len(lines)) > 0:
+            lines.append(f"  ... {hidden} more rows")
+        return "\n".join([head, *lines])
 
     def _repr_html_(self) -> str:
         head, *rows = zip(*self._cells(), strict=True)

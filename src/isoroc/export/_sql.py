@@ -1,22 +1,31 @@
-"""Calibrators as SQL queries."""
+"""SQL queries that calibrate the forecasts in a table, or count them, built from expressions.
+
+Importing this module requires sqlglot.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import re
+import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from textwrap import TextWrapper
-from typing import Any
+from typing import Any, Literal
 
-from isoroc._backends.sql import Dialect
-from isoroc._input import InputError, check_names
+from isoroc._backends import sql
+from isoroc._backends.sql import DIALECTS, RULES, Dialect, SqlOps, nodes, table_node
+from isoroc._counts import Grid, Resolution
+from isoroc._counts.files import describe
+from isoroc._counts.grid import cells, check_folds, default_resolution, fold
+from isoroc._input import InputError, check_names, check_option, valid_weights
+from isoroc._input.kinds import kind_of
+from isoroc._maps.mixture import calibrated, is_grouped
 from isoroc.export._exportable import check_exportable
-from isoroc.export._query import check_table, write_query
 
-_ORDER = "Rows come in any order: keep a key, or add ORDER BY."
-#: Between a slash and a star, which together open or end a comment.
-_BESIDE = re.compile(r"(?<=\*)(?=/)|(?<=/)(?=\*)")
+#: What can be used where SQL cannot.
+_INSTEAD = "use another dialect, a calibrator of fewer classes, or ONNX"
 
 
 def to_sql(
@@ -89,10 +98,10 @@ def to_sql(
         columns,
         outputs,
         dialect=dialect,
-        table=check_table(table),
+        table=_check_table(table),
         keep=_check_keep(columns if keep is None else keep, list(outputs)),
         group=group,
-        view=None if view is None else check_table(view, "view"),
+        view=None if view is None else _check_table(view, "view"),
     )
     return f"{_header(calibrator, checksum)}\n{query}"
 
@@ -155,9 +164,188 @@ def _header(calibrator: Any, checksum: str | None) -> str:
     kind = getattr(calibrator, "calibrator", None)
     name = kind if isinstance(kind, str) else type(calibrator).__name__
     about = f"{name} of isoroc {version('isoroc')}"
-    text = _BESIDE.sub(" ", "\n".join([about, *model, _ORDER, f"Classes: {classes}"]))
+    order = "Rows come in any order: keep a key, or add ORDER BY."
+    text = "\n".join([about, *model, order, f"Classes: {classes}"])
+    text = re.sub(r"(?<=\*)(?=/)|(?<=/)(?=\*)", " ", text)
     wrapper = TextWrapper(
         96, subsequent_indent="   ", break_long_words=False, break_on_hyphens=False
     )
     lines = [wrapper.fill(line) for line in text.split("\n")]
     return "/* " + "\n   ".join(lines) + " */"
+
+
+def write_query(
+    fitted: Any,
+    columns: Sequence[str],
+    outputs: dict[str, int],
+    *,
+    dialect: str,
+    table: Sequence[str],
+    keep: Sequence[str] | None,
+    group: str | None = None,
+    view: Sequence[str] | None = None,
+) -> str:
+    """Statement that calibrates the forecasts in a table, by a calibrator or a `LoadedMap`.
+
+    `outputs` holds the names of the calibrated columns with the class of each. Columns `keep` of
+    the table, None for all, are handed on. `table` and `view` are parts of names.
+    """
+    rules = RULES[_check_dialect(dialect)]
+    if rules.most_classes is not None and len(columns) > rules.most_classes:
+        limit = f"queries for {dialect} are limited to {rules.most_classes:,}"
+        raise InputError("dialect", None, f"{len(columns):,} classes, and {limit}", _INSTEAD)
+    if (grouped := is_grouped(fitted)) != (group is not None):
+        which = "has groups" if grouped else "was fitted without groups"
+        fix = "name their column" if grouped else "leave it out"
+        raise InputError("group", None, f"the calibrator {which}", fix)
+    replaced = [name for name in columns if name in outputs] if keep is None else []
+    if keep is None and (rules.star is None or (rules.star != "except" and replaced)):
+        which = "all but some" if replaced else "all"
+        problem = f"{dialect} cannot hand on {which} columns of a table without their names"
+        raise InputError("keep", None, problem, "name them")
+    used = [*columns, *(keep or ()), *outputs, *table, *([group] if group else [])]
+    ops = SqlOps(dialect, taken=used)
+    X = ops.read(columns)
+    if group is None:
+        Q, good = calibrated(ops, fitted, X)
+    else:
+        place, known = ops.find(group, fitted.map_.groups.tolist())
+        Q, good = calibrated(ops, fitted, X, place)
+        good = good & known
+    Q = ops.where(good, ops.take(Q, list(outputs.values())), math.nan)
+    chosen = dict(zip(outputs, Q.columns(), strict=True))
+    statement = ops.stages.select(table, keep, chosen, replaced)
+    _check_width(ops, dialect)
+    if view is not None:
+        statement = nodes.Create(this=table_node(view), kind="VIEW", expression=statement)
+    return ops.text(statement)
+
+
+def _check_dialect(dialect: Any) -> str:
+    """Refuse what is not a dialect."""
+    if dialect not in DIALECTS:
+        expected = f"expected one of {', '.join(DIALECTS)}"
+        raise InputError("dialect", None, f"is {dialect!r}", expected)
+    return str(dialect)
+
+
+def _check_table(table: str | Sequence[str], argument: str = "table") -> list[str]:
+    """Parts of the name of a table."""
+    parts = table.split(".") if isinstance(table, str) else check_names(argument, table)
+    if not 1 <= len(parts) <= 3 or not all(parts):
+        expected = f"expected [[catalog.]schema.]{argument}"
+        raise InputError(argument, None, f"is {table!r}", expected)
+    return parts
+
+
+def _check_width(ops: SqlOps, dialect: str) -> None:
+    """Refuse a query with more columns at once than a database allows."""
+    most = RULES[dialect].most_columns
+    if most is not None and ops.stages.widest > most:
+        needed = f"the query needs {ops.stages.widest:,} columns at once"
+        raise InputError("dialect", None, f"{needed}, and {dialect} allows {most:,}", _INSTEAD)
+
+
+def counts_sql(
+    table: str | Sequence[str],
+    probs: str | Sequence[str],
+    label: str,
+    dialect: Dialect,
+    *,
+    weight: str | None = None,
+    resolution: Resolution = "auto",
+    folds: int = 5,
+    fold_by: str | None = None,
+    where: str | None = None,
+    on_bad: Literal["fail", "skip"] = "fail",
+) -> str:
+    """SQL query that counts forecasts and outcomes in a table as `Counts.from_frame` does.
+
+    `Counts.from_parquet` and ``isoroc fit --counts`` read a Parquet file with its answer.
+
+    Parameters
+    ----------
+    table : str or sequence of str
+        The table; dots separate it from schema and catalog.
+    probs : str or sequence of str
+        Columns of the forecasts, one per class, or that of the second of two classes.
+    label : str
+        Column of the outcomes.
+    dialect : str
+        Whose SQL to write, as in `to_sql`.
+    weight : str, default=None
+        Column of weights.
+    resolution, folds, fold_by
+        As in `Counts.from_frame`, but "auto" is 65,536 for two classes in any case.
+    where : str, default=None
+        Condition that rows must satisfy, in the SQL of the dialect: ``"day >= '2026-01-01'"``.
+    on_bad : {"fail", "skip"}, default="fail"
+        What readers of the counts do with rows whose forecast, label, weight or key is not valid,
+        which are counted under the label NULL: raise an error, or leave them out with a warning.
+
+    Returns
+    -------
+    str
+        A SELECT statement.
+
+    Examples
+    --------
+    >>> query = counts_sql("logs.clicks", "p_click", "clicked", "postgres")
+    >>> print(query[query.rindex("GROUP BY") :])
+    GROUP BY
+      "fold",
+      "cell_0",
+      "cell_1",
+      "label"
+    """
+    _check_dialect(dialect)
+    check_option("on_bad", on_bad, ("fail", "skip"))
+    check_folds(folds)
+    probs, parts = check_names("probs", probs), _check_table(table)
+    if resolution == "auto":
+        resolution = default_resolution(max(len(probs), 2))
+    grid = Grid.choose(len(probs), resolution)
+    others = {"label": label, "weight": weight, "fold_by": fold_by}
+    used = [n for name, own in others.items() if own is not None for n in check_names(name, [own])]
+    ops = SqlOps(dialect, taken=[*probs, *used, *parts])
+    X, good = kind_of(len(probs)).clean(ops, ops.read(probs))
+    found = cells(ops, X, grid)
+    key = None if fold_by is None else ops.read([fold_by])
+    own_fold = fold(ops, X, folds, key)
+    weighed = ops.vector([ops.scalars.number(1.0)]) if weight is None else ops.read([weight])
+    if weight is not None:
+        good = good & valid_weights(ops, weighed)
+    if key is not None:
+        good = good & (key <= sys.float_info.max)
+    sums = ["weight", "weight_squared", *(f"sum_{k}" for k in range(len(probs)))]
+    names = [*grid.names, "fold", *sums]
+    vectors = ops.concat([found, own_fold, weighed, weighed * weighed, X * weighed])
+    rows: dict[str, sql.Node] = dict(zip(names, vectors.columns(), strict=True))
+    rows["label"] = sql.case([(good.columns()[0], sql.column(label))], nodes.Null())
+    kept = [name for name in dict.fromkeys((label, weight, fold_by)) if name is not None]
+    inner = ops.stages.select(parts, kept, rows, where=_condition(where, dialect))
+    _check_width(ops, dialect)
+    # The columns that were handed on to be used are not part of the answer.
+    inner.set("expressions", inner.expressions[len(kept) :])
+    keys = ["fold", *grid.names, "label"]
+    about = nodes.Literal.string(describe(grid, folds, tuple(probs), on_bad=on_bad))
+    query = nodes.select(
+        *(sql.column(name) for name in keys),
+        nodes.alias_(nodes.Count(this=nodes.Star()), "rows", quoted=True),
+        *(nodes.alias_(nodes.Sum(this=sql.column(name)), name, quoted=True) for name in sums),
+        nodes.alias_(about, "isoroc", quoted=True),
+    )
+    query = query.from_(inner.subquery("isoroc_cells"))
+    query = query.group_by(*(sql.column(name) for name in keys))
+    return ops.text(query)
+
+
+def _condition(where: str | None, dialect: str) -> Any:
+    """A condition of the user as a node."""
+    if where is None:
+        return None
+    try:
+        return nodes.condition(where, dialect=RULES[dialect].sqlglot)
+    except sql.SqlglotError as error:
+        problem = f"{where!r} is not a condition"
+        raise InputError("where", None, problem, f"write it in the SQL of {dialect}") from error

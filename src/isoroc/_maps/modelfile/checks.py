@@ -2,14 +2,15 @@
 
 A calibrator or map names its numbers with a check for each. A check takes the value, its place in
 the file for the error message, and the sizes known so far: ``sizes["K"]`` is the number of classes,
-and a letter in a shape stands for the same number wherever it is used. The compiled loops trust
-their arrays, so a tree that came from a file must be beyond doubt.
+and a letter in a shape stands for the same number wherever it is used. Its `schema` describes the
+value in the file to other tools. The compiled loops trust their arrays, so a tree that came from a
+file must be beyond doubt.
 """
 
 import math
 from collections.abc import Callable
-from functools import partial
-from typing import Any, Concatenate, ParamSpec
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,119 +23,144 @@ from isoroc._maps.top import TopReduction
 from isoroc._support.table import Table
 
 Sizes = dict[str, int]
-Check = Callable[[Any, str, Sizes], None]
-Options = ParamSpec("Options")
 
 #: What probabilities may be off by when they are summed, and the weights of children from their
 #: parent's as a share of the total weight.
 ROUNDING = 1e-6
-#: No fit comes near; sums and products of numbers within these limits cannot overflow.
-LARGEST_WEIGHT, LARGEST_COEFFICIENT = 1e300, 1e100
+#: No fit comes near; sums and products of numbers within this limit cannot overflow.
+LARGEST_WEIGHT = 1e300
 
 
-def _with_options(
-    check: Callable[Concatenate[Any, str, Sizes, Options], None],
-) -> Callable[Options, Check]:
-    """Function of the options of a check that returns the check."""
+@dataclass(frozen=True)
+class Check:
+    """A condition that raises a `Fault`, and the JSON Schema of values that may satisfy it."""
 
-    def make(*args: Options.args, **options: Options.kwargs) -> Check:
-        return lambda value, place, sizes: check(value, place, sizes, *args, **options)
+    condition: Callable[[Any, str, Sizes], None]
+    schema: dict[str, Any] = field(default_factory=dict)
 
-    return make
-
-
-@_with_options
-def _instance_of(value: Any, place: str, _: Sizes, kind: Any, expected: str) -> None:
-    if not isinstance(value, kind):
-        raise Fault(place, f"expected {expected}")
+    def __call__(self, value: Any, place: str, sizes: Sizes) -> None:
+        """Raise a `Fault` unless the value is sound; sizes that it sets are added."""
+        self.condition(value, place, sizes)
 
 
-boolean = _instance_of(bool, "true or false")
-verdict = _instance_of(Verdict, "a verdict")
-table = _instance_of(Table, "a table")
-certificate = _instance_of(Certificate | None, "the certificate of this tree")
+def _reference(name: str) -> dict[str, Any]:
+    return {"$ref": f"#/$defs/{name}"}
 
 
-@_with_options
-def number(value: Any, place: str, _: Sizes, *, most: float, above: float = -math.inf) -> None:
+def _instance_of(kind: Any, expected: str, **schema: Any) -> Check:
+    def condition(value: Any, place: str, _: Sizes) -> None:
+        if not isinstance(value, kind):
+            raise Fault(place, f"expected {expected}")
+
+    return Check(condition, schema)
+
+
+boolean = _instance_of(bool, "true or false", type="boolean")
+verdict = _instance_of(Verdict, "a verdict", **_reference("verdict"))
+table = _instance_of(Table, "a table", **_reference("table"))
+certificate = _instance_of(
+    Certificate | None,
+    "the certificate of this tree",
+    anyOf=[_reference("certificate"), {"type": "null"}],
+)
+#: The calibrator or map checks what depends on several of its attributes.
+anything = Check(lambda *_: None, _reference("value"))
+
+
+def number(*, most: float, above: float = -math.inf) -> Check:
     """Check that a value is a number >= 0 in a range."""
-    real = isinstance(value, int | float) and not isinstance(value, bool)
-    if not real or not (0 <= value <= most and above < value):
-        raise Fault(place, "expected a number in its range")
+
+    def condition(value: Any, place: str, _: Sizes) -> None:
+        real = isinstance(value, int | float) and not isinstance(value, bool)
+        if not real or not (0 <= value <= most and above < value):
+            raise Fault(place, "expected a number in its range")
+
+    least = {"minimum": 0} if above == -math.inf else {"exclusiveMinimum": above}
+    return Check(condition, {"type": "number", **least, "maximum": most})
 
 
-@_with_options
-def coefficients(value: Any, place: str, sizes: Sizes, *shape: int | str) -> None:
+def coefficients(*shape: int | str, largest: float = 1e100) -> Check:
     """Check that a value is an array of numbers that cannot overflow."""
-    known = tuple(sizes.get(n) if isinstance(n, str) else n for n in shape)
-    array = check_array(value, place, shape=known)
-    if (np.abs(array) > LARGEST_COEFFICIENT).any():
-        raise Fault(place, "expected smaller numbers")
-    sizes |= {n: have for n, have in zip(shape, array.shape, strict=True) if isinstance(n, str)}
+
+    def condition(value: Any, place: str, sizes: Sizes) -> None:
+        known = tuple(sizes.get(n) if isinstance(n, str) else n for n in shape)
+        array = check_array(value, place, shape=known)
+        if (np.abs(array) > largest).any():
+            raise Fault(place, "expected smaller numbers")
+        sizes |= {n: have for n, have in zip(shape, array.shape, strict=True) if isinstance(n, str)}
+
+    return Check(condition, _reference("array") | {"description": f"Shape {shape}"})
 
 
-@_with_options
-def probabilities(
-    value: Any, place: str, sizes: Sizes, size: str, *, or_matrix: bool = False
-) -> None:
+def probabilities(size: str, *, or_matrix: bool = False) -> Check:
     """Check that a value is a vector of probabilities that sum to one, or a matrix of such rows."""
-    rows = [None] if or_matrix and isinstance(value, np.ndarray) and value.ndim == 2 else []
-    shares = check_array(value, place, shape=(*rows, sizes[size]))
-    if (shares < 0).any() or (np.abs(shares.sum(axis=-1) - 1) > ROUNDING).any():
-        raise Fault(place, "expected numbers >= 0 that sum to 1")
+
+    def condition(value: Any, place: str, sizes: Sizes) -> None:
+        rows = [None] if or_matrix and isinstance(value, np.ndarray) and value.ndim == 2 else []
+        shares = check_array(value, place, shape=(*rows, sizes[size]))
+        if (shares < 0).any() or (np.abs(shares.sum(axis=-1) - 1) > ROUNDING).any():
+            raise Fault(place, "expected numbers >= 0 that sum to 1")
+
+    return Check(condition, _reference("array"))
 
 
-priors = partial(probabilities, or_matrix=True)
-
-
-def ascending(value: Any, place: str, sizes: Sizes) -> None:  # noqa: ARG001
-    """Check that a value is a vector of ascending numbers."""
+def _check_ascending(value: Any, place: str, _: Sizes) -> None:
     check_array(value, place, shape=(None,))
     if not (np.diff(value) >= 0).all():
         raise Fault(place, "expected ascending numbers")
 
 
-@_with_options
-def tree(value: Any, place: str, sizes: Sizes, size: str) -> None:
-    """Check that a value is a tree; what is inside was checked when it was read."""
-    if not isinstance(value, BinTree) or value.n_classes != sizes[size]:
-        raise Fault(place, f"expected a tree of {sizes[size]} classes")
+ascending = Check(_check_ascending, _reference("array"))
 
 
-@_with_options
-def reduction(value: Any, place: str, sizes: Sizes, size: str) -> None:
+def tree(size: str) -> Check:
+    """Check that a value is a tree; its parts were checked when it was read."""
+
+    def condition(value: Any, place: str, sizes: Sizes) -> None:
+        if not isinstance(value, BinTree) or value.n_classes != sizes[size]:
+            raise Fault(place, f"expected a tree of {sizes[size]} classes")
+
+    return Check(condition, _reference("tree"))
+
+
+def reduction(size: str) -> Check:
     """Check that a value is a reduction of K classes or None; sets the number that it leaves."""
-    if value is not None and not (isinstance(value, TopReduction) and value.top <= sizes["K"] - 2):
-        raise Fault(place, f"expected a reduction of {sizes['K']} classes, or none")
-    sizes[size] = sizes["K"] if value is None else value.top + 1
+
+    def condition(value: Any, place: str, sizes: Sizes) -> None:
+        K = sizes["K"]
+        if value is not None and not (isinstance(value, TopReduction) and value.top <= K - 2):
+            raise Fault(place, f"expected a reduction of {K} classes, or none")
+        sizes[size] = K if value is None else value.top + 1
+
+    return Check(condition, {"anyOf": [_reference("reduction"), {"type": "null"}]})
 
 
-@_with_options
-def names(value: Any, place: str, sizes: Sizes, size: str) -> None:
+def names(size: str) -> Check:
     """Check that a value is an array of distinct names; sets their number."""
-    if not isinstance(value, np.ndarray) or value.dtype.kind != "U" or value.ndim != 1:
-        raise Fault(place, "expected an array of names")
-    if len(set(value.tolist())) < len(value):
-        raise Fault(place, "the names are not distinct")
-    sizes[size] = len(value)
+
+    def condition(value: Any, place: str, sizes: Sizes) -> None:
+        if not isinstance(value, np.ndarray) or value.dtype.kind != "U" or value.ndim != 1:
+            raise Fault(place, "expected an array of names")
+        if len(set(value.tolist())) < len(value):
+            raise Fault(place, "the names are not distinct")
+        sizes[size] = len(value)
+
+    return Check(condition, _reference("array"))
 
 
-@_with_options
-def list_of(
-    value: Any, place: str, sizes: Sizes, check: Check, length: str = "", *, least: int = 1
-) -> None:
+def list_of(check: Check, length: str = "", *, least: int = 1) -> Check:
     """Check every entry of a list, which has at least one of them unless `least` is 0."""
-    expected = sizes.get(length)
-    if not isinstance(value, list) or len(value) < least or expected not in (None, len(value)):
-        raise Fault(place, f"expected a list of {expected or 'one or more'}")
-    if length:
-        sizes[length] = len(value)
-    for i, entry in enumerate(value):
-        check(entry, f"{place}[{i}]", sizes)
 
+    def condition(value: Any, place: str, sizes: Sizes) -> None:
+        expected = sizes.get(length)
+        if not isinstance(value, list) or len(value) < least or expected not in (None, len(value)):
+            raise Fault(place, f"expected a list of {expected or 'one or more'}")
+        if length:
+            sizes[length] = len(value)
+        for i, entry in enumerate(value):
+            check(entry, f"{place}[{i}]", sizes)
 
-def anything(value: Any, place: str, sizes: Sizes) -> None:
-    """Check nothing here: the calibrator checks what depends on several attributes."""
+    return Check(condition, {"type": "array", "items": check.schema, "minItems": least})
 
 
 def check_array(
@@ -203,7 +229,9 @@ def _check_cuts(tree: BinTree, place: str) -> None:
 
 
 def check_reduction(reduction: TopReduction, place: str) -> None:
-    """Refuse a reduction that cannot share the rest."""
+    """Refuse a reduction that keeps no class or cannot share the rest."""
+    if reduction.top < 1:
+        raise Fault(f"{place}.top", "expected a number >= 1")
     if not reduction.floor > 0:
         raise Fault(f"{place}.floor", "expected a number > 0")
 

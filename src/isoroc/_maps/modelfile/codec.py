@@ -1,9 +1,14 @@
-"""Values of parameters and fitted attributes as JSON, and back, bit for bit: see `schema.json`."""
+"""Values of parameters and fitted attributes as JSON, and back, bit for bit: see `schema.json`.
+
+JSON's own values stay as they are. Every other value is an object that says what it is in "type".
+"""
 
 import math
 from collections.abc import Callable
-from dataclasses import fields
-from typing import Any
+from dataclasses import MISSING, fields
+from functools import partial
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,132 +17,201 @@ from isoroc._core.tree import BinTree
 from isoroc._core.verdict import Verdict
 from isoroc._input import InputError, to_array
 from isoroc._maps.modelfile.checks import check_certificate, check_reduction, check_tree
-from isoroc._maps.modelfile.document import Fault
+from isoroc._maps.modelfile.document import Fault, check_calibrator, entries, shown
 from isoroc._maps.monotonicity import Certificate
 from isoroc._maps.top import TopReduction
 from isoroc._support.table import Table
 
-#: Objects made of arrays and numbers: what the file calls them, and what must hold for them.
-_STRUCTURES: dict[str, tuple[Any, Callable[[Any, str], None]]] = {
+#: Function that decodes a document inside another one, given its place.
+Inner = Callable[[Any, str], Any]
+#: Dataclasses by their names in the file, and what must hold for them beyond the types of fields.
+STRUCTURES: dict[str, tuple[Any, Callable[[Any, str], None]]] = {
     "tree": (BinTree, check_tree),
     "reduction": (TopReduction, check_reduction),
     "certificate": (Certificate, check_certificate),
-    "verdict": (Verdict, lambda *_: None),  # the schema says all
+    "verdict": (Verdict, lambda *_: None),
 }
-_TAGS = {kind: tag for tag, (kind, _) in _STRUCTURES.items()}
-_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-#: Characters that an array of strings may take, whether used or not.
-_MAX_CHARACTERS = 2**24
+#: Numbers that JSON does not have.
+WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+DTYPES = ("bool", *INTEGERS, "float16", "float32", "float64", "str", "object")
+MAX_DIMENSIONS, MAX_LENGTH = 4, 100_000
 
 
-def encode(value: Any, place: str, other: Callable[[Any, str], Any]) -> Any:  # noqa: PLR0911
-    """JSON value of what messages call `place`; `other` turns what has no entry into a document."""
-    if value is None or isinstance(value, np.random.RandomState | np.random.Generator):
-        return None
+def encode(value: Any, place: str, other: Callable[[Any, str], Any]) -> Any:
+    """JSON value of what messages call `place`; `other` makes a document of all other objects."""
     if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
         value = value.item()
-    if isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {"type": "float", "value": _word(value)}
+    if value is None or isinstance(value, np.random.RandomState | np.random.Generator):
+        return None
+    if isinstance(value, bool | int | float | str):
+        unnamed = isinstance(value, float) and not math.isfinite(value)
+        return {"type": "float", "value": _word(value)} if unnamed else value
     if isinstance(value, list | tuple):
         items = [encode(item, f"{place}[{i}]", other) for i, item in enumerate(value)]
         return items if isinstance(value, list) else {"type": "tuple", "items": items}
-    is_table = isinstance(value, Table)
-    if is_table or (type(value) is dict and all(isinstance(name, str) for name in value)):
-        named = {name: encode(item, f"{place}.{name}", other) for name, item in value.items()}
-        return {"type": "table", "columns": named} if is_table else {"type": "dict", "items": named}
-    if type(value) in _TAGS:
-        parts = {f.name: getattr(value, f.name) for f in fields(value)}
-        inner = {name: encode(part, f"{place}.{name}", other) for name, part in parts.items()}
-        return {"type": _TAGS[type(value)], **inner}
+    tag, entry, parts = _named_parts(value)
+    if tag:
+        named = {name: encode(part, f"{place}.{name}", other) for name, part in parts.items()}
+        return {"type": tag} | ({entry: named} if entry else named)
     array = to_array(value, name=place)
     return _encode_array(array, place) if array.ndim else other(value, place)
 
 
-def decode(document: Any, place: str, other: Callable[[dict[str, Any], str], Any]) -> Any:  # noqa: PLR0911
-    """What `encode` was given, from a document that follows the schema."""
+def _named_parts(value: Any) -> tuple[str, str, dict[str, Any]]:
+    """Type of an object made of named values, the entry that holds them, and the values."""
+    if isinstance(value, Table):
+        return "table", "columns", value
+    if type(value) is dict and all(isinstance(name, str) for name in value):
+        return "dict", "items", value
+    for tag, (kind, _) in STRUCTURES.items():
+        if type(value) is kind:
+            return tag, "", {f.name: getattr(value, f.name) for f in fields(value)}
+    return "", "", {}
+
+
+def decode(document: Any, place: str, other: Callable[[dict[str, Any], str], Any]) -> Any:
+    """What `encode` was given; a `Fault` if `encode` cannot have returned the document.
+
+    `other` makes maps and calibrators of their documents.
+    """
     if isinstance(document, list):
         return [decode(item, f"{place}[{i}]", other) for i, item in enumerate(document)]
     if not isinstance(document, dict):
         return document
-    tag = document["type"]
-    if tag == "float":
-        return _WORDS[document["value"]]
-    if tag == "array":
-        return _decode_array(document, place)
-    if tag == "tuple":
-        return tuple(decode(document["items"], place, other))
-    if tag not in ("dict", "table", *_STRUCTURES):
+    tag = document.get("type")
+    if tag == "calibrator":
+        check_calibrator(document, place)
+    if tag in ("map", "calibrator"):
         return other(document, place)
-    parts = {name: part for name, part in document.items() if name != "type"}
-    parts = parts.get("items", parts.get("columns", parts))
-    inner = {name: decode(part, f"{place}.{name}", other) for name, part in parts.items()}
-    if tag == "dict":
-        return inner
-    kind, check = _STRUCTURES.get(tag, (Table, _check_table))
-    structure = kind(inner) if tag == "table" else kind(**inner)
+    if not isinstance(tag, str) or tag not in _DECODERS:
+        raise Fault(place, f"{shown(document)} of type {shown(tag)} has no place in a model file")
+    return _DECODERS[tag](document, place, partial(decode, other=other))
+
+
+def _float(document: dict[str, Any], place: str, _: Inner) -> float:
+    word = entries(document, place, ("type", "value"))["value"]
+    if not isinstance(word, str) or word not in WORDS:
+        raise Fault(f"{place}.value", f"expected {' or '.join(WORDS)}, got {shown(word)}")
+    return WORDS[word]
+
+
+def _tuple(document: dict[str, Any], place: str, inner: Inner) -> tuple[Any, ...]:
+    items = entries(document, place, ("type", "items"))["items"]
+    if not isinstance(items, list):
+        raise Fault(f"{place}.items", f"expected a list, got {shown(items)}")
+    return tuple(inner(items, place))
+
+
+def _dict(
+    document: dict[str, Any], place: str, inner: Inner, entry: str = "items"
+) -> dict[str, Any]:
+    entries(document, place, ("type", entry))
+    named = entries(document[entry], f"{place}.{entry}")
+    return {name: inner(part, f"{place}.{name}") for name, part in named.items()}
+
+
+def _table(document: dict[str, Any], place: str, inner: Inner) -> Table:
+    table = Table(_dict(document, place, inner, "columns"))
+    for name, column in table.items():
+        if not isinstance(column, np.ndarray):
+            raise Fault(f"{place}.{name}", "expected an array")
+    if len({column.shape for column in table.values()} | {(table.n_rows,)}) > 1:
+        raise Fault(place, "the columns differ in length")
+    return table
+
+
+def _structure(document: dict[str, Any], place: str, inner: Inner) -> Any:
+    """Dataclass of a document; fields with a default may be missing."""
+    kind, check = STRUCTURES[document["type"]]
+    required = ["type", *(f.name for f in fields(kind) if f.default is MISSING)]
+    entries(document, place, required, [f.name for f in fields(kind)])
+    hints, values = get_type_hints(kind), {}
+    for name in document.keys() - {"type"}:
+        value = inner(document[name], f"{place}.{name}")
+        if not _is_of(value, hints[name]):
+            expected = getattr(hints[name], "__name__", hints[name])
+            raise Fault(f"{place}.{name}", f"expected {expected}, got {shown(document[name])}")
+        values[name] = value
+    structure = kind(**values)
     check(structure, place)
     return structure
 
 
+def _is_of(value: Any, hint: Any) -> bool:
+    if get_origin(hint) is Literal:
+        return isinstance(value, str) and value in get_args(hint)
+    allowed = get_args(hint) if isinstance(hint, UnionType) else (get_origin(hint) or hint,)
+    return type(value) in (*allowed, *([int] if float in allowed else []))
+
+
 def _word(value: float) -> str:
-    return next(word for word, number in _WORDS.items() if repr(number) == repr(value))
+    return next(word for word, number in WORDS.items() if repr(number) == repr(value))
 
 
 def _encode_array(array: NDArray[Any], place: str) -> dict[str, Any]:
-    kind = array.dtype.kind
-    values = array.ravel().tolist()
-    head: dict[str, Any] = {"type": "array", "dtype": array.dtype.name}
-    if kind == "U":
-        head |= {"dtype": "str", "length": max(array.dtype.itemsize // 4, 1)}
-    elif kind == "f":
+    dtype, values = array.dtype.name, array.ravel().tolist()
+    length = {}
+    if array.dtype.kind == "U":
+        dtype, length = "str", {"length": max(array.dtype.itemsize // 4, 1)}
+    elif array.dtype.kind == "f":
         values = [v if math.isfinite(v) else _word(v) for v in values]
-    elif kind == "O":
+    elif dtype == "object":
         values = [v.item() if isinstance(v, np.generic) else v for v in values]
-        if not all(isinstance(v, bool | int | str | float) and v not in _WORDS for v in values):
+        if not all(isinstance(v, bool | int | str | float) and v not in WORDS for v in values):
             problem = "a model file holds only strings, finite numbers and booleans"
             raise InputError(place, None, problem)
-    elif kind not in "biu":
-        problem = f"a model file cannot hold {array.dtype}"
+    if dtype not in DTYPES or array.ndim > MAX_DIMENSIONS:
+        problem = f"a model file cannot hold {array.ndim} dimensions of {array.dtype}"
         raise InputError(place, None, problem, "use strings, numbers or booleans")
-    return head | {"shape": list(array.shape), "values": values}
+    shape = list(array.shape)
+    return {"type": "array", "dtype": dtype, **length, "shape": shape, "values": values}
 
 
-def _decode_array(document: dict[str, Any], place: str) -> NDArray[Any]:
+def _array(document: dict[str, Any], place: str, _: Inner) -> NDArray[Any]:
+    entries(document, place, ("type", "dtype", "shape", "values"), ("length",))
     values, shape, name = document["values"], document["shape"], document["dtype"]
-    if math.prod(shape) != len(values):
-        raise Fault(place, f"{len(values)} values do not fill the shape {tuple(shape)}")
-    if name == "str":
-        length = document.get("length", 1)
-        if length * len(values) > _MAX_CHARACTERS:
-            raise Fault(place, f"strings of {length} characters are too long")
-        array: NDArray[Any] = np.array(_of_types(values, {str}, place), dtype=f"<U{length}")
-    elif name == "object":
-        array = np.empty(len(values), dtype=object)
-        array[:] = values
-    else:
-        if name.startswith("float"):
-            values, types = [_WORDS.get(v, v) for v in values], {float, int}
-        else:
-            types = {bool} if name == "bool" else {int}
-        try:
-            with np.errstate(over="ignore"):
-                array = np.array(_of_types(values, types, place), dtype=name)
-        except OverflowError as error:
-            raise Fault(place, f"a value is out of range for dtype {name}") from error
+    if name not in DTYPES:
+        raise Fault(f"{place}.dtype", f"expected {' or '.join(DTYPES)}, got {shown(name)}")
+    if not isinstance(shape, list) or not 1 <= len(shape) <= MAX_DIMENSIONS:
+        raise Fault(f"{place}.shape", f"expected a list of 1 to {MAX_DIMENSIONS} numbers")
+    if not all(type(n) is int and n >= 0 for n in shape):
+        raise Fault(f"{place}.shape", "expected whole numbers >= 0")
+    if not isinstance(values, list) or math.prod(shape) != len(values):
+        raise Fault(place, f"{shown(values)} values do not fill the shape {tuple(shape)}")
+    types: tuple[type, ...] = {
+        "str": (str,),
+        "object": (bool, int, float, str),
+        "bool": (bool,),
+    }.get(name, (int,))
+    dtype = f"<U{_length(document, place)}" if name == "str" else name
+    if name.startswith("float"):
+        types = (int, float)
+        values = [WORDS.get(v, v) if isinstance(v, str) else v for v in values]
+    if found := {type(value) for value in values} - {*types}:
+        raise Fault(place, f"{found.pop().__name__} among the values")
+    try:
+        with np.errstate(over="ignore"):
+            array = np.array(values, dtype=dtype)
+    except OverflowError as error:
+        raise Fault(place, f"a value is out of range for dtype {name}") from error
     # An integer too large for float64, a decimal too fine for float32, a string too long.
     if any(a != b and b == b for a, b in zip(array.tolist(), values, strict=True)):  # noqa: PLR0124
         raise Fault(place, f"a value does not fit into dtype {name}")
     return array.reshape(shape)
 
 
-def _check_table(table: Table, place: str) -> None:
-    if len({array.shape for array in table.values()} | {(table.n_rows,)}) > 1:
-        raise Fault(place, "the columns differ in length")
+def _length(document: dict[str, Any], place: str, most: int = 2**24) -> int:
+    """Characters of each string of an array; at most `most` for all strings together."""
+    length = document.get("length", 1)
+    if type(length) is not int or not 1 <= length <= MAX_LENGTH:
+        raise Fault(f"{place}.length", f"expected a number from 1 to {MAX_LENGTH}")
+    if length * len(document["values"]) > most:
+        raise Fault(place, f"strings of {length} characters are too long")
+    return length
 
 
-def _of_types(values: list[Any], types: set[type], place: str) -> list[Any]:
-    if found := {type(value) for value in values} - types:
-        raise Fault(place, f"{found.pop().__name__} among the values")
-    return values
+_DECODERS: dict[str, Callable[[dict[str, Any], str, Inner], Any]] = {
+    "float": _float, "tuple": _tuple, "dict": _dict, "table": _table, "array": _array,
+}  # fmt: skip
+_DECODERS |= dict.fromkeys(STRUCTURES, _structure)

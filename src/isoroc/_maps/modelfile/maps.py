@@ -20,7 +20,7 @@ from isoroc._maps.bins import BinMap
 from isoroc._maps.mixture import apply_map, is_grouped
 from isoroc._maps.modelfile import Fault, decode, encode, read
 from isoroc._maps.modelfile.checks import ROUNDING
-from isoroc._maps.modelfile.document import faults_of
+from isoroc._maps.modelfile.document import entries, faults_of
 from isoroc._support.table import Table
 
 #: All maps, by the names of their classes.
@@ -48,13 +48,17 @@ def map_document(fitted: Any, place: str) -> dict[str, Any]:
 
 def map_from(document: dict[str, Any], place: str) -> Map:
     """The map of a document; its numbers may not fit together."""
-    kind = MAPS.get(document["kind"])
-    if kind is None or document["type"] != "map":
-        raise Fault(f"{place}.kind", f"{document['kind']!a} is not a map of this version")
+    entries(document, place, ("type", "kind", "forecasts", "numbers"))
+    name, forecasts = str(document["kind"]), str(document["forecasts"])
+    kind = MAPS.get(name) if document["type"] == "map" else None
+    if kind is None:
+        raise Fault(f"{place}.kind", f"{name[:100]!a} is not a map of this version")
+    if forecasts not in KINDS:
+        raise Fault(f"{place}.forecasts", f"expected {' or '.join(KINDS)}")
     required = [f.name for f in fields(kind) if "check" in f.metadata and f.default is MISSING]
-    names = list(kind.states())
-    numbers = decode_known(document["numbers"], names, f"{place}.numbers", map_from, required)
-    return kind(kind=KINDS[document["forecasts"]], **numbers)
+    given = entries(document["numbers"], f"{place}.numbers")
+    numbers = decode_known(given, kind.states(), f"{place}.numbers", map_from, required)
+    return kind(kind=KINDS[forecasts], **numbers)
 
 
 def decode_known(
@@ -175,9 +179,8 @@ def load_map(path: str | os.PathLike[str]) -> LoadedMap:
     document = read(path)
     with faults_of(path):
         model = document["model"]
-        # Calibrators inside the calibrator stay documents.
         state = {
-            name: decode(value, f"model.state.{name}", lambda document, _: document)
+            name: decode(value, f"model.state.{name}", _as_document)
             for name, value in model["state"].items()
         }
         fitted = checked_map(model, state)
@@ -192,6 +195,14 @@ def load_map(path: str | os.PathLike[str]) -> LoadedMap:
         summary_=document["summary"],
         checksum=document["checksum"],
     )
+
+
+def _as_document(document: dict[str, Any], place: str) -> dict[str, Any]:
+    """Document of a calibrator inside another one, whose values are checked but not used."""
+    for part in ("parameters", "state"):
+        for name, value in document[part].items():
+            decode(value, f"{place}.{part}.{name}", _as_document)
+    return document
 
 
 def checked_map(model: dict[str, Any], state: dict[str, Any]) -> Map:
