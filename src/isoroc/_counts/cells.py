@@ -244,8 +244,8 @@ def deal_by_content(
     least weight. Classes are not spread evenly over the folds by design: that would make it look as
     if chance departures of their frequencies from the forecasts could be learned.
     """
-    # Probabilities of logits may differ in the last digits.
-    values = rounded(sample.kind.probabilities(NUMPY, columns_of(sample.forecasts)), 24)
+    # Probabilities of logits may differ in the last digits. The factor only decides the hashes.
+    values = 2.0**24 * rounded(sample.kind.probabilities(NUMPY, columns_of(sample.forecasts)), 24)
     content = np.zeros(len(sample), dtype=np.uint64)
     for column in values.T:
         content += hash_keys(column[:, None], None)
