@@ -8,8 +8,8 @@ import inspect
 import json
 import pickle
 import re
-from pathlib import Path
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
