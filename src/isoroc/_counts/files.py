@@ -80,11 +80,10 @@ def _read(name: str) -> Any:
     options: dict[str, Any] = {"glob": False} if library == "polars" else {}
     try:
         if library == "polars":
-            import polars as pl  # noqa: PLC0415  # an extra, as pyarrow is
-
-            n_rows = pl.scan_parquet(name, glob=False).select(pl.len()).collect().item()
+            scanned = nw.scan_parquet(name, backend=library, **options)
+            n_rows = scanned.select(nw.len()).collect().item()
         else:
-            from pyarrow.parquet import read_metadata  # noqa: PLC0415
+            from pyarrow.parquet import read_metadata  # noqa: PLC0415  # an extra, as polars is
 
             n_rows = read_metadata(name).num_rows
         if n_rows <= MOST_ROWS:
