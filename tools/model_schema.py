@@ -62,17 +62,16 @@ def structure(tag: str, kind: Any) -> Rule:
     hints = get_type_hints(kind)
     optional = [f.name for f in fields(kind) if f.default is not MISSING]
     parts = {f.name: of_type(hints[f.name]) for f in fields(kind)}
-    return tagged(tag, optional, (kind.__doc__ or "").partition("\n")[0], **parts)
+    return tagged(tag, optional, **parts)
 
 
 def map_rule(name: str, kind: Any) -> Rule:
     """Rule of a map."""
     numbers = {f.name: f.metadata["check"].schema for f in fields(kind) if "check" in f.metadata}
     optional = [f.name for f in fields(kind) if f.default is not MISSING]
-    about = (kind.__doc__ or "").partition("\n")[0]
     forecasts = {"enum": list(KINDS)}
     parts = {"kind": {"const": name}, "forecasts": forecasts, "numbers": record(numbers, optional)}
-    return tagged("map", description=about, **parts)
+    return tagged("map", **parts)
 
 
 def calibrator_rule(name: str, kind: Any) -> Rule:
@@ -81,9 +80,8 @@ def calibrator_rule(name: str, kind: Any) -> Rule:
     learned = {attribute: check.schema for attribute, check in kind._state.items()}  # noqa: SLF001
     parameters = record(dict.fromkeys(kind().get_params(deep=False), value), kind().get_params())
     state = record(learned | dict.fromkeys(COMMON, value), [*learned, *COMMON])
-    about = (kind.__doc__ or "").partition("\n")[0]
     parts = {"kind": {"const": name}, "parameters": parameters, "state": state}
-    return tagged("calibrator", ["map"], about, **parts, map=reference("map"))
+    return tagged("calibrator", ["map"], **parts, map=reference("map"))
 
 
 def array_rule() -> Rule:

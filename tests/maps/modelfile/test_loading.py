@@ -150,7 +150,7 @@ def reduction(**changed):
         ),
         (("version",), "1", "version: expected format version 2, got '1'"),
         (("format",), "other", "format: an isoroc model file says"),
-        (("library",), "x" * 200, r"library: expected \\^.\\{0,100\\}"),
+        (("library",), "x" * 200, r"library: expected \^.\{0,100\}"),
         (("library",), 10**50, "library: expected .*, got a huge integer"),
         (("saved",), "now", "saved: expected"),
         (("summary",), [], "summary: expected an object, got a list of 0"),

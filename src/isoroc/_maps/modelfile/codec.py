@@ -44,9 +44,10 @@ def encode(value: Any, place: str, other: Callable[[Any, str], Any]) -> Any:
         value = value.item()
     if value is None or isinstance(value, np.random.RandomState | np.random.Generator):
         return None
-    if isinstance(value, bool | int | float | str):
-        unnamed = isinstance(value, float) and not math.isfinite(value)
-        return {"type": "float", "value": _word(value)} if unnamed else value
+    if isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"type": "float", "value": _word(value)}
     if isinstance(value, list | tuple):
         items = [encode(item, f"{place}[{i}]", other) for i, item in enumerate(value)]
         return items if isinstance(value, list) else {"type": "tuple", "items": items}
