@@ -113,8 +113,8 @@ def pair_of_counts(counts: Counts, calibrator: Any = None) -> Pair:
     if calibrator.unit_ != "probability":
         problem = f"takes {calibrator.unit_} forecasts, but counts hold probabilities"
         raise InputError("calibrator", None, problem, "pass rows, or fit it to counts")
-    P = before.forecasts
-    Q = calibrator.predict_proba(P[:, 1] if calibrator.n_features_in_ == 1 else P)
+    single = calibrator.n_features_in_ == 1
+    Q = calibrator.predict_proba(before.forecasts[:, 1] if single else before.forecasts)
     return Pair(before, replace(before, forecasts=Q), counts.n_rows)
 
 

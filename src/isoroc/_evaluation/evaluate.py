@@ -72,16 +72,15 @@ class Evaluate:
     The measures are:
 
     log_loss, brier_score_loss
-        As `isoroc.metrics` defines them. An outcome that was given probability 0 costs 36.04 nats;
-        `Evaluation.impossible` counts such rows.
+        Those of `isoroc.metrics`. `Evaluation.impossible` counts outcomes of probability 0.
     calibration_loss, refinement_loss
         The part of the log loss that calibration could save, and the rest.
     calibration_error, classwise_calibration_error, top_calibration_error
         Those of `isoroc.metrics.calibration_error`: of whole forecasts, of each class (three
         classes or more), and of the largest probability.
     accuracy, decisions_changed
-        Shares of rows whose label is the decision, the class with the largest probability (the
-        first on ties), and whose decision changed. Log odds decide for the second class above 0.
+        Shares of rows whose most probable class (the first on ties) came true, and whose most
+        probable class changed. Log odds decide for the second class above 0.
     auc, or auc_one_vs_rest and auc_one_vs_one
         Area under the ROC curve of two classes. For more, areas of each class against all others,
         and of each pair of classes by the scores of either (Hand and Till 2001); plain means.
@@ -91,12 +90,9 @@ class Evaluate:
         Shares of pairs of rows, among those that the score of a class ordered before, that it
         orders the other way round after, or no longer tells apart; pooled over the classes.
 
-    Losses, accuracy and changed decisions are those of all rows. Everything else is based on at
-    most 300,000 rows of two classes, 200,000 of three, and 600,000 / K but at least 20,000 of K;
-    whole forecasts of three classes or more on 20,000. Above 50 classes there is no calibration
-    error of single classes, and ranking is based on at most 2,000,000 / K rows, but at least 2,000.
-    `Evaluation.notes` says where rows were left out. Calibration and refinement loss always add up
-    to the log loss of all rows.
+    Losses, accuracy and changed decisions are those of all rows. With many rows, everything else is
+    based on some of them: `Evaluation.notes` says on how many. Calibration and refinement loss
+    always add up to the log loss of all rows.
 
     Examples
     --------

@@ -102,11 +102,8 @@ class Evaluation:
     Notes
     -----
     An interval holds the values that a test does not reject, cut off at the smallest and largest
-    possible values. Intervals of losses are those of Student's t, corrected for skewness, and those
-    of shares and AUC are Wilson's, with the number of rows or pairs that would be as precise. Those
-    of volumes come from resampling. Calibration terms have a variance that grows with the term, and
-    a bound on their bias is added. The interval of a change is that of paired differences. The page
-    on coverage shows how often intervals hold the true value.
+    possible values. That of a change is for paired differences. The page on metrics says how they
+    are computed, and the page on coverage how often they hold the true value.
     """
 
     measures: Mapping[str, Mapping[str, Estimate]]

@@ -13,8 +13,8 @@ from isoroc._evaluation.before_after import Pair, join_pairs
 from isoroc._evaluation.evaluation import MANY_CLASSES, Estimates
 from isoroc._evaluation.order import measure_order, measure_volumes
 from isoroc._input import Aspect
+from isoroc.metrics._calibration import Residuals
 from isoroc.metrics._estimation.calibration_terms import Parts, Term
-from isoroc.metrics._estimation.direction import Residuals
 
 #: Calibration errors are based on at most this many probabilities, but at least this many rows.
 MOST_VALUES, LEAST_ROWS = 600_000, 20_000

@@ -28,14 +28,7 @@ from isoroc._core.losses import log_losses
 from isoroc._core.simplex import LEAST, as_matrix
 from isoroc._core.types import Codes, Floats
 from isoroc._counts import hash_keys
-from isoroc._input import (
-    InputError,
-    check_confidence,
-    check_number,
-    check_sample,
-    slices,
-    to_array,
-)
+from isoroc._input import InputError, check_confidence, check_number, check_sample, slices, to_array
 from isoroc._support.files import replacing
 from isoroc._support.table import Table
 from isoroc._support.versions import migrate
@@ -43,48 +36,43 @@ from isoroc.metrics._estimation.cell_errors import error_in_cells, sum_in_cells
 
 Advice = Literal["nothing", "adapt priors", "refit"]
 
-#: The state keeps this many of the latest batches; older ones count in the totals only.
-KEPT_BATCHES = 1000
-#: And this many of the latest names of batches.
-KEPT_NAMES = 10_000
 FORMAT, VERSION = "isoroc-monitor", 3
-#: Larger files are refused before they are parsed.
-MOST_BYTES = 2**25
 PARAMETERS = ("confidence", "tolerance", "model")
-#: Forecasts to the power of these numbers, normalised: too sharp or not sharp enough.
-POWERS = np.exp([-0.8, -0.4, -0.2, -0.1, 0.1, 0.2, 0.4, 0.8])
-#: The odds of one class against all others times the exponential of these numbers.
-SHIFTS = np.array([-1.6, -0.8, -0.4, -0.2, 0.2, 0.4, 0.8, 1.6])
-#: The uniform forecast mixed in with these shares, for outcomes that were forecast as impossible.
-SHARES = np.array([0.003, 0.03, 0.3])
 #: Logarithm of no share at all; finite, as files cannot hold infinity.
 NEVER = -1e300
-#: Families of alternatives and their shares in the average.
-FAMILIES = {"confidence": 0.4, "class shares": 0.4, "impossible": 0.2}
 
 
 class Alternatives:
-    """The alternatives for K classes: the family of each, and its share in the average."""
+    """The alternatives for K classes: the family of each, and its share in the average.
+
+    - confidence: powers of the forecasts, too sharp or not sharp enough.
+    - class shares: other odds of one class against all others.
+    - impossible: the uniform forecast mixed in, for outcomes that were forecast as impossible.
+    """
+
+    powers = np.exp([-0.8, -0.4, -0.2, -0.1, 0.1, 0.2, 0.4, 0.8])
+    shifts = np.array([-1.6, -0.8, -0.4, -0.2, 0.2, 0.4, 0.8, 1.6])
+    uniform = np.array([0.003, 0.03, 0.3])
 
     def __init__(self, n_classes: int) -> None:
-        sizes = (len(POWERS), len(SHIFTS) * n_classes, len(SHARES))
-        self.family = np.repeat(list(FAMILIES), sizes)
-        self.weights = np.repeat(np.divide(list(FAMILIES.values()), sizes), sizes)
+        sizes = (len(self.powers), len(self.shifts) * n_classes, len(self.uniform))
+        self.family = np.repeat(["confidence", "class shares", "impossible"], sizes)
+        self.weights = np.repeat(np.divide([0.4, 0.4, 0.2], sizes), sizes)
 
     def log_ratios(self, Q: Floats, codes: Codes) -> Floats:
         """Logarithm of ``r[y] / q[y]`` for each row and alternative, shape (n, M)."""
         rows, n_classes = np.arange(len(Q)), Q.shape[1]
         logs = np.log(np.maximum(Q, LEAST))
-        own = logs[rows, codes]
-        powers = [log_softmax(t * logs, axis=1)[rows, codes] - own for t in POWERS]
+        log_q = logs[rows, codes]
+        powers = [log_softmax(t * logs, axis=1)[rows, codes] - log_q for t in self.powers]
         shifts = [
             np.where(codes == k, b, 0.0) - np.log1p(Q[:, k] * np.expm1(b))
             for k in range(n_classes)
-            for b in SHIFTS
+            for b in self.shifts
         ]
-        q = np.exp(own)
-        shares = [np.log((1 - share) * q + share / n_classes) - own for share in SHARES]
-        return np.column_stack([*powers, *shifts, *shares])
+        q = np.exp(log_q)
+        mixed = [np.log((1 - share) * q + share / n_classes) - log_q for share in self.uniform]
+        return np.column_stack([*powers, *shifts, *mixed])
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +104,7 @@ class Evidence:
 
     def value(self, alternatives: Alternatives, *families: str) -> float:
         """Logarithm of the average over alternatives, those of some families or all."""
-        kept = np.isin(alternatives.family, families or list(FAMILIES))
+        kept = np.isin(alternatives.family, families or alternatives.family)
         shares = alternatives.weights[kept]
         logs = np.logaddexp(self.log_begun, self.log_rest)[kept] + np.log(shares / shares.sum())
         return float(np.logaddexp.reduce(logs))
@@ -163,8 +151,8 @@ class Batch(NamedTuple):
         """Sums over rows, of which some are treated at a time."""
         found = cls(Totals.of(P[:0], codes[:0]), np.zeros(len(alternatives.family)))
         for rows in slices(len(P), max(1, 2**21 // len(alternatives.family))):
-            part, own = P[rows], codes[rows]
-            found += cls(Totals.of(part, own), alternatives.log_ratios(part, own).sum(axis=0))
+            ratios = alternatives.log_ratios(P[rows], codes[rows])
+            found += cls(Totals.of(P[rows], codes[rows]), ratios.sum(axis=0))
         return found
 
     def __add__(self, other: Any) -> Self:
@@ -293,12 +281,11 @@ class CalibrationMonitor:
         check_confidence(confidence)
         if tolerance is None:
             fitted = getattr(calibrator, "calibrators_", [calibrator])
-            n = sum(getattr(own, "summary_", {}).get("weight") or 0.0 for own in fitted)
+            n = sum(getattr(each, "summary_", {}).get("weight") or 0.0 for each in fitted)
             tolerance = 2 * K / n if n > 0 else 0.0
-        if model is None:
-            model = checksum
         check_number("tolerance", tolerance, minimum=0)
-        self.confidence, self.tolerance, self.model = confidence, tolerance, model
+        self.confidence, self.tolerance = confidence, tolerance
+        self.model = checksum if model is None else model
         self.alternatives = Alternatives(K)
         self.totals = Totals.of(np.zeros((0, K)), np.zeros(0, dtype=np.intp))
         self.evidence = Evidence.none(len(self.alternatives.family))
@@ -355,7 +342,7 @@ class CalibrationMonitor:
         return self._add_entry(self._report(rows.totals, Evidence(products, NEVER)))
 
     def _remember(self, batches: dict[str, str]) -> None:
-        self.seen_ = dict(list((self.seen_ | batches).items())[-KEPT_NAMES:])
+        self.seen_ = dict(list((self.seen_ | batches).items())[-10_000:])
 
     def _add_entry(self, batch: BatchReport) -> BatchReport:
         """Raise the alarm if the evidence suffices, and remember the batch."""
@@ -364,7 +351,7 @@ class CalibrationMonitor:
             self.alarm_ = rows
         error = [batch.calibration_error, batch.error_low, batch.error_high]
         entry = [float(rows), evidence, batch.log_loss, batch.promised, *error]
-        self.entries = [*self.entries[-KEPT_BATCHES + 1 :], entry]
+        self.entries = [*self.entries[-999:], entry]  # older ones count in the totals only
         return batch
 
     @property
@@ -400,9 +387,12 @@ class CalibrationMonitor:
         n, width = max(totals.rows, 1), half_width(self.confidence)
         difference = (totals.observed - totals.expected) / n
         half = width * np.sqrt(totals.variance) / n
-        columns = {"class": self.classes_, "observed": totals.observed / n}
-        columns |= {"forecast": totals.expected / n, "low": difference - half}
-        shares = Table(columns | {"high": difference + half})
+        shares = Table(
+            {"class": self.classes_, "observed": totals.observed / n},
+            forecast=totals.expected / n,
+            low=difference - half,
+            high=difference + half,
+        )
         error = error_in_cells(totals.in_cells, width) if totals.rows else (0.0, 0.0, 0.0)
         losses = totals.loss / n, totals.promised / n
         return BatchReport(totals.rows, evidence.value(self.alternatives), *losses, *error, shares)
@@ -463,7 +453,11 @@ class CalibrationMonitor:
             calibrated forecasts only.
         """
         try:
-            monitor = cls._from_state(json.loads(_read_some(path)))
+            with Path(path).open("rb") as file:
+                data = file.read(2**25 + 1)
+            if len(data) > 2**25:
+                raise ValueError(f"it is larger than {2**25:,} bytes")  # noqa: TRY301
+            monitor = cls._from_state(json.loads(data))
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
             reason, fix = error.args if len(error.args) == 2 else (error, "pass a file of save()")
             problem = f"{os.fspath(path)} is not the state of a monitor ({reason})"
@@ -491,14 +485,6 @@ class CalibrationMonitor:
         monitor.entries = [_numbers(entry, np.zeros(7)).tolist() for entry in state["history"]]
         monitor.seen_ = {str(name): str(time) for name, time in state["seen"].items()}
         return monitor
-
-
-def _read_some(path: str | os.PathLike[str]) -> bytes:
-    with Path(path).open("rb") as file:
-        data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise ValueError(f"it is larger than {MOST_BYTES:,} bytes")
-    return data
 
 
 def hash_rows(P: Floats, codes: Codes) -> NDArray[np.uint64]:

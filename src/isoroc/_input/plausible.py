@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from isoroc._core.pav import concordance
 from isoroc._core.simplex import binary_scores
 from isoroc._core.special import expit, normal_quantile
 from isoroc._core.types import Floats
@@ -161,9 +162,8 @@ def _area(scores: Floats, positive: NDArray[np.bool_]) -> tuple[float, float]:
     The deviation is that of noise without ties. Ties make it smaller, but then few rows decide, and
     the normal approximation would take a single odd row for a certainty.
     """
-    ones, zeros = np.sort(scores[positive]), np.sort(scores[~positive])
-    n1, n0 = len(ones), len(zeros)
-    below = sum(np.searchsorted(zeros, ones, side).sum() for side in ("left", "right"))
-    area = below / (2 * n0 * n1)  # ties count half
+    zeros, ones, unit = np.sort(scores[~positive]), np.sort(scores[positive]), np.empty(0)
+    n0, n1 = len(zeros), len(ones)
+    area = concordance(zeros, unit, ones, unit) / (n0 * n1)
     deviation = np.sqrt((n0 + n1 + 1) / (12 * n0 * n1))
-    return float(area), float((area - 0.5) / deviation)
+    return area, float((area - 0.5) / deviation)

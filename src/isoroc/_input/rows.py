@@ -93,7 +93,7 @@ def check_clusters(clusters: Any, n_rows: int, *, of: str = "P") -> Ints | None:
     return np.asarray(code, dtype=np.intp)
 
 
-def rows_by_group(groups: Names) -> Iterator[tuple[str, Ints]]:
+def rows_by_group(groups: Names | Ints) -> Iterator[tuple[str, Ints]]:
     """Each group, in the order of their names, and its rows."""
     names, code = np.unique(groups, return_inverse=True)
     order = np.argsort(code, kind="stable")

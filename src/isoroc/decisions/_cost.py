@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._core.intervals import mean_of
+from isoroc._core.intervals import mean, mean_of
+from isoroc._core.types import Floats, Ints
 from isoroc._input import (
     InputError,
     check_after,
     check_confidence,
     check_length,
+    check_numbers,
     check_probabilities,
     check_unlabelled,
     check_weights,
     encode_labels,
+    listed,
+    numbers_by_class,
     to_array,
 )
 from isoroc._support.table import Table
-from isoroc.decisions._costs import check_costs
 
 
 def decide(P: Any, costs: Any, labels: Any = None) -> NDArray[Any]:
@@ -139,8 +144,7 @@ def mean_cost(
         row = places.index(-1)
         fix = f"the actions are {', '.join(column)}"
         raise InputError("decisions", row, f"is {chosen.tolist()[row]!r}", fix)
-    weights = check_weights(sample_weight, len(codes))
-    return float(np.average(matrix.values[codes, places], weights=weights))
+    return mean(matrix.values[codes, places], check_weights(sample_weight, len(codes)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -233,21 +237,76 @@ def expected_cost(
     forecasts = {"forecasts" if after is None else "before": sample.forecasts}
     if after is not None:
         forecasts["after"] = check_after(after, sample, probabilities=True).forecasts
-    own = {}  # cost of each row
+    costs_of_rows = {}
     for name, P in forecasts.items():
         chosen = matrix.choose(P)
-        own[name] = matrix.values[codes, chosen]
-        expected = np.einsum("ij,ij->i", P, matrix.values.T[chosen])
-        promised[name] = float(np.average(expected, weights=weights))
+        costs_of_rows[name] = matrix.values[codes, chosen]
+        promised[name] = mean(np.einsum("ij,ij->i", P, matrix.values.T[chosen]), weights)
     if after is not None:
-        own["change"] = own["after"] - own["before"]
+        costs_of_rows["change"] = costs_of_rows["after"] - costs_of_rows["before"]
     constant = int((sample.class_weights() @ matrix.values).argmin())
-    own["constant"] = matrix.values[codes, constant]
-    own["oracle"] = matrix.values.min(axis=1)[codes]
+    costs_of_rows["constant"] = matrix.values[codes, constant]
+    costs_of_rows["oracle"] = matrix.values.min(axis=1)[codes]
     lines: list[Any] = []
-    for name, each in own.items():
-        found = mean_of(each, weights, sample.clusters)
-        ends = found.interval(confidence)
-        lines.append((name, found.value, *ends, promised.get(name, np.nan)))
+    for name, values in costs_of_rows.items():
+        cost = mean_of(values, weights, sample.clusters)
+        lines.append((name, cost.value, *cost.interval(confidence), promised.get(name, np.nan)))
     table = Table.from_rows(lines, "decisions", "cost", "low", "high", "promised")
     return CostReport(table, matrix.actions[constant], confidence)
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """A cost matrix: one row per class, one column per action."""
+
+    values: Floats
+    actions: NDArray[Any]
+
+    def choose(self, P: Floats) -> Ints:
+        """Column of the action of least expected cost for each forecast, the first on ties."""
+        return np.asarray((P @ self.values).argmin(axis=1))
+
+
+def check_costs(costs: Any, classes: NDArray[Any]) -> Costs:
+    """Cost matrix of what the user passed, with its rows in the order of the classes."""
+    K = len(classes)
+    columns = _columns_by_action(costs, classes)
+    if columns is None:
+        values = check_numbers(costs, "costs")
+        if values.ndim != 2 or values.shape[0] != K:
+            shape = " x ".join(map(str, values.shape)) or "a number"
+            fix = f"expected {K} rows, one for each class, and one column for each action"
+            raise InputError("costs", None, f"has shape {shape}", fix)
+        actions = classes if values.shape[1] == K else np.arange(values.shape[1])
+    else:
+        actions = np.array(list(columns))
+        each = [
+            numbers_by_class(column, classes, name=f"costs[{name!r}]")
+            for name, column in columns.items()
+        ]
+        values = np.column_stack(each) if each else np.empty((K, 0))
+    if values.shape[1] < 2:
+        raise InputError("costs", None, f"{values.shape[1]} action", "two or more are needed")
+    if not np.isfinite(values).all():
+        row = int(np.argmin(np.isfinite(values).all(axis=1)))
+        fix = "costs are finite numbers; use a large one for what must not happen"
+        raise InputError("costs", row, "holds a number that is not finite", fix)
+    return Costs(values, actions)
+
+
+def _columns_by_action(costs: Any, classes: NDArray[Any]) -> dict[Any, Any] | None:
+    if isinstance(costs, Mapping):
+        return dict(costs)
+    frame = nw.from_native(costs, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return None
+    index = nw.maybe_get_index(frame)
+    columns = {name: frame[name].to_numpy() for name in frame.columns}
+    if index is None or list(index) == list(range(len(frame))):
+        return columns
+    if sorted(map(str, index)) != sorted(map(str, classes.tolist())):
+        problem = f"rows are named {listed(index)}, but the classes are {listed(classes)}"
+        raise InputError("costs", None, problem, "name them alike, or pass labels=")
+    names = [str(name) for name in index]
+    order = [names.index(str(label)) for label in classes.tolist()]
+    return {name: column[order] for name, column in columns.items()}

@@ -11,7 +11,7 @@ from isoroc._core.types import Floats
 from isoroc._evaluation.decision_curve import DecisionCurve, decision_curve
 from isoroc._evaluation.evaluate import pair_of_arrays
 from isoroc._input import check_confidence
-from isoroc.decisions._costs import check_costs
+from isoroc.decisions._cost import check_costs
 
 __all__ = ["DecisionCurve", "net_benefit"]
 

@@ -10,7 +10,6 @@ from scipy.special import betaincinv
 
 from isoroc._core.intervals import design_effect, effective_rows
 from isoroc._core.types import Floats
-from isoroc._evaluation.before_after import Pair
 from isoroc._evaluation.evaluate import pair_of_arrays
 from isoroc._input import InputError, check_confidence, check_number, check_option
 from isoroc._support.table import Table
@@ -122,10 +121,14 @@ def threshold_for(
             fix += ". For a number of alerts pass n_rows=, len(y_true) for those of these rows"
         raise InputError("target", None, f"is {target:g}", fix)
     check_confidence(confidence)
-    pair = pair_of_arrays(
-        y_true, y_prob, sample_weight=sample_weight, labels=labels, clusters=clusters
-    )
-    p, event, weights, squares = _rows(pair, label)
+    pair = pair_of_arrays(y_true, y_prob, None, sample_weight, labels, clusters=clusters)
+    sample, classes = pair.before, pair.before.classes.tolist()
+    if label is not None and label not in classes:
+        fix = f"expected one of {', '.join(map(str, classes))}"
+        raise InputError("label", None, f"is {label!r}", fix)
+    k = len(classes) - 1 if label is None else classes.index(label)
+    p = sample.forecasts if sample.forecasts.ndim == 1 else sample.forecasts[:, k]
+    event, weights = (sample.codes == k) * 1.0, sample.row_weights()
     # What acting on no row achieves, and on all rows from each distinct forecast on.
     values, step = np.unique(-p, return_inverse=True)
     thresholds = np.append(np.nextafter(p.max(), np.inf), -values)
@@ -142,28 +145,17 @@ def threshold_for(
         problem = f"no threshold has {metric} {target:g}; {bound}"
         raise InputError("target", None, problem, "choose a lower one")
     at = reached[0] if metric == "recall" else reached[-1]
-    n = effective_rows(weights.sum(), squares.sum())
+    n = effective_rows(weights.sum(), (weights**2).sum())
     size = n / acted[-1] * np.array([acted[at], right[-1], wrong[-1], acted[-1]])
     if clusters is not None:
         chosen = (p >= thresholds[at]) * 1.0
         of = np.array([chosen, event, 1 - event, np.ones(len(p))])
         terms = weights * of * (np.array([event, chosen, chosen, chosen]) - rates[:, at, None])
-        size /= design_effect(terms, pair.before.clusters)
+        size /= design_effect(terms, sample.clusters)
     low, high = _exact_interval(rates[:, at], size, confidence)
     columns = {"achieved": rates[:, at] * scale, "low": low * scale, "high": high * scale}
     table = Table({"metric": np.array(METRICS)} | columns)
     return ThresholdReport(float(thresholds[at]), metric, target, table, confidence)
-
-
-def _rows(pair: Pair, label: Any) -> tuple[Floats, Floats, Floats, Floats]:
-    """Probability of the class that is acted on, whether it occurred, weights and their squares."""
-    sample, classes = pair.before, pair.before.classes.tolist()
-    if label is not None and label not in classes:
-        fix = f"expected one of {', '.join(map(str, classes))}"
-        raise InputError("label", None, f"is {label!r}", fix)
-    k = len(classes) - 1 if label is None else classes.index(label)
-    p = sample.forecasts if sample.forecasts.ndim == 1 else sample.forecasts[:, k]
-    return p, (sample.codes == k) * 1.0, sample.row_weights(), pair.squared_weights()
 
 
 def _exact_interval(rate: Floats, n: Floats, confidence: float) -> tuple[Floats, Floats]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.fft import dct
 
-from isoroc._core.intervals import design_effect, mean, wilson
+from isoroc._core.intervals import Mean, by_cluster, design_effect, half_width, mean, wilson
 from isoroc._core.special import find_root
 from isoroc._core.types import Floats, Ints
 from isoroc._input import (
@@ -21,11 +21,11 @@ from isoroc._input import (
     check_number,
     check_option,
     check_probabilities,
+    slices,
     split_by_kind,
 )
 from isoroc._support.table import Table
 from isoroc.metrics._estimation.calibration_terms import Bins, Parts, over_classes
-from isoroc.metrics._estimation.direction import Residuals
 from isoroc.metrics._estimation.grouping import group_rows, sum_rows
 
 Norm = Literal["l1", "l2", "max"]
@@ -128,7 +128,7 @@ def calibration_error(
     ]
     pairs = zip(parts.samples, groups, strict=True)
     if debias:
-        return float(np.sqrt(max(np.mean([_debiased(*pair) for pair in pairs]), 0.0)))
+        return float(np.sqrt(max(float(np.mean([_debiased(*pair) for pair in pairs])), 0.0)))
     errors = [_error(*pair, norm) for pair in pairs]
     if norm == "max":
         return max(errors)
@@ -227,6 +227,59 @@ def calibration_direction(
     sums = Residuals()
     sums.add(sample, sample.squared_weights())
     return sums.table(sample.classes, confidence)
+
+
+class Residuals:
+    """Sums of forecasts less outcomes, to which batches of rows are added.
+
+    With more than 50 classes, only those of the most probable one.
+    """
+
+    def __init__(self) -> None:
+        self._differences: list[Mean] = []
+        self._sums, self._weight = np.zeros((2, 0)), 0.0
+
+    def add(self, sample: Sample, squares: Floats) -> None:
+        """Add rows and the squares of their weights; a cluster must not span several batches."""
+        if sample.clusters is not None:
+            self._add(sample, squares)
+            return
+        for rows in slices(len(sample)):
+            self._add(sample.take(rows), squares[rows])
+
+    def _add(self, sample: Sample, squares: Floats) -> None:
+        P, codes, weights = sample.forecasts, sample.codes, sample.row_weights()
+        events = [None, *(range(P.shape[1]) if P.shape[1] <= 50 else ())]
+        if not self._differences:
+            self._differences = [Mean() for _ in events]
+            self._sums = np.zeros((2, len(events)))
+        self._weight += float(weights.sum())
+        best = P.argmax(axis=1)
+        for i, k in enumerate(events):
+            p = P[np.arange(len(P)), best] if k is None else P[:, k]
+            residual = p - (codes == (best if k is None else k))
+            total, means = by_cluster(sample.clusters, weights, residual)
+            self._differences[i].add(means, total, None if sample.clusters is not None else squares)
+            # The last one is the variance if the forecasts are calibrated and rows independent.
+            self._sums[:, i] += [weights @ p, squares @ (p * (1 - p))]
+
+    def table(self, classes: NDArray[Any], confidence: float) -> Table:
+        """Mean forecasts, frequencies and differences with intervals."""
+        found = [each.statistic() for each in self._differences]
+        difference = np.array([each.value for each in found])
+        forecast, least = self._sums / np.array([[self._weight], [self._weight**2]])
+        # Without an event among the rows there is hardly a spread.
+        spread = np.array([each.variance for each in found])
+        half = half_width(confidence) * np.sqrt(np.fmax(spread, least))
+        events = ["top", *map(str, classes.tolist())][: len(forecast)]
+        return Table(
+            event=np.array(events),
+            forecast=forecast,
+            observed=forecast - difference,
+            difference=difference,
+            low=difference - half,
+            high=difference + half,
+        )
 
 
 def smooth_calibration_error(

@@ -86,9 +86,8 @@ def calibration_summary(
     observed_expected
         Number of occurrences divided by the sum of the forecasts; 1 if calibrated.
     intercept
-        Calibration in the large: a in ``logit P(y) = a + logit(p)``, with the slope fixed at 1, as
-        in CalibrationCurves and pmcalibration; 0 if calibrated, above 0 if forecasts are too low.
-        `rms::val.prob` reports the intercept of the model with a slope instead.
+        Calibration in the large: a in ``logit P(y) = a + logit(p)``, with the slope fixed at 1; 0
+        if calibrated, above 0 if forecasts are too low.
     slope
         b in ``logit P(y) = a + b logit(p)``; below 1 if forecasts are too extreme.
     ici, e50, e90, emax
@@ -98,11 +97,10 @@ def calibration_summary(
         five knots, three if an outcome has less than 100 rows, and none below 20.
 
     The intervals of ratio and intercept hold the shifts of log odds that a score test does not
-    reject. That of the slope is normal. Both use the larger of the model-based and the robust
-    standard error. Distances are never negative, so chance makes them too large on average. Their
-    intervals are normal, with mean and standard error of the distances of curves that are drawn
-    around the fitted one, and begin at 0 if a test does not reject calibration. `emax` is mostly
-    the distance at the most extreme forecast, which is estimated from few rows.
+    reject; that of the slope is normal. Distances are never negative, so chance makes them too
+    large. Their intervals come from curves drawn around the fitted one, and begin at 0 if a test
+    does not reject calibration. `emax` is mostly the distance at the most extreme forecast, which
+    is estimated from few rows.
 
     Examples
     --------

@@ -30,15 +30,11 @@ from isoroc.metrics._estimation.cell_errors import (
 from isoroc.metrics._estimation.grouping import group_equal, weight_below
 from isoroc.metrics._resampling import BootstrapResult, summarize
 
-METRICS = (
-    *("accuracy", "f1", "auc", "log_loss", "brier_score_loss"),
-    *("confusion_matrix", "class_shares"),
-)
+LOSSES = {"log_loss": log_losses, "brier_score_loss": brier_losses}
+METRICS = ("accuracy", "f1", "auc", *LOSSES, "confusion_matrix", "class_shares")
 #: Variance of what a calibrator learns, relative to that of an unbiased fit: those that shrink or
 #: overfit have a bias of up to 1.4 standard errors (benchmarks/coverage.py weeks).
 MISFIT = 3.0
-#: Numbers that are held in memory at once.
-MOST_NUMBERS = 2**16
 
 
 def expected(
@@ -84,14 +80,12 @@ def expected(
 
     Notes
     -----
-    The expected value is that of rows which have each label with its probability as a weight; so
-    ratios such as F1 are those of expected numbers. The interval is that of draws of labels. It
-    covers if the forecasts are calibrated on the new rows, whatever has happened to their
-    distribution; a change of the labels of rows with the same forecast cannot be seen without
-    labels. Forecasts that were calibrated on n rows are uncertain: so in each draw their log odds
-    have another slope and other shifts, drawn from the distribution of what can be learned about
-    these from n / 3 calibrated rows. (With n, intervals would be too narrow for calibrators that
-    shrink or overfit, which are biased.)
+    Each row has each label with its probability as a weight, so ratios such as F1 are those of
+    expected numbers. The interval comes from draws of labels. It covers if the forecasts are
+    calibrated on the new rows, however their distribution changed; whether rows with the same
+    forecast now have other labels cannot be seen without labels. With `calibration`, each draw also
+    changes slope and shifts of the log odds, by as much as n / 3 calibrated rows leave uncertain
+    (with n, intervals would be too narrow for calibrators that shrink or overfit).
 
     Examples
     --------
@@ -114,7 +108,7 @@ def expected(
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     logs = np.log(np.maximum(q, EPSILON))
     theta = _draw_calibrations(q, logs, calibration, n_draws, rng)[..., None]
-    draws, at_once = [], max(MOST_NUMBERS // q.size, 1)
+    draws, at_once = [], max(2**16 // q.size, 1)  # few numbers in memory
     for start in range(0, n_draws, at_once):
         some = theta[start : start + at_once]
         odds = q.T[None] if calibration is None else np.exp(some[:, :1] * logs.T + some[:, 1:])
@@ -161,9 +155,8 @@ def _draw_calibrations(
 def _measure(metric: str, P: Floats, w: Floats) -> Callable[[Floats], Floats]:
     """The metric as a function of m sets of labels, (m, K, n): 0 and 1, or shares of each row."""
     n, K = P.shape
-    if metric in ("log_loss", "brier_score_loss"):
-        of_row = log_losses if metric == "log_loss" else brier_losses
-        losses = [w * of_row(P, np.full(n, k, np.uintp)) / w.sum() for k in range(K)]
+    if metric in LOSSES:
+        losses = [w * LOSSES[metric](P, np.full(n, k, np.uintp)) / w.sum() for k in range(K)]
         return lambda labels: np.asarray(np.tensordot(labels, losses, 2))
     if metric == "auc":
         classes = range(1, 2) if K == 2 else range(K)
@@ -181,14 +174,15 @@ def _measure(metric: str, P: Floats, w: Floats) -> Callable[[Floats], Floats]:
 
 def _aucs(labels: Floats, below: Floats, w: Floats) -> Floats:
     """Mean AUC over classes; NaN if one of them has no rows or all."""
-    own = labels @ w
+    weight = labels @ w
     itself = (labels * (1 - labels)) @ w**2  # a row whose label is not known is in both classes
-    pairs = np.einsum("mkn,kn,n->mk", labels, below, w) - own**2 / 2 - itself / 2
+    pairs = np.einsum("mkn,kn,n->mk", labels, below, w) - weight**2 / 2 - itself / 2
     with np.errstate(invalid="ignore"):
-        return np.asarray((pairs / (own * (w.sum() - own) - itself)).mean(axis=1))
+        return np.asarray((pairs / (weight * (w.sum() - weight) - itself)).mean(axis=1))
 
 
 def _f1(matrices: Floats) -> Floats:
+    """F1 of confusion matrices: of the second of two classes, or the mean over classes."""
     both = matrices.sum(axis=1) + matrices.sum(axis=2)
     right = 2 * np.diagonal(matrices, axis1=1, axis2=2)
     scores = np.divide(right, both, out=np.zeros_like(both), where=both > 0)

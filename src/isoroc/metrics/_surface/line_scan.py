@@ -23,10 +23,6 @@ from isoroc._counts import Points
 from isoroc._growth import MIN_GAP
 from isoroc.metrics._surface.roc_points import Body, merge_ties
 
-#: Corners are reduced to those that span the body in batches: the first has this size, each later
-#: one is twice as large.
-BATCH = 8192
-
 
 class Lines(NamedTuple):
     """Parallel lines of thresholds, and the forecasts on both sides."""
@@ -99,7 +95,7 @@ def scan(
     cells = int(np.clip(sum(family.work for family in families) ** 0.5 / 16, 64, 512))
     spanned = body(start[:, :3])
     rows = start[spanned.kept]
-    batch = BATCH
+    batch = 8192  # corners to find before the body is computed again; then twice as many
     for lines in families:
         # An order of the lines that covers the plane early, so that the table is good early.
         values = lines.values[np.argsort(np.arange(len(lines.values)) * 0.618034 % 1)]

@@ -39,16 +39,8 @@ from isoroc.metrics._surface.roc_points import OUT_OF_REACH, Cases
 
 #: Number of thresholds to evaluate at a time, at least.
 BLOCK = 2**15
-#: Rows are right by this margin, so that rounding decides nothing and gaps of MIN_GAP are ties.
-MARGIN = MIN_GAP / 2
 #: An ascent stops after this many rounds over all axes.
 MAX_CYCLES = 10
-#: Lines times cases that `corners_around` may scan.
-MAX_WORK = 2 * 10**7
-#: Initial thresholds differ by multiples of this, so that they tie with no forecast.
-OFF_ROUND = 1.4142e-7
-#: Number of faces to search before the hull is computed again; later as many as so far.
-FIRST_FACES = 32
 
 
 def count_thresholds(cases: Cases) -> int:
@@ -89,8 +81,9 @@ def _thresholds(cases: Cases, chosen: Sequence[int]) -> Iterator[Floats]:
     # The first one is the root: the fewer rows it has, the fewer combinations there are.
     classes = sorted(chosen, key=lambda k: len(by_class[k]))
     others = [k for k in range(K) if k not in chosen]
+    # Rows are right by a margin, so that rounding decides nothing and gaps of MIN_GAP are ties.
     leads = {
-        (i, j): np.unique(by_class[i][:, i] - by_class[i][:, j]) - MARGIN
+        (i, j): np.unique(by_class[i][:, i] - by_class[i][:, j]) - MIN_GAP / 2
         for i in classes
         for j in classes
         if i != j
@@ -197,14 +190,16 @@ def ascend_to_hull(cases: Cases, n_ascents: int) -> Floats:
     """Rows that span the hull of the ROC surface, as far as `n_ascents` ascents find them."""
     search = LineSearch(cases)
     K = cases.forecasts.shape[1]
-    points, thresholds = np.eye(K), OUT_OF_REACH * (1 - np.eye(K)) + OFF_ROUND * np.arange(K)
+    # The thresholds are not round, so that they tie with no forecast.
+    points, thresholds = np.eye(K), OUT_OF_REACH * (1 - np.eye(K)) + 1.4142e-7 * np.arange(K)
     tried: set[bytes] = set()
     while True:
         hull = convex_hull(np.vstack([points, np.zeros(K)]))
         normals = hull.equations[:, :K].clip(min=0)
         normals[normals < 1e-9] = 0.0
         offsets = -hull.equations[:, K]
-        most = min(max(FIRST_FACES, len(tried)), n_ascents - len(tried))
+        # Faces to search before the hull is computed again.
+        most = min(max(32, len(tried)), n_ascents - len(tried))
         faces = _untried(hull, normals, tried, most)
         if not faces:
             rows = np.hstack([points, sum_to_one(thresholds)])
@@ -245,6 +240,6 @@ def corners_around(cases: Cases, rows: Floats, step: float) -> Floats:
     points, thresholds = rows[:, :K], rows[:, K:]
     # Where a class is out of reach, lines mostly vary that class alone.
     inner = thresholds[(points > 0).all(axis=1)]
-    inner = inner[:: 1 + K * len(inner) * len(cases.codes) // MAX_WORK]
+    inner = inner[:: 1 + K * len(inner) * len(cases.codes) // (2 * 10**7)]  # lines times cases
     found = [search.corners(gamma, k, step) for gamma in inner for k in range(K)]
     return np.vstack([points, *found])

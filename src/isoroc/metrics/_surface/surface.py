@@ -29,8 +29,7 @@ from isoroc.metrics._surface.roc_points import Body, Boxes, Cases, Hull, pair_cu
 
 #: Three classes: all lines of thresholds are scanned if that takes at most this many steps.
 EXACT_WORK = {"hull": 2 * 10**8, "boxes": 3 * 10**7}
-#: Otherwise LINE_WORK / n of them are scanned in each of two directions, within these limits.
-N_LINES = (50, 200)
+#: Otherwise LINE_WORK / n of them, 50 to 200, are scanned in each of two directions.
 LINE_WORK = 2 * 10**7
 #: More classes: all thresholds of trees are evaluated if there are at most this many.
 EXACT_THRESHOLDS = 500_000
@@ -38,8 +37,7 @@ EXACT_THRESHOLDS = 500_000
 N_ASCENTS = {4: 1000, 5: 1000, 6: 500, 7: 300}
 #: maximum number of boxes per ascent,
 N_BOXES = {4: 20, 5: 8, 6: 2, 7: 1}
-#: minimum distance of box corners on a line, and the number of cells for ascents on many rows.
-BOX_STEP = 0.1
+#: and the number of cells for ascents on many rows.
 MAX_CELLS = 4096
 
 
@@ -207,7 +205,7 @@ def volume_under_surface(
     elif used is None:
         body = Boxes(rows[:, :K])
     else:
-        corners = corners_around(Cases.of(counts), rows, BOX_STEP)
+        corners = corners_around(Cases.of(counts), rows, step=0.1)
         body = Boxes(corners, most=N_BOXES[K] * used)
     return Volume(body.volume, volume, used is None, used, len(body.kept))
 
@@ -234,7 +232,7 @@ def _scan_lines(
     """Rows that span a volume of three classes, the body, and the resolution if not exact."""
     families = all_lines(counts)
     if resolution is None and sum(lines.work for lines in families) > EXACT_WORK[volume]:
-        resolution = int(np.clip(LINE_WORK // len(counts.forecasts), *N_LINES))
+        resolution = int(np.clip(LINE_WORK // len(counts.forecasts), 50, 200))
     used = None
     if resolution is not None and any(len(lines.values) > resolution for lines in families):
         used = resolution
