@@ -252,7 +252,11 @@ def test_results_say_what_they_are():
         (ValueError, {"resolution": 2.5}, "resolution: is .*; expected an int"),
         (InputError, {"y_true": [0, 0, 1], "labels": range(3)}, "y_true: no row of class 2"),
         (InputError, {"sample_weight": [1, 1, 0]}, "y_true: no row of class 2"),
-        (InputError, {"y_prob": np.eye(3, 9), "labels": range(9)}, "9 classes, .*AUC of each class"),
+        (
+            InputError,
+            {"y_prob": np.eye(3, 9), "labels": range(9)},
+            "9 classes, .*AUC of each class",
+        ),
     ],
 )
 def test_bad_input(error, arguments, message):
