@@ -93,7 +93,7 @@ def test_the_nightly_job_promotes_one_model_and_refuses_the_next(run_cli):
     assert figures
     assert all(figure in output for figure in figures)
     calibrated = pl.read_parquet("may.parquet")
-    assert calibrated.schema["id"] == pl.Int64
+    assert calibrated.schema["id"] == pl.String
     assert calibrated.height == pl.read_csv("may.csv").height
 
 
