@@ -157,7 +157,7 @@ def test_calibrators_are_those_of_the_package(run_cli):
         assert name in shown
         one = run_cli("calibrators", name).text
         for parameter in kind().get_params(deep=False):
-            assert re.search(rf"(?m)^(\w+, )*{parameter}(, \w+)* : ", one)
+            assert re.search(rf"(?m)^(\w+, )*{parameter}(, \w+)*( : |$)", one)
     assert "    Stop growth there. By default it goes on" in run_cli("calibrators", "irp").text
     assert "did you mean 'irp'" in run_cli("calibrators", "ipr").err
 

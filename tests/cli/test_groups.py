@@ -135,4 +135,4 @@ def test_report_by_group(run_cli):
     assert run_cli("count", "new.parquet", "-o", "counts.parquet").code == 0
     ran = run_cli("report", "--counts", "counts.parquet", *words)
     assert ran.code == 2
-    assert "--by needs rows" in ran.err
+    assert "--by and --clusters need rows" in ran.err

@@ -15,15 +15,6 @@ from isoroc._cli.options import STANDARD
 from isoroc._cli.process import discard_output, wait_if_ending
 from isoroc._cli.texts import ABOUT, ALIASES, COMMANDS, EPILOGUE
 
-#: The option that sets an argument of the library.
-_OPTIONS = {
-    **dict.fromkeys(("P", "y_prob"), "--probs"),
-    **dict.fromkeys(("y", "y_true"), "--label"),
-    **dict.fromkeys(("labels", "classes"), "--classes"),
-    "sample_weight": "--weight", "n_resamples": "--resamples", "confidence": "--confidence",
-    "tolerance": "--tolerance",
-}  # fmt: skip
-
 #: Errors that the user can fix, and what to say of those whose own message does not.
 _BAD_INPUT = (CycloptsError, CommandError, ValueError, TypeError, OSError, ImportError)
 _MESSAGES: dict[type[Exception], str] = {
@@ -141,7 +132,11 @@ def _message(error: BaseException) -> str:
         from isoroc._input import InputError  # noqa: PLC0415
 
         if isinstance(error, InputError):
-            option = _OPTIONS.get(error.argument, error.argument)
+            options = {"P": "--probs", "y_prob": "--probs", "y": "--label", "y_true": "--label"}
+            options |= {"labels": "--classes", "classes": "--classes", "sample_weight": "--weight"}
+            options |= {"n_resamples": "--resamples", "confidence": "--confidence"}
+            options["tolerance"] = "--tolerance"
+            option = options.get(error.argument, error.argument)
             return str(InputError(option, error.row, error.problem, in_options(error.fix)))
     return str(error) if isinstance(error, CommandError) else first_line(error)
 

@@ -177,14 +177,15 @@ def simplex_chart(
 ) -> Markup:
     """Bins or cells in a triangle, one corner per class; tips make them reachable by keyboard."""
     shapes: list[Markup] = []
-    for i, (polygon, colour) in enumerate(zip(polygons, colours_of(values), strict=True)):
+    mixed = np.rint(mix(np.asarray(values, dtype=np.float64)) * 255).astype(np.uint8)
+    for i, (polygon, colour) in enumerate(zip(polygons, mixed, strict=True)):
         if not polygon:
             continue
         P = np.asarray(polygon)
         places = 20 + 300 * (P[:, 1] + P[:, 2] / 2), 288 - 300 * np.sqrt(3) / 2 * P[:, 2]
-        style: dict[str, Any] = {"fill": colour, "class_": "cell", "points": at_points(*places)}
+        style: dict[str, Any] = {"fill": f"#{colour.tobytes().hex()}", "class_": "cell"}
+        style |= {"points": at_points(*places), "tabindex": -1 if shapes else 0}
         style |= {"data_tip": tips[i], "aria_label": tips[i], "role": "img"}
-        style["tabindex"] = -1 if shapes else 0
         shapes.append(tag("polygon", **style))
     corners = [(16, 308, ""), (324, 308, " end"), (170, 18, " mid")]
     labels = []
@@ -193,12 +194,6 @@ def simplex_chart(
         labels.append(tag("text", text, x=x, y=y, class_=f"corner{anchor}"))
     parts = [tag("g", joined(shapes)), *labels]
     return picture(parts, title, height=316, data_roving="", role="group")
-
-
-def colours_of(values: Any) -> list[str]:
-    """Colours of points of the simplex as text."""
-    parts = np.rint(mix(np.asarray(values, dtype=np.float64)) * 255).astype(int).tolist()
-    return [f"#{r:02x}{g:02x}{b:02x}" for r, g, b in parts]
 
 
 def roc_chart(curve: dict[str, Any]) -> Markup:

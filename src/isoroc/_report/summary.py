@@ -36,7 +36,6 @@ from isoroc._evaluation.measures import most_rows
 from isoroc._evaluation.triangle import bin_polygons, cells_of, group_means, triangles
 from isoroc._input import (
     InputError,
-    Sample,
     UnitOption,
     check_after,
     check_groups,
@@ -397,14 +396,11 @@ def _reliability_part(evidence: ReportRows) -> dict[str, Any]:
     """Diagrams of the top class and of the heaviest classes, or of the second of two."""
     chosen, several = _shown(evidence), evidence.n_classes > 2
     events: dict[str, int | None] = {TOP: None} if several else {}
-    panels = _panels(evidence.series, events | {evidence.names[k]: k for k in chosen})
+    events |= {evidence.names[k]: k for k in chosen}
+    found = reliability_panels(evidence.series, events) if evidence.series else []
+    panels = [panel._asdict() | {"series": short(panel.series)} for panel in found]
     left_out = evidence.n_classes - len(chosen) if several else 0
     return {"panels": panels, "classes_left_out": left_out}
-
-
-def _panels(series: dict[str, Sample], events: dict[str, int | None]) -> list[dict[str, Any]]:
-    found = reliability_panels(series, events) if series else []
-    return [panel._asdict() | {"series": short(panel.series)} for panel in found]
 
 
 def _roc_part(evidence: ReportRows, n_vertices: int = 250) -> dict[str, Any]:

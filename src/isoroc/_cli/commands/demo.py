@@ -13,8 +13,6 @@ from isoroc._cli.terminal import print_text
 from isoroc._core.types import Floats
 from isoroc._support.files import temporary_folder
 
-CLASSES = ("bird", "cat", "dog")
-
 
 def demo(*, keep: str | None = None) -> int:
     """Fit, evaluate and apply on generated data.
@@ -61,7 +59,7 @@ def _forecasts_of_a_month(n_rows: int, seed: int) -> pl.DataFrame:
     outcome = (truth.cumsum(axis=1) > rng.random((n_rows, 1))).argmax(axis=1)
     P: Floats = truth**2.5
     P = (P / P.sum(axis=1, keepdims=True)).round(6)
-    columns = {f"p_{name}": P[:, k] for k, name in enumerate(CLASSES)}
-    camera = np.array(["garden", "roof"])[rng.integers(2, size=n_rows)]
-    animal = np.array(CLASSES)[outcome]
+    names = np.array(["bird", "cat", "dog"])
+    columns = {f"p_{name}": P[:, k] for k, name in enumerate(names)}
+    camera, animal = np.array(["garden", "roof"])[rng.integers(2, size=n_rows)], names[outcome]
     return pl.DataFrame({"id": range(n_rows), "camera": camera, **columns, "animal": animal})

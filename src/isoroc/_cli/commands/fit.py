@@ -35,9 +35,6 @@ from isoroc.metrics._estimation.cell_errors import count_forecasts
 if TYPE_CHECKING:
     from isoroc._evaluation.measures import Totals
 
-#: With fewer rows, a calibrator can only repeat what it was given.
-FEW = 10
-
 
 def fit(
     forecasts: Forecasts,
@@ -85,7 +82,9 @@ def fit(
     if json and output == STANDARD:
         raise CommandError("--json and the model cannot both be standard output; name a file.")
     conditions = [Condition.parse(text) for text in fail_if or ()]
-    model = make_calibrator(calibrator, parameters, _own_options())
+    own = [*inspect.signature(fit).parameters, *(field.name for field in fields(Selection))]
+    named = [name.replace("_", "-") for name in own if name not in ("forecasts", "parameters")]
+    model = make_calibrator(calibrator, parameters, named)
     model = _with_groups(model, group, min_rows)
     rows, origin = _read(forecasts, selection, group, clusters, counts=counts)
     sample, counted = _fit(model, rows, weighting), isinstance(rows, Counts)
@@ -93,11 +92,13 @@ def fit(
     failed = [text for condition in conditions if (text := condition.failure(found))]
     loss = {name: found[name]["log_loss"] for name in ("before", "after")}
     chosen = {"group_column": group, "where": selection.where, "sample": selection.sample}
-    summary = origin | chosen | {"log_loss": loss, "forecast_cells": _cells(model, sample)}
+    part = sample.draw(20_000)  # where the calibrated forecasts lie, for `isoroc monitor`
+    cells = count_forecasts(calibrate(model, part.as_given(), part.groups), part.weights)
+    summary = origin | chosen | {"log_loss": loss, "forecast_cells": cells.tolist()}
     if not failed:
         save_model(model, output, summary)
         print_note(_headline(calibrator, model, output))
-    if found["rows"] < FEW:
+    if found["rows"] < 10:
         print_warning(f"{found['rows']} rows are too few to calibrate; collect more.")
     verdict, notes = getattr(_common(model), "verdict_", None), _notes(model, counted=counted)
     for line in (*_classes(sample, origin["columns"] or []), *notes, *_losses(found)):
@@ -122,22 +123,15 @@ def _with_groups(model: Any, group: str | None, min_rows: int | None) -> Any:
     return model if min_rows is None else model.set_params(min_rows=min_rows)
 
 
-def _cells(model: Any, sample: Sample) -> list[Any]:
-    """Where the calibrated forecasts lie, for `isoroc monitor`, from at most 20,000 rows."""
-    part = sample.draw(20_000)
-    Q = calibrate(model, part.as_given(), part.groups)
-    return list(count_forecasts(Q, part.weights).tolist())
-
-
 def _read(
     files: list[str], selection: Selection, group: str | None, clusters: str | None, *, counts: bool
 ) -> tuple[Sample | Counts, dict[str, Any]]:
     """What a calibrator is fitted to, and where it comes from."""
     if counts:
-        if group is not None:
-            raise CommandError("--group: counts have no groups; fit to the rows themselves.")
-        if clusters is not None:
-            raise CommandError("--clusters: counts have no clusters; fit to the rows themselves.")
+        for option, column in (("--group", group), ("--clusters", clusters)):
+            if column is not None:
+                problem = f"counts have no {option[2:].removesuffix('s')}s"
+                raise CommandError(f"{option}: {problem}; fit to the rows themselves.")
         loaded = load_counts(files, selection)
         columns = list(loaded.columns or []) or None
         origin: dict[str, Any] = {"files": files[:100], "label": None, "columns": columns}
@@ -163,12 +157,6 @@ def _fit(model: Any, rows: Sample | Counts, weighting: Weighting) -> Sample:
 
     fit_sample(model, rows, weighting)
     return rows
-
-
-def _own_options() -> list[str]:
-    named = [*inspect.signature(fit).parameters, *(field.name for field in fields(Selection))]
-    hidden = ("forecasts", "parameters", "selection")
-    return [name.replace("_", "-") for name in named if name not in hidden]
 
 
 def _notes(model: Any, *, counted: bool) -> list[str]:

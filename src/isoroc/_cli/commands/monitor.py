@@ -29,11 +29,6 @@ from isoroc.metrics._estimation.cell_errors import OUTSIDE, TOLERATED, share_out
 
 #: Metrics that are expected of rows, and the number of rows that they are computed from at most.
 EXPECTED, MOST_ROWS = ("accuracy", "log_loss", "f1", "auc"), 20_000
-ADVICE = {
-    "nothing": "Keep the calibrator: there is no evidence that it is wrong.",
-    "adapt priors": "Class shares have changed: apply with --adapt-prior, or fit again.",
-    "refit": "The forecasts are no longer calibrated: fit again on recent rows.",
-}
 
 
 def monitor(
@@ -190,6 +185,11 @@ def _show(found: CalibrationMonitor, batch: BatchReport, accuracy: dict[str, flo
     print_table("calibration on new rows", ["", "these rows", "all rows"], rows, numeric=True)
     if found.alarm_ is not None:
         print_text(f"Alarm, first raised after {found.alarm_:,} rows.")
-    print_text(ADVICE[found.advice_])
+    advice = {
+        "nothing": "Keep the calibrator: there is no evidence that it is wrong.",
+        "adapt priors": "Class shares have changed: apply with --adapt-prior, or fit again.",
+        "refit": "The forecasts are no longer calibrated: fit again on recent rows.",
+    }
+    print_text(advice[found.advice_])
     line = "Expected accuracy {value:.4f} ({low:.4f} to {high:.4f}), observed {right:.4f}."
     print_text(line.format(**accuracy))
