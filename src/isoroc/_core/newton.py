@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -69,10 +70,10 @@ def logistic_regression(
     for _ in range(100):
         gradient, H = derivatives(theta)
         if precision is None:
-            change = np.linalg.pinv(H, hermitian=True) @ gradient[..., None]
+            change: Any = np.linalg.pinv(H, hermitian=True) @ gradient[..., None]
         else:
             change = np.linalg.solve(H, gradient[..., None])
-        step: Floats = -np.asarray(change[..., 0], dtype=np.float64)
+        step: Floats = -change[..., 0]
         step[-(gradient * step).sum(axis=1) / 2 <= least_gain] = 0.0
         if not step.any():
             break
