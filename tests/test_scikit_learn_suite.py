@@ -15,7 +15,9 @@ class CalibratedClassifierCV(CalibratedClassifier):
     """CalibratedClassifier with the parameters and defaults of scikit-learn's class."""
 
     def __init__(self, estimator=None, *, method="sigmoid", cv=None, n_jobs=None, ensemble="auto"):
-        super().__init__(estimator, method, cv=cv, n_jobs=n_jobs, ensemble=ensemble)
+        # A weight of 2 is the row twice in scikit-learn.
+        options = {"cv": cv, "n_jobs": n_jobs, "ensemble": ensemble, "weighting": "frequency"}
+        super().__init__(estimator, method, **options)
 
 
 data = theirs.data

@@ -142,7 +142,7 @@ BAD = [
     ({"old": [0.5, 0.5], "new": [1.5, -0.5]}, "new: is 1.5, -0.5; class shares are not negative"),
     ({"old": [0.5, 0.5], "new": [0.2, 0.3, 0.5]}, r"new: has shape \(3,\), but there are 2"),
     ({"old": {"a": 1.0}, "new": [0.5, 0.5]}, "old: names a, but the classes are 0, 1"),
-    ({"old": [0.5, 0.5], "new": [0.0, 1.0]}, "Q: row 1 is certain of classes that have no share"),
+    ({"old": [0.5, 0.5], "new": [0.0, 1.0]}, "P: row 1 is certain of classes that have no share"),
 ]
 
 

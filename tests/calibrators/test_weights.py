@@ -97,4 +97,5 @@ def test_weights_do_not_defeat_shrinkage(calibrator):
 
 @pytest.mark.slow
 def test_mixtures_of_rows_of_unequal_weight_stay_close_to_calibrated_forecasts():
-    assert harm(AutoCalibrator(random_state=0), 100, 20) < 0.002  # with frequencies it is 0.016
+    auto = AutoCalibrator(random_state=0)
+    assert harm(auto, 100, 20) < 0.2 * harm(auto, 100, 20, weighting="frequency")

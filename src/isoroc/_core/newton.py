@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -69,9 +70,10 @@ def logistic_regression(
     for _ in range(100):
         gradient, H = derivatives(theta)
         if precision is None:
-            step = -(np.linalg.pinv(H, hermitian=True) @ gradient[..., None])[..., 0]
+            change: Any = np.linalg.pinv(H, hermitian=True) @ gradient[..., None]
         else:
-            step = -np.linalg.solve(H, gradient[..., None])[..., 0]
+            change = np.linalg.solve(H, gradient[..., None])
+        step: Floats = -change[..., 0]
         step[-(gradient * step).sum(axis=1) / 2 <= least_gain] = 0.0
         if not step.any():
             break

@@ -9,7 +9,7 @@ distribution with the pseudocounts as parameters, and c is the one that makes th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
@@ -46,7 +46,7 @@ class Pulled(NamedTuple):
     """A tree whose bins may be pulled towards their mean forecasts."""
 
     tree: BinTree
-    means: Floats | None = None  # (N, K): mean forecast of the rows of each node,
+    means: Any = None  # (N, K) array: mean forecast of the rows of each node,
     forecast_pseudocount: float = 0.0  # and the rows that it stands for in the value of the node
     bin_of: Ints | None = None  # (n,): bin of each row, where it had to be found
 
