@@ -8,7 +8,7 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from isoroc._core.intervals import mean, mean_of
 from isoroc._core.types import Floats, Ints
@@ -174,14 +174,14 @@ class CostReport:
 
 
 def expected_cost(
-    y_true: Any,
-    y_prob: Any,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
     costs: Any,
     *,
     after: Any = None,
-    sample_weight: Any = None,
-    labels: Any = None,
-    clusters: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> CostReport:
     """Mean cost of the decisions that forecasts lead to, see `decide`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from isoroc._core.types import Floats
 from isoroc._evaluation.decision_curve import DecisionCurve, decision_curve
@@ -17,15 +17,15 @@ __all__ = ["DecisionCurve", "net_benefit"]
 
 
 def net_benefit(
-    y_true: Any,
-    y_prob: Any,
-    thresholds: Any = None,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    thresholds: ArrayLike | None = None,
     *,
     after: Any = None,
     costs: Callable[[float], Any] | None = None,
-    sample_weight: Any = None,
-    labels: Any = None,
-    clusters: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> DecisionCurve:
     """Net benefit of acting on forecasts, for a range of thresholds (Vickers and Elkin 2006).

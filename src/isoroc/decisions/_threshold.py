@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
 from isoroc._core.intervals import design_effect, effective_rows
@@ -43,16 +44,16 @@ class ThresholdReport:
 
 
 def threshold_for(
-    y_true: Any,
-    y_prob: Any,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
     *,
     metric: Metric,
     target: float,
     label: Any = None,
     n_rows: float | None = None,
-    sample_weight: Any = None,
-    labels: Any = None,
-    clusters: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> ThresholdReport:
     """The threshold that reaches a target, with an interval for what it reaches on new rows.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from isoroc._core.intervals import Estimate, half_width, variance_of_sum
 from isoroc._core.special import chi2_quantile, expit, f_quantile, find_root, logit
@@ -49,12 +49,12 @@ class CalibrationSummary:
 
 
 def calibration_summary(
-    y_true: Any,
-    y_prob: Any,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
     *,
-    sample_weight: Any = None,
-    labels: Any = None,
-    clusters: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> CalibrationSummary:
     """Measures of calibration that reports on clinical prediction models contain.

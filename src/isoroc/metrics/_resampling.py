@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from isoroc._core.intervals import Statistic
 from isoroc._core.types import Floats, Ints
@@ -64,16 +64,16 @@ class BootstrapResult:
 
 def bootstrap(
     metric: Metric,
-    y_true: Any,
-    y_prob: Any,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
     *,
     after: Any = None,
     n_resamples: int = 999,
     confidence: float = 0.95,
     method: Literal["basic", "percentile"] = "percentile",
     stratified: bool = False,
-    sample_weight: Any = None,
-    clusters: Any = None,
+    sample_weight: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
     random_state: Any = 0,
     n_jobs: int | None = None,
 ) -> BootstrapResult:
@@ -159,13 +159,13 @@ def bootstrap(
 
 def by_group(
     metric: Metric,
-    y_true: Any,
-    y_prob: Any,
-    groups: Any,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    groups: ArrayLike,
     *,
-    sample_weight: Any = None,
-    labels: Any = None,
-    clusters: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
     n_resamples: int = 200,
     confidence: float = 0.95,
     random_state: Any = 0,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from isoroc._core.intervals import Statistic, mean
 from isoroc._core.losses import EPSILON, brier_losses, log_losses
@@ -60,12 +60,12 @@ def log_loss(
 
 
 def brier_score_loss(
-    y_true: Any,
-    y_prob: Any,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
     *,
     scale_by_half: bool | Literal["auto"] = "auto",
-    sample_weight: Any = None,
-    labels: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
 ) -> float:
     """Mean squared distance of forecasts and outcomes (Brier 1950).
 
@@ -150,14 +150,14 @@ class Decomposition:
 
 
 def decompose(
-    y_true: Any,
-    y_prob: Any,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
     *,
     loss: Loss = "log",
     bins: Literal["ties", "irp"] | None = None,
-    sample_weight: Any = None,
-    labels: Any = None,
-    clusters: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
 ) -> Decomposition:
     """Split log loss or Brier score into calibration and refinement (equation 1 of the paper).
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from isoroc._core.intervals import effective_rows
 from isoroc._core.simplex import as_matrix, residuals
@@ -45,14 +45,14 @@ class CalibrationTest:
 
 
 def calibration_test(
-    y_true: Any,
-    y_prob: Any,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
     *,
     kind: Literal["canonical", "top"] = "canonical",
     n_resamples: int = 999,
-    sample_weight: Any = None,
-    labels: Any = None,
-    clusters: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
     random_state: Any = 0,
 ) -> CalibrationTest:
     """Test whether forecasts are calibrated, for any number of classes.

@@ -177,12 +177,9 @@ class Parts(NamedTuple):
         rows = np.mean(all_rows, axis=0)
         least /= len(found)
         variance = max(self.variance(rows), least)
-        # What was learned from other rows hardly makes an estimate too low by as much as it can
-        # whenever chance does. An estimate that is too low cannot be too high as well, so chance
-        # has its one-sided quantile.
-        one_sided, half = (half_width(level) * sqrt(variance) for level in (0.9, 0.95))
-        tied = any(isinstance(fit, Ties) for fit in self.fits)
-        above = bias if tied else max(hypot(one_sided, bias) - half, 0.0)
+        # It is unlikely that chance and bias make the estimate too low by as much as they can.
+        half = half_width(0.95) * sqrt(variance)
+        above = hypot(half, bias) - half
         # Rows tell signs about one another: half as much variance again for calibrated forecasts.
         below = (sqrt(1.5) - 1) * half_width(0.95) * sqrt(least)
         return Statistic(max(value, 0.0), variance, below=below, above=above), rows

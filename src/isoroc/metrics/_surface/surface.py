@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from isoroc._core.types import Floats
 from isoroc._counts import Points
@@ -85,11 +86,11 @@ def _how(exact: bool, resolution: int | None) -> str:  # noqa: FBT001
 
 
 def roc_surface(
-    y_true: Any,
-    y_prob: Any,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
     *,
-    sample_weight: Any = None,
-    labels: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
     resolution: int | None = None,
 ) -> RocSurface:
     """The ROC surface: the shares of each class that one threshold can classify correctly.
@@ -147,13 +148,13 @@ def roc_surface(
 
 
 def volume_under_surface(
-    y_true: Any,
-    y_prob: Any,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
     *,
     volume: Literal["hull", "boxes"] = "hull",
     resolution: int | None = None,
-    sample_weight: Any = None,
-    labels: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
 ) -> Volume:
     """Volume under the ROC surface: how well forecasts separate the classes, between 0 and 1.
 
