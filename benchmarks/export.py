@@ -2,7 +2,7 @@
 
 python benchmarks/export.py [--only speed load forests]
 
-Prints the tables of docs/speed.md. "forests" needs skl2onnx.
+Prints tables. "forests" needs skl2onnx.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Time and size of reports: CPU seconds of the summary and of the page, bytes of the page.
 
-``python benchmarks/report.py`` prints the table of docs/speed.md; ``--quick`` leaves out the
+``python benchmarks/report.py`` prints a table; ``--quick`` leaves out the
 largest case.
 """
 

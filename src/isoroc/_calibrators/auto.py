@@ -108,7 +108,7 @@ class AutoCalibrator(Calibrator):
         level 1 % that the forecasts are too confident or too timid or, for two classes, shifted.
         The standard error is the larger one of that on the rows and that for outcomes which the
         forecasts expect; rows of unequal weight count as fewer. About 5 % or fewer of calibrated
-        forecasts get the verdict to calibrate (``benchmarks/verdicts.py``).
+        forecasts get the verdict to calibrate (``benchmarks/coverage.py verdicts``).
     certificate_ : MonotonicityCertificate or None
         With ``monotone=True``, the guarantee in words: ``print(calibrator.certificate_)``.
 

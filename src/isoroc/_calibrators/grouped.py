@@ -38,7 +38,7 @@ from isoroc._support.table import Table
 
 #: Weight of the common map relative to that of a group's own, before any row is seen. The own map
 #: then has less than `LEAST_WEIGHT`, so that a group keeps the common map exactly unless its rows
-#: speak against it (docs/coverage.md has the figures).
+#: speak against it (`benchmarks/coverage.py groups` measures it).
 COMMON_SHARE = 16.0
 #: Columns of `group_scores_`.
 SCORES = ("group", "rows", "weight", "common_log_loss", "log_loss", "gain", "gain_se")

@@ -35,7 +35,7 @@ METRICS = (
     *("confusion_matrix", "class_shares"),
 )
 #: Variance of what a calibrator learns, relative to that of an unbiased fit: those that shrink or
-#: overfit have a bias of up to 1.4 standard errors (benchmarks/practice.py, "weeks").
+#: overfit have a bias of up to 1.4 standard errors (`benchmarks/coverage.py weeks`).
 MISFIT = 3.0
 #: Numbers that are held in memory at once.
 MOST_NUMBERS = 2**16
