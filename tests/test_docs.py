@@ -8,9 +8,10 @@ import re
 import runpy
 import sys
 import tomllib
-from importlib.metadata import packages_distributions
+from importlib.metadata import packages_distributions, requires
 
 import pytest
+from packaging.requirements import Requirement
 
 from pages import IN_PYTHON, PAGES, ROOT, WITHOUT_CODE, blocks
 
@@ -76,7 +77,8 @@ def test_the_extra_all_brings_what_the_examples_import():
     used = {name for code in codes for name in imports_of(code)}
     used |= {name for path in scripts for name in imports_of(path.read_text("utf-8"))}
     assert {"skops", "onnxruntime", "matplotlib", "duckdb"} <= used
-    installs = requirements_of("all") | {"isoroc"}
+    drawing = {Requirement(line).name for line in requires("matplotlib") or []}  # such as pillow
+    installs = requirements_of("all") | {"isoroc"} | drawing
     known = packages_distributions()
     for name in used - sys.stdlib_module_names - {"fastapi", "pydantic"}:  # serve.py names them
         provided_by = {found.lower().replace("_", "-") for found in known.get(name, [name])}

@@ -94,8 +94,8 @@ def test_the_nightly_job_promotes_one_model_and_refuses_the_next(run_cli):
     assert figures
     assert all(figure in output for figure in figures)
     calibrated = pl.read_parquet("may.parquet")
-    assert calibrated.schema["id"] == pl.Int64
-    assert calibrated.height == pl.read_csv("may.csv").height
+    # Text stays as it stands in the file, so that an identifier keeps its zeros.
+    assert calibrated["id"].equals(pl.read_csv("may.csv", infer_schema=False)["id"])
 
 
 def test_the_page_lists_the_exit_codes():
