@@ -287,10 +287,11 @@ GALLERY: dict[str, Callable[[], Any]] = {
 
 
 def questions() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The pictures of docs/gallery.md, drawn by its own code."""
-    page = Path(__file__).resolve().parents[1] / "docs" / "gallery.md"
+    """The pictures of docs/displays.md that answer questions, drawn by its own code."""
+    page = Path(__file__).resolve().parents[1] / "docs" / "displays.md"
+    section = re.split(r"\n## ", page.read_text(encoding="utf-8"))[1]
     names: dict[str, Any] = {}
-    parts = re.split(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    parts = re.split(r"```python\n(.*?)```", section, flags=re.DOTALL)
     for code, text in zip(parts[1::2], parts[2::2], strict=True):
 
         def draw(code: str = code) -> Any:

@@ -56,20 +56,39 @@ def test_each_file_must_name_the_version(released, name):
     assert any(name in problem for problem in problems("v1.2.3", released))
 
 
-def test_a_release_needs_the_address_of_the_repository(released):
+@pytest.mark.parametrize("home", ["https://host/b", ""])
+def test_the_address_of_the_repository_is_the_same_everywhere(released, home):
     path = released / "pyproject.toml"
-    path.write_text('[tool.isoroc]\nhome = "https://host/b"\n')
-    found = ["CITATION.cff has no line 'repository-code: https://host/b'"]
-    assert problems("v1.2.3", released) == found
-    path.write_text('[tool.isoroc]\nhome = ""\n')
+    path.write_text(f'[tool.isoroc]\nhome = "{home}"\n')
     [problem] = problems("v1.2.3", released)
-    assert problem.startswith("pyproject.toml has no address")
+    assert problem.startswith("repository-code in CITATION.cff")
+    citation = released / "CITATION.cff"
+    line = f"repository-code: {home}\n" if home else ""
+    citation.write_text(citation.read_text().replace("repository-code: https://host/a\n", line))
+    assert problems("v1.2.3", released) == []
 
 
-def test_changelog_and_citation_agree_on_the_version_of_the_package():
-    found = problems(f"v{isoroc.__version__}")
-    assert len(found) == (not HOME)  # an address is the only thing that may be missing
-    assert all("no address of the repository" in problem for problem in found)
+def test_dates_must_agree(released):
+    path = released / "CITATION.cff"
+    path.write_text(path.read_text().replace("2026-01-02", "2026-01-03"))
+    assert problems("v1.2.3", released) == ["CITATION.cff has no line 'date-released: 2026-01-02'"]
+    (released / "CHANGELOG.md").write_text("# Changelog\n\n## [1.2.3] - unreleased\n")
+    [problem] = problems("v1.2.3", released)
+    assert problem.startswith("CHANGELOG.md has no heading")
+
+
+def test_a_date_is_all_that_a_release_of_this_version_needs(tmp_path):
+    for name in ("CHANGELOG.md", "CITATION.cff", "pyproject.toml", "src/isoroc/__init__.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    changes, citation = tmp_path / "CHANGELOG.md", tmp_path / "CITATION.cff"
+    version = isoroc.__version__
+    heading, dated = f"## [{version}] - unreleased", f"## [{version}] - 2026-01-02"
+    if heading in changes.read_text():  # until it is released
+        changes.write_text(changes.read_text().replace(heading, dated))
+        assert "date-released" not in citation.read_text()
+        citation.write_text(f"{citation.read_text()}date-released: 2026-01-02\n")
+    assert problems(f"v{version}", tmp_path) == []
 
 
 def test_the_image_has_a_supported_python():
@@ -177,10 +196,14 @@ def test_no_package_of_the_extra_all_is_under_the_gpl_or_lgpl():
 def test_changelog_has_the_form_of_keep_a_changelog():
     text = (ROOT / "CHANGELOG.md").read_text()
     headings = re.findall(r"(?m)^## (.*)$", text)
-    assert headings[0] == "[Unreleased]"
-    dates = [re.fullmatch(r"\[\d+\.\d+\.\d+\] - (\d{4}-\d\d-\d\d)", x) for x in headings[1:]]
-    assert all(dates)
-    assert [x[1] for x in dates if x] == sorted((x[1] for x in dates if x), reverse=True)
+    assert headings[0].startswith(f"[{isoroc.__version__}] - ")
+    entries = [
+        re.fullmatch(r"\[\d+\.\d+\.\d+\] - (unreleased|\d{4}-\d\d-\d\d)", x) for x in headings
+    ]
+    assert all(entries)
+    dates = [entry[1] for entry in entries if entry]
+    assert "unreleased" not in dates[1:]
+    assert dates == sorted(dates, reverse=True)  # "unreleased" is later than every date
     kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
     assert set(re.findall(r"(?m)^### (.*)$", text)) <= kinds
 

@@ -1,8 +1,10 @@
 """Check that a tag, the version of the package, CITATION.cff and CHANGELOG.md agree.
 
-A release also needs the address of the repository, in pyproject.toml and in CITATION.cff.
+    python tools/check_release.py v0.1.0
 
-python tools/check_release.py v0.1.0
+To release, replace "unreleased" in the changelog by the date, and add the same date as
+`date-released` to CITATION.cff. If pyproject.toml has the address of the repository, CITATION.cff
+must have it too.
 """
 
 import re
@@ -35,12 +37,10 @@ def problems(tag: str, root: Path = ROOT) -> list[str]:
         found.append(f"CHANGELOG.md has no heading '## [{version}] - YYYY-MM-DD'")
     elif f"\ndate-released: {dated[1]}\n" not in citation:
         found.append(f"CITATION.cff has no line 'date-released: {dated[1]}'")
-    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
-    home = project["tool"]["isoroc"]["home"]
-    if not home:
-        found.append("pyproject.toml has no address of the repository: set home in [tool.isoroc]")
-    elif f"\nrepository-code: {home}\n" not in citation:
-        found.append(f"CITATION.cff has no line 'repository-code: {home}'")
+    home = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["isoroc"]["home"]
+    address = re.search(r"^repository-code: (.+)$", citation, re.MULTILINE)
+    if (address[1] if address else "") != home:
+        found.append(f"repository-code in CITATION.cff is not the home in pyproject.toml, {home!r}")
     return found
 
 

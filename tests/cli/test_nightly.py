@@ -40,7 +40,7 @@ state = "state.json"
 @pytest.fixture
 def job(folder, monkeypatch):
     """Folder of the job: the script, its settings, the first model and data of some days."""
-    Path("nightly.sh").write_text(blocks("nightly.md", "bash")[0])
+    Path("nightly.sh").write_text(blocks("operations.md", "bash")[0])
     Path("isoroc.toml").write_text(SETTINGS)
     for day in range(4):
         make_forecasts(ROWS, seed=day).write_csv(f"{day}.csv")

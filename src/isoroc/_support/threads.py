@@ -1,7 +1,7 @@
 """One thread for BLAS, so that many small matrix products do not wake a pool of threads each.
 
 A fit makes thousands of products that take microseconds; waking other threads takes longer, and far
-longer when the cores are busy. Larger products are a small part of each fit (docs/speed.md).
+longer when the cores are busy. Larger products are a small part of each fit.
 """
 
 from collections.abc import Iterator
