@@ -3,6 +3,7 @@
 import runpy
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -74,7 +75,7 @@ def test_calibrators_for_calarena_take_its_arrays(script, shape):
 def arena(tmp_path):
     """A folder of sets of two and three classes, with sources in both halves."""
     for dataset, K in (("a", 2), ("b", 2), ("c", 3), ("d1", 3), ("d2", 3)):
-        arrays = {}
+        arrays: dict[str, Any] = {}
         for seed, part in enumerate(("cal", "test")):
             P, y = overconfident(K, 150, seed)
             arrays |= {f"probas_{part}": P.astype(np.float32), f"labels_{part}": y}
@@ -91,7 +92,7 @@ def run(monkeypatch, name, *words):
 
 def test_the_halves_of_the_arena_share_no_source(script, arena):
     found = list(script("arena")["read_sets"](arena))
-    halves = {}
+    halves: dict[str, set[str]] = {}
     for data in found:
         halves.setdefault(data.source, set()).add(data.half)
     assert sorted(halves) == ["a", "b", "c", "d"]

@@ -335,8 +335,7 @@ def test_caution_leaves_forecasts_unchanged_unless_the_verdict_is_to_calibrate()
     np.testing.assert_allclose(cautious.predict_proba(truth), truth, atol=1e-12)
     sharp = truth**3 / (truth**3).sum(axis=1, keepdims=True)
     plain = AutoCalibrator(random_state=0).fit(sharp, y)
-    cautious.fit(sharp, y)
-    assert cautious.verdict_.should_calibrate
+    assert cautious.fit(sharp, y).verdict_.should_calibrate
     np.testing.assert_array_equal(cautious.predict_proba(sharp), plain.predict_proba(sharp))
 
 
@@ -398,19 +397,19 @@ def test_a_mean_of_calibrated_forecasts_is_sharpened():
         return np.where(np.arange(K) == signal[:, None], 0.6, 0.4 / (K - 1))
 
     one, other = calibrated(), calibrated()
-    sample = Sample(one, y)
+    sample = Sample(one, y.astype(np.uint8))
     assert exponent_of(one, sample) == pytest.approx(1, abs=0.1)
     assert exponent_of((one + other) / 2, sample) > 1.2
 
 
 @pytest.mark.parametrize(
-    "deal", [deal_by_content, lambda *args: deal_in_cells(*args[:2], 2000, args[2])]
+    "deal", [deal_by_content, lambda rows, n, state: deal_in_cells(rows, n, 2000, state)]
 )
 def test_tied_forecasts_are_dealt_to_several_folds_in_any_order(deal):
     rng = np.random.default_rng(0)
     distinct = rng.dirichlet(np.ones(3), size=40)
     which = rng.integers(40, size=4000)
-    P, y = distinct[which], rng.integers(3, size=4000)
+    P, y = distinct[which], rng.integers(3, size=4000).astype(np.uint8)
     dealt = deal(Sample(P, y), 5, np.random.RandomState(0))
     assert dealt.row_weights().sum() == pytest.approx(4000)
     found, tied = np.unique(dealt.forecasts.round(12), axis=0, return_inverse=True)

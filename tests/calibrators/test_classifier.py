@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -223,7 +225,7 @@ def test_weights_reach_classifier_and_calibrator():
 
 
 def test_weights_with_a_classifier_that_takes_none():
-    options = {"cv": 3, "ensemble": False, "weighting": "frequency"}
+    options: Any = {"cv": 3, "ensemble": False, "weighting": "frequency"}
     clf = CalibratedClassifier(KNeighborsClassifier(), **options)
     with pytest.warns(UserWarning, match="KNeighborsClassifier takes no weights"):
         clf.fit(X, Y, sample_weight=np.full(600, 2.0))

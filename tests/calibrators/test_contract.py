@@ -10,6 +10,7 @@ import pickle
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -503,7 +504,7 @@ def test_scikit_learn_checks_behind_a_classifier(name):
     # Weights and repeated rows must give the same forecasts but for rounding errors, or the folds
     # of the calibrator differ: Newton's method is that precise, L-BFGS is not.
     base = LogisticRegression(solver="newton-cholesky", tol=1e-10)
-    options = {"cv": 2, "ensemble": False, "weighting": "frequency"}
+    options: Any = {"cv": 2, "ensemble": False, "weighting": "frequency"}
     classifier = CalibratedClassifier(base, calibrator=make(name), **options)
     run = set()
     for estimator, check in estimator_checks_generator(classifier):

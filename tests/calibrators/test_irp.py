@@ -350,5 +350,6 @@ def test_the_calibrator_of_the_paper_has_no_calibration_error(K):
         rates = np.bincount(y[bin_of == b], minlength=K) / (bin_of == b).sum()
         np.testing.assert_allclose(Q[bin_of == b], np.tile(rates, ((bin_of == b).sum(), 1)))
     assert calibrator.n_bins_ > 1
+    assert calibrator.certificate_ is not None
     assert calibrator.certificate_.scope == "global"
     assert calibrator.verify(P, y)

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -168,7 +170,7 @@ def test_of_many_rows_some_are_enough(monkeypatch):
     whole, Q = thinned._fit_out_of_fold(sample, np.arange(4000) % 5)
     assert np.abs(Q - truth).mean() < 0.03
     assert whole.smoothing == pytest.approx(1 / 4001)
-    weights = {"sample_weight": np.full(4000, 2.0), "weighting": "frequency"}
+    weights: Any = {"sample_weight": np.full(4000, 2.0), "weighting": "frequency"}
     assert SplineCalibrator().fit(P, y, **weights).smoothing_ == pytest.approx(1 / 8001)
 
 

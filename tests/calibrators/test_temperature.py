@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -22,7 +24,7 @@ from isoroc._calibrators import temperature
 from isoroc._input import Sample
 from strategies import arbitrary, labelled_forecasts
 
-PLAIN = {"floor": 1e-300, "pseudocount": 0}
+PLAIN: Any = {"floor": 1e-300, "pseudocount": 0}
 
 
 def noisy(n, K, seed=0, power=2.0):

@@ -6,7 +6,7 @@ what is found beyond what it does to the truth.
 
 import json
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -97,8 +97,8 @@ def ways(rows, run_cli, batch=700):
     """The calibration error and its interval, by the way in which it was found."""
     y, P, weights, _ = rows
     K = P.shape[1]
-    options = {"labels": range(K), "n_resamples": 0}
-    found = {"evaluate": evaluate(y, P, sample_weight=weights, **options)}
+    options: Any = {"labels": range(K), "n_resamples": 0}
+    found: Any = {"evaluate": evaluate(y, P, sample_weight=weights, **options)}
     counts = Counts.from_arrays(P, y, sample_weight=weights, labels=range(K))
     found["counts"] = evaluate.from_counts(counts, n_resamples=0)
     found["batches"] = evaluate.from_batches(batches_of(rows, batch), **options)

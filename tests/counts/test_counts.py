@@ -276,4 +276,4 @@ def test_fits_do_not_turn_on_the_order_in_which_rows_are_added_up(weighted):
     merged = parts[0].merge(*parts[1:])
     assert (merged.cells.sums != whole.cells.sums).any()
     found = [SplineCalibrator().fit_counts(each).predict_proba(P) for each in (whole, merged)]
-    np.testing.assert_array_equal(*found)
+    np.testing.assert_array_equal(found[0], found[1])

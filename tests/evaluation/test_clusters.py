@@ -1,5 +1,7 @@
 """Rows of one cluster may depend on each other: intervals, tests and folds allow for that."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
@@ -21,7 +23,7 @@ from isoroc.metrics import (
     decompose,
 )
 
-FAST = {"n_resamples": 0}
+FAST: Any = {"n_resamples": 0}
 
 
 def visits(n_clusters=60, size=5, seed=0, power=1.0):
@@ -65,13 +67,10 @@ def test_copies_do_not_make_intervals_narrow(measure, of):
     rng = np.random.default_rng(1)
     q = ndtr(ndtri(p) + rng.normal(scale=0.3, size=60))
     again = np.repeat(np.arange(60), 10)
+    copies = y[again], p[again], q[again]
     plain, clustered, once = (
-        width(evaluate(*rows, **options, **FAST).measures[measure][of])
-        for rows, options in (
-            ((y[again], p[again], q[again]), {}),
-            ((y[again], p[again], q[again]), {"clusters": again}),
-            ((y, p, q), {}),
-        )
+        width(evaluate(*rows, clusters=clusters, **FAST).measures[measure][of])
+        for rows, clusters in ((copies, None), (copies, again), ((y, p, q), None))
     )
     assert clustered > (1.1 if measure == "calibration_error" else 1.4) * plain
     assert clustered == pytest.approx(once, rel=0.7)

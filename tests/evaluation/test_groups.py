@@ -71,6 +71,6 @@ def test_small_groups():
 
 def test_bad_input():
     with pytest.raises(InputError, match="groups: row 1 is missing"):
-        evaluate([0, 1], [0.2, 0.6], groups=["a", None])
+        evaluate([0, 1], [0.2, 0.6], groups=np.array(["a", None]))
     with pytest.raises(InputError, match="groups: 1 rows, but y_prob has 2"):
         evaluate([0, 1], [0.2, 0.6], groups=["a"])

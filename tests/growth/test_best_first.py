@@ -292,6 +292,7 @@ def test_mean_forecasts_are_those_of_the_rows_in_each_bin(weighted):
     pulled = grow_pulled(rows, options, 1.0)
     tree, weights = pulled.tree, rows.row_weights()
     assert tree.n_splits > 3
+    assert pulled.means is not None
     np.testing.assert_array_equal(pulled.bin_of, tree.bin_of(P))
     np.testing.assert_allclose(pulled.means[0], np.average(P, axis=0, weights=weights))
     for b, node in enumerate(tree.bins):

@@ -1,3 +1,4 @@
+
 import numpy as np
 import pytest
 
@@ -29,8 +30,8 @@ def test_folds_depend_on_neither_the_order_of_rows_nor_of_columns(n_classes):
 
     def deal(rows, columns):
         place = np.argsort(columns)
-        own = P[rows][:, columns], place[codes[rows]], weights[rows], None, "probability"
-        sample = Sample(*own, groups=groups[rows])
+        forecasts, own = P[rows][:, columns], place[codes[rows]]
+        sample = Sample(forecasts, own, weights[rows], groups=groups[rows])
         return deal_by_content(sample, 5, np.random.RandomState(0))
 
     as_given = np.arange(n_classes)

@@ -243,7 +243,7 @@ class Ops(ABC, Generic[V]):
         return 1.0 / self.maximum(self.linear(self.concat([a, half_square]), rows, offset), 1.0)
 
 
-def total(
+def total(  # noqa: PLR0917
     columns: T,
     n: int,
     split: Callable[[T, Sequence[int]], list[T]],

@@ -72,7 +72,7 @@ def logistic_regression(
         if precision is None:
             change: Any = np.linalg.pinv(H, hermitian=True) @ gradient[..., None]
         else:
-            change = np.linalg.solve(H, gradient[..., None])
+            change = np.asarray(np.linalg.solve(H, gradient[..., None]))
         step: Floats = -change[..., 0]
         step[-(gradient * step).sum(axis=1) / 2 <= least_gain] = 0.0
         if not step.any():

@@ -56,7 +56,8 @@ def class_sizes(sample: Sample, slopes: Floats) -> Floats:
     effect = len(sample) / sample.n_units
     if slopes.any():
         effect = float(design_effect(slopes, sample.clusters))
-    return np.maximum(effective_rows(total[total > 0], squares[total > 0]) / effect, 1.0)
+    size = effective_rows(total[total > 0], squares[total > 0]) / effect
+    return np.asarray(np.maximum(size, 1.0))
 
 
 def _area(value: float, slopes: Floats, sample: Sample, sizes: Floats) -> Share:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import stat
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -101,7 +102,7 @@ def test_what_cannot_be_saved_is_refused(tmp_path):
 
 def test_summary(tmp_path):
     path = tmp_path / "model.json"
-    weights = {"sample_weight": [1, 0.5, 0], "weighting": "frequency"}
+    weights: Any = {"sample_weight": [1, 0.5, 0], "weighting": "frequency"}
     calibrator = IRPCalibrator().fit([0.1, 0.9, 0.3], [0, 1, 1], **weights)
     added = {"metrics": {"log_loss": np.float64(0.5), "auc": np.nan}, "on": ("a", np.arange(2))}
     calibrator.save(path, summary=added)
