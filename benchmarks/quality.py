@@ -101,6 +101,7 @@ class Design(NamedTuple):
 
     shares: tuple[tuple[str, float], ...]
     few_rows: float
+    least: float
 
     def __str__(self) -> str:
         shares = " : ".join(f"{name} {share:g}" for name, share in self.shares)
@@ -109,7 +110,7 @@ class Design(NamedTuple):
     def prior(self, n_rows: float, p: float) -> np.ndarray:
         """The shares, for a number of rows and the p-value of the forecasts."""
         shares = np.array([share for _, share in self.shares], dtype=np.float64)
-        shares[0] = mixing.share_of_forecasts(shares[0], self.few_rows, n_rows, p)
+        shares[0] = self.least + shares[0] * (1 + self.few_rows / n_rows) * min(1.0, 2 * p)
         return shares
 
 
@@ -117,10 +118,10 @@ def designs(group: str, members: list[str]) -> list[Design]:
     """All designs of some members for a group of sets."""
     grids = {name: shares for name, shares in GRIDS[group].items() if name in members}
     found = []
-    for few_rows, *shares in product((0, 150, 600), *grids.values()):
+    for few_rows, *shares in product((0, 200, 600), *grids.values()):
         used = tuple((n, s) for n, s in zip(grids, shares, strict=True) if s)
         if used:
-            found.append(Design(used, few_rows))
+            found.append(Design(used, few_rows, 0.25 if group == "K = 2" else 1.0))
     return list(dict.fromkeys(found))
 
 
@@ -181,7 +182,7 @@ def mixtures(data: Set, members: list[str]) -> list[list[float]]:
         Q = fitted.apply(data.probas_test)
         own[name], tails[name] = Q[rows, data.labels_test], Q[upper_tail(data)].mean()
     weights, before = sample.row_weights(), IdentityMap(kind=sample.kind).apply(sample.forecasts)
-    p = mixing.score_test(before, sample, weights)
+    p = mixing.score_test(before, sample)
     loss_before = losses_of(data.labels_test, data.probas_test)[0]
     found = []
     for design in designs(group_of(data.n_classes), members):
@@ -213,7 +214,7 @@ def study_split(
             continue
         found = {method.name: Q}
         if method.name == AUTO:
-            trusted = calibrator.verdict_.startswith(mixing.CALIBRATE)
+            trusted = calibrator.verdict_.should_calibrate
             found[CAUTIOUS] = Q if trusted else data.probas_test
         for name, own in found.items():
             losses[name] = losses_of(data.labels_test, own)
