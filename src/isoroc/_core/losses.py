@@ -69,7 +69,7 @@ def likeliest_power(
         low, high = (low, t) if slope > 0 else (t, high)
         step = min(t - slope / curvature, most) if curvature > 0 else 0.0
         if step <= low == least and derivatives(least)[0] > 0:
-            return least
+            return float(least)
         newton = (low < step < high or step == high == most) and count < 50
         t = step if newton else math.sqrt(low * high)
-    return t
+    return float(t)
