@@ -177,9 +177,11 @@ class Parts(NamedTuple):
         rows = np.mean(all_rows, axis=0)
         least /= len(found)
         variance = max(self.variance(rows), least)
-        # It is unlikely that chance and bias make the estimate too low by as much as they can.
         half = half_width(0.95) * sqrt(variance)
-        above = hypot(half, bias) - half
+        # What was learned from other rows hardly makes an estimate too low by as much as it can
+        # whenever chance does.
+        tied = any(isinstance(fit, Ties) for fit in self.fits)
+        above = bias if tied else hypot(half, bias) - half
         # Rows tell signs about one another: half as much variance again for calibrated forecasts.
         below = (sqrt(1.5) - 1) * half_width(0.95) * sqrt(least)
         return Statistic(max(value, 0.0), variance, below=below, above=above), rows
