@@ -293,8 +293,8 @@ def test_columns_are_matched_by_name():
         ({"after": np.full((4, 3), 1 / 3)}, "after"),
         ({"after": [0.1, 0.2]}, "after"),
         ({"after": [0.1, 0.2, 0.3, np.nan]}, "after"),
-        ({"y": [0, 1, 2, 3]}, "y"),
-        ({"y": [0, 1]}, "y"),
+        ({"y_true": [0, 1, 2, 3]}, "y_true"),
+        ({"y_true": [0, 1]}, "y_true"),
         ({"sample_weight": [1, 1, 1, -1]}, "sample_weight"),
         ({"labels": [0, 1, 2]}, "labels"),
         ({"confidence": 95}, "confidence"),
@@ -302,7 +302,7 @@ def test_columns_are_matched_by_name():
 )
 def test_bad_input_is_named(arguments, named):
     good: dict[str, Any] = {
-        "y": [0, 1, 0, 1],
+        "y_true": [0, 1, 0, 1],
         "y_prob": [0.1, 0.6, 0.7, 0.8],
         "after": [0.2, 0.3, 0.4, 0.5],
     }

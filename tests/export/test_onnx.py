@@ -215,7 +215,8 @@ def test_mixtures_share_what_their_members_share():
     numbers = {name: getattr(kernel, name) for name in TemperatureMap.states()}
     first = TemperatureMap(kind=kernel.kind, **numbers)  # kernel scaling begins with it
     mixture, weights = copy(fitted("AutoCalibrator", 5)), np.array([0.5, 0.2, 0.3])
-    mixture.map_ = replace(mixture.map_, members=[first, spline, kernel], weights=weights)
+    members = [first, spline, kernel]
+    mixture.map_ = replace(mixture.map_, members=members, weights=weights, exponent=1.0)
     model, P = to_onnx(mixture), forecasts(5, 100)
     assert_agrees(mixture, P, run_onnx(model, P))
     # Forecasts are checked, normalised and become logarithms once, in 11 nodes, and bad rows are
