@@ -95,7 +95,7 @@ class TorchCalibrator(torch.nn.Module):
             moved = fn(tensor)
             return moved if moved.dtype == tensor.dtype else tensor.to(moved.device)
 
-        return super()._apply(move, *options, **others)  # type: ignore[no-untyped-call]
+        return super()._apply(move, *options, **others)
 
     def get_extra_state(self) -> Any:
         """A mark of the operations, for `load_state_dict`: a tensor, as all formats hold."""
