@@ -9,15 +9,16 @@ import pytest
 ODD = ["p a", 'p"b', "p'c", "select", "p;d", "\u00e4", "p-g", "1", "p%s"]
 
 
-def run_onnx(model, P, groups=None):
+def run_onnx(model, P, segments=None):
     """What ONNX Runtime computes."""
     onnxruntime = pytest.importorskip("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(model.SerializeToString(), options)
     inputs = {"forecasts": P}
-    if groups is not None:
-        inputs["groups"] = np.asarray(groups, dtype=object).reshape(-1, 1)
+    for name, column in (segments or {}).items():
+        kind = float if np.asarray(column).dtype.kind in "fi" else object
+        inputs[f"segment_{name}"] = np.asarray(column, dtype=kind).reshape(-1, 1)
     return session.run(["calibrated"], inputs)[0]
 
 

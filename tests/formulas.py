@@ -147,13 +147,24 @@ def all_maps(kind, K):
     for members in (smooth, [smooth[1], steps[2], smooth[0]]):
         weights = np.full(len(members), 1 / len(members))
         yield m.MixtureMap(kind=kind, members=members, weights=weights, monotone=False)
-    yield m.GroupedMap(
+    yield segment_map(kind, K, smooth[1], smooth_maps(LOGITS, K))
+
+
+def segment_map(kind, K, common, of_logits):
+    """A map with levels, bins, a pair of both and scales."""
+    rng = np.random.default_rng(2)
+    tables = [0.5 * rng.normal(size=(n, K + 1)) for n in (2, 3, 6)]
+    return m.SegmentMap(
         kind=kind,
-        common=smooth[1],
-        grouped=True,
-        groups=np.array(["a", "b"]),
-        members=[smooth[3], steps[2]],
-        weights=np.array([0.3, 1.0]),
+        common=common,
+        shifted=list(of_logits)[3],
+        weight=0.7,
+        columns=np.array(["region", "age"]),
+        levels=[np.array(["it's", "north"]), np.array([], dtype=str)],
+        cuts=[np.empty(0), np.array([30.0, 50.5])],
+        pairs=np.array([[0, -1], [1, -1], [0, 1]]),
+        tables=tables,
+        offset=rng.normal(size=K),
     )
 
 
@@ -166,8 +177,8 @@ WIDE = [(PROBABILITIES, 12), (LOGITS, 70), (PROBABILITIES, 140)]
 
 def is_rounded(own):
     """Whether last digits may differ: libraries compute logarithms and exponentials differently."""
-    if isinstance(own, m.GroupedMap):
-        return any(map(is_rounded, [own.common, *own.members]))
+    if isinstance(own, m.SegmentMap):
+        return True
     if isinstance(own, m.IdentityMap):
         return own.kind.scores == "logit"
     if isinstance(own, m.BaggedMap):

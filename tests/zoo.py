@@ -52,7 +52,7 @@ def make(name, **parameters):
     """An unfitted calibrator that is quick to fit."""
     known = KINDS[name]().get_params(deep=False)
     short = {parameter: value for parameter, value in SHORT.items() if parameter in known}
-    if name == "GroupedCalibrator":
+    if name == "SegmentCalibrator":
         short["calibrator"] = KINDS["IsotonicCalibrator"]()
     return KINDS[name](**short | parameters)
 

@@ -3,7 +3,6 @@ from ._calibrators.auto import AutoCalibrator
 from ._calibrators.base import IdentityCalibrator
 from ._calibrators.binned import HistogramCalibrator
 from ._calibrators.classifier import CalibratedClassifier
-from ._calibrators.grouped import GroupedCalibrator
 from ._calibrators.irp import BaggedIRPCalibrator, IRPCalibrator
 from ._calibrators.isotonic import IsotonicCalibrator, VennAbersCalibrator
 from ._calibrators.kernel import KernelCalibrator
@@ -11,6 +10,7 @@ from ._calibrators.matrix import DirichletCalibrator, MatrixCalibrator
 from ._calibrators.monotone import MonotoneCalibrator
 from ._calibrators.prior import PriorEstimate, adjust_prior, estimate_prior
 from ._calibrators.registry import load
+from ._calibrators.segment import SegmentCalibrator
 from ._calibrators.sigmoid import BetaCalibrator, SigmoidCalibrator
 from ._calibrators.spline import SplineCalibrator
 from ._calibrators.temperature import TemperatureCalibrator
@@ -35,7 +35,6 @@ __all__ = [
     "DirichletCalibrator",
     "Estimate",
     "Evaluation",
-    "GroupedCalibrator",
     "HistogramCalibrator",
     "IRPCalibrator",
     "IdentityCalibrator",
@@ -48,6 +47,7 @@ __all__ = [
     "MonotoneCalibrator",
     "PriorEstimate",
     "Report",
+    "SegmentCalibrator",
     "SigmoidCalibrator",
     "SplineCalibrator",
     "TemperatureCalibrator",

@@ -14,8 +14,9 @@ from formulas import (
     is_rounded,
 )
 from isoroc._backends import NUMPY
+from isoroc._input import check_segments
 from isoroc._input.kinds import PROBABILITIES
-from isoroc._maps import GroupedMap
+from isoroc._maps import SegmentMap
 
 ROWS = np.random.default_rng(0).random((200, 4))
 
@@ -97,15 +98,44 @@ def test_invalid_rows(run, kind):
 
 
 @backends
-def test_maps_of_groups(run):
+def test_maps_of_segments(run):
     kind, K = PROBABILITIES, 3
     X = forecasts(kind, K)
-    [own] = [own for own in all_maps(kind, K) if isinstance(own, GroupedMap)]
-    for g, name in enumerate([*own.groups, "unknown"]):
+    [own] = [own for own in all_maps(kind, K) if isinstance(own, SegmentMap)]
+    n = len(X)
+    rows = {"region": np.resize(["it's", "north", "unknown"], n)}
+    rows["age"] = np.resize([20.0, 30.0, 40.0, 50.5, 60.0, np.nan, 1e9], n)
+    segments = check_segments(rows, n)
+    codes = own.codes(segments)
+    assert np.isnan(codes).any(axis=0).all()
 
-        def formula(ops, X, g=g):
-            place = ops.locate(np.arange(2) + 0.5, ops.take(0.0 * X, [0]) + float(g))
-            return own.formula_of_groups(ops, X, place)
+    def formula(ops, both):
+        X, *columns = ops.split(both, [K, 1, 1])
+        found = [own.locate(ops, j, column) for j, column in enumerate(columns)]
+        return own.formula_of_segments(ops, X, found)
 
-        expected = own.apply_to_groups(X, np.full(len(X), name))
-        np.testing.assert_allclose(run(formula, X, exact=True), expected, rtol=0, atol=1e-12)
+    both = np.hstack([X, np.where(np.isnan(codes), 1e305, codes)])  # tables of SQL hold no NaN
+    found, expected = run(formula, both, exact=False), own.apply_to_segments(X, segments)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(expected, by_hand(own, X, rows), rtol=0, atol=1e-12)
+
+
+def by_hand(own, X, rows):
+    """The formula of the documentation, row by row."""
+    found = []
+    for p, region, age in zip(X, rows["region"], rows["age"], strict=True):
+        place = {"it's": 0, "north": 1}.get(region), None
+        if not np.isnan(age):
+            place = place[0], int(age > 30) + int(age > 50.5)
+        entries = np.zeros(own.tables[0].shape[1])
+        for j in range(2):
+            if place[j] is not None:
+                entries += own.tables[j][place[j]]
+        if None not in place:
+            entries += own.tables[2][3 * place[0] + place[1]]
+        z = np.log(np.maximum(p, 1e-300))
+        z = z * max(1 + entries[-1], 0.05) + entries[:-1] + own.offset
+        z -= np.log(np.exp(z - z.max()).sum()) + z.max()
+        shifted = own.shifted.apply(z[None])[0]
+        found.append((1 - own.weight) * own.common.apply(p[None])[0] + own.weight * shifted)
+    return np.array(found)

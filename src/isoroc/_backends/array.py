@@ -78,6 +78,9 @@ class NumpyOps(Ops[Any]):
     def look_up(self, table: Floats, place: Ints) -> Floats:
         return np.take(table, place[:, 0], axis=0)
 
+    def cross(self, first: Ints, second: Ints, n_second: int) -> Ints:
+        return np.asarray(first * n_second + second)
+
     def steps(self, cuts: Sequence[Floats], values: Sequence[Floats], a: Floats) -> Floats:
         columns = zip(cuts, values, np.ascontiguousarray(a.T), strict=True)
         return np.stack([own[rows.locate(at, column)] for at, own, column in columns], axis=1)

@@ -244,6 +244,9 @@ class ColumnOps(Ops[Columns[C]], Generic[C]):
         is_row = self.where(self.is_at(place, np.arange(len(table))), 1.0, 0.0)
         return self.linear(is_row, table.T)
 
+    def cross(self, first: Columns[C], second: Columns[C], n_second: int) -> Columns[C]:
+        return first * float(n_second) + second
+
     def route(self, tree: BinTree, a: Columns[C]) -> Columns[C]:
         # Splits come in the order in which they were made, so a node is found before it is split.
         node = self._lift(0.0)

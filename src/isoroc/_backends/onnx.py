@@ -172,11 +172,14 @@ class OnnxOps(Ops[Tensor]):
         """A matrix of the graph."""
         return Tensor(self, width, name)
 
-    def find(self, name: str, names: Sequence[str]) -> Tensor:
-        """Places of a column of strings among some names, -1 for others."""
-        places: Any = {"keys_strings": list(names), "values_int64s": list(range(len(names)))}
-        found = self._graph.node("LabelEncoder", name, domain=ML, default_int64=-1, **places)
-        return Tensor(self, 1, found)
+    def find(self, name: str, names: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Places of a column of strings among some names, and whether each is one of them."""
+        n, graph = len(names), self._graph
+        places: Any = {"keys_strings": list(names), "values_int64s": list(range(n))}
+        found = graph.node("LabelEncoder", name, domain=ML, default_int64=n, **places)
+        known = graph.node("Less", found, graph.integers(n))
+        inside = graph.node("Min", found, graph.integers(n - 1))  # no table has a row n
+        return Tensor(self, 1, inside), Tensor(self, 1, known)
 
     # Linear functions
 
@@ -420,6 +423,10 @@ class OnnxOps(Ops[Tensor]):
         more = graph.constant(np.array(max(tree.depths.max() - 1, 0)))
         leaf = graph.node("Loop", more, "", child, body=body)
         return Tensor(self, 1, graph.node("Gather", graph.constant(tree.bin_of_node), leaf))
+
+    def cross(self, first: Tensor, second: Tensor, n_second: int) -> Tensor:
+        row = self._graph.node("Mul", first.name, self._graph.integers(n_second))
+        return Tensor(self, 1, self._graph.node("Add", row, second.name))
 
     def look_up(self, table: Floats, place: Tensor) -> Tensor:
         found = self._graph.node("GatherND", self._name(table), place.name)

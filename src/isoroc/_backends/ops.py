@@ -184,6 +184,10 @@ class Ops(ABC, Generic[V]):
     def look_up(self, table: Floats, place: V) -> V:
         """Rows of a table at the places."""
 
+    @abstractmethod
+    def cross(self, first: V, second: V, n_second: int) -> V:
+        """Place of a pair of places in a table of n_second columns, row by row."""
+
     def steps(self, cuts: Sequence[Floats], values: Sequence[Floats], a: V) -> V:
         """A step function of each column: ``values[i]`` where i of its cuts lie below it."""
         pairs = enumerate(zip(cuts, values, strict=True))

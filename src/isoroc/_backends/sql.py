@@ -507,13 +507,22 @@ class SqlOps(ColumnOps[Node]):
         return self.vector([self.scalars.keep(double(column(name))) for name in names])
 
     def find(self, name: str, values: list[str]) -> tuple[Columns[Node], Columns[Node]]:
-        """Place of each entry of a column among texts, -1 for others, and whether there is one."""
+        """Place of each entry of a column among texts, and whether it is one of them."""
         text = nodes.cast(column(name), "text")
         equal = [nodes.EQ(this=text.copy(), expression=nodes.Literal.string(v)) for v in values]
         ways = [(condition, integer(place)) for place, condition in enumerate(equal)]
-        place = case(ways, integer(-1)) if ways else integer(-1)
-        known = nodes.Not(this=nodes.Is(this=column(name), expression=nodes.Null()))
-        return self.vector([self.scalars.keep(place)]), self.vector([self.scalars.keep(known)])
+        found = self.scalars.keep(case(ways, integer(-1)))
+        known = self.scalars.keep(nodes.GTE(this=adopt(found), expression=integer(0)))
+        # The place of an unknown text is one that every table has.
+        place = self.scalars.keep(case([(adopt(known), adopt(found))], integer(0)))
+        return self.vector([place]), self.vector([known])
+
+    def cross(self, first: Columns[Node], second: Columns[Node], n_second: int) -> Columns[Node]:
+        def write(a: list[Node], b: list[Node]) -> Node:
+            row = nodes.Mul(this=nodes.Paren(this=adopt(a[0])), expression=integer(n_second))
+            return nodes.Add(this=row, expression=nodes.Paren(this=adopt(b[0])))
+
+        return self._reduced(write, first, second)
 
     def text(self, statement: Any) -> str:
         """A statement as text."""

@@ -142,6 +142,9 @@ class TorchOps(Ops[TorchVector]):
         places = torch.take(self._constant(bins, torch.int64), nodes)
         return self.split(self.vector(places, len(trees)), [1] * len(trees))
 
+    def cross(self, first: TorchVector, second: TorchVector, n_second: int) -> TorchVector:
+        return self.vector(first.tensor * n_second + second.tensor, 1)
+
     def look_up(self, table: Floats, place: TorchVector) -> TorchVector:
         found = torch.index_select(self._constant(table), 0, place.tensor[:, 0])
         return self.vector(found, table.shape[1])

@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
@@ -26,20 +27,21 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from isoroc._calibrators.mixing import agreed
 from isoroc._calibrators.prior import PriorEstimate, adjust_prior, estimate_prior
 from isoroc._calibrators.registry import methods
+from isoroc._calibrators.segment import SegmentCalibrator
 from isoroc._core.types import Floats, Ints
 from isoroc._core.verdict import Verdict
 from isoroc._input import (
     InputError,
-    Names,
     Weighting,
     check_clusters,
-    check_groups,
     check_option,
     check_shares,
     check_two_classes,
     check_weights,
     encode_labels,
+    to_array,
 )
+from isoroc._input.arrays import to_native
 
 Response = Literal["auto", "predict_proba", "decision_function"]
 
@@ -55,16 +57,18 @@ class CalibratedPair:
     calibrator: Any
     classes: NDArray[Any]
     response: str
+    segments: tuple[Any, ...] = ()
+    """Columns of the features that are segments."""
 
     @property
     def calibrators(self) -> list[Any]:
         """The calibrator in a list, as scikit-learn has it."""
         return [self.calibrator]
 
-    def predict_proba(self, X: Any, groups: Any = None) -> Floats:
+    def predict_proba(self, X: Any) -> Floats:
         """Calibrated probabilities, shape (n, K)."""
-        further = (groups,) if getattr(self.calibrator, "grouped_", False) else ()
-        Q = self.calibrator.predict_proba(_respond(self, X), *further)
+        further = {"segments": take_columns(X, self.segments)} if self.segments else {}
+        Q = self.calibrator.predict_proba(_respond(self, X), **further)
         known = has_fit_parameter(self.calibrator, "labels")
         wanted = self.classes if known else np.arange(len(self.classes))
         return in_columns(Q, getattr(self.calibrator, "classes_", self.classes), wanted)
@@ -77,7 +81,7 @@ class _Rows(NamedTuple):
     codes: Ints
     weights: Floats | None
     weighting: Weighting
-    groups: Names | None
+    segments: Any
     clusters: Ints | None
 
 
@@ -109,7 +113,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         sees forecasts of shape (n, K), or (n, 1) for the decision function of two classes. If its
         ``fit`` takes ``labels``, it sees labels, otherwise integers 0 to K - 1; if it takes
         ``unit``, decision functions of several classes are logits, else probabilities; if it
-        takes ``groups``, it gets those of `fit`.
+        takes ``segments``, it gets the columns of `segments`.
+    segments : sequence of str or int, default=None
+        Columns of `X`, by name or by position, within whose segments forecasts are corrected: a
+        `SegmentCalibrator` is put around the calibrator, unless it is one.
     random_state : int, RandomState or None, default=None
         Of the calibrator that `method` names. None stands for 0: the same data, the same model.
     response : {"auto", "predict_proba", "decision_function"}, default="auto"
@@ -172,16 +179,15 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     n_jobs: int | None = None
     ensemble: bool | Literal["auto"] = "auto"
     calibrator: Any = None
+    segments: Any = None
     random_state: int | np.random.RandomState | None = None
     response: Response = "auto"
     prior: Any = None
     weighting: Weighting = "importance"
 
-    # Groups are used by the splitter and by calibrators of groups, so a search or a pipeline with
-    # metadata routing passes them on without being asked.
+    # Groups are used by the splitter, so a search or a pipeline with metadata routing passes them
+    # on without being asked.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "clusters": True}
-    __metadata_request__predict: ClassVar[dict[str, bool]] = {"groups": True}
-    __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"groups": True}
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``calibrator__x`` sets x of the calibrator that `method` names."""
@@ -211,8 +217,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         sample_weight : array-like of shape (n,), default=None
             Weight of each row, for the calibrator and, where it takes weights, the classifier.
         groups : array-like of shape (n,), default=None
-            Groups of rows, for splitters that keep them together and for calibrators that take
-            them, such as `GroupedCalibrator`.
+            Groups of rows, for splitters that keep them together.
         clusters : array-like of shape (n,), default=None
             Cluster of each row, such as the patient of a visit. Rows of one cluster share a fold,
             here and in calibrators with cross-validation. A splitter in `cv` must see to that.
@@ -239,9 +244,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if self.prior is not None:
             _check_adjustable(shares, classes)
             prior = check_shares(self.prior, classes, name="prior", positive=False)
-        known = None if groups is None else check_groups(groups, len(codes))
+        columns = None if self.segments is None else take_columns(X, tuple(self.segments))
         numbers = check_clusters(clusters, len(codes), of="X")
-        rows = _Rows(np.asarray(classes), codes, weights, self.weighting, known, numbers)
+        rows = _Rows(np.asarray(classes), codes, weights, self.weighting, columns, numbers)
         if frozen:
             pair = self._make_pair(self.estimator, rows.classes)
             pairs = [_fit(pair, _respond(pair, X), rows, np.arange(len(codes)))]
@@ -296,16 +301,20 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _make_calibrator(self) -> Any:
         """The calibrator to fit."""
         if self.calibrator is not None:
-            return clone(self.calibrator, safe=False)
-        made = methods()[self.method]()
-        if "random_state" in made.get_params(deep=False):
-            made.set_params(random_state=0 if self.random_state is None else self.random_state)
+            made = clone(self.calibrator, safe=False)
+        else:
+            made = methods()[self.method]()
+            if "random_state" in made.get_params(deep=False):
+                made.set_params(random_state=0 if self.random_state is None else self.random_state)
+        if self.segments is not None and not has_fit_parameter(made, "segments"):
+            made = SegmentCalibrator(made)
         return made
 
     def _make_pair(self, estimator: Any, classes: NDArray[Any]) -> CalibratedPair:
         """A fitted classifier with the calibrator to fit."""
         method = method_of(estimator, self.response)
-        return CalibratedPair(estimator, self._make_calibrator(), classes, method)
+        columns = () if self.segments is None else tuple(self.segments)
+        return CalibratedPair(estimator, self._make_calibrator(), classes, method, columns)
 
     def _fit_folds(
         self, X: Any, y: Any, rows: _Rows, groups: Any, fit_params: dict[str, Any]
@@ -416,33 +425,30 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Whether calibration helps; with several calibrators, the verdict of most."""
         return agreed([calibrator.verdict_ for calibrator in self.calibrators_])
 
-    def predict_proba(self, X: Any, *, groups: Any = None) -> Floats:
-        """Calibrated probabilities, shape (n, K), adjusted to `prior_` if there is one.
-
-        `groups` are those of the rows, for calibrators that were fitted with groups.
-        """
+    def predict_proba(self, X: Any) -> Floats:
+        """Calibrated probabilities, shape (n, K), adjusted to `prior_` if there is one."""
         check_is_fitted(self, "calibrated_classifiers_")
-        Q = self._predict_unadjusted(X, groups)
+        Q = self._predict_unadjusted(X)
         if self.prior_ is None:
             return Q
         return adjust_prior(Q, self.class_shares_, self.prior_)
 
-    def _predict_unadjusted(self, X: Any, groups: Any = None) -> Floats:
+    def _predict_unadjusted(self, X: Any) -> Floats:
         """Calibrated probabilities for the class shares of the rows in `fit`."""
         pairs = self.calibrated_classifiers_
-        return np.asarray(sum(pair.predict_proba(X, groups) for pair in pairs) / len(pairs))
+        return np.asarray(sum(pair.predict_proba(X) for pair in pairs) / len(pairs))
 
-    def predict(self, X: Any, *, groups: Any = None) -> NDArray[Any]:
+    def predict(self, X: Any) -> NDArray[Any]:
         """Label with the largest calibrated probability, the first of `classes_` on ties."""
-        best = self.predict_proba(X, groups=groups).argmax(axis=1)
+        best = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
-    def adapt_prior(self, X: Any, *, groups: Any = None, **options: Any) -> PriorEstimate:
+    def adapt_prior(self, X: Any, **options: Any) -> PriorEstimate:
         """Estimate the class shares of new rows without labels, and forecast for these from now on.
 
         Parameters
         ----------
-        X, groups
+        X : array-like or dataframe
             New rows, as `predict_proba` takes them.
         **options
             `confidence` and `sample_weight` of `isoroc.estimate_prior`, which says what
@@ -467,7 +473,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self, "calibrated_classifiers_")
         _check_adjustable(self.class_shares_, self.classes_)
-        Q = self._predict_unadjusted(X, groups)
+        Q = self._predict_unadjusted(X)
         found = estimate_prior(Q, self.class_shares_, labels=self.classes_, **options)
         self.prior_ = found.prior
         return found
@@ -518,13 +524,31 @@ def _fit(pair: CalibratedPair, forecasts: Floats, rows: _Rows, part: Ints) -> Ca
         further |= {"weighting": rows.weighting} if takes("weighting") else {}
     if rows.clusters is not None and takes("clusters"):
         further["clusters"] = rows.clusters[part]
-    if takes("groups"):
-        if rows.groups is None:
-            problem = f"{type(pair.calibrator).__name__} learns a map for each group"
-            raise InputError("groups", None, problem, "pass groups to fit")
-        further["groups"] = rows.groups[part]
+    if rows.segments is not None:
+        further["segments"] = {name: own[part] for name, own in rows.segments.items()}
     pair.calibrator.fit(forecasts, labels, **further)
     return pair
+
+
+def take_columns(X: Any, columns: tuple[Any, ...]) -> dict[str, Any]:
+    """Columns of features by name, or by position in an array."""
+    native = to_native(X, name="X")
+    found = {}
+    for name in columns:
+        if isinstance(native, nw.DataFrame):
+            if name not in native.columns:
+                problem = f"names {name!r}, and the columns of X are {', '.join(native.columns)}"
+                raise InputError("segments", None, problem, "name columns of X")
+            own = native[str(name)]
+            numeric = own.dtype.is_numeric()
+            found[str(name)] = own.to_numpy() if numeric else np.array(own.to_list(), dtype=object)
+            continue
+        array = to_array(X, name="X")
+        if not isinstance(name, int | np.integer) or not 0 <= name < array.shape[1]:
+            problem = f"names {name!r}, but X is an array of {array.shape[1]} columns"
+            raise InputError("segments", None, problem, "pass positions, or a dataframe")
+        found[str(name)] = array[:, name]
+    return found
 
 
 def _train(estimator: Any, X: Any, y: Any, rows: Ints, params: dict[str, Any]) -> Any:

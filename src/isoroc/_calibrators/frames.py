@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isoroc._core.types import Floats
 from isoroc._input import InputError, check_names, valid_rows
+from isoroc._maps.segments import known_columns
 
 
 def predict_frame(
@@ -21,7 +22,6 @@ def predict_frame(
     df: Any,
     probs: str | Sequence[str],
     names: Sequence[str] | None,
-    group: str | None = None,
 ) -> Any:
     """What `predict_frame` of a calibrator returns."""
     check_is_fitted(calibrator, "map_")
@@ -31,12 +31,13 @@ def predict_frame(
     names = check_names("names", names or [f"calibrated_{own}" for own in calibrator.classes_])
     _check_number("probs", probs, calibrator.n_features_in_)
     _check_number("names", names, len(calibrator.classes_))
-    for argument, column in [("probs", own) for own in probs] + [("group", group)]:
-        if column not in (None, *given):
+    segments = list(known_columns(calibrator.map_))
+    for argument, column in [*(("probs", p) for p in probs), *(("df", own) for own in segments)]:
+        if column not in given:
             raise InputError(argument, None, f"the dataframe has no column {column!r}")
     if taken := [name for name in names if name in given]:
         raise InputError("names", None, f"the dataframe already has a column {taken[0]!r}")
-    add = partial(add_columns, calibrator=calibrator, probs=probs, names=names, group=group)
+    add = partial(add_columns, calibrator=calibrator, probs=probs, names=names)
     if isinstance(frame, nw.DataFrame):
         return add(df)
     engine = frame.implementation
@@ -52,7 +53,7 @@ def predict_frame(
         from isoroc.export._sql import write_query  # noqa: PLC0415  # sqlglot is optional
 
         outputs, table = {name: k for k, name in enumerate(names)}, "isoroc_frame"
-        options = {"dialect": "duckdb", "table": [table], "keep": given, "group": group}
+        options = {"dialect": "duckdb", "table": [table], "keep": given}
         return df.query(table, write_query(calibrator, probs, outputs, **options))
     raise InputError("df", None, f"dataframes of {engine} are not supported")
 
@@ -63,14 +64,11 @@ def _check_number(argument: str, given: list[str], expected: int) -> None:
         raise InputError(argument, None, problem, "pass that many different names")
 
 
-def add_columns(
-    df: Any, calibrator: Any, probs: list[str], names: list[str], group: str | None
-) -> Any:
+def add_columns(df: Any, calibrator: Any, probs: list[str], names: list[str]) -> Any:
     """An eager dataframe with the columns of calibrated forecasts."""
     frame = nw.from_native(df, eager_only=True)
     forecasts = frame.select(nw.col(*probs).cast(nw.Float64())).to_numpy()
-    groups = None if group is None else frame[group]
-    Q = calibrate_good_rows(calibrator, np.asarray(forecasts, dtype=np.float64), groups)
+    Q = calibrate_good_rows(calibrator, np.asarray(forecasts, dtype=np.float64), frame)
     columns = dict(zip(names, Q.T, strict=True))
     if frame.implementation.is_pandas_like():  # positions, not the index, match rows
         return df.assign(**columns)
@@ -79,14 +77,16 @@ def add_columns(
     return frame.with_columns(*series).to_native()
 
 
-def calibrate_good_rows(calibrator: Any, forecasts: Floats, groups: Any = None) -> Floats:
-    """Calibrated forecasts, NaN for rows that `predict_proba` would refuse."""
+def calibrate_good_rows(calibrator: Any, forecasts: Floats, frame: Any = None) -> Floats:
+    """Calibrated forecasts, NaN for rows that `predict_proba` would refuse.
+
+    The dataframe holds the segments, if the calibrator has any.
+    """
     values = forecasts[:, 0] if forecasts.shape[1] == 1 else forecasts
     good = valid_rows(values, calibrator.map_.kind)
-    further = {}
-    if groups is not None:
-        good &= ~groups.is_null().to_numpy()
-        further["groups"] = groups.to_numpy()[good]
+    columns, further = list(known_columns(calibrator.map_)), {}
+    if columns:
+        further["segments"] = frame.select(columns).filter(good.tolist()).to_native()
     Q = np.full((len(forecasts), len(calibrator.classes_)), np.nan)
     if good.any():
         Q[good] = calibrator.predict_proba(values[good], **further)

@@ -15,8 +15,9 @@ from isoroc._cli.io.columns import listed, order_columns
 from isoroc._cli.io.files import write_bytes
 from isoroc._cli.options import STANDARD, Selection
 from isoroc._core.types import Floats
-from isoroc._input import Names
+from isoroc._input import Segments
 from isoroc._maps.modelfile.maps import load_map
+from isoroc._maps.segments import known_columns
 from isoroc._support.files import temporary_folder
 
 #: The calibrator that ``fit`` uses by default.
@@ -42,10 +43,10 @@ def make_calibrator(name: str, words: dict[str, str], options: list[str]) -> Any
     return known[name](**{k: v for k, v in defaults.items() if k in parameters} | given)
 
 
-def calibrate(calibrator: Any, forecasts: Floats, groups: Names | None) -> Floats:
-    """Calibrated forecasts of rows, which belong to groups if the calibrator has them."""
-    Q = calibrator.predict_proba
-    return Q(forecasts) if groups is None else Q(forecasts, groups)  # type: ignore[no-any-return]
+def calibrate(calibrator: Any, forecasts: Floats, segments: Segments | None) -> Floats:
+    """Calibrated forecasts of rows, which have segments if the calibrator takes them."""
+    further = (segments,) if known_columns(calibrator.map_) else ()
+    return calibrator.predict_proba(forecasts, *further)  # type: ignore[no-any-return]
 
 
 def parse_value(text: str) -> Any:
@@ -68,7 +69,7 @@ class Model(NamedTuple):
     columns: list[str] | None
     label: str | None
     weight: str | None  # column of the weights
-    group: str | None  # column of the groups, if the calibrator was fitted with groups
+    segments: dict[str, bool]  # columns of segments, and whether each is numeric
 
     @classmethod
     def load(cls, path: str, load: Callable[[str], Any] = load_map) -> Self:
@@ -84,13 +85,9 @@ class Model(NamedTuple):
         columns: Any = summary.get("columns") or own
         valid = isinstance(columns, list) and len(columns) == calibrator.n_features_in_
         names = [str(name) for name in columns] if valid else None
-        found = (summary.get(key) for key in ("label", "weight_column", "group_column"))
-        label, weight, group = (name if isinstance(name, str) else None for name in found)
-        grouped = getattr(calibrator, "grouped_", False)
-        if grouped and group is None:
-            problem = "the model has groups, but does not name their column"
-            raise CommandError(f'{path}: {problem}; save it with summary={{"group_column": ...}}.')
-        return cls(path, calibrator, names, label, weight, group if grouped else None)
+        found = (summary.get(key) for key in ("label", "weight_column"))
+        label, weight = (name if isinstance(name, str) else None for name in found)
+        return cls(path, calibrator, names, label, weight, known_columns(calibrator.map_))
 
     def check(self, columns: list[str], classes: NDArray[Any], selection: Selection) -> None:
         """Raise an error if columns or classes are not those of the model."""

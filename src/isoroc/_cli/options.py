@@ -25,6 +25,10 @@ Clusters = Annotated[
     str | None,
     Parameter(help="Column of clusters of rows that may depend on each other, such as patients."),
 ]
+SegmentColumns = Annotated[
+    list[str] | None,
+    Parameter(help="Columns of segments, separated by commas: where the forecasts are wrong."),
+]
 _ROWS = Group.create_ordered("Rows and columns")
 
 

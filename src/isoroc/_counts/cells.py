@@ -245,8 +245,8 @@ def deal_by_content(
         for values in (P, coarse)
     )
     own = coarse[np.arange(len(sample)), sample.codes]
-    groups = [] if sample.groups is None else [sample.groups]
-    order = np.lexsort((exact, sample.row_weights(), sample.codes, *groups, own, content))
+    keys = [] if sample.segments is None else sample.segments.keys()
+    order = np.lexsort((exact, sample.row_weights(), sample.codes, *keys, own, content))
     dealt = sample.take(order)
     weights, squares = dealt.row_weights(), dealt.squared_weights()
     fold = deal_folds(len(order), n_folds, random_state, dealt.clusters)

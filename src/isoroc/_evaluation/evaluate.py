@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from isoroc._core.types import Floats
 from isoroc._counts import Counts
 from isoroc._evaluation.before_after import Pair, make_pair, pair_of_counts
 from isoroc._evaluation.evaluation import Evaluation, tabulate
+from isoroc._evaluation.forecasts import calibrated
 from isoroc._evaluation.measures import Collector
 from isoroc._input import (
     InputError,
@@ -21,14 +19,13 @@ from isoroc._input import (
     UnitOption,
     check_after,
     check_confidence,
-    check_groups,
     check_number,
     check_sample,
-    rows_by_group,
+    check_segments,
     warn_if_reversed,
 )
 from isoroc._support.seeds import check_random_state
-from isoroc.metrics import calibration_test
+from isoroc.metrics._segments import report_on
 
 #: What messages call the arguments.
 NAMES: Any = {"advice": "pass", "name": "y_prob", "label_name": "y_true"}
@@ -46,8 +43,9 @@ class Evaluate:
         Labels; forecasts before calibration, or scores that increase with that of the second class.
     after : array-like of shape (n, K) or (n,), or calibrator, default=None
         Forecasts of the same rows after calibration, or a fitted calibrator that makes them.
-    groups : array-like of shape (n,), default=None
-        Group of each row. Each group gets an evaluation and a test of calibration.
+    segments : dataframe, mapping of names to columns, or array-like of shape (n,), default=None
+        Columns that describe the rows. `Evaluation.segments` tells where forecasts are wrong: the
+        tables of `isoroc.metrics.segment_report`. A `SegmentCalibrator` in `after` needs them.
     clusters : array-like of shape (n,), default=None
         Cluster of each row, such as the patient of a visit, if rows of one cluster depend on each
         other. At least 60 clusters are recommended.
@@ -96,8 +94,7 @@ class Evaluate:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from isoroc import evaluate
+    >>>     >>> from isoroc import evaluate
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)
     >>> y = rng.random(1000) < p**2
@@ -114,7 +111,7 @@ class Evaluate:
         y_prob: ArrayLike,
         after: Any = None,
         *,
-        groups: ArrayLike | None = None,
+        segments: Any = None,
         clusters: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
@@ -125,7 +122,7 @@ class Evaluate:
     ) -> Evaluation:
         """Evaluate arrays."""
         options = check_options(confidence, n_resamples, random_state)
-        rows: Any = {"unit": unit, "groups": groups, "clusters": clusters}
+        rows: Any = {"unit": unit, "segments": segments, "clusters": clusters}
         pair = pair_of_arrays(y_true, y_prob, after, sample_weight, labels, **rows)
         return evaluate_pairs([pair], **options)
 
@@ -187,8 +184,7 @@ class Evaluate:
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from isoroc import evaluate
+        >>>         >>> from isoroc import evaluate
         >>> rng = np.random.default_rng(0)
         >>> p = rng.random((4, 250))
         >>> y = rng.random((4, 250)) < p**2
@@ -210,7 +206,7 @@ def pair_of_arrays(
     labels: Any = None,
     *,
     unit: UnitOption = "auto",
-    groups: Any = None,
+    segments: Any = None,
     clusters: Any = None,
 ) -> Pair:
     """Pair of the arrays that users pass."""
@@ -218,8 +214,9 @@ def pair_of_arrays(
     before = check_sample(y_prob, y_true, unit=unit, **options, **NAMES)
     if labels is None:
         warn_if_reversed(before, name="y_prob")
-    names = None if groups is None else check_groups(groups, len(before), of="y_prob")
-    return make_pair(replace(before, groups=names), _second(after, y_prob, before))
+    found = None if segments is None else check_segments(segments, len(before), of="y_prob")
+    before = replace(before, segments=found)
+    return make_pair(before, _second(after, y_prob, before))
 
 
 def check_options(confidence: float, n_resamples: int, random_state: Any) -> dict[str, Any]:
@@ -233,24 +230,13 @@ def check_options(confidence: float, n_resamples: int, random_state: Any) -> dic
 
 
 def evaluate_pairs(pairs: Iterable[Pair], **options: Any) -> Evaluation:
-    """Evaluation of rows in batches, and of the groups that the rows of a single batch name."""
+    """Evaluation of rows in batches, and of the segments of the rows."""
     collector = Collector()
     for pair in pairs:
         collector.add(pair)
     if not collector.totals.n_rows:
         raise InputError("y_true", None, "no rows", "at least one is needed")
-    whole, kept = conclude(collector, **options), collector.kept
-    if (names := kept.before.groups) is None:
-        return whole
-    kept = replace(kept, before=replace(kept.before, groups=None))
-    parts = {name: kept.take(rows) for name, rows in rows_by_group(names)}
-    tested = [_test(list(part.samples.values())[-1], options["seed"]) for part in parts.values()]
-    corrected = zip(parts.items(), correct_p_values(np.array(tested)).tolist(), strict=True)
-    groups = {
-        name: replace(evaluate_pairs([part], **options), p_value=p_value)
-        for (name, part), p_value in corrected
-    }
-    return replace(whole, groups=groups)
+    return conclude(collector, **options)
 
 
 def conclude(collector: Collector, *, confidence: float, n_resamples: int, seed: int) -> Evaluation:
@@ -262,7 +248,11 @@ def conclude(collector: Collector, *, confidence: float, n_resamples: int, seed:
     classes, residuals = kept.before.classes, totals.residuals.items()
     directions = {of: sums.table(classes, confidence) for of, sums in residuals}
     about = totals.n_rows, classes, confidence, totals.impossible, kept, tuple(notes)
-    return Evaluation(measures, *about, directions=directions)
+    segments = {}
+    if (found := kept.before.segments) is not None:
+        series = {of: replace(sample, segments=found) for of, sample in kept.series.items()}
+        segments = {of: report_on(own, confidence=confidence) for of, own in series.items()}
+    return Evaluation(measures, *about, segments=segments, directions=directions)
 
 
 def _pairs_of_batches(
@@ -278,26 +268,5 @@ def _second(after: Any, y_prob: Any, before: Sample) -> Sample | None:
     """The second forecasts, of which a calibrator makes some from the first."""
     if after is None:
         return None
-    Q = after.predict_proba(y_prob) if hasattr(after, "predict_proba") else after
+    Q = calibrated(after, y_prob, before.segments) if hasattr(after, "predict_proba") else after
     return check_after(Q, before)
-
-
-def _test(sample: Sample, seed: int) -> float:
-    """p-value of the test of calibration; NaN for scores and for single rows or clusters."""
-    if sample.kind.single or sample.n_units < 2:
-        return math.nan
-    options = {"random_state": seed, "clusters": sample.clusters}
-    return float(sample.measure(calibration_test, **options).p_value)
-
-
-def correct_p_values(p_values: Floats) -> Floats:
-    """Holm's correction: rejecting those <= a makes any error with probability a at most.
-
-    NaN stands for no test.
-    """
-    corrected = np.full(len(p_values), np.nan)
-    tested = np.flatnonzero(~np.isnan(p_values))
-    order = tested[np.argsort(p_values[tested], kind="stable")]
-    steps = p_values[order] * np.arange(len(order), 0, -1)
-    corrected[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
-    return corrected

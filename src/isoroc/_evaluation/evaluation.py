@@ -120,11 +120,9 @@ class Evaluation:
     """The rows, or those that were kept of many, for `net_benefit` and `calibration_summary`."""
     notes: tuple[str, ...] = ()
     """Which figures are based on some of the rows only."""
-    groups: Mapping[str, Evaluation] = field(default_factory=dict)
-    """The evaluation of each group of rows, by its name."""
-    p_value: float = math.nan
-    """In a group, that of the test that the last forecasts are calibrated, corrected for the number
-    of groups (Holm); otherwise NaN."""
+    segments: Mapping[str, Table] = field(default_factory=dict)
+    """Where forecasts are wrong, "before" and "after": the tables of
+    `isoroc.metrics.segment_report`."""
     directions: Mapping[str, Table] = field(default_factory=dict)
     """Which way the forecasts are wrong, "before" and "after": the tables of
     `isoroc.metrics.calibration_direction`."""
@@ -186,7 +184,7 @@ class Evaluation:
         )
 
     def sentences(self) -> list[str]:
-        """The verdict, direction, rows of probability 0, order and decisions, and groups."""
+        """The verdict, direction, rows of probability 0, order and decisions, and segments."""
         found = [_sentence(str(self.verdict)), *self._direction()]
         for of, n in self.impossible.items():
             if n:
@@ -196,8 +194,8 @@ class Evaluation:
                 found.append(f"In {rows} the outcome was given probability 0{when}; {bound}.")
         if self.is_paired:
             found.append(self._order())
-        if self.groups:
-            found.append(self._groups())
+        if self.segments:
+            found.append(self._segments())
         return found
 
     def _direction(self) -> list[str]:
@@ -228,19 +226,37 @@ class Evaluation:
             did.append("kept the order of all pairs of rows")
         return f"Calibration {', '.join(did[:-1])} and {did[-1]}."
 
-    def miscalibrated_groups(self, level: float = 0.05) -> list[str]:
-        """Groups whose last forecasts are not calibrated.
+    def wrong_segments(self, level: float = 0.05) -> list[str]:
+        """Segments in which the last forecasts are wrong, the costliest first.
 
-        If all groups are calibrated, the probability that any is named is at most `level`.
+        About a share `level` of them, at most, is named by chance.
         """
-        return [name for name, group in self.groups.items() if group.p_value <= level]
+        table = list(self.segments.values())[-1] if self.segments else Table()
+        wrong = np.flatnonzero(table["adjusted"] <= level) if table else ()
+        return [_segment_name(table, int(i)) for i in wrong]
 
-    def _groups(self) -> str:
-        wrong, n = self.miscalibrated_groups(), len(self.groups)
+    def _segments(self) -> str:
+        wrong, n = self.wrong_segments(), list(self.segments.values())[-1].n_rows
         if not wrong:
-            return f"No group shows miscalibration (corrected for {n} tests)."
-        shown = ", ".join(wrong[:10]) + (", ..." if len(wrong) > 10 else "")
-        return f"Not calibrated in {len(wrong)} of {n} groups: {shown}."
+            return f"No segment shows miscalibration (adjusted for {n} tests)."
+        shown = "; ".join(wrong[:6]) + ("; ..." if len(wrong) > 6 else "")
+        return f"Wrong in {len(wrong)} of {n} segments (false discovery rate 5 %): {shown}."
+
+    def worst_segments(self, most: int = 12) -> Table:
+        """The costliest segments before calibration, with figures of all forecasts.
+
+        Columns are ``name`` and ``rows`` and, for "before" and "after", ``ratio``, ``low``,
+        ``high`` and ``adjusted``, as ``before_ratio``.
+        """
+        first = next(iter(self.segments.values()))
+        names = [_segment_name(first, i) for i in range(first.n_rows)]
+        table = Table(name=np.array(names[:most]), rows=first["rows"][:most])
+        for of, own in self.segments.items():
+            place = {_segment_name(own, i): i for i in range(own.n_rows)}
+            rows = np.array([place[name] for name in names[:most]], dtype=np.intp)
+            for column in ("forecast", "observed", "ratio", "low", "high", "adjusted"):
+                table[f"{of}_{column}"] = own[column][rows]
+        return table
 
     def net_benefit(self, thresholds: Any = None) -> DecisionCurve:
         """Net benefit of acting on the forecasts of two classes, by default from 0.01 to 0.99.
@@ -284,20 +300,22 @@ class Evaluation:
             rows.append([MEASURES[measure].title, *values, ends])
         return head, rows
 
-    def group_cells(self) -> tuple[list[str], list[list[str]]]:
-        """Head and rows of the table of groups as text."""
-        ofs = ["before", "after"] if self.is_paired else ["before"]
-        shown = [(measure, of) for measure in ("log_loss", "calibration_error") for of in ofs]
-        head = ["group", "rows"]
-        for measure, of in shown:
-            head.append(MEASURES[measure].title + (f" {of}" if self.is_paired else ""))
+    def segment_cells(self) -> tuple[list[str], list[list[str]]]:
+        """Head and rows of the table of the worst segments as text."""
+        table, ofs = self.worst_segments(), list(self.segments)
+        shown = [(of, "forecast") for of in ofs] + [(ofs[0], "observed")]
+        shown += [(of, column) for column in ("ratio", "adjusted") for of in ofs]
+        titles = {"adjusted": "p-value", "ratio": "observed / forecast"}
+        head = ["segment", "rows"]
+        for of, column in shown:
+            when = f" {of}" if self.is_paired and column != "observed" else ""
+            head.append(titles.get(column, column) + when)
         rows = [
-            [name, f"{group.n_rows:,}"]
-            + [_text(group.measures[measure][of].value) for measure, of in shown]
-            + ["-" if math.isnan(group.p_value) else f"{group.p_value:.3f}"]
-            for name, group in self.groups.items()
+            [str(table["name"][i]), f"{table['rows'][i]:,}"]
+            + [f"{table[f'{of}_{column}'][i]:.3f}" for of, column in shown]
+            for i in range(table.n_rows)
         ]
-        return [*head, "p-value"], rows
+        return head, rows
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values that JSON can hold; NaN becomes None."""
@@ -319,10 +337,10 @@ class Evaluation:
                 for of, table in self.directions.items()
             },
         }
-        if self.groups:
-            found["groups"] = {
-                name: {**group.to_dict(), **_plain({"p_value": group.p_value})}
-                for name, group in self.groups.items()
+        if self.segments:
+            found["segments"] = {
+                of: {name: column.tolist() for name, column in table.items()}
+                for of, table in self.segments.items()
             }
         return found
 
@@ -331,13 +349,19 @@ class Evaluation:
         return self.table.frame(backend)
 
     def __repr__(self) -> str:
-        tables = [self.cells()] + ([self.group_cells()] if self.groups else [])
+        tables = [self.cells()] + ([self.segment_cells()] if self.segments else [])
         shown = [repr(Table.from_rows(rows, *head)) for head, rows in tables]
         return "\n".join([*shown, *(f"  {text}" for text in (*self.sentences(), *self.notes))])
 
     def _repr_html_(self) -> str:
         head, rows = self.cells()
         return Table.from_rows(rows, *head)._repr_html_() + f"<p>{_sentence(str(self.verdict))}</p>"
+
+
+def _segment_name(table: Table, i: int) -> str:
+    """A segment, and of three classes or more a class, in words."""
+    name = f"{table['column'][i]}: {table['segment'][i]}"
+    return f"{name} ({table['class'][i]})" if "class" in table else name
 
 
 def _plain(values: dict[str, float]) -> dict[str, float | None]:

@@ -14,13 +14,14 @@ from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.binned import BinCalibrator
 from isoroc._calibrators.classifier import CalibratedClassifier
 from isoroc._input import InputError, Sample, check_forecasts, first_improbable
+from isoroc._maps.segments import known_columns
 from isoroc.metrics import log_loss, roc_auc, volume_under_surface
 from isoroc.metrics._estimation.grouping import sum_classes
 
 MEASURES: dict[str, Any] = {"log loss": log_loss, "AUC": roc_auc, "VUS": volume_under_surface}
 
 
-def forecasts_of(estimator: Any, X: Any, groups: Any = None) -> tuple[Any, Any, NDArray[Any]]:
+def forecasts_of(estimator: Any, X: Any, segments: Any = None) -> tuple[Any, Any, NDArray[Any]]:
     """Forecasts of an estimator before and after calibration, and its classes.
 
     - Calibrator: `X` holds the forecasts before calibration, `predict_proba` returns those after.
@@ -29,14 +30,14 @@ def forecasts_of(estimator: Any, X: Any, groups: Any = None) -> tuple[Any, Any, 
     - Any other classifier: its forecasts, and none after calibration.
     """
     if isinstance(estimator, Calibrator):
-        after = calibrated(estimator, X, groups)
+        after = calibrated(estimator, X, segments)
         kind = estimator.map_.kind
         if kind.unit != "probability" and not (kind.single and kind.scores == "logit"):
             X = check_forecasts(X, name="X", unit=kind.unit)
             X = np.exp(X) if kind.scores == "logit" else X
         return X, after, estimator.classes_
     if isinstance(estimator, CalibratedClassifier):
-        after, classes = estimator.predict_proba(X, groups=groups), estimator.classes_
+        after, classes = estimator.predict_proba(X), estimator.classes_
         single = [estimator.forecast(inner, X, classes) for inner in estimator.estimators_]
         return np.mean(single, axis=0), after, classes
     for method in ("predict_proba", "decision_function"):
@@ -46,9 +47,10 @@ def forecasts_of(estimator: Any, X: Any, groups: Any = None) -> tuple[Any, Any, 
     raise InputError("estimator", None, problem, "pass a classifier or a calibrator")
 
 
-def calibrated(calibrator: Any, P: Any, groups: Any = None) -> Any:
-    """Forecasts of a calibrator; `groups` are for those that were fitted with groups."""
-    options = {"groups": groups} if getattr(calibrator, "grouped_", False) else {}
+def calibrated(calibrator: Any, P: Any, segments: Any = None) -> Any:
+    """Forecasts of a calibrator; `segments` are for those that were fitted with segments."""
+    fitted = getattr(calibrator, "map_", None)
+    options = {"segments": segments} if fitted is not None and known_columns(fitted) else {}
     return calibrator.predict_proba(P, **options)
 
 
@@ -106,7 +108,7 @@ def staged(calibrator: Any, P: Any, sample: Sample, most: int) -> Iterator[tuple
         P, times = _safe_indexing(P, first), sample.n_classes
         weights = sum_classes(bin_of, sample.codes, times, sample.weights).ravel()
         codes = np.tile(np.arange(times, dtype=np.uint8), len(first))
-        sample = replace(sample, codes=codes, weights=weights, groups=None)
+        sample = replace(sample, codes=codes, weights=weights, segments=None)
     for i, Q in enumerate(calibrator.staged_predict_proba(P)):
         if i in kept:
             repeated = np.repeat(Q, times, axis=0)

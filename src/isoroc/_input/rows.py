@@ -101,7 +101,8 @@ def rows_by_group(groups: Names | Ints) -> Iterator[tuple[str, Ints]]:
     return zip(names.tolist(), parts, strict=True)
 
 
-def _name(value: Any, row: int, argument: str) -> str:
+def text_of(value: Any) -> str | None:
+    """A category as databases write it: None if it is missing, "" if it cannot be one."""
     if isinstance(value, str):
         return str(value)
     if isinstance(value, bool | np.bool_):
@@ -110,10 +111,18 @@ def _name(value: Any, row: int, argument: str) -> str:
         return str(int(value))
     # pandas has a value that cannot be compared; NaN and its like differ from themselves.
     if value is None or type(value).__name__ == "NAType" or value != value:  # noqa: PLR0124
+        return None
+    return ""
+
+
+def _name(value: Any, row: int, argument: str) -> str:
+    if (text := text_of(value)) is None:
         fix = f'give such rows a {argument[:-1]} of their own, such as "unknown", or leave them out'
         raise InputError(argument, row, "is missing", fix)
-    fix = f"{argument} are strings, whole numbers or booleans"
-    raise InputError(argument, row, f"is {value!r}", fix)
+    if not text and value != "":
+        fix = f"{argument} are strings, whole numbers or booleans"
+        raise InputError(argument, row, f"is {value!r}", fix)
+    return text
 
 
 def encode_labels(

@@ -28,13 +28,13 @@ from isoroc._input.kinds import (
     units_of,
 )
 from isoroc._input.rows import (
-    Names,
     check_clusters,
     check_counts,
     check_weights,
     encode_labels,
     read_labels,
 )
+from isoroc._input.segments import Segments, join_segments
 
 UnitOption = Literal["auto"] | Unit
 Weighting = Literal["importance", "frequency"]
@@ -194,7 +194,7 @@ class Sample:
     weights: Floats | None = None  # None where every row has weight 1
     classes: Any = None  # label of each column; None for ranks or one class against the rest
     unit: Unit = "probability"  # what the forecasts were, as users say it
-    groups: Names | None = None  # name of each row's group
+    segments: Segments | None = None  # columns that describe each row
     squares: Floats | None = None  # sums of squared weights of the rows that each stands for
     clusters: Ints | None = None  # number of each row's cluster; None for independent rows
 
@@ -316,11 +316,12 @@ class Sample:
 
 def join_samples(parts: Sequence[Sample]) -> Sample:
     """One sample of the rows of several; where some have weights, others weigh 1 each."""
-    named = [n for n in ("groups", "clusters") if getattr(parts[0], n) is not None]
-    names = ["forecasts", "codes", *named]
+    names = ["forecasts", "codes", *(["clusters"] if parts[0].clusters is not None else [])]
     arrays: Any = {n: np.concatenate([getattr(part, n) for part in parts]) for n in names}
     if any(part.weights is not None for part in parts):
         arrays["weights"] = np.concatenate([part.row_weights() for part in parts])
+    segments = [part.segments for part in parts if part.segments is not None]
+    arrays["segments"] = join_segments(segments) if segments else None
     return replace(parts[0], **arrays)
 
 

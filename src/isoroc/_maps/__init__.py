@@ -12,7 +12,6 @@ from isoroc._maps.base import state as state
 from isoroc._maps.bins import BaggedMap as BaggedMap
 from isoroc._maps.bins import BinMap as BinMap
 from isoroc._maps.bins import TiltedMap as TiltedMap
-from isoroc._maps.mixture import GroupedMap as GroupedMap
 from isoroc._maps.mixture import MixtureMap as MixtureMap
 from isoroc._maps.monotone import MonotoneMap as MonotoneMap
 from isoroc._maps.scaling import KernelMap as KernelMap
@@ -20,5 +19,6 @@ from isoroc._maps.scaling import MatrixMap as MatrixMap
 from isoroc._maps.scaling import SigmoidMap as SigmoidMap
 from isoroc._maps.scaling import SplineMap as SplineMap
 from isoroc._maps.scaling import TemperatureMap as TemperatureMap
+from isoroc._maps.segments import SegmentMap as SegmentMap
 from isoroc._maps.steps import StepMap as StepMap
 from isoroc._maps.steps import VennAbersMap as VennAbersMap

@@ -1,18 +1,16 @@
-"""Means of maps: mixtures, and maps by group; how a map is applied to rows with groups."""
+"""Mixtures: means of maps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from isoroc._backends import NUMPY, Ops, Truth, V, added
+from isoroc._backends import NUMPY, Ops, V, added
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats
-from isoroc._input import InputError, Names, check_groups, rows_by_group
-from isoroc._maps.base import Forecasts, IdentityMap, Map, check_nested, state
+from isoroc._maps.base import Forecasts, Map, check_nested, state
 from isoroc._maps.modelfile import Fault, checks
 from isoroc._maps.monotone import MonotoneMap, MonotonicityCertificate
 
@@ -79,86 +77,3 @@ class MixtureMap(Map):
     def floor(self) -> float:
         """Floor of the coordinates; without a `MonotoneMap` any will do."""
         return next((m.floor for m in self.members if isinstance(m, MonotoneMap)), LEAST)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class GroupedMap(Map):
-    """A common map, and for some groups its mean with a map of the group.
-
-    `grouped` says whether rows have groups; weights are those of the groups' own maps.
-    """
-
-    common: Map = state(checks.anything)
-    grouped: bool = state(checks.boolean)
-    groups: Names = state(checks.names("G"))
-    members: Sequence[Map] = state(checks.list_of(checks.anything, least=0))
-    weights: Floats = state(checks.coefficients("G"))
-
-    @property
-    def exact(self) -> bool:  # type: ignore[override]
-        """Whether the common map or that of a group has steps."""
-        return any(member.exact for member in (self.common, *self.members))
-
-    def check(self, n_classes: int) -> None:
-        super().check(n_classes)
-        if ((self.weights < 0) | (self.weights > 1)).any():
-            raise Fault("weights", "expected numbers between 0 and 1")
-        if len(self.members) != len(self.groups):
-            raise Fault("members", f"expected {len(self.groups)} maps")
-        check_nested(self.members, self.kind, n_classes, common=self.common)
-
-    def formula(self, ops: Ops[V], X: V) -> V:
-        return self.common.formula(ops, X)
-
-    def compiled(self, forecasts: Forecasts) -> Floats:
-        return self.common.compiled(forecasts)
-
-    def formula_of_groups(self, ops: Ops[V], X: V, place: V) -> V:
-        """As `formula`, for rows whose place among `groups` is known; others have another."""
-        common = result = self.common.formula(ops, X)
-        for g, member in reversed(list(enumerate(self.members))):
-            weight = float(self.weights[g])
-            mixed = (1 - weight) * common + weight * member.formula(ops, X)
-            result = ops.where(ops.is_at(place, g), mixed, result)
-        return result
-
-    def apply_to_groups(self, values: Floats, names: Names) -> Floats:
-        """Calibrated forecasts of a forecast array whose rows belong to groups."""
-        Q = self.apply(values)
-        place = {str(name): g for g, name in enumerate(self.groups)}
-        for name, rows in rows_by_group(names):
-            if (g := place.get(name)) is not None:
-                weight, own = self.weights[g], self.members[g].apply(values[rows])
-                Q[rows] = (1 - weight) * Q[rows] + weight * own
-        return Q
-
-
-def is_grouped(fitted: Any) -> bool:
-    """Whether a calibrator was fitted with groups, so that it takes the group of a row."""
-    return isinstance(fitted.map_, GroupedMap) and fitted.map_.grouped
-
-
-def calibrated(ops: Ops[V], fitted: Any, X: V, groups: V | None = None) -> tuple[V, Truth]:
-    """Calibrated forecasts, of width K, and whether `predict_proba` would accept the row.
-
-    `groups` holds the place of each row's group among those of a `GroupedMap`, any other place for
-    groups without a map of their own.
-    """
-    # No rounding error may be added to what has steps, or to forecasts that stay unchanged.
-    exact = fitted.map_.exact or isinstance(fitted.map_, IdentityMap)
-    X, good = fitted.map_.kind.clean(ops, X, exact=exact)
-    if groups is None:
-        return fitted.map_.formula(ops, X), good
-    return fitted.map_.formula_of_groups(ops, X, groups), good
-
-
-def apply_map(fitted: Map, values: Floats, groups: Any) -> Floats:
-    """Calibrated forecasts of a forecast array whose rows may have groups."""
-    if groups is not None:
-        if not isinstance(fitted, GroupedMap):
-            raise InputError("groups", None, "were not given in fit", "leave them out")
-        return fitted.apply_to_groups(values, check_groups(groups, len(values)))
-    if isinstance(fitted, GroupedMap) and fitted.grouped:
-        fix = "pass the group of each row; new ones get the common map"
-        raise InputError("groups", None, "were given in fit", fix)
-    return fitted.apply(values)

@@ -196,6 +196,29 @@ def simplex_chart(
     return picture(parts, title, height=316, data_roving="", role="group")
 
 
+def segments_chart(part: dict[str, Any]) -> Markup:
+    """Observed rate over mean forecast with intervals, a line for each segment and series."""
+    columns, series, names = part["columns"], part["series"], part["columns"]["name"]
+    ends = [columns[f"{of}_{end}"] for of in series for end in ("low", "high")]
+    x = Axis("linear", min(0.9, *map(min, ends)), max(1.1, *map(max, ends)))
+    n = len(names)
+    plane = Plane(x, Axis("linear", 0, n), left=190, width=240, height=26 * n)
+    parts = [plane.frame("observed rate / mean forecast", "", y_ticks={})]
+    parts.append(plane.line([1, 1], [0, n], class_="diagonal"))
+    for i, name in enumerate(names):
+        across, down = plane.at(x.low, n - 0.5 - i)
+        place = {"x": digits(across - 6), "y": digits(down + 4), "class_": "tick end"}
+        parts.append(tag("text", cut(name, 32), **place))
+        for k, of in enumerate(series):
+            value, low, high = (columns[f"{of}_{own}"][i] for own in ("ratio", "low", "high"))
+            at = n - 0.5 - i - 0.26 * (k - (len(series) - 1) / 2)
+            parts.append(plane.line([low, high], [at, at], class_=f"bar {of}"))
+            tip = f"{name}, {of}: {value:.3g} ({low:.3g} to {high:.3g})"
+            parts.append(plane.mark(value, at, 3.4, class_=f"dot {of}", data_tip=tip))
+    title = "Observed rate over mean forecast of the worst segments"
+    return picture(parts, title, width=440, height=26 * n + 46)
+
+
 def roc_chart(curve: dict[str, Any]) -> Markup:
     """ROC curves before and after."""
     plane, series = Plane(), curve["series"]

@@ -39,9 +39,9 @@ class Report:
         Weight of each row.
     clusters : array-like of shape (n,), default=None
         Cluster of each row, such as the patient of a visit, as in `isoroc.evaluate`.
-    groups : array-like of shape (n,), default=None
-        Group of each row, such as its site. The report has a table of groups with their intercepts
-        and slopes, and diagrams of the largest. A `GroupedCalibrator` needs it.
+    segments : dataframe, mapping of names to columns, or array-like of shape (n,), default=None
+        Columns that describe the rows. The report shows the segments in which forecasts are wrong,
+        before and after. A `SegmentCalibrator` needs them.
     unit : {"auto", "probability", "logit"}, default="auto"
         What `P` holds; with a calibrator of several columns, what it was fitted to.
     title : str, default="Calibration report"
@@ -84,15 +84,15 @@ class Report:
         labels: Any = None,
         sample_weight: Any = None,
         clusters: Any = None,
-        groups: Any = None,
+        segments: Any = None,
         unit: UnitOption = "auto",
         title: str = "Calibration report",
         model_path: str = "model.json",
         columns: list[str] | None = None,
         n_resamples: int = 200,
     ) -> None:
-        options = {"calibrator": calibrator, "after": after, "clusters": clusters, "groups": groups}
-        evidence = gather(y, P, sample_weight, labels, unit, **options)
+        options = {"calibrator": calibrator, "after": after, "clusters": clusters}
+        evidence = gather(y, P, sample_weight, labels, unit, segments=segments, **options)
         self.summary = summarize(evidence, title, model_path, columns, n_resamples)
 
     @classmethod
@@ -110,10 +110,10 @@ class Report:
         y : array-like of shape (n,)
             Labels.
         **options
-            Other arguments of `Report`; `groups` are also passed to a `GroupedCalibrator`.
+            Other arguments of `Report`; `segments` are also passed to a `SegmentCalibrator`.
         """
         estimator, X = unwrap(estimator, X)
-        before, after, classes = forecasts_of(estimator, X, options.get("groups"))
+        before, after, classes = forecasts_of(estimator, X, options.get("segments"))
         if isinstance(estimator, Calibrator):
             before, options["calibrator"] = X, estimator
         return cls(y, before, **{"after": after, "labels": classes} | options)

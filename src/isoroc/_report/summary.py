@@ -24,13 +24,12 @@ from isoroc._evaluation.curves import (
     event_of,
     has_few_values,
     one_vs_rest,
-    reliability,
     reliability_panels,
     thin,
 )
 from isoroc._evaluation.decision_curve import thresholds_of
 from isoroc._evaluation.evaluate import check_options, evaluate_pairs
-from isoroc._evaluation.evaluation import MANY_CLASSES, MEASURES, PANEL_ROWS, Evaluation, percent
+from isoroc._evaluation.evaluation import MANY_CLASSES, MEASURES, Evaluation, percent
 from isoroc._evaluation.forecasts import calibrated, is_calibration_set
 from isoroc._evaluation.measures import most_rows
 from isoroc._evaluation.triangle import bin_polygons, cells_of, group_means, triangles
@@ -38,13 +37,13 @@ from isoroc._input import (
     InputError,
     UnitOption,
     check_after,
-    check_groups,
     check_sample,
+    check_segments,
     find_reversal,
 )
 from isoroc._maps.modelfile.document import plain
+from isoroc._maps.segments import known_columns
 from isoroc._support.files import creation_time
-from isoroc.metrics import calibration_summary
 from isoroc.metrics._estimation.grouping import distinct_rows, group_equal
 
 #: Changes when a key changes its name or its meaning; new keys do not change it.
@@ -95,21 +94,21 @@ def gather(
     *,
     calibrator: Any,
     after: Any,
-    groups: Any = None,
+    segments: Any = None,
     clusters: Any = None,
 ) -> ReportRows:
     """Check the arguments of a report and put them together."""
     _check_calibrator(calibrator)
     if calibrator is not None:
         if after is None:
-            after = calibrated(calibrator, P, groups)
+            after = calibrated(calibrator, P, segments)
         labels = calibrator.classes_ if labels is None else labels
         unit = calibrator.unit_
     options: Any = {"clusters": clusters, "unit": unit, "name": "P"}
     before = check_sample(P, y, sample_weight, labels, **options)
     changed = None if after is None else check_after(after, before, probabilities=True)
-    names = None if groups is None else check_groups(groups, len(before), of="P")
-    pair = make_pair(replace(before, groups=names), changed)
+    columns = None if segments is None else check_segments(segments, len(before))
+    pair = make_pair(replace(before, segments=columns), changed)
     if before.weights is not None and len(pair.before) < len(before):
         P = _safe_indexing(P, np.flatnonzero(before.weights))
     return ReportRows(pair.before, pair.after, None, calibrator, P)
@@ -155,7 +154,7 @@ def summarize(
         "map": _map_part(judged),
         "roc": _roc_part(judged),
         "practice": _practice_part(evaluation),
-        "groups": _groups_part(evaluation),
+        "segments": _segments_part(evaluation),
         "bins": _bins_part(evidence),
         "data": _data_part(evidence),
         "model": _model_part(evidence, model_path, columns),
@@ -350,8 +349,8 @@ def _model_part(
     names = columns or (["score"] if single else [f"p_{name}" for name in evidence.names])
     quoted = json.dumps(path, ensure_ascii=False)
     given, what = "P", "P: new forecasts, one column per class"
-    if getattr(calibrator, "grouped_", False):
-        given, what = "P, groups", f"{what}; the group of each"
+    if segmented := list(known_columns(calibrator.map_)):
+        given, what = "P, segments", f"{what}; segments: {', '.join(segmented)}"
     applied = f"calibrator.predict_proba({given})  # {what}"
     word = path if re.fullmatch(r"[A-Za-z0-9._/-]*", path) else quoted
     return {
@@ -375,8 +374,7 @@ def _sql(calibrator: Any, columns: list[str], longest: int = 120_000) -> str | N
     try:
         from isoroc.export import to_sql  # noqa: PLC0415 -- sqlglot may be missing
 
-        group = calibrator.summary_.get("group_column")
-        query = to_sql(calibrator, columns, dialect="duckdb", table="forecasts", group=group)
+        query = to_sql(calibrator, columns, dialect="duckdb", table="forecasts")
     except (ImportError, ValueError):
         return None
     return query if len(query) <= longest else None
@@ -495,42 +493,17 @@ def _practice_part(evaluation: Evaluation, most_classes: int = 8) -> dict[str, A
     return {"panels": panels, "curve": curve}
 
 
-def _groups_part(
-    evaluation: Evaluation, most: int = 100, most_panels: int = 6
-) -> dict[str, Any] | None:
-    """Groups, the largest first: losses, errors, intercept and slope; None without groups.
-
-    The event is the second of two classes, or that the most probable class comes true. The largest
-    groups have reliability diagrams.
-    """
-    if not evaluation.groups:
+def _segments_part(evaluation: Evaluation) -> dict[str, Any] | None:
+    """The segments that cost most, before and after; None without segments."""
+    if not evaluation.segments:
         return None
-    wrong, k = evaluation.miscalibrated_groups(), 1 if len(evaluation.classes) == 2 else None
-    event = TOP if k is None else str(evaluation.classes[1])
-    rows: list[dict[str, Any]] = []
-    panels: list[dict[str, Any]] = []
-    largest = sorted(evaluation.groups.items(), key=lambda item: -item[1].n_rows)
-    for name, group in largest[:most]:
-        row: dict[str, Any] = {"name": name, "rows": group.n_rows, "p_value": group.p_value}
-        row["calibrated"] = name not in wrong
-        for measure in ("log_loss", "calibration_error"):
-            figures = group.measures[measure].items()
-            row[measure] = {of: figure._asdict() for of, figure in figures}
-        events = {of: event_of(sample, k) for of, sample in group.rows.series.items()}
-        for of, sample in events.items():
-            table = sample.draw(PANEL_ROWS).measure(calibration_summary).table
-            for measure, *ends in zip(*list(table.values())[1:], strict=True):
-                if measure in ("intercept", "slope"):
-                    figure = dict(zip(("value", "low", "high"), ends, strict=True))
-                    row.setdefault(measure, {})[of] = figure
-        rows.append(row)
-        if len(panels) < most_panels and events:
-            axis = axis_of(events.values())
-            tables = {of: reliability(sample, axis) for of, sample in events.items()}
-            panel = {"name": name, "event": event, "axis": axis, "series": short(tables)}
-            panels.append(panel)
-    left_out = len(evaluation.groups) - len(rows)
-    return {"event": event, "rows": rows, "panels": panels, "left_out": left_out}
+    table = evaluation.worst_segments()
+    columns = {
+        name: column.tolist() if name in ("name", "rows") else short(column)
+        for name, column in table.items()
+    }
+    n_tested = next(iter(evaluation.segments.values())).n_rows
+    return {"columns": columns, "series": list(evaluation.segments), "n_tested": n_tested}
 
 
 def _bins_part(evidence: ReportRows, most: int = 400) -> dict[str, Any] | None:

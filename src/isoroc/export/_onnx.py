@@ -16,8 +16,8 @@ from onnx import compose
 
 from isoroc._backends.onnx import ML, ML_OPSET, Graph, OnnxOps
 from isoroc._input import InputError, check_option
-from isoroc._maps.mixture import calibrated, is_grouped
 from isoroc._maps.modelfile.maps import LoadedMap
+from isoroc._maps.segments import calibrated, has_segments
 from isoroc.export._exportable import check_exportable
 
 #: What the outputs of a classifier are renamed with where calibrated ones take their names.
@@ -42,7 +42,8 @@ def to_onnx(
 
     The input ``forecasts`` has shape (N, K), or (N, 1) for scores; the output ``calibrated`` is of
     shape (N, K) and type double. Rows that `predict_proba` would refuse become NaN. A
-    `GroupedCalibrator` has a second input ``groups`` of shape (N, 1): their names, as strings.
+    `SegmentCalibrator` has one more input of shape (N, 1) for each column of segments, named
+    ``segment_`` and the column: doubles, NaN where missing, or strings.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ def to_onnx(
     known = range(OLDEST_OPSET, onnx.defs.onnx_opset_version() + 1)
     if opset not in known:
         raise InputError("opset", None, f"is {opset}", f"expected {_known_opsets()}")
-    opsets = {"": int(opset)} | ({ML: ML_OPSET} if is_grouped(calibrator) else {})
+    opsets = {"": int(opset)} | ({ML: ML_OPSET} if has_segments(calibrator) else {})
     names: Any = {"output": "calibrated", "label": "label" if label else None}
     return build(calibrator, _TYPES[input_type], calibrator.n_features_in_, opsets, **names)
 
@@ -101,21 +102,22 @@ def build(
     inputs = [tensor(forecasts, input_type, ["N", n_columns])]
     if input_type != _DOUBLE:
         forecasts = graph.node("Cast", forecasts, to=_DOUBLE)
-    X, groups = ops.input(forecasts, n_columns), None
+    X, found = ops.input(forecasts, n_columns), []
     X = ops.take(X, range(n_columns - calibrator.n_features_in_, n_columns))
-    if is_grouped(calibrator):
-        inputs.append(tensor("groups", _STRING, ["N", 1]))
-        if len(calibrator.map_.groups):  # otherwise all have the common map
-            groups = ops.find("groups", calibrator.map_.groups.tolist())
-    Q, good = calibrated(ops, calibrator, X, groups)
+    for j, column in enumerate(calibrator.map_.columns if has_segments(calibrator) else ()):
+        name, levels = f"segment_{column}", calibrator.map_.levels[j].tolist()
+        inputs.append(tensor(name, _STRING if levels else _DOUBLE, ["N", 1]))
+        own = ops.find(name, levels) if levels else None
+        found.append(own or calibrator.map_.locate(ops, j, ops.input(name, 1)))
+    Q, good = calibrated(ops, calibrator, X, found)
     missing = graph.constant(np.array(math.nan))
     graph.node("Where", good.name, Q.name, missing, output=output)
     outputs = [tensor(output, _DOUBLE, ["N", Q.width])]
     if label:
         classes, unknown = _labels(calibrator.classes_)
-        found = graph.node("Gather", graph.constant(classes), ops.largest(Q)[1].name)
-        found = graph.node("Where", good.name, found, graph.constant(unknown))
-        graph.node("Reshape", found, graph.integers(-1), output=label)
+        labels = graph.node("Gather", graph.constant(classes), ops.largest(Q)[1].name)
+        labels = graph.node("Where", good.name, labels, graph.constant(unknown))
+        graph.node("Reshape", labels, graph.integers(-1), output=label)
         kind = onnx.helper.np_dtype_to_tensor_dtype(classes.dtype)
         outputs.append(tensor(label, kind, ["N"]))
     imports = [onnx.helper.make_opsetid(*item) for item in opsets.items()]
@@ -209,7 +211,7 @@ def calibrate_onnx(
     kinds = ("nodes", "edges", "inputs", "initializers", "value_infos", "functions")
     unchanged = {f"rename_{kind}": False for kind in kinds}
     before = compose.add_prefix(classifier, _PREFIX, **unchanged)
-    opsets = _common_opsets(before, grouped=is_grouped(calibrator))
+    opsets = _common_opsets(before, texts=has_segments(calibrator))
     names = {"forecasts": "isoroc_forecasts", "output": output.name, "label": label}
     after = build(calibrator, output.type.tensor_type.elem_type, n_columns, opsets, **names)
     before.ir_version = after.ir_version = max(before.ir_version, after.ir_version)
@@ -227,13 +229,13 @@ def calibrate_onnx(
     return model
 
 
-def _common_opsets(classifier: onnx.ModelProto, *, grouped: bool) -> dict[str, int]:
+def _common_opsets(classifier: onnx.ModelProto, *, texts: bool) -> dict[str, int]:
     """Sets of operators for a calibrator; those of the classifier are raised where they must be."""
     found = {entry.domain: entry.version for entry in classifier.opset_import}
     if not OLDEST_OPSET <= found.get("", 0) <= onnx.defs.onnx_opset_version():
         problem = f"its operator set is {found.get('', 0)}"
         raise InputError("classifier", None, problem, f"convert it with {_known_opsets()}")
-    if not grouped:
+    if not texts:
         return {"": found[""]}
     if found.get(ML, ML_OPSET) < ML_OPSET:
         if any(node.op_type == "LabelEncoder" for node in classifier.graph.node):

@@ -21,7 +21,7 @@ from isoroc._counts.files import describe
 from isoroc._counts.grid import cells, check_folds, default_resolution, fold
 from isoroc._input import InputError, check_names, check_option, valid_weights
 from isoroc._input.kinds import kind_of
-from isoroc._maps.mixture import calibrated, is_grouped
+from isoroc._maps.segments import calibrated, has_segments
 from isoroc.export._exportable import check_exportable
 
 #: What can be used where SQL cannot.
@@ -36,7 +36,7 @@ def to_sql(
     table: str | Sequence[str] = "forecasts",
     keep: str | Sequence[str] | None = None,
     names: str | Sequence[str] | None = None,
-    group: str | None = None,
+    segments: str | Sequence[str] | None = None,
     view: str | Sequence[str] | None = None,
     checksum: str | None = None,
 ) -> str:
@@ -62,8 +62,9 @@ def to_sql(
     names : str or sequence of str, default=None
         Names of the calibrated columns; ``calibrated_`` and the class by default. For scores, a
         single name stands for the second class. With ``keep="*"``, a name in `columns` replaces it.
-    group : str, default=None
-        Column of the groups that a `GroupedCalibrator` was fitted with, compared as text.
+    segments : str or sequence of str, default=None
+        Columns of the segments that a `SegmentCalibrator` was fitted with, in the same order; by
+        default those of the same names. Categories are compared as text.
     view : str or sequence of str, default=None
         Name of a view: the statement creates it instead of returning rows.
     checksum : str, default=None
@@ -100,7 +101,7 @@ def to_sql(
         dialect=dialect,
         table=_check_table(table),
         keep=_check_keep(columns if keep is None else keep, list(outputs)),
-        group=group,
+        segments=segments,
         view=None if view is None else _check_table(view, "view"),
     )
     return f"{_header(calibrator, checksum)}\n{query}"
@@ -182,7 +183,7 @@ def write_query(
     dialect: str,
     table: Sequence[str],
     keep: Sequence[str] | None,
-    group: str | None = None,
+    segments: str | Sequence[str] | None = None,
     view: Sequence[str] | None = None,
 ) -> str:
     """Statement that calibrates the forecasts in a table, by a calibrator or a `LoadedMap`.
@@ -194,24 +195,25 @@ def write_query(
     if rules.most_classes is not None and len(columns) > rules.most_classes:
         limit = f"queries for {dialect} are limited to {rules.most_classes:,}"
         raise InputError("dialect", None, f"{len(columns):,} classes, and {limit}", _INSTEAD)
-    if (grouped := is_grouped(fitted)) != (group is not None):
-        which = "has groups" if grouped else "was fitted without groups"
-        fix = "name their column" if grouped else "leave it out"
-        raise InputError("group", None, f"the calibrator {which}", fix)
+    own = fitted.map_.columns.tolist() if has_segments(fitted) else []
+    names = own if segments is None else check_names("segments", segments)
+    if len(names) != len(own):
+        fix = f"the calibrator was fitted with {len(own)}: {', '.join(own)}".removesuffix(": ")
+        raise InputError("segments", None, f"{len(names)} columns given", fix)
     replaced = [name for name in columns if name in outputs] if keep is None else []
     if keep is None and (rules.star is None or (rules.star != "except" and replaced)):
         which = "all but some" if replaced else "all"
         problem = f"{dialect} cannot hand on {which} columns of a table without their names"
         raise InputError("keep", None, problem, "name them")
-    used = [*columns, *(keep or ()), *outputs, *table, *([group] if group else [])]
+    used = [*columns, *(keep or ()), *outputs, *table, *names]
     ops = SqlOps(dialect, taken=used)
     X = ops.read(columns)
-    if group is None:
-        Q, good = calibrated(ops, fitted, X)
-    else:
-        place, known = ops.find(group, fitted.map_.groups.tolist())
-        Q, good = calibrated(ops, fitted, X, place)
-        good = good & known
+    found = []
+    for j, name in enumerate(names):
+        levels = fitted.map_.levels[j].tolist()
+        by_level = ops.find(name, levels) if levels else None
+        found.append(by_level or fitted.map_.locate(ops, j, ops.read([name])))
+    Q, good = calibrated(ops, fitted, X, found)
     Q = ops.where(good, ops.take(Q, list(outputs.values())), math.nan)
     chosen = dict(zip(outputs, Q.columns(), strict=True))
     statement = ops.stages.select(table, keep, chosen, replaced)

@@ -13,7 +13,7 @@ import torch
 from isoroc._backends.torch import TorchOps, TorchVector, trace
 from isoroc._input import InputError
 from isoroc._maps.base import Map
-from isoroc._maps.mixture import calibrated, is_grouped
+from isoroc._maps.segments import calibrated, has_segments
 from isoroc.export._exportable import check_exportable
 
 
@@ -27,6 +27,10 @@ def to_torch(calibrator: Any) -> Any:
     The numbers of the calibrator are buffers: they are part of `state_dict` and move with `to`, to
     other devices but not to other types. The module consists of torch operations for any number of
     rows, so that `torch.export` and `torch.compile` need one graph for all of them.
+
+    The module of a `SegmentCalibrator` takes a second tensor of shape (n, J): the numbers of
+    numeric columns, and of other columns the places of the levels in ``map_.levels``. Its
+    ``encode_segments`` returns them. NaN stands for a segment that is missing or unknown.
 
     Parameters
     ----------
@@ -55,9 +59,6 @@ def to_torch(calibrator: Any) -> Any:
     )
     """
     check_exportable(calibrator)
-    if is_grouped(calibrator):
-        fix = "export common_ or an entry of members_, or use to_onnx or to_sql"
-        raise InputError("calibrator", None, "tensors hold no names of groups", fix)
     return TorchCalibrator(calibrator)
 
 
@@ -67,23 +68,31 @@ class TorchCalibrator(torch.nn.Module):
     def __init__(self, calibrator: Any) -> None:
         super().__init__()
 
-        def formula(ops: TorchOps, forecasts: TorchVector) -> TorchVector:
-            Q, good = calibrated(ops, calibrator, forecasts)
+        self.n_columns, self.n_classes = calibrator.n_features_in_, len(calibrator.classes_)
+        self.n_segments = len(calibrator.map_.columns) if has_segments(calibrator) else 0
+
+        def formula(ops: TorchOps, rows: TorchVector) -> TorchVector:
+            X, *columns = ops.split(rows, [self.n_columns, *[1] * self.n_segments])
+            found = [calibrator.map_.locate(ops, j, own) for j, own in enumerate(columns)]
+            Q, good = calibrated(ops, calibrator, X, found)
             return ops.where(good, Q, math.nan)
 
-        self.n_columns, self.n_classes = calibrator.n_features_in_, len(calibrator.classes_)
         self.fitted = type(calibrator).__name__
         names = {np.asarray(own).tobytes(): name for name, own in _numbers(calibrator.map_)}
-        self.formula = trace(formula, self.n_columns, names)
+        self.formula = trace(formula, self.n_columns + self.n_segments, names)
         self.mark = hashlib.sha256(self.formula.code.encode()).digest()
 
-    def forward(self, forecasts: Any) -> Any:
+    def forward(self, forecasts: Any, segments: Any = None) -> Any:
         """Calibrated forecasts, shape (n, K)."""
         P = forecasts[:, None] if forecasts.ndim == 1 else forecasts
         if P.ndim != 2 or P.shape[1] != self.n_columns:
             problem = f"the shape is {tuple(forecasts.shape)}"
             raise InputError("forecasts", None, problem, f"expected {self.n_columns} columns")
-        return self.formula(P.to(torch.float64))
+        if (segments is None) != (not self.n_segments):
+            fix = f"expected {self.n_segments or 'no'} columns of segments, as in fit"
+            raise InputError("segments", None, "are missing or were not given in fit", fix)
+        parts = [P] if segments is None else [P, segments.reshape(-1, self.n_segments)]
+        return self.formula(torch.cat([part.to(torch.float64) for part in parts], dim=1))
 
     def extra_repr(self) -> str:
         return f"{self.fitted}, columns={self.n_columns}, classes={self.n_classes}"

@@ -9,7 +9,6 @@ from ._clinical import calibration_summary as calibration_summary
 from ._expected import expected as expected
 from ._resampling import BootstrapResult as BootstrapResult
 from ._resampling import bootstrap as bootstrap
-from ._resampling import by_group as by_group
 from ._roc import RocCurve as RocCurve
 from ._roc import hull_auc as hull_auc
 from ._roc import roc_auc as roc_auc
@@ -21,6 +20,8 @@ from ._scores import brier_score_loss as brier_score_loss
 from ._scores import decompose as decompose
 from ._scores import log_loss as log_loss
 from ._scores import scorers as scorers
+from ._segments import segment_report as segment_report
+from ._segments import segment_report_from_counts as segment_report_from_counts
 from ._significance import CalibrationTest as CalibrationTest
 from ._significance import calibration_test as calibration_test
 from ._surface.surface import RocSurface as RocSurface

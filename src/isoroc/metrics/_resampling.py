@@ -5,32 +5,25 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 
-from isoroc._core.intervals import Statistic
 from isoroc._core.types import Floats, Ints
 from isoroc._input import (
     InputError,
     check_clusters,
     check_confidence,
-    check_groups,
     check_length,
     check_number,
     check_option,
-    check_probabilities,
     check_weights,
     rows_by_group,
     to_array,
 )
 from isoroc._support.seeds import check_random_state
-from isoroc._support.table import Table
-from isoroc.metrics._calibration import calibration_error
-from isoroc.metrics._estimation.calibration_terms import Parts
 
 Metric = Callable[..., Any]
 
@@ -157,83 +150,6 @@ def bootstrap(
     return summarize(task.value(None), np.array(found), confidence, method)
 
 
-def by_group(
-    metric: Metric,
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    groups: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    labels: ArrayLike | None = None,
-    clusters: ArrayLike | None = None,
-    n_resamples: int = 200,
-    confidence: float = 0.95,
-    random_state: Any = 0,
-) -> Table:
-    """A metric in each group of rows, with intervals.
-
-    Intervals are from the bootstrap, except for `calibration_error` without bins: resampling would
-    repeat its bias and take minutes, and its own interval is that of `isoroc.evaluate`.
-
-    Parameters
-    ----------
-    metric : callable
-        A function ``metric(y_true, y_prob)`` that returns a number.
-    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
-        Labels; forecasts.
-    groups : array-like of shape (n,)
-        Group of each row: strings, whole numbers or booleans.
-    sample_weight, labels : array-like of shape (n,) and (K,), default=None
-        Weights and classes (by default sorted), for metrics that take them.
-    clusters : array-like of shape (n,), default=None
-        Cluster of each row, as in `bootstrap`.
-    n_resamples : int, default=200
-        Number of resamples; 0 for no intervals.
-    confidence : float, default=0.95
-        Probability that an interval covers the true value.
-    random_state : int, RandomState or None, default=0
-        Seed of the resamples.
-
-    Returns
-    -------
-    Table
-        One row per group: ``group``, ``rows``, ``value``, ``low`` and ``high``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isoroc.metrics import brier_score_loss, by_group
-    >>> y, p = [0, 1, 1, 0], [0.2, 0.7, 0.6, 0.4]
-    >>> by_group(brier_score_loss, y, p, ["a", "a", "b", "b"], n_resamples=0)
-      group  rows  value  low  high
-          a     2  0.065  nan   nan
-          b     2   0.16  nan   nan
-    """
-    y, P = to_array(y_true, name="y_true"), to_array(y_prob, name="y_prob")
-    check_length(y, len(P), name="y_true", of="y_prob")
-    names = check_groups(groups, len(P), of="y_prob")
-    weights, of_rows = check_weights(sample_weight, len(P)), check_clusters(clusters, len(P))
-    if labels is None and "labels" in inspect.signature(metric).parameters:
-        labels = np.unique(y) if P.ndim == 1 or len(np.unique(y)) == P.shape[1] else None
-    measured = metric if labels is None else partial(metric, labels=labels)
-    own = _own_estimate(metric)
-    lines = []
-    for name, rows in rows_by_group(names):
-        part: tuple[Any, ...] = y[rows], P[rows]
-        given: dict[str, Any] = {} if weights is None else {"sample_weight": weights[rows]}
-        value, low, high = float(measured(*part, **given)), np.nan, np.nan
-        if n_resamples and own is not None:
-            estimate = own(*part, given.get("sample_weight"), labels)
-            low, high = np.clip(estimate.interval(confidence), 0.0, 1.0).tolist()
-        elif n_resamples:
-            options = {"n_resamples": n_resamples, "confidence": confidence, **given}
-            options["clusters"] = None if of_rows is None else of_rows[rows]
-            found = bootstrap(measured, *part, random_state=random_state, **options)
-            low, high = found.low, found.high
-        lines.append((name, len(rows), value, low, high))
-    return Table.from_rows(lines, "group", "rows", "value", "low", "high")
-
-
 def summarize(
     estimate: Floats, distribution: Floats, confidence: float, method: str
 ) -> BootstrapResult:
@@ -249,22 +165,6 @@ def summarize(
     return BootstrapResult(
         plain(estimate), plain(low), plain(high), confidence, plain(error), distribution
     )
-
-
-def _own_estimate(metric: Metric) -> Callable[..., Statistic] | None:
-    """The estimate with an interval of its own that a metric returns the value of, if any."""
-    plain, options = (metric.func, metric.keywords) if isinstance(metric, partial) else (metric, {})
-    bins, kind = options.get("bins"), options.get("kind", "canonical")
-    if plain is not calibration_error or bins not in (None, "ties", "irp"):
-        return None
-    if options.keys() - {"bins", "kind", "norm"} or options.get("norm", "l1") != "l1":
-        return None
-
-    def estimate(y: Any, P: Any, weights: Any, labels: Any) -> Statistic:
-        sample = check_probabilities(y, P, weights, labels, keep_zeros=True)
-        return Parts.of(sample, kind, bins).absolute()[0]
-
-    return estimate
 
 
 class _Task(NamedTuple):

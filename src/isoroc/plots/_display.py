@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -23,7 +23,6 @@ from isoroc._input import (
     InputError,
     Sample,
     check_after,
-    check_groups,
     check_outcomes,
     check_probabilities,
     check_sample,
@@ -135,8 +134,6 @@ class BeforeAfterDisplay(Display):
 
     #: Whether scores that are not probabilities cannot be drawn.
     _needs_probabilities: ClassVar[bool] = False
-    #: Whether groups of rows can be drawn.
-    _takes_groups: ClassVar[bool] = False
     #: Makes the display of samples, "forecasts" alone or "before" and "after"; takes its options.
     _of: ClassVar[Callable[..., Self]]
 
@@ -156,11 +153,9 @@ class BeforeAfterDisplay(Display):
         y : array-like of shape (n,)
             Labels.
         **options
-            As in `from_predictions`; also `groups`, the group of each row, for a
-            `GroupedCalibrator`.
+            As in `from_predictions`; also `segments` of the rows, for a `SegmentCalibrator`.
         """
-        groups = options.get("groups") if cls._takes_groups else options.pop("groups", None)
-        before, after, classes = forecasts_of(estimator, X, groups)
+        before, after, classes = forecasts_of(estimator, X, options.pop("segments", None))
         if cls._needs_probabilities and after is not None and not are_probabilities(before):
             before, after = after, None
         options = {"after": after, "labels": classes, "sample_weight": None, **options}
@@ -206,8 +201,6 @@ class BeforeAfterDisplay(Display):
             first = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
         else:
             first = check_outcomes(y_true, y_prob, sample_weight, labels)
-        if cls._takes_groups and (groups := options.pop("groups", None)) is not None:
-            first = replace(first, groups=check_groups(groups, len(first), of="y_prob"))
         series = {"forecasts": first}
         if after is not None:
             second = check_after(after, first, probabilities=cls._needs_probabilities)

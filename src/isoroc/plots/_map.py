@@ -1,9 +1,8 @@
-"""MapDisplay: calibrated probabilities against the forecasts, for each class or group."""
+"""MapDisplay: calibrated probabilities against the forecasts, for each class."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -11,9 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, LogNorm, to_rgba
 
 from isoroc._evaluation.curves import Axis, axis_of, calibration_map, event_of
-from isoroc._input import InputError, Sample, rows_by_group
+from isoroc._input import InputError, Sample
 from isoroc.plots._display import (
-    MAX_PANELS,
     SERIES,
     BeforeAfterDisplay,
     Layer,
@@ -36,11 +34,10 @@ class MapDisplay(BeforeAfterDisplay):
     Each panel shows one class: the rows as cells, darker where there are more, and the mean after
     calibration of rows with about the same forecast. On the diagonal nothing changed. For two
     classes there is one panel, for up to twelve one per class, and for more one for the class that
-    was most probable before. With groups there is one panel per group and class.
+    was most probable before.
 
-    Options of `from_estimator` and `from_predictions`: `groups`, the group of each row, such as
-    those of a `GroupedCalibrator`; `pos_label`, the only class to draw; `scale`, as in
-    `CalibrationDisplay`.
+    Options of `from_estimator` and `from_predictions`: `pos_label`, the only class to draw;
+    `scale`, as in `CalibrationDisplay`.
 
     Examples
     --------
@@ -55,10 +52,7 @@ class MapDisplay(BeforeAfterDisplay):
 
     scales: dict[str, Axis]
     """Scale of the axes of each panel, and where they start."""
-    names: list[str]
-    """The class of each panel."""
-
-    _needs_probabilities = _takes_groups = True
+    _needs_probabilities = True
     _grid = (4, (3.3, 3.4))
 
     @classmethod
@@ -74,27 +68,21 @@ class MapDisplay(BeforeAfterDisplay):
             raise InputError("after", None, "there are no second forecasts", fix)
         first, second = series.values()
         shown = class_panels(first, pos_label)
-        parts = {"": np.arange(len(first))}
-        if first.groups is not None:
-            parts = dict(islice(rows_by_group(first.groups), MAX_PANELS))
         layers: list[Layer] = []
-        scales, names = {}, []
+        scales = {}
         for name, k in shown.items():
-            for group, rows in parts.items():
-                panel = name if not group else f"{group}: {name}" if len(shown) > 1 else group
-                before = event_of(first.take(rows), k)
-                best = first.forecasts[rows].argmax(axis=1) if k is None else k
-                calibrated = replace(before, forecasts=second.forecasts[rows, best])
-                scales[panel] = axis_of([before, calibrated], scale)
-                names.append(name)
-                tables = calibration_map(before, calibrated.forecasts, scales[panel], _CELLS)
-                kinds = zip(("density", "map"), tables, strict=True)
-                layers += [Layer(panel, "after", kind, table) for kind, table in kinds]
-        return cls(layers, scales, names)
+            before = event_of(first, k)
+            best = first.forecasts.argmax(axis=1) if k is None else k
+            calibrated = replace(before, forecasts=second.forecasts[np.arange(len(first)), best])
+            scales[name] = axis_of([before, calibrated], scale)
+            tables = calibration_map(before, calibrated.forecasts, scales[name], _CELLS)
+            kinds = zip(("density", "map"), tables, strict=True)
+            layers += [Layer(name, "after", kind, table) for kind, table in kinds]
+        return cls(layers, scales)
 
     def _draw(self, ax: Axes, layers: list[Layer]) -> list[Any]:
         panel, colour = layers[0].panel, SERIES["after"][0]
-        axis, name = self.scales[panel], self.names[self.panels.index(panel)]
+        axis = self.scales[panel]
         density, line = (layer.data for layer in layers)
         weight = density["weight"]
         ends = axis.low, axis.high
@@ -114,7 +102,7 @@ class MapDisplay(BeforeAfterDisplay):
             ax.pcolormesh(edges, edges, cells, cmap=shades, norm=norm)
         style: dict[str, Any] = {"color": SERIES["before"][0], "label": "mean", "lw": 1.8}
         lines = ax.plot(*np.clip([line["before"], line["after"]], *ends), **style)
-        tidy(ax, xlabel=f"probability of {shortened(name)} before", ylabel="after")
+        tidy(ax, xlabel=f"probability of {shortened(panel)} before", ylabel="after")
         set_scale(ax, axis)
         if len(self.axes_) > 1:
             ax.set_title(wrapped(panel, 28), fontsize="medium")

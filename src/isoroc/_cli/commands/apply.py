@@ -12,14 +12,20 @@ from numpy.typing import NDArray
 import isoroc
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io import ndjson
-from isoroc._cli.io.columns import SUFFIX, check_column, find_forecasts, order_columns, split_words
+from isoroc._cli.io.columns import SUFFIX, find_forecasts, order_columns, split_words
 from isoroc._cli.io.files import TABLE, check_target, open_source, write_frame
-from isoroc._cli.io.reading import check_types, groups_of, is_sampled, read_forecasts
+from isoroc._cli.io.reading import (
+    check_model_segments,
+    check_types,
+    is_sampled,
+    read_forecasts,
+    read_segments,
+)
 from isoroc._cli.io.source import ROW, Format, Source, choose_format, file_errors
 from isoroc._cli.models import Model, calibrate
 from isoroc._cli.options import EVERYTHING, Force, Forecasts, InputOptions, ModelFile, Output
 from isoroc._cli.terminal import Advance, print_note, print_warning, progress_bar
-from isoroc._core.types import Floats
+from isoroc._core.types import Floats, Ints
 from isoroc._input import InputError, valid_rows
 
 OnBad = Literal["fail", "null", "skip"]
@@ -82,8 +88,7 @@ def apply(
         named = columns if replace else split_words(names)
         n_classes = len(loaded.calibrator.classes_)
         added = _name_columns(columns, n_classes, () if replace else schema, suffix, named)
-        if loaded.group is not None:
-            check_column("the model's column of groups", loaded.group, schema)
+        check_model_segments(loaded, source)
         where = selection.where
         step = Calibration(source, loaded, columns, added, where, on_bad)
         if prior is not None or adapt_prior:
@@ -95,6 +100,9 @@ def apply(
         n_bad, (_, _, example) = sum(count for _, count, _ in step.bad), min(step.bad)
         shown = f"{n_bad:,} of {sum(step.n_rows):,} rows have no valid forecast and {done}"
         print_warning(f"{shown}; {example}")
+    for name, n in zip(loaded.segments, np.sum(step.unknown, axis=0, initial=0), strict=True):
+        if n:
+            print_note(f"{name}: {n:,} of {sum(step.n_rows):,} rows are missing or unknown to fit")
 
 
 def find_columns(model: Model, selection: InputOptions, source: Source) -> list[str]:
@@ -137,6 +145,8 @@ class Calibration:
     n_rows: list[int] = field(default_factory=list)  # of each batch
     bad: list[tuple[int, int, str]] = field(default_factory=list)
     """Batches with bad rows: number of the first, how many, what is wrong with the first."""
+    unknown: list[Ints] = field(default_factory=list)
+    """Rows of each batch whose segment is missing or unknown, for each column."""
     _adjusted: Callable[[Floats], Floats] = lambda Q: Q  # to other class shares
     _copied: bool = False  # whether the lines of NDJSON files are copied
     _numbers: list[str] = field(default_factory=list)  # columns of text that become numbers
@@ -151,7 +161,7 @@ class Calibration:
         is_json, in_folders = source.format.kind == "ndjson", any(map(source.folders, source.paths))
         if is_json and form.kind == "ndjson" and not in_folders:
             self._copied = True
-            lines = source.rows(self.where, copied=self.columns, group=self.model.group)
+            lines = source.rows(self.where, copied=self.columns, used=self.model.segments)
             return lines.map_batches(self, schema={ndjson.LINE: pl.String()}, streamable=True)
         if is_json:
             source.check_values(source.schema)
@@ -171,6 +181,9 @@ class Calibration:
         Q, valid = self._calibrate(batch)
         self.advance(len(batch))
         self.n_rows.append(len(batch))
+        if (segments := read_segments(batch, self.model.segments)) is not None:
+            missing = np.isnan(self.model.calibrator.map_.codes(segments)).sum(axis=0)
+            self.unknown.append(missing)
         if not valid.all():
             first = batch[int(np.argmin(valid))]
             self.bad.append((first[ROW][0], int((~valid).sum()), self._problem(first)))
@@ -190,21 +203,21 @@ class Calibration:
         """Calibrated forecasts of a batch, NaN in bad rows, and which rows are valid."""
         if self.on_bad == "fail":
             return self._predict(batch), np.ones(len(batch), dtype=np.bool_)
-        calibrator, group = self.model.calibrator, self.model.group
+        calibrator = self.model.calibrator
         numbers = pl.col(self.columns).cast(pl.Float64, strict=False).fill_null(np.nan)
         valid = valid_rows(batch.select(numbers).to_numpy(), calibrator.map_.kind)
-        if group is not None:
-            valid &= batch[group].is_not_null().to_numpy()
         Q = np.full((len(batch), len(calibrator.classes_)), np.nan)
         if valid.any():
             Q[valid] = self._predict(batch.filter(pl.Series(valid)))
         return Q, valid
 
     def _predict(self, batch: pl.DataFrame) -> Floats:
-        model, groups = self.model.calibrator, groups_of(batch, self.model.group, self.source)
-        return read_forecasts(
-            batch, self.columns, self.source, lambda P: self._adjusted(calibrate(model, P, groups))
-        )
+        model, segments = self.model.calibrator, read_segments(batch, self.model.segments)
+
+        def predict(P: Floats) -> Floats:
+            return self._adjusted(calibrate(model, P, segments))
+
+        return read_forecasts(batch, self.columns, self.source, predict)
 
     def _problem(self, row: pl.DataFrame) -> str:
         try:
@@ -232,8 +245,8 @@ class Calibration:
 
     def draw(self, most: int) -> tuple[int, Floats]:
         """Number of rows, and calibrated forecasts of about `most` of them, drawn at random."""
-        name, group = self.source.name, self.model.group
-        frame = self.source.rows(self.where).select(ROW, *self.columns, *([group] if group else []))
+        name, used = self.source.name, [ROW, *self.columns, *self.model.segments]
+        frame = self.source.rows(self.where).select(dict.fromkeys(used))
         with file_errors(name):
             n = int(frame.select(pl.len()).collect(engine="streaming").item())
             if not n:

@@ -6,6 +6,7 @@ from typing import Any
 
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import ExitCode
+from isoroc._cli.io.columns import split_words
 from isoroc._cli.io.files import open_source
 from isoroc._cli.io.reading import Compared, Comparison, warn_of_reversal
 from isoroc._cli.models import Model, versions
@@ -15,6 +16,7 @@ from isoroc._cli.options import (
     Forecasts,
     Json,
     Resamples,
+    SegmentColumns,
     Selection,
     UseModel,
 )
@@ -33,7 +35,7 @@ def evaluate(
     model: UseModel = None,
     compare: str | None = None,
     selection: Selection = ALL_ROWS,
-    by: str | None = None,
+    segments: SegmentColumns = None,
     clusters: Clusters = None,
     fail_if: list[str] | None = None,
     json: Json = False,
@@ -47,8 +49,6 @@ def evaluate(
     ----------
     compare
         Another model file, or other columns of forecasts of the same rows.
-    by
-        Column of groups of rows: metrics of each group, and a test of calibration.
     fail_if
         Exit with code 1 if this condition holds or a figure in it is not defined: a metric, one of
         > < >= <=, and a number, a metric or arithmetic: "after.log_loss.high > before.log_loss".
@@ -62,7 +62,7 @@ def evaluate(
     with open_source(forecasts, selection) as source:
         loaded = None if model is None else Model.load(model)
         comparison = Comparison(source, selection, loaded, compare)
-        found = _evaluate(comparison, by, clusters, **options)
+        found = _evaluate(comparison, split_words(segments) or [], clusters, **options)
     values = _values(found)
     last = "after" if found[0].is_paired else "before"
     failed = [text for condition in conditions if (text := condition.failure(values, last))]
@@ -85,11 +85,11 @@ def evaluate(
 
 
 def _evaluate(
-    comparison: Comparison, by: str | None, clusters: str | None, **options: Any
+    comparison: Comparison, segments: list[str], clusters: str | None, **options: Any
 ) -> list[Evaluation]:
     """Evaluation of the first forecasts against the second, and of these against the third."""
-    if by is not None or clusters is not None or not comparison.reader.are_many:
-        rows = comparison.read(by, clusters=clusters)
+    if segments or clusters is not None or not comparison.reader.are_many:
+        rows = comparison.read(segments, clusters)
         return [evaluate_pairs([pair], **options) for pair in _pairs(rows)]
     collectors = defaultdict[int, Collector](Collector)
     for compared in comparison.stream():
@@ -123,8 +123,8 @@ def _values(found: list[Evaluation]) -> dict[str, Any]:
 
 def _show(evaluation: Evaluation, title: str, *, markdown: bool) -> None:
     tables = {f"{title}{evaluation.n_rows:,} rows": evaluation.cells()}
-    if evaluation.groups:
-        tables["groups"] = evaluation.group_cells()
+    if evaluation.segments:
+        tables["segments that cost most"] = evaluation.segment_cells()
     for name, (head, rows) in tables.items():
         if markdown:
             print_text(markdown_table(head, rows) + "\n")

@@ -26,7 +26,7 @@ def export(
     suffix: str = SUFFIX,
     names: list[str] | None = None,
     replace: bool = False,
-    group: str | None = None,
+    segments: list[str] | None = None,
     view: str | None = None,
     input_type: Literal["double", "float"] = "double",
     label: bool = False,
@@ -55,8 +55,8 @@ def export(
         Names of the calibrated columns in the order of the model's classes, instead of --suffix.
     replace
         Return the calibrated forecasts under the names of the forecasts.
-    group
-        Column of the groups in that table. Default: that of the fit.
+    segments
+        Columns of the segments in that table, in the order of the fit. Default: those of the fit.
     view
         Create a view of this name instead of returning rows.
     input_type
@@ -94,7 +94,7 @@ def export(
         kept = [name for name in kept or () if name not in columns]
     named = split_words(names) or [name if replace else f"{name}{suffix}" for name in columns]
     options: dict[str, Any] = {"dialect": sql, "table": table, "view": view, "keep": kept}
-    options |= {"names": named, "group": group or loaded.group}
+    options |= {"names": named, "segments": split_words(segments)}
     query = isoroc.export.to_sql(loaded.calibrator, columns, **options)
     if output == STANDARD:
         print_exact(query)

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 import isoroc
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError, ExitCode
-from isoroc._cli.io.columns import listed
+from isoroc._cli.io.columns import listed, split_words
 from isoroc._cli.io.files import MODEL, check_target, open_source
 from isoroc._cli.io.reading import Comparison, load_counts
 from isoroc._cli.io.source import BATCH
@@ -46,9 +46,8 @@ def fit(
     counts: bool = False,
     weighting: Weighting = "importance",
     calibrator: Annotated[str, Parameter(alias="-c")] = DEFAULT,
-    group: str | None = None,
+    segments: list[str] | None = None,
     clusters: Clusters = None,
-    min_rows: int | None = None,
     compare: str | None = None,
     fail_if: list[str] | None = None,
     json: Json = False,
@@ -66,10 +65,8 @@ def fit(
         What weights are: importance, of which only ratios matter, or frequency, numbers of rows.
     calibrator
         The calibrator to fit; isoroc calibrators lists them.
-    group
-        Column of groups of rows: groups that differ get maps of their own.
-    min_rows
-        With --group, groups of fewer rows get the map of all rows. Default: 100.
+    segments
+        Columns of segments, separated by commas: forecasts are corrected within segments.
     compare
         Another model file, whose figures are those of old in conditions.
     fail_if
@@ -85,15 +82,17 @@ def fit(
     own = [*inspect.signature(fit).parameters, *(field.name for field in fields(Selection))]
     named = [name.replace("_", "-") for name in own if name not in ("forecasts", "parameters")]
     model = make_calibrator(calibrator, parameters, named)
-    model = _with_groups(model, group, min_rows)
-    rows, origin = _read(forecasts, selection, group, clusters, counts=counts)
+    columns = split_words(segments) or []
+    if columns and not isinstance(model, isoroc.SegmentCalibrator):
+        model = isoroc.SegmentCalibrator(model)
+    rows, origin = _read(forecasts, selection, columns, clusters, counts=counts)
     sample, counted = _fit(model, rows, weighting), isinstance(rows, Counts)
     found = _figures(model, sample, compare, counted=counted)
     failed = [text for condition in conditions if (text := condition.failure(found))]
     loss = {name: found[name]["log_loss"] for name in ("before", "after")}
-    chosen = {"group_column": group, "where": selection.where, "sample": selection.sample}
+    chosen = {"where": selection.where, "sample": selection.sample}
     part = sample.draw(20_000)  # where the calibrated forecasts lie, for `isoroc monitor`
-    cells = count_forecasts(calibrate(model, part.as_given(), part.groups), part.weights)
+    cells = count_forecasts(calibrate(model, part.as_given(), part.segments), part.weights)
     summary = origin | chosen | {"log_loss": loss, "forecast_cells": cells.tolist()}
     if not failed:
         save_model(model, output, summary)
@@ -124,14 +123,18 @@ def _with_groups(model: Any, group: str | None, min_rows: int | None) -> Any:
 
 
 def _read(
-    files: list[str], selection: Selection, group: str | None, clusters: str | None, *, counts: bool
+    files: list[str],
+    selection: Selection,
+    segments: list[str],
+    clusters: str | None,
+    *,
+    counts: bool,
 ) -> tuple[Sample | Counts, dict[str, Any]]:
     """What a calibrator is fitted to, and where it comes from."""
     if counts:
-        for option, column in (("--group", group), ("--clusters", clusters)):
-            if column is not None:
-                problem = f"counts have no {option[2:].removesuffix('s')}s"
-                raise CommandError(f"{option}: {problem}; fit to the rows themselves.")
+        for option, column in (("--segments", segments), ("--clusters", clusters)):
+            if column:
+                raise CommandError(f"{option}: counts have none; fit to the rows themselves.")
         loaded = load_counts(files, selection)
         columns = list(loaded.columns or []) or None
         origin: dict[str, Any] = {"files": files[:100], "label": None, "columns": columns}
@@ -139,8 +142,8 @@ def _read(
     with open_source(files, selection) as source:
         comparison = Comparison(source, selection, None)
         reader = comparison.reader
-        counted = group is None and clusters is None and reader.are_countable()
-        rows = reader.count() if counted else comparison.read(group, "--group", clusters)["before"]
+        counted = not segments and clusters is None and reader.are_countable()
+        rows = reader.count() if counted else comparison.read(segments, clusters)["before"]
         origin = {"files": source.names[:100], "label": reader.label, "columns": reader.columns}
         return rows, origin | {"weight_column": reader.weight}
 
@@ -160,21 +163,21 @@ def _fit(model: Any, rows: Sample | Counts, weighting: Weighting) -> Sample:
 
 
 def _notes(model: Any, *, counted: bool) -> list[str]:
-    """The verdict in words, and which groups got maps of their own."""
+    """The verdict in words, and which columns shift the forecasts."""
     common, lines = _common(model), []
     if hasattr(common, "verdict_"):
         in_cells = counted or model.summary_["rows"] > common.max_cells
         lines = [f"{common.verdict_}" + ("; based on all rows, in cells" if in_cells else "")]
     if common is not model:
-        names = model.groups_.tolist()
-        text = f"{len(names)} of {model.group_scores_.n_rows} groups have maps of their own"
-        lines.append(f"{text}: {listed(names)}" if names else text)
+        names = list(dict.fromkeys(model.shifts_["column"].tolist()))
+        text = f"the map with shifts by segment has weight {model.weight_:.2f}"
+        lines.append(f"{text}: {listed(names)}" if names else "no column shifts the forecasts")
     return lines
 
 
 def _common(model: Any) -> Any:
     """The calibrator of all rows."""
-    return model.common_ if getattr(model, "grouped_", False) else model
+    return model.common_ if isinstance(model, isoroc.SegmentCalibrator) else model
 
 
 def _headline(name: str, model: Any, output: str) -> str:
@@ -231,7 +234,7 @@ def _total_losses(sample: Sample, model: Any) -> "Totals":
     totals = Totals()
     for rows in slices(len(sample), BATCH):
         part = sample.take(rows)
-        Q = calibrate(model, part.as_given(), part.groups)
+        Q = calibrate(model, part.as_given(), part.segments)
         totals.add(make_pair(part, replace(part, forecasts=Q, unit="probability")))
     return totals
 
@@ -242,6 +245,7 @@ def _load(path: str, sample: Sample) -> Any:
     n_columns = 1 if sample.kind.single else sample.n_classes
     if own != found or old.calibrator.n_features_in_ != n_columns:
         raise CommandError(f"--compare {path}: it was fitted to other classes or columns.")
-    if (old.group is None) != (sample.groups is None):
-        raise CommandError(f"--compare {path}: one of the two models has groups, the other not.")
+    have = [] if sample.segments is None else sample.segments.names
+    if missing := [name for name in old.segments if name not in have]:
+        raise CommandError(f"--compare {path}: it has the segments {listed(missing)}; name them.")
     return old.calibrator

@@ -7,6 +7,7 @@ from typing import Any
 
 import isoroc
 from isoroc._cli.errors import CommandError
+from isoroc._cli.io.columns import split_words
 from isoroc._cli.io.files import (
     PAGE,
     check_picture,
@@ -26,6 +27,7 @@ from isoroc._cli.options import (
     Forecasts,
     Output,
     Resamples,
+    SegmentColumns,
     Selection,
     UseModel,
 )
@@ -44,7 +46,7 @@ def report(
     force: Force = False,
     counts: bool = False,
     clusters: Clusters = None,
-    by: str | None = None,
+    segments: SegmentColumns = None,
     title: str | None = None,
     json: bool = False,
     resamples: Resamples = 200,
@@ -55,8 +57,6 @@ def report(
     ----------
     output
         HTML file to write.
-    by
-        Column of groups of rows, such as a site: a table of groups and diagrams of the largest.
     counts
         The files hold counts, of isoroc count or of a warehouse, instead of rows.
     title
@@ -76,13 +76,16 @@ def report(
     if loaded is not None:
         options |= {"calibrator": loaded.calibrator, "columns": loaded.columns}
     if counts:
-        if clusters or by:
-            raise CommandError("--by and --clusters need rows: counts hold neither.")
+        if clusters or segments:
+            raise CommandError("--segments and --clusters need rows: counts hold neither.")
         name = forecasts[0]
         make: Callable[..., Report] = partial(Report.from_counts, load_counts(forecasts, selection))
     else:
         with open_source(forecasts, selection) as source:
-            name, make = source.name, _read(source, selection, loaded, clusters, by)
+            name, make = (
+                source.name,
+                _read(source, selection, loaded, clusters, split_words(segments) or []),
+            )
     with dated_by([model, *forecasts]):
         made = make(title=title or f"Calibration report: {Path(name).name}", **options)
     if output is not None:
@@ -97,18 +100,23 @@ def report(
 
 
 def _read(
-    source: Source, selection: Selection, model: Model | None, clusters: str | None, by: str | None
+    source: Source,
+    selection: Selection,
+    model: Model | None,
+    clusters: str | None,
+    segments: list[str],
 ) -> Callable[..., Report]:
     """Function that makes a report from the rows of a table, counted if they are many."""
     comparison = Comparison(source, selection, model)
     reader = comparison.reader
-    rows_only = by is not None or clusters is not None
+    own = [] if model is None else list(model.segments)
+    rows_only = bool(segments or own) or clusters is not None
     countable = not rows_only and (model is None or model.calibrator.unit_ == "probability")
     if countable and reader.are_countable():
         if model is not None:
             model.check_columns(reader.columns)
         return partial(Report.from_counts, reader.count())
-    compared = comparison.read(by, clusters=clusters)
+    compared = comparison.read(list(dict.fromkeys([*segments, *own])), clusters)
     sample = compared["before"]
     return partial(
         Report,
@@ -118,7 +126,7 @@ def _read(
         labels=sample.classes,
         sample_weight=sample.weights,
         clusters=sample.clusters,
-        groups=sample.groups,
+        segments=sample.segments,
     )
 
 

@@ -1,7 +1,7 @@
 """Forecasts and outcomes of files: in batches, all at once or counted; errors name the row."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -25,8 +25,10 @@ from isoroc._input import (
     InputError,
     Names,
     Sample,
+    Segments,
     check_forecasts,
     check_groups,
+    check_segments,
     check_units,
     check_weights,
     find_reversal,
@@ -251,23 +253,25 @@ class Comparison:
             self._readers["other"] = Reader(source, others, of=self.reader)
 
     def stream(
-        self, by: str | None = None, option: str = "--by", clusters: str | None = None
+        self, segments: Sequence[str] = (), clusters: str | None = None
     ) -> Iterator[Compared]:
-        """Batches of rows with the forecasts that are compared, their groups and their clusters."""
+        """Batches of rows with the forecasts that are compared, segments and clusters."""
         reader, source, other = self.reader, self.reader.source, self._readers.get("other")
-        groups, numbers = {option: by, "--clusters": clusters}, dict[str, int]()
+        known, numbers = segment_types(source, segments), dict[str, int]()
+        extra = [*known, *([] if clusters is None else [clusters])]
         for model in self.models.values():
             model.check(reader.columns, reader.classes, reader.selection)
-            groups[f"{model.path}: its groups"] = model.group
-        schema = source.schema
-        extra = [check_column(what, name, schema) for what, name in groups.items() if name]
+            check_model_segments(model, source)
+            extra += model.segments
+        if clusters is not None:
+            check_column("--clusters", clusters, source.schema)
         for sample, batch in reader.stream([*(other.columns if other else ()), *extra]):
-            if (names := groups_of(batch, clusters, source)) is not None:
+            if (names := clusters_of(batch, clusters, source)) is not None:
                 found = [numbers.setdefault(name, len(numbers)) for name in names.tolist()]
                 sample = replace(sample, clusters=np.array(found, dtype=np.intp))  # noqa: PLW2901
-            compared = {"before": replace(sample, groups=groups_of(batch, by, source))}
+            compared = {"before": replace(sample, segments=read_segments(batch, known))}
             for name, model in self.models.items():
-                of_model = groups_of(batch, model.group, source)
+                of_model = read_segments(batch, model.segments)
                 Q = calibrate(model.calibrator, sample.as_given(), of_model)
                 compared[name] = replace(sample, forecasts=Q, unit="probability")
             if other is not None:
@@ -275,11 +279,9 @@ class Comparison:
                 compared["other"] = replace(sample, forecasts=P, unit=other.unit)
             yield compared
 
-    def read(
-        self, by: str | None = None, option: str = "--by", clusters: str | None = None
-    ) -> Compared:
-        """All rows with the forecasts that are compared, their groups and their clusters."""
-        batches = list(self.stream(by, option, clusters))
+    def read(self, segments: Sequence[str] = (), clusters: str | None = None) -> Compared:
+        """All rows with the forecasts that are compared, segments and clusters."""
+        batches = list(self.stream(segments, clusters))
         compared = {name: join_samples([batch[name] for batch in batches]) for name in batches[0]}
         for name, reader in self._readers.items():
             if clusters is not None and compared[name].n_units < 2:
@@ -324,12 +326,37 @@ def read_weights(batch: pl.DataFrame, column: str, source: Source) -> Floats:
     return weights
 
 
-def groups_of(batch: pl.DataFrame, column: str | None, source: Source) -> Names | None:
-    """Group of each row of a batch, if there is a column of groups."""
+def segment_types(source: Source, names: Sequence[str]) -> dict[str, bool]:
+    """Columns of segments that a user names, and whether each is numeric."""
+    schema = source.schema
+    for name in names:
+        check_column("--segments", name, schema)
+    check_types(schema, names, source, "; segments must be numbers, text or booleans")
+    inferred = source.infer(names) if source.untyped else schema
+    return {name: name in inferred and inferred[name].is_numeric() for name in names}
+
+
+def check_model_segments(model: Model, source: Source) -> None:
+    """Raise an error if a column of a model's segments is missing."""
+    for name in model.segments:
+        check_column(f"{model.path}: its segments", name, source.schema)
+
+
+def read_segments(batch: pl.DataFrame, known: Mapping[str, bool]) -> Segments | None:
+    """Segments of a batch; what is not a number in a numeric column counts as missing."""
+    columns = {
+        name: batch[name].cast(pl.Float64 if numeric else pl.String, strict=False)
+        for name, numeric in known.items()
+    }
+    return check_segments(columns, len(batch), known=known) if known else None
+
+
+def clusters_of(batch: pl.DataFrame, column: str | None, source: Source) -> Names | None:
+    """Cluster of each row of a batch, if there is a column of clusters."""
     if column is None:
         return None
     try:
-        return check_groups(batch[column], len(batch))
+        return check_groups(batch[column], len(batch), name="clusters")
     except InputError as error:
         problem = f"{error.problem}; {error.fix} (--where leaves rows out)."
         raise source.error(batch, error.row or 0, column, problem) from error

@@ -198,20 +198,20 @@ class Source:
             ndjson.check_values(path, name, schema)
 
     def rows(
-        self, where: str | None = None, *, copied: Collection[str] = (), group: str | None = None
+        self, where: str | None = None, *, copied: Collection[str] = (), used: Collection[str] = ()
     ) -> pl.LazyFrame:
         """Rows that satisfy an SQL condition, with their numbers in the column `ROW`.
 
         In the condition, columns of CSV files have the types that their first rows have, but a
         number that begins with 0, such as 01234, is text. With `copied`, the forecasts, NDJSON
-        files have only these columns, those of groups and the condition, and the text of each row.
+        files have only these columns, those `used` or in the condition, and the text of each row.
         """
         names = [] if where is None else _columns_of(where, self.schema)
-        rows = self._scan_lines(copied, [*names, group]) if copied else self.scan()
+        rows = self._scan_lines(copied, [*names, *used]) if copied else self.scan()
         rows = rows.with_row_index(ROW)
         if where is None:
             return rows
-        types = self._infer(names) if self.untyped else {}
+        types = self.infer(names) if self.untyped else {}
         texts = {name: f"{OWN}text of {name}" for name in types}
         kept = (pl.col(name).alias(text) for name, text in texts.items())
         parsed = (parse_text(name, kind) for name, kind in types.items())
@@ -225,7 +225,7 @@ class Source:
         restored = (pl.col(text).alias(name) for name, text in texts.items())
         return typed.sql(query).with_columns(restored).drop(texts.values())
 
-    def _infer(self, names: Collection[str]) -> dict[str, pl.DataType]:
+    def infer(self, names: Collection[str]) -> dict[str, pl.DataType]:
         """Columns of a CSV file that hold no text, and the types that polars infers."""
         files = [self._scan_file(k).head(_TRIED) for k in range(len(self.paths))]
         if not names:

@@ -17,10 +17,10 @@ from isoroc._input import InputError, check_new
 from isoroc._input.kinds import KINDS, Kind, Unit
 from isoroc._maps.base import Map
 from isoroc._maps.bins import BinMap
-from isoroc._maps.mixture import apply_map, is_grouped
 from isoroc._maps.modelfile import Fault, decode, encode, read
 from isoroc._maps.modelfile.checks import ROUNDING
 from isoroc._maps.modelfile.document import entries, faults_of
+from isoroc._maps.segments import apply_map
 from isoroc._support.table import Table
 
 #: All maps, by the names of their classes.
@@ -111,23 +111,18 @@ class LoadedMap:
         """What forecasts are, as `fit` was told or found: "probability", "logit" or another."""
         return self.map_.kind.unit
 
-    @property
-    def grouped_(self) -> bool:
-        """Whether rows have groups."""
-        return is_grouped(self)
-
-    def predict_proba(self, P: Any, groups: Any = None) -> Floats:
+    def predict_proba(self, P: Any, segments: Any = None) -> Floats:
         """Calibrated forecasts, shape (n, K), one column for each of `classes_`; rows sum to one.
 
         Parameters
         ----------
         P : array-like, dataframe or series
             Forecasts as in `fit`, columns in the same order.
-        groups : array-like of shape (n,), default=None
-            Group of each row, if `fit` had groups.
+        segments : dataframe, mapping or array-like, default=None
+            Segments of the rows, if `fit` had segments.
         """
         values = check_new(P, self.map_.kind, self.n_features_in_, self.summary_)
-        return apply_map(self.map_, values, groups)
+        return apply_map(self.map_, values, segments)
 
     def tables(self) -> dict[str, Table]:
         """Tables of what was learned, such as the bins and the path of a tree."""

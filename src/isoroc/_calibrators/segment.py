@@ -1,0 +1,480 @@
+"""SegmentCalibrator: forecasts corrected within segments of several columns."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from itertools import product
+from types import SimpleNamespace
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from isoroc._backends import NUMPY
+from isoroc._calibrators.auto import AutoCalibrator
+from isoroc._calibrators.base import Calibrator, FromMap, IdentityCalibrator, attach_fitted
+from isoroc._calibrators.mixing import mixture_weights
+from isoroc._calibrators.shifts import Columns, Regression, held_out, polish
+from isoroc._calibrators.thresholds import CarriedThresholds
+from isoroc._core.simplex import LEAST
+from isoroc._core.types import Floats, Ints
+from isoroc._counts import deal_by_content
+from isoroc._input import (
+    InputError,
+    Sample,
+    Segments,
+    UnitOption,
+    Weighting,
+    check_names,
+    check_number,
+    check_sample,
+    check_segments,
+    check_units,
+    rows_by_group,
+    warn_if_reversed,
+)
+from isoroc._input.kinds import LOGITS, columns_of
+from isoroc._input.segments import Column, bin_edges, segment_names
+from isoroc._maps import IdentityMap, SegmentMap
+from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
+from isoroc._maps.modelfile import checks
+from isoroc._maps.segments import apply_map, encode_segments, known_columns
+from isoroc._support.seeds import check_random_state
+from isoroc._support.table import Table
+
+#: Rows from which precisions and terms are learned, and up to which every fold learns its own.
+MANY_ROWS, FEW_ROWS = 100_000, 5_000
+#: Columns of `shifts_`.
+SHIFTS = "column", "segment", "class", "rows", "shift", "error", "odds"
+
+
+@dataclass(eq=False, repr=False)
+class SegmentCalibrator(Calibrator):
+    """Forecasts corrected within segments: a table of shifts for each column, then a common map.
+
+    A model can be calibrated overall and wrong for young customers in the north. This calibrator
+    takes columns that describe the rows, categories or numbers. It adds to the log odds of each
+    forecast the entries of its segments, and calibrates the result. How far a column can differ
+    from 0 is learned from the rows, so columns that say nothing vanish. The result is mixed with
+    the map of all rows, with weights that make rows held out likely, so that few rows change
+    little.
+
+    Parameters
+    ----------
+    calibrator : calibrator, default=None
+        What calibrates all rows, before and after the shifts; ``AutoCalibrator(random_state=0)``
+        by default.
+    categorical : sequence of str, default=()
+        Columns of numbers that are categories, such as numbers of sites. Strings and booleans
+        always are.
+    bins : int, default=20
+        Bins of a column of numbers. They hold about as many rows each, and frequent values have
+        bins of their own.
+    max_terms : int, default=15
+        Up to this many further tables are added where a score test at the level 1 %, corrected for
+        the number tried, shows them: for pairs of columns, and scales of the log odds by column.
+    min_rows : int, default=10
+        Categories of fewer rows are not told apart: they are shifted as unknown ones are, by 0. Of
+        more than 200 categories, the most frequent ones are kept.
+    cv : int, default=5
+        Number of folds, in which rows are held out for the weight of the shifts.
+    random_state : int, RandomState or None, default=0
+        Draws the folds.
+
+    Attributes
+    ----------
+    classes_, n_features_in_, unit_, summary_, map_, checksum
+        As in `IdentityCalibrator`.
+    columns_ : ndarray of str
+        Names of the columns that shift forecasts, which `predict_proba` needs.
+    weight_ : float
+        Weight of the shifted map; the common map has the rest.
+    common_, shifted_ : calibrator
+        The map of all rows, and the one behind the shifts, which takes logits.
+    shifts_ : Table
+        For each segment and class: rows of `fit`, shift of the calibrated log odds, its standard
+        error, and by how much the odds of the forecasts were too low or too high, compared with
+        those of all rows. Shifts of pairs add to those of their columns. Entries of the class
+        "scale" add to the factor 1 of the log odds.
+
+    See Also
+    --------
+    AutoCalibrator : The default for the two maps.
+    isoroc.metrics.segment_report : Where forecasts are wrong.
+
+    Notes
+    -----
+    The forecast is ``(1 - w) * g(p) + w * h((1 + s) * log(p) + c + d)``, with maps g and h of the
+    same calibrator, sums s and c of table entries, and a constant d. Within a combination of segments it keeps the
+    order of two classes if the two maps do.
+
+    Entries of a table have a normal prior around 0, those of neighbouring bins are close to each
+    other. Its precision maximises the evidence (MacKay 1992). Missing values, and segments that
+    `fit` has not seen, are shifted by 0. Categories are matched by name: the number 3 and the text
+    "3" are the same.
+
+    Whether people may be treated differently by segment is not for a calibrator to decide.
+
+    References
+    ----------
+    MacKay, Bayesian interpolation, Neural Computation 4, 1992. Tax et al., MCGrad: multicalibration
+    at web scale, KDD 2026.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc import SegmentCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> p, age = rng.random(4000), rng.integers(18, 80, 4000)
+    >>> region = rng.choice(["north", "south"], 4000)
+    >>> odds = p / (1 - p) * np.where(region == "north", 1, 0.4)  # fewer events in the south
+    >>> y = rng.random(4000) < odds / (1 + odds)
+    >>> segments = {"region": region, "age": age}
+    >>> calibrator = SegmentCalibrator().fit(p, y, segments=segments)
+    >>> new = {"region": ["north", "south", "west"], "age": [20, 40, 60]}
+    >>> calibrator.predict_proba([0.5, 0.5, 0.5], new)[:, 1].round(1)
+    array([0.5, 0.3, 0.4])
+    >>> calibrator.shifts_.select("column", "segment", "odds")
+      column segment           odds
+      region   north   61 % too low
+      region   south  38 % too high
+    """
+
+    calibrator: Calibrator | None = None
+    _: KW_ONLY
+    categorical: Sequence[str] = ()
+    bins: int = 20
+    max_terms: int = 15
+    min_rows: int = 10
+    cv: int = 5
+    random_state: int | np.random.RandomState | None = 0
+
+    _deals_rows: ClassVar[bool] = True
+    _state: ClassVar[dict[str, checks.Check]] = {
+        "common_": checks.anything,
+        "shifted_": checks.anything,
+        "shifts_": checks.table,
+    }
+
+    map_: SegmentMap = field(init=False)
+    common_: Calibrator = field(init=False)
+    shifted_: Calibrator = field(init=False)
+    columns_, weight_ = FromMap(), FromMap()
+
+    @property
+    def _uses_folds(self) -> bool:  # type: ignore[override]
+        return self._pattern()._uses_folds
+
+    def _pattern(self) -> Calibrator:
+        """What the maps are made of, not fitted."""
+        given: Any = self.calibrator
+        if given is None:
+            return AutoCalibrator(random_state=0)
+        if not isinstance(given, Calibrator) or isinstance(given, SegmentCalibrator):
+            fix = "expected another calibrator of isoroc"
+            raise InputError("calibrator", None, f"is {given!r}", fix)
+        return clone(given)  # type: ignore[no-any-return]
+
+    def fit(
+        self,
+        P: Any,
+        y: Any,
+        *,
+        segments: Any = None,
+        labels: Any = None,
+        sample_weight: Any = None,
+        weighting: Weighting = "importance",
+        clusters: Any = None,
+        unit: UnitOption = "auto",
+    ) -> Self:
+        """Learn the two maps and the tables.
+
+        Parameters
+        ----------
+        P, y
+            As for every calibrator.
+        segments : dataframe, mapping of names to columns, or array-like of shape (n,)
+            Columns that describe the rows: strings, booleans or numbers. Without segments there is
+            the common map only.
+        labels, sample_weight, weighting, clusters, unit
+            As for every calibrator.
+
+        Returns
+        -------
+        self
+        """
+        options: Any = {"clusters": clusters, "unit": unit, "clip": True, "advice": "pass"}
+        sample = check_sample(P, y, sample_weight, labels, **options)
+        check_units(sample, unit)
+        warn_if_reversed(sample)
+        if segments is not None:
+            names = check_names("categorical", self.categorical) if len(self.categorical) else ()
+            found = check_segments(segments, len(sample), categorical=names)
+            sample = replace(sample, segments=found)
+        return self._fit_validated(sample, weighting, P)
+
+    def _fit(self, sample: Sample) -> SegmentMap:
+        for name in ("bins", "cv"):
+            check_number(name, getattr(self, name), int, minimum=2)
+        check_number("max_terms", self.max_terms, int, minimum=0)
+        check_number("min_rows", self.min_rows, int, minimum=1)
+        self.common_, self.shifted_ = self._pattern(), IdentityCalibrator()
+        self.shifts_ = Table.from_rows([], *SHIFTS)
+        base = SegmentMap(
+            kind=sample.kind,
+            common=self.common_._fit(sample),
+            shifted=IdentityMap(kind=LOGITS),
+            weight=0.0,
+            **self._make_grid(sample.segments),
+            pairs=np.empty((0, 2), np.int64),
+            tables=[],
+            offset=np.zeros(sample.n_classes),
+        )
+        found = base if sample.segments is None else self._learn(sample, base)
+        return found.pruned()
+
+    def _make_grid(self, segments: Segments | None) -> dict[str, Any]:
+        """Levels and bins of the columns."""
+        columns = {} if segments is None else segments.columns
+        levels, cuts = [], []
+        for name, column in columns.items():
+            check_distinct(name, column)
+            if column.levels is None:
+                levels.append(np.array([], dtype=np.str_))
+                cuts.append(bin_edges(column.values, self.bins))
+                continue
+            counts = np.bincount(column.values[column.values >= 0], minlength=len(column.levels))
+            kept = np.argsort(-counts, kind="stable")[:200]
+            levels.append(column.levels[np.sort(kept[counts[kept] >= self.min_rows])])
+            cuts.append(np.empty(0))
+        return {"columns": np.array(list(columns), dtype=np.str_), "levels": levels, "cuts": cuts}
+
+    def _learn(self, sample: Sample, base: SegmentMap) -> SegmentMap:
+        """The map with tables, if rows held out speak for them."""
+        random_state = check_random_state(self.random_state)
+        dealt = deal_by_content(sample.draw(MANY_ROWS), int(self.cv), random_state)
+        model = _regression(dealt, base)
+        without = model.likelihood()
+        model.learn(self.max_terms)
+        if not model.terms:
+            return base
+        scale, fold = Scale.of(dealt, model.u), dealt.folds()
+        parts = held_out(model, fold, self.max_terms, FEW_ROWS)
+        unseen, logits = np.empty(len(fold)), np.empty((len(fold), sample.n_classes))
+        for f, part in enumerate(parts):
+            rows, own = np.flatnonzero(fold == f), scale.tables(base, part)
+            unseen[rows] = part.likelihood()
+            logits[rows] = own.shifted_logits(dealt.forecasts[rows], dealt.segments[rows])
+        likelihood = np.column_stack([without, unseen])
+        weight = float(mixture_weights(likelihood, dealt.row_weights(), np.array([4.0, 1.0]))[1])
+        if not weight:
+            return base
+        # The second map is fitted to shifts that were learned from other rows.
+        rows = Sample(logits, *dealt.arrays[1:], dealt.classes, "logit", squares=dealt.squares)
+        self.shifted_ = self._pattern()
+        shifted = self.shifted_._fit(replace(rows, clusters=dealt.clusters))
+        if len(sample) > len(dealt):
+            model = polish(model, _regression(sample, base))
+        self.shifts_ = _describe(base, model, sample.classes)
+        return replace(scale.tables(base, model), shifted=shifted, weight=weight)
+
+    def _finish(self) -> None:
+        # The maps are calibrators of their own, to look at, to apply and to export.
+        attach_fitted(self, [self.common_], [self.map_.common])
+        summary = {name: own for name, own in self.summary_.items() if name != "range"}
+        of_logits: Any = SimpleNamespace(
+            classes_=self.classes_, n_features_in_=len(self.classes_), summary_=summary
+        )
+        attach_fitted(of_logits, [self.shifted_], [self.map_.shifted])
+
+    def predict_proba(self, P: Any, segments: Any = None) -> Floats:
+        """Calibrated forecasts, shape (n, K), one column for each of `classes_`; rows sum to one.
+
+        Parameters
+        ----------
+        P : array-like, dataframe or series
+            Forecasts as in `fit`.
+        segments : dataframe, mapping of names to columns, or array-like, default=None
+            A table with the columns `columns_`, if there are any; others are ignored. Missing
+            values and new categories are shifted by 0: `count_unknown` counts them.
+        """
+        values = self._check_new(P)
+        return apply_map(self.map_, values, segments)
+
+    def predict(self, P: Any, segments: Any = None) -> NDArray[Any]:
+        """Label with the largest calibrated probability, the first of `classes_` on ties."""
+        best = self.predict_proba(P, segments).argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def encode_segments(self, segments: Any) -> Floats:
+        """Segments as numbers, shape (n, J), as the module of `isoroc.export.to_torch` takes them.
+
+        NaN stands for missing values and categories that have no entry.
+        """
+        check_is_fitted(self, "map_")
+        return encode_segments(self.map_, segments)
+
+    def count_unknown(self, segments: Any) -> Table:
+        """For each column, the rows that are shifted by 0: missing values, new categories."""
+        unknown = np.isnan(self.encode_segments(segments)).sum(axis=0)
+        return Table(column=self.map_.columns, rows=unknown)
+
+    def verify(self, P: Any, segments: Any = None) -> MonotonicityCheck:
+        """Check on any rows that the order of forecasts is kept within combinations of segments.
+
+        Two classes: the calibrated forecasts of rows that share all segments have the order of the
+        forecasts. More classes: the two maps are checked by their own `verify`, which they have if
+        `calibrator` is a `MonotoneCalibrator` or ``AutoCalibrator(monotone=True)``.
+        """
+        Q = self.predict_proba(P, segments)
+        values = self._check_new(P)
+        if Q.shape[1] > 2:
+            found = [self.common_.verify(P)]  # type: ignore[attr-defined]
+            if self.map_.is_shifted:
+                known = check_segments(segments, len(values), known=known_columns(self.map_))
+                logits = self.map_.shifted_logits(values, known)
+                found.append(self.shifted_.verify(logits))  # type: ignore[attr-defined]
+        else:
+            scores = self.map_.kind.score(NUMPY, columns_of(values))
+            rows = self._places(segments, len(values))
+            z = np.hstack([np.zeros_like(scores), scores])
+            found = [check_cyclic(z[own], Q[own]) for own in rows]
+        monotone, exact = all(found), all(own.exact for own in found)
+        return MonotonicityCheck(monotone, min(len(Q), sum(own.rows for own in found)), exact)
+
+    def _places(self, segments: Any, n_rows: int) -> list[Ints]:
+        """Rows of each combination of segments."""
+        if segments is None:
+            return [np.arange(n_rows)]
+        columns = places_of(self.map_, self.encode_segments(segments))
+        code = np.unique(np.column_stack(columns.places), axis=0, return_inverse=True)[1].ravel()
+        return [rows for _, rows in rows_by_group(code)]
+
+    def carry_over(self, thresholds: Any, P: Any = None) -> CarriedThresholds:
+        """Thresholds of the common map, if there were no segments in `fit`; see `Calibrator`."""
+        check_is_fitted(self, "map_")
+        if len(self.map_.columns):
+            fix = "thresholds differ by segment; common_ is the common map"
+            raise InputError("segments", None, "shift the forecasts", fix)
+        return super().carry_over(thresholds, P)
+
+
+def _regression(sample: Sample, base: SegmentMap) -> Regression:
+    """Rows of a sample, with log odds after the common map."""
+    Q = np.log(np.maximum(base.common.apply(sample.forecasts), LEAST))
+    segments: Any = sample.segments
+    columns = places_of(base, base.codes(segments))
+    return Regression(_free(Q), sample.codes.astype(np.intp), sample.row_weights(), columns)
+
+
+def _free(logs: Floats) -> Floats:
+    """Log odds of two classes, shape (n, 1), or centred logarithms of more, shape (n, K)."""
+    if logs.shape[1] == 2:
+        return logs[:, 1:] - logs[:, :1]
+    return np.asarray(logs - logs.mean(axis=1, keepdims=True))
+
+
+def places_of(base: SegmentMap, codes: Floats) -> Columns:
+    """Places among the segments of each column; their number where a segment is unknown."""
+    places, sizes = [], base.sizes()
+    for j, size in enumerate(sizes):
+        place, known = base.locate(NUMPY, j, codes[:, [j]])
+        places.append(np.where(known, place, size)[:, 0])
+    return Columns(places, sizes, [not len(levels) for levels in base.levels])
+
+
+class Scale(NamedTuple):
+    """The common map as a linear function ``gain * z + offset`` of log odds z before it.
+
+    Tables are learned behind the common map, where forecasts are calibrated, and used before it.
+    """
+
+    gain: float
+    offset: Floats  # shape (F,)
+
+    @classmethod
+    def of(cls, sample: Sample, u: Floats) -> Scale:
+        """Least squares, by the weight that rows have in a logistic regression."""
+        z = _free(sample.kind.logs(NUMPY, columns_of(sample.forecasts), 0.5 / len(sample)))
+        q = np.asarray(expit(u) if u.shape[1] == 1 else softmax(u, axis=1))
+        w = sample.row_weights()[:, None] * q * (1 - q) + 1e-12
+        at, to = ((w * x).sum(axis=0) / w.sum(axis=0) for x in (z, u))
+        gain = float((w * (z - at) * (u - to)).sum() / max((w * (z - at) ** 2).sum(), 1e-12))
+        gain = min(max(gain, 0.05), 20.0)
+        return cls(gain, to - gain * at)
+
+    def tables(self, base: SegmentMap, model: Regression) -> SegmentMap:
+        """The map with the tables of a regression."""
+        sizes, K = base.sizes(), max(2, len(self.offset))
+        tables, slope = [], max(1 + model.slope, 0.2)
+        for term in model.terms:
+            own = np.indices([sizes[j] for j in term.columns]).reshape(len(term.columns), -1)
+            places = dict(zip(term.columns, own, strict=True))
+            entries = term.entries(term.codes(places)) / slope
+            table = np.zeros((len(entries), K + 1))
+            shifts = entries * self.offset if term.scales else entries
+            table[:, -1:] = entries if term.scales else 0.0
+            table[:, K - shifts.shape[1] : K] = shifts / self.gain
+            tables.append(table)
+        pairs = np.array([(*term.columns, -1)[:2] for term in model.terms], dtype=np.int64)
+        offset = (model.intercept / slope + self.offset) / self.gain
+        offset = np.append(np.zeros(K - len(offset)), offset)
+        return replace(base, pairs=pairs.reshape(-1, 2), tables=tables, offset=offset)
+
+
+def check_distinct(name: str, column: Column) -> None:
+    """Refuse a column that numbers the rows or names each of them."""
+    known = column.values[~np.isnan(column.values)] if column.is_numeric else column.values
+    n = len(known)
+    if n < 50:
+        return
+    if column.levels is not None:
+        identifies = len(column.levels) > n / 2
+    else:
+        whole = (known == np.floor(known)).all() and known.max() - known.min() < 1.01 * n
+        identifies = bool(whole) and len(np.unique(known)) == n
+    if identifies:
+        problem = "has another value in almost every row, so it names rows, not segments"
+        raise InputError(f"segments[{name!r}]", None, problem, "leave the column out")
+
+
+def _describe(base: SegmentMap, model: Regression, classes: Any) -> Table:
+    """The table `shifts_`; warns of columns that may hold the outcome."""
+    lines = []
+    for term, codes, errors in zip(model.terms, model.where, model.errors(), strict=True):
+        parts = zip(term.columns, term.merged, strict=True)
+        segments = [_segment_names(base, j, merged) for j, merged in parts]
+        name = " \u00d7 ".join(str(base.columns[j]) for j in term.columns)
+        counts = np.bincount(codes, minlength=term.size + 1).tolist()
+        values = term.values - (term.values.mean(axis=1, keepdims=True) if model.n_free > 1 else 0)
+        if not term.scales and (largest := float(np.abs(values).max())) > 8:
+            problem = f"the column {name!r} shifts log odds by up to {largest:.1f}"
+            fix = "if it holds the outcome, or what follows from it, leave it out"
+            warnings.warn(f"segments: {problem}; {fix}.", UserWarning, stacklevel=6)
+        labels = ["scale"] if term.scales else classes[-model.n_free :].tolist()
+        for i, segment in enumerate(product(*segments)):
+            for label, c, error in zip(labels, values[i], errors[i], strict=True):
+                odds = "" if term.scales else _too(c)
+                about = str(label), counts[i], float(c), float(error), odds
+                lines.append((name, ", ".join(segment), *about))
+    return Table.from_rows(lines, *SHIFTS)
+
+
+def _too(shift: float) -> str:
+    """How far odds were off, in words."""
+    off = np.expm1(shift)
+    return f"{abs(off):.0%} too {'low' if off > 0 else 'high'}".replace("%", " %")
+
+
+def _segment_names(base: SegmentMap, j: int, merged: Ints) -> list[str]:
+    """Names of the segments of a column in a term, where some bins may be one."""
+    if len(base.levels[j]):
+        named = dict(zip(merged.tolist(), base.levels[j].tolist(), strict=False))
+        return [named[m] for m in range(int(merged[-1]))]
+    changes = np.flatnonzero(np.diff(merged[:-1]))
+    return segment_names(base.levels[j], base.cuts[j][changes])

@@ -1,0 +1,209 @@
+"""Segments: columns of numbers or categories that describe rows besides their forecasts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from isoroc._core.types import Floats
+from isoroc._input.arrays import check_length, to_array, to_native
+from isoroc._input.error import InputError
+from isoroc._input.rows import Names, text_of
+
+
+class Column(NamedTuple):
+    """Numbers, NaN where missing, or the places of categories among `levels`, -1 where missing."""
+
+    values: NDArray[Any]
+    levels: Names | None = None
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether the column holds numbers."""
+        return self.levels is None
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """Columns of equal length by name."""
+
+    columns: dict[str, Column]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())).values)
+
+    def __getitem__(self, rows: Any) -> Segments:
+        own = {name: c._replace(values=c.values[rows]) for name, c in self.columns.items()}
+        return Segments(own)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.columns)
+
+    def keys(self) -> list[NDArray[Any]]:
+        """Columns to sort the rows by: levels are sorted."""
+        return [column.values for column in self.columns.values()]
+
+
+def join_segments(parts: Sequence[Segments]) -> Segments:
+    """Rows of several, one after the other."""
+    columns = {}
+    for name, first in parts[0].columns.items():
+        own = [part.columns[name] for part in parts]
+        if first.levels is None:
+            columns[name] = Column(np.concatenate([c.values for c in own]))
+            continue
+        levels = np.unique(np.concatenate([c.levels for c in own if c.levels is not None]))
+        # A place of -1 stays -1: it is that of the last entry.
+        moved = [np.append(np.searchsorted(levels, c.levels), -1)[c.values] for c in own]
+        columns[name] = Column(np.concatenate(moved), levels)
+    return Segments(columns)
+
+
+def check_segments(
+    segments: Any,
+    n_rows: int,
+    *,
+    known: Mapping[str, bool] | None = None,
+    categorical: Collection[str] = (),
+    of: str = "P",
+) -> Segments:
+    """Segments of any dataframe, mapping of names to columns, or single column.
+
+    `known` holds the columns to take, and whether each is numeric. By default all are taken,
+    numbers as numbers unless the column is named in `categorical`.
+    """
+    given = _columns_of(segments, known)
+    if known is None:
+        wanted: dict[str, bool | None] = dict.fromkeys(given)
+        for name in categorical:
+            if name not in given:
+                problem = f"names {name!r}, which is not a column of segments"
+                raise InputError("categorical", None, problem, f"there are {', '.join(given)}")
+            wanted[name] = False
+    else:
+        wanted = dict(known)
+    columns = {}
+    for name, numeric in wanted.items():
+        if name not in given:
+            fix = f"fit had {', '.join(wanted)}; there are {', '.join(given)}"
+            raise InputError("segments", None, f"lacks the column {name!r}", fix)
+        argument = f"segments[{name!r}]"
+        columns[name] = read_column(given[name], argument, numeric=numeric)
+        check_length(columns[name].values, n_rows, name=argument, of=of)
+    if not columns:
+        raise InputError("segments", None, "has no columns", "expected one or more")
+    return Segments(columns)
+
+
+def _columns_of(segments: Any, known: Mapping[str, bool] | None) -> dict[str, Any]:
+    """Columns by name."""
+    if isinstance(segments, Segments):
+        return dict(segments.columns)
+    if isinstance(segments, Mapping):
+        return {str(name): column for name, column in segments.items()}
+    native = to_native(segments, name="segments")
+    if isinstance(native, nw.DataFrame):
+        return {str(name): native[name] for name in native.columns}
+    only = next(iter(known)) if known is not None and len(known) == 1 else "segment"
+    if isinstance(native, nw.Series):
+        name = str(native.name or only)
+        return {only if known is not None and name not in known else name: native}
+    values = to_array(segments, name="segments")
+    if values.ndim == 1:
+        return {only: values}
+    if values.ndim != 2:
+        fix = "expected a dataframe, a mapping of names to columns, or one column"
+        raise InputError("segments", None, f"has shape {values.shape}", fix)
+    return {str(j): column for j, column in enumerate(values.T)}
+
+
+def read_column(values: Any, argument: str, *, numeric: bool | None = None) -> Column:
+    """A column of numbers or categories; by default numbers are numbers."""
+    if isinstance(values, Column):
+        if numeric in (None, values.is_numeric):
+            return values
+        own, levels = values
+        values = own if levels is None else np.append(levels.astype(object), None)[own]
+    series = to_native(values, name=argument)
+    if isinstance(series, nw.Series):
+        if series.dtype.is_numeric() and numeric is not False:
+            return Column(_numbers(series.cast(nw.Float64()).to_numpy()))
+        return _categories(series.to_list(), argument, numeric=bool(numeric))
+    array = to_array(values, name=argument)
+    if array.ndim != 1:
+        raise InputError(argument, None, f"has shape {array.shape}", "expected one column")
+    if array.dtype.kind in "iuf" and numeric is not False:
+        return Column(_numbers(array))
+    return _categories(array.tolist(), argument, numeric=bool(numeric))
+
+
+def _categories(entries: list[Any], argument: str, *, numeric: bool) -> Column:
+    """A column of categories, or of the numbers that these are."""
+    place: dict[Any, int] = {}
+    codes = np.fromiter((place.setdefault(v, len(place)) for v in entries), np.intp, len(entries))
+    texts = [text_of(value) for value in place]
+    for i, (value, text) in enumerate(zip(place, texts, strict=True)):
+        if text == "" != value:
+            fix = "segments are numbers, strings or booleans; convert the column"
+            raise InputError(argument, int(np.argmax(codes == i)), f"is {value!r}", fix)
+    if numeric:
+        return Column(_parsed(texts, codes, argument))
+    known = sorted({text for text in texts if text is not None})
+    at = {text: i for i, text in enumerate(known)}
+    moved = np.array([-1 if text is None else at[text] for text in texts], dtype=np.intp)
+    return Column(moved[codes], np.array(known, dtype=np.str_))
+
+
+def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Doubles; infinities count as missing."""
+    x = np.asarray(values, dtype=np.float64)
+    return x if np.isfinite(x).all() else np.where(np.isfinite(x), x, np.nan)
+
+
+def _parsed(texts: list[str | None], codes: NDArray[np.intp], argument: str) -> Any:
+    """Numbers of texts."""
+    numbers = np.full(len(texts), np.nan)
+    for i, text in enumerate(texts):
+        try:
+            numbers[i] = np.nan if text is None else float(text)
+        except ValueError:
+            row, fix = int(np.argmax(codes == i)), "fit had numbers in this column"
+            raise InputError(argument, row, f"is {text!r}", fix) from None
+    return _numbers(numbers[codes])
+
+
+def bin_edges(values: Floats, n_bins: int) -> Floats:
+    """Ends of bins of about as many rows each; values as frequent as that have a bin of their own.
+
+    The ends lie in the middle between two values, and the last bin has none.
+    """
+    finite = values[np.isfinite(values)]
+    found, counts = np.unique(finite, return_counts=True)
+    middle = found[:-1] + np.diff(found) / 2
+    if len(found) <= n_bins:
+        return middle
+    frequent = counts >= len(finite) / n_bins
+    rest = np.where(frequent, 0, counts)
+    n_left = max(n_bins - np.count_nonzero(frequent), 1)
+    part = np.floor(n_left * (np.cumsum(rest) - rest / 2) / max(rest.sum(), 1))
+    label = np.column_stack([2 * np.cumsum(frequent) - frequent, np.where(frequent, -1, part)])
+    return middle[(np.diff(label, axis=0) != 0).any(axis=1)]
+
+
+def segment_names(levels: Names, cuts: Floats) -> list[str]:
+    """Names of the segments of a column."""
+    if len(levels):
+        return [str(level) for level in levels]
+    ends = [f"{cut:.6g}" for cut in cuts]
+    if not ends:
+        return ["any"]
+    inner = [f"{a} to {b}" for a, b in pairwise(ends)]
+    return [f"up to {ends[0]}", *inner, f"above {ends[-1]}"]

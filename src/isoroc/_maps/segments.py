@@ -1,0 +1,199 @@
+"""SegmentMap: log odds shifted and scaled by segment, then a common map; how segments are found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from isoroc._backends import NUMPY, Ops, Truth, V, added
+from isoroc._core.simplex import LEAST
+from isoroc._core.types import Floats, Ints
+from isoroc._input import InputError, Names, Segments, check_segments, slices
+from isoroc._input.arrays import to_native
+from isoroc._input.kinds import LOGITS, columns_of
+from isoroc._maps.base import Forecasts, IdentityMap, Map, check_nested, state
+from isoroc._maps.modelfile import Fault, checks
+from isoroc._maps.modelfile.checks import check_array
+
+#: Scales are at least this, so that the order of forecasts within a segment is kept.
+LEAST_SCALE = 0.05
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SegmentMap(Map):
+    """The mean of a common map and of another one behind shifts of the log probabilities z.
+
+    With weight w: ``(1 - w) * common(p) + w * shifted((1 + s) * z + c + offset)``, where s and c
+    are sums of entries of tables. A table belongs to one column or to a pair of columns. A row of it holds the
+    shifts of the K classes and, at the end, a summand of the scale. Where a segment is unknown, the
+    entries are 0. Within a combination of segments the argument of `shifted` is an increasing
+    function of each z, so this is cyclically monotone if both maps are.
+    """
+
+    common: Map = state(checks.anything)
+    shifted: Map = state(checks.anything)  # of logits, whatever the kind
+    weight: float = state(checks.number(most=1.0))
+    columns: Names = state(checks.names("J"))
+    levels: Sequence[Names] = state(checks.list_of(checks.names("L"), "J", least=0))
+    """Levels of each column; none if it is numeric."""
+    cuts: Sequence[Floats] = state(checks.list_of(checks.ascending, "J", least=0))
+    """Ends of the bins of each column but the last; none if it has levels."""
+    pairs: Ints = state(checks.anything)
+    """The columns of each table, shape (T, 2); -1 in place of the second if there is only one."""
+    tables: Sequence[Floats] = state(checks.list_of(checks.anything, least=0))
+    offset: Floats = state(checks.coefficients("K", largest=1e3))
+
+    @property
+    def exact(self) -> bool:  # type: ignore[override]
+        """Whether one of the two maps has steps."""
+        return self.common.exact or (self.weight > 0 and self.shifted.exact)
+
+    def sizes(self) -> list[int]:
+        """Number of segments of each column."""
+        pairs = zip(self.levels, self.cuts, strict=True)
+        return [len(levels) or len(cuts) + 1 for levels, cuts in pairs]
+
+    def check(self, n_classes: int) -> None:
+        super().check(n_classes)
+        check_nested([], self.kind, n_classes, common=self.common)
+        check_nested([], LOGITS, n_classes, shifted=self.shifted)
+        if any(len(own) and len(cuts) for own, cuts in zip(self.levels, self.cuts, strict=True)):
+            raise Fault("cuts", "a column has either levels or cuts")
+        T, sizes = len(self.tables), self.sizes()
+        pairs = check_array(self.pairs, "pairs", kind="i", shape=(T, 2))
+        first, second = pairs.T
+        if ((first < 0) | (second < -1) | (pairs.max(axis=1, initial=0) >= len(sizes))).any():
+            raise Fault("pairs", f"expected numbers of the {len(sizes)} columns, or -1")
+        for t, (table, pair) in enumerate(zip(self.tables, pairs, strict=True)):
+            rows = int(np.prod([sizes[j] for j in pair if j >= 0]))
+            values = check_array(table, f"tables[{t}]", shape=(rows, n_classes + 1))
+            if (np.abs(values) > 1e3).any():
+                raise Fault(f"tables[{t}]", "expected smaller numbers")
+
+    def formula(self, ops: Ops[V], X: V) -> V:
+        return self.common.formula(ops, X)
+
+    def compiled(self, forecasts: Forecasts) -> Floats:
+        return self.common.compiled(forecasts)
+
+    def locate(self, ops: Ops[V], j: int, x: V) -> tuple[V, Truth]:
+        """Segment of a number of column j, or of a place among its levels; whether it is known."""
+        known = x <= 1e300
+        cuts = np.arange(len(self.levels[j]) - 1) + 0.5 if len(self.levels[j]) else self.cuts[j]
+        return ops.locate(cuts, ops.where(known, x, 0.0)), known
+
+    def shift(self, ops: Ops[V], X: V, found: Sequence[tuple[V, Truth]]) -> V:
+        """Log probabilities for `shifted`; `found` holds the segments, and if they are known."""
+        z = self.kind.logs(ops, X, LEAST)
+        K, sizes, entries = ops.width(z), self.sizes(), []
+        for (i, j), table in zip(self.pairs.tolist(), self.tables, strict=True):
+            place, known = found[i]
+            if j >= 0:
+                place, known = ops.cross(place, found[j][0], sizes[j]), known & found[j][1]
+            wide = table if any(own[:, K].any() for own in self.tables) else table[:, :K]
+            entries.append(ops.where(known, ops.look_up(wide, place), 0.0))
+        if not entries:
+            return ops.log_softmax(z + self.offset)
+        total = added(entries)
+        if ops.width(total) == K:
+            return ops.log_softmax(z + total + self.offset)
+        c, s = ops.split(total, [K, 1])
+        return ops.log_softmax(z * ops.maximum(1.0 + s, LEAST_SCALE) + c + self.offset)
+
+    def formula_of_segments(self, ops: Ops[V], X: V, found: Sequence[tuple[V, Truth]]) -> V:
+        """As `formula`, for rows whose segments are known."""
+        common, w = self.common.formula(ops, X), self.weight
+        if not self.is_shifted:
+            return common
+        shifted = self.shifted.formula(ops, self.shift(ops, X, found))
+        return shifted if w == 1 else (1 - w) * common + w * shifted
+
+    def pruned(self) -> SegmentMap:
+        """The same map without columns that no table uses."""
+        used = np.unique(self.pairs[self.pairs >= 0])
+        place = np.append(np.searchsorted(used, np.arange(len(self.columns))), -1)
+        levels, cuts = ([own[j] for j in used] for own in (self.levels, self.cuts))
+        own: Any = {"columns": self.columns[used], "levels": levels, "cuts": cuts}
+        return replace(self, **own, pairs=place[self.pairs].astype(np.int64))
+
+    @property
+    def is_shifted(self) -> bool:
+        """Whether segments change forecasts."""
+        return self.weight > 0 and len(self.tables) > 0
+
+    def codes(self, segments: Segments) -> Floats:
+        """Numbers and places of levels, shape (n, J); NaN where a segment is unknown."""
+        codes = np.empty((len(segments), len(self.columns)), order="F")
+        for j, (name, levels) in enumerate(zip(self.columns.tolist(), self.levels, strict=True)):
+            column = segments.columns[name]
+            if column.levels is None:
+                codes[:, j] = column.values
+                continue
+            place = {level: float(i) for i, level in enumerate(levels.tolist())}
+            own = [place.get(level, np.nan) for level in column.levels.tolist()]
+            codes[:, j] = np.array([*own, np.nan])[column.values]
+        return codes
+
+    def apply_to_segments(self, values: Floats, segments: Segments) -> Floats:
+        """Calibrated forecasts of a forecast array whose rows have segments."""
+        Q = self.apply(values)
+        for rows in slices(len(values)) if self.is_shifted else ():
+            z = self.shifted_logits(values[rows], segments[rows])
+            Q[rows] = (1 - self.weight) * Q[rows] + self.weight * self.shifted.apply(z)
+        return Q
+
+    def shifted_logits(self, values: Floats, segments: Segments) -> Floats:
+        """Log probabilities after the shifts, shape (n, K)."""
+        codes = self.codes(segments)
+        found = [self.locate(NUMPY, j, codes[:, [j]]) for j in range(codes.shape[1])]
+        return np.ascontiguousarray(self.shift(NUMPY, columns_of(values), found))
+
+
+def known_columns(fitted: Map) -> dict[str, bool]:
+    """Columns of segments of a map, and whether each is numeric."""
+    if not isinstance(fitted, SegmentMap):
+        return {}
+    return {str(n): not len(own) for n, own in zip(fitted.columns, fitted.levels, strict=True)}
+
+
+def encode_segments(fitted: SegmentMap, segments: Any) -> Floats:
+    """Segments that a user passes as numbers: see `SegmentMap.codes`."""
+    native = to_native(segments, name="segments")
+    n_rows = len(native) if not isinstance(native, Mapping) else len(next(iter(native.values())))
+    return fitted.codes(
+        check_segments(segments, n_rows, known=known_columns(fitted), of="segments")
+    )
+
+
+def has_segments(fitted: Any) -> bool:
+    """Whether a calibrator was fitted with segments, so that it takes those of a row."""
+    return bool(known_columns(fitted.map_))
+
+
+def calibrated(
+    ops: Ops[V], fitted: Any, X: V, found: Sequence[tuple[V, Truth]] = ()
+) -> tuple[V, Truth]:
+    """Calibrated forecasts, of width K, and whether `predict_proba` would accept the row.
+
+    `found` holds the segment of each row in each column of a `SegmentMap`, and if it is known.
+    """
+    # No rounding error may be added to what has steps, or to forecasts that stay unchanged.
+    exact = fitted.map_.exact or isinstance(fitted.map_, IdentityMap)
+    X, good = fitted.map_.kind.clean(ops, X, exact=exact)
+    if not found:
+        return fitted.map_.formula(ops, X), good
+    return fitted.map_.formula_of_segments(ops, X, found), good
+
+
+def apply_map(fitted: Map, values: Floats, segments: Any) -> Floats:
+    """Calibrated forecasts of a forecast array whose rows may have segments."""
+    known = known_columns(fitted)
+    if segments is None and known:
+        fix = f"pass a table with the columns {', '.join(known)}; new segments are not shifted"
+        raise InputError("segments", None, "were given in fit", fix)
+    if not isinstance(fitted, SegmentMap) or not known:
+        return fitted.apply(values)
+    return fitted.apply_to_segments(values, check_segments(segments, len(values), known=known))

@@ -1,0 +1,372 @@
+"""Calibration within segments of several columns."""
+
+import sqlite3
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy.special import expit, logit, softmax
+from sklearn.metrics import log_loss
+
+import isoroc
+from exported import run_onnx
+from isoroc import (
+    AutoCalibrator,
+    IdentityCalibrator,
+    InputError,
+    IsotonicCalibrator,
+    MonotoneCalibrator,
+    SegmentCalibrator,
+    TemperatureCalibrator,
+)
+from isoroc._maps.modelfile import ModelFileError
+from isoroc._maps.modelfile.maps import load_map
+from zoo import assert_same
+
+REGIONS = np.array(["it's", 'a "name"', "plain", "rare"])
+
+
+def data(n=3000, n_classes=2, seed=0, effect=1.0):
+    """Forecasts that are wrong by region and by age, alike in all of a third column."""
+    rng = np.random.default_rng(seed)
+    z = 1.5 * rng.normal(size=(n, n_classes))
+    region = rng.choice(4, n, p=[0.3, 0.3, 0.399, 0.001])
+    age = rng.uniform(18, 80, n)
+    shift = np.zeros((n, n_classes))
+    shift[:, 1] = effect * (np.array([0.8, -0.8, 0.0, 0.0])[region] + 0.02 * (age - 49))
+    truth = softmax(z + shift, axis=1)
+    y = (truth.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    noise = rng.choice(["a", "b", "c"], n)
+    segments = pd.DataFrame({"region": REGIONS[region], "age": age, "noise": noise})
+    return softmax(z, axis=1), y, segments, truth
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    P, y, segments, _ = data()
+    return SegmentCalibrator(TemperatureCalibrator()).fit(P, y, segments=segments)
+
+
+def test_forecasts_come_close_to_the_truth(fitted):
+    P, _, segments, truth = data(seed=1)
+    Q = fitted.predict_proba(P, segments)
+    assert np.abs(Q - truth).mean() < 0.35 * np.abs(fitted.common_.predict_proba(P) - truth).mean()
+    assert fitted.weight_ > 0.9
+    np.testing.assert_array_equal(fitted.predict(P, segments), Q.argmax(axis=1))
+
+
+def test_shifts_are_those_of_the_truth(fitted):
+    table = fitted.shifts_
+    assert set(table["column"]) == {"region", "age"}  # the third column says nothing
+    for name, truth in zip(REGIONS[:3], (0.8, -0.8, 0.0), strict=True):
+        [row] = np.flatnonzero(table["segment"] == name)
+        assert abs(table["shift"][row] - truth) < 4 * table["error"][row]
+        assert 0.03 < table["error"][row] < 0.2
+    ages = table["column"] == "age"
+    assert np.corrcoef(table["shift"][ages], np.arange(ages.sum()))[0, 1] > 0.9
+    assert table["rows"][ages].sum() == 3000
+    assert "too low" in table["odds"][np.argmax(table["shift"])]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_any_number_of_classes(n_classes):
+    P, y, segments, truth = data(4000, n_classes)
+    calibrator = SegmentCalibrator(TemperatureCalibrator()).fit(P, y, segments=segments)
+    common = calibrator.common_.predict_proba(P)
+    Q = calibrator.predict_proba(P, segments)
+    assert np.abs(Q - truth).mean() < 0.5 * np.abs(common - truth).mean()
+    assert set(calibrator.shifts_["column"]) >= {"region", "age"}
+
+
+def test_segments_at_random_change_little():
+    losses = []
+    for seed in range(8):
+        P, y, segments, truth = data(500, seed=seed, effect=0.0)
+        calibrator = SegmentCalibrator(TemperatureCalibrator()).fit(P, y, segments=segments)
+        Q, common = calibrator.predict_proba(P, segments), calibrator.common_.predict_proba(P)
+        losses.append((truth * np.log(common / Q)).sum(axis=1).mean())
+    assert np.mean(losses) < 0.003  # nats that shifts cost
+    assert np.median(losses) == 0
+
+
+def test_scales_by_segment():
+    """A model that is overconfident in one segment only, as maps by group corrected it."""
+    rng = np.random.default_rng(0)
+    truth = 2 * rng.normal(size=6000)
+    segment = rng.choice(["right", "extreme"], 6000)
+    y = rng.random(6000) < expit(truth)
+    p = expit(truth * np.where(segment == "extreme", 3, 1))
+    calibrator = SegmentCalibrator(TemperatureCalibrator()).fit(p, y, segments=segment)
+    Q = calibrator.predict_proba(p, segment)[:, 1]
+    ideal = log_loss(y, expit(truth))
+    assert "scale" in calibrator.shifts_["class"]
+    assert log_loss(y, Q) < ideal + 0.005 < log_loss(y, calibrator.common_.predict_proba(p)) - 0.01
+
+
+def test_pairs_of_columns():
+    rng = np.random.default_rng(0)
+    z, a, b = rng.normal(size=6000), rng.choice(["x", "y"], 6000), rng.uniform(0, 1, 6000)
+    shift = np.where((a == "x") == (b > 0.5), 1.0, -1.0)  # neither column tells it alone
+    y = rng.random(6000) < expit(z + shift)
+    segments = {"a": a, "b": b}
+    calibrator = SegmentCalibrator(TemperatureCalibrator()).fit(expit(z), y, segments=segments)
+    assert "a × b" in calibrator.shifts_["column"]
+    Q = calibrator.predict_proba(expit(z), segments)
+    assert log_loss(y, Q) < log_loss(y, expit(z + shift)) + 0.01
+    alone = SegmentCalibrator(TemperatureCalibrator(), max_terms=0)
+    alone.fit(expit(z), y, segments=segments)
+    assert log_loss(y, alone.predict_proba(expit(z), segments)) > log_loss(y, Q) + 0.1
+
+
+def test_what_is_unknown_is_not_shifted(fitted):
+    P, _, segments, _ = data(50, seed=2)
+    odd = segments.assign(region="never seen", age=np.nan)
+    Q = fitted.predict_proba(P, odd)
+    w = fitted.weight_
+    plain = fitted.shifted_.predict_proba(np.log(P) + fitted.map_.offset)
+    np.testing.assert_allclose(Q, (1 - w) * fitted.common_.predict_proba(P) + w * plain, atol=1e-12)
+    found = fitted.count_unknown(odd.assign(age=np.where(np.arange(50) < 3, 30.0, np.inf)))
+    assert dict(zip(found["column"], found["rows"], strict=True)) == {
+        "region": 50,
+        "age": 47,
+    }
+    assert "rare" not in fitted.map_.levels[0]  # fewer than 10 rows
+
+
+def test_one_column_and_numbers_as_categories():
+    P, y, segments, _ = data()
+    code = pd.Series(segments["region"]).map(dict(zip(REGIONS, (7, 3, 90, 2), strict=True)))
+    calibrator = SegmentCalibrator(TemperatureCalibrator(), categorical=["segment"])
+    expected = calibrator.fit(P, y, segments=code.to_numpy()).predict_proba(P, code.to_numpy())
+    assert calibrator.columns_.tolist() == ["segment"]
+    assert calibrator.map_.levels[0].tolist() == ["3", "7", "90"]
+    for same in (code.astype(str), code.tolist(), code.astype(float), pl.Series("x", code),
+                 {"segment": code}, code.to_numpy().astype(object)):  # fmt: skip
+        np.testing.assert_array_equal(calibrator.predict_proba(P, same), expected)
+    as_numbers = SegmentCalibrator(TemperatureCalibrator()).fit(P, y, segments=code)
+    assert not len(as_numbers.map_.levels[0])
+    np.testing.assert_array_equal(as_numbers.map_.cuts[0], [2.5, 5, 48.5][-3:])
+
+
+def test_any_dataframe(fitted):
+    P, _, segments, _ = data(60, seed=3)
+    expected = fitted.predict_proba(P, segments)
+    polars = pl.from_pandas(segments)
+    more = polars.with_columns(other=1).select("other", "noise", "age", "region")
+    typed = polars.with_columns(pl.col("region").cast(pl.Categorical))
+    for same in (polars, more, typed, polars.to_arrow(), dict(segments), polars.to_dict(),
+                 segments.astype({"region": "category"})):  # fmt: skip
+        np.testing.assert_array_equal(fitted.predict_proba(P, same), expected)
+    assert isinstance(polars.to_arrow(), pa.Table)
+
+
+def test_the_order_of_rows_and_weights_do_not_matter():
+    P, y, segments, _ = data(800)
+    make = SegmentCalibrator(TemperatureCalibrator()).fit
+    expected = make(P, y, segments=segments).predict_proba(P, segments)
+    order = np.random.default_rng(0).permutation(800)
+    mixed = make(P[order], y[order], segments=segments.iloc[order])
+    np.testing.assert_allclose(mixed.predict_proba(P, segments), expected, atol=1e-9)
+    weighted = make(P, y, segments=segments, sample_weight=np.full(800, 3.0))
+    np.testing.assert_allclose(weighted.predict_proba(P, segments), expected, atol=1e-9)
+    left_out = segments["region"] == REGIONS[1]
+    without = make(P, y, segments=segments, sample_weight=(~left_out).astype(float))
+    assert REGIONS[1] not in without.map_.levels[0]
+
+
+def test_units_of_forecasts():
+    P, y, segments, _ = data(1500)
+    z = logit(P[:, 1])
+    make = SegmentCalibrator(TemperatureCalibrator()).fit
+    expected = make(P, y, segments=segments).predict_proba(P, segments)
+    for forecasts, unit in ((P[:, 1], "probability"), (z, "logit"), (100 * P, "percent"),
+                            (np.log(P), "log_probability"), (np.log(P) + 3, "logit")):  # fmt: skip
+        own = make(forecasts, y, segments=segments, unit=unit)
+        np.testing.assert_allclose(own.predict_proba(forecasts, segments), expected, atol=1e-6)
+
+
+def test_order_within_segments(fitted):
+    P, y, segments, _ = data(500, seed=4)
+    assert fitted.verify(P, segments)
+    assert fitted.verify(P, segments).rows == 500
+    P, y, segments, _ = data(1500, 3)
+    calibrator = SegmentCalibrator(MonotoneCalibrator()).fit(P, y, segments=segments)
+    assert calibrator.weight_ > 0.5
+    assert calibrator.verify(P, segments)
+
+
+def test_without_segments():
+    P, y, segments, _ = data(600)
+    alone = IsotonicCalibrator().fit(P, y)
+    without = SegmentCalibrator(IsotonicCalibrator()).fit(P, y)
+    np.testing.assert_array_equal(without.predict_proba(P), alone.predict_proba(P))
+    assert without.carry_over(0.5, P).n_changed == alone.carry_over(0.5, P).n_changed
+    assert without.shifts_.n_rows == 0
+    np.testing.assert_array_equal(without.predict_proba(P, segments), without.predict_proba(P))
+
+
+@pytest.mark.parametrize(
+    ("segments", "message"),
+    [
+        ({"region": ["a"] * 3}, "segments: lacks the column 'age'; fit had region, age; there are region"),
+        ({"region": ["a"] * 2}, r"segments\['region'\]: 2 rows, but P has 3"),
+        ({"region": ["a"] * 3, "age": ["1", "x", "2"], "noise": ["a"] * 3},
+         r"segments\['age'\]: row 1 is 'x'; fit had numbers"),
+        ({"region": pd.to_datetime(["2026-01-01"] * 3), "age": [1, 2, 3]},
+         r"segments\['region'\]: row 0 is Timestamp.*; segments are numbers, strings or booleans"),
+        (np.zeros((3, 2, 2)), r"segments: has shape \(3, 2, 2\)"),
+        (None, "segments: were given in fit; pass a table with the columns region, age"),
+    ],
+)  # fmt: skip
+def test_bad_segments(fitted, segments, message):
+    with pytest.raises(InputError, match=message):
+        fitted.predict_proba([[0.2, 0.8], [0.5, 0.5], [0.7, 0.3]], segments)
+
+
+def test_columns_that_cannot_be_segments():
+    P, y, segments, _ = data(500)
+    make = SegmentCalibrator(IdentityCalibrator())
+    for name, column in (("id", [f"row {i}" for i in range(500)]), ("number", np.arange(500))):
+        message = rf"segments\['{name}'\]: has another value in almost every row"
+        with pytest.raises(InputError, match=message):
+            make.fit(P, y, segments=segments.assign(**{name: column}))
+    with pytest.raises(InputError, match="categorical: names 'sex', which is not a column"):
+        SegmentCalibrator(categorical=["sex"]).fit(P, y, segments=segments)
+    P, y, segments, _ = data(2000)
+    with pytest.warns(UserWarning, match="the column 'leak' shifts log odds by up to"):
+        make.fit(P, y, segments=segments.assign(leak=np.where(y, "yes", "no")))
+
+
+def test_bad_parameters(fitted):
+    P, y, segments, _ = data(100)
+    with pytest.raises(InputError, match=r"calibrator: is .*expected another calibrator"):
+        SegmentCalibrator(SegmentCalibrator()).fit(P, y)
+    for name in ("bins", "cv", "max_terms", "min_rows"):
+        with pytest.raises(InputError, match=name):
+            SegmentCalibrator(**{name: -1}).fit(P, y, segments=segments)
+    with pytest.raises(InputError, match="thresholds differ by segment"):
+        fitted.carry_over(0.5, P)
+
+
+def test_model_files(fitted, tmp_path):
+    P, _, segments, _ = data(100, seed=5)
+    expected = fitted.predict_proba(P, segments)
+    fitted.save(tmp_path / "model.json")
+    loaded = isoroc.load(tmp_path / "model.json")
+    assert_same(fitted, loaded)
+    np.testing.assert_array_equal(loaded.predict_proba(P, segments), expected)
+    served = load_map(tmp_path / "model.json")
+    np.testing.assert_array_equal(served.predict_proba(P, segments), expected)
+    own = fitted.map_
+    other = IsotonicCalibrator().fit([0.1, 0.9], [0, 1]).map_
+    for change, fault in (
+        ({"weight": 1.5}, "weight: expected a number"),
+        ({"columns": np.repeat("a", 2)}, "columns: the names are not distinct"),
+        ({"levels": own.levels[:1]}, "levels: expected a list of 2"),
+        ({"cuts": [own.cuts[1]] * 2}, "cuts: a column has either levels or cuts"),
+        ({"pairs": own.pairs + 7}, "pairs: expected numbers of the 2 columns"),
+        ({"tables": own.tables[:1]}, "pairs: expected an array of shape"),
+        ({"tables": [table[1:] for table in own.tables]}, r"tables\[0\]: expected an array"),
+        ({"tables": [table + 1e4 for table in own.tables]}, r"tables\[0\]: expected smaller"),
+        ({"common": other}, "common: expected a map of probabilities"),
+        ({"shifted": other}, "shifted: expected a map of logits"),
+    ):
+        damaged = isoroc.load(tmp_path / "model.json")
+        damaged.map_ = replace(own, **change)
+        damaged.save(tmp_path / "damaged.json")
+        for load in (isoroc.load, load_map):
+            with pytest.raises(ModelFileError, match=f"model.map.numbers.{fault}"):
+                load(tmp_path / "damaged.json")
+
+
+@pytest.mark.parametrize("shape", ["p", "logit", 3])
+def test_exports(shape, tmp_path):
+    P, y, segments, _ = data(1200, 3 if shape == 3 else 2)
+    forecasts = {"p": P[:, 1:], "logit": logit(P[:, 1:]), 3: P}[shape]
+    unit = "logit" if shape == "logit" else "probability"
+    calibrator = SegmentCalibrator(AutoCalibrator() if shape == "p" else TemperatureCalibrator())
+    calibrator.fit(forecasts, y, segments=segments[["region", "age"]], unit=unit)
+    segments.loc[::50, "region"] = "never seen"
+    segments.loc[::70, "age"] = np.nan
+    expected = calibrator.predict_proba(forecasts, segments)
+    columns = {name: segments[name].to_numpy() for name in ("region", "age")}
+    model = isoroc.export.to_onnx(calibrator)
+    np.testing.assert_allclose(run_onnx(model, forecasts, columns), expected, atol=1e-12)
+    np.testing.assert_allclose(run_sqlite(calibrator, forecasts, segments), expected, atol=1e-12)
+    torch = pytest.importorskip("torch")
+    module = isoroc.export.to_torch(calibrator)
+    codes = torch.tensor(calibrator.encode_segments(segments))
+    found = module(torch.tensor(forecasts), codes).numpy()
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    with pytest.raises(InputError, match="segments: are missing"):
+        module(torch.tensor(forecasts))
+
+
+def run_sqlite(calibrator, P, segments):
+    columns = [f"p{k}" for k in range(P.shape[1])]
+    query = isoroc.export.to_sql(
+        calibrator, columns, dialect="sqlite", keep="id", segments=["a region", "age"]
+    )
+    with sqlite3.connect(":memory:") as connection:
+        connection.execute(f'CREATE TABLE forecasts (id, {", ".join(columns)}, "a region", age)')
+        marks = ", ".join("?" * (len(columns) + 3))
+        parts = zip(P.tolist(), segments["region"], segments["age"].tolist(), strict=True)
+        rows = [(i, *p, region, None if age != age else age)
+                for i, (p, region, age) in enumerate(parts)]  # fmt: skip
+        connection.executemany(f"INSERT INTO forecasts VALUES ({marks})", rows)  # noqa: S608
+        found = sorted(connection.execute(query).fetchall())
+    connection.close()
+    return np.array([row[1:] for row in found], dtype=float)
+
+
+def test_exports_check_the_columns(fitted):
+    with pytest.raises(
+        InputError, match="segments: 1 columns given; the calibrator was fitted wit"
+    ):
+        isoroc.export.to_sql(fitted, ["a", "b"], dialect="duckdb", segments="region")
+    with pytest.raises(
+        InputError, match="segments: 1 columns given; the calibrator was fitted wit"
+    ):
+        isoroc.export.to_sql(fitted.common_, ["a", "b"], dialect="duckdb", segments="g")
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "lazy", "duckdb"])
+def test_dataframes_with_forecasts(fitted, kind):
+    P, _, segments, _ = data(40, seed=6)
+    frame = pl.from_pandas(segments.assign(a=P[:, 0], b=P[:, 1]))
+    frame = frame.with_columns(region=pl.when(pl.int_range(pl.len()) > 2).then("region"))
+    expected = fitted.predict_proba(P, frame)
+    if kind == "duckdb":
+        duckdb = pytest.importorskip("duckdb")
+        found = fitted.predict_frame(duckdb.from_arrow(frame.to_arrow()), ["a", "b"]).pl()
+    elif kind == "pandas":
+        found = pl.from_pandas(fitted.predict_frame(frame.to_pandas(), ["a", "b"]))
+    else:
+        given = frame.lazy() if kind == "lazy" else frame
+        found = fitted.predict_frame(given, ["a", "b"]).lazy().collect()
+    Q = found.select("^calibrated_.*$").to_numpy()
+    np.testing.assert_allclose(Q, expected, rtol=1e-9)
+    with pytest.raises(InputError, match="df: the dataframe has no column 'age'"):
+        fitted.predict_frame(frame.drop("age"), ["a", "b"])
+
+
+def test_many_rows_learn_the_same_as_some(monkeypatch):
+    """Steps on all rows lead to where a fit to all rows ends."""
+    P, y, segments, _ = data(8000)
+    make = SegmentCalibrator(TemperatureCalibrator(), max_terms=0).fit
+    expected = make(P, y, segments=segments)
+    monkeypatch.setattr("isoroc._calibrators.segment.MANY_ROWS", 4000)
+    found = make(P, y, segments=segments)
+    assert found.shifts_.n_rows == expected.shifts_.n_rows
+    np.testing.assert_allclose(found.shifts_["shift"], expected.shifts_["shift"], atol=0.05)
+
+
+def test_no_warning_without_cause():
+    P, y, segments, _ = data(400)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SegmentCalibrator(TemperatureCalibrator()).fit(P, y, segments=segments)
