@@ -36,7 +36,7 @@ def fit_and_check(name, seed, **limits):
 #: Sets on which the weights of members, or the curvature of a fit, were singular up to rounding,
 #: and one on which steps of a descent overflowed.
 SINGULAR = [
-    (89, "GroupedCalibrator"),
+    (89, "SegmentCalibrator"),
     (114, "AutoCalibrator"),
     (1276, "SplineCalibrator"),
     (1579, "AutoCalibrator"),

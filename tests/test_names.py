@@ -5,15 +5,13 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, log_loss
-from sklearn.model_selection import GroupKFold
 from sklearn.tree import DecisionTreeClassifier
 
 import isoroc
 from isoroc import (
     CalibratedClassifier,
-    GroupedCalibrator,
     IRPCalibrator,
-    IsotonicCalibrator,
+    SegmentCalibrator,
     decisions,
     metrics,
     plots,
@@ -44,16 +42,10 @@ def test_parameters_of_a_classifier():
     assert given.calibrated_classifiers_[0].calibrator.max_bins == 3
 
 
-def test_groups_reach_the_splitter_and_the_calibrator():
-    groups = np.arange(len(y)) % 6
-    grouped = GroupedCalibrator(IsotonicCalibrator(), min_rows=10, random_state=0)
-    model = CalibratedClassifier(MODEL, calibrator=grouped, cv=GroupKFold(3), ensemble=False)
-    with pytest.raises(ValueError, match="groups"):
-        CalibratedClassifier(MODEL, calibrator=grouped).fit(X, y)
-    model.fit(X, y, groups=groups)
-    assert model.predict_proba(X, groups=groups).shape == (300, 2)
-    with pytest.raises(ValueError, match="groups"):
-        model.predict_proba(X)
+def test_segments_are_columns_of_the_features():
+    model = CalibratedClassifier(MODEL, method="isotonic", segments=[0], ensemble=False)
+    assert model.fit(X, y).predict_proba(X).shape == (300, 2)
+    assert isinstance(model.calibrators_[0], SegmentCalibrator)
 
 
 def test_metrics():

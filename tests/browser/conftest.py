@@ -40,12 +40,12 @@ def make_rare():
     return Report(y, P, after=[[q, 1 - q] for q in p / 6], n_resamples=0, labels=["fraud", "ok"])
 
 
-def make_groups():
+def make_segments():
     """Three sites, of which one has other rates."""
     rng = np.random.default_rng(0)
     p, site = rng.random(900), rng.choice(["Basel", "Bern", "Chur"], 900, p=[0.3, 0.6, 0.1])
     y = rng.random(900) < np.where(site == "Basel", p**3, p)
-    return Report(y, p, after=0.1 + 0.8 * p, groups=site, n_resamples=0)
+    return Report(y, p, after=0.1 + 0.8 * p, segments={"site": site}, n_resamples=0)
 
 
 def make_ties():
@@ -75,7 +75,7 @@ def pages(tmp_path_factory):
         "3-auto": make_report(3, AutoCalibrator(random_state=0)),
         "200": make_report(200, IRPCalibrator(random_state=0)),
         "rare": make_rare(),
-        "groups": make_groups(),
+        "segments": make_segments(),
         "ties": make_ties(),
         "certain": make_certain(),
     }

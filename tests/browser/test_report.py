@@ -5,7 +5,7 @@ import re
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-REPORTS = ["2", "groups", "3", "3-tilted", "5", "3-auto", "rare", "ties", "certain", "200"]
+REPORTS = ["2", "segments", "3", "3-tilted", "5", "3-auto", "rare", "ties", "certain", "200"]
 LEVELS = [0.05, 0.3, 0.5, 0.7, 0.8, 0.9]
 
 
@@ -60,11 +60,11 @@ def column(page, k):
     return cells.evaluate_all("cells => cells.map(cell => Number(cell.dataset.value))")
 
 
-def test_groups_have_a_row_and_a_diagram_each(open_page):
-    section = open_page("groups").locator("section[aria-labelledby=groups]")
+def test_segments_have_a_row_and_two_marks_each(open_page):
+    section = open_page("segments").locator("section[aria-labelledby=segments]")
     assert section.locator("tbody tr").count() == 3
-    assert section.locator("figure").count() == 3
-    assert section.locator("tbody th").all_inner_texts() == ["Bern", "Basel", "Chur"]
+    assert section.locator("figure .dot").count() == 6
+    assert section.locator("tbody th").first.inner_text() == "site: Basel"
 
 
 def test_table_of_bins_sorts(open_page):

@@ -20,21 +20,20 @@ from sklearn.model_selection import (
     cross_val_predict,
     cross_val_score,
 )
-from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
-from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isoroc import (
     AutoCalibrator,
     CalibratedClassifier,
-    GroupedCalibrator,
     InputError,
     IRPCalibrator,
     IsotonicCalibrator,
+    SegmentCalibrator,
     TemperatureCalibrator,
     export,
     load,
@@ -396,65 +395,32 @@ def test_calibrators_know_the_labels(tmp_path):
     assert all(f'"calibrated_{name}"' in query for name in ("cat", "dog", "eel"))
 
 
-GROUPS = np.where(np.arange(600) % 3 == 0, "north", "south")
+@pytest.mark.parametrize("ensemble", [False, True])
+def test_segments_are_columns_of_the_features(ensemble):
+    rng = np.random.default_rng(0)
+    place = np.where(np.arange(600) % 3 == 0, "north", "south")
+    y = np.where((place == "south") & (rng.random(600) < 0.5), "spam", Y)  # differs by place
+    frame = pd.DataFrame(X).add_prefix("x").assign(place=place)
+    first = make_pipeline(FunctionTransformer(lambda own: own.drop(columns="place")), GaussianNB())
+    options = {"method": "temperature", "segments": ["place", "x0"], "ensemble": ensemble}
+    model = CalibratedClassifier(first, **options).fit(frame, y)
+    Q = 0
+    for estimator, calibrator in zip(model.estimators_, model.calibrators_, strict=True):
+        assert "place" in calibrator.columns_
+        Q = Q + calibrator.predict_proba(estimator.predict_proba(frame), frame)
+    np.testing.assert_allclose(model.predict_proba(frame), Q / len(model.calibrators_))
+    same = model.fit(pl.from_pandas(frame).to_pandas(), y).predict_proba(frame)
+    np.testing.assert_allclose(same, Q / len(model.calibrators_))
+    with pytest.raises(InputError, match="segments: names 'plase', and the columns of X are x0"):
+        CalibratedClassifier(first, segments=["plase"]).fit(frame, y)
+    with pytest.raises(InputError, match="segments: names 'place', but X is an array"):
+        CalibratedClassifier(GaussianNB(), segments=["place"]).fit(X, y)
 
 
-def test_groups_reach_a_calibrator_of_groups():
-    y = np.where((GROUPS == "south") & (np.arange(600) % 2 == 0), "spam", Y)  # differs by group
-    grouped = GroupedCalibrator(IsotonicCalibrator(), min_rows=50, random_state=0)
-    model = CalibratedClassifier(GaussianNB(), calibrator=grouped, ensemble=False)
-    with pytest.raises(InputError, match="groups: GroupedCalibrator learns a map for each group"):
-        model.fit(X, y)
-    model.fit(X, y, groups=GROUPS)
-    [calibrator] = model.calibrators_
-    assert set(calibrator.groups_) <= {"north", "south"}
-    P = model.estimators_[0].predict_proba(X)
-    expected = calibrator.predict_proba(P, GROUPS)
-    np.testing.assert_array_equal(model.predict_proba(X, groups=GROUPS), expected)
-    assert (expected != calibrator.common_.predict_proba(P)).any()
-    with pytest.raises(InputError, match="groups"):
-        model.predict_proba(X)
-
-
-def test_groups_are_routed_without_further_requests():
-    grouped = GroupedCalibrator(IsotonicCalibrator(), min_rows=50, random_state=0)
-    groups = np.arange(600) % 6
-    with sklearn.config_context(enable_metadata_routing=True):
-        model = CalibratedClassifier(GaussianNB(), calibrator=grouped, cv=GroupKFold(3))
-        pipeline = make_pipeline(StandardScaler(), model).fit(X, Y, groups=groups)
-        Q = pipeline.predict_proba(X, groups=groups)
-    expected = model.fit(StandardScaler().fit_transform(X), Y, groups=groups)
-    assert len(expected.calibrators_) == 3
-    np.testing.assert_array_equal(
-        Q, expected.predict_proba(StandardScaler().fit_transform(X), groups=groups)
-    )
-
-
-def test_names_of_methods_and_parameters_of_their_calibrators():
-    clf = CalibratedClassifier(GaussianNB(), "irp", ensemble=False)
-    clf.set_params(calibrator__max_bins=3).fit(X, Y)
-    assert clf.calibrators_[0].n_bins_ == 3
-    several = CalibratedClassifier(GaussianNB(), random_state=1).fit(X, Y)
-    assert {calibrator.random_state for calibrator in several.calibrators_} == {1}
-    own = [calibrator.verdict_ for calibrator in several.calibrators_]
-    n = sum(verdict.should_calibrate for verdict in own)
-    assert str(several.verdict_) == f"calibrate: the verdict in {n} of 5 folds"
-    weights = [verdict.n_rows for verdict in own]
-    for name in ("before", "after", "gain"):
-        expected = np.average([getattr(verdict, name) for verdict in own], weights=weights)
-        assert getattr(several.verdict_, name) == pytest.approx(expected)
-    assert several.verdict_.low > np.average([verdict.low for verdict in own], weights=weights)
-    with pytest.raises(AttributeError):
-        _ = clf.verdict_
-
-
-def test_pairs_can_be_used_one_by_one():
-    clf = CalibratedClassifier(GaussianNB(), "sigmoid", cv=3).fit(X, Y)
-    each = [pair.predict_proba(X) for pair in clf.calibrated_classifiers_]
-    np.testing.assert_allclose(np.mean(each, axis=0), clf.predict_proba(X))
-    assert clf.calibrated_classifiers_[0].calibrators == [clf.calibrators_[0]]
-
-
-def test_tags_follow_the_classifier():
-    assert get_tags(CalibratedClassifier(MultinomialNB())).input_tags.positive_only
-    assert not get_tags(CalibratedClassifier()).input_tags.positive_only
+def test_segments_by_position_and_in_a_given_calibrator():
+    own = SegmentCalibrator(TemperatureCalibrator(), max_terms=0)
+    given = CalibratedClassifier(GaussianNB(), calibrator=own, segments=[1]).fit(X, Y)
+    assert given.calibrators_[0].max_terms == 0
+    named = CalibratedClassifier(GaussianNB(), method="temperature", segments=[1]).fit(X, Y)
+    assert isinstance(named.calibrators_[0], SegmentCalibrator)
+    assert named.predict_proba(X).shape == (600, len(named.classes_))

@@ -92,7 +92,7 @@ def test_training_folds_without_some_class(ensemble):
         assert (first.predict_proba(np.column_stack([np.zeros(12), without_0]))[:, 0] > 0).all()
 
 
-@pytest.mark.parametrize("name", [name for name in KINDS if name != "GroupedCalibrator"])
+@pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
 def test_one_calibrator_learns_from_what_cross_val_predict_returns(data, name, method):
     X, y = data

@@ -444,15 +444,14 @@ def test_behind_a_classifier_it_knows_labels_and_scores(name, response):
         classifier = CalibratedClassifier(
             LogisticRegression(), calibrator=make(name), cv=3, ensemble=False, response=response
         )
-        groups = np.zeros(150, dtype=int) if name == "GroupedCalibrator" else None
-        classifier.fit(X, y, groups=groups)
+        classifier.fit(X, y)
         [calibrator] = classifier.calibrators_
         assert calibrator.classes_.tolist() == classifier.classes_.tolist()
         expected = "probability" if response == "predict_proba" else "logit"
         assert calibrator.unit_ == expected
-        Q = classifier.predict_proba(X, groups=groups)
+        Q = classifier.predict_proba(X)
         np.testing.assert_allclose(Q.sum(axis=1), 1, rtol=1e-12)
-        assert (classifier.predict(X, groups=groups) == y).mean() > 0.6
+        assert (classifier.predict(X) == y).mean() > 0.6
 
 
 #: Checks of scikit-learn that feed no feature matrices; all others need a classifier in front.
@@ -499,7 +498,7 @@ OF_FEATURES = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(KINDS.keys() - {"GroupedCalibrator"}))  # requires groups
+@pytest.mark.parametrize("name", sorted(KINDS))
 def test_scikit_learn_checks_behind_a_classifier(name):
     # Weights and repeated rows must give the same forecasts but for rounding errors, or the folds
     # of the calibrator differ: Newton's method is that precise, L-BFGS is not.

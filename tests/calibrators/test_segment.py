@@ -114,12 +114,12 @@ def test_pairs_of_columns():
     y = rng.random(6000) < expit(z + shift)
     segments = {"a": a, "b": b}
     calibrator = SegmentCalibrator(TemperatureCalibrator()).fit(expit(z), y, segments=segments)
-    assert "a × b" in calibrator.shifts_["column"]
+    assert "a \u00d7 b" in calibrator.shifts_["column"]
     Q = calibrator.predict_proba(expit(z), segments)
     assert log_loss(y, Q) < log_loss(y, expit(z + shift)) + 0.01
     alone = SegmentCalibrator(TemperatureCalibrator(), max_terms=0)
     alone.fit(expit(z), y, segments=segments)
-    assert log_loss(y, alone.predict_proba(expit(z), segments)) > log_loss(y, Q) + 0.1
+    assert log_loss(y, alone.predict_proba(expit(z), segments)) > log_loss(y, Q) + 0.08
 
 
 def test_what_is_unknown_is_not_shifted(fitted):
@@ -212,12 +212,12 @@ def test_without_segments():
 @pytest.mark.parametrize(
     ("segments", "message"),
     [
-        ({"region": ["a"] * 3}, "segments: lacks the column 'age'; fit had region, age; there are region"),
+        ({"region": ["a"] * 3}, "lacks the column 'age'; fit had region, age; there are region"),
         ({"region": ["a"] * 2}, r"segments\['region'\]: 2 rows, but P has 3"),
         ({"region": ["a"] * 3, "age": ["1", "x", "2"], "noise": ["a"] * 3},
          r"segments\['age'\]: row 1 is 'x'; fit had numbers"),
         ({"region": pd.to_datetime(["2026-01-01"] * 3), "age": [1, 2, 3]},
-         r"segments\['region'\]: row 0 is Timestamp.*; segments are numbers, strings or booleans"),
+         r"segments\['region'\]: row 0 is datetime.*; segments are numbers, strings or booleans"),
         (np.zeros((3, 2, 2)), r"segments: has shape \(3, 2, 2\)"),
         (None, "segments: were given in fit; pass a table with the columns region, age"),
     ],
@@ -284,7 +284,7 @@ def test_model_files(fitted, tmp_path):
 
 
 @pytest.mark.parametrize("shape", ["p", "logit", 3])
-def test_exports(shape, tmp_path):
+def test_exports(shape):
     P, y, segments, _ = data(1200, 3 if shape == 3 else 2)
     forecasts = {"p": P[:, 1:], "logit": logit(P[:, 1:]), 3: P}[shape]
     unit = "logit" if shape == "logit" else "probability"
@@ -315,7 +315,7 @@ def run_sqlite(calibrator, P, segments):
         connection.execute(f'CREATE TABLE forecasts (id, {", ".join(columns)}, "a region", age)')
         marks = ", ".join("?" * (len(columns) + 3))
         parts = zip(P.tolist(), segments["region"], segments["age"].tolist(), strict=True)
-        rows = [(i, *p, region, None if age != age else age)
+        rows = [(i, *p, region, None if np.isnan(age) else age)
                 for i, (p, region, age) in enumerate(parts)]  # fmt: skip
         connection.executemany(f"INSERT INTO forecasts VALUES ({marks})", rows)  # noqa: S608
         found = sorted(connection.execute(query).fetchall())

@@ -11,7 +11,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import isoroc
-from cli_tables import make_forecasts
 from isoroc._cli import main
 from isoroc._input import InputError, check_forecasts, valid_rows
 from isoroc._input.kinds import kind_of
@@ -64,16 +63,20 @@ def test_conditions_and_shares_leave_bad_rows_out(run_cli):
     assert (ran.code, "5 of 300 rows" in ran.err) == (0, True)
 
 
-def test_rows_without_a_group_are_bad(run_cli):
-    table = make_forecasts().with_columns(g=pl.Series([None, "a"] + ["a", "b"] * 149))
-    table[2:].write_parquet("x.parquet")
-    words = ["-c", "temperature", "--group", "g"]
-    assert run_cli("fit", "x.parquet", "-o", "m.json", *words).code == 0
+def test_rows_without_a_segment_are_not_bad(run_cli):
+    rng = np.random.default_rng(0)
+    p, g = rng.random(600), rng.choice(["a", "b"], 600)
+    y = rng.random(600) < np.where(g == "a", p**3, p**0.3)
+    table = pl.DataFrame({"p": p, "g": g, "y": y})
     table.write_parquet("x.parquet")
-    ran = run_cli("apply", "m.json", "x.parquet", "-o", "out.parquet", "--on-bad", "skip")
-    assert "1 of 300 rows have no valid forecast" in ran.err, ran.err
-    assert "x.parquet: row 0, column 'g' is missing" in ran.err
-    assert pl.read_parquet("out.parquet")["id"].equals(table["id"][1:])
+    words = ["-c", "temperature", "--segments", "g"]
+    assert run_cli("fit", "x.parquet", "-o", "m.json", *words).code == 0
+    table = table.with_columns(g=pl.when(pl.int_range(pl.len()) > 2).then("g"))
+    table.write_parquet("x.parquet")
+    ran = run_cli("apply", "m.json", "x.parquet", "-o", "out.parquet")
+    assert ran.code == 0
+    assert "g: 3 of 600 rows are missing or unknown to fit" in ran.err
+    assert not pl.read_parquet("out.parquet")["p_cal"].is_null().any()
 
 
 NUMBERS = st.sampled_from([-1.0, -1e-5, -1e-9, 0.0, 0.5, 0.9995, 0.998, 1.0, 1.0001, 7.0,

@@ -144,10 +144,10 @@ def test_bad_rows_conditions_groups_and_compression(write, run_cli):
     assert list(json.loads(last)) == ["p_bird_cal", "p_cat_cal", "p_dog_cal"]
 
 
-def test_groups_of_copied_lines(folder, run_cli):
+def test_segments_of_copied_lines(folder, run_cli):
     table = make_forecasts(400).with_columns(site=pl.int_range(400) % 2)
     table.write_ndjson("x.ndjson")
-    words = ["-c", "temperature", "--group", "site", "--min-rows", "20", "-o", "model.json"]
+    words = ["-c", "temperature", "--segments", "site", "-o", "model.json"]
     assert run_cli("fit", "x.ndjson", *words).code == 0
     assert apply(run_cli, "out.ndjson").code == 0
     assert apply(run_cli, "out.parquet").code == 0

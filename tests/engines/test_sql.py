@@ -16,7 +16,7 @@ from chdb import session as chdb
 
 from engine_tables import make_columns
 from exported import ODD, run_duckdb
-from isoroc import AutoCalibrator, Counts, GroupedCalibrator
+from isoroc import AutoCalibrator, Counts, SegmentCalibrator
 from isoroc._backends.sql import RULES
 from isoroc.export import counts_sql, to_sql
 from zoo import KINDS, assert_agrees, fitted, forecasts, make, on_thresholds, takes_classes
@@ -189,20 +189,21 @@ def test_all_columns_and_views(engine):
     assert_agrees(calibrator, P, found[:, 4:])
 
 
-def test_groups(engine):
+def test_segments(engine):
     if engine.dialect == "duckdb":
         pytest.skip("tested by `make test`")
     rng = np.random.default_rng(0)
-    P = rng.random((400, 1))
-    groups = np.array(["north", "o'hara", "s\u00fcd"])[rng.integers(3, size=400)]
-    y = rng.random(400) < P[:, 0] ** np.where(groups == "north", 1.0, 2.0)
-    calibrator = GroupedCalibrator(AutoCalibrator(), random_state=0, min_rows=20)
-    calibrator.fit(P[:, 0], y, groups=groups)
-    data = {"id": np.arange(400), "p": P[:, 0], "g": groups}
-    options = {"dialect": engine.dialect, "table": (engine.table,), "keep": "id", "group": "g"}
+    p, age = rng.random(900), rng.uniform(18, 80, 900).round(1)
+    region = np.array(["north", "o'hara", "s\u00fcd"])[rng.integers(3, size=900)]
+    y = rng.random(900) < p ** np.where((region == "north") == (age < 50), 0.4, 2.0)
+    segments = {"region": region, "age": age}
+    calibrator = SegmentCalibrator(AutoCalibrator(), min_rows=5).fit(p, y, segments=segments)
+    assert len(calibrator.map_.tables) > 1
+    data = {"id": np.arange(900), "p": p} | segments
+    options = {"dialect": engine.dialect, "table": (engine.table,), "keep": "id"}
     rows = sorted(engine.run(to_sql(calibrator, "p", **options), data))
     found = np.array(rows, dtype=float)[:, 1:]
-    expected = calibrator.predict_proba(P[:, 0], groups)
+    expected = calibrator.predict_proba(p, segments)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 

@@ -15,12 +15,12 @@ from isoroc.decisions import expected_cost, net_benefit, threshold_for
 from isoroc.metrics import (
     bootstrap,
     brier_score_loss,
-    by_group,
     calibration_curve,
     calibration_direction,
     calibration_summary,
     calibration_test,
     decompose,
+    segment_report,
 )
 
 FAST: Any = {"n_resamples": 0}
@@ -102,8 +102,8 @@ def test_every_interval_takes_clusters():
             threshold_for(y, p, **c, metric="alerts", target=0.5).table.values())[-2:])[3],
         "bootstrap": lambda **c: bootstrap(
             brier_score_loss, y, p, n_resamples=99, random_state=0, **c).standard_error,
-        "groups": lambda **c: width(list(by_group(
-            brier_score_loss, y, p, cluster % 2, random_state=0, **c).values())[-2:])[0],
+        "segments": lambda **c: np.ptp([
+            segment_report(y, p, cluster < 0, **c)[end][0] for end in ("low", "high")]),
     }  # fmt: skip
     for name, function in functions.items():
         assert function(clusters=names) > 1.03 * function(), name
@@ -223,13 +223,6 @@ def test_bad_clusters_are_refused(clusters, problem):
     with pytest.raises(InputError, match=problem) as raised:
         evaluate(y, p, clusters=np.array(clusters, dtype=object))
     assert "clusters" in str(raised.value)
-
-
-def test_a_group_within_one_cluster_has_no_intervals():
-    p, y, cluster = visits(10, 10)
-    found = evaluate(y, p, groups=cluster < 1, clusters=cluster, **FAST).groups["true"]
-    assert np.isnan(found.measures["log_loss"]["before"].low)
-    assert np.isnan(found.p_value)
 
 
 @pytest.mark.slow

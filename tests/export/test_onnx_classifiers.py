@@ -4,9 +4,8 @@ from sklearn.linear_model import LogisticRegression
 
 from isoroc import (
     AutoCalibrator,
-    GroupedCalibrator,
-    InputError,
     IRPCalibrator,
+    SegmentCalibrator,
     TemperatureCalibrator,
 )
 
@@ -89,54 +88,21 @@ def test_scores_are_the_second_of_two_columns():
     np.testing.assert_array_equal(labels, Q.argmax(axis=1))
 
 
-def test_groups_are_a_second_input(tmp_path):
-    y = NOISY.argmax(axis=1)
+def test_segments_are_further_inputs(tmp_path):
+    rng = np.random.default_rng(0)
+    y, place = NOISY.argmax(axis=1), np.where(X[:, 3] > 0, "here", "there")
+    y = np.where((place == "here") & (rng.random(len(y)) < 0.5), 0, y)
     classifier = LogisticRegression().fit(X, y)
-    groups = np.where(X[:, 3] > 0, "here", "there")
-    calibrator = GroupedCalibrator(TemperatureCalibrator()).fit(
-        classifier.predict_proba(X), y, groups=groups
-    )
+    segments = {"place": place, "x": X[:, 0].astype(float)}
+    calibrator = SegmentCalibrator(TemperatureCalibrator())
+    calibrator.fit(classifier.predict_proba(X), y, segments=segments)
+    assert "place" in calibrator.columns_
     before = classifier_graph(classifier)
     onnx.save(before, tmp_path / "classifier.onnx")
     model = calibrate_onnx(tmp_path / "classifier.onnx", calibrator)
     [P] = run(before, ["probabilities"], X=X)
-    found = run(model, ["probabilities"], X=X, groups=groups[:, None].astype(object))[0]
-    np.testing.assert_allclose(found, calibrator.predict_proba(P, groups), rtol=0, atol=1e-12)
-
-
-def dictionaries():
-    """A graph whose output is a sequence of dictionaries."""
-    y = NOISY.argmax(axis=1)
-    model = classifier_graph(LogisticRegression().fit(X, y))
-    node = helper.make_node(
-        "ZipMap", ["probabilities"], ["maps"], domain="ai.onnx.ml", classlabels_int64s=[0, 1, 2]
-    )
-    model.graph.node.append(node)
-    entries = helper.make_map_type_proto(
-        TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, [])
-    )
-    kind = helper.make_sequence_type_proto(entries)
-    del model.graph.output[1]
-    model.graph.output.append(helper.make_value_info("maps", kind))
-    return model
-
-
-def test_models_that_cannot_be_joined_are_refused(tmp_path):
-    y = NOISY.argmax(axis=1)
-    classifier = LogisticRegression().fit(X, y)
-    before, P = classifier_graph(classifier), classifier.predict_proba(X)
-    calibrator = IRPCalibrator().fit(P, y)
-    two = IRPCalibrator().fit(P[:, 0], y == 0)
-    (tmp_path / "text").write_text("no model")
-    for model, fitted, options, message in (
-        (before, two, {}, "fitted to 1 columns of probability forecasts, but .* has 3"),
-        (before, calibrator, {"probabilities": "p"}, "outputs .* label, probabilities"),
-        (before, calibrator, {"probabilities": "label"}, "named 'label'"),
-        (dictionaries(), calibrator, {}, "zipmap"),
-        (classifier_graph(classifier, opset=11), calibrator, {}, "operator set is 11; convert"),
-        (tmp_path / "text", calibrator, {}, "text is not an ONNX model"),
-    ):
-        with pytest.raises(InputError, match=message):
-            calibrate_onnx(model, fitted, **options)
-    with pytest.raises(InputError, match="expected a calibrator"):
-        calibrate_onnx(before, classifier)
+    kinds = {"place": object, "x": float}
+    own = {f"segment_{name}": segments[name][:, None].astype(kinds[name])
+           for name in calibrator.columns_}  # fmt: skip
+    found = run(model, ["probabilities"], X=X, **own)[0]
+    np.testing.assert_allclose(found, calibrator.predict_proba(P, segments), rtol=0, atol=1e-12)

@@ -198,7 +198,7 @@ def test_numbers_are_exact(value):
         ({"keep": ["*", "id"]}, 'keep: "\\*" stands for all columns; leave out id'),
         ({"keep": "*", "dialect": "mysql"}, "keep: mysql cannot hand on all columns"),
         ({"keep": "*", "dialect": "spark", "names": list("abc")}, "keep: spark .* all but some"),
-        ({"group": "g"}, "group: the calibrator was fitted without groups; leave it out"),
+        ({"segments": "g"}, "segments: 1 columns given; the calibrator was fitted with 0"),
         ({"view": "a.b.c.d"}, r"view: is 'a.b.c.d'; expected \[\[catalog.\]schema.\]view"),
     ],
 )
@@ -260,17 +260,16 @@ def test_views_and_a_single_probability(dialect):
     np.testing.assert_allclose(found, calibrator.predict_proba(P)[:, 1], rtol=0, atol=1e-12)
 
 
-def test_a_single_probability_of_groups():
-    p = np.linspace(0, 1, 200)
-    groups = np.tile(["a", "b"], 100)
-    y = np.random.default_rng(0).random(200) < p
-    calibrator = isoroc.GroupedCalibrator(TemperatureCalibrator(), min_rows=20)
-    calibrator.fit(p, y, groups=groups)
-    query = to_sql(calibrator, "p", dialect="duckdb", keep="id", names="q", group="g")
+def test_a_single_probability_with_segments():
+    p = np.linspace(0, 1, 400)
+    region = np.tile(["a", "b"], 200)
+    y = np.random.default_rng(0).random(400) < np.where(region == "a", p**3, p**0.3)
+    calibrator = isoroc.SegmentCalibrator(TemperatureCalibrator()).fit(p, y, segments=region)
+    query = to_sql(calibrator, "p", dialect="duckdb", keep="id", names="q", segments="g")
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE forecasts AS SELECT 1 AS id, 0.3 AS p, 'b' AS g")
         [row] = connection.execute(query).fetchall()
-    expected = calibrator.predict_proba([0.3], groups=["b"])[0, 1]
+    expected = calibrator.predict_proba([0.3], ["b"])[0, 1]
     assert row == (1, pytest.approx(expected, abs=1e-12))
 
 

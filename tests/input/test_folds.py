@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from isoroc._counts import deal_by_content
-from isoroc._input import Sample, deal_folds
+from isoroc._input import Sample, check_segments, deal_folds
 
 
 def test_folds_are_of_equal_size():
@@ -15,7 +15,8 @@ def test_folds_are_of_equal_size():
 def rows_of(dealt, columns=slice(None)):
     """What each row holds, with its fold."""
     P = dealt.forecasts.reshape(len(dealt), -1)
-    parts = P[:, columns], dealt.weights, dealt.squares, dealt.groups.astype(float), dealt.fold
+    segment = dealt.segments.columns["segment"].values
+    parts = P[:, columns], dealt.weights, dealt.squares, segment, dealt.fold
     label = P[np.arange(len(P)), dealt.codes] if P.shape[1] > 1 else dealt.codes
     return np.column_stack([label, *parts])
 
@@ -25,12 +26,12 @@ def test_folds_depend_on_neither_the_order_of_rows_nor_of_columns(n_classes):
     rng = np.random.default_rng(n_classes)
     P = rng.dirichlet(np.ones(n_classes), 60)[rng.integers(60, size=200)]  # many rows are equal
     codes, weights = rng.integers(n_classes, size=200), rng.integers(1, 3, size=200) / 2
-    groups = rng.integers(2, size=200).astype(str)
+    segments = check_segments(rng.integers(2, size=200).astype(str), 200)
 
     def deal(rows, columns):
         place = np.argsort(columns)
         forecasts, own = P[rows][:, columns], place[codes[rows]]
-        sample = Sample(forecasts, own, weights[rows], groups=groups[rows])
+        sample = Sample(forecasts, own, weights[rows], segments=segments[rows])
         return deal_by_content(sample, 5, np.random.RandomState(0))
 
     as_given = np.arange(n_classes)

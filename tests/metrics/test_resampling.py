@@ -5,11 +5,9 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 
-from isoroc import InputError, evaluate
 from isoroc.metrics import (
     bootstrap,
     brier_score_loss,
-    by_group,
     calibration_error,
     decompose,
     log_loss,
@@ -187,42 +185,3 @@ def test_text():
 def test_bad_input(error, options, message):
     with pytest.raises(error, match=message):
         bootstrap(**{"metric": brier_score_loss, "y_true": [1, 0], "y_prob": [0.5, 0.5]} | options)
-
-
-@pytest.mark.parametrize("kind", ["canonical", "top"])
-def test_calibration_errors_by_group_have_the_intervals_of_an_evaluation(kind):
-    P, _, y = distorted(400, 3, 2.0, seed=1)
-    groups = np.arange(400) % 2
-    options = {} if kind == "canonical" else {"kind": kind}
-    table = by_group(partial(calibration_error, **options), y, P, groups)
-    measure = "calibration_error" if kind == "canonical" else "top_calibration_error"
-    result = evaluate(y, P, groups=groups, n_resamples=0)
-    for name, _, value, low, high in zip(*table.values(), strict=True):
-        figure = result.groups[name].measures[measure]["before"]
-        np.testing.assert_allclose([value, low, high], [figure.value, figure.low, figure.high])
-    binned = by_group(
-        partial(calibration_error, bins=5), y, P, groups, n_resamples=20, random_state=0
-    )
-    assert (binned["low"] < binned["high"]).all()
-
-
-def test_metrics_by_group():
-    P, _, y = distorted(200, 3, 2.0, seed=1)
-    groups, weights = np.arange(200) % 4, np.arange(200) % 3 + 1
-    y[groups == 2] = np.minimum(y[groups == 2], 1)  # one class is absent there
-    table = by_group(
-        brier_score_loss, y, P, groups, sample_weight=weights, n_resamples=20, random_state=0
-    )
-    for name, rows, value, low, high in zip(*table.values(), strict=True):
-        inside = groups == int(name)
-        expected = brier_score_loss(
-            y[inside], P[inside], sample_weight=weights[inside], labels=range(3)
-        )
-        assert (rows, value) == (50, pytest.approx(expected))
-        assert low < value < high
-    plain = by_group(
-        lambda y, P: float(np.mean(y == P.argmax(axis=1))), y, P, groups, n_resamples=0
-    )
-    assert np.isnan(plain["low"]).all()
-    with pytest.raises(InputError, match="groups: 3 rows, but y_prob has 200"):
-        by_group(brier_score_loss, y, P, [1, 2, 3])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from isoroc import GroupedCalibrator, InputError
+from isoroc import InputError, SegmentCalibrator, TemperatureCalibrator
 from isoroc.plots import CalibrationDisplay, MapDisplay
 
 
@@ -31,19 +31,19 @@ def test_cells_hold_all_rows_and_the_line_is_their_mean(K, draw_forecasts, make_
         assert value == pytest.approx(after[rows].mean())
 
 
-def test_groups_are_side_by_side(make_axes):
+def test_displays_of_a_calibrator_with_segments(make_axes):
     rng = np.random.default_rng(0)
     p, region = rng.random(1200), rng.choice(["north", "south"], 1200)
     y = rng.random(1200) < np.where(region == "north", p, p**3)
-    calibrator = GroupedCalibrator(random_state=0).fit(p, y, groups=region)
-    display = MapDisplay.from_estimator(calibrator, p, y, groups=region, ax=make_axes())
-    assert display.panels == ["north", "south"]
-    assert columns(display, "south", "density")["weight"].sum() == (region == "south").sum()
-    north, south = (columns(display, panel, "map")["after"].mean() for panel in display.panels)
-    assert south < north
-    # Other displays of a grouped calibrator take the groups as well.
-    other = CalibrationDisplay.from_estimator(calibrator, p, y, groups=region, ax=make_axes())
-    assert {layer.series for layer in other.layers} == {"before", "after"}
+    calibrator = SegmentCalibrator(TemperatureCalibrator()).fit(p, y, segments=region)
+    after = calibrator.predict_proba(p, region)
+    for display in (CalibrationDisplay, MapDisplay):
+        found = display.from_estimator(calibrator, p, y, segments=region, ax=make_axes())
+        expected = display.from_predictions(y, p, after=after, ax=make_axes())
+        np.testing.assert_array_equal(
+            found.frame()["after" if display is MapDisplay else "low"],
+            expected.frame()["after" if display is MapDisplay else "low"],
+        )
 
 
 def test_a_few_forecasts_are_drawn_where_they_are(make_axes):
@@ -60,5 +60,3 @@ def test_bad_input():
         MapDisplay.from_predictions([0, 1], [0.2, 0.7])
     with pytest.raises(InputError, match="pos_label: is 7"):
         MapDisplay.from_predictions([0, 1], [0.2, 0.7], after=[0.1, 0.8], pos_label=7)
-    with pytest.raises(InputError, match="groups: 1 rows"):
-        MapDisplay.from_predictions([0, 1], [0.2, 0.7], after=[0.1, 0.8], groups=["a"])

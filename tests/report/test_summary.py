@@ -15,10 +15,10 @@ from sklearn.naive_bayes import GaussianNB
 from isoroc import (
     AutoCalibrator,
     CalibratedClassifier,
-    GroupedCalibrator,
     InputError,
     IRPCalibrator,
     Report,
+    SegmentCalibrator,
     TemperatureCalibrator,
     evaluate,
     metrics,
@@ -137,7 +137,7 @@ def test_forecasts_alone():
     report = Report(y, P, n_resamples=0)
     summary = report.summary
     assert summary["verdict"]["tone"] == ""
-    assert [summary[part] for part in ("map", "bins", "model", "groups")] == [None] * 4
+    assert [summary[part] for part in ("map", "bins", "model", "segments")] == [None] * 4
     assert "decisions_changed" not in rows_of(report)
     assert "After" not in report.to_html()
 
@@ -336,49 +336,28 @@ def test_reports_of_estimators():
     assert found["log_loss"]["after"]["value"] == pytest.approx(loss)
 
 
-def test_report_of_a_grouped_calibrator():
+def test_report_of_segments():
     rng = np.random.default_rng(0)
-    p, region = rng.random(800), rng.choice(["north", "south"], 800)
-    y = rng.random(800) < np.where(region == "north", p, p**3)
-    calibrator = GroupedCalibrator(random_state=0).fit(p[:400], y[:400], groups=region[:400])
-    new = p[400:], y[400:]
-    found = rows_of(
-        Report.from_estimator(calibrator, *new, groups=region[400:], n_resamples=0, title="North")
-    )
-    loss = metrics.log_loss(new[1], calibrator.predict_proba(new[0], groups=region[400:]))
-    assert found["log_loss"]["after"]["value"] == pytest.approx(loss)
-
-
-def test_groups_have_their_own_intercept_and_slope():
-    rng = np.random.default_rng(0)
-    p, site = rng.random(900), rng.choice(["A & B", "C"], 900, p=[0.7, 0.3])
-    y = rng.random(900) < np.where(site == "C", p**3, p)
-    report = Report(y, p, after=0.99 * p, groups=site, n_resamples=0)
-    part = report.summary["groups"]
-    assert [row["name"] for row in part["rows"]] == ["A & B", "C"]
-    assert [row["calibrated"] for row in part["rows"]] == [True, False]
-    for row in part["rows"]:
-        rows = site == row["name"]
-        assert row["rows"] == rows.sum()
-        for of, q in {"before": p, "after": 0.99 * p}.items():
-            expected = metrics.calibration_summary(y[rows], q[rows])
-            assert row["log_loss"][of]["value"] == pytest.approx(metrics.log_loss(y[rows], q[rows]))
-            for measure in ("intercept", "slope"):
-                assert row[measure][of]["value"] == pytest.approx(expected[measure])
-    assert [panel["name"] for panel in part["panels"]] == ["A & B", "C"]
+    p, region = rng.random(1600), rng.choice(["A & B", "south"], 1600)
+    y = rng.random(1600) < np.where(region == "south", p**3, p)
+    calibrator = SegmentCalibrator(TemperatureCalibrator())
+    calibrator.fit(p[:800], y[:800], segments={"region": region[:800]})
+    new, segments = (p[800:], y[800:]), {"region": region[800:]}
+    report = Report.from_estimator(calibrator, *new, segments=segments, n_resamples=0)
+    loss = metrics.log_loss(new[1], calibrator.predict_proba(new[0], segments))
+    assert rows_of(report)["log_loss"]["after"]["value"] == pytest.approx(loss)
+    part = report.summary["segments"]
+    expected = metrics.segment_report(new[1], new[0], segments)
+    assert part["n_tested"] == expected.n_rows == 2
+    assert part["columns"]["name"] == ["region: south", "region: A & B"]
+    np.testing.assert_allclose(part["columns"]["before_ratio"], expected["ratio"], rtol=1e-4)
     page = report.to_html()
     assert "A &amp; B" in page
-    assert "not calibrated" in page
-    assert "Not calibrated in 1 of 2 groups: C." in repr(report)
+    assert "Observed rate over mean forecast of the worst segments" in page
+    assert "calibrator.predict_proba(P, segments)" in report.summary["model"]["python"]
     P = np.column_stack([p / 2, 1 - p, p / 2])
-    three = Report(np.where(y, 0, 1 + (p > 0.5)), P, groups=site, n_resamples=0)
-    assert three.summary["groups"]["event"] == "the most probable class"
-    top = metrics.calibration_summary(
-        (P.argmax(axis=1) == np.where(y, 0, 1 + (p > 0.5)))[site == "C"], P.max(axis=1)[site == "C"]
-    )
-    assert three.summary["groups"]["rows"][1]["slope"]["before"]["value"] == pytest.approx(
-        top["slope"]
-    )
+    three = Report(np.where(y, 0, 1 + (p > 0.5)), P, segments=region, n_resamples=0)
+    assert three.summary["segments"]["n_tested"] == 6
 
 
 def test_a_new_measure_is_shown_with_its_meaning(monkeypatch):

@@ -110,8 +110,8 @@ class SegmentCalibrator(Calibrator):
     Notes
     -----
     The forecast is ``(1 - w) * g(p) + w * h((1 + s) * log(p) + c + d)``, with maps g and h of the
-    same calibrator, sums s and c of table entries, and a constant d. Within a combination of segments it keeps the
-    order of two classes if the two maps do.
+    same calibrator, sums s and c of table entries, and a constant d. Within a combination of
+    segments it keeps the order of two classes if the two maps do.
 
     Entries of a table have a normal prior around 0, those of neighbouring bins are close to each
     other. Its precision maximises the evidence (MacKay 1992). Missing values, and segments that

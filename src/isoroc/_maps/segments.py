@@ -27,10 +27,10 @@ class SegmentMap(Map):
     """The mean of a common map and of another one behind shifts of the log probabilities z.
 
     With weight w: ``(1 - w) * common(p) + w * shifted((1 + s) * z + c + offset)``, where s and c
-    are sums of entries of tables. A table belongs to one column or to a pair of columns. A row of it holds the
-    shifts of the K classes and, at the end, a summand of the scale. Where a segment is unknown, the
-    entries are 0. Within a combination of segments the argument of `shifted` is an increasing
-    function of each z, so this is cyclically monotone if both maps are.
+    are sums of entries of tables. A table belongs to one column or to a pair of columns. A row of
+    it holds the shifts of the K classes and, at the end, a summand of the scale. Where a segment is
+    unknown, the entries are 0. Within a combination of segments the argument of `shifted` is a
+    positive multiple of z plus a constant, so two classes keep their order if both maps keep it.
     """
 
     common: Map = state(checks.anything)

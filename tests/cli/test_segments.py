@@ -1,0 +1,138 @@
+"""Segments on the command line: ``fit --segments``, ``evaluate --segments``, and their models."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import isoroc
+from isoroc.metrics import segment_report
+
+NAMES = np.array(["north", "south", "o'hara"])
+
+
+def make_rows(n, seed):
+    """Probabilities that are too high in the south, and for the old."""
+    rng = np.random.default_rng(seed)
+    p, code, age = rng.random(n), rng.integers(3, size=n), rng.integers(18, 80, n)
+    odds = p / (1 - p) * np.where(code == 1, 0.3, 1.0) * np.where(age > 60, 0.4, 1.0)
+    y = rng.random(n) < odds / (1 + odds)
+    data = {"p": p, "region": NAMES[code], "age": age, "y": np.where(y, "yes", "no")}
+    return pl.DataFrame(data)
+
+
+@pytest.fixture
+def fitted(run_cli):
+    make_rows(1500, 0).write_csv("data.csv")
+    words = ["--segments", "region,age", "-c", "temperature", "-o", "model.json"]
+    ran = run_cli("fit", "data.csv", *words)
+    assert ran.code == 0, ran.err
+    assert "the map with shifts by segment has weight" in ran.err
+    make_rows(600, 1).write_parquet("new.parquet")
+
+
+@pytest.mark.usefixtures("fitted")
+def test_models_with_segments(run_cli):
+    calibrator, new = isoroc.load("model.json"), pl.read_parquet("new.parquet")
+    assert calibrator.columns_.tolist() == ["region", "age"]
+    assert not len(calibrator.map_.levels[1])  # numbers, also in a text file
+    expected = calibrator.predict_proba(new["p"], new)
+    assert run_cli("apply", "model.json", "new.parquet", "-o", "out.parquet").code == 0
+    found = pl.read_parquet("out.parquet")["p_cal"].to_numpy()
+    np.testing.assert_array_equal(found, expected[:, 1])
+    words = ["--adapt-prior", "--names", "no,yes", "-o", "out.csv"]
+    assert run_cli("apply", "model.json", "new.parquet", *words).code == 0
+    ran = run_cli("monitor", "model.json", "new.parquet", "--json")
+    loss = -np.log(expected[np.arange(600), (new["y"] == "yes").to_numpy().astype(int)]).mean()
+    assert json.loads(ran.text)["batch"]["log_loss"] == pytest.approx(loss)
+    ran = run_cli("export", "model.json", "--sql", "duckdb", "--segments", "area,years")
+    assert "CAST(\"area\" AS TEXT) = 'o''hara'" in ran.text
+    assert run_cli("export", "model.json", "--onnx", "m.onnx").code == 0
+    ran = run_cli("inspect", "model.json")
+    assert "south" in ran.text
+    assert "too high" in ran.text
+
+
+@pytest.mark.usefixtures("fitted")
+def test_where_forecasts_are_wrong(run_cli):
+    words = ["evaluate", "new.parquet", "--segments", "region,age", "--resamples", "0"]
+    ran = run_cli(*words)
+    assert "Wrong in" in ran.text
+    assert "region: south" in ran.text
+    ran = run_cli(*words, "-m", "model.json")
+    assert "No segment shows miscalibration" in ran.text
+    assert "| segment | rows |" in run_cli(*words, "-m", "model.json", "--markdown").text
+    found = json.loads(run_cli(*words, "-m", "model.json", "--json").text)["segments"]
+    new = pl.read_parquet("new.parquet")
+    calibrator, segments = isoroc.load("model.json"), new.select("region", "age")
+    Q = calibrator.predict_proba(new["p"], new)
+    for of, forecasts in (("before", new["p"]), ("after", Q)):
+        expected = segment_report(new["y"], forecasts, segments, labels=["no", "yes"])
+        assert found[of]["segment"] == expected["segment"].tolist()
+        np.testing.assert_allclose(found[of]["ratio"], expected["ratio"])
+
+
+@pytest.mark.usefixtures("fitted")
+def test_all_formats_have_the_same_segments(run_cli):
+    new = make_rows(50, 1).with_columns(age=pl.col("age").cast(pl.Float64))
+    new.write_csv("a.csv")
+    new.write_parquet("b.parquet")
+    new.write_ndjson("c.ndjson")
+    found = []
+    for file in ("a.csv", "b.parquet", "c.ndjson"):
+        assert run_cli("apply", "model.json", file, "-o", "out.parquet").code == 0
+        found.append(pl.read_parquet("out.parquet")["p_cal"].to_list())
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.usefixtures("fitted")
+def test_a_job_does_not_stop_at_unknown_segments(run_cli):
+    new = make_rows(40, 1).with_columns(age=pl.col("age").cast(pl.String))
+    new[0, "age"], new[1, "region"], new[2, "region"] = "unknown", None, "west"
+    new.write_csv("odd.csv")
+    ran = run_cli("apply", "model.json", "odd.csv", "-o", "out.csv")
+    assert ran.code == 0
+    assert "region: 2 of 40 rows are missing or unknown to fit" in ran.err
+    assert "age: 1 of 40 rows are missing or unknown to fit" in ran.err
+    assert pl.read_csv("out.csv")["p_cal"].is_between(0, 1).all()
+
+
+@pytest.mark.usefixtures("fitted")
+def test_bad_segments(run_cli):
+    def error_of(*words):
+        ran = run_cli(*words)
+        assert ran.code == 2
+        return ran.err
+
+    fit = ["fit", "data.csv", "-o", "other.json"]
+    message = error_of(*fit, "--segments", "regoin")
+    assert "--segments: no column 'regoin'; did you mean 'region'" in message
+    message = error_of(*fit, "--counts", "--segments", "region")
+    assert "--segments: counts have none; fit to the rows themselves" in message
+    new = pl.read_parquet("new.parquet")
+    new.drop("region").write_csv("none.csv")
+    for words in (["apply", "model.json", "none.csv", "-o", "out.csv"],
+                  ["evaluate", "none.csv", "-m", "model.json", "--resamples", "0"]):  # fmt: skip
+        assert "model.json: its segments: no column 'region'" in error_of(*words)
+    dated = new.with_columns(day=pl.date(2026, 1, 1))
+    dated.write_parquet("dated.parquet")
+    message = error_of("fit", "dated.parquet", "--segments", "day", "-o", "other.json")
+    assert "column 'day' has the type Date; segments must be numbers, text or booleans" in message
+    numbered = new.with_row_index("row")
+    numbered.write_parquet("rows.parquet")
+    message = error_of("fit", "rows.parquet", "--segments", "row", "-o", "other.json")
+    assert "segments['row']: has another value in almost every row" in message
+
+
+@pytest.mark.usefixtures("fitted")
+def test_report_with_segments(run_cli):
+    words = ["--resamples", "0", "--json"]
+    ran = run_cli("report", "new.parquet", "-m", "model.json", *words)
+    found = json.loads(ran.text)["segments"]
+    assert "region: south" in found["columns"]["name"]  # those of the model
+    assert found["series"] == ["before", "after"]
+    assert run_cli("count", "new.parquet", "-o", "counts.parquet").code == 0
+    ran = run_cli("report", "--counts", "counts.parquet", "--segments", "region", *words)
+    assert ran.code == 2
+    assert "--segments and --clusters need rows" in ran.err
