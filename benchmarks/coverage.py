@@ -7,8 +7,8 @@ Every study is one function: it draws data whose truth is known, for a setting a
 generator, and returns figures, most of them whether an interval covers. The harness repeats it for
 all settings of the study, on all cores, and prints a table of the means: a row for each setting.
 `@study` puts a function into the table of studies, with its settings. Without names all studies
-run, except those on real forecasts, which need --arena (costs, groups) or --data (drift: the folder
-datasets/data of the package nannyml).
+run, except those on real forecasts, which need --arena (costs, segments) or --data (drift: the
+folder datasets/data of the package nannyml).
 """
 
 from __future__ import annotations
@@ -760,7 +760,7 @@ def drift(rng: np.random.Generator, calibrator: str, n_cal: int, folder: str) ->
     return {name: float(np.mean(values)) for name, values in found.items()}
 
 
-# Class shares, costs and groups
+# Class shares, costs and segments
 
 MEANS = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0]])
 NEW = {2: {"none": (0.5, 0.5), "small": (0.55, 0.45), "large": (0.9, 0.1)}}
@@ -859,33 +859,33 @@ def costs(rng: np.random.Generator, arena: Path, sets: int, number: int) -> Figu
     return {"entries": entries}
 
 
-@study(on_arena(kind=("alike", "odds", "power"), groups=(3, 10)), summarise=of_p_values)
-def groups(
-    rng: np.random.Generator, *, arena: Path, sets: int, kind: str, groups: int, number: int
+@study(on_arena(kind=("alike", "odds", "power"), segments=(3, 10)), summarise=of_p_values)
+def segments(
+    rng: np.random.Generator, *, arena: Path, sets: int, kind: str, segments: int, number: int
 ) -> Figures:
-    """`GroupedCalibrator` against its common map: changes of the log loss of each group."""
+    """`SegmentCalibrator` against its common map: changes of the log loss of each segment."""
     P, y, P_new, y_new = read_set(arena, sets, number)
-    sizes = rng.normal(size=groups)
-    codes = [rng.integers(groups, size=len(labels)) for labels in (y, y_new)]
+    sizes = rng.normal(size=segments)
+    codes = [rng.integers(segments, size=len(labels)) for labels in (y, y_new)]
     moved = []
     for own, code in ((P, codes[0]), (P_new, codes[1])):
         logs = np.log(np.maximum(own, 1e-9))
         logs[:, 0] += 0.7 * sizes[code] * (kind == "odds")
         logs *= np.exp(0.6 * sizes[code] * (kind == "power"))[:, None]
         moved.append(own if kind == "alike" else softmax(logs, axis=1))
-    calibrator = isoroc.GroupedCalibrator(random_state=0)
-    calibrator.fit(moved[0], y, groups=codes[0], labels=range(P.shape[1]))
-    Q = calibrator.predict_proba(moved[1], codes[1])
+    names = [code.astype(str) for code in codes]
+    calibrator = isoroc.SegmentCalibrator()
+    calibrator.fit(moved[0], y, segments=names[0], labels=range(P.shape[1]))
+    Q = calibrator.predict_proba(moved[1], names[1])
     common = calibrator.common_.predict_proba(moved[1])
     change = np.log(common.clip(min=1e-6)) - np.log(Q.clip(min=1e-6))
-    own_map = dict(zip(calibrator.groups_.tolist(), calibrator.weights_, strict=True))
     entries = []
-    for g in range(groups):
+    for g in range(segments):
         rows = np.flatnonzero(codes[1] == g)
         mean = 1e4 * change[rows, y_new[rows]].mean()
         p = chance_of_higher(y_new[rows], Q[rows], change[rows])
-        has_map = own_map.get(str(g), 0.0) > 0
-        entries.append({"own map": has_map, "mean change, 1e-4": mean, "p": p})
+        shifted = calibrator.weight_ > 0
+        entries.append({"shifted": shifted, "mean change, 1e-4": mean, "p": p})
     return {"entries": entries}
 
 

@@ -29,20 +29,19 @@ from isoroc import (
     AutoCalibrator,
     CalibratedClassifier,
     CalibrationMonitor,
-    GroupedCalibrator,
     IRPCalibrator,
-    TemperatureCalibrator,
+    SegmentCalibrator,
     evaluate,
 )
 from isoroc.plots import (
     CalibrationDisplay,
     DecisionCurveDisplay,
-    GroupsDisplay,
     MapDisplay,
     MonitorDisplay,
     PathDisplay,
     RocDisplay,
     RocSurfaceDisplay,
+    SegmentsDisplay,
     SimplexDisplay,
 )
 
@@ -192,18 +191,19 @@ def by_region() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return p, rng.random(6000) < p**power, region
 
 
-def map_groups() -> MapDisplay:
-    p, y, region = by_region()
-    calibrator = GroupedCalibrator(random_state=0).fit(p[:3000], y[:3000], groups=region[:3000])
-    return MapDisplay.from_estimator(calibrator, p[3000:], y[3000:], groups=region[3000:])
+def map_of_forecasts() -> MapDisplay:
+    p, y, segments = by_region()
+    calibrator = SegmentCalibrator().fit(p[:3000], y[:3000], segments=segments[:3000])
+    return MapDisplay.from_estimator(calibrator, p[3000:], y[3000:], segments=segments[3000:])
 
 
-def groups() -> GroupsDisplay:
+def segments() -> SegmentsDisplay:
     p, y, region = by_region()
-    calibrator = TemperatureCalibrator().fit(p[:3000], y[:3000])
-    after = calibrator.predict_proba(p[3000:])
-    result = evaluate(y[3000:], p[3000:], after, groups=region[3000:], n_resamples=0)
-    return GroupsDisplay.from_evaluation(result)
+    calibrator = SegmentCalibrator().fit(p[:3000], y[:3000], segments={"region": region[:3000]})
+    new = {"region": region[3000:]}
+    after = calibrator.predict_proba(p[3000:], new)
+    result = evaluate(y[3000:], p[3000:], after, segments=new, n_resamples=0)
+    return SegmentsDisplay.from_evaluation(result)
 
 
 LONG = (
@@ -281,8 +281,8 @@ GALLERY: dict[str, Callable[[], Any]] = {
     "surface": surface,
     "decision-curve": decision_curve,
     "monitor": monitor,
-    "map-groups": map_groups,
-    "groups": groups,
+    "map": map_of_forecasts,
+    "segments": segments,
 }
 
 

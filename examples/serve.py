@@ -26,7 +26,7 @@ class Forecasts(BaseModel):
     """Forecasts of a model: a list for each row, or a number if the calibrator takes scores."""
 
     forecasts: Annotated[list[list[float]] | list[float], Field(max_length=MAX_ROWS)]
-    groups: list[str] | None = None
+    segments: dict[str, list[str | float | None]] | None = None
 
 
 class Calibrated(BaseModel):
@@ -59,7 +59,7 @@ def create_app(path: str | None = None) -> FastAPI:
     @app.post("/calibrate")
     def calibrate(request: Forecasts) -> Calibrated:
         try:
-            Q = model.predict_proba(request.forecasts, request.groups)
+            Q = model.predict_proba(request.forecasts, request.segments)
         except isoroc.InputError as error:
             raise HTTPException(status_code=422, detail=str(error)) from error
         return Calibrated(probabilities=Q.tolist())

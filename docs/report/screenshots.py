@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parent
 #: Width of the window, colour scheme, and the first and last section that are shown.
 VIEWS = {
     "desktop": (1280, "light", "verdict", "reliability"),
-    "tablet": (820, "dark", "map", "groups"),
+    "tablet": (820, "dark", "map", "segments"),
     "phone": (390, "light", "verdict", "headline"),
 }
 
@@ -40,7 +40,7 @@ def make_report() -> Report:
     calibrator = IRPCalibrator(random_state=0).fit(P_cal, names[cal])
     zoo = np.array(["Basel", "Bern", "Chur"])[np.digitize(X[test][:, 0], [-0.3, 1.5])]
     title = "Animals: a random forest"
-    return Report(names[test], P_test, calibrator=calibrator, groups=zoo, title=title)
+    return Report(names[test], P_test, calibrator=calibrator, segments={"zoo": zoo}, title=title)
 
 
 def main() -> None:

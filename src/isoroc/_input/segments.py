@@ -202,7 +202,7 @@ def segment_names(levels: Names, cuts: Floats) -> list[str]:
     """Names of the segments of a column."""
     if len(levels):
         return [str(level) for level in levels]
-    ends = [f"{cut:.6g}" for cut in cuts]
+    ends = [f"{cut:.4g}" for cut in cuts]
     if not ends:
         return ["any"]
     inner = [f"{a} to {b}" for a, b in pairwise(ends)]

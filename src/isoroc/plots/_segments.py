@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from sklearn.utils.validation import check_is_fitted
 
 from isoroc._core.intervals import half_width
@@ -127,7 +127,21 @@ class SegmentsDisplay(Display):
             ax.plot(layer.data["value"], at, label=layer.series, **style)
         ax.set_yticks(places, [shortened(name, 44) for name in self.names], size="small")
         ax.set_ylim(max(len(places), 1) - 0.5, -0.5)
-        ax.xaxis.set_major_locator(MaxNLocator(5))
+        if self.neutral == 1:  # ratios; intervals of rare events may be long
+            values = np.concatenate([layer.data["value"] for layer in layers] + [[0.9, 1.1]])
+            low, high = (
+                np.concatenate([own.data[end] for own in layers]) for end in ("low", "high")
+            )
+            ends = max(low.min(initial=0.5), 0.25), min(high.max(initial=2.0), 4.0)
+            ax.set_xscale("log")
+            ax.set_xlim(
+                0.95 * min(*ends, values[values > 0].min()), 1.05 * max(*ends, values.max())
+            )
+            ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            ax.xaxis.set_major_formatter("{x:g}")
+            ax.xaxis.set_minor_locator(NullLocator())
+        else:
+            ax.xaxis.set_major_locator(MaxNLocator(5))
         tidy(ax, xlabel=self.label)
         if len(layers) > 1:
             add_legend(ax, "best")
