@@ -229,7 +229,6 @@ def test_dataframes_weights_and_pickles():
     [
         ({"monotonicity": "loose"}, ValueError, "monotonicity: expected one of .*loose"),
         ({"search": "random"}, ValueError, "search: expected one of"),
-        ({"n_starts": 0}, ValueError, "n_starts"),
         ({"grid_size": 0}, ValueError, "grid_size"),
         ({"max_cells": 1}, ValueError, "max_cells"),
         ({"min_lift": -1}, ValueError, "min_lift"),

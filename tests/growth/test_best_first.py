@@ -32,8 +32,8 @@ def start(sample, pseudocount=1.0, **options):
     return Growth(counts, GrowthOptions(np.full(K, pseudocount / K), **options))
 
 
-def sweep(seed=0, n_starts=3):
-    return Sweep(n_starts, seed)
+def sweep(seed=0):
+    return Sweep(seed)
 
 
 @settings(max_examples=150)
@@ -308,7 +308,7 @@ def test_threads_do_not_change_the_tree():
     one, two = (
         grow(
             start((P, codes, None), monotonicity="tree", min_bin_weight=20),
-            Sweep(4, 0, n_threads),
+            Sweep(0, n_threads),
         )
         for n_threads in (1, 2)
     )

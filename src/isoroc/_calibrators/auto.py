@@ -56,35 +56,28 @@ class AutoCalibrator(Calibrator):
     """A mixture of calibrators, weighted by how well each forecasts rows that it has not seen.
 
     The weights make the outcomes of held-out rows likely under the mixture, so a map that overfits
-    gets none. The uncalibrated forecasts are a member too. Their prior weight shrinks with evidence
-    of miscalibration and, for two classes, with the number of rows. So with few rows calibration
-    changes little unless much is wrong.
+    gets none. The uncalibrated forecasts are a member too. With few rows they keep most of the
+    weight, so calibration changes little unless much is wrong.
 
     Parameters
     ----------
     members : "auto" or list of calibrators, default="auto"
-        What to mix. "auto": `IdentityCalibrator`, `SplineCalibrator`, up to 150 classes
-        `KernelCalibrator`, from 3 on `MonotoneCalibrator`, from 31 on `IsotonicCalibrator`. With
-        more than 300 classes: `IdentityCalibrator`, `MatrixCalibrator` and `IsotonicCalibrator`.
+        Calibrators to mix. "auto" chooses them by the number of classes.
     monotone : bool, default=False
-        Whether to mix only members whose mixtures are monotone on all rows: `IdentityCalibrator`
-        and `MonotoneCalibrator`, and for two classes also `TemperatureCalibrator` and
+        Mix only members whose mixtures are monotone on all rows: `IdentityCalibrator` and
+        `MonotoneCalibrator`, and for two classes also `TemperatureCalibrator` and
         `IsotonicCalibrator`. Requires ``members="auto"``.
     caution : "verdict" or None, default=None
-        "verdict" leaves the forecasts unchanged unless the verdict is to calibrate. That makes
-        hardly any model worse, and costs where few rows cannot show what is wrong.
+        "verdict" leaves the forecasts unchanged unless the verdict is to calibrate.
     cv : int, splitter or iterable, default=5
         Number of unstratified folds, or a splitter that holds out every row once. Stratified folds
-        would favour maps that fit class frequencies. With a number, the order of the rows does not
-        matter. With `clusters` in `fit`, rows of one cluster share a fold.
+        would favour maps that fit class frequencies.
     max_cells : int, default=20000
-        With more rows, members are fitted and weighed on cells of forecasts: at most `max_cells` in
-        total over all folds.
+        With more rows, members are fitted to at most this many cells of forecasts.
     random_state : int, RandomState or None, default=0
-        Seed of the folds and of members that draw. With a number, two fits to the same rows are
-        equal; None draws other folds each time.
+        Seed of the folds and of members that draw.
     n_jobs : int, default=None
-        Members to fit at a time.
+        Number of members fitted at a time.
     verbose : int, default=0
         Whether to show progress on standard error.
 
@@ -92,23 +85,15 @@ class AutoCalibrator(Calibrator):
     ----------
     classes_, n_features_in_, unit_, summary_, map_, checksum
         As in `IdentityCalibrator`.
-    members_ : list of calibrators
-        Fitted members with nonzero weight.
-    weights_ : ndarray of shape (n_members,)
-        Mixture weights; they sum to 1.
+    members_, weights_ : list of calibrators and ndarray of shape (n_members,)
+        Fitted members with nonzero weight, and their weights, which sum to 1.
     member_scores_ : Table
-        For each member and the mixture: weight, log loss out of fold, and gain over the
-        uncalibrated forecasts, with standard errors. The log loss is bounded: see Notes.
+        Weight, out-of-fold log loss and gain over the uncalibrated forecasts, with standard errors,
+        for each member and the mixture.
     cv_results_ : Table
         Log loss of each member (row) in each fold (column).
     verdict_ : Verdict
-        Whether calibration helps: ``verdict_.should_calibrate``, the figures behind it, and a
-        sentence, ``print(calibrator.verdict_)``. It is to calibrate if the mixture lowers the log
-        loss and either the 95 % interval of the gain lies above 0, or a score test shows at the
-        level 1 % that the forecasts are too confident or too timid or, for two classes, shifted.
-        The standard error is the larger one of that on the rows and that for outcomes which the
-        forecasts expect; rows of unequal weight count as fewer. About 5 % or fewer of calibrated
-        forecasts get the verdict to calibrate (``benchmarks/coverage.py verdicts``).
+        Whether calibration helps: ``print(calibrator.verdict_)``.
     certificate_ : MonotonicityCertificate or None
         With ``monotone=True``, the guarantee in words: ``print(calibrator.certificate_)``.
 
@@ -120,24 +105,14 @@ class AutoCalibrator(Calibrator):
 
     Notes
     -----
-    In `member_scores_`, `cv_results_` and the gain of the verdict, every forecast counts as mixed
-    with the uniform one, which has the weight of one row. So no row can decide the verdict alone,
-    not even one whose outcome was given probability 0. `before` and `after` in the verdict are
-    plain log losses, `after` of rows held out. With more than `max_cells` rows, `after` and the
-    gain are those of cells, which have a slightly higher loss than their rows after calibration.
+    The verdict is to calibrate if the mixture lowers the log loss and either the 95 % interval of
+    the gain lies above 0, or a score test at the level 1 % shows that the forecasts are too
+    confident, too timid or, for two classes, shifted. Whatever the verdict, `predict_proba` applies
+    the mixture, unless ``caution="verdict"``.
 
-    Where the verdict is to leave the forecasts alone, `predict_proba` still applies the mixture,
-    unless ``caution="verdict"``. The verdict says by how much it changes the calibration rows.
-
-    Up to 500 rows, nothing that a member learns for the other folds depends on the rows held out.
-    With more, floors are those of all rows, and so are the penalties of `MatrixCalibrator`, and
-    temperature and penalty of `KernelCalibrator`. At 1,500 rows this lowers the out-of-fold log
-    loss of kernel scaling by about 0.001.
-
-    References
-    ----------
-    Wolpert, Stacked generalization, Neural Networks 5, 1992. Smyth and Wolpert, Linearly combining
-    density estimators via stacking, Machine Learning 36, 1999.
+    In tables and in the gain, each forecast is mixed with the uniform one, which has the weight of
+    one row. So no single row can decide the verdict. With more than 500 rows, folds share penalties
+    and floors learned from all rows.
 
     Examples
     --------

@@ -133,23 +133,21 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             The label that came true for each row.
         labels : array-like of shape (K,), default=None
             The class of each column, or the two classes in the order in which scores increase. By
-            default columns with the labels as names are matched, and others follow the sorted
-            labels. Required if some class is absent from `y`.
+            default columns are matched by name, and otherwise follow the sorted labels. Required if
+            some class is absent from `y`.
         sample_weight : array-like of shape (n,), default=None
             Weight of each row.
         weighting : {"importance", "frequency"}, default="importance"
-            What weights are. Of importance weights, such as inverse sampling probabilities, only
-            ratios matter, and rows of unequal weight count as fewer rows (Kish's effective number).
+            Only ratios of importance weights matter, and rows of unequal weight count as fewer.
             With frequencies, weight 2 is the same as the row twice.
         clusters : array-like of shape (n,), default=None
-            Cluster of each row, such as the patient of a visit. In cross-validation, rows of one
-            cluster share a fold, and standard errors allow for their dependence. Calibrators
-            without cross-validation ignore it.
+            Cluster of each row, such as the patient of a visit. Rows of one cluster share a fold,
+            and standard errors allow for their dependence.
         unit : str, default="auto"
-            What the forecasts are: "probability"; "percent"; "proportion", divided by the sum of
-            the row; "logit", log odds if there is one column; "log_probability"; or "rank", scores
-            of which only the order counts. "auto": columns are probabilities, and scores too if all
-            of them lie in [0, 1], otherwise log odds; scores that can hardly be these are refused.
+            What the forecasts are: "probability", "percent", "proportion" (divided by the sum of
+            the row), "logit" (log odds if there is one column), "log_probability", or "rank" (only
+            the order of scores counts). "auto": columns are probabilities; scores are too if all
+            lie in [0, 1], and log odds otherwise.
 
         Returns
         -------
@@ -186,14 +184,13 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def fit_counts(self, counts: Counts, *, weighting: Weighting = "importance") -> Self:
         """Learn the calibration map from counts.
 
-        Each cell stands for its rows with their mean forecast; if every cell holds one distinct
-        forecast, the result is that of `fit`. Cross-validation uses the folds of the counts.
+        Each cell stands for its rows with their mean forecast. Cross-validation uses the folds of
+        the counts.
 
         Parameters
         ----------
         counts : Counts
-            They know the sums of the squared weights of their rows, so they keep the effective
-            number of rows.
+            Counts of forecasts and outcomes.
         weighting : {"importance", "frequency"}, default="importance"
             What the weights of the rows were, as in `fit`.
 
@@ -221,6 +218,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     ) -> Any:
         """Add columns of calibrated forecasts to a dataframe, lazily where the engine is lazy.
 
+        DuckDB runs the query of `isoroc.export.to_sql`. Other engines call `predict_proba` on
+        partitions or batches, so isoroc must be installed on their workers.
+
         Parameters
         ----------
         df : dataframe
@@ -233,13 +233,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         dataframe
-            Of the same type, with one new column for each class. A row that `predict_proba` would
-            refuse, or that holds a missing value, gets missing values.
-
-        Notes
-        -----
-        DuckDB runs the query of `isoroc.export.to_sql`, which requires sqlglot. Other engines call
-        `predict_proba` on partitions or batches, where isoroc has to be installed.
+            Of the same type, with one new column for each class. Rows that `predict_proba` would
+            refuse get missing values.
 
         Examples
         --------
@@ -271,8 +266,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Parameters
         ----------
         P : array-like, dataframe or series
-            Forecasts as in `fit`. Columns of a dataframe are matched by name where `fit` saw names;
-            otherwise they must be in the order of `fit`.
+            Forecasts as in `fit`. Columns of a dataframe are matched by name where `fit` saw names.
         """
         values = self._check_new(P)  # raises an error if there is no map yet
         return self.map_.apply(values)
@@ -285,21 +279,18 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def carry_over(self, thresholds: Any, P: Any = None) -> CarriedThresholds:
         """Thresholds on the calibrated forecasts that repeat decisions made on forecasts before.
 
-        For two classes and a strictly increasing map, decisions are the same for every forecast,
-        unless the map is constant to the last digit at the threshold. For other maps of two classes
-        as few decisions on the rows `P` change as possible. For more classes the result is a
-        threshold that changes none of them if there is one, and otherwise the calibrated forecast
-        of the threshold itself; `n_changed` says how well it repeats the decisions.
+        Two classes: a strictly increasing map repeats every decision; otherwise as few decisions
+        on the rows `P` change as possible. More classes: the result changes no decision on these
+        rows if there is such a threshold; otherwise it is the calibrated forecast of gamma.
 
         Parameters
         ----------
         thresholds : float or array-like of shape (K,)
-            Two classes: a number; the decision is the second class iff its score is above the
-            number. For two columns of logits the score is their difference. More classes: a vector
-            gamma; the decision is the class with the largest ``p - gamma``, the first on ties.
+            Two classes: a number; the decision is the second class iff its score is above it. More
+            classes: a vector gamma; the decision is the class with the largest ``p - gamma``.
         P : array-like, dataframe or series, default=None
-            Forecasts of rows on which decisions are compared. Required except for two classes and
-            a map that is strictly increasing at the threshold.
+            Forecasts of rows on which decisions are compared. Required unless the map is strictly
+            increasing.
 
         Returns
         -------
@@ -322,14 +313,14 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def save(self, path: str | os.PathLike[str], *, summary: dict[str, Any] | None = None) -> None:
         """Write the fitted calibrator to a model file; `isoroc.load` reads it.
 
-        The file is JSON with exact numbers and nothing executable. It appears whole or not at all.
+        The file is JSON with exact numbers and nothing executable. An existing file is replaced.
 
         Parameters
         ----------
         path : path-like
-            The file; one that exists is replaced.
+            The file.
         summary : dict, default=None
-            What to add to `summary_` in the file, such as metrics: any JSON values.
+            JSON values to add to `summary_` in the file, such as metrics.
         """
         check_is_fitted(self, "map_")
         write(path, to_document(self, "model"), self.summary_ | (summary or {}))
@@ -353,7 +344,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
 
 class IdentityCalibrator(Calibrator):
-    """The map that leaves forecasts alone, for comparison and for pools of calibrators.
+    """The map that leaves forecasts unchanged, for comparison and for mixtures.
 
     Attributes
     ----------
@@ -362,8 +353,7 @@ class IdentityCalibrator(Calibrator):
     n_features_in_ : int
         Columns of the forecasts; 1 for scores.
     unit_, summary_, map_, checksum
-        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
-        the checksum of its model file.
+        What forecasts are; rows and weights of the fit; the fitted map; the checksum of its file.
 
     See Also
     --------
@@ -378,8 +368,6 @@ class IdentityCalibrator(Calibrator):
     >>> from isoroc import IdentityCalibrator
     >>> IdentityCalibrator().fit([0.2, 0.7], [0, 1]).predict_proba([0.25])
     array([[0.75, 0.25]])
-    >>> IdentityCalibrator().fit([-1.0, 3.0], [0, 1]).predict_proba([0.0])
-    array([[0.5, 0.5]])
     """
 
     _shares: ClassVar[tuple[float, float]] = (8.0, 4.0)

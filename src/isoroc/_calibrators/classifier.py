@@ -90,38 +90,33 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : classifier, default=None
-        The classifier to calibrate; ``LinearSVC(random_state=0)`` by default. A fitted one wrapped
-        in scikit-learn's ``FrozenEstimator`` is not fitted again, and all the data calibrate it.
+        The classifier to calibrate; ``LinearSVC(random_state=0)`` by default. One that is wrapped
+        in scikit-learn's ``FrozenEstimator`` is not fitted again, and all rows calibrate it.
     method : str, default="auto"
         Name of a calibrator of isoroc without "Calibrator": "auto", "isotonic", "venn-abers", ...
     cv : int, splitter, iterable or "prefit", default=None
-        How to split the data so that every forecast the calibrator learns from is of a row that
-        the classifier was not trained on; 5 stratified folds by default. "prefit" is the same as
-        wrapping the classifier in ``FrozenEstimator``.
+        How to split the data so that the calibrator learns from rows that the classifier was not
+        trained on; 5 stratified folds by default. "prefit" is the same as ``FrozenEstimator``.
     n_jobs : int, default=None
-        How many folds to train at a time, as in joblib.
+        Number of folds trained at a time.
     ensemble : bool or "auto", default="auto"
         If true, each fold's classifier keeps a calibrator of its own, and their forecasts are
         averaged. If false, one calibrator learns from the forecasts of all folds, and the
         classifier is trained once more on all the data. "auto" is false for frozen classifiers.
     calibrator : calibrator, default=None
-        An instance in place of `method`: anything with ``fit(P, y)`` and ``predict_proba(P)``. It
-        sees forecasts of shape (n, K), or (n, 1) for the decision function of two classes. If its
-        ``fit`` takes ``labels``, it sees labels, otherwise integers 0 to K - 1; if it takes
-        ``unit``, decision functions of several classes are logits, else probabilities; if it
-        takes ``groups``, it gets those of `fit`.
+        An instance in place of `method`: anything with ``fit(P, y)`` and ``predict_proba(P)``. Its
+        ``fit`` also gets ``labels``, ``unit``, ``sample_weight``, ``clusters`` and ``groups`` if it
+        takes them; without ``labels`` it sees integers 0 to K - 1.
     random_state : int, RandomState or None, default=None
-        Of the calibrator that `method` names. None stands for 0: the same data, the same model.
+        Seed of the calibrator that `method` names; None stands for 0.
     response : {"auto", "predict_proba", "decision_function"}, default="auto"
         What to calibrate; "auto" takes probabilities where the classifier has them. Decision
         functions are calibrated as logits.
     prior : array-like of shape (K,) or mapping of labels to shares, default=None
-        Class shares of the population that is forecast, if they differ from those of the rows in
-        `fit` and nothing else does; see `isoroc.adjust_prior`. `adapt_prior` estimates
-        them.
+        Class shares of the population that is forecast, if only they differ from the rows in
+        `fit`; see `isoroc.adjust_prior`. `adapt_prior` estimates them.
     weighting : {"importance", "frequency"}, default="importance"
-        What sample weights are to the calibrator. With "frequency" weight 2 is the same as the row
-        twice, as long as folds do not depend on it.
+        What sample weights are to the calibrator, as in its `fit`.
 
     Attributes
     ----------
@@ -129,10 +124,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         The labels.
     calibrated_classifiers_ : list
         The fitted pairs, each with attributes `estimator` and `calibrator`: one, or one per fold.
-    class_shares_ : ndarray of shape (K,)
-        Weighted class shares of the rows in `fit`.
-    prior_ : ndarray of shape (K,) or None
-        Class shares that forecasts are adjusted to: those of `prior` or of `adapt_prior`.
+    class_shares_, prior_ : ndarray of shape (K,)
+        Class shares of the rows in `fit`, and those that forecasts are adjusted to, or None.
     n_features_in_ : int
         As the classifier reports it, and `feature_names_in_` too.
 
@@ -145,8 +138,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     -----
     With ``ensemble=False`` the forecast of x is ``g(f(x))``, f trained on all rows and g fitted to
     forecasts of models that had not seen the rows. With ``ensemble=True`` it is the mean of
-    ``g_j(f_j(x))`` over the folds j. A `prior` multiplies the forecast of each class by its share
-    in the prior over its share in the rows of `fit`, and rows are divided by their sum.
+    ``g_j(f_j(x))`` over the folds j.
 
     Examples
     --------
@@ -160,9 +152,6 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
            [0.1, 0.9]])
     >>> clf.verdict_.should_calibrate
     True
-    >>> CalibratedClassifier(GaussianNB(), method="irp").fit(X, y).predict_proba(X[:2]).round(1)
-    array([[1. , 0. ],
-           [0.1, 0.9]])
     """
 
     estimator: Any = None
@@ -211,11 +200,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         sample_weight : array-like of shape (n,), default=None
             Weight of each row, for the calibrator and, where it takes weights, the classifier.
         groups : array-like of shape (n,), default=None
-            Groups of rows, for splitters that keep them together and for calibrators that take
-            them, such as `GroupedCalibrator`.
+            Groups of rows, for splitters and calibrators that take them.
         clusters : array-like of shape (n,), default=None
-            Cluster of each row, such as the patient of a visit. Rows of one cluster share a fold,
-            here and in calibrators with cross-validation. A splitter in `cv` must see to that.
+            Cluster of each row, such as the patient of a visit. Rows of one cluster share a fold.
+            A splitter in `cv` must see to that.
         **fit_params
             Passed on to the classifier's ``fit``, cut to the fold's rows where they are as long
             as the data. With metadata routing enabled, passed as was requested.
@@ -445,14 +433,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         X, groups
             New rows, as `predict_proba` takes them.
         **options
-            `confidence` and `sample_weight` of `isoroc.estimate_prior`, which says what
-            must hold.
+            `confidence` and `sample_weight` of `isoroc.estimate_prior`.
 
         Returns
         -------
         PriorEstimate
-            Estimated shares with intervals, and a test of whether they differ from those of the
-            rows in `fit`. The shares become `prior_`.
+            Estimated shares with intervals. The shares become `prior_`.
 
         Examples
         --------

@@ -20,9 +20,9 @@ from isoroc._maps import StepMap, VennAbersMap
 class IsotonicCalibrator(Calibrator):
     """Isotonic regression of each class against the rest, smoothed.
 
-    For two classes it predicts what ``IRPCalibrator(prior="uniform")`` does. For more, each column
-    of the forecasts has a map of its own, and rows are divided by their sum. It is quick and needs
-    few rows, and keeps the order of the rows in each column, but not that of the classes in a row.
+    Each column of the forecasts has a map of its own, and rows are divided by their sum; two
+    classes have one map. The order of the rows in each column is kept, but not that of the classes
+    in a row.
 
     Parameters
     ----------
@@ -45,13 +45,8 @@ class IsotonicCalibrator(Calibrator):
 
     Notes
     -----
-    Isotonic regression of the outcomes of a class on its column is constant on blocks of adjacent
-    forecasts, with value ``(weight of the class + pseudocount / K) / (weight + pseudocount)``.
-
-    References
-    ----------
-    Zadrozny and Elkan, Transforming classifier scores into accurate multiclass probability
-    estimates, KDD 2002.
+    The map of a class is constant on blocks of adjacent forecasts, with value
+    ``(weight of the class + pseudocount / K) / (weight + pseudocount)``.
 
     Examples
     --------
@@ -99,12 +94,9 @@ def counts_of_classes(sample: Sample) -> Iterator[BinaryCounts]:
 class VennAbersCalibrator(Calibrator):
     """Inductive Venn-Abers prediction: an interval for each probability, and one value in it.
 
-    To forecast at a score, isotonic regression is fitted to the calibration rows and the row to be
-    forecast twice: as if its outcome were the second class, and as if it were not. One of the two
-    was fitted with the truth: hence the method's guarantee. For three classes or more each class is
-    set against the rest and rows are divided by their sum.
-
-    The functions have a step at almost every score, so `save` refuses a fit to too many rows.
+    Isotonic regression is fitted to the calibration rows and the row to be forecast twice: as if
+    its outcome were the class, and as if it were not. One of the two fits has the truth. With three
+    classes or more, each is set against the rest, and rows are divided by their sum.
 
     Attributes
     ----------
@@ -120,15 +112,9 @@ class VennAbersCalibrator(Calibrator):
 
     Notes
     -----
-    With the values p1 and p0 of the two fits at the score, the forecast is
-    ``p1 / (1 - p0 + p1)``, never 0 or 1, and p1 - p0 shows how much a single row matters. The fits
-    at all scores together are two step functions, found in one pass over the sorted scores. The row
-    to be forecast has weight 1, whatever the others have.
-
-    References
-    ----------
-    Vovk, Petej and Fedorova, Large-scale probabilistic predictors with and without guarantees of
-    validity, NeurIPS 2015.
+    With the values p1 and p0 of the two fits, the forecast is ``p1 / (1 - p0 + p1)``. The row to be
+    forecast has weight 1 (Vovk, Petej and Fedorova, NeurIPS 2015). There is a step at almost every
+    score, so `save` refuses a fit to too many rows.
 
     Examples
     --------

@@ -32,23 +32,19 @@ from isoroc._maps.scaling import Positions, trust
 class KernelCalibrator(DescentCalibrator):
     """Kernel scaling: a smooth correction that depends on the forecasts of all classes together.
 
-    Other maps add up what the forecast of each class says. This one also learns what only several
-    say together, such as that two classes are confused where a third is likely. Decisions change
-    more often than with other calibrators.
+    It learns what only several forecasts say together, such as that two classes are confused where
+    a third is likely. Decisions change more often than with other calibrators.
 
     Parameters
     ----------
     n_centres : int, default=100
-        Bumps of the map at most. Their centres are forecasts of the calibration set.
+        Largest number of bumps. Their centres are forecasts of the calibration set.
     width : float, default=0.5
-        Width of a bump as a multiple of the mean distance of positions from their centre.
+        Width of a bump as a multiple of the spread of the positions.
     penalty : float or "auto", default="auto"
-        Strength of the quadratic penalty on weights, as measured by the kernel, coefficients and
-        intercepts. "auto" learns it by evidence.
-    floor : float or "auto", default="auto"
-        As in `TemperatureCalibrator`.
-    pseudocount : float, default=1.0
-        As in `TemperatureCalibrator`; it acts before the correction.
+        Strength of the quadratic penalty. "auto" learns it by evidence.
+    floor, pseudocount
+        As in `TemperatureCalibrator`, whose map comes first; the pseudocount is 1 by default.
 
     Attributes
     ----------
@@ -57,20 +53,13 @@ class KernelCalibrator(DescentCalibrator):
     floor_, temperature_, smoothing_ : float
         As in `TemperatureCalibrator`.
     knots_, origin_, stretch_ : ndarray of shape (K, 9), (2, K) and (2,)
-        Quantiles of the log forecasts of each class, which define ranks; means of z and of ranks,
-        to which positions are relative; factors of z and of ranks in positions.
+        Quantiles of log forecasts that define ranks; mean and scale of z and of ranks.
     centres_, weights_ : ndarray of shape (m, 2, K) and (K, m)
         Positions of the bumps, and the influence of each on each class.
     coef_, intercept_ : ndarray of shape (K, K) and (K,)
-        Influence of each class's log forecast (column) on each class (row), on top of z, and the
-        constant of each class.
+        Influence of each log forecast (column) on each class (row), and constants.
     reach_, penalty_ : float
         Height of a bump within which the correction holds, and the penalty that was used.
-
-    Warns
-    -----
-    sklearn.exceptions.ConvergenceWarning
-        If the fit did not converge.
 
     See Also
     --------
@@ -79,21 +68,12 @@ class KernelCalibrator(DescentCalibrator):
 
     Notes
     -----
-    Forecasts are first scaled by a temperature. With their logarithms z, the calibrated forecast is
-    the softmax of::
+    With the logarithms z of the tempered forecasts and their position x, which consists of z and of
+    the rank of each log forecast, the calibrated forecast is the softmax of::
 
         z + t * (coef_ @ z + weights_ @ (1 / (1 + |x - centres_|**2 / 2)) + intercept_)
 
-    where x is the position of the forecasts: z, and the rank of each class's log forecast. With
-    both, neither forecasts far from the others nor crowded ones blur. The factor t is 1 where the
-    highest bump is at least `reach_`, and falls to 0 at half of it. So far from the calibration
-    rows the forecasts are those of temperature scaling.
-
-    References
-    ----------
-    Wahba, Soft and hard classification by reproducing kernel Hilbert space methods, PNAS 2002.
-    Fine and Scheinberg, Efficient SVM training using low-rank kernel representations, JMLR 2001.
-    MacKay, The evidence framework applied to classification networks, Neural Computation 1992.
+    The factor t is 1 near the centres and falls to 0 far from all of them.
 
     Examples
     --------

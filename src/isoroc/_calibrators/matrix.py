@@ -1,15 +1,15 @@
-"""MatrixCalibrator and DirichletCalibrator: structured matrix scaling of log forecasts."""
+"""MatrixCalibrator: structured matrix scaling of log forecasts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.linalg import cho_solve
 
 from isoroc._backends import NUMPY
-from isoroc._calibrators.base import Calibrator, FromMap
+from isoroc._calibrators.base import FromMap
 from isoroc._calibrators.descent import (
     FTOL,
     DescentCalibrator,
@@ -36,9 +36,9 @@ BIAS, DIAGONAL, QUADRATIC, OFF_DIAGONAL = range(4)
 class MatrixCalibrator(DescentCalibrator):
     """Structured matrix scaling: softmax regression on the logarithms of the forecasts.
 
-    Forecasts first go through temperature scaling, as in `TemperatureCalibrator`. Their logarithms
-    are then corrected for each class, with a matrix that lets the forecast of one class act on
-    another. Penalties shrink the correction to none, that is to temperature scaling.
+    After temperature scaling, the log forecast of each class is corrected, with a matrix that lets
+    the forecast of one class act on another. Penalties shrink the correction to none. Without
+    squares (``quadratic=False``) it is Dirichlet calibration, for two classes beta calibration.
 
     Parameters
     ----------
@@ -47,14 +47,10 @@ class MatrixCalibrator(DescentCalibrator):
     quadratic : bool, default=True
         Whether there is a term a.
     penalty : float or "auto", default="auto"
-        Strength of the penalties as a multiple of those of Berta et al.: precisions 2 K of b, 4 a
-        and the diagonal, 2 K (K - 1) off it, when a row has weight 1. "auto" starts from these and
-        learns the strength of each kind of term by maximal evidence, where there are at most 400
-        terms: up to 19 classes for a matrix, and up to 90 terms, 30 classes, for a vector.
-    floor : float or "auto", default="auto"
-        As in `TemperatureCalibrator`.
-    pseudocount : float, default=1.0
-        As in `TemperatureCalibrator`; it acts before the correction.
+        Strength of the penalties as a multiple of those of Berta et al. "auto" starts from 1 and
+        learns one for each kind of term by evidence, if there are few terms.
+    floor, pseudocount
+        As in `TemperatureCalibrator`, whose map comes first; the pseudocount is 1 by default.
 
     Attributes
     ----------
@@ -69,11 +65,6 @@ class MatrixCalibrator(DescentCalibrator):
     penalty_ : ndarray of shape (4,)
         Multiples that were used: of b, the diagonal, a, and the entries off the diagonal.
 
-    Warns
-    -----
-    sklearn.exceptions.ConvergenceWarning
-        If the fit did not converge.
-
     See Also
     --------
     TemperatureCalibrator : One parameter for all classes.
@@ -83,18 +74,8 @@ class MatrixCalibrator(DescentCalibrator):
     Notes
     -----
     With the logarithms z of the tempered forecasts, the calibrated forecast is
-
-        ``q = softmax(A z + a z**2 + b)``,
-
-    with a matrix A, vectors a and b, and z**2 entry by entry. Ridge penalties shrink A to the
-    identity, a and b to 0. Each of the four kinds of terms, b, the diagonal, a and the rest of A,
-    has a penalty of its own. For two classes and a = 0 this is beta calibration of the tempered
-    forecasts.
-
-    References
-    ----------
-    Berta, Holzmüller, Jordan and Bach, Structured matrix scaling for multi-class calibration,
-    AISTATS 2026. Kull, Silva Filho and Flach, Beta calibration, AISTATS 2017.
+    ``softmax(A z + a z**2 + b)``. Ridge penalties shrink A to the identity, a and b to 0 (Berta,
+    Holzmüller, Jordan and Bach, AISTATS 2026).
 
     Examples
     --------
@@ -293,54 +274,3 @@ class Regression(PenalisedLoss):
                 self.penalty = learned
                 value, q = self.value(theta)
         return Solution(theta, None, converged=False)
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class DirichletCalibrator(Calibrator):
-    """Dirichlet calibration: softmax regression on the logarithms of the forecasts.
-
-    It is `MatrixCalibrator` with a full matrix and no squares: beta calibration for any number of
-    classes, shrunken towards temperature scaling.
-
-    Parameters
-    ----------
-    penalty : float or "auto", default="auto"
-        As in `MatrixCalibrator`.
-
-    Attributes
-    ----------
-    classes_, n_features_in_, unit_, summary_, map_, checksum
-        As in `TemperatureCalibrator`.
-    coef_ : ndarray of shape (K, K)
-        Influence of the log forecast of each class on each other.
-    intercept_ : ndarray of shape (K,)
-
-    See Also
-    --------
-    MatrixCalibrator : Adds squares of the logarithms, and diagonal matrices for many classes.
-
-    Notes
-    -----
-    With the logarithms z of the tempered forecasts, the calibrated forecast is
-    ``softmax(A z + b)``. Ridge penalties shrink A to the identity and b to 0.
-
-    References
-    ----------
-    Kull, Perello-Nieto, Kängsepp, Silva Filho, Song and Flach, Beyond temperature scaling, NeurIPS
-    2019.
-
-    Examples
-    --------
-    >>> from isoroc import DirichletCalibrator
-    >>> P, y = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]], ["ant", "bee", "cat"]
-    >>> DirichletCalibrator().fit(P, y).predict([[0.5, 0.3, 0.2]])
-    array(['ant'], dtype='<U3')
-    """
-
-    penalty: float | Literal["auto"] = "auto"
-
-    coef_, intercept_ = FromMap(), FromMap()
-
-    def _fit(self, sample: Sample) -> Any:
-        scaling = MatrixCalibrator(structure="matrix", quadratic=False, penalty=self.penalty)
-        return scaling._fit(sample)

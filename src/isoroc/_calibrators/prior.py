@@ -28,7 +28,7 @@ LEAST = 1e-12
 def adjust_prior(P: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
     """Forecasts for a population with another class prior.
 
-    This is right if only the class prior differs, and rows of each class look the same as before
+    This is right if only the class prior differs and rows of each class look the same as before
     (label shift), as when rows of some classes were left out or repeated at random before training.
     The forecasts must be calibrated for the old population.
 
@@ -37,10 +37,9 @@ def adjust_prior(P: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
     P : array-like of shape (n, K) or (n,)
         Calibrated forecasts, or the probability of the second of two classes.
     old : array-like of shape (K,), mapping of labels to shares, or float
-        Class prior of the population that the forecasts are calibrated for: the class shares of
-        the calibration rows. One number is the share of the second of two classes.
+        Class shares of the calibration rows. One number is the share of the second of two classes.
     new : array-like of shape (K,), mapping of labels to shares, or float
-        Class prior of the other population.
+        Class shares of the other population.
     labels : array-like of shape (K,), default=None
         The classes in the order of the columns; by default the column names of a dataframe, or
         their numbers.
@@ -52,8 +51,7 @@ def adjust_prior(P: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
 
     Examples
     --------
-    A model was trained on as many fraudulent as honest payments, of which one in a hundred is
-    fraudulent:
+    A model was trained on as many fraudulent as honest payments; one in a hundred is fraudulent:
 
     >>> from isoroc import adjust_prior
     >>> adjust_prior([0.5, 0.9, 0.99], old=0.5, new=0.01).round(3)
@@ -108,17 +106,14 @@ def estimate_prior(
 ) -> PriorEstimate:
     """Class prior of new rows without labels, by maximum likelihood.
 
-    The prior under which the forecasts of the new rows are likeliest (Saerens, Latinne and
-    Decaestecker 2002), for `adjust_prior`, under whose conditions it is right.
+    The conditions of `adjust_prior` must hold (Saerens, Latinne and Decaestecker 2002).
 
     Parameters
     ----------
     P : array-like of shape (n, K) or (n,)
         Calibrated forecasts of the new rows, not adjusted.
-    old : array-like of shape (K,), mapping of labels to shares, or float
-        Class shares of the calibration rows; one number is the share of the second of two classes.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the columns, as in `adjust_prior`.
+    old, labels
+        As in `adjust_prior`.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     confidence : float, default=0.95
@@ -130,12 +125,10 @@ def estimate_prior(
 
     Notes
     -----
-    The log likelihood of shares w is ``sum_i log(sum_k P[i, k] w[k] / old[k])``, a concave
-    function. One row with the old shares is added to its maximum, so that no share is 0. The test
-    compares twice its increase over ``w = old`` with a chi-squared distribution with K - 1 degrees
-    of freedom, and an interval has the shares of a class that such a test with one degree does not
-    reject. Weights count rows: they are scaled to sum to Kish's effective number of rows. Intervals
-    do not include the uncertainty of `old` and of the calibration.
+    The log likelihood of shares w is ``sum_i log(sum_k P[i, k] w[k] / old[k])``. One row with the
+    old shares is added to its maximum, so that no share is 0. Test and intervals are likelihood
+    ratio tests; weights are scaled to sum to Kish's effective number of rows. Intervals do not
+    include the uncertainty of `old` and of the calibration.
 
     Examples
     --------

@@ -30,12 +30,9 @@ from isoroc._maps import SplineMap
 class SplineCalibrator(DescentCalibrator):
     """Spline scaling: a piecewise linear map of each class's log odds plus matrix scaling.
 
-    Without knots this is structured matrix scaling. Most of the map is shared by all classes.
-    Departures of a class from it, the influence of other classes and the intercepts are penalised,
-    more strongly for more classes.
-
-    For two classes constant, slope and bends of the one map have normal priors around the map that
-    changes nothing, and fits with 27 choices of their widths are averaged, weighted by evidence.
+    Most of the map is shared by all classes. Departures of a class from it, the influence of other
+    classes and the intercepts are penalised, more strongly for more classes. For two classes, fits
+    with 27 choices of normal priors are averaged, weighted by evidence.
 
     Parameters
     ----------
@@ -43,26 +40,20 @@ class SplineCalibrator(DescentCalibrator):
         Bends of the map, at quantiles of the distinct log odds.
     penalty : float or "auto", default="auto"
         Strength of the quadratic penalty on everything but the shared slope. "auto" is 1 for three
-        classes and more, and averages fits of different priors for two.
+        classes and more, and averages fits with different priors for two.
     pseudocount : float, default=1.0
-        Rows of the uniform forecast that are mixed in, so that no forecast is ever certain.
+        Weight of the uniform forecast in every calibrated one, as in `TemperatureCalibrator`.
 
     Attributes
     ----------
     classes_, n_features_in_, unit_, summary_, map_, checksum
         As in `IdentityCalibrator`.
     floor_, smoothing_ : float
-        Forecasts below the floor are raised to it; share of the uniform one in calibrated ones.
+        As in `TemperatureCalibrator`.
     knots_, slopes_ : ndarray of shape (m,) and (K, m)
         Log odds at which the map bends, and change of slope of each class's map at each.
     coef_, intercept_ : ndarray of shape (K, K) and (K,)
-        Influence of each class's log forecast (column) on each class (row), and the constant of
-        each class.
-
-    Warns
-    -----
-    sklearn.exceptions.ConvergenceWarning
-        If the fit did not converge.
+        Influence of each log forecast (column) on each class (row), and constants.
 
     See Also
     --------
@@ -71,29 +62,18 @@ class SplineCalibrator(DescentCalibrator):
 
     Notes
     -----
-    The calibrated forecast is the softmax of::
+    With ``odds = log(p) - log(1 - p)``, the calibrated forecast is the softmax of::
 
         coef_ @ log(p) + sum over knots of slopes_[:, m] * max(odds - knots_[m], 0) + intercept_
-
-    where ``odds = log(p) - log(1 - p)``.
-
-    References
-    ----------
-    Berta, Holzmüller, Jordan and Bach, Structured matrix scaling for multi-class calibration,
-    AISTATS 2026. MacKay, The evidence framework applied to classification networks, Neural
-    Computation 4, 1992.
 
     Examples
     --------
     >>> import numpy as np
     >>> from isoroc import SplineCalibrator
     >>> rng = np.random.default_rng(0)
-    >>> truth = rng.dirichlet(np.ones(3), size=2000)
-    >>> y = [rng.choice(3, p=p) for p in truth]
-    >>> P = truth**3 / (truth**3).sum(axis=1, keepdims=True)  # an overconfident model
-    >>> cal = SplineCalibrator().fit(P, y)
-    >>> cal.predict_proba([[27 / 36, 8 / 36, 1 / 36]]).round(1)  # the truth is 3/6, 2/6, 1/6
-    array([[0.5, 0.3, 0.2]])
+    >>> p = rng.random(2000)
+    >>> SplineCalibrator().fit(p, rng.random(2000) < p**2).predict_proba([0.5]).round(1)
+    array([[0.8, 0.2]])
     """
 
     n_knots: int = 8
@@ -301,9 +281,8 @@ class AveragedProblem:
 
     A map adds ``features @ theta`` to the log odds z: a constant, z, and hinges that rise from
     their knots outwards, away from the median. The prior of theta is normal around 0, where nothing
-    changes, with a width for each of the three kinds of entries. For each of a grid of widths theta
-    is the most probable one, and its weight is the evidence of the widths in Laplace's
-    approximation (MacKay, 1992). Means of such maps are such maps.
+    changes, with a width for each of the three kinds of entries. The most probable thetas are
+    averaged, weighted by the evidence of their widths in Laplace's approximation (MacKay, 1992).
     """
 
     def __init__(

@@ -33,9 +33,7 @@ class TemperatureCalibrator(Calibrator):
     ----------
     floor : float or "auto", default="auto"
         Smaller forecasts are raised to this value. "auto" chooses the lowest of twelve values
-        between 1e-300 and 0.1 (for logits also no floor) whose likelihood is within 2 nats of the
-        largest; with many rows, on a random part of them. Forests and nearest neighbours, which
-        forecast 0 for events that happen, get a high floor, naive Bayes a low one.
+        between 1e-300 and 0.1 whose likelihood is within 2 nats of the largest.
     pseudocount : float, default=0.1
         Weight of the uniform forecast in every calibrated one, against the total weight of the
         calibration rows. Above 0 no forecast is ever certain.
@@ -57,20 +55,9 @@ class TemperatureCalibrator(Calibrator):
 
     Notes
     -----
-    With logarithms, the smallest forecasts dominate the loss, and the logarithm of 0 is not finite.
-    So forecasts are first raised to a floor, which is learned like T:
-
-        ``q = (1 - s) * softmax(log(max(p, floor)) / T) + s / K``,
-
-    where s is the pseudocount divided by the sum of the weights of the rows and the pseudocount.
-
-    T < 1 is bounded, because the likelihood of rows whose most probable class always comes true
-    grows until T = 0. Half of the rows keep odds of at most ``(K (n + 1))**2`` to one between their
-    two most probable classes. Rows whose second class is at the floor do not count.
-
-    References
-    ----------
-    Guo, Pleiss, Sun and Weinberger, On calibration of modern neural networks, ICML 2017.
+    With the share s = pseudocount / (weight of the rows + pseudocount), the calibrated forecast is
+    ``(1 - s) * softmax(log(max(p, floor)) / T) + s / K``. T has a lower bound, because the
+    likelihood of rows whose most probable class always comes true grows until T = 0.
 
     Examples
     --------
@@ -82,8 +69,6 @@ class TemperatureCalibrator(Calibrator):
     >>> cal = TemperatureCalibrator().fit(logits, y)
     >>> round(cal.temperature_, 2)
     2.0
-    >>> cal.predict_proba([-4.0, 0.0])[:, 1].round(3)
-    array([0.119, 0.5  ])
     """
 
     floor: float | Literal["auto"] = "auto"
@@ -198,10 +183,9 @@ def draw_part(sample: Sample) -> Sample:
 def _steepest(z: Floats, sample: Sample, floor: float) -> float:
     """Largest 1 / T: forecasts are made no surer than the rows can support.
 
-    Where the most probable class always comes true, the likelihood would have T = 0. Half of the
-    rows keep log odds between their two most probable classes of at most 2 log(K (n + 1)), twice
-    those of a class that was not seen in n rows. Odds against the floor say nothing, so such rows
-    count only if there are no others.
+    Half of the rows keep log odds between their two most probable classes of at most
+    2 log(K (n + 1)), twice those of a class that was not seen in n rows. Odds against the floor say
+    nothing, so such rows count only if there are no others.
     """
     second, first = np.partition(z, -2, axis=0)[-2:]
     weights = sample.row_weights()

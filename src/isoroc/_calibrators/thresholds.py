@@ -28,14 +28,12 @@ class CarriedThresholds:
     Attributes
     ----------
     thresholds : float or ndarray of shape (K,)
-        For two classes a number: decide for the second class iff its calibrated probability is
-        above it. For more classes a vector gamma whose entries sum to 1: decide for the class with
-        the largest ``q - gamma``, the first on ties.
+        Two classes: decide for the second class iff its calibrated probability is above it. More
+        classes: decide for the class with the largest ``q - thresholds``, the first on ties.
     n_changed, n_rows : int
         Number of rows whose decision changes, and of rows compared; 0 if none were given.
     exact : bool
-        Whether all possible forecasts get the same decision as before, up to rounding: the map is
-        strictly increasing, and not constant to the last digit just above the threshold. Otherwise
+        Whether all possible forecasts get the same decision as before, up to rounding. Otherwise
         `n_changed` is known for the given rows only.
     """
 

@@ -59,7 +59,6 @@ class GrowthOptions:
     monotonicity: Monotonicity = "tree"
     search: Literal["sweep", "grid"] = "sweep"
     grid_size: int | None = None
-    n_starts: int = 1
     max_bins: int | None = None
     min_bin_weight: float | Literal["auto"] = "auto"
     min_lift: float | Literal["auto"] = "auto"

@@ -73,34 +73,15 @@ def grow_pulled(
         grown = grow_isotonic(blocks, options, forecast_pseudocount)
         return Pulled(*grown, forecast_pseudocount)
     tree, bin_of = _grow_best_first(sample, options)
-    pulled = pull_tree(
-        tree, sample, constant, forecast_pseudocount, bin_of=bin_of, tempered=tempered
-    )
-    _, means, most, _ = pulled
-    slack = _slack_of(tree, sample, options)
-    for c in (most, *(float(c) for c in FORECAST_PSEUDOCOUNTS[:0:-1] if c < most)):
-        values = bin_values(tree.class_weights, constant + c * means)[tree.bins]
-        if slack(values) >= LEAST_SLACK[options.monotonicity]:
-            return pulled._replace(forecast_pseudocount=c)
-    # Growth has seen to it that values without a pull have certificates.
-    return pulled._replace(forecast_pseudocount=0.0)
-
-
-def pull_tree(
-    tree: BinTree,
-    sample: Sample,
-    constant: Floats,
-    forecast_pseudocount: float | None,
-    *,
-    bin_of: Ints | None = None,
-    tempered: Floats | None = None,
-) -> Pulled:
-    """A tree pulled towards the mean forecasts of its sample; `constant` pseudocounts are added."""
-    bin_of = tree.bin_of(sample.forecasts) if bin_of is None else bin_of
     means, c = mean_forecasts(tree, bin_of, sample, tempered), forecast_pseudocount
     if c is None:
         c = likeliest_pseudocount(tree.class_weights[tree.bins], means[tree.bins], constant)
-    return Pulled(tree, means, c, bin_of)
+    slack = _slack_of(tree, sample, options)
+    for lower in (c, *(float(other) for other in FORECAST_PSEUDOCOUNTS[:0:-1] if other < c)):
+        values = bin_values(tree.class_weights, constant + lower * means)[tree.bins]
+        if slack(values) >= LEAST_SLACK[options.monotonicity]:
+            return Pulled(tree, means, lower, bin_of)
+    return Pulled(tree, means, 0.0, bin_of)  # growth kept certificates of values without a pull
 
 
 def likeliest_pseudocount(class_weights: Floats, means: Floats, constant: Floats) -> float:
@@ -154,7 +135,7 @@ def _grow_best_first(sample: Sample, options: GrowthOptions) -> tuple[BinTree, I
     else:
         state = options.random_state
         seed = 209652396 if state is None else state.randint(2**31 - 1)  # that of RandomState(0)
-        tree = grow(Growth(counts, options), Sweep(options.n_starts, seed, options.n_threads))
+        tree = grow(Growth(counts, options), Sweep(seed, options.n_threads))
     if counts.exact:
         return tree, tree.bin_of(sample.forecasts)
     if options.monotonicity == "global":  # its certificate includes rows that it does not see

@@ -15,7 +15,7 @@ from isoroc._core.growth import Ascent
 from isoroc._core.rows import count_children
 from isoroc._core.simplex import lattice
 from isoroc._core.tree import split_gains
-from isoroc._core.types import Floats, Ints
+from isoroc._core.types import Floats
 from isoroc._growth.best_first import Growth, Split, Surroundings
 from isoroc._input import InputError
 
@@ -32,7 +32,6 @@ class _Bin(NamedTuple):
     points: Floats
     weights: Floats
     around: Surroundings
-    share: float = 1.0  # of the bin's points
 
 
 class _Starts(NamedTuple):
@@ -46,18 +45,16 @@ class Sweep:
     """Best threshold of a bin among those that exact line searches find.
 
     Two families compete. A *full* split gives every class a region: coordinate ascent from the
-    bin's mean forecast and from `n_starts` - 1 of its points. A *pair* split has regions for two
-    classes only, the other thresholds being out of reach; one line search finds its optimum. Full
-    splits gain more at once, pair splits gain more for each bin that they add and constrain later
-    growth less.
+    bin's mean forecast. A *pair* split has regions for two classes only, the other thresholds being
+    out of reach; one line search finds its optimum. Full splits gain more at once, pair splits gain
+    more for each bin that they add and constrain later growth less.
 
     Where neither finds a split worth making and the bin lies at a vertex, some of its own points
     are tried as thresholds: there the forecasts of a confident model differ by far less than the
     rounding of ``p - gamma``, unless gamma has the same tiny coordinates.
     """
 
-    def __init__(self, n_starts: int, seed: int, n_threads: int = 1) -> None:
-        self.n_starts = n_starts
+    def __init__(self, seed: int, n_threads: int = 1) -> None:
         self.seed = seed
         self.n_threads = n_threads
         self.pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
@@ -78,40 +75,20 @@ class Sweep:
             return next(s for s, score in zip(found, scores, strict=True) if score >= least)
         if points.mean(axis=0).max() < 0.99:
             return None
-        rows = self._shuffle(members)[:16]
+        # The order depends on the bin, not on earlier searches.
+        random_state = np.random.RandomState((self.seed + int(members.sum())) % 2**32)
+        rows = random_state.permutation(len(members))[:16]
         classes = starts.axes[0]
         return best_of(growth, node, _without_ties(points[rows], classes), here.around)
 
-    def _shuffle(self, members: Ints) -> Ints:
-        """The points of a bin in random order; it depends on the bin, not on earlier searches."""
-        seed = (self.seed + int(members.sum())) % 2**32
-        return np.random.RandomState(seed).permutation(len(members))
-
     def _starts(self, growth: Growth, here: _Bin, node: int) -> _Starts:
-        """Starts of full splits, and of pair splits but for the first, which shall be full."""
+        """Starts of full splits, and of pair splits but for the first split, which is full."""
         classes = _by_weight(here.points, growth.class_weights[node])
         gammas, axes = families(classes, pairs=bool(growth.thresholds))
         gammas = gammas.copy()
         weight = here.weights.sum(axis=1)
         gammas[0] = weight @ here.points / weight.sum()
-        if self.n_starts == 1:
-            return _Starts(gammas, axes)
-        order = self._shuffle(growth.members[node])
-        full = np.vstack([gammas[:1], here.points[order[: self.n_starts - 1]]])
-        starts = _Starts(full, np.repeat(axes[:1], len(full), axis=0))
-        if len(order) > 800:  # starts are compared on some points, the winner is refined on all
-            gammas[0] = self._scout(growth, here, starts, np.sort(order[-400:]))
-            return _Starts(gammas, axes)
-        return _Starts(np.vstack([full, gammas[1:]]), np.vstack([starts.axes, axes[1:]]))
-
-    def _scout(self, growth: Growth, here: _Bin, starts: _Starts, drawn: Ints) -> Floats:
-        """Threshold of the ascent that does best on some of the points."""
-        around = here.around._replace(region=np.ascontiguousarray(here.around.region[drawn]))
-        share = len(drawn) / len(here.points)
-        few = _Bin(here.points[drawn], here.weights[drawn], around, share)
-        tried = self._climb(growth, few, starts)
-        best = max(tried, key=lambda split: split.gain, default=None)
-        return starts.gammas[0] if best is None else best.gamma
+        return _Starts(gammas, axes)
 
     def _climb(self, growth: Growth, here: _Bin, starts: _Starts) -> list[Split]:
         """The splits at which ascents end."""
@@ -119,10 +96,10 @@ class Sweep:
 
         def climb(ascents: slice) -> tuple[Floats, Floats]:
             problem = Ascent(
-                *here[:3],
+                *here,
                 pseudocounts=growth.pseudocounts,
                 slack=growth.least_slack,
-                min_weight=here.share * growth.min_bin_weight,
+                min_weight=growth.min_bin_weight,
                 min_gap=MIN_GAP,
             )
             return problem.climb(gammas[ascents], starts.axes[ascents], 20)

@@ -165,16 +165,15 @@ def load_map(path: str | os.PathLike[str]) -> LoadedMap:
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
+    >>> import os, tempfile
     >>> import isoroc
     >>> calibrator = isoroc.IRPCalibrator().fit([0.1, 0.3, 0.7, 0.9], ["no", "yes", "no", "yes"])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "model.json")
+    ...     path = os.path.join(folder, "model.json")
     ...     calibrator.save(path)
     ...     served = load_map(path)
-    >>> served.classes_.tolist(), served.predict_proba([0.2, 0.8]).shape
-    (['no', 'yes'], (2, 2))
+    >>> served.predict_proba([0.2, 0.8]).shape
+    (2, 2)
     """
     document = read(path)
     with faults_of(path):
