@@ -23,7 +23,7 @@ X, y = make_classification(300, random_state=0)
 MODEL = LogisticRegression().fit(X, y)
 P = MODEL.predict_proba(X)
 METHODS = """sigmoid isotonic temperature auto irp monotone spline kernel venn-abers matrix beta
-dirichlet histogram identity"""
+histogram identity"""
 
 
 @pytest.mark.parametrize("method", METHODS.split())

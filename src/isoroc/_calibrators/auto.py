@@ -23,22 +23,15 @@ from isoroc._calibrators.spline import SplineCalibrator
 from isoroc._calibrators.temperature import TemperatureCalibrator
 from isoroc._core.intervals import mean
 from isoroc._core.simplex import LEAST
-from isoroc._core.types import Floats, Ints
+from isoroc._core.types import Floats
 from isoroc._core.verdict import Verdict
-from isoroc._counts import deal_by_content, deal_in_cells, in_cells
-from isoroc._input import (
-    CellSample,
-    InputError,
-    Sample,
-    check_folds,
-    check_number,
-    check_option,
-)
+from isoroc._counts import deal_by_content, deal_in_cells
+from isoroc._input import CellSample, InputError, Sample, check_number, check_option
 from isoroc._input.kinds import columns_of
-from isoroc._maps import IdentityMap, Map, MixtureMap, MonotoneMap
+from isoroc._maps import IdentityMap, Map, MixtureMap
 from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
 from isoroc._maps.modelfile import checks
-from isoroc._maps.monotone import TRACE, MonotonicityCertificate, with_floor
+from isoroc._maps.monotone import MonotonicityCertificate, with_floor
 from isoroc._support.progress import Report, progress
 from isoroc._support.seeds import check_random_state
 
@@ -69,9 +62,9 @@ class AutoCalibrator(Calibrator):
         `IsotonicCalibrator`. Requires ``members="auto"``.
     caution : "verdict" or None, default=None
         "verdict" leaves the forecasts unchanged unless the verdict is to calibrate.
-    cv : int, splitter or iterable, default=5
-        Number of unstratified folds, or a splitter that holds out every row once. Stratified folds
-        would favour maps that fit class frequencies.
+    cv : int, default=5
+        Number of folds. They are not stratified, which would favour maps that fit class
+        frequencies. With `clusters` in `fit`, rows of one cluster share a fold.
     max_cells : int, default=20000
         With more rows, members are fitted to at most this many cells of forecasts.
     random_state : int, RandomState or None, default=0
@@ -131,7 +124,7 @@ class AutoCalibrator(Calibrator):
     members: Literal["auto"] | Sequence[Calibrator] = "auto"
     monotone: bool = False
     caution: Literal["verdict"] | None = None
-    cv: Any = 5
+    cv: int = 5
     max_cells: int = 20_000
     random_state: int | np.random.RandomState | None = 0
     n_jobs: int | None = None
@@ -153,41 +146,31 @@ class AutoCalibrator(Calibrator):
 
     def _fit(self, sample: Sample) -> MixtureMap:
         check_number("max_cells", self.max_cells, int, minimum=2)
+        check_number("cv", self.cv, int, minimum=2)
         check_option("caution", self.caution, ("verdict", None))
         random_state = check_random_state(self.random_state)
         members = self._resolve_members(sample.n_classes, random_state)
         dealt = self._deal(sample, random_state)
+        before = IdentityMap(kind=sample.kind).apply(dealt.forecasts)
         with progress("calibrating", shown=self.verbose > 0) as report:
             fitted = self._fit_members(members, dealt, report)
-        before = IdentityMap(kind=sample.kind).apply(dealt.forecasts)
         weights = _weigh(fitted, dealt, before)
         mixed, exponent = _mix(fitted, weights, dealt, monotone=self.monotone)
-        self._keep_scores(fitted, weights, dealt, [before, mixed])
-        self.verdict_ = mixing.judge(sample, dealt, before, mixed)
-        mixture = self._assemble(fitted, weights, exponent)
-        if self.verdict_.should_calibrate:
-            return mixture
-        if self.caution:
-            left = Fitted(IdentityCalibrator(), IdentityMap(kind=sample.kind), before)
-            return self._assemble([left], np.ones(1))
-        change = np.abs(mixture.apply(dealt.forecasts) - before).max(axis=1)
-        largest, average = float(change.max()), mean(change, dealt.row_weights())
-        self.verdict_ = replace(self.verdict_, largest_change=largest, mean_change=average)
-        return mixture
-
-    def _keep_scores(
-        self, fitted: list[Fitted], weights: Floats, dealt: CellSample, others: list[Floats]
-    ) -> None:
-        """Keep the losses of members and mixture on unseen rows, in total and by fold."""
-        names, (before, mixed) = [type(each.member).__name__ for each in fitted], others
-        rows, row_weights = (np.arange(len(dealt)), dealt.codes), dealt.row_weights()
-        forecasts = [*(each.unseen for each in fitted), mixed, before]
-        likelihood = np.column_stack([Q[rows] for Q in forecasts])
-        losses = mixing.bounded_losses(likelihood, row_weights, dealt.n_classes)
-        self.member_scores_ = mixing.score_members(
-            [*names, "mixture"], np.append(weights, 1.0), losses, dealt
+        names, unseen = zip(*((type(f.member).__name__, f.unseen) for f in fitted), strict=True)
+        self.member_scores_, self.cv_results_ = mixing.score_members(
+            names, weights, [*unseen, mixed, before], dealt
         )
-        self.cv_results_ = mixing.losses_by_fold(names, losses, row_weights, dealt.folds())
+        self.verdict_ = mixing.judge(sample, dealt, before, mixed)
+        if self.caution and not self.verdict_.should_calibrate:
+            unchanged = Fitted(IdentityCalibrator(), IdentityMap(kind=sample.kind), before)
+            return self._assemble([unchanged], np.ones(1))
+        mixture = self._assemble(fitted, weights, exponent)
+        if not self.verdict_.should_calibrate:
+            change = np.abs(mixture.apply(dealt.forecasts) - before).max(axis=1)
+            figures = float(change.max()), mean(change, dealt.row_weights())
+            changes = dict(zip(("largest_change", "mean_change"), figures, strict=True))
+            self.verdict_ = replace(self.verdict_, **changes)
+        return mixture
 
     def _assemble(self, fitted: list[Fitted], weights: Floats, exponent: float = 1.0) -> MixtureMap:
         """The mixture of the members that have weight."""
@@ -202,43 +185,15 @@ class AutoCalibrator(Calibrator):
         )
 
     def _finish(self) -> None:
-        # The members are calibrators of their own, to look at, to apply and to export.
         attach_fitted(self, self.members_, self.map_.members)
 
     def _deal(self, sample: Sample, random_state: np.random.RandomState) -> CellSample:
         """The sample in folds; with many rows, in cells."""
         if isinstance(sample, CellSample):
             return sample
-        most = self.max_cells
-        if isinstance(self.cv, int | np.integer):
-            check_number("cv", self.cv, int, minimum=2)
-            if len(sample) > most and sample.clusters is None:
-                return deal_in_cells(sample, int(self.cv), most, random_state)
-            return deal_by_content(sample, int(self.cv), random_state)
-        own = {"weights": sample.row_weights(), "squares": sample.squared_weights()}
-        dealt = CellSample(**vars(sample) | own, fold=self._split(sample))
-        return in_cells(dealt, most) if len(dealt) > most else dealt
-
-    def _split(self, sample: Sample) -> Ints:
-        """Fold of each row by a splitter."""
-        n = len(sample)
-        # It loads the metrics of scikit-learn too, and hardly anyone needs it.
-        from sklearn.model_selection import check_cv  # noqa: PLC0415
-
-        fold, times = np.zeros((2, n), dtype=np.intp)
-        try:
-            splitter = check_cv(self.cv, sample.codes, classifier=True)
-            for f, (_, held_out) in enumerate(splitter.split(np.zeros((n, 1)), sample.codes)):
-                fold[held_out] = f
-                times[held_out] += 1
-        except (IndexError, TypeError, ValueError) as error:
-            fix = "pass a number or a splitter; rows of weight 0 are left out before"
-            raise InputError("cv", None, f"cannot split {n} rows ({error})", fix) from error
-        if (row := int(np.argmax(times != 1))) or times[0] != 1:
-            problem = f"row {row} is held out {times[row]} times"
-            raise InputError("cv", None, problem, "folds must hold out every row once")
-        check_folds(fold, sample.clusters)
-        return fold
+        if len(sample) > self.max_cells and sample.clusters is None:
+            return deal_in_cells(sample, int(self.cv), self.max_cells, random_state)
+        return deal_by_content(sample, int(self.cv), random_state)
 
     def _fit_members(
         self, members: list[Calibrator], dealt: CellSample, report: Report
@@ -249,7 +204,6 @@ class AutoCalibrator(Calibrator):
         def fit(member: Calibrator) -> Fitted | Exception:
             report(type(member).__name__)
             try:
-                # With the member, as a process returns a copy, which has learned more than the map.
                 return Fitted(member, *member._fit_out_of_fold(dealt, fold))
             except InputError:
                 raise
@@ -257,17 +211,13 @@ class AutoCalibrator(Calibrator):
                 return error
 
         # Threads, because members spend their time in compiled code that lets others run.
-        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fit)(m) for m in members)
-        fitted = []
-        for member, result in zip(members, found, strict=True):
-            if not isinstance(result, Exception):
-                fitted.append(result)
-                continue
-            warnings.warn(
-                f"{type(member).__name__} is left out of the mixture: its fit failed ({result}).",
-                RuntimeWarning,
-                stacklevel=5,
-            )
+        results = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fit)(m) for m in members)
+        for member, result in zip(members, results, strict=True):
+            if isinstance(result, Exception):
+                name = type(member).__name__
+                message = f"{name} is left out of the mixture: its fit failed ({result})."
+                warnings.warn(message, RuntimeWarning, stacklevel=5)
+        fitted = [result for result in results if not isinstance(result, Exception)]
         if not fitted:
             raise InputError("members", None, "all of them failed", "pass other members")
         return fitted
@@ -301,31 +251,21 @@ class AutoCalibrator(Calibrator):
         """Check the guarantee of a monotone mixture on any rows, as in `MonotoneCalibrator`."""
         if not self.monotone:
             raise InputError("monotone", None, "is False, so there is no guarantee to verify")
-        mixture, values = self.map_, self._check_new(P)
-        X, Q = columns_of(values), mixture.apply(values)
+        values = self._check_new(P)
+        kind, X, Q = self.map_.kind, columns_of(values), self.map_.apply(values)
         if Q.shape[1] == 2:
-            scores = mixture.kind.score(NUMPY, X)
+            scores = kind.score(NUMPY, X)
             return check_cyclic(np.hstack([np.zeros_like(scores), scores]), Q)
-        floor = mixture.floor
-        z = np.ascontiguousarray(with_floor(NUMPY, mixture.kind.logs(NUMPY, X, LEAST), floor))
-        potential = np.zeros(len(z))
-        for weight, member in zip(mixture.weights, mixture.members, strict=True):
-            if isinstance(member, MonotoneMap):
-                potential += weight * member.value(z)
-            else:
-                P = member.apply(values)
-                potential += weight * (P - (1 - TRACE) * floor * np.log(P + floor)).sum(axis=1)
-        return check_cyclic(z, Q, potential)
+        z = with_floor(NUMPY, kind.logs(NUMPY, X, LEAST), self.map_.floor)
+        return check_cyclic(np.ascontiguousarray(z), Q)
 
 
 def _weigh(fitted: list[Fitted], dealt: CellSample, before: Floats) -> Floats:
     """Weights of the members in the mixture."""
-    rows, row_weights = (np.arange(len(dealt)), dealt.codes), dealt.row_weights()
-    p = mixing.score_test(before, dealt)
-    members, n_rows = [each.member for each in fitted], float(row_weights.sum())
-    prior = prior_shares(members, dealt.n_classes, n_rows, p)
-    likelihood = np.stack([each.unseen[rows] for each in fitted], axis=1)
-    return mixing.mixture_weights(likelihood, row_weights, prior)
+    n_rows, p = float(dealt.row_weights().sum()), mixing.score_test(before, dealt)
+    prior = prior_shares([each.member for each in fitted], dealt.n_classes, n_rows, p)
+    likelihood = mixing.likelihoods([each.unseen for each in fitted], dealt)
+    return mixing.mixture_weights(likelihood, dealt.row_weights(), prior)
 
 
 def _mix(

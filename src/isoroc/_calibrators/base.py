@@ -63,9 +63,8 @@ class FromMap:
 
 
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):
-    """Base of all calibrators: estimators that learn a map.
+    """Base of all calibrators: a subclass has parameters and `_fit`, which makes a map of a sample.
 
-    A subclass has parameters, documentation and one method, `_fit`, which makes a map of a sample.
     Forecasts, the model file, ONNX, SQL and torch follow from the map, `map_`.
     """
 
@@ -98,10 +97,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return self._fit(sample)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Map, Floats]:
-        """The map for all rows, and forecasts of them by maps that have not seen their fold.
-
-        From `FEW_ROWS` rows on, folds may share what no row changes much, such as a penalty.
-        """
+        """The map for all rows, and forecasts of each fold by a map fitted to the others."""
         whole, few = self._fit(sample), len(sample) <= FEW_ROWS
         Q = np.empty((len(fold), sample.n_classes))
         for held_out in range(fold.max() + 1):

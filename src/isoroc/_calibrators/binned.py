@@ -19,10 +19,7 @@ from isoroc._support.table import Table
 
 
 class BinCalibrator(Calibrator):
-    """Base of the calibrators that sort forecasts into the bins of a `BinTree`.
-
-    Its `_fit` says how the tree is grown.
-    """
+    """Base of the calibrators that sort forecasts into the bins of a `BinTree`."""
 
     _shares: ClassVar[tuple[float, float]] = (0.3, 0.3)
     _uses_order_only: ClassVar[bool] = True
@@ -49,13 +46,7 @@ class BinCalibrator(Calibrator):
         return np.asarray(self.map_.bin_of(values))
 
     def staged_predict_proba(self, P: Any) -> Iterator[Floats]:
-        """Calibrated forecasts of every stage of `path_`, from one bin to `n_bins_`.
-
-        Yields
-        ------
-        ndarray of shape (n, K)
-            The forecasts of a stage.
-        """
+        """Iterate over the calibrated forecasts, shape (n, K), of every stage of `path_`."""
         values = self._check_new(P)
         return self.map_.stages(values)
 

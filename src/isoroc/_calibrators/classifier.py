@@ -46,10 +46,7 @@ Response = Literal["auto", "predict_proba", "decision_function"]
 
 @dataclass(frozen=True)
 class CalibratedPair:
-    """A fitted classifier, and a calibrator of its forecasts of rows it was not trained on.
-
-    `response` is what is calibrated: "predict_proba" or "decision_function".
-    """
+    """A fitted classifier, and a calibrator of its forecasts of rows it was not trained on."""
 
     estimator: Any
     calibrator: Any
@@ -545,10 +542,7 @@ def method_of(estimator: Any, response: Response) -> str:
 
 
 def respond(estimator: Any, X: Any, classes: NDArray[Any], method: str) -> Floats:
-    """Probabilities or logits of a fitted classifier, one column for each of classes.
-
-    The decision function of two classes is one column of log odds.
-    """
+    """Probabilities, logits or one column of log odds, in the order of `classes`."""
     output = np.asarray(getattr(estimator, method)(X), dtype=np.float64)
     have = estimator.classes_
     if output.ndim == 1:

@@ -1,7 +1,4 @@
-"""Penalised losses and their minima: L-BFGS in coordinates in which the curvature is the identity.
-
-There it needs few steps.
-"""
+"""Penalised losses, minimised by L-BFGS in coordinates in which the curvature is the identity."""
 
 from __future__ import annotations
 
@@ -61,9 +58,8 @@ class Factor:
 def cholesky(H: Floats) -> Floats:
     """Lower Cholesky factor of a curvature that is positive definite but for rounding errors.
 
-    Where forecasts are certain or few distinct values occur, the curvature of some parameters is
-    zero and that of others is huge. Then each parameter is measured in units of its own curvature,
-    and as little is added to all as makes the matrix definite.
+    Some curvatures may be 0 and others huge. Then each parameter is measured in units of its own
+    curvature, and as little is added to all as makes the matrix definite.
     """
     try:
         return np.asarray(np.linalg.cholesky(H), dtype=np.float64)
@@ -94,10 +90,9 @@ def larger_evidence(
 ) -> Floats:
     """Precisions of the kinds of parameters that have a larger evidence, as in MacKay's framework.
 
-    The precision of a kind becomes the inverse of the mean square of its parameters. One counts as
-    far as the data and not the prior determine it: by one minus its posterior variance over that
-    of its prior. To each kind one parameter is added that has the size which the initial prior
-    expects, so that kinds of few parameters stay near it.
+    The precision of a kind becomes the inverse of the mean square of its parameters. Each counts as
+    far as the data determine it: one minus its posterior variance over its prior variance. One
+    parameter of the size that the initial prior expects is added to each kind.
     """
     share = np.maximum(1 - precisions[kinds] * variances, 0.0)  # but for rounding errors
     determined = np.bincount(kinds, share, len(prior))
@@ -114,10 +109,7 @@ class Solution(NamedTuple):
 
 
 class PenalisedLoss(ABC):
-    """Loss of rows plus a penalty, as a function of parameters theta.
-
-    `rows` says which rows of the sample are used, and `weights` how much each counts.
-    """
+    """Loss of the `rows` of a sample, with `weights`, plus a penalty, as a function of theta."""
 
     rows: Ints
     weights: Floats
@@ -141,10 +133,7 @@ class PenalisedLoss(ABC):
         """The curvature of the loss, or an approximation."""
 
     def descend(self, start: Floats, factor: Factor, *, n_steps: int, ftol: float) -> Floats:
-        """Parameters of smaller loss than at the start, near which the loss has a curvature.
-
-        The descent ends after `n_steps`, or when one changes the loss by less than a factor.
-        """
+        """Parameters of smaller loss, after `n_steps` or when one step changes it little."""
         total = self.total
 
         def objective(steps: Floats) -> tuple[float, Floats]:
@@ -171,11 +160,7 @@ class PenalisedLoss(ABC):
         ftol: float = 1e-9,
         fixed: bool = False,
     ) -> Solution:
-        """The minimum, from a start where the loss has the curvature `factor` if that is known.
-
-        Each round forms the curvature again, unless it is `fixed`, and goes on with L-BFGS in
-        coordinates in which it is the identity.
-        """
+        """The minimum by rounds of L-BFGS; each forms the curvature again, unless it is `fixed`."""
         for count in range(rounds):
             if factor is None or (count and not fixed):
                 factor = self.factor(theta)
@@ -212,11 +197,7 @@ class DescentCalibrator(Calibrator):
         return problem.map_of(whole.theta)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Any, Floats]:
-        """As in `Calibrator`, but features hardly depend on the labels, so all folds share them.
-
-        A row that is held out has weight zero, and the solution for all rows is close to that for
-        most of them.
-        """
+        """As in `Calibrator`, but folds share features, and start at the solution for all rows."""
         problem, whole = self._solve_or_warn(sample)
         if not len(problem.rows):  # rows were gathered
             return super()._fit_out_of_fold(sample, fold)

@@ -242,10 +242,7 @@ class IRPCalibrator(BinCalibrator):
         *,
         pulled: bool = True,
     ) -> tuple[BinMap, Certificate | None]:
-        """The map of a tree grown on a sample on the simplex, and its certificate.
-
-        Values are pulled to mean forecasts if the prior says so and `pulled`.
-        """
+        """The map of a tree grown on a sample on the simplex, and its certificate."""
         tempering = tempered = None
         tilted = self._is_tilted(sample.n_classes)
         if reduction is not None:

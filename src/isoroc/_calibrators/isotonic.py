@@ -139,9 +139,6 @@ class VennAbersCalibrator(Calibrator):
         return VennAbersMap(kind=sample.kind, cuts=cuts, lower=lower, upper=upper)
 
     def predict_interval(self, P: Any) -> tuple[Floats, Floats]:
-        """Lower and upper probabilities p0 and p1 of each class against the rest, shape (n, K).
-
-        Of three classes or more they are those before rows are divided by their sum.
-        """
+        """Lower and upper probabilities p0 and p1 of each class against the rest, shape (n, K)."""
         values = self._check_new(P)
         return self.map_.intervals(values)

@@ -122,8 +122,7 @@ class KernelCalibrator(DescentCalibrator):
 def measure(z: Floats, logs: Floats, share: Floats, width: float) -> Positions:
     """Positions of rows, from log forecasts of shape (K, n) and the share of each row.
 
-    Ranks bend at least 0.01 apart, and the spread counts as at least 0.01, so that rounding errors
-    are not stretched.
+    Gaps and spreads count as at least 0.01, so that rounding errors are not stretched.
     """
     order = np.argsort(logs, axis=1)
     below = np.cumsum(share[order], axis=1)
@@ -145,8 +144,7 @@ class Problem(PenalisedLoss):
     """Penalised likelihood of the outcomes as a function of theta, (K, M) numbers.
 
     The log forecasts of class k are ``z[k] + theta[k] @ features``, up to a constant of each row.
-    Features are principal components of the inputs, weighted by how uncertain the outcome of each
-    row is. So the curvature of the loss is nearly diagonal, and L-BFGS needs few steps.
+    Features are principal components of the inputs, so the curvature is nearly diagonal.
     """
 
     near_steps, rounds = 25, 20
@@ -219,8 +217,7 @@ class Problem(PenalisedLoss):
     def solve(self, penalty: float | None, n_learning: int = 4) -> Solution:
         """The theta of the lowest loss; without a penalty, one is learned.
 
-        It becomes the one of larger evidence, as in `larger_evidence`, a few times. In the end it
-        is a tenth of that: then unseen rows are forecast better.
+        It is a tenth of the one of the largest evidence: then unseen rows are forecast better.
         """
         self.penalty = penalty or 1.0
         theta = np.zeros(len(self.z) * len(self.features))  # it changes nothing
@@ -238,20 +235,12 @@ class Problem(PenalisedLoss):
 
 
 def bumps(centres: Floats, x: Floats) -> Floats:
-    """Bumps around centres, shape (m, D), at positions x, shape (D, n): see `Ops.bumps`.
-
-    As a kernel this is the rational quadratic one. Forecasts are as good as with Gaussian bumps,
-    and a quotient is faster than an exponential.
-    """
+    """Rational quadratic kernel of centres, shape (m, D), and positions x, shape (D, n)."""
     return np.asarray(NUMPY.cauchy_kernel(x.T, centres).T)
 
 
 def choose_centres(x: Floats, n_centres: int) -> Ints:
-    """Rows whose bumps explain those of the others well: pivots of an incomplete Cholesky factor.
-
-    The first is the row closest to the origin, each further one the row that is explained worst,
-    until none is left unexplained by more than 1e-4.
-    """
+    """Rows whose bumps explain the others well: pivots of an incomplete Cholesky factor."""
     n = x.shape[1]
     L = np.empty((n_centres, n))
     left = np.ones(n)
@@ -278,10 +267,7 @@ def choose_reach(heights: Floats, weights: Floats) -> float:
 
 
 def whitening(centres: Floats, n_others: int) -> Floats:
-    """Matrix that makes bumps uncorrelated under their kernel, and leaves other inputs unchanged.
-
-    Then the squared length of theta is the norm of the map in the kernel's space of functions.
-    """
+    """Matrix that makes bumps uncorrelated under their kernel; other inputs stay unchanged."""
     m = len(centres)
     L = np.linalg.cholesky(bumps(centres, centres.T) + 1e-10 * np.eye(m))
     whiten = np.eye(m + n_others)

@@ -153,11 +153,7 @@ class Terms:
         return coef, quadratic, theta[-K:]
 
     def features(self, z: Floats) -> Floats:
-        """What the terms multiply, shape (2 K + 1, n): log forecasts, squares, one.
-
-        Squares are divided by 4, so that they are of the size of log forecasts where it counts
-        and one penalty suits both.
-        """
+        """What the terms multiply, shape (2 K + 1, n): log forecasts, squares over 4, one."""
         return np.concatenate([z, z**2 / 4, np.ones((1, z.shape[1]))])
 
     def correlate(self, residual: Floats, z: Floats, *, power: int = 1) -> Floats:
@@ -171,11 +167,7 @@ class Terms:
 
 
 class Regression(PenalisedLoss):
-    """Minimise the loss of ``softmax(transform(z))`` plus a ridge penalty on each kind of term.
-
-    The loss is ``-sum of weight * log likelihood + sum of penalty / 2 * theta**2``, and z are the
-    log forecasts after temperature scaling, shape (K, n).
-    """
+    """Minimise the loss of ``softmax(transform(z))`` plus a ridge penalty on each kind of term."""
 
     near_steps, rounds = 5, 20
     #: Terms up to which the Hessian is formed and penalties are learned: of a matrix, of a vector.
@@ -247,10 +239,9 @@ class Regression(PenalisedLoss):
         return np.asarray(H)
 
     def newton(self, theta: Floats, *, learn: bool = False, tolerance: float = 1e-8) -> Solution:
-        """Minimum by Newton's method with step halving.
+        """Minimum by Newton's method with step halving; with `learn`, penalties are learned.
 
-        The last step promises to lower the loss by at most `tolerance` per unit of weight. With
-        `learn`, penalties are learned until the logarithm of none changes by more than 0.05.
+        The last step promises to lower the loss by at most `tolerance` per unit of weight.
         """
         given = self.penalty
         value, q = self.value(theta)

@@ -145,8 +145,7 @@ class MonotoneCalibrator(DescentCalibrator):
         Two classes: the forecasts must have the same order before and after. More classes: no cycle
         of rows may violate the definition; of more than 2,000 rows, 2,000 are drawn at random.
         """
-        z = self.coordinates(P)
-        return check_cyclic(z, self.predict_proba(P), self.certificate_.potential(z))
+        return check_cyclic(self.coordinates(P), self.predict_proba(P))
 
 
 def _floored(sample: Sample, floor: float) -> Floats:
@@ -300,10 +299,7 @@ class Slopes(NamedTuple):
 
 
 class Posterior(PenalisedLoss):
-    """Negative log posterior of the departures theta for a sample with a floor.
-
-    `rows` says which rows of a larger sample these are; it is empty if some were gathered.
-    """
+    """Negative log posterior of the departures theta for a sample with a floor."""
 
     near_steps, rounds, dense = 10, 40, 800
     #: Numbers in the arrays of the rows that are taken at a time, so that they stay in the cache:

@@ -171,10 +171,7 @@ def estimate_prior(
 
 
 def _interval(L: Floats, weights: Floats, best: Floats, k: int, width: float) -> list[float]:
-    """Shares of class k that a likelihood ratio test does not reject, whatever the others are.
-
-    The test compares the signed root of the ratio, which is nearly linear, with `width`.
-    """
+    """Shares of class k that a likelihood ratio test does not reject, whatever the others are."""
     others, own, rest = np.delete(best, k), L[:, [k]], np.delete(L, k, axis=1)
     others = others / others.sum() if others.any() else np.full(len(others), 1 / len(others))
     most = weights @ np.log(np.maximum(L @ best, LEAST))
@@ -205,10 +202,7 @@ def _interval(L: Floats, weights: Floats, best: Floats, k: int, width: float) ->
 def _most_likely(
     L: Floats, weights: Floats, start: Floats, *, n_steps: int = 100, n_halvings: int = 30
 ) -> Floats:
-    """Prior of maximum likelihood: Newton's method among the classes with a share.
-
-    The function is concave, so its slopes bound what is left to gain: at the end 1e-4.
-    """
+    """Prior of maximum likelihood up to 1e-4: Newton's method among the classes with a share."""
     rows, prior = weights / weights.sum(), start
     mixed = np.maximum(L @ prior, LEAST)
     for _ in range(n_steps):

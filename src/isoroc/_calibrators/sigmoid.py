@@ -145,11 +145,7 @@ def _likeliest_map(
     *,
     linear: bool = False,
 ) -> SigmoidMap:
-    """The map of each class against the rest, with the floor of the least loss.
-
-    Without a floor, rows of forests, which forecast 0 for events that happen, would determine the
-    map alone.
-    """
+    """The map of each class against the rest, with the floor of the least loss."""
     (low, high), found = targets, []
     for floor in floors[:1] if isinstance(sample.kind, LogOdds) else floors:
         logs = sample.kind.log_rows(sample.forecasts, floor)

@@ -131,10 +131,7 @@ def _uniform_share(sample: Sample, pseudocount: float) -> float:
 
 
 def _choose_floor(sample: Sample, smoothing: float) -> tuple[float, float]:
-    """The lowest floor under which outcomes are almost as likely as under any, and its 1 / T.
-
-    A floor must be worth 2 nats, as one more parameter should be.
-    """
+    """The lowest floor within 2 nats of the largest likelihood, and its 1 / T."""
     lowest = FLOORS[0] if sample.kind.scores == "probability" else 0.0  # logits need no floor
     z = sample.kind.log_rows(sample.forecasts, lowest)
     # Below the smallest forecast nothing is raised: one such floor stands for all.
@@ -157,20 +154,14 @@ def of_own_class(z: Floats, codes: Codes) -> Floats:
 
 
 def softmax_losses(z: Floats, codes: Codes) -> tuple[Floats, Floats]:
-    """Log loss of each row under the softmax of z, shape (K, n), and the softmax in the place of z.
-
-    The largest forecast gives the logarithm of the sum: the own one may be zero by rounding.
-    """
+    """Log loss of each row under the softmax of z, shape (K, n), and the softmax, in its place."""
     behind = z.max(axis=0) - of_own_class(z, codes)
     q = softmax(z)
     return behind - np.log(q.max(axis=0)), q
 
 
 def likeliest(found: Sequence[tuple[Any, ...]], tie: float = 1e-9) -> tuple[Any, ...]:
-    """The tuple that begins with the least mean loss, the first of those that tie.
-
-    Where other parameters make up for any floor, losses differ by rounding errors only.
-    """
+    """The tuple that begins with the least mean loss, the first of those that tie."""
     least = min(each[0] for each in found)
     return next(each for each in found if each[0] <= least + tie)
 
@@ -210,8 +201,7 @@ def inverse_temperature(
 ) -> float:
     """1 / T that makes the outcomes likeliest under softmax(z / T), unless that is too steep.
 
-    z, of shape (K, n), is nowhere below the logarithm of the floor. 1 / T lies between 1e-6 and
-    1e6, as forecasts that sort the outcomes perfectly would have it infinite.
+    z, of shape (K, n), is nowhere below the logarithm of the floor.
     """
     low, high = 1e-6, 1e6
     high = min(high, _steepest(z, sample, floor) if bounded else high)

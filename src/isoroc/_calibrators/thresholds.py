@@ -1,9 +1,4 @@
-"""Decision thresholds on forecasts, carried over to calibrated forecasts.
-
-A threshold on two classes is a number t: decide for the second class iff its score is above t. One
-on more classes is a vector gamma: decide for the class with the largest p - gamma, the first on
-ties. Carrying over finds thresholds on the calibrated forecasts q that make the same decisions.
-"""
+"""Decision thresholds on forecasts, carried over to calibrated forecasts."""
 
 from __future__ import annotations
 
@@ -53,10 +48,7 @@ class CarriedThresholds:
 def carry_over(
     fitted: Map, n_classes: int, thresholds: Any, values: Floats | None
 ) -> CarriedThresholds:
-    """Thresholds on calibrated forecasts that repeat the decisions of thresholds on forecasts.
-
-    Decisions are compared on the rows `values`, a forecast array.
-    """
+    """Thresholds on calibrated forecasts that repeat decisions, compared on the rows `values`."""
     given = _numbers(thresholds)
     if n_classes > 2:
         if given.shape != (n_classes,):
@@ -150,10 +142,7 @@ def _best_cut(q: Floats, wanted: Any, guess: float) -> tuple[float, int]:
 
 
 def _carry_vector(fitted: Map, gamma: Floats, forecasts: Floats) -> CarriedThresholds:
-    """The threshold that changes no decision on the rows or, if there is none, q at gamma.
-
-    All decisions meet at the forecast gamma, so they nearly meet at its calibrated forecast q.
-    """
+    """The threshold that changes no decision on the rows or, if there is none, q at gamma."""
     if isinstance(fitted.kind, Logits):
         meeting = log_softmax(gamma[None], axis=1)
     else:

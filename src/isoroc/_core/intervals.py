@@ -1,7 +1,6 @@
 """Estimates and their intervals: means of weighted or clustered rows, shares, sums of squares.
 
-An interval holds the values that a test does not reject: values from which the estimate, given its
-variance if they were true, does not differ by more than chance.
+An interval holds the values that a test does not reject.
 """
 
 from __future__ import annotations
@@ -45,9 +44,8 @@ class Estimate(NamedTuple):
 class Statistic(NamedTuple):
     """What is known about a value T: an estimate of it, with variance ``variance + slope * T``.
 
-    If the slope is 0, the estimate is about normal. Otherwise it estimates a sum of squares without
-    bias: it is distributed as a multiple of a noncentral chi-square variable minus its mean at
-    T = 0.
+    If the slope is 0, the estimate is about normal. Otherwise it is an unbiased sum of squares,
+    distributed as a multiple of a noncentral chi-square variable.
     """
 
     value: float
@@ -117,10 +115,7 @@ class Difference(NamedTuple):
         return self.second.value - self.first.value
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Distances of both intervals from the estimates, combined as standard errors are.
-
-        Biases are added.
-        """
+        """Both distances combined as standard errors are, and biases added."""
         first, second = self.first, self.second
         (low, high), (low2, high2) = (e.unbiased_interval(confidence) for e in (first, second))
         less = self._combine(second.value - low2, high - first.value)
@@ -146,8 +141,7 @@ class Share(NamedTuple):
     ) -> Share:
         """Share whose variance was estimated from `events` rows, those of the rarer outcome.
 
-        `size` is what is expected of the size. It has the weight of `prior` rows, because the
-        variance is hardly known if the share is close to 0 or 1.
+        `size` is what is expected of the size; it has the weight of `prior` rows.
         """
         spread = value * (1 - value)
         ratio = variance / spread if spread > 1e-12 else 1 / size

@@ -1,8 +1,4 @@
-"""Growth of trees: `grow_tree`, and `grow_pulled` where forecasts are part of the prior.
-
-`grow`: from a sample to its tree. `pav`: two classes. `best_first`: any number of classes, with the
-searches of `search`. `tilt`: values that vary in bins.
-"""
+"""Growth of trees: `grow_tree`, and `grow_pulled` where forecasts are part of the prior."""
 
 from isoroc._growth.best_first import GrowthOptions
 from isoroc._growth.grow import Pulled, cut_at, grow_pulled, grow_tree

@@ -48,11 +48,8 @@ Monotonicity = Literal["global", "tree"] | None
 class GrowthOptions:
     """How a tree is grown; the parameters of `IRPCalibrator` of the same names.
 
-    `pseudocounts` (K,) are added to the class weights of a bin for its value. `min_lift` is a
-    multiple of the lift that chance alone would give a split: half for each class beyond the first
-    and bin beyond the first, the mean of the likelihood ratio statistic where there is nothing to
-    find. Without a `random_state` the seed is fixed. `report` is called with a line of text as
-    growth goes on.
+    `pseudocounts` (K,) are added to the class weights of a bin for its value. Without a
+    `random_state` the seed is fixed. `report` is called with a line of text as growth goes on.
     """
 
     pseudocounts: Floats
@@ -85,7 +82,7 @@ class GrowthOptions:
 class Surroundings(NamedTuple):
     """What the rest of the tree demands of the children of one bin.
 
-    Arrays with a leading axis of 2 hold raw means and smoothed values.
+    A leading axis of 2 holds raw means and smoothed values.
     """
 
     # (2, K, K): least r_i - r_j of every child, because of splits that have all of it in one region
@@ -187,10 +184,10 @@ class Growth:
         )
 
     def score(self, split: Split) -> float:
-        """What splits compete by.
+        """What splits compete by: the lift for each bin added.
 
-        The first split should give as many classes as it can a region, so the number of children
-        counts, then M, which is at most twice the weight; later it is the lift for each bin added.
+        The first split should give as many classes as it can a region, so there the number of
+        children counts, then M, which is at most twice the weight.
         """
         if self.thresholds:
             return split.lift / (len(split.children) - 1)
@@ -251,10 +248,7 @@ class Growth:
         return np.asarray(inside.all(axis=(0, 2)) & (slack >= self.least_slack))
 
     def plan(self, node: int, gamma: Floats) -> _Plan | None:
-        """The split of a bin, if it separates its points and keeps the tree ROC monotone.
-
-        gamma is applied as predictions will, and all constraints are checked anew.
-        """
+        """The split of a bin, if it separates its points and keeps the tree ROC monotone."""
         points = self.members[node]
         region, weights = sort_into_regions(self.points, self.point_weights, points, gamma)
         kept = np.flatnonzero(weights.sum(axis=1))
@@ -330,8 +324,7 @@ Search = Callable[[Growth, int], Split | None]
 def grow(growth: Growth, search: Search) -> BinTree:
     """Split the best bin until none has a split that is worth it and keeps the tree ROC monotone.
 
-    A split only tightens what others may do, so a bin is searched again only if it has come to the
-    top and its split is no longer possible.
+    A bin is searched again only if it comes to the top and its split is no longer possible.
     """
     queue: list[tuple[float, int, Split]] = []
 

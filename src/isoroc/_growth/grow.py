@@ -1,9 +1,8 @@
 """From a sample to the tree of its bins: grown, pulled to the forecasts of its rows, or fixed.
 
 With ``prior="forecast"`` the value of a bin has the pseudocounts ``constant + c * mean forecast``.
-A bin of few rows then says what the model says rather than that all classes are alike. How much the
-model deserves is in the labels: given the bins, these are draws from a Dirichlet-multinomial
-distribution with the pseudocounts as parameters, and c is the one that makes them likeliest.
+Given the bins, labels are draws from a Dirichlet-multinomial distribution with these parameters,
+and c is the one that makes them likeliest.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ FORECAST_PSEUDOCOUNTS = np.append(0.0, np.geomspace(0.01, 100.0, 33))
 def grow_tree(sample: Sample, options: GrowthOptions) -> BinTree:
     """Tree of the isotonic recursive partition of a sample.
 
-    Two classes are pooled exactly, unless growth is to be free of any condition. Otherwise the tree
-    is grown best first on counts, and where these are cells, its splits are made again on the rows.
+    Two classes are pooled exactly, unless growth is free of any condition. Otherwise the tree is
+    grown best first on counts; where these are cells, its splits are made again on the rows.
     """
     options = options.for_sample(sample)
     if _is_isotonic(sample, options):
@@ -59,10 +58,9 @@ def grow_pulled(
 ) -> Pulled:
     """Tree as of `grow_tree`, with mean forecasts as a further part of the prior.
 
-    They stand for `forecast_pseudocount` rows; None finds the number by evidence. Two classes:
-    blocks are pooled until their values increase. More classes: the tree is that of `grow_tree`,
-    the means may be of `tempered` forecasts, shape (n, K), and the pseudocount is lowered to the
-    largest one that leaves every split its certificate.
+    They stand for `forecast_pseudocount` rows; None finds the number by evidence. For more than
+    two classes, means may be of `tempered` forecasts, shape (n, K), and the pseudocount is lowered
+    to the largest one that leaves every split its certificate.
     """
     options = options.for_sample(sample)
     constant = options.pseudocounts
@@ -147,12 +145,10 @@ def _grow_best_first(sample: Sample, options: GrowthOptions) -> tuple[BinTree, I
 
 
 def points_of_leaves(tree: BinTree, sample: Sample) -> tuple[Points, Ints]:
-    """A row of each leaf of a tree that holds some, with the weights of all of them.
+    """A row of each leaf that holds some, with the weights of all, and the place of each row.
 
-    Also the place among these of each row, shape (n,).
-
-    Every split above a leaf sends all its rows to the same region, so splits of the tree divide
-    these points as they divide the rows. A region that has no child in the tree counts as a leaf.
+    Every split above a leaf sends all its rows to the same region, so splits divide these points as
+    they divide the rows. A region that has no child in the tree counts as a leaf.
     """
     K = sample.n_classes
     children = tree.children.copy()

@@ -139,10 +139,7 @@ def _by_weight(points: Floats, class_weights: Floats) -> tuple[int, ...]:
 
 
 def _without_ties(gammas: Floats, classes: NDArray[np.int32]) -> Floats:
-    """Thresholds at points, moved by so little that only ties are decided.
-
-    The largest coordinate stays, the others grow by some 1e-12, more for classes later in order.
-    """
+    """Thresholds at points, moved by some 1e-12, more for later classes: only ties are decided."""
     rank = np.argsort(classes) + 1.0
     moved = gammas * (1 + 1e-12 * rank) + 1e-300 * rank
     largest = np.arange(len(gammas)), gammas.argmax(axis=1)

@@ -35,10 +35,7 @@ class Rows(NamedTuple):
 def tilt_bins(
     tree: BinTree, values: Floats, sample: Sample, rows: Rows, monotonicity: Monotonicity
 ) -> tuple[Floats, Floats, Certificate | None]:
-    """Tilts (B, K) and shares (B,) of bins with values (B, K), for the rows of a sample.
-
-    The largest tilt of each bin is 1. Also the certificate of the splits, if there is one.
-    """
+    """Tilts (B, K), shares (B,) and certificate of bins with values (B, K)."""
     tilts = find_tilts(rows, sample.row_weights(), values)
     if monotonicity is None or not tree.n_splits:
         certificate = None if monotonicity is None else certify(tree, values)
@@ -57,7 +54,7 @@ def tilt_bins(
 def find_tilts(rows: Rows, weights: Floats, values: Floats) -> Floats:
     """The t of each bin for which the mean of ``p * t``, each row divided by its sum, is its value.
 
-    Its logarithm maximises a concave function: Newton's method. Classes of value 0 have tilt 0.
+    Its logarithm maximises a concave function: Newton's method.
     """
     B = len(values)
     total = np.bincount(rows.bin_of, weights, B)[:, None]
@@ -87,9 +84,9 @@ def find_tilts(rows: Rows, weights: Floats, values: Floats) -> Floats:
 def held_out_pseudocount(sample: Sample, options: GrowthOptions, tempered: Floats) -> float | None:
     """Rows that mean forecasts stand for, if one half of the forecasts is to tell of the other.
 
-    The evidence of the bins would be too small a number: bins are chosen for labels that differ
-    from the forecasts. Halves take turns in the order of the forecasts, so that neither weights nor
-    the order of the rows matter. None where all forecasts are the same.
+    The evidence of the bins would be too small: they are chosen for labels that differ from the
+    forecasts. Halves take turns in the order of the forecasts, so that neither weights nor the
+    order of the rows matter. None where all forecasts are the same.
     """
     half = np.unique(sample.forecasts, axis=0, return_inverse=True)[1].ravel() % 2
     if not half.any():
@@ -110,11 +107,7 @@ def held_out_pseudocount(sample: Sample, options: GrowthOptions, tempered: Float
 
 
 class Leads(NamedTuple):
-    """What certificates of splits depend on.
-
-    These are the leads r_i - r_j of each bin that holds rows of their region i. Entries are in
-    ascending order of the split and the region.
-    """
+    """Leads r_i - r_j of the bins with rows in region i of a split, by split and region."""
 
     splits: Ints  # (E,)
     regions: Ints  # (E,)
@@ -150,10 +143,7 @@ class Leads(NamedTuple):
 
 
 def largest_shares(leads: Leads, least: float, n_caps: int = 65**4) -> Floats:
-    """Shares of bins under which every split keeps its certificate, shape (B,).
-
-    The largest cap under which a split passes gives its W; bins take what does not lower W.
-    """
+    """Shares of bins under which every split keeps its certificate, shape (B,)."""
     shares = np.ones(leads.bins.max() + 1)
     enough = np.minimum(least, largest_slack(leads.bounds(np.zeros_like(shares))))
     for s in np.flatnonzero(largest_slack(leads.bounds(shares)) < enough).tolist():
@@ -186,11 +176,7 @@ def _of_rows(
 def _of_neighbours(
     tree: BinTree, values: Floats, tilts: Floats, rows: Rows, scores: Floats
 ) -> Leads:
-    """Leads for two classes, for which the map increases between any two scores.
-
-    Inside a bin it does. Between two, no score of the lower one exceeds the first row of the other,
-    and none of the upper one falls below the last row of the lower.
-    """
+    """Leads for two classes: those of the rows on both sides of each cut."""
     at = np.searchsorted(tree.cuts, tree.thresholds[:, 1])
     splits, of = np.repeat(np.arange(tree.n_splits), 2), np.tile([0, 1], tree.n_splits)
     order = np.argsort(scores, kind="stable")

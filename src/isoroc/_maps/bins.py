@@ -29,8 +29,8 @@ from isoroc._support.table import Table
 class BinMap(Map):
     """The value of the bin of a `BinTree` in which a forecast lies.
 
-    With a `reduction`, bins are of the largest probabilities. Values are shrunk to the `prior`, one
-    for all nodes or one for each, shape (R,) or (N, R), which has the weight of `pseudocount` rows.
+    With a `reduction`, bins are of the largest probabilities. The `prior` of all nodes or of each,
+    shape (R,) or (N, R), has the weight of `pseudocount` rows.
     """
 
     reduction: TopReduction | None = state(checks.reduction("R"))
@@ -99,10 +99,7 @@ class BinMap(Map):
         return ops.look_up(self.bin_values, place)
 
     def stages(self, values: Floats) -> Iterator[Floats]:
-        """Calibrated forecasts of every stage of the tree, from one bin to all.
-
-        In a bin that a later stage divides all rows have its value.
-        """
+        """Calibrated forecasts of every stage of the tree, from one bin to all."""
         bin_of, at_last = self.bin_of(values), self.in_bins(values)
         P = self.kind.probabilities(NUMPY, columns_of(values))
         for node_of_bin in self.tree.stages():
@@ -166,12 +163,7 @@ class BinMap(Map):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TiltedMap(BinMap):
-    """Values that vary in a bin: forecasts after temperature scaling, times its tilt.
-
-    With p the tempered forecast of a row and t the tilt of its bin, q is proportional to ``p * t``.
-    The tilt makes the mean of q over the calibration rows of the bin its value r, and the row gets
-    ``r + share * (q - r)``.
-    """
+    """Values that vary in a bin: see Notes of `IRPCalibrator`."""
 
     floor: float = state(checks.number(above=0.0, most=1.0))
     temperature: float = state(checks.number(above=1e-100, most=1e100))

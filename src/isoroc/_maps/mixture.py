@@ -22,12 +22,8 @@ class MixtureMap(Map):
     """The weighted mean of the forecasts of other maps; if `monotone`, all of them are.
 
     A mean of calibrated forecasts is underconfident (Ranjan and Gneiting 2010), so it is raised to
-    the power `exponent` and normalised; 1 leaves the mean as it is, as in every monotone mixture.
-
-    Let z be the coordinates of a `MonotoneMap`, an increasing function of each forecast. The map is
-    the gradient of a convex F(z). The identity is the gradient of a convex function of z too: of
-    the sum over the classes of G, with ``dG = p dz``. So their average is the gradient of the
-    average. For two classes, averages of non-decreasing maps are non-decreasing.
+    the power `exponent` and normalised; a monotone mixture has the exponent 1. The identity is, as
+    a `MonotoneMap`, the gradient of a convex function of z, so averages of both are gradients too.
     """
 
     members: Sequence[Map] = state(checks.list_of(checks.anything, "M"))
@@ -83,10 +79,7 @@ class MixtureMap(Map):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GroupedMap(Map):
-    """A common map, and for some groups its mean with a map of the group.
-
-    `grouped` says whether rows have groups; weights are those of the groups' own maps.
-    """
+    """A common map, and for some groups its mean with a map of the group, by `weights`."""
 
     common: Map = state(checks.anything)
     grouped: bool = state(checks.boolean)
@@ -141,8 +134,7 @@ def is_grouped(fitted: Any) -> bool:
 def calibrated(ops: Ops[V], fitted: Any, X: V, groups: V | None = None) -> tuple[V, Truth]:
     """Calibrated forecasts, of width K, and whether `predict_proba` would accept the row.
 
-    `groups` holds the place of each row's group among those of a `GroupedMap`, any other place for
-    groups without a map of their own.
+    `groups` holds the place of each row's group among those of a `GroupedMap`, or another one.
     """
     # No rounding error may be added to what has steps, or to forecasts that stay unchanged.
     exact = fitted.map_.exact or isinstance(fitted.map_, IdentityMap)

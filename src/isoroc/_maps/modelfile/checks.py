@@ -1,10 +1,8 @@
 """What must hold for the parts of a model: nothing that was read is used before it is checked.
 
-A calibrator or map names its numbers with a check for each. A check takes the value, its place in
-the file for the error message, and the sizes known so far: ``sizes["K"]`` is the number of classes,
-and a letter in a shape stands for the same number wherever it is used. Its `schema` describes the
-value in the file to other tools. The compiled loops trust their arrays, so a tree that came from a
-file must be beyond doubt.
+A check takes the value, its place in the file for the error message, and the sizes known so far:
+``sizes["K"]`` is the number of classes, and a letter in a shape stands for the same number
+wherever it is used. Its `schema` describes the value in the file to other tools.
 """
 
 import math

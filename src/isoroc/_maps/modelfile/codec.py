@@ -72,10 +72,7 @@ def _named_parts(value: Any) -> tuple[str, str, dict[str, Any]]:
 
 
 def decode(document: Any, place: str, other: Callable[[dict[str, Any], str], Any]) -> Any:
-    """What `encode` was given; a `Fault` if `encode` cannot have returned the document.
-
-    `other` makes maps and calibrators of their documents.
-    """
+    """What `encode` was given; `other` makes maps and calibrators of their documents."""
     if isinstance(document, list):
         return [decode(item, f"{place}[{i}]", other) for i, item in enumerate(document)]
     if not isinstance(document, dict):

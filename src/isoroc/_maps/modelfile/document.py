@@ -50,10 +50,7 @@ class Fault(Exception):  # noqa: N818
 
 
 class ModelFileError(ValueError):
-    """A model file that is damaged, was altered, or is not one.
-
-    The message names the file, the place in it and the fix.
-    """
+    """A model file that is damaged, was altered, or is not one."""
 
 
 @contextmanager

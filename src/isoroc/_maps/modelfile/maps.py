@@ -117,15 +117,7 @@ class LoadedMap:
         return is_grouped(self)
 
     def predict_proba(self, P: Any, groups: Any = None) -> Floats:
-        """Calibrated forecasts, shape (n, K), one column for each of `classes_`; rows sum to one.
-
-        Parameters
-        ----------
-        P : array-like, dataframe or series
-            Forecasts as in `fit`, columns in the same order.
-        groups : array-like of shape (n,), default=None
-            Group of each row, if `fit` had groups.
-        """
+        """Calibrated forecasts, shape (n, K), as of the calibrator; `groups` if `fit` had them."""
         values = check_new(P, self.map_.kind, self.n_features_in_, self.summary_)
         return apply_map(self.map_, values, groups)
 
