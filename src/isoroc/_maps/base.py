@@ -14,6 +14,7 @@ from isoroc._backends import NUMPY, Ops, V
 from isoroc._core import smooth
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats
+from isoroc._input import slices
 from isoroc._input.kinds import LOWEST_LOG, Kind, columns_of
 from isoroc._maps.modelfile import Fault
 from isoroc._maps.modelfile.checks import Check, Sizes
@@ -75,7 +76,11 @@ class Map(ABC):
     def compiled(self, forecasts: Forecasts) -> Floats:
         """What the formula returns for arrays, shape (n, K); overridden where a loop is faster."""
         X = columns_of(forecasts.values)
-        return np.ascontiguousarray(self.formula(NUMPY, X if self.exact else np.asfortranarray(X)))
+        if self.exact:
+            return np.ascontiguousarray(self.formula(NUMPY, X))
+        # Some rows at a time, whose arrays stay in the cache.
+        parts = (np.asfortranarray(X[rows]) for rows in slices(len(X), 2**12))
+        return np.concatenate([np.ascontiguousarray(self.formula(NUMPY, part)) for part in parts])
 
     def apply(self, values: Floats) -> Floats:
         """Calibrated forecasts, shape (n, K), of a forecast array."""

@@ -85,11 +85,6 @@ class MatrixMap(TemperedMap):
         z = self.log_tempered(ops, X)
         return ops.softmax(transform(ops, z, self.coef, self.quadratic, self.intercept))
 
-    def compiled(self, forecasts: Forecasts) -> Floats:
-        z = self.log_tempered_rows(forecasts).T
-        z = transform(NUMPY, z, self.coef, self.quadratic, self.intercept)
-        return smooth.by_row(smooth.softmax(np.ascontiguousarray(z.T)))
-
 
 def transform(ops: Ops[V], z: V, coef: Floats, quadratic: Floats, intercept: Floats) -> V:
     """``coef z + quadratic z**2 + intercept``; a vector `coef` stands for a diagonal matrix."""
