@@ -17,10 +17,8 @@ from isoroc._calibrators.temperature import softmax_losses
 from isoroc._core.types import Codes, Floats, Ints
 from isoroc._input import Sample
 
-#: Converged: a Newton step promises to lower the loss by at most this per unit of weight.
-TOLERANCE = 1e-6
-#: Change of the loss, as a factor, at which L-BFGS ends where rounds follow or the start is close.
-FTOL = 1e-6
+TOLERANCE = 1e-6  # converged: a Newton step lowers the loss by at most this per unit of weight
+FTOL = 1e-6  # relative change of the loss at which L-BFGS ends if rounds follow
 
 
 class Factor:
@@ -108,16 +106,29 @@ class Solution(NamedTuple):
     converged: bool
 
 
-class PenalisedLoss(ABC):
-    """Loss of the `rows` of a sample, with `weights`, plus a penalty, as a function of theta."""
+class Rows:
+    """Rows of a sample: their numbers, weights and outcomes."""
 
     rows: Ints
     weights: Floats
-    #: Steps at most where the start is close, rounds at most where it is not, and the number of
-    #: parameters up to which the curvature is a full matrix.
-    near_steps: ClassVar[int]
-    rounds: ClassVar[int]
-    dense: ClassVar[int]
+    codes: Codes
+
+    def _draw(self, sample: Sample, most_rows: int) -> Sample:
+        """Take rows of a sample, with weights that sum to its total."""
+        total = float(sample.row_weights().sum())
+        self.rows = sample.drawn_rows(most_rows)
+        sample = sample.draw(most_rows)
+        self.codes, weights = sample.codes, sample.row_weights()
+        self.weights = weights * (total / weights.sum())
+        return sample
+
+
+class PenalisedLoss(Rows, ABC):
+    """Loss of rows plus a penalty, as a function of theta."""
+
+    near_steps: ClassVar[int]  # at most, where the start is close
+    rounds: ClassVar[int]  # at most, where it is not
+    dense: ClassVar[int]  # parameters up to which the curvature is a full matrix
 
     @property
     def total(self) -> float:
@@ -147,8 +158,8 @@ class PenalisedLoss(ABC):
         flat = 0.5 * np.sqrt(2 * TOLERANCE / total / len(start))
         options = {"maxiter": n_steps, "maxcor": 20, "ftol": ftol, "gtol": flat}
         zero = np.zeros(len(start))
-        there = minimize(objective, zero, jac=True, method="L-BFGS-B", options=options)
-        return np.asarray(start + factor.step(there.x)) if np.isfinite(there.x).all() else start
+        steps = minimize(objective, zero, jac=True, method="L-BFGS-B", options=options).x
+        return np.asarray(start + factor.step(steps)) if np.isfinite(steps).all() else start
 
     def settle(
         self,

@@ -39,12 +39,8 @@ class KernelCalibrator(DescentCalibrator):
     ----------
     n_centres : int, default=100
         Largest number of bumps. Their centres are forecasts of the calibration set.
-    width : float, default=0.5
-        Width of a bump as a multiple of the spread of the positions.
     penalty : float or "auto", default="auto"
         Strength of the quadratic penalty. "auto" learns it by evidence.
-    floor, pseudocount
-        As in `TemperatureCalibrator`, whose map comes first; the pseudocount is 1 by default.
 
     Attributes
     ----------
@@ -52,14 +48,10 @@ class KernelCalibrator(DescentCalibrator):
         As in `IdentityCalibrator`.
     floor_, temperature_, smoothing_ : float
         As in `TemperatureCalibrator`.
-    knots_, origin_, stretch_ : ndarray of shape (K, 9), (2, K) and (2,)
-        Quantiles of log forecasts that define ranks; mean and scale of z and of ranks.
-    centres_, weights_ : ndarray of shape (m, 2, K) and (K, m)
-        Positions of the bumps, and the influence of each on each class.
-    coef_, intercept_ : ndarray of shape (K, K) and (K,)
-        Influence of each log forecast (column) on each class (row), and constants.
-    reach_, penalty_ : float
-        Height of a bump within which the correction holds, and the penalty that was used.
+    knots_, origin_, stretch_, centres_, weights_, coef_, intercept_, reach_
+        The other numbers of `map_`: see Notes.
+    penalty_ : float
+        The penalty that was used.
 
     See Also
     --------
@@ -91,10 +83,7 @@ class KernelCalibrator(DescentCalibrator):
     """
 
     n_centres: int = 100
-    width: float = 0.5
     penalty: float | Literal["auto"] = "auto"
-    floor: float | Literal["auto"] = "auto"
-    pseudocount: float = 1.0
 
     _shares: ClassVar[tuple[float, float]] = (0.5, 2.0)
     _state: ClassVar[dict[str, checks.Check]] = {"penalty_": checks.number(most=1e100)}
@@ -104,25 +93,23 @@ class KernelCalibrator(DescentCalibrator):
     weights_, coef_, intercept_, reach_ = FromMap(), FromMap(), FromMap(), FromMap()
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Any, Floats]:
-        few = len(sample) <= FEW_ROWS
-        base = Calibrator if few else DescentCalibrator
+        base = Calibrator if len(sample) <= FEW_ROWS else DescentCalibrator
         return base._fit_out_of_fold(self, sample, fold)
 
     def _solve(self, sample: Sample) -> tuple[Problem, Solution]:
         check_number("n_centres", self.n_centres, int, minimum=1)
-        check_number("width", self.width, minimum=0.01)
         check_number("penalty", self.penalty, minimum=1e-3, others=("auto",))
-        stage = fit_tempering(sample, self.floor, self.pseudocount)
-        problem = Problem(sample, stage, self.width, self.n_centres)
+        problem = Problem(sample, fit_tempering(sample, "auto", 1.0), self.n_centres)
         solution = problem.solve(None if self.penalty == "auto" else float(self.penalty))
         self.penalty_ = problem.penalty
         return problem, solution
 
 
-def measure(z: Floats, logs: Floats, share: Floats, width: float) -> Positions:
+def measure(z: Floats, logs: Floats, share: Floats, width: float = 0.5) -> Positions:
     """Positions of rows, from log forecasts of shape (K, n) and the share of each row.
 
-    Gaps and spreads count as at least 0.01, so that rounding errors are not stretched.
+    `width` is that of a bump as a multiple of the spread. Gaps and spreads count as at least 0.01,
+    so that rounding errors are not stretched.
     """
     order = np.argsort(logs, axis=1)
     below = np.cumsum(share[order], axis=1)
@@ -148,20 +135,16 @@ class Problem(PenalisedLoss):
     """
 
     near_steps, rounds = 25, 20
-    #: Numbers in the array of features up to which all rows are used, and rows among which centres
-    #: are chosen.
-    most_features, centre_rows = 10_000_000, 4000
+    most_features = 10_000_000  # up to which all rows are used
+    centre_rows = 4000  # among which centres are chosen
 
-    def __init__(self, sample: Sample, stage: TemperatureMap, width: float, n_centres: int) -> None:
+    def __init__(self, sample: Sample, stage: TemperatureMap, n_centres: int) -> None:
         self.stage = stage
-        total = sample.row_weights().sum()
-        most_rows = max(self.centre_rows, self.most_features // n_centres)
-        self.rows = sample.drawn_rows(most_rows)
-        sample = sample.draw(most_rows)
+        sample = self._draw(sample, max(self.centre_rows, self.most_features // n_centres))
         weights = sample.row_weights()
         z = stage.log_tempered_rows(Forecasts(sample.forecasts, sample.kind))
         logs = sample.kind.log_rows(sample.forecasts, LEAST)
-        self.positions = measure(z, logs, weights / weights.sum(), width)
+        self.positions = measure(z, logs, weights / weights.sum())
         x = np.ascontiguousarray(self.positions.of(NUMPY, z.T, logs.T).T)
         some = x[:, sample.drawn_rows(self.centre_rows)]
         self.centres = some[:, choose_centres(some, n_centres)].T
@@ -170,7 +153,7 @@ class Problem(PenalisedLoss):
         inputs = np.concatenate([heights, x[: len(z)], np.ones((1, x.shape[1]))])
         inputs *= trust(NUMPY, heights.T, self.reach).T
         whiten = whitening(self.centres, n_others=len(z) + 1)
-        self.z, self.codes, self.weights = z, sample.codes, weights * (total / weights.sum())
+        self.z = z
         white = whiten @ inputs
         q = np.exp(z)
         uncertainty = self.weights * (q * (1 - q)).sum(axis=0)
@@ -181,7 +164,7 @@ class Problem(PenalisedLoss):
     def map_of(self, theta: Floats) -> KernelMap:
         """The map with the parameters theta."""
         positions, K = self.positions, len(self.z)
-        joint = self._of_classes(theta) @ self.basis
+        joint = theta.reshape(K, -1) @ self.basis
         weights, coef, intercept = np.split(joint, [len(self.centres), -1], axis=1)
         coef = positions.stretch[0] * coef
         return KernelMap(
@@ -196,7 +179,7 @@ class Problem(PenalisedLoss):
 
     def loss(self, theta: Floats) -> tuple[float, Floats]:
         """Penalised loss and its gradient."""
-        z = self._of_classes(theta) @ self.features
+        z = theta.reshape(len(self.z), -1) @ self.features
         z += self.z
         value, residual = softmax_loss(z, self.codes, self.weights)
         gradient = (residual @ self.features.T).ravel() + self.penalty * theta
@@ -204,15 +187,12 @@ class Problem(PenalisedLoss):
 
     def curvature(self, theta: Floats) -> Floats:
         """Diagonal of the Hessian of the loss without its penalty."""
-        q = softmax(self.z + self._of_classes(theta) @ self.features)
+        q = softmax(self.z + theta.reshape(len(self.z), -1) @ self.features)
         return np.ravel((self.weights * q * (1 - q)) @ (self.features**2).T)
 
     def factor(self, theta: Floats) -> Factor:
         """Curvature of the loss."""
         return Factor(self.curvature(theta), np.full(len(theta), self.penalty))
-
-    def _of_classes(self, theta: Floats) -> Floats:
-        return theta.reshape(len(self.z), -1)
 
     def solve(self, penalty: float | None, n_learning: int = 4) -> Solution:
         """The theta of the lowest loss; without a penalty, one is learned.

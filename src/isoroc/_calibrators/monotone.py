@@ -45,10 +45,9 @@ from isoroc._maps import MonotoneMap
 from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
 from isoroc._maps.monotone import GradientCertificate, with_floor
 
-#: Least precision of the prior of the log scale.
-LEAST_SCALE_PRECISION = 2.0
-#: Rows up to which each stands for itself, and the width of the cells that gather more.
-MOST_ROWS, WIDTH = 50_000, 1 / 16
+LEAST_SCALE_PRECISION = 2.0  # of the prior of the log scale
+MOST_ROWS = 50_000  # up to which each stands for itself
+WIDTH = 1 / 16  # of the cells that gather more rows
 
 
 class MonotoneCalibrator(DescentCalibrator):
@@ -302,9 +301,10 @@ class Posterior(PenalisedLoss):
     """Negative log posterior of the departures theta for a sample with a floor."""
 
     near_steps, rounds, dense = 10, 40, 800
-    #: Numbers in the arrays of the rows that are taken at a time, so that they stay in the cache:
-    #: for the loss, for the gradients of single rows; and the least number of rows.
-    chunk_numbers, gradient_numbers, least_rows = 2**18, 2**21, 64
+    # Rows taken at a time, so that arrays stay in the cache.
+    chunk_numbers = 2**18  # in an array for the loss
+    gradient_numbers = 2**21  # in an array of gradients of single rows
+    least_rows = 64
 
     def __init__(
         self, departures: Departures, sample: Sample, floor: float, rows: Ints | None = None
@@ -453,8 +453,8 @@ def _by_class(codes: Ints) -> Iterator[tuple[int, slice]]:
 def gather(z: Floats, codes: Codes, weights: Floats) -> tuple[Floats, Codes, Floats]:
     """Merge rows of one class in the same cell into one, at their mean and with their weight.
 
-    Cells have the width `width` in each log forecast, so the loss changes by about its curvature
-    times ``width**2 / 24``. Up to `most_rows` rows, and from four classes on, where rows would
+    Cells have the width `WIDTH` in each log forecast, so the loss changes by about its curvature
+    times ``WIDTH**2 / 24``. Up to `MOST_ROWS` rows, and from four classes on, where rows would
     hardly share cells, rows stay unchanged.
     """
     K, n = z.shape

@@ -14,10 +14,12 @@ from isoroc._calibrators.descent import (
     DescentCalibrator,
     Factor,
     PenalisedLoss,
+    Rows,
     Solution,
     softmax_loss,
 )
 from isoroc._calibrators.matrix import MATRIX_CLASSES
+from isoroc._calibrators.temperature import uniform_share
 from isoroc._core.newton import logistic_regression
 from isoroc._core.smooth import softmax
 from isoroc._core.types import Floats
@@ -106,30 +108,23 @@ class Problem(PenalisedLoss):
     """
 
     rounds, dense = 30, 1300  # 30 classes that act on each other have fewer parameters
-    #: Numbers in the array of features up to which all rows are used, and in the arrays of the rows
-    #: for which the curvature is formed at a time.
-    most_features, chunk_numbers = 20_000_000, 2**20
+    most_features = 20_000_000  # up to which all rows are used
+    chunk_numbers = 2**20  # in the arrays of the rows for which the curvature is formed at a time
 
     def __init__(self, sample: Sample, n_knots: int, penalty: float, pseudocount: float) -> None:
-        K, total = sample.n_classes, float(sample.row_weights().sum())
-        most_rows = self.most_features // (K * (1 + n_knots))
-        self.rows = sample.drawn_rows(most_rows)
-        sample = sample.draw(most_rows)
-        self.kind, self.codes = sample.kind, sample.codes
-        self.floor = choose_floor(sample)
-        self.smoothing = float(pseudocount / (total + pseudocount))
+        K, self.smoothing = sample.n_classes, uniform_share(sample, pseudocount)
+        sample = self._draw(sample, self.most_features // (K * (1 + n_knots)))
+        self.kind, self.floor = sample.kind, choose_floor(sample)
         logs = sample.kind.log_rows(sample.forecasts, self.floor)
         odds = NUMPY.log_odds(logs.T).T
         self.knots = place_knots(odds, n_knots)
-        weights = sample.row_weights()
-        weights = self.weights = weights * (total / weights.sum())
         B = 1 + len(self.knots)
         # Log forecast and hinges of each class and row, centred and scaled.
         features = self.features = np.empty((K, len(sample), B))
         features[..., 0] = logs
         for b, knot in enumerate(self.knots, start=1):
             np.maximum(odds - knot, 0.0, out=features[..., b])
-        share = weights / (K * weights.sum())
+        share = self.weights / (K * self.weights.sum())
         self.centre = (share @ features).sum(axis=0)
         features -= self.centre
         spread = np.sqrt((share @ features**2).sum(axis=0))
@@ -276,7 +271,7 @@ class Fits(NamedTuple):
         return np.asarray(self.shares @ self.thetas)
 
 
-class AveragedProblem:
+class AveragedProblem(Rows):
     """Two classes: posterior of theta under each choice of widths, given weights of the rows.
 
     A map adds ``features @ theta`` to the log odds z: a constant, z, and hinges that rise from
@@ -288,16 +283,12 @@ class AveragedProblem:
     def __init__(
         self, sample: Sample, n_knots: int, pseudocount: float, *, most_rows: int = 200_000
     ) -> None:
-        total = float(sample.row_weights().sum())
-        self.rows = sample.drawn_rows(most_rows)
-        sample = sample.draw(most_rows)
+        self.smoothing = uniform_share(sample, pseudocount)
+        sample = self._draw(sample, most_rows)
         self.kind, self.floor = sample.kind, choose_floor(sample)
-        self.smoothing = float(pseudocount / (total + pseudocount))
         logs = sample.kind.log_rows(sample.forecasts, self.floor)
         z = self.z = logs[1] - logs[0]
         self.knots = place_knots(z, n_knots)
-        weights = sample.row_weights()
-        self.weights = weights * (total / weights.sum())
         self.outcome = sample.codes.astype(np.float64)
         self.side = np.where(self.knots >= np.median(np.unique(z)), 1.0, -1.0)
         hinges = np.maximum(self.side * (z[:, None] - self.knots), 0.0)

@@ -17,8 +17,8 @@ from isoroc._maps import TemperatureMap
 
 #: What floor="auto" chooses from. The first leaves every positive forecast unchanged.
 FLOORS = 10.0 ** -np.array([300, 100, 30, 16, 8, 6, 4, 3, 2.5, 2, 1.5, 1])
-#: Numbers in the part of the rows on which a floor is chosen, and least number of its rows.
-PART, LEAST_ROWS = 100_000, 1000
+PART = 100_000  # numbers in the part of the rows on which a floor is chosen,
+LEAST_ROWS = 1000  # and its least number of rows
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -101,8 +101,8 @@ def fit_tempering(
     check_number("floor", floor, minimum=FLOORS[0], others=("auto",))
     inverse = 1.0
     if floor == "auto":
-        smoothing = _uniform_share(sample, pseudocount)
-        floor, inverse = _choose_floor(draw_part(sample), smoothing)
+        share = uniform_share(sample, pseudocount)
+        floor, inverse = _choose_floor(draw_part(sample), share)
     elif floor >= 1:
         raise InputError("floor", None, f"is {floor!r}", "expected a number below 1")
     return temper(sample, float(floor), pseudocount, start=inverse)
@@ -121,11 +121,12 @@ def temper(
     z = sample.kind.log_rows(sample.forecasts, floor)
     options: Any = {"bounded": bounded, "start": start, "tolerance": tolerance}
     inverse = inverse_temperature(z, sample, floor, **options)
-    share = _uniform_share(sample, pseudocount)
+    share = uniform_share(sample, pseudocount)
     return TemperatureMap(kind=sample.kind, floor=floor, temperature=1 / inverse, smoothing=share)
 
 
-def _uniform_share(sample: Sample, pseudocount: float) -> float:
+def uniform_share(sample: Sample, pseudocount: float) -> float:
+    """Share of the uniform forecast that stands for `pseudocount` rows beside the sample."""
     total = float(sample.class_weights().sum())
     return float(pseudocount / (total + pseudocount))
 
@@ -203,9 +204,9 @@ def inverse_temperature(
 
     z, of shape (K, n), is nowhere below the logarithm of the floor.
     """
-    low, high = 1e-6, 1e6
-    high = min(high, _steepest(z, sample, floor) if bounded else high)
+    # Forecasts that sort the outcomes perfectly would have an infinite 1 / T.
+    high = min(1e6, _steepest(z, sample, floor)) if bounded else 1e6
     z = z - of_own_class(z, sample.codes)
-    low /= max(1.0, float(np.abs(z).max()))  # large logits may need a large temperature
+    low = 1e-6 / max(1.0, float(np.abs(z).max()))  # large logits may need a large temperature
     weights = sample.row_weights()
     return likeliest_power(z, weights, low, high, start=start, tolerance=tolerance)

@@ -51,14 +51,10 @@ class Statistic(NamedTuple):
     value: float
     variance: float
     slope: float = 0.0
-    below: float = 0.0
-    """Upper bound on how far T lies below the expectation of the estimate."""
-    above: float = 0.0
-    """Upper bound on how far T lies above it."""
-    skewness: float = 0.0
-    """Skewness of the estimate if the slope is 0."""
-    df: float = inf
-    """Degrees of freedom of the variance if the slope is 0."""
+    below: float = 0.0  # upper bound on how far T lies below the expectation of the estimate
+    above: float = 0.0  # upper bound on how far T lies above it
+    skewness: float = 0.0  # of the estimate, if the slope is 0
+    df: float = inf  # degrees of freedom of the variance, if the slope is 0
 
     @property
     def error(self) -> float:
@@ -132,8 +128,7 @@ class Share(NamedTuple):
 
     value: float
     size: float
-    df: float = inf
-    """Degrees of freedom of the size."""
+    df: float = inf  # degrees of freedom of the size
 
     @classmethod
     def of(
@@ -223,8 +218,8 @@ class Mean:
     def share(self) -> Share:
         """The mean of zeros and ones as a share."""
         value, n = self.value, self.size
-        found = Share.of(value, self.statistic().variance, n, n * min(value, 1 - value), prior=1.0)
-        return found._replace(df=inf)
+        share = Share.of(value, self.statistic().variance, n, n * min(value, 1 - value), prior=1.0)
+        return share._replace(df=inf)
 
 
 def by_cluster(clusters: Ints | None, weights: Floats, *columns: Floats) -> tuple[Floats, ...]:
@@ -239,23 +234,24 @@ def by_cluster(clusters: Ints | None, weights: Floats, *columns: Floats) -> tupl
 
 def mean_of(values: Floats, weights: Floats | None, clusters: Ints | None = None) -> Statistic:
     """Weighted mean over the rows; rows of a cluster need not be independent."""
-    found, rows = Mean(), np.ones(len(values)) if weights is None else weights
+    rows = np.ones(len(values)) if weights is None else weights
     total, means = by_cluster(clusters, rows, values)
-    found.add(means, total)
-    return found.statistic()
+    mean = Mean()
+    mean.add(means, total)
+    return mean.statistic()
 
 
 def variance_of_sum(terms: Floats, clusters: Ints | None = None) -> Any:
     """Variance of sums of terms of mean 0, shape (..., n), that only depend within clusters."""
     if clusters is None:
         return (terms**2).sum(axis=-1)
-    sums = np.apply_along_axis(lambda own: np.bincount(clusters, own), -1, terms)
+    sums = np.apply_along_axis(lambda row: np.bincount(clusters, row), -1, terms)
     n = len(np.unique(clusters))
     return (sums**2).sum(axis=-1) * (n / max(n - 1, 1))
 
 
 def design_effect(terms: Floats, clusters: Ints | None) -> Any:
     """How many times larger clusters make the variance of sums of terms; at least 1."""
-    own = variance_of_sum(terms)
-    ratio = variance_of_sum(terms, clusters) / np.where(own > 0, own, 1.0)
+    independent = variance_of_sum(terms)
+    ratio = variance_of_sum(terms, clusters) / np.where(independent > 0, independent, 1.0)
     return np.maximum(ratio, 1.0)
