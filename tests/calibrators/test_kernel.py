@@ -149,9 +149,7 @@ def test_a_fit_that_ends_early_warns(monkeypatch):
         KernelCalibrator().fit(P, y)
 
 
-@pytest.mark.parametrize(
-    "params", [{"n_centres": 0}, {"penalty": 0.0}, {"penalty": "strong"}]
-)
+@pytest.mark.parametrize("params", [{"n_centres": 0}, {"penalty": 0.0}, {"penalty": "strong"}])
 def test_parameters_are_checked(params):
     with pytest.raises(ValueError, match=next(iter(params))):
         KernelCalibrator(**params).fit([[0.5, 0.5], [0.2, 0.8]], [0, 1])

@@ -301,20 +301,6 @@ def test_mean_forecasts_are_those_of_the_rows_in_each_bin(weighted):
         np.testing.assert_allclose(pulled.means[node], expected)
 
 
-def test_threads_do_not_change_the_tree():
-    rng = np.random.default_rng(0)
-    P = rng.dirichlet(np.ones(3), 2000)
-    codes = np.array([rng.choice(3, p=p) for p in P]).astype(np.uint8)
-    one, two = (
-        grow(
-            start((P, codes, None), monotonicity="tree", min_bin_weight=20),
-            Sweep(0, n_threads),
-        )
-        for n_threads in (1, 2)
-    )
-    np.testing.assert_array_equal(one.thresholds, two.thresholds)
-
-
 def test_a_split_that_no_longer_fits_is_searched_again():
     # On such data some bins lose their best split to others' growth; all certificates hold still.
     rng = np.random.default_rng(5)

@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 
 from isoroc._backends import NUMPY
@@ -97,8 +97,6 @@ class IRPCalibrator(BinCalibrator):
         With more rows, trees of three classes or more are grown on cells of forecasts.
     random_state : int, RandomState or None, default=None
         Seed of the search and of the folds of ``top="auto"``.
-    n_jobs : int, default=None
-        Threads for the search.
     verbose : int, default=0
         Whether to show progress on standard error.
 
@@ -168,7 +166,6 @@ class IRPCalibrator(BinCalibrator):
     min_lift: float | Literal["auto"] = "auto"
     max_cells: int = 10_000
     random_state: int | np.random.RandomState | None = None
-    n_jobs: int | None = None
     verbose: int = 0
 
     _uses_folds: ClassVar[bool] = True
@@ -272,7 +269,6 @@ class IRPCalibrator(BinCalibrator):
         }
         return GrowthOptions(
             pseudocounts=self._pseudocounts()[0] * prior,
-            n_threads=effective_n_jobs(self.n_jobs),
             random_state=random_state,
             report=report,
             **parameters,
@@ -407,9 +403,9 @@ class BaggedIRPCalibrator(Calibrator):
     Parameters
     ----------
     calibrator : IRPCalibrator, default=None
-        How trees are grown, ``IRPCalibrator()`` by default; its `random_state`, `n_jobs` and
-        `verbose` are not used. With ``top="auto"`` and many classes, trees take turns between
-        several reductions.
+        How trees are grown, ``IRPCalibrator()`` by default; its `random_state` and `verbose`
+        are not used. With ``top="auto"`` and many classes, trees take turns between several
+        reductions.
     n_trees : int, default=10
         Number of trees.
     max_samples : int, default=100000

@@ -151,7 +151,8 @@ def _carry_vector(fitted: Map, gamma: Floats, forecasts: Floats) -> CarriedThres
     wanted, Q = regions(forecasts, gamma), fitted.apply(forecasts)
     is_wanted = np.eye(len(gamma), dtype=bool)[wanted]
     repeating = solve(bounds_of(Q, is_wanted[None]))[0][0]
-    candidates = [own for own in (repeating, fitted.apply(meeting)[0]) if np.isfinite(own).all()]
-    changed = [int(np.count_nonzero(regions(Q, own) != wanted)) for own in candidates]
+    # All decisions meet at the forecast gamma, so they nearly meet at its calibrated forecast.
+    candidates = [t for t in (repeating, fitted.apply(meeting)[0]) if np.isfinite(t).all()]
+    changed = [int(np.count_nonzero(regions(Q, t) != wanted)) for t in candidates]
     best = int(np.argmin(changed))
     return CarriedThresholds(candidates[best], changed[best], len(Q), exact=False)

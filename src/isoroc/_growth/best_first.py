@@ -60,7 +60,6 @@ class GrowthOptions:
     min_bin_weight: float | Literal["auto"] = "auto"
     min_lift: float | Literal["auto"] = "auto"
     max_cells: int = 10_000
-    n_threads: int = 1
     random_state: np.random.RandomState | None = None
     report: Report = lambda _: None
 

@@ -133,7 +133,7 @@ def _grow_best_first(sample: Sample, options: GrowthOptions) -> tuple[BinTree, I
     else:
         state = options.random_state
         seed = 209652396 if state is None else state.randint(2**31 - 1)  # that of RandomState(0)
-        tree = grow(Growth(counts, options), Sweep(seed, options.n_threads))
+        tree = grow(Growth(counts, options), Sweep(seed))
     if counts.exact:
         return tree, tree.bin_of(sample.forecasts)
     if options.monotonicity == "global":  # its certificate includes rows that it does not see

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
@@ -54,10 +53,8 @@ class Sweep:
     rounding of ``p - gamma``, unless gamma has the same tiny coordinates.
     """
 
-    def __init__(self, seed: int, n_threads: int = 1) -> None:
+    def __init__(self, seed: int) -> None:
         self.seed = seed
-        self.n_threads = n_threads
-        self.pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
     def __call__(self, growth: Growth, node: int) -> Split | None:
         """Best split of a bin that keeps the tree ROC monotone, or None."""
@@ -67,12 +64,11 @@ class Sweep:
         points, weights = growth.points[members], growth.point_weights[members]
         here = _Bin(points, weights, growth.surroundings(node))
         starts = self._starts(growth, here, node)
-        found = [split for split in self._climb(growth, here, starts) if growth.is_worth_it(split)]
-        if found:
+        splits = [split for split in self._climb(growth, here, starts) if growth.is_worth_it(split)]
+        if splits:
             # The first of equals, where equals may differ by rounding.
-            scores = [growth.score(split) for split in found]
-            least = max(scores) * (1 - 1e-9)
-            return next(s for s, score in zip(found, scores, strict=True) if score >= least)
+            least = max(map(growth.score, splits)) * (1 - 1e-9)
+            return next(split for split in splits if growth.score(split) >= least)
         if points.mean(axis=0).max() < 0.99:
             return None
         # The order depends on the bin, not on earlier searches.
@@ -92,28 +88,19 @@ class Sweep:
 
     def _climb(self, growth: Growth, here: _Bin, starts: _Starts) -> list[Split]:
         """The splits at which ascents end."""
+        ascent = Ascent(
+            *here,
+            pseudocounts=growth.pseudocounts,
+            slack=growth.least_slack,
+            min_weight=growth.min_bin_weight,
+            min_gap=MIN_GAP,
+        )
         gammas = starts.gammas.copy()
-
-        def climb(ascents: slice) -> tuple[Floats, Floats]:
-            problem = Ascent(
-                *here,
-                pseudocounts=growth.pseudocounts,
-                slack=growth.least_slack,
-                min_weight=growth.min_bin_weight,
-                min_gap=MIN_GAP,
-            )
-            return problem.climb(gammas[ascents], starts.axes[ascents], 20)
-
-        if self.pool is None or len(gammas) * len(here.points) < 5000:  # threads would cost more
-            gains, children = climb(slice(None))
-        else:  # more parts than threads, as full splits take longer than pair splits
-            size = -(-len(gammas) // (4 * self.n_threads))
-            parts = [slice(a, a + size) for a in range(0, len(gammas), size)]
-            gains, children = map(np.concatenate, zip(*self.pool.map(climb, parts), strict=True))
+        gains, children = ascent.climb(gammas, starts.axes, 20)
         gammas += (1 - gammas.sum(axis=1, keepdims=True)) / gammas.shape[1]
         kept = np.asarray(children.any(axis=2))
-        found = np.flatnonzero(gains > LEAST_GAIN * here.weights.sum()).tolist()
-        return [Split(gammas[a], float(gains[a]), children[a][kept[a]]) for a in found]
+        gaining = np.flatnonzero(gains > LEAST_GAIN * here.weights.sum()).tolist()
+        return [Split(gammas[a], float(gains[a]), children[a][kept[a]]) for a in gaining]
 
 
 @lru_cache(maxsize=64)
