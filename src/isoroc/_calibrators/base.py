@@ -49,17 +49,17 @@ COMMON = ("classes_", "n_features_in_", "feature_names_in_")
 class FromMap:
     """A fitted attribute: a function of the map, by default its number of the same name."""
 
-    def __init__(self, of: Callable[[Any], Any] | None = None) -> None:
-        self._of = of
+    def __init__(self, read: Callable[[Any], Any] | None = None) -> None:
+        self._read = read
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self._of = self._of or attrgetter(name.removesuffix("_"))
+        self._read = self._read or attrgetter(name.removesuffix("_"))
 
     def __get__(self, calibrator: Any, owner: type) -> Any:
         if calibrator is None:
             return self
         check_is_fitted(calibrator, "map_")
-        return self._of(calibrator.map_)  # type: ignore[misc]
+        return self._read(calibrator.map_)  # type: ignore[misc]
 
 
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):
@@ -102,8 +102,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Q = np.empty((len(fold), sample.n_classes))
         for held_out in range(fold.max() + 1):
             inside = fold == held_out
-            part, own = sample.take(~inside), copy(self)
-            fitted = own._fit(part) if few else own._fit_part(part, whole)
+            part, fresh = sample.take(~inside), copy(self)
+            fitted = fresh._fit(part) if few else fresh._fit_part(part, whole)
             Q[inside] = fitted.apply(sample.forecasts[inside])
         return whole, Q
 

@@ -451,9 +451,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "calibrated_classifiers_")
         _check_adjustable(self.class_shares_, self.classes_)
         Q = self._predict_unadjusted(X, groups)
-        found = estimate_prior(Q, self.class_shares_, labels=self.classes_, **options)
-        self.prior_ = found.prior
-        return found
+        estimate = estimate_prior(Q, self.class_shares_, labels=self.classes_, **options)
+        self.prior_ = estimate.prior
+        return estimate
 
     def forecast(self, estimator: Any, X: Any, classes: NDArray[Any]) -> Floats:
         """Forecasts of a fitted classifier with one column for each of classes, or scores."""
@@ -566,8 +566,8 @@ def in_columns(
     output: NDArray[Any], have: NDArray[Any], want: NDArray[Any], missing: float | Floats = 0.0
 ) -> Floats:
     """Columns of the classes `have` in the places of `want`; others get what is missing."""
-    place = {label: k for k, label in enumerate(want.tolist())}
+    column_of = {label: k for k, label in enumerate(want.tolist())}
     full = np.empty((len(output), len(want)))
     full[:] = np.reshape(missing, (-1, 1))
-    full[:, [place[label] for label in have.tolist()]] = output
+    full[:, [column_of[label] for label in have.tolist()]] = output
     return full

@@ -74,7 +74,7 @@ class IsotonicCalibrator(Calibrator):
             raise InputError("pseudocount", None, problem, "expected a number > 0")
         pseudocounts = self.pseudocount * np.array([1 - 1 / K, 1 / K])
         maps = [isotonic_steps(counts, pseudocounts) for counts in counts_of_classes(sample)]
-        cuts, values = ([own[i] for own in maps] for i in range(2))
+        cuts, values = ([steps[i] for steps in maps] for i in range(2))
         return StepMap(kind=sample.kind, cuts=cuts, values=values)
 
 
@@ -135,7 +135,7 @@ class VennAbersCalibrator(Calibrator):
 
     def _fit(self, sample: Sample) -> VennAbersMap:
         maps = [venn_abers_steps(counts) for counts in counts_of_classes(sample)]
-        cuts, lower, upper = ([own[i] for own in maps] for i in range(3))
+        cuts, lower, upper = ([steps[i] for steps in maps] for i in range(3))
         return VennAbersMap(kind=sample.kind, cuts=cuts, lower=lower, upper=upper)
 
     def predict_interval(self, P: Any) -> tuple[Floats, Floats]:

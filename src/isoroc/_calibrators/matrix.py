@@ -135,10 +135,10 @@ class Terms:
         """Kind of each term, the class that it acts on, and its row in `features`."""
         K = self.n_classes
         each = np.arange(K)
-        to, of = np.indices((K, K)).reshape(2, -1) if self.full else (each, each)
-        kinds = [np.where(to == of, DIAGONAL, OFF_DIAGONAL), np.full(K, BIAS)]
-        classes = [to, each]
-        rows = [of, np.full(K, 2 * K)]
+        target, source = np.indices((K, K)).reshape(2, -1) if self.full else (each, each)
+        kinds = [np.where(target == source, DIAGONAL, OFF_DIAGONAL), np.full(K, BIAS)]
+        classes = [target, each]
+        rows = [source, np.full(K, 2 * K)]
         if self.quadratic:
             kinds.insert(1, np.full(K, QUADRATIC))
             classes.insert(1, each)
@@ -231,8 +231,8 @@ class Regression(PenalisedLoss):
             X = X[self.row]
             XQ = X * q[:, rows][self.class_of]
             H -= XQ @ XQ.T
-            for own in terms_of:
-                H[np.ix_(own, own)] += XQ[own] @ X[own].T
+            for terms in terms_of:
+                H[np.ix_(terms, terms)] += XQ[terms] @ X[terms].T
         # The softmax ignores a shift of all classes alike: only the penalty keeps H definite
         # there, and rounding must not undo that.
         H[np.diag_indices_from(H)] += 1e-13 * np.trace(H)
@@ -251,11 +251,11 @@ class Regression(PenalisedLoss):
             step = -cho_solve(factor, gradient)
             decrement = float(-gradient @ step)
             scale = 1.0
-            there, q = self.value(theta + step)
-            while not there <= value - 1e-4 * scale * decrement + 1e-12 * abs(value):  # or NaN
+            trial, q = self.value(theta + step)
+            while not trial <= value - 1e-4 * scale * decrement + 1e-12 * abs(value):  # or NaN
                 scale /= 2
-                there, q = self.value(theta + scale * step)
-            theta, value = theta + scale * step, there
+                trial, q = self.value(theta + scale * step)
+            theta, value = theta + scale * step, trial
             if decrement <= tolerance * self.total and not learn:
                 return Solution(theta, None, converged=True)
             if learn and decrement <= 1e-3 * self.total:

@@ -178,7 +178,7 @@ def _choose_floor(sample: Sample, total: float) -> tuple[float, float]:
     """
     bound = np.log(sample.n_classes * (total + 1)) + 3
     logs = sample.kind.log_rows(sample.forecasts, LEAST)
-    found: list[tuple[float, float, float]] = []
+    candidates: list[tuple[float, float, float]] = []
     inverse = 1.0
     for floor in FLOORS[::-1]:
         z = with_floor(NUMPY, logs, floor)
@@ -188,10 +188,10 @@ def _choose_floor(sample: Sample, total: float) -> tuple[float, float]:
         losses, _ = softmax_losses(inverse * z, sample.codes)
         cost = LEAST_SCALE_PRECISION * np.log(inverse) ** 2 / 2 + max(np.log10(floor / 1e-4), 0.0)
         loss = cost / total + float(np.average(losses, weights=sample.weights))
-        found.append((loss, float(floor), inverse))
+        candidates.append((loss, float(floor), inverse))
         if floor < 1e-3 * np.exp(logs.min()):  # lower ones would change nothing
             break
-    return likeliest(found)[1:]
+    return likeliest(candidates)[1:]
 
 
 class Departures:
@@ -250,7 +250,7 @@ class Departures:
     def map_of(self, theta: Floats, kind: Kind, floor: float) -> MonotoneMap:
         """The map with these parameters."""
         K, L = self.n_classes, self.n_levels
-        part = {kind: theta[place] for kind, place in self.places.items()}
+        part = {kind: theta[entries] for kind, entries in self.places.items()}
         odds = self.odds + part["softness"] + part["prototype_softness"].reshape(K, L)
         biases = self.log_weights + part["level"] + part["prototype_bias"].reshape(K, L)
         directions = interactions = None
@@ -338,8 +338,8 @@ class Posterior(PenalisedLoss):
             biases += slopes.scores.sum(axis=2)
             along += float(np.einsum("kln,kn->", slopes.scores, z))
             rises += np.einsum("kln,kn->kl", slopes.scores, F.rises(z))
-            for k, own in _by_class(codes):
-                entries[:, :, k] += slopes.own_entries[:, :, own].sum(axis=2)
+            for k, inside in _by_class(codes):
+                entries[:, :, k] += slopes.own_entries[:, :, inside].sum(axis=2)
             if F.interactions is not None:
                 matrices[0] += slopes.mixed @ slopes.sums.T
                 matrices[1] += np.einsum("kln,kl->kn", slopes.scores, soft) @ z.T
@@ -377,8 +377,11 @@ class Posterior(PenalisedLoss):
         n = len(codes)
         slopes = _slopes(F, z, codes, np.sqrt(self.weights[rows]))
         rises = F.rises(z)
-        own, towards = np.eye(K)[:, codes], t[:, codes]
-        dsoft = a * slopes.scores * rises[:, None] - slopes.own_entries * (towards - own)[:, None]
+        is_outcome, towards = np.eye(K)[:, codes], t[:, codes]
+        dsoft = (
+            a * slopes.scores * rises[:, None]
+            - slopes.own_entries * (towards - is_outcome)[:, None]
+        )
         dsoft *= (soft * (1 - soft))[:, :, None]
         along = z[:, None] + soft[:, :, None] * rises[:, None]
         G = np.empty((self.departures.n_parameters, n))
@@ -398,7 +401,7 @@ class Posterior(PenalisedLoss):
             scores = a * np.einsum("kln,kl->kn", slopes.scores, soft)
             entries = np.einsum("kln,kl->kn", slopes.own_entries, soft)
             G[places["direction"]] = scores[k] * (z[j] - (rises + z)[k])
-            G[places["direction"]] -= entries[k] * (own[j] - towards[k])
+            G[places["direction"]] -= entries[k] * (is_outcome[j] - towards[k])
             G[places["direction"]] *= t[k, j][:, None]
         return G
 
@@ -426,8 +429,8 @@ def _slopes(F: MonotoneMap, z: Floats, codes: Ints, weights: Floats) -> Slopes:
     e, _ = F.exponentials(z)
     r = F.prototypes
     likely = np.empty_like(e)
-    for k, own in _by_class(codes):
-        np.multiply(e[:, :, own], r[:, :, k, None], out=likely[:, :, own])
+    for k, inside in _by_class(codes):
+        np.multiply(e[:, :, inside], r[:, :, k, None], out=likely[:, :, inside])
     x, v = e.sum(axis=1), likely.sum(axis=1)
     y = F.interact(x)
     total, outcome = np.einsum("kn,kn->n", x, y), np.einsum("kn,kn->n", v, y)

@@ -172,7 +172,7 @@ def estimate_prior(
 
 def _interval(L: Floats, weights: Floats, best: Floats, k: int, width: float) -> list[float]:
     """Shares of class k that a likelihood ratio test does not reject, whatever the others are."""
-    others, own, rest = np.delete(best, k), L[:, [k]], np.delete(L, k, axis=1)
+    others, likelihood, rest = np.delete(best, k), L[:, [k]], np.delete(L, k, axis=1)
     others = others / others.sum() if others.any() else np.full(len(others), 1 / len(others))
     most = weights @ np.log(np.maximum(L @ best, LEAST))
     slope = L[:, k] / np.maximum(L @ best, LEAST) - 1
@@ -181,7 +181,7 @@ def _interval(L: Floats, weights: Floats, best: Floats, k: int, width: float) ->
         """Root of the ratio for the best prior with this share, above that which is rejected."""
         nonlocal others
         # With the share fixed, this is a mixture of the others, each with its part of class k.
-        mixed = (1 - share) * rest + share * own
+        mixed = (1 - share) * rest + share * likelihood
         others = _most_likely(mixed, weights, others)
         fall = float(most - weights @ np.log(np.maximum(mixed @ others, LEAST)))
         return float(np.sqrt(max(2 * fall, 0.0)) - width)
@@ -220,13 +220,13 @@ def _most_likely(
         step[moved] = along - along.sum() / ones.sum() * ones
         value = rows @ np.log(mixed)
         for _ in range(n_halvings):
-            there = np.maximum(prior + step, 0.0)
-            there /= there.sum()
-            mixed = np.maximum(L @ there, LEAST)
+            moved_prior = np.maximum(prior + step, 0.0)
+            moved_prior /= moved_prior.sum()
+            mixed = np.maximum(L @ moved_prior, LEAST)
             if rows @ np.log(mixed) > value:
                 break
             step /= 2
         else:
             break
-        prior = there
+        prior = moved_prior
     return prior

@@ -84,8 +84,10 @@ def load(path: str | os.PathLike[str]) -> Any:
 def _restore(document: dict[str, Any], place: str, common: tuple[str, ...] = ()) -> Any:
     """Calibrator with the parameters and attributes of a document."""
     calibrator = _make(document, place)
-    own = list(calibrator._state)
-    state = decode_known(document["state"], {*common, *own}, f"{place}.state", _restore, own)
+    learned = list(calibrator._state)
+    state = decode_known(
+        document["state"], {*common, *learned}, f"{place}.state", _restore, learned
+    )
     vars(calibrator).update(state)
     return calibrator
 

@@ -146,7 +146,7 @@ def _likeliest_map(
     linear: bool = False,
 ) -> SigmoidMap:
     """The map of each class against the rest, with the floor of the least loss."""
-    (low, high), found = targets, []
+    (low, high), candidates = targets, []
     for floor in floors[:1] if isinstance(sample.kind, LogOdds) else floors:
         logs = sample.kind.log_rows(sample.forecasts, floor)
         log_rest = (logs.T - NUMPY.log_odds(logs.T)).T
@@ -157,8 +157,8 @@ def _likeliest_map(
         for k in range(sample.n_classes):
             y = np.where(sample.codes == k, high[k], low[k])
             fits.append(fit(logs[k], log_rest[k], y, sample.row_weights()))
-        found.append((sum(loss for loss, *_ in fits), floor, fits))
-    _, floor, fits = likeliest(found)
+        candidates.append((sum(loss for loss, *_ in fits), floor, fits))
+    _, floor, fits = likeliest(candidates)
     _, coef, rest, intercept = np.array(fits).T.copy()
     numbers = {"coef": coef, "rest": rest, "intercept": intercept}
     return SigmoidMap(kind=sample.kind, floor=floor, linear=linear, **numbers)
@@ -170,17 +170,17 @@ def _fit_sigmoid(logs: Floats, log_rest: Floats, targets: Floats, weights: Float
 
 
 def _fit_beta(logs: Floats, log_rest: Floats, targets: Floats, weights: Floats) -> _Fit:
-    X, found = np.stack([logs, -log_rest]), []
+    X, candidates = np.stack([logs, -log_rest]), []
     for used in ([0, 1], [0], [1], []):
         loss, (*slopes, c) = _regress(X[used], targets, weights)
         if min(slopes, default=0.0) < 0:
             continue
         both = np.zeros(2)
         both[used] = slopes
-        found.append((loss, *both.tolist(), c))
+        candidates.append((loss, *both.tolist(), c))
         if len(used) == 2:  # others cannot have a lower loss
             break
-    return likeliest(found)
+    return likeliest(candidates)
 
 
 def _regress(X: Floats, targets: Floats, weights: Floats) -> tuple[float, list[float]]:

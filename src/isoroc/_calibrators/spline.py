@@ -146,30 +146,30 @@ class Problem(PenalisedLoss):
     def _split(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
         """Coefficients (K, B), intercepts (K,) and matrix (K, K)."""
         K, _, B = self.features.shape
-        own = theta[:B] + theta[B : B + K * B].reshape(K, B)
+        coefs = theta[:B] + theta[B : B + K * B].reshape(K, B)
         end = B + K * B + K
         matrix = np.zeros((K, K)) if self.others is None else theta[end:].reshape(K, K)
-        return own, theta[B + K * B : end], matrix
+        return coefs, theta[B + K * B : end], matrix
 
     def map_of(self, theta: Floats) -> SplineMap:
         """The map with the parameters theta."""
-        own, intercept, matrix = self._split(theta)
-        own = own / self.scale
+        coefs, intercept, matrix = self._split(theta)
+        coefs = coefs / self.scale
         return SplineMap(
             kind=self.kind,
             floor=self.floor,
             knots=self.knots,
             # Others are centred in each row.
-            coef=np.diag(own[:, 0]) + (matrix - matrix.mean(axis=1, keepdims=True)),
-            slopes=own[:, 1:],
-            intercept=intercept - own @ self.centre,
+            coef=np.diag(coefs[:, 0]) + (matrix - matrix.mean(axis=1, keepdims=True)),
+            slopes=coefs[:, 1:],
+            intercept=intercept - coefs @ self.centre,
             smoothing=self.smoothing,
         )
 
     def _scores(self, theta: Floats) -> Floats:
         """What the calibrated forecasts are the softmax of, shape (K, n)."""
-        own, intercept, matrix = self._split(theta)
-        z = np.matmul(self.features, own[:, :, None])[..., 0]
+        coefs, intercept, matrix = self._split(theta)
+        z = np.matmul(self.features, coefs[:, :, None])[..., 0]
         z += intercept[:, None]
         if self.others is not None:
             z += matrix @ self.others
@@ -208,10 +208,10 @@ class Problem(PenalisedLoss):
         blocks = np.zeros((K * width, K * width))
         for rows in slices(n, max(self.chunk_numbers // (K * width), 64)):
             share, root = q[:, rows], np.sqrt(self.weights[rows])
-            own = self.features[:, rows]
-            parts = [own, np.ones((*own.shape[:2], 1))]
+            features = self.features[:, rows]
+            parts = [features, np.ones((*features.shape[:2], 1))]
             if self.others is not None:
-                parts.append(np.broadcast_to(self.others[:, rows].T, (*own.shape[:2], K)))
+                parts.append(np.broadcast_to(self.others[:, rows].T, (*features.shape[:2], K)))
             U = np.concatenate(parts, axis=2) * root[:, None]  # what acts on each class
             V = (U * share[:, :, None]).transpose(1, 0, 2).reshape(U.shape[1], -1)
             blocks -= V.T @ V
@@ -235,8 +235,8 @@ class Problem(PenalisedLoss):
         """Diagonal of the Hessian of the likelihood."""
         q = softmax(self._scores(theta))
         spread = self.weights * q * (1 - q)
-        own = np.matmul(spread[:, None, :], self.features**2)[:, 0, :]
-        parts = [own.sum(axis=0), own.ravel(), spread.sum(axis=1)]
+        squares = np.matmul(spread[:, None, :], self.features**2)[:, 0, :]
+        parts = [squares.sum(axis=0), squares.ravel(), spread.sum(axis=1)]
         if self.others is not None:
             parts.append((spread @ (self.others**2).T).ravel())
         return np.concatenate(parts)

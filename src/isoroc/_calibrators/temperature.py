@@ -137,7 +137,7 @@ def _choose_floor(sample: Sample, smoothing: float) -> tuple[float, float]:
     z = sample.kind.log_rows(sample.forecasts, lowest)
     # Below the smallest forecast nothing is raised: one such floor stands for all.
     floors = [lowest, *FLOORS[1:][np.log(FLOORS[1:]) > z.min()]]
-    found: list[tuple[float, float, float]] = []
+    candidates: list[tuple[float, float, float]] = []
     inverse = 1.0
     for floor in floors:
         raised = np.maximum(z, np.log(floor)) if floor else z
@@ -145,8 +145,8 @@ def _choose_floor(sample: Sample, smoothing: float) -> tuple[float, float]:
         q = of_own_class(softmax(inverse * raised), sample.codes)
         smoothed = (1 - smoothing) * q + smoothing / len(z)
         loss = -float(np.average(np.log(smoothed), weights=sample.weights))
-        found.append((loss, float(floor), inverse))
-    return likeliest(found, 2 / float(sample.class_weights().sum()))[1:]
+        candidates.append((loss, float(floor), inverse))
+    return likeliest(candidates, 2 / float(sample.class_weights().sum()))[1:]
 
 
 def of_own_class(z: Floats, codes: Codes) -> Floats:
@@ -161,10 +161,10 @@ def softmax_losses(z: Floats, codes: Codes) -> tuple[Floats, Floats]:
     return behind - np.log(q.max(axis=0)), q
 
 
-def likeliest(found: Sequence[tuple[Any, ...]], tie: float = 1e-9) -> tuple[Any, ...]:
+def likeliest(candidates: Sequence[tuple[Any, ...]], tie: float = 1e-9) -> tuple[Any, ...]:
     """The tuple that begins with the least mean loss, the first of those that tie."""
-    least = min(each[0] for each in found)
-    return next(each for each in found if each[0] <= least + tie)
+    least = min(each[0] for each in candidates)
+    return next(each for each in candidates if each[0] <= least + tie)
 
 
 def draw_part(sample: Sample) -> Sample:

@@ -30,9 +30,9 @@ def are_impossible(forecasts: Floats, codes: Codes) -> NDArray[np.bool_]:
 
 def brier_losses(forecasts: Floats, codes: Codes) -> Floats:
     """Squared distance of each row of a forecast matrix from its outcome, half of it for K = 2."""
-    own = forecasts[np.arange(len(codes)), codes]
-    others = np.einsum("ik,ik->i", forecasts, forecasts) - own * own
-    losses = np.asarray(others.clip(min=0) + (1 - own) ** 2)
+    likelihood = forecasts[np.arange(len(codes)), codes]
+    others = np.einsum("ik,ik->i", forecasts, forecasts) - likelihood * likelihood
+    losses = np.asarray(others.clip(min=0) + (1 - likelihood) ** 2)
     return losses / 2 if forecasts.shape[1] == 2 else losses
 
 

@@ -79,16 +79,16 @@ class BinTree:
     @cached_property
     def bins(self) -> Ints:
         """Nodes that are not divided, depth first and by region: for K = 2 by ascending score."""
-        found, stack = [], [0]
+        leaves, stack = [], [0]
         split_of_node, children = self.split_of_node.tolist(), self.children[:, ::-1].tolist()
         while stack:
             node = stack.pop()
             split = split_of_node[node]
             if split < 0:
-                found.append(node)
+                leaves.append(node)
             else:
                 stack.extend(child for child in children[split] if child >= 0)
-        return np.array(found, dtype=np.intp)
+        return np.array(leaves, dtype=np.intp)
 
     @cached_property
     def splits(self) -> list[tuple[int, Ints]]:
@@ -107,9 +107,9 @@ class BinTree:
     @cached_property
     def bin_of_node(self) -> Ints:
         """Place of each node in `bins`, -1 where it is divided."""
-        place = np.full(len(self.class_weights), -1, dtype=np.intp)
-        place[self.bins] = np.arange(len(self.bins))
-        return place
+        number = np.full(len(self.class_weights), -1, dtype=np.intp)
+        number[self.bins] = np.arange(len(self.bins))
+        return number
 
     def descent(self) -> tuple[Floats, Ints]:
         """Threshold and children of every node, shape (N, K), for backends that walk in steps.

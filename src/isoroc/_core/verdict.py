@@ -86,10 +86,10 @@ class Verdict:
     def _losses(self) -> str:
         return f"log loss {self.before:.4f} before, {self.after:.4f} after"
 
-    def _interval(self, low: float, high: float, of: str = "") -> str:
+    def _interval(self, low: float, high: float, subject: str = "") -> str:
         """The interval in brackets, empty if it is not known."""
         ends = f"{low:.4f} to {high:.4f}"
-        return "" if isnan(low) else f" ({100 * self.confidence:g} % interval {of}{ends})"
+        return "" if isnan(low) else f" ({100 * self.confidence:g} % interval {subject}{ends})"
 
     def _cross_validated(self) -> str:
         interval = self._interval(self.low, self.high)

@@ -240,9 +240,9 @@ class Growth:
             values = bin_values(children, self.pseudocounts[:, None, None, :])
         difference = values[..., :, None] - values[..., None, :]  # (2, C, child, i, j)
         inside = (difference >= bound[:, None, None]).all(axis=(3, 4)) | ~kept
-        own = np.arange(self.n_classes)
-        W = np.where(kept[:, :, None], difference[:, :, own, own], np.inf)
-        W[..., own, own] = np.inf
+        each = np.arange(self.n_classes)
+        W = np.where(kept[:, :, None], difference[:, :, each, each], np.inf)
+        W[..., each, each] = np.inf
         slack = np.minimum(*(largest_slack(side) for side in W))
         return np.asarray(inside.all(axis=(0, 2)) & (slack >= self.least_slack))
 

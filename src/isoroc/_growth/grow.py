@@ -139,9 +139,9 @@ def _grow_best_first(sample: Sample, options: GrowthOptions) -> tuple[BinTree, I
     if options.monotonicity == "global":  # its certificate includes rows that it does not see
         tree = regrow(tree, Growth(Points.of_rows(sample), options))
         return tree, tree.bin_of(sample.forecasts)
-    points, place = points_of_leaves(tree, sample)
+    points, leaf = points_of_leaves(tree, sample)
     tree = regrow(tree, Growth(points, options))
-    return tree, tree.bin_of(points.forecasts)[place]
+    return tree, tree.bin_of(points.forecasts)[leaf]
 
 
 def points_of_leaves(tree: BinTree, sample: Sample) -> tuple[Points, Ints]:
@@ -168,8 +168,8 @@ def points_of_leaves(tree: BinTree, sample: Sample) -> tuple[Points, Ints]:
         points[leaf[new]] = P[new]
         held[leaf] = True
         class_weights += np.bincount(leaf * K + codes[rows], some, m * K).reshape(m, K)
-    place = np.cumsum(held) - 1
-    return Points(points[held], class_weights[held]), place[leaf_of]
+    number = np.cumsum(held) - 1
+    return Points(points[held], class_weights[held]), number[leaf_of]
 
 
 def cut_at(sample: Sample, cuts: Floats) -> BinTree:

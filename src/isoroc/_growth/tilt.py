@@ -97,10 +97,10 @@ def held_out_pseudocount(sample: Sample, options: GrowthOptions, tempered: Float
         seen, new = sample.take(train), sample.take(~train)
         tree = grow_tree(seen, replace(options, random_state=None))
         means = mean_forecasts(tree, tree.bin_of(seen.forecasts), seen, tempered[train])[tree.bins]
-        place, rows = tree.bin_of(new.forecasts), np.arange(len(new))
+        bin_of, rows = tree.bin_of(new.forecasts), np.arange(len(new))
         for at, c in enumerate(pulls):
             values = bin_values(tree.class_weights[tree.bins], options.pseudocounts + c * means)
-            q = tempered[~train] * (values / means)[place]
+            q = tempered[~train] * (values / means)[bin_of]
             likelihood = q[rows, new.codes] / q.sum(axis=1)
             losses[at] -= new.row_weights() @ np.log(likelihood.clip(min=1e-300))
     return float(pulls[losses.argmin()])
@@ -138,8 +138,8 @@ class Leads(NamedTuple):
         """Those of one split, which becomes number 0."""
         here = slice(*np.searchsorted(self.splits, [split, split + 1]))
         columns: Any = (np.ascontiguousarray(column[here]) for column in self)
-        own = Leads(*columns)
-        return own._replace(splits=np.zeros_like(own.splits))
+        alone = Leads(*columns)
+        return alone._replace(splits=np.zeros_like(alone.splits))
 
 
 def largest_shares(leads: Leads, least: float, n_caps: int = 65**4) -> Floats:
@@ -147,10 +147,10 @@ def largest_shares(leads: Leads, least: float, n_caps: int = 65**4) -> Floats:
     shares = np.ones(leads.bins.max() + 1)
     enough = np.minimum(least, largest_slack(leads.bounds(np.zeros_like(shares))))
     for s in np.flatnonzero(largest_slack(leads.bounds(shares)) < enough).tolist():
-        own = leads.of_split(s)
-        capped = np.minimum(shares, largest_cap(*own[1:], shares, enough[s], n_caps))
+        alone = leads.of_split(s)
+        capped = np.minimum(shares, largest_cap(*alone[1:], shares, enough[s], n_caps))
         # What the cap allows is certain, more than that up to rounding.
-        limits = (1 - 1e-12) * own.limits(own.bounds(capped), len(shares))
+        limits = (1 - 1e-12) * alone.limits(alone.bounds(capped), len(shares))
         shares = np.minimum(shares, np.maximum(limits, capped))
     while (failing := largest_slack(leads.bounds(shares)) < enough - 1e-13).any():
         shares[leads.bins[failing[leads.splits]]] = 0.0  # the mean of a bin has missed its goal
@@ -162,15 +162,15 @@ def _of_rows(
 ) -> Leads:
     """Leads of all bins if there are points, of those below a split if not."""
     held = regions_held(tree, points)
-    splits, of, bins = np.nonzero(held.swapaxes(1, 2))
+    splits, region_of, bins = np.nonzero(held.swapaxes(1, 2))
     if points is None:
-        varying = smallest_leads(*rows, tilts, None)[bins, of]
+        varying = smallest_leads(*rows, tilts, None)[bins, region_of]
     else:
         region = (regions(points, gamma).astype(np.intp) for gamma in tree.thresholds)
         smallest = (smallest_leads(*rows, tilts, here) for here in region)
         pairs = zip(smallest, held.swapaxes(1, 2), strict=True)
-        varying = np.concatenate([lead.swapaxes(0, 1)[own] for lead, own in pairs])
-    return Leads(splits, of, bins, values[bins, of][:, None] - values[bins], varying)
+        varying = np.concatenate([lead.swapaxes(0, 1)[holds] for lead, holds in pairs])
+    return Leads(splits, region_of, bins, values[bins, region_of][:, None] - values[bins], varying)
 
 
 def _of_neighbours(
@@ -178,11 +178,11 @@ def _of_neighbours(
 ) -> Leads:
     """Leads for two classes: those of the rows on both sides of each cut."""
     at = np.searchsorted(tree.cuts, tree.thresholds[:, 1])
-    splits, of = np.repeat(np.arange(tree.n_splits), 2), np.tile([0, 1], tree.n_splits)
+    splits, side = np.repeat(np.arange(tree.n_splits), 2), np.tile([0, 1], tree.n_splits)
     order = np.argsort(scores, kind="stable")
     first = np.searchsorted(rows.bin_of[order], at + 1)
-    bins, ends = at.repeat(2) + of, order[first.repeat(2) - of]
+    bins, ends = at.repeat(2) + side, order[first.repeat(2) - side]
     q = rows.forecasts[ends] * tilts[bins]
     q /= q.sum(axis=1, keepdims=True)
-    leads = (x[np.arange(len(of)), of][:, None] - x for x in (values[bins], q))
-    return Leads(splits, of, bins, *leads)
+    leads = (x[np.arange(len(side)), side][:, None] - x for x in (values[bins], q))
+    return Leads(splits, side, bins, *leads)

@@ -102,8 +102,8 @@ class Map(ABC):
     @classmethod
     def states(cls) -> dict[str, Check]:
         """Names of the fields that a model file holds, and what must be true of each."""
-        own = fields(cls)
-        return {f.name: f.metadata["check"] for f in own if "check" in f.metadata}
+        numbers = fields(cls)
+        return {f.name: f.metadata["check"] for f in numbers if "check" in f.metadata}
 
     def check(self, n_classes: int) -> None:
         """Raise a `Fault` unless the numbers can be those of a fit to K classes."""

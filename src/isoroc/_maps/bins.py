@@ -63,8 +63,8 @@ class BinMap(Map):
     def formula(self, ops: Ops[V], X: V) -> V:
         if self.tree.n_classes == 2 and self.reduction is None:
             points = self.kind.probabilities(ops, X) if self.varies else X
-            place = ops.locate(self.tree.cuts, self.kind.score(ops, X))
-            return self.values_at(ops, points, place)
+            bin_of = ops.locate(self.tree.cuts, self.kind.score(ops, X))
+            return self.values_at(ops, points, bin_of)
         return _of_trees(ops, self.kind.probabilities(ops, X), self.reduction, [self])
 
     def compiled(self, forecasts: Forecasts) -> Floats:
@@ -90,13 +90,13 @@ class BinMap(Map):
         points = self.points(values) if self.varies or not self.kind.single else values
         return self.compiled_at(points, self.tree.bin_of(values if self.kind.single else points))
 
-    def compiled_at(self, points: Floats, place: Ints) -> Floats:  # noqa: ARG002
+    def compiled_at(self, points: Floats, bin_of: Ints) -> Floats:  # noqa: ARG002
         """What `values_at` returns for arrays, given places of shape (n,)."""
-        return np.asarray(np.take(self.bin_values, place, axis=0))
+        return np.asarray(np.take(self.bin_values, bin_of, axis=0))
 
-    def values_at(self, ops: Ops[V], points: V, place: V) -> V:  # noqa: ARG002
+    def values_at(self, ops: Ops[V], points: V, bin_of: V) -> V:  # noqa: ARG002
         """Calibrated forecasts of points, given their places among the bins."""
-        return ops.look_up(self.bin_values, place)
+        return ops.look_up(self.bin_values, bin_of)
 
     def stages(self, values: Floats) -> Iterator[Floats]:
         """Calibrated forecasts of every stage of the tree, from one bin to all."""
@@ -197,15 +197,15 @@ class TiltedMap(BinMap):
         shares = self.shares[:, None]
         return np.hstack([self.tilts, (1 - shares) * self.bin_values, shares])
 
-    def values_at(self, ops: Ops[V], points: V, place: V) -> V:
+    def values_at(self, ops: Ops[V], points: V, bin_of: V) -> V:
         R = self.tree.n_classes
-        tilt, constant, share = ops.split(ops.look_up(self._table, place), [R, R, 1])
+        tilt, constant, share = ops.split(ops.look_up(self._table, bin_of), [R, R, 1])
         q = self.tempering.formula(ops, points) * tilt
         return constant + q * (share / ops.total(q))
 
-    def compiled_at(self, points: Floats, place: Ints) -> Floats:
+    def compiled_at(self, points: Floats, bin_of: Ints) -> Floats:
         tempering = self.floor, self.temperature, self.smoothing
-        return smooth.tilted(np.ascontiguousarray(points), place, self._table, *tempering)
+        return smooth.tilted(np.ascontiguousarray(points), bin_of, self._table, *tempering)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -218,27 +218,29 @@ class BaggedMap(Map):
     def check(self, n_classes: int) -> None:
         super().check(n_classes)
         check_nested(self.members, self.kind, n_classes)
-        if not all(isinstance(own, BinMap) for own in self.members):
+        if not all(isinstance(member, BinMap) for member in self.members):
             raise Fault("members", "expected maps of trees")
 
     def steps(self) -> tuple[Floats, Floats]:
         """For two classes the mean of all trees as one step function: cuts, and values (m, 2)."""
-        cuts = np.unique(np.concatenate([own.tree.cuts for own in self.members]))
+        cuts = np.unique(np.concatenate([member.tree.cuts for member in self.members]))
         ends = np.append(cuts, np.inf)  # the largest score of each step
-        values = [own.bin_values[locate(own.tree.cuts, ends)] for own in self.members]
+        values = [member.bin_values[locate(member.tree.cuts, ends)] for member in self.members]
         return cuts, np.asarray(sum(values) / len(values))
 
     def formula(self, ops: Ops[V], X: V) -> V:
         first = self.members[0]
         if first.tree.n_classes == 2 and first.reduction is None:
             if isinstance(first, TiltedMap):
-                return added(own.formula(ops, X) for own in self.members) / float(len(self.members))
+                return added(member.formula(ops, X) for member in self.members) / float(
+                    len(self.members)
+                )
             cuts, values = self.steps()
             return ops.look_up(values, ops.locate(cuts, self.kind.score(ops, X)))
         P = self.kind.probabilities(ops, X)
         by_reduction: dict[TopReduction | None, list[BinMap]] = {}
-        for own in self.members:
-            by_reduction.setdefault(own.reduction, []).append(own)
+        for member in self.members:
+            by_reduction.setdefault(member.reduction, []).append(member)
         turns = (_of_trees(ops, P, reduction, maps) for reduction, maps in by_reduction.items())
         return added(turns) / float(len(self.members))
 
@@ -249,8 +251,8 @@ def _of_trees(ops: Ops[V], P: V, reduction: TopReduction | None, maps: Sequence[
     Forecasts of all classes depend linearly on those of the ranks, so they are expanded once.
     """
     points, expand = (P, None) if reduction is None else reduction.of(ops, P)
-    places = _places(ops, [own.tree for own in maps], points)
-    Q = added(own.values_at(ops, points, at) for own, at in zip(maps, places, strict=True))
+    places = _places(ops, [member.tree for member in maps], points)
+    Q = added(member.values_at(ops, points, at) for member, at in zip(maps, places, strict=True))
     return Q if expand is None else expand(Q)
 
 

@@ -62,8 +62,8 @@ class MixtureMap(Map):
 
     def is_increasing(self) -> bool:
         """Whether all members are; of a monotone mixture, whose members are isotone, one."""
-        found = [member.is_increasing() for member in self.members]
-        return any(found) if self.monotone else all(found)
+        increasing = [member.is_increasing() for member in self.members]
+        return any(increasing) if self.monotone else all(increasing)
 
     def certificate(self, n_classes: int) -> MonotonicityCertificate | None:
         """The guarantee of a monotone mixture of K classes in words."""
@@ -118,9 +118,9 @@ class GroupedMap(Map):
     def apply_to_groups(self, values: Floats, names: Names) -> Floats:
         """Calibrated forecasts of a forecast array whose rows belong to groups."""
         Q = self.apply(values)
-        place = {str(name): g for g, name in enumerate(self.groups)}
+        number_of = {str(name): g for g, name in enumerate(self.groups)}
         for name, rows in rows_by_group(names):
-            if (g := place.get(name)) is not None:
+            if (g := number_of.get(name)) is not None:
                 weight, own = self.weights[g], self.members[g].apply(values[rows])
                 Q[rows] = (1 - weight) * Q[rows] + weight * own
         return Q
