@@ -50,13 +50,10 @@ class IsotonicCalibrator(Calibrator):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from isoroc import IsotonicCalibrator
-    >>> rng = np.random.default_rng(0)
-    >>> P = rng.dirichlet([0.5, 0.5, 0.5], size=2000)
-    >>> y = [rng.choice(["a", "b", "c"], p=0.6 * p + 0.4 / 3) for p in P]
-    >>> IsotonicCalibrator().fit(P, y).predict_proba([[0.98, 0.01, 0.01]]).round(2)
-    array([[0.71, 0.14, 0.15]])
+    >>> P, y = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]], ["ant", "bee", "cat"]
+    >>> IsotonicCalibrator().fit(P, y).predict([[0.5, 0.3, 0.2]])
+    array(['ant'], dtype='<U3')
     """
 
     pseudocount: float = 1.0

@@ -69,17 +69,10 @@ class KernelCalibrator(DescentCalibrator):
 
     Examples
     --------
-    A model that confuses two classes where the third is likely:
-
-    >>> import numpy as np
     >>> from isoroc import KernelCalibrator
-    >>> rng = np.random.default_rng(0)
-    >>> P = rng.dirichlet(np.ones(3), size=3000)
-    >>> truth = np.where(P[:, 2:] > 0.3, P[:, [1, 0, 2]], P)
-    >>> y = [rng.choice(3, p=p) for p in truth]
-    >>> cal = KernelCalibrator().fit(P, y)
-    >>> cal.predict([[0.7, 0.2, 0.1], [0.5, 0.1, 0.4]])  # swapped: 0.1, 0.5, 0.4
-    array([0, 1])
+    >>> P, y = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]], ["ant", "bee", "cat"]
+    >>> KernelCalibrator().fit(P, y).predict([[0.5, 0.3, 0.2]])
+    array(['ant'], dtype='<U3')
     """
 
     n_centres: int = 100

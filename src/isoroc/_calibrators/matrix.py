@@ -79,15 +79,10 @@ class MatrixCalibrator(DescentCalibrator):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from isoroc import MatrixCalibrator
-    >>> rng = np.random.default_rng(0)
-    >>> truth = rng.dirichlet([1.0, 1.0, 1.0], size=2000)
-    >>> y = [rng.choice(3, p=p) for p in truth]
-    >>> P = truth @ [[0.8, 0.2, 0], [0, 1, 0], [0, 0, 1]]     # some of class 0 is taken for 1
-    >>> cal = MatrixCalibrator().fit(P, y)
-    >>> cal.predict_proba([[0.4, 0.4, 0.2]]).round(2)         # the truth: 0.5, 0.3, 0.2
-    array([[0.51, 0.31, 0.18]])
+    >>> P, y = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]], ["ant", "bee", "cat"]
+    >>> MatrixCalibrator().fit(P, y).predict([[0.5, 0.3, 0.2]])
+    array(['ant'], dtype='<U3')
     """
 
     structure: Literal["auto", "matrix", "vector"] = "auto"

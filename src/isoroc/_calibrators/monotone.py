@@ -64,13 +64,10 @@ class MonotoneCalibrator(DescentCalibrator):
         As in `IdentityCalibrator`.
     floor_, scale_ : float
         The floor, one of twelve values between 1e-300 and 0.1, and a.
-    softness_, biases_ : ndarray of shape (K, L)
-        Mass of each prototype that is not on its own class, and its bias.
+    softness_, biases_, prototypes_ : ndarray of shape (K, L), (K, L) and (K, L, K)
+        Softness, bias and point r_kl of each prototype.
     directions_, interactions_ : ndarray of shape (K, K) or None
-        The points t_k in rows, None if uniform (above 30 classes); J, None if 0 (two classes, and
-        above 30).
-    prototypes_ : ndarray of shape (K, L, K)
-        The points r_kl.
+        The points t_k in rows, None if uniform, and J, None if 0.
     certificate_ : GradientCertificate
         The guarantee in words (``print(calibrator.certificate_)``), and the potential.
 
@@ -91,17 +88,13 @@ class MonotoneCalibrator(DescentCalibrator):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from isoroc import MonotoneCalibrator
-    >>> rng = np.random.default_rng(0)
-    >>> truth = rng.dirichlet(np.ones(3), size=2000)
-    >>> y = [rng.choice(3, p=p) for p in truth]
-    >>> P = truth**3 / (truth**3).sum(axis=1, keepdims=True)     # an overconfident model
+    >>> P, y = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]], ["ant", "bee", "cat"]
     >>> cal = MonotoneCalibrator().fit(P, y)
-    >>> cal.predict_proba([[27 / 36, 8 / 36, 1 / 36]]).round(2)  # the truth is 3/6, 2/6, 1/6
-    array([[0.5 , 0.35, 0.15]])
+    >>> cal.predict([[0.5, 0.3, 0.2]])
+    array(['ant'], dtype='<U3')
     >>> cal.verify(P)
-    MonotonicityCheck(monotone=True, rows=2000, exact=True)
+    MonotonicityCheck(monotone=True, rows=3, exact=True)
     """
 
     _shares: ClassVar[tuple[float, float]] = (4.0, 4.0)
