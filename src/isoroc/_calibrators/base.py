@@ -76,10 +76,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     _uses_order_only: ClassVar[bool] = False
     #: Whether rows are drawn or dealt one by one, so that a frequency of 2 is not the row twice.
     _deals_rows: ClassVar[bool] = False
-    #: Whether the order of the rows matters.
-    _uses_row_order: ClassVar[bool] = False
-    #: Whether the order of the columns matters.
-    _uses_column_order: ClassVar[bool] = False
     #: Attributes besides the map that a model file holds, and what must be true of each.
     _state: ClassVar[dict[str, Check]] = {}
 

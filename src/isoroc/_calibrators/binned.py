@@ -92,8 +92,6 @@ class HistogramCalibrator(BinCalibrator):
     strategy: Literal["uniform", "quantile"] = "uniform"
     pseudocount: float = 1.0
 
-    _uses_column_order: ClassVar[bool] = True
-
     def _fit(self, sample: Sample) -> BinMap:
         check_number("n_bins", self.n_bins, int, minimum=1)
         check_option("strategy", self.strategy, ("uniform", "quantile"))

@@ -168,7 +168,6 @@ class IRPCalibrator(BinCalibrator):
     verbose: int = 0
 
     _uses_folds: ClassVar[bool] = True
-    _uses_column_order: ClassVar[bool] = True
     _state: ClassVar[dict[str, checks.Check]] = {"certificate_": checks.certificate}
 
     certificate_: Certificate | None = field(init=False)
@@ -451,8 +450,6 @@ class BaggedIRPCalibrator(Calibrator):
     _shares: ClassVar[tuple[float, float]] = (0.3, 0.3)
     _uses_order_only: ClassVar[bool] = True
     _deals_rows: ClassVar[bool] = True
-    _uses_row_order: ClassVar[bool] = True
-    _uses_column_order: ClassVar[bool] = True
 
     map_: BaggedMap = field(init=False)
     trees_ = FromMap(lambda fitted: [member.tree for member in fitted.members])

@@ -123,7 +123,10 @@ def irp_path(
         around = start_of[start], start, stop, stop_of[stop]
         if around != searched:
             cut, height = cuts.best(*around)
-            waits[start] = cut < 0 or (min_lift > 0 and _lift(sums, start, cut, stop) < min_lift)
+            waits[start] = cut < 0
+            if cut >= 0 and min_lift > 0:
+                parts = np.add.reduceat(sums[start:stop, :2], [0, cut - start])
+                waits[start] = lift(parts) < min_lift
             if waits[start]:
                 continue
             if pending or (queue and height < -queue[0][0]):
@@ -137,11 +140,6 @@ def irp_path(
         waits[start], waits[cut] = cut - start > 1, stop - cut > 1
         pending = [begin for begin in (stop, cut, start, start_of[start]) if waits[begin]]
     return np.array(nodes, dtype=np.intp), np.array(splits, dtype=np.intp).reshape(-1, 3)
-
-
-def _lift(sums: Floats, start: int, cut: int, stop: int) -> float:
-    """By how much a cut raises the log likelihood of the labels of a bin."""
-    return lift(np.add.reduceat(sums[start:stop, :2], [0, cut - start]))
 
 
 def _gap(forecast_pseudocount: float) -> float:

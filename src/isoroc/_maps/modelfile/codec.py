@@ -49,8 +49,7 @@ def encode(value: Any, place: str, other: Callable[[Any, str], Any]) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else {"type": "float", "value": _word(value)}
     if isinstance(value, list | tuple):
-        items = [encode(item, f"{place}[{i}]", other) for i, item in enumerate(value)]
-        return items if isinstance(value, list) else {"type": "tuple", "items": items}
+        return [encode(item, f"{place}[{i}]", other) for i, item in enumerate(value)]
     tag, entry, parts = _named_parts(value)
     if tag:
         named = {name: encode(part, f"{place}.{name}", other) for name, part in parts.items()}
@@ -92,13 +91,6 @@ def _float(document: dict[str, Any], place: str, _: Inner) -> float:
     if not isinstance(word, str) or word not in WORDS:
         raise Fault(f"{place}.value", f"expected {' or '.join(WORDS)}, got {shown(word)}")
     return WORDS[word]
-
-
-def _tuple(document: dict[str, Any], place: str, inner: Inner) -> tuple[Any, ...]:
-    items = entries(document, place, ("type", "items"))["items"]
-    if not isinstance(items, list):
-        raise Fault(f"{place}.items", f"expected a list, got {shown(items)}")
-    return tuple(inner(items, place))
 
 
 def _dict(
@@ -210,6 +202,6 @@ def _length(document: dict[str, Any], place: str, most: int = 2**24) -> int:
 
 
 _DECODERS: dict[str, Callable[[dict[str, Any], str, Inner], Any]] = {
-    "float": _float, "tuple": _tuple, "dict": _dict, "table": _table, "array": _array,
+    "float": _float, "dict": _dict, "table": _table, "array": _array,
 }  # fmt: skip
 _DECODERS |= dict.fromkeys(STRUCTURES, _structure)
