@@ -153,7 +153,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return self._fit_validated(sample, weighting, P)
 
     def _fit_validated(self, sample: Sample, weighting: Weighting, P: Any = None) -> Self:
-        """Fit to a sample whose parts have been checked, and remember the column names of `P`."""
+        """Fit to a checked sample, and remember the column names of `P`."""
         if sample.unit == "rank" and not self._uses_order_only:
             problem = f'is "rank", but {type(self).__name__} uses more than the order of scores'
             raise InputError("unit", None, problem, "use IsotonicCalibrator or IRPCalibrator")
@@ -171,7 +171,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return self
 
     def _finish(self) -> None:
-        """Pass on what is known after a fit or a load, to the calibrators inside."""
+        """Set up the calibrators inside this one after a fit or a load."""
 
     def fit_counts(self, counts: Counts, *, weighting: Weighting = "importance") -> Self:
         """Learn the calibration map from counts.
@@ -318,7 +318,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         write(path, to_document(self, "model"), self.summary_ | (summary or {}))
 
     def _check_new(self, P: Any) -> Floats:
-        """Forecast array of new rows, whose columns stand in the order of the fit."""
+        """Forecast array of new rows, with columns in the order of the fit."""
         check_is_fitted(self, "map_")
         if hasattr(self, "feature_names_in_"):
             P = in_order(P, self.feature_names_in_.tolist())
@@ -407,7 +407,7 @@ def _pattern(calibrator: Any, place: str) -> dict[str, Any]:
 
 
 def fit_sample(calibrator: Calibrator, sample: Sample, weighting: Weighting) -> None:
-    """Fit a calibrator to a sample whose parts have been checked."""
+    """Fit a calibrator to a checked sample."""
     calibrator._fit_validated(sample, weighting)
 
 

@@ -1,4 +1,4 @@
-"""Calibrators with bins: what they have in common, and those whose bins ignore the labels."""
+"""BinCalibrator, the base of calibrators with bins, and HistogramCalibrator, with fixed ones."""
 
 from __future__ import annotations
 

@@ -297,7 +297,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     ) -> list[CalibratedPair]:
         """Pairs of classifiers and calibrators, trained and fitted on different rows."""
         training, splitting = self._route(rows.weights, groups, fit_params)
-        ensemble = self.ensemble is not False  # "auto" is True for what is not frozen
+        ensemble = self.ensemble is not False  # "auto" is True unless it is frozen
         folds = self._split(X, y, rows, splitting, ensemble=ensemble)
         trainings = [train for train, _ in folds]
         if not ensemble:
@@ -488,7 +488,7 @@ def _respond(pair: CalibratedPair, X: Any) -> Floats:
 
 
 def _fit(pair: CalibratedPair, forecasts: Floats, rows: _Rows, part: Ints) -> CalibratedPair:
-    """The pair, whose calibrator is fitted to forecasts of some rows."""
+    """Fit the calibrator of a pair to forecasts of some rows."""
     takes = partial(has_fit_parameter, pair.calibrator)
     labels: NDArray[Any] = rows.codes[part]
     further: dict[str, Any] = {}
@@ -529,7 +529,7 @@ def _check_adjustable(shares: Floats, classes: NDArray[Any]) -> None:
 
 
 def method_of(estimator: Any, response: Response) -> str:
-    """The method that returns what is to be calibrated: that asked for, if there is one."""
+    """Name of the method with the output to calibrate."""
     if response == "auto":
         if hasattr(estimator, "predict_proba"):
             return "predict_proba"
@@ -565,7 +565,7 @@ def to_forecasts(response: Floats, method: str) -> Floats:
 def in_columns(
     output: NDArray[Any], have: NDArray[Any], want: NDArray[Any], missing: float | Floats = 0.0
 ) -> Floats:
-    """Columns of the classes `have` in the places of `want`; others get what is missing."""
+    """Columns of the classes `have` in the order of `want`; others are filled with `missing`."""
     column_of = {label: k for k, label in enumerate(want.tolist())}
     full = np.empty((len(output), len(want)))
     full[:] = np.reshape(missing, (-1, 1))

@@ -54,7 +54,7 @@ class Factor:
 
 
 def cholesky(H: Floats) -> Floats:
-    """Lower Cholesky factor of a curvature that is positive definite but for rounding errors.
+    """Lower Cholesky factor of a curvature that is positive definite up to rounding.
 
     Some curvatures may be 0 and others huge. Then each parameter is measured in units of its own
     curvature, and as little is added to all as makes the matrix definite.
@@ -64,7 +64,7 @@ def cholesky(H: Floats) -> Floats:
     except np.linalg.LinAlgError:
         pass
     diagonal = np.diag(H)
-    units = np.sqrt(np.maximum(diagonal, 1e-9 * diagonal.max()))  # but for rounding errors >= 0
+    units = np.sqrt(np.maximum(diagonal, 1e-9 * diagonal.max()))  # rounding may make it negative
     scaled = H / units / units[:, None]
     for jitter in 10.0 ** np.arange(-12, 1):
         try:
@@ -92,7 +92,7 @@ def larger_evidence(
     far as the data determine it: one minus its posterior variance over its prior variance. One
     parameter of the size that the initial prior expects is added to each kind.
     """
-    share = np.maximum(1 - precisions[kinds] * variances, 0.0)  # but for rounding errors
+    share = np.maximum(1 - precisions[kinds] * variances, 0.0)  # rounding may make it negative
     determined = np.bincount(kinds, share, len(prior))
     squares = np.bincount(kinds, theta**2, len(prior))
     return np.asarray((determined + 1) / (squares + 1 / prior))

@@ -19,9 +19,7 @@ from isoroc._input import CellSample, Sample, slices
 from isoroc._input.kinds import columns_of
 from isoroc._support.table import Table
 
-#: Strength of the prior, in nats: members whose total log likelihood differs by less than about
-#: this share the weight almost as the prior does.
-STRENGTH = 2.0
+STRENGTH = 2.0  # of the prior, in nats of total log likelihood
 
 
 def share_of_forecasts(share: float, n_classes: int, n_rows: float, p: float) -> float:

@@ -178,7 +178,7 @@ def _interval(L: Floats, weights: Floats, best: Floats, k: int, width: float) ->
     slope = L[:, k] / np.maximum(L @ best, LEAST) - 1
 
     def excess(share: float) -> float:
-        """Root of the ratio for the best prior with this share, above that which is rejected."""
+        """Signed root of the likelihood ratio at this share, less the largest one accepted."""
         nonlocal others
         # With the share fixed, this is a mixture of the others, each with its part of class k.
         mixed = (1 - share) * rest + share * likelihood

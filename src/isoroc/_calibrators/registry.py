@@ -1,4 +1,4 @@
-"""All calibrators by name, and those in model files: all is checked, nothing is executed."""
+"""Calibrators by name, and from model files: everything is checked, nothing is executed."""
 
 from __future__ import annotations
 

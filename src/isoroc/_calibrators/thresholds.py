@@ -18,7 +18,7 @@ from isoroc._maps.monotonicity import bounds_of, solve
 
 @dataclass(frozen=True, eq=False)
 class CarriedThresholds:
-    """Thresholds on calibrated forecasts, and what they do to decisions, which ``print`` shows.
+    """Thresholds on calibrated forecasts, and how many decisions they change; see ``print``.
 
     Attributes
     ----------

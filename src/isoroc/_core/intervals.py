@@ -62,7 +62,7 @@ class Statistic(NamedTuple):
         return sqrt(self.variance + self.slope * max(self.value, 0.0))
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Ends of the interval of T, widened by the bias; NaN stands for what is unknown."""
+        """Ends of the interval of T, widened by the bias; NaN if unknown."""
         low, high = self.unbiased_interval(confidence)
         return low - self.below, high + self.above
 
@@ -136,7 +136,7 @@ class Share(NamedTuple):
     ) -> Share:
         """Share whose variance was estimated from `events` rows, those of the rarer outcome.
 
-        `size` is what is expected of the size; it has the weight of `prior` rows.
+        `size` is the expected size; it has the weight of `prior` rows.
         """
         spread = value * (1 - value)
         ratio = variance / spread if spread > 1e-12 else 1 / size
@@ -144,7 +144,7 @@ class Share(NamedTuple):
         return cls(value, (events + prior) / (events * ratio + prior / size), df)
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Ends of Wilson's interval; NaN stands for what is unknown."""
+        """Ends of Wilson's interval; NaN if unknown."""
         low, high = wilson(np.array(self.value), np.array(self.size), confidence, self.df)
         return min(float(low), self.value), max(float(high), self.value)  # not off by rounding
 

@@ -70,7 +70,7 @@ def midpoint(low: Floats, high: Floats) -> Floats:
 
 
 def count_classes(forecasts: Floats) -> int:
-    """K, the number of classes that a forecast array speaks of."""
+    """K, the number of classes of a forecast array."""
     return 2 if forecasts.ndim == 1 else forecasts.shape[1]
 
 

@@ -8,7 +8,7 @@ Where this departs from the paper:
 - "After a split, we only need to check the label's means in the K new regions" (section 3.3) holds
   for the new split alone. Every earlier split is checked again with the new values in place; on
   the paper's three-class data the literal reading grows four times as many bins and overfits.
-- The check is of full feasibility, all cycles of regions, and of raw means and smoothed values.
+- Full feasibility is checked: all cycles of regions, for raw means and for smoothed values.
 - Algorithm 2 takes the bin with the largest gain M. M grows with the number of children, so a
   split into all K regions always looks better than one into two, and greedy growth spends its
   freedom early. Here only the first split is chosen so. Afterwards candidates, and bins, compete
@@ -346,7 +346,7 @@ def grow(growth: Growth, search: Search) -> BinTree:
 
 
 def regrow(tree: BinTree, growth: Growth) -> BinTree:
-    """The splits of a tree made again on other points, but for those that these forbid."""
+    """Repeat the splits of a tree on other points, except those that the points forbid."""
     node_of = {0: 0}
     for s, node in enumerate(tree.split_nodes.tolist()):
         if node in node_of:

@@ -59,8 +59,8 @@ def grow_pulled(
     """Tree as of `grow_tree`, with mean forecasts as a further part of the prior.
 
     They stand for `forecast_pseudocount` rows; None finds the number by evidence. For more than
-    two classes, means may be of `tempered` forecasts, shape (n, K), and the pseudocount is lowered
-    to the largest one that leaves every split its certificate.
+    two classes, `tempered` forecasts, shape (n, K), may replace the plain ones, and the pseudocount
+    is lowered to the largest one that leaves every split its certificate.
     """
     options = options.for_sample(sample)
     constant = options.pseudocounts

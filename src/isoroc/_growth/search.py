@@ -78,7 +78,7 @@ class Sweep:
         return best_of(growth, node, _without_ties(points[rows], classes), here.around)
 
     def _starts(self, growth: Growth, here: _Bin, node: int) -> _Starts:
-        """Starts of full splits, and of pair splits but for the first split, which is full."""
+        """Starts of full splits and, after the first split of a tree, of pair splits."""
         classes = _by_weight(here.points, growth.class_weights[node])
         gammas, axes = families(classes, pairs=bool(growth.thresholds))
         gammas = gammas.copy()
@@ -105,7 +105,7 @@ class Sweep:
 
 @lru_cache(maxsize=64)
 def families(classes: tuple[int, ...], *, pairs: bool) -> _Starts:
-    """A start for the full split, whose threshold is to be filled in, and one for each pair."""
+    """A start for the full split, without its threshold, and one for each pair."""
     K = len(classes)
     both = list(combinations(classes, 2)) if pairs and K > 2 else []
     gammas = np.full((1 + len(both), K), 2.0)  # no point of the simplex reaches these regions
@@ -168,7 +168,7 @@ class GridSearch:
 
 
 def best_of(growth: Growth, node: int, gammas: Floats, around: Surroundings) -> Split | None:
-    """Of some thresholds the one of largest gain that is possible and worth it, or None."""
+    """The threshold of largest gain that is possible and worth it, or None."""
     points = growth.members[node]
     P, Y = growth.points[points], growth.point_weights[points]
     children = count_children(P, Y, gammas)

@@ -82,7 +82,7 @@ def find_tilts(rows: Rows, weights: Floats, values: Floats) -> Floats:
 
 
 def held_out_pseudocount(sample: Sample, options: GrowthOptions, tempered: Floats) -> float | None:
-    """Rows that mean forecasts stand for, if one half of the forecasts is to tell of the other.
+    """Pseudocount of mean forecasts under which trees of one half predict the other half best.
 
     The evidence of the bins would be too small: they are chosen for labels that differ from the
     forecasts. Halves take turns in the order of the forecasts, so that neither weights nor the

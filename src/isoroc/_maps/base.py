@@ -78,7 +78,7 @@ class Map(ABC):
         X = columns_of(forecasts.values)
         if self.exact:
             return np.ascontiguousarray(self.formula(NUMPY, X))
-        # Some rows at a time, whose arrays stay in the cache.
+        # A few rows at a time, so that arrays stay in the cache.
         parts = (np.asfortranarray(X[rows]) for rows in slices(len(X), 2**12))
         return np.concatenate([np.ascontiguousarray(self.formula(NUMPY, part)) for part in parts])
 

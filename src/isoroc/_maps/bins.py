@@ -29,8 +29,8 @@ from isoroc._support.table import Table
 class BinMap(Map):
     """The value of the bin of a `BinTree` in which a forecast lies.
 
-    With a `reduction`, bins are of the largest probabilities. The `prior` of all nodes or of each,
-    shape (R,) or (N, R), has the weight of `pseudocount` rows.
+    With a `reduction`, the tree divides the largest probabilities. The `prior`, one for all nodes
+    or one for each, shape (R,) or (N, R), has the weight of `pseudocount` rows.
     """
 
     reduction: TopReduction | None = state(checks.reduction("R"))
@@ -81,7 +81,7 @@ class BinMap(Map):
         return self.tree.bin_of(values if self.kind.single else self.points(values))
 
     def points(self, values: Floats) -> Floats:
-        """Forecasts of the classes or ranks of which the tree has bins, shape (n, R)."""
+        """Forecasts of classes, or of ranks after a reduction, shape (n, R)."""
         P = self.kind.probabilities(NUMPY, columns_of(values))
         return P if self.reduction is None else self.reduction.reduce(P)
 
@@ -187,7 +187,7 @@ class TiltedMap(BinMap):
 
     @cached_property
     def tempering(self) -> TemperatureMap:
-        """Temperature scaling of the classes or ranks of which the tree has bins."""
+        """Temperature scaling of classes, or of ranks after a reduction."""
         numbers = {"floor": self.floor, "temperature": self.temperature}
         return TemperatureMap(kind=PROBABILITIES, smoothing=self.smoothing, **numbers)
 

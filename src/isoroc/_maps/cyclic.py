@@ -16,10 +16,8 @@ import numpy as np
 
 from isoroc._core.types import Floats, Ints
 
-#: Rows up to which all cycles are checked; of more rows, this many are drawn at random.
-MOST_ROWS = 2000
-#: Rounding that the comparisons allow for, relative to the size of what is compared.
-TOLERANCE = 1e-12
+MOST_ROWS = 2000  # up to which all cycles are checked; of more rows, this many are drawn
+TOLERANCE = 1e-12  # relative rounding error that comparisons allow for
 
 
 @dataclass(frozen=True)

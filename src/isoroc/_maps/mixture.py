@@ -61,7 +61,7 @@ class MixtureMap(Map):
         return ops.softmax(ops.log(ops.maximum(Q, LEAST)) * self.exponent)
 
     def is_increasing(self) -> bool:
-        """Whether all members are; of a monotone mixture, whose members are isotone, one."""
+        """Whether all members are increasing; one is enough in a monotone mixture."""
         increasing = [member.is_increasing() for member in self.members]
         return any(increasing) if self.monotone else all(increasing)
 
@@ -107,7 +107,7 @@ class GroupedMap(Map):
         return self.common.compiled(forecasts)
 
     def formula_of_groups(self, ops: Ops[V], X: V, place: V) -> V:
-        """As `formula`, for rows whose place among `groups` is known; others have another."""
+        """As `formula`, given the place of each row's group among `groups`; others have another."""
         common = result = self.common.formula(ops, X)
         for g, member in reversed(list(enumerate(self.members))):
             weight = float(self.weights[g])

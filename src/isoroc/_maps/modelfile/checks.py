@@ -22,11 +22,8 @@ from isoroc._support.table import Table
 
 Sizes = dict[str, int]
 
-#: What probabilities may be off by when they are summed, and the weights of children from their
-#: parent's as a share of the total weight.
-ROUNDING = 1e-6
-#: No fit comes near; sums and products of numbers within this limit cannot overflow.
-LARGEST_WEIGHT = 1e300
+ROUNDING = 1e-6  # of sums of probabilities, and of weights as a share of the total
+LARGEST_WEIGHT = 1e300  # no fit comes near it
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Values of parameters and fitted attributes as JSON, and back, bit for bit: see `schema.json`.
 
-JSON's own values stay as they are. Every other value is an object that says what it is in "type".
+JSON's own values stay unchanged. Every other value is an object with a "type".
 """
 
 import math

@@ -122,7 +122,7 @@ class LoadedMap:
         return apply_map(self.map_, values, groups)
 
     def tables(self) -> dict[str, Table]:
-        """Tables of what was learned, such as the bins and the path of a tree."""
+        """Tables of fitted attributes, such as the bins and the path of a tree."""
         found = {name: value for name, value in self.state.items() if isinstance(value, Table)}
         if isinstance(self.map_, BinMap):
             names = [str(label) for label in self.classes_]
@@ -189,7 +189,7 @@ def load_map(path: str | os.PathLike[str]) -> LoadedMap:
 
 
 def _as_document(document: dict[str, Any], place: str) -> dict[str, Any]:
-    """Document of a calibrator inside another one, whose values are checked but not used."""
+    """Check the values of a calibrator inside another one, which are not used."""
     for part in ("parameters", "state"):
         for name, value in document[part].items():
             decode(value, f"{place}.{part}.{name}", _as_document)
@@ -197,7 +197,7 @@ def _as_document(document: dict[str, Any], place: str) -> dict[str, Any]:
 
 
 def checked_map(model: dict[str, Any], state: dict[str, Any]) -> Map:
-    """The map of a calibrator's document, from which forecasts on the simplex can be made."""
+    """The map of a calibrator's document, checked by making forecasts."""
     if "map" not in model:
         raise Fault("model.map", "is missing")
     try:
@@ -238,7 +238,7 @@ def _check_common(state: dict[str, Any], kind: Kind) -> int:
 
 
 def _check_forecasts(fitted: Map, n_classes: int) -> None:
-    """Make a few forecasts; what they must be is known."""
+    """Check that forecasts of the vertices and the centre are valid probabilities."""
     if fitted.kind.single:
         values = np.array([0.0, 0.5, 1.0])
     else:
