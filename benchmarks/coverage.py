@@ -54,7 +54,6 @@ from isoroc.metrics import (
     calibration_test,
     decompose,
     expected,
-    smooth_calibration_error,
 )
 from isoroc.metrics._estimation.calibration_terms import Parts
 from isoroc.metrics._estimation.cell_errors import error_in_cells, sum_in_cells
@@ -252,7 +251,6 @@ def estimates(rng: np.random.Generator, K: int, n: int, power: float) -> Figures
     found |= {"irp": calibration_error(y, P, bins="irp"), "l2": truth["l2"]}
     found |= {"l2, quantile": calibration_error(y, P, norm="l2", **quantile)}
     found |= {"l2, debiased": calibration_error(y, P, norm="l2", debias=True, **quantile)}
-    found |= {"smooth": smooth_calibration_error(y, P)}
     for loss in ("log", "brier"):
         parts = decompose(y, P, loss=loss, bins="irp")
         low, high = (parts.table()[end][1:3] for end in ("low", "high"))
@@ -316,7 +314,7 @@ def intervals(rng: np.random.Generator, power: float, metric: str) -> Figures:
         partial(calibration_error, **options), y, P, n_resamples=99, random_state=seed
     )
     truth = population(2, power)[options.get("norm", "l1")]
-    mirrored = 2 * result.estimate - np.array([result.high, result.low])
+    mirrored = 2 * result.value - np.array([result.high, result.low])
     return {
         "percentile": bool(result.low <= truth <= result.high),
         "basic": bool(mirrored[0] <= truth <= mirrored[1]),
@@ -756,7 +754,7 @@ def drift(rng: np.random.Generator, calibrator: str, n_cal: int, folder: str) ->
         for metric, truth in observed(y, Q).items():
             ends = expected(Q, metric, calibration=fit, n_draws=200)
             found.setdefault(metric, []).append(inside(ends.low, truth, ends.high))
-            found.setdefault(f"{metric} error", []).append(abs(ends.estimate - truth))
+            found.setdefault(f"{metric} error", []).append(abs(ends.value - truth))
     return {name: float(np.mean(values)) for name, values in found.items()}
 
 

@@ -150,8 +150,6 @@ def test_whole_clusters_are_drawn():
 
     found = bootstrap(share_of_whole, y, p, clusters=cluster, n_resamples=20, random_state=0)
     assert found.distribution.all()
-    with pytest.raises(InputError, match="stratified"):
-        bootstrap(share_of_whole, y, p, clusters=cluster, stratified=True)
 
 
 def test_rows_of_a_cluster_share_a_fold():

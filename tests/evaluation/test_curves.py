@@ -5,17 +5,15 @@ from scipy.stats import binomtest
 
 from isoroc._evaluation.curves import (
     axis_of,
-    best_rates,
     calibration_map,
     consistency_band,
     histogram,
     isotonic_curve,
-    observed_rates,
     reliability_panels,
     thin,
 )
-from isoroc._evaluation.forecasts import kept_stages
 from isoroc._input import Sample
+from isoroc.metrics._calibration import observed_rates
 from strategies import binary_data, isotonic_oracle
 
 
@@ -185,15 +183,6 @@ def test_calibration_map_keeps_weights_and_means():
     np.testing.assert_allclose(line["after"], line["before"] ** 2, atol=0.01)
 
 
-def test_heat_map_of_a_surface_is_that_of_its_definition():
-    points = np.random.default_rng(0).random((60, 3))
-    table = best_rates(points, 8)
-    for i in range(9):
-        for j in range(9):
-            reached = points[(points[:, 0] >= i / 8) & (points[:, 1] >= j / 8), 2]
-            assert table[i, j] == reached.max(initial=0)
-
-
 def test_observed_rates_of_equal_forecasts():
     y = np.array([0, 1, 0, 1, 1], dtype=np.uint8)
     sample = Sample(np.array([0.2, 0.2, 0.4, 0.4, 0.9]), y, None)
@@ -206,8 +195,3 @@ def test_observed_rates_of_equal_forecasts():
 def test_thinned_lines_have_equal_steps():
     t = np.linspace(0, 1, 1001)
     assert thin(t, t, most=5).tolist() == [0, 250, 500, 750, 1000]
-
-
-def test_stages_are_evenly_spaced_on_a_logarithmic_scale():
-    assert sorted(kept_stages(1000, 4)) == [0, 9, 99, 999]
-    assert kept_stages(3, 4) == {0, 1, 2}

@@ -126,7 +126,7 @@ def test_standard_errors_are_those_of_resampling():
         n_resamples=200,
         random_state=0,
     )
-    np.testing.assert_allclose(resampled.estimate, np.asarray(parts))
+    np.testing.assert_allclose(resampled.value, np.asarray(parts))
     np.testing.assert_allclose(parts.standard_errors, resampled.standard_error, rtol=0.3)
 
 

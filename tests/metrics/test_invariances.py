@@ -36,7 +36,7 @@ def surface_summary(*args, **options):
 def interval(y, P, labels, **options):
     metric = partial(metrics.brier_score_loss, labels=labels)
     result = metrics.bootstrap(metric, y, P, n_resamples=9, random_state=0, **options)
-    return result.estimate
+    return result.value
 
 
 def result_of_test(*args, **options):
@@ -81,8 +81,6 @@ RANDOM = {
 OTHERS = {
     "brier_score_loss": metrics.brier_score_loss,
     "log_loss": metrics.log_loss,
-    "smooth_calibration_error": metrics.smooth_calibration_error,
-    "smooth_calibration_error(top)": partial(metrics.smooth_calibration_error, kind="top"),
     "roc_surface": surface_summary,
     "volume_under_surface(hull)": metrics.volume_under_surface,
     "volume_under_surface(boxes)": partial(metrics.volume_under_surface, volume="boxes"),

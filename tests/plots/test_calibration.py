@@ -127,9 +127,9 @@ def test_weights_equal_repeated_rows(make_axes):
     repeated = CalibrationDisplay.from_predictions(
         np.repeat(y, w), np.repeat(p, w), ax=make_axes(), **options
     )
-    for name, column in weighted.frame().items():
+    for name, column in weighted.table.items():
         if column.dtype.kind == "f":
-            np.testing.assert_allclose(column, repeated.frame()[name])
+            np.testing.assert_allclose(column, repeated.table[name])
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_values_and_intervals_are_in_the_frame(make_axes):
     rng = np.random.default_rng(0)
     p = rng.choice([0.1, 0.4, 0.8], 300)
     y = rng.random(300) < p
-    frame = CalibrationDisplay.from_predictions(y, p, ax=make_axes()).frame()
+    frame = CalibrationDisplay.from_predictions(y, p, ax=make_axes()).table
     rates = frame["layer"] == "rates"
     np.testing.assert_allclose(frame["forecast"][rates], [0.1, 0.4, 0.8])
     for level, rate, low, high in zip(

@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 from isoroc import CalibratedClassifier, IRPCalibrator
 from isoroc._evaluation.triangle import COLOURS, mix
 from isoroc.plots import SimplexDisplay
-from isoroc.plots._simplex import Triangle, zoomed
+from isoroc.plots._simplex import Triangle
 
 
 def columns(table, prefix):
@@ -163,22 +163,3 @@ def test_calibrated_classifier_has_bins(make_axes):
     )
     display = SimplexDisplay.from_estimator(several.fit(X, y), X, y, ax=make_axes())
     assert display.panels == ["forecasts", "values", "map"]
-
-
-@pytest.mark.parametrize("n", [500, 5000])
-def test_sharp_forecasts_are_spread_out(n, draw_forecasts, make_axes):
-    P, y = draw_forecasts(n, 3)
-    assert SimplexDisplay.from_predictions(y, P, ax=make_axes(projection="ternary")).zoom == 1
-    sharp = P**9 / (P**9).sum(axis=1, keepdims=True)
-    model = IRPCalibrator(random_state=0).fit(sharp, y)
-    display = SimplexDisplay.from_estimator(model, sharp, y, ax=make_axes())
-    assert display.zoom in (4, 8)
-    largest = zoomed(sharp, display.zoom).max(axis=1)
-    assert np.median(largest) < 0.9 < np.median(sharp.max(axis=1))
-    # The data are those before the zoom.
-    shown = [layer.data for layer in display.layers if layer.panel == "forecasts"]
-    for data in shown:
-        np.testing.assert_allclose(columns(data, "p_").sum(axis=1), 1)
-    if n == 500:
-        np.testing.assert_allclose(columns(shown[0], "p_"), sharp[y == 0])
-    np.testing.assert_allclose(zoomed(zoomed(P, 4), 1 / 4), P)

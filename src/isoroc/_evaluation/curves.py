@@ -1,4 +1,4 @@
-"""Curves of forecasts: reliability with its consistency bands, and ROC curves and surfaces."""
+"""Curves of forecasts: reliability with its consistency bands, and ROC curves."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.special import expit, logit
 
-from isoroc._core.intervals import design_effect, effective_rows, wilson
+from isoroc._core.intervals import effective_rows
 from isoroc._core.types import Floats, Ints
 from isoroc._counts import BinaryCounts
-from isoroc._evaluation.triangle import group_means
-from isoroc._input import Sample, check_option, split_by_kind
+from isoroc._input import Sample, check_option
 from isoroc._support.table import Table
 from isoroc.metrics import RocCurve, symmetric_roc_curve
+from isoroc.metrics._calibration import (
+    Strategy,
+    cluster_effect,
+    event_of,
+    has_few_values,
+    observed_rates,
+)
 from isoroc.metrics._clinical import smooth_curve
-from isoroc.metrics._estimation.grouping import group_equal, group_quantile, group_rows
+from isoroc.metrics._estimation.grouping import group_means, group_quantile
 
-#: Groups of about equal weight, or of equal width.
-Strategy = Literal["quantile", "uniform"]
 #: Probabilities that an axis of log odds may start and end at, and that it may have ticks at.
 LEVELS = (1e-5, 1e-4, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999)
 
@@ -85,15 +89,6 @@ def axis_of(samples: Iterable[Sample], scale: str = "auto") -> Axis:
     return Axis("logit", max([LEVELS[0], *starts]), min([LEVELS[-1], *ends]))
 
 
-def event_of(sample: Sample, k: int | None) -> Sample:
-    """Sample of one event: class k, or that the most probable class comes true if k is None."""
-    if k is None:
-        return split_by_kind(sample, "top")[0]
-    column = np.ascontiguousarray(sample.forecasts[:, k])
-    event = (sample.codes == k).view(np.uint8)
-    return Sample(column, event, sample.weights, clusters=sample.clusters)
-
-
 class ReliabilityPanel(NamedTuple):
     """A reliability diagram of an event; `series` are the tables of the forecasts by name."""
 
@@ -154,37 +149,6 @@ def reliability(
     return tables
 
 
-def observed_rates(
-    sample: Sample, *, n_bins: int | None, confidence: float = 0.95, strategy: Strategy = "quantile"
-) -> Table:
-    """Observed rates of groups of about equal weight or equal width, with Wilson's intervals.
-
-    Equal forecasts are in the same group. The intervals take a weight as a number of rows, of which
-    clusters make fewer.
-    """
-    p = sample.forecasts
-    if n_bins is None and strategy == "quantile" and has_few_values(p):
-        group = group_equal(p)
-    else:
-        n_bins = n_bins or int(np.clip(np.rint(np.cbrt(len(p))), 2, 15))
-        group = group_rows(p, sample.weights, n_bins if strategy == "uniform" else strategy, n_bins)
-    weight, forecast, rate = group_means(group, sample.weights, p, sample.codes)
-    rate = rate.clip(0, 1)
-    low, high = wilson(rate, weight / _design_effect(sample), confidence)
-    return Table(forecast=forecast, rate=rate, low=low, high=high, weight=weight)
-
-
-def _design_effect(sample: Sample) -> float:
-    """How many times larger clusters make the variance of a sum of residuals."""
-    return float(design_effect(sample.row_weights() * sample.residuals(), sample.clusters))
-
-
-def has_few_values(p: Floats) -> bool:
-    """Whether there are at most 30 distinct forecasts, with about five rows each or more."""
-    most = min(30, len(p) // 5)
-    return len(np.unique(p[: 50 * most])) <= most and len(np.unique(p)) <= most
-
-
 def isotonic_curve(sample: Sample) -> Table:
     """Isotonic regression of outcomes on forecasts: both ends of each of its bins."""
     low, high, class_weights = BinaryCounts.from_arrays(*sample.arrays).isotonic_blocks()
@@ -209,7 +173,7 @@ def consistency_band(
     _, group = np.unique(group, return_inverse=True)  # none is empty
     weight, forecast = group_means(group, weights, sample.forecasts)
     forecast = forecast.clip(0, 1)
-    size = effective_rows(weight, np.bincount(group, weights**2)) / _design_effect(sample)
+    size = effective_rows(weight, np.bincount(group, weights**2)) / cluster_effect(sample)
     n_outcomes = np.maximum(np.rint(size), 1).astype(np.int64)
     rng = np.random.default_rng(seed)
     rates = rng.binomial(n_outcomes, forecast, (n_resamples, len(weight))) / n_outcomes
@@ -287,17 +251,3 @@ def one_vs_rest(
                 P = sample.forecasts if sample.forecasts.ndim == 1 else sample.forecasts[:, k]
                 found[k][of] = symmetric_roc_curve(is_class, P, sample_weight=sample.weights)
     return found
-
-
-def best_rates(points: Floats, steps: int) -> Floats:
-    """Heat map of an ROC surface of three classes, shape (steps + 1, steps + 1).
-
-    Entry (i, j) is the largest third coordinate of the points whose first two coordinates are at
-    least i / steps and j / steps, 0 if there is none.
-    """
-    table = np.zeros((steps + 1, steps + 1))
-    i, j = np.floor(points[:, :2] * steps + 1e-9).astype(np.intp).T
-    np.maximum.at(table, (i, j), points[:, 2])
-    for axis in (0, 1):
-        table = np.flip(np.maximum.accumulate(np.flip(table, axis), axis), axis)
-    return table

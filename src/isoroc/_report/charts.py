@@ -60,10 +60,11 @@ class Plane(NamedTuple):
         both = self.at(np.append(x, x[::-1]), np.append(low, high[::-1]))
         return tag("polygon", points=at_points(*both), **attributes)
 
-    def mark(self, x: float, y: float, radius: float = 3, **attributes: Any) -> Markup:
-        """Circle."""
+    def mark(self, x: float, y: float, tip: str, **attributes: Any) -> Markup:
+        """Circle with a tip."""
         across, down = self.at(x, y)
-        return tag("circle", cx=digits(across), cy=digits(down), r=digits(radius), **attributes)
+        centre = {"cx": digits(across), "cy": digits(down), "r": 3.2}
+        return tag("circle", tag("title", tip), **centre, **attributes)
 
     def text(self, x: float, y: float, content: Any, **attributes: Any) -> Markup:
         """Text at a point."""
@@ -111,12 +112,9 @@ def ticks_of(axis: Axis) -> dict[float, str]:
     return {tick: f"{tick:g}".replace("-", "\N{MINUS SIGN}") for tick in axis.ticks()}
 
 
-def picture(
-    parts: Sequence[Any], title: str, *, width: float = 340, height: float = 286, **attributes: Any
-) -> Markup:
+def picture(parts: Sequence[Any], title: str, height: float = 286) -> Markup:
     """Picture with a title for screen readers."""
-    attributes = {"viewBox": f"0 0 {width:g} {height:g}", "role": "img", **attributes}
-    return tag("svg", joined(parts), aria_label=title, **attributes)
+    return tag("svg", joined(parts), aria_label=title, viewBox=f"0 0 340 {height:g}", role="img")
 
 
 def cut(name: str, most: int = 34) -> str:
@@ -158,7 +156,7 @@ def reliability_chart(panel: dict[str, Any]) -> Markup:
                 f"{of}: forecast {forecast:.3g}, observed {rate:.3g} "
                 f"({low:.3g} to {high:.3g}), weight {weight:,.0f}"
             )
-            parts.append(plane.mark(forecast, rate, 3.2, class_=f"dot {of}", data_tip=tip))
+            parts.append(plane.mark(forecast, rate, tip, class_=f"dot {of}"))
     title = f"Reliability diagram of {panel['event']}, {panel['name']}"
     return picture([*parts, *bars], title, height=366)
 
@@ -175,25 +173,23 @@ def curve_chart(curve: dict[str, Any]) -> Markup:
 def simplex_chart(
     polygons: list[Any], values: Any, names: list[str], title: str, tips: list[str]
 ) -> Markup:
-    """Bins or cells in a triangle, one corner per class; tips make them reachable by keyboard."""
+    """Bins or cells in a triangle, one corner per class, with tips."""
     shapes: list[Markup] = []
     mixed = np.rint(mix(np.asarray(values, dtype=np.float64)) * 255).astype(np.uint8)
     for i, (polygon, colour) in enumerate(zip(polygons, mixed, strict=True)):
         if not polygon:
             continue
-        P = np.asarray(polygon)
-        places = 20 + 300 * (P[:, 1] + P[:, 2] / 2), 288 - 300 * np.sqrt(3) / 2 * P[:, 2]
-        style: dict[str, Any] = {"fill": f"#{colour.tobytes().hex()}", "class_": "cell"}
-        style |= {"points": at_points(*places), "tabindex": -1 if shapes else 0}
-        style |= {"data_tip": tips[i], "aria_label": tips[i], "role": "img"}
-        shapes.append(tag("polygon", **style))
+        P, fill = np.asarray(polygon), f"#{colour.tobytes().hex()}"
+        points = 20 + 300 * (P[:, 1] + P[:, 2] / 2), 288 - 300 * np.sqrt(3) / 2 * P[:, 2]
+        tip = tag("title", tips[i])
+        shapes.append(tag("polygon", tip, fill=fill, points=at_points(*points), class_="cell"))
     corners = [(16, 308, ""), (324, 308, " end"), (170, 18, " mid")]
     labels = []
     for k, (name, (x, y, anchor)) in enumerate(zip(names, corners, strict=True)):
         text = joined([tag("tspan", "● ", fill=COLOURS[k]), cut(name, 22)])
         labels.append(tag("text", text, x=x, y=y, class_=f"corner{anchor}"))
     parts = [tag("g", joined(shapes)), *labels]
-    return picture(parts, title, height=316, data_roving="", role="group")
+    return picture(parts, title, height=316)
 
 
 def roc_chart(curve: dict[str, Any]) -> Markup:

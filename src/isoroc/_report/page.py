@@ -22,7 +22,6 @@ def render(summary: dict[str, Any]) -> str:
         s=summary,
         paired=summary["map"] is not None,
         style=_asset("style.css"),
-        script=_asset("script.js"),
         map_charts=_map_charts(summary),
         bins=_bins(summary["bins"]),
     )
@@ -92,9 +91,9 @@ def _listed(values: list[float]) -> str:
 
 
 def _bins(part: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Head and rows of the table of bins; a cell is a value to sort by, its text and its interval.
+    """Head and rows of the table of bins; a cell is a text and an interval, empty if there is none.
 
-    Ends of intervals are shown with the rates. What belongs to a class begins with its name.
+    Columns of a class begin with its name, and intervals are shown with the rates.
     """
     if part is None:
         return None
@@ -112,7 +111,7 @@ def _bins(part: dict[str, Any] | None) -> dict[str, Any] | None:
             ends = zip(lows, highs, strict=True)
             intervals = [f"{text_of(low)} to {text_of(high)}" for low, high in ends]
         texts = [_text(kind, value) for value in column]
-        cells.append(list(zip(column, texts, intervals, strict=True)))
+        cells.append(list(zip(texts, intervals, strict=True)))
     return {"head": head, "rows": list(zip(*cells, strict=True))}
 
 

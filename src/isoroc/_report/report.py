@@ -18,8 +18,8 @@ from isoroc._support.files import replacing
 class Report:
     """Forecasts before and after calibration on one page, as a single HTML file.
 
-    The page needs no network: style, script and pictures are in the file. In a notebook the report
-    is shown where it is the value of a cell.
+    The page needs no network and no script: style and pictures are in the file. In a notebook the
+    report is shown where it is the value of a cell.
 
     Parameters
     ----------
@@ -164,11 +164,11 @@ class Report:
         return json.dumps(self.summary, ensure_ascii=False, allow_nan=False)
 
     def _repr_html_(self) -> str:
-        # A frame of its own: neither the style of the page nor its script reaches the notebook.
+        # A frame of its own: the style of the page does not reach the notebook.
         page = html.escape(self.to_html(), quote=True)
         return (
             f'<iframe srcdoc="{page}" title="{html.escape(self.summary["title"], quote=True)}" '
-            'sandbox="allow-scripts" '
+            'sandbox="" '
             'style="width:100%;height:720px;border:1px solid #8886;border-radius:6px"></iframe>'
         )
 

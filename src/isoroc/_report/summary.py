@@ -21,8 +21,6 @@ from isoroc._evaluation.curves import (
     Axis,
     axis_of,
     calibration_map,
-    event_of,
-    has_few_values,
     one_vs_rest,
     reliability,
     reliability_panels,
@@ -33,7 +31,7 @@ from isoroc._evaluation.evaluate import check_options, evaluate_pairs
 from isoroc._evaluation.evaluation import MANY_CLASSES, MEASURES, PANEL_ROWS, Evaluation, percent
 from isoroc._evaluation.forecasts import calibrated, is_calibration_set
 from isoroc._evaluation.measures import most_rows
-from isoroc._evaluation.triangle import bin_polygons, cells_of, group_means, triangles
+from isoroc._evaluation.triangle import bin_polygons, cells_of, triangles
 from isoroc._input import (
     InputError,
     UnitOption,
@@ -45,7 +43,8 @@ from isoroc._input import (
 from isoroc._maps.modelfile.document import plain
 from isoroc._support.files import creation_time
 from isoroc.metrics import calibration_summary
-from isoroc.metrics._estimation.grouping import distinct_rows, group_equal
+from isoroc.metrics._calibration import event_of, has_few_values
+from isoroc.metrics._estimation.grouping import distinct_rows, group_equal, group_means
 
 #: Changes when a key changes its name or its meaning; new keys do not change it.
 VERSION = 5

@@ -1,4 +1,4 @@
-"""Calibration errors, binned, smooth and cross-fitted, their direction, and calibration curves."""
+"""Calibration errors, binned and cross-fitted, their direction, and calibration curves."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.fft import dct
 
 from isoroc._core.intervals import Mean, by_cluster, design_effect, half_width, mean, wilson
-from isoroc._core.special import find_root
 from isoroc._core.types import Floats, Ints
 from isoroc._input import (
     Aspect,
@@ -26,9 +24,10 @@ from isoroc._input import (
 )
 from isoroc._support.table import Table
 from isoroc.metrics._estimation.calibration_terms import Bins, Parts, over_classes
-from isoroc.metrics._estimation.grouping import group_rows, sum_rows
+from isoroc.metrics._estimation.grouping import group_equal, group_means, group_rows, sum_rows
 
 Norm = Literal["l1", "l2", "max"]
+#: Bins of equal width, or of about equal weight.
 Strategy = Literal["uniform", "quantile"]
 
 
@@ -44,20 +43,20 @@ def calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
-    """Calibration error: mean distance of forecasts and observed frequencies, for any K.
+    """Calibration error: mean distance between forecasts and observed frequencies, for any K.
 
     How far ``E[Y | p]`` is from the forecast p (Definition 1.2 of the paper): 0 for calibrated
     forecasts, 1 for certain forecasts that are always wrong.
 
     Parameters
     ----------
-    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
-        Labels; forecasts, or the probability of the second of two classes.
+    y_true, y_prob : array-like
+        As in `log_loss`.
     norm : {"l1", "l2", "max"}, default="l1"
-        Distance of ``E[Y | p]`` and ``p``, and how it is averaged. "l1": half the sum of absolute
-        differences, mean over rows (the expected calibration error). "l2": root of half the sum of
-        squares, root mean square over rows. "max": half the sum of absolute differences, maximum
-        over bins. For two classes the distance is the difference of one probability.
+        Distance between ``E[Y | p]`` and ``p``, and how it is averaged. "l1": half the sum of
+        absolute differences, mean over rows (the expected calibration error). "l2": root of half
+        the sum of squares, root mean square over rows. "max": as "l1", but the maximum over bins.
+        For two classes the distance is the difference of one probability.
     kind : {"canonical", "classwise", "top"}, default="canonical"
         What must be calibrated. "canonical": the whole forecast. "classwise": the probability of
         each class by itself (mean over the classes, or the maximum for "max"). "top": the largest
@@ -69,8 +68,8 @@ def calibration_error(
         - A number: mean label in that many bins of equal width (in every coordinate).
         - "quantile": mean label in `n_bins` bins of equal weight.
         - "exact": mean label of equal forecasts.
-        - "ties": the same without what chance adds to squared errors; "irp" for the norm "l1".
-        - "irp": cross-fitted, see Notes. It needs no bins, and does not mistake chance for error.
+        - "ties": the same less what chance adds to squared errors; as "irp" for ``norm="l1"``.
+        - "irp": cross-fitted, see Notes. It needs no bins and does not mistake chance for error.
         - None: "quantile" with ``norm="max"`` or `debias`. Otherwise "ties" if each of m distinct
           forecasts has at least ``m (K - 1)`` rows on average (m for one probability), else "irp".
     n_bins : int, default=None
@@ -78,11 +77,9 @@ def calibration_error(
     debias : bool, default=False
         Subtract what chance adds to the squared error of each bin, for ``norm="l2"`` (Ferro and
         Fricker 2012; Kumar, Liang and Ma 2019). Bins with a single row are left out.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row; only ratios matter. With bins, weight 2 is the same as the row twice;
-        with "ties" and "irp" it is not, as copies of a row add no evidence.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; sorted by default.
+    sample_weight, labels : array-like, default=None
+        As in `log_loss`. With "ties" and "irp", copies of a row add no evidence, so weight 2 is not
+        the same as the row twice.
 
     Returns
     -------
@@ -93,16 +90,11 @@ def calibration_error(
     Estimates with bins are too large by what chance adds, which grows with the number of bins, and
     too small by what differs within bins. "irp" uses the identities
     ``E|g - p| = E[sign(g - p) (Y - p)]`` and ``E(g - p)**2 = E[(g - p) (Y - p)]`` with
-    ``g = E[Y | p]``, summed over the classes, where the first factor is learned from other rows
-    than the second. Rows with the same or a similar forecast count as other rows, so rounding
-    forecasts hardly changes the estimate. Whatever is learned, the mean of the products is 0 if
-    forecasts are calibrated. Negative estimates are returned as 0. For "l2" the square is nearly
-    unbiased. For "l1" the mean is at most the calibration error, and below it if signs are hard to
-    learn from few rows; the interval of `isoroc.evaluate` allows for that.
-
-    E[Y | p] is learned by powers of the forecasts, isotonic recursive partitions, and linear maps
-    and means of what they leave. With more than four classes the partitions are of the two largest
-    probabilities and the rest, and the linear maps of 64 classes at most.
+    ``g = E[Y | p]``, summed over the classes, and learns the first factor from rows other than
+    those of the second. Whatever is learned, the mean product is 0 if forecasts are calibrated.
+    Negative estimates are returned as 0. The square of "l2" is nearly unbiased. "l1" is at most the
+    calibration error on average, and less if signs are hard to learn from few rows; the interval of
+    `isoroc.evaluate` allows for that. The page on metrics says how ``E[Y | p]`` is learned.
 
     Examples
     --------
@@ -123,20 +115,17 @@ def calibration_error(
     parts = Parts.of(sample, kind, bins)
     if bins in (None, "irp", "ties"):
         return parts.absolute()[0].value if norm == "l1" else float(np.sqrt(parts.square()))
-    groups = [
-        group_rows(part.forecasts, part.weights, bins, n_bins or 15) for part in parts.samples
-    ]
-    pairs = zip(parts.samples, groups, strict=True)
     if debias:
-        return float(np.sqrt(max(float(np.mean([_debiased(*pair) for pair in pairs])), 0.0)))
-    errors = [_error(*pair, norm) for pair in pairs]
+        squares = [_debiased_square(*rows) for rows in _group(parts.samples, bins, n_bins or 15)]
+        return float(np.sqrt(max(np.mean(squares), 0.0)))
+    errors = [_binned_error(*rows, norm) for rows in _group(parts.samples, bins, n_bins or 15)]
     if norm == "max":
         return max(errors)
     return float(np.mean(errors) if norm == "l1" else np.sqrt(np.mean(errors)))
 
 
 def _check_options(norm: Any, kind: Any, bins: Any, n_bins: Any, *, debias: bool) -> None:
-    """Raise an error for unknown options of `calibration_error` and those that exclude others."""
+    """Raise an error for options of `calibration_error` that are unknown or exclude each other."""
     check_option("norm", norm, ("l1", "l2", "max"))
     check_option("kind", kind, ("canonical", "classwise", "top"))
     check_number("bins", bins, int, minimum=1, others=("quantile", "exact", "ties", "irp", None))
@@ -153,16 +142,20 @@ def _check_options(norm: Any, kind: Any, bins: Any, n_bins: Any, *, debias: bool
         raise InputError(argument, None, problem, 'pass bins="quantile" or a number')
 
 
-def _error(sample: Sample, group: Ints, norm: Norm) -> float:
-    """Error of one part in bins; its square for the norm "l2"."""
-    weight = sum_rows(group, sample.row_weights(), None)
-    filled = weight > 0
-    residual = (sum_rows(group, sample.residuals(), sample.weights)[filled].T / weight[filled]).T
+def _group(samples: list[Sample], bins: Bins, n_bins: int) -> Iterator[tuple[Sample, Ints]]:
+    """Each sample with the bins of its rows."""
+    for sample in samples:
+        yield sample, group_rows(sample.forecasts, sample.weights, bins, n_bins)
+
+
+def _binned_error(sample: Sample, group: Ints, norm: Norm) -> float:
+    """Error in bins; its square for the norm "l2"."""
+    weight, residual = group_means(group, sample.weights, sample.residuals())
     distance = over_classes(residual**2 if norm == "l2" else np.abs(residual))
-    return float(distance.max()) if norm == "max" else mean(distance, weight[filled])
+    return float(distance.max()) if norm == "max" else mean(distance, weight)
 
 
-def _debiased(sample: Sample, group: Ints) -> float:
+def _debiased_square(sample: Sample, group: Ints) -> float:
     """Mean square error over bins from products of different rows only, which have no bias."""
     residual, weights = sample.residuals(), sample.row_weights()
     several = np.bincount(group) > 1
@@ -187,26 +180,20 @@ def calibration_direction(
 ) -> Table:
     """Whether forecasts are over- or underconfident, and which classes are forecast too high.
 
-    `calibration_error` says how far forecasts are from frequencies; this is the mean difference
-    with its sign. Differences of both signs cancel out.
+    This is the mean difference between forecasts and frequencies, with its sign; see
+    `calibration_error` for the mean distance. Differences of both signs cancel out.
 
     Parameters
     ----------
-    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
-        Labels; forecasts, or the probability of the second of two classes.
-    sample_weight, labels : array-like of shape (n,) and (K,), default=None
-        Weight of each row, and the classes in the order of the columns (sorted by default).
-    clusters : array-like of shape (n,), default=None
-        Cluster of each row, if rows of one cluster depend on each other: intervals allow for that.
-    confidence : float, default=0.95
-        Probability that an interval covers the true difference.
+    y_true, y_prob, sample_weight, labels, clusters, confidence
+        As in `isoroc.evaluate`.
 
     Returns
     -------
     Table
         One row for the most probable class ("top") and one for each class, of at most 50: its mean
         ``forecast``, how often it was ``observed``, their ``difference`` and its interval, ``low``
-        to ``high``. The forecasts are overconfident if the difference of "top" is above 0, and
+        to ``high``. Forecasts are overconfident if the difference of "top" is above 0, and
         underconfident if it is below.
 
     Examples
@@ -232,7 +219,7 @@ def calibration_direction(
 class Residuals:
     """Sums of forecasts less outcomes, to which batches of rows are added.
 
-    With more than 50 classes, only those of the most probable one.
+    With more than 50 classes, only the most probable class is summed.
     """
 
     def __init__(self) -> None:
@@ -259,18 +246,18 @@ class Residuals:
             p = P[np.arange(len(P)), best] if k is None else P[:, k]
             residual = p - (codes == (best if k is None else k))
             total, means = by_cluster(sample.clusters, weights, residual)
-            self._differences[i].add(means, total, None if sample.clusters is not None else squares)
-            # The last one is the variance if the forecasts are calibrated and rows independent.
+            self._differences[i].add(means, total, squares if sample.clusters is None else None)
+            # The second is the variance if forecasts are calibrated and rows are independent.
             self._sums[:, i] += [weights @ p, squares @ (p * (1 - p))]
 
     def table(self, classes: NDArray[Any], confidence: float) -> Table:
         """Mean forecasts, frequencies and differences with intervals."""
-        found = [each.statistic() for each in self._differences]
-        difference = np.array([each.value for each in found])
+        statistics = [mean.statistic() for mean in self._differences]
+        difference = np.array([statistic.value for statistic in statistics])
         forecast, least = self._sums / np.array([[self._weight], [self._weight**2]])
-        # Without an event among the rows there is hardly a spread.
-        spread = np.array([each.variance for each in found])
-        half = half_width(confidence) * np.sqrt(np.fmax(spread, least))
+        # If no event is among the rows, the sample variance is far too small.
+        variance = np.array([statistic.variance for statistic in statistics])
+        half = half_width(confidence) * np.sqrt(np.fmax(variance, least))
         events = ["top", *map(str, classes.tolist())][: len(forecast)]
         return Table(
             event=np.array(events),
@@ -280,75 +267,6 @@ class Residuals:
             low=difference - half,
             high=difference + half,
         )
-
-
-def smooth_calibration_error(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    kind: Literal["classwise", "top"] = "classwise",
-    sample_weight: ArrayLike | None = None,
-    labels: ArrayLike | None = None,
-) -> float:
-    """Smooth calibration error of Błasiok and Nakkiran (2023).
-
-    Residuals ``y - p`` are smoothed along p by a Gaussian kernel that is reflected at 0 and 1, and
-    the absolute value of the result is integrated. The bandwidth is the one that equals the
-    resulting error. Unlike binned errors, this error is a continuous function of the forecasts.
-
-    Parameters
-    ----------
-    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
-        Labels; forecasts, or the probability of the second of two classes.
-    kind : {"classwise", "top"}, default="classwise"
-        "classwise": the probability of each class by itself, averaged over the classes (for two
-        classes, the error of the second one). "top": the largest probability, compared with the
-        accuracy.
-    sample_weight, labels : array-like of shape (n,) and (K,), default=None
-        Weights (2 is a row twice), and the classes in the order of the columns, sorted by default.
-
-    Returns
-    -------
-    float
-        Between 0 and 1. Calibrated forecasts have a positive error by chance, somewhat more than
-        ``n ** (-1/2)``. Values below 0.00025 are not resolved.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isoroc.metrics import smooth_calibration_error
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(10_000)
-    >>> round(smooth_calibration_error(rng.random(10_000) < p**2, p), 2)
-    0.18
-    """
-    check_option("kind", kind, ("classwise", "top"))
-    sample = check_probabilities(y_true, y_prob, sample_weight, labels)
-    return float(np.mean([_smooth_error(part) for part in split_by_kind(sample, kind)]))
-
-
-def _smooth_error(sample: Sample, n_steps: int = 2**14) -> float:
-    """The bandwidth that equals the error at this bandwidth, on a grid of `n_steps` steps."""
-    # Each residual is distributed to the nearest grid points.
-    weights = sample.row_weights()
-    mass = sample.residuals() * (weights / weights.sum())
-    position = sample.forecasts * n_steps
-    left = np.minimum(position.astype(np.intp), n_steps - 1)
-    right_share = mass * (position - left)
-    grid = np.bincount(left, mass - right_share, n_steps + 1).astype(np.float64)
-    grid += np.bincount(left + 1, right_share, n_steps + 1)
-    grid[1:-1] /= 2  # inner points count twice in the transform
-    # The reflected Gaussian is the heat kernel with reflecting ends, which is diagonal in cosines.
-    spectrum, decay = dct(grid, type=1), (np.pi * np.arange(n_steps + 1)) ** 2 / 2
-
-    def error(sigma: float) -> float:
-        smoothed = np.abs(dct(spectrum * np.exp(-decay * sigma**2), type=1))
-        return float(smoothed.mean() + (smoothed.mean() - smoothed[[0, -1]].mean()) / n_steps)
-
-    narrowest = 4 / n_steps
-    if error(narrowest) <= narrowest:
-        return error(narrowest)
-    return float(find_root(lambda sigma: error(sigma) - sigma, narrowest, 1.0, xtol=1e-9))
 
 
 def expected_calibration_error(
@@ -367,8 +285,8 @@ def expected_calibration_error(
 
     Parameters
     ----------
-    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
-        Labels; forecasts, or the probability of the second of two classes.
+    y_true, y_prob : array-like
+        As in `log_loss`.
     n_bins : int, default=15
         Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
@@ -376,8 +294,8 @@ def expected_calibration_error(
     kind : {"auto", "top", "classwise"}, default="auto"
         "top": the largest probability. "classwise": the probability of each class, mean over the
         classes. "auto": "classwise" for two classes, and "top" for more.
-    sample_weight, labels : array-like of shape (n,) and (K,), default=None
-        Weight of each row, and the classes in the order of the columns (sorted by default).
+    sample_weight, labels : array-like, default=None
+        As in `log_loss`.
 
     Returns
     -------
@@ -397,10 +315,8 @@ def expected_calibration_error(
     if kind == "auto":
         kind = "classwise" if sample.n_classes == 2 else "top"
     bins: Bins = n_bins if strategy == "uniform" else "quantile"
-    parts = split_by_kind(sample, kind)
-    groups = [group_rows(part.forecasts, part.weights, bins, n_bins) for part in parts]
-    errors = [_error(part, group, "l1") for part, group in zip(parts, groups, strict=True)]
-    return float(np.mean(errors))
+    parts = _group(split_by_kind(sample, kind), bins, n_bins)
+    return float(np.mean([_binned_error(*part, "l1") for part in parts]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -442,21 +358,16 @@ def calibration_curve(
 
     Parameters
     ----------
-    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
-        Labels; forecasts, or the probability of the second of two classes.
+    y_true, y_prob : array-like
+        As in `log_loss`.
     pos_label : label, default=None
         The class; the second of two by default. Required for more than two classes.
     n_bins : int, default=5
         Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width on [0, 1], or of equal weight.
-    sample_weight, labels : array-like of shape (n,) and (K,), default=None
-        Weights (counts of rows), and the classes in the order of the columns (sorted by default).
-    clusters : array-like of shape (n,), default=None
-        Cluster of each row. The intervals count as many rows fewer as dependence in clusters makes
-        the variance of the sum of all residuals larger.
-    confidence : float, default=0.95
-        Of the intervals.
+    sample_weight, labels, clusters, confidence
+        As in `isoroc.evaluate`. Weights count as numbers of rows.
 
     Returns
     -------
@@ -481,13 +392,46 @@ def calibration_curve(
         raise InputError("pos_label", None, problem, f"pass one of {shown}")
     if pos_label is not None and pos_label not in classes:
         raise InputError("pos_label", None, f"is {pos_label!r}", f"the classes are {classes}")
-    k = 1 if pos_label is None else classes.index(pos_label)
-    p, weights = np.ascontiguousarray(sample.forecasts[:, k]), sample.row_weights()
-    bins: Bins = n_bins if strategy == "uniform" else "quantile"
-    group = group_rows(p, sample.weights, bins, n_bins)
-    columns = np.column_stack([sample.codes == k, p, np.ones(len(p))])
-    sums = sum_rows(group, columns, weights)
-    true, predicted, total = sums[sums[:, 2] > 0].T
-    true, predicted = true / total, predicted / total
-    size = total / design_effect(weights * ((sample.codes == k) - p), sample.clusters)
-    return CalibrationCurve(true, predicted, *wilson(true, size, confidence), total)
+    event = event_of(sample, 1 if pos_label is None else classes.index(pos_label))
+    rates = observed_rates(event, n_bins=n_bins, strategy=strategy, confidence=confidence)
+    return CalibrationCurve(*rates.select("rate", "forecast", "low", "high", "weight").values())
+
+
+def event_of(sample: Sample, k: int | None) -> Sample:
+    """Sample of one event: class k, or that the most probable class comes true if k is None."""
+    if k is None:
+        return split_by_kind(sample, "top")[0]
+    column = np.ascontiguousarray(sample.forecasts[:, k])
+    event = (sample.codes == k).view(np.uint8)
+    return Sample(column, event, sample.weights, clusters=sample.clusters)
+
+
+def observed_rates(
+    event: Sample, *, n_bins: int | None, confidence: float = 0.95, strategy: Strategy = "quantile"
+) -> Table:
+    """Observed rates of an event in groups of rows, with Wilson's intervals.
+
+    By default each of a few distinct forecasts is a group. Weights count as numbers of rows, which
+    clusters make smaller.
+    """
+    p = event.forecasts
+    if n_bins is None and strategy == "quantile" and has_few_values(p):
+        group = group_equal(p)
+    else:
+        n_bins = n_bins or int(np.clip(np.rint(np.cbrt(len(p))), 2, 15))
+        group = group_rows(p, event.weights, n_bins if strategy == "uniform" else strategy, n_bins)
+    weight, forecast, rate = group_means(group, event.weights, p, event.codes)
+    rate = rate.clip(0, 1)
+    low, high = wilson(rate, weight / cluster_effect(event), confidence)
+    return Table(forecast=forecast, rate=rate, low=low, high=high, weight=weight)
+
+
+def cluster_effect(event: Sample) -> float:
+    """How many times larger clusters make the variance of a sum of residuals."""
+    return float(design_effect(event.row_weights() * event.residuals(), event.clusters))
+
+
+def has_few_values(p: Floats) -> bool:
+    """Whether there are at most 30 distinct forecasts, with about five rows each or more."""
+    most = min(30, len(p) // 5)
+    return len(np.unique(p[: 50 * most])) <= most and len(np.unique(p)) <= most

@@ -10,8 +10,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from isoroc._evaluation.curves import Axis, Strategy, reliability_panels
+from isoroc._evaluation.curves import Axis, reliability_panels
 from isoroc._input import InputError, Sample, check_confidence, check_number, check_option
+from isoroc.metrics._calibration import Strategy
 from isoroc.plots._display import (
     TOP,
     BeforeAfterDisplay,
@@ -71,7 +72,7 @@ class CalibrationDisplay(BeforeAfterDisplay):
     >>> display = CalibrationDisplay.from_predictions(y, p, after=p**2)
     >>> display.panels
     ['before', 'after']
-    >>> display.frame()["rate"][:3].round(2)
+    >>> display.table["rate"][:3].round(2)
     array([0.02, 0.05, 0.08])
     """
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from matplotlib import rc_context
@@ -86,11 +86,11 @@ class Display:
         """Names of the panels, in the order in which they are drawn."""
         return list(dict.fromkeys(layer.panel for layer in self.layers))
 
-    def frame(self) -> Table:
+    @property
+    def table(self) -> Table:
         """All plotted data, one row per point; NaN where a layer does not have a column.
 
-        The columns `panel`, `series` and `layer` say where a row belongs. Call ``frame("pandas")``
-        on the returned table to convert it to a dataframe.
+        The columns `panel`, `series` and `layer` say where a row belongs.
         """
         sizes = [layer.data.n_rows for layer in self.layers]
         named = zip(("panel", "series", "layer"), zip(*self.layers, strict=True), strict=False)
@@ -102,6 +102,10 @@ class Display:
             ]
             table[name] = np.concatenate(columns)
         return table
+
+    def frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+        """`table` as a dataframe of the named library."""
+        return self.table.frame(backend)
 
     def of_panel(self, panel: str) -> list[Layer]:
         """Layers of one panel."""

@@ -165,6 +165,14 @@ def sum_rows(group: Ints, values: Floats, weights: Floats | None, n_bins: int = 
     return np.bincount(group, scaled, n_bins).astype(np.float64)
 
 
+def group_means(group: Ints, weights: Floats | None, *columns: Any) -> tuple[Floats, ...]:
+    """Weight of each bin that has rows, and the means in it of columns or matrices."""
+    occupied = np.flatnonzero(np.bincount(group))
+    weight = np.bincount(group, weights)[occupied].astype(np.float64)
+    sums = (sum_rows(group, values, weights)[occupied] for values in columns)
+    return weight, *((total.T / weight).T for total in sums)
+
+
 def weight_below(rank: Ints, weights: Floats | None) -> Floats:
     """Weight of the rows of lower rank than each row, and half that of the same rank."""
     group = np.bincount(rank, weights)
