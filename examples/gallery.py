@@ -78,12 +78,6 @@ def reliability_two_classes() -> CalibrationDisplay:
     return CalibrationDisplay.from_estimator(calibrator, P_new, y_new)
 
 
-def reliability_isotonic() -> CalibrationDisplay:
-    P, y, P_new, y_new = generated(2, GaussianNB())
-    calibrator = AutoCalibrator(random_state=0).fit(P, y)
-    return CalibrationDisplay.from_estimator(calibrator, P_new, y_new, smooth=False)
-
-
 def reliability_classwise() -> CalibrationDisplay:
     P, y, P_new, y_new = generated(3, RandomForestClassifier(random_state=0))
     return CalibrationDisplay.from_estimator(IRPCalibrator(random_state=0).fit(P, y), P_new, y_new)
@@ -255,7 +249,6 @@ def cases() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 GALLERY: dict[str, Callable[[], Any]] = {
     "reliability-two-classes": reliability_two_classes,
-    "reliability-isotonic": reliability_isotonic,
     "reliability-classwise": reliability_classwise,
     "reliability-top": reliability_top,
     "reliability-models": models,

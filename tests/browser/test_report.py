@@ -34,7 +34,7 @@ def test_names_are_text(open_page):
 def test_marks_have_tips(open_page):
     tips = open_page("3").locator("polygon.cell title").all_text_contents()
     assert tips
-    for word in ("weight", "bird:", "observed", "split", "threshold"):
+    for word in ("weight", "mean forecast", "calibrated"):
         assert word in tips[0]
 
 
@@ -164,7 +164,7 @@ def test_print_shows_whole_tables(open_page):
     page.emulate_media(media="print")
     boxes = page.locator(".tall")
     shown = boxes.evaluate_all("boxes => boxes.map(box => getComputedStyle(box).overflowY)")
-    assert shown == ["visible", "visible"]
+    assert shown == ["visible"]
 
 
 def test_notebook_cell_is_isolated(open_page):

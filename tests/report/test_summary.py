@@ -125,9 +125,8 @@ def test_weights_equal_repeated_rows():
 
 
 @pytest.mark.parametrize("calibrator", [TemperatureCalibrator(), AutoCalibrator(random_state=0)])
-def test_calibrators_without_bins(calibrator):
+def test_maps_of_three_classes_are_drawn_in_cells(calibrator):
     summary = make(3, calibrator=calibrator)[0].summary
-    assert summary["bins"] is None
     assert summary["map"]["kind"] == "cells"
     assert (summary["model"]["members"] is None) == (type(calibrator) is TemperatureCalibrator)
 
@@ -137,7 +136,7 @@ def test_forecasts_alone():
     report = Report(y, P, n_resamples=0)
     summary = report.summary
     assert summary["verdict"]["tone"] == ""
-    assert [summary[part] for part in ("map", "bins", "model", "groups")] == [None] * 4
+    assert [summary[part] for part in ("map", "model", "groups")] == [None] * 3
     assert "decisions_changed" not in rows_of(report)
     assert "After" not in report.to_html()
 
@@ -329,7 +328,7 @@ def test_reports_of_estimators():
     frozen.fit(X[200:400], y[200:400])
     found = Report.from_estimator(frozen, X[new], y[new], **options)
     assert rows_of(found) == expected
-    assert found.summary["bins"]["n_bins"] == calibrator.n_bins_
+    assert found.summary["model"]["n_bins"] == calibrator.n_bins_
     folds = CalibratedClassifier(GaussianNB(), cv=2, ensemble=True).fit(X[:400], y[:400])
     found = rows_of(Report.from_estimator(folds, X[new], y[new], **options))
     loss = metrics.log_loss(y[new], folds.predict_proba(X[new]))

@@ -125,9 +125,7 @@ def decision_curve(pair: Pair, thresholds: Any, confidence: float) -> DecisionCu
             in_cluster = np.bincount(clusters * m + cell, weights, size).reshape(-1, m)
             products[i] = in_cluster.T @ in_cluster
     code, *acted = np.indices(shape).reshape(len(shape), -1)
-    worth = np.where(
-        code == 1, 1.0, -(t / (1 - t))[:, None]
-    )  # of acting on a row of a cell, (T, m)
+    worth = np.where(code == 1, 1.0, -(t / (1 - t))[:, None])  # of acting on a row, (T, m)
     benefits = np.stack([worth * action for action in (*acted, 0, 1, code)], axis=2)
     n_units = pair.n_rows if clusters is None else before.n_units
     values, covariance = _moments(sums, products, benefits, n_units)

@@ -170,15 +170,11 @@ def curve_chart(curve: dict[str, Any]) -> Markup:
     return picture([frame, line], f"Calibrated probability of {curve['name']} against its {unit}")
 
 
-def simplex_chart(
-    polygons: list[Any], values: Any, names: list[str], title: str, tips: list[str]
-) -> Markup:
-    """Bins or cells in a triangle, one corner per class, with tips."""
+def simplex_chart(polygons: Any, values: Any, names: list[str], tips: list[str]) -> Markup:
+    """Cells in a triangle, one corner per class, coloured by their calibrated value."""
     shapes: list[Markup] = []
     mixed = np.rint(mix(np.asarray(values, dtype=np.float64)) * 255).astype(np.uint8)
     for i, (polygon, colour) in enumerate(zip(polygons, mixed, strict=True)):
-        if not polygon:
-            continue
         P, fill = np.asarray(polygon), f"#{colour.tobytes().hex()}"
         points = 20 + 300 * (P[:, 1] + P[:, 2] / 2), 288 - 300 * np.sqrt(3) / 2 * P[:, 2]
         tip = tag("title", tips[i])
@@ -189,6 +185,7 @@ def simplex_chart(
         text = joined([tag("tspan", "● ", fill=COLOURS[k]), cut(name, 22)])
         labels.append(tag("text", text, x=x, y=y, class_=f"corner{anchor}"))
     parts = [tag("g", joined(shapes)), *labels]
+    title = "Cells of forecasts, coloured by their calibrated value"
     return picture(parts, title, height=316)
 
 

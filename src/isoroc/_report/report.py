@@ -29,8 +29,8 @@ class Report:
         Forecasts before calibration, or real scores that increase with the probability of the
         second of two classes.
     calibrator : calibrator, default=None
-        A fitted calibrator of isoroc. Its bins, its certificate and code that applies it are part
-        of the report.
+        A fitted calibrator of isoroc. Its certificate and code that applies it are part of the
+        report.
     after : array-like of shape (n, K) or (n,), default=None
         Forecasts after calibration; by default those of the calibrator.
     labels : array-like of shape (K,), default=None
@@ -102,8 +102,8 @@ class Report:
         Parameters
         ----------
         estimator : calibrator or classifier
-            Fitted. A `CalibratedClassifier` with one calibrator is reported with its bins and its
-            certificate, one with several by its forecasts before and after.
+            Fitted. A `CalibratedClassifier` with one calibrator is reported with its certificate,
+            one with several by its forecasts before and after.
         X : array-like
             Input of the estimator: forecasts for a calibrator, features for a classifier. Use
             rows that the estimator was not fitted on.

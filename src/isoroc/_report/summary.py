@@ -31,7 +31,7 @@ from isoroc._evaluation.evaluate import check_options, evaluate_pairs
 from isoroc._evaluation.evaluation import MANY_CLASSES, MEASURES, PANEL_ROWS, Evaluation, percent
 from isoroc._evaluation.forecasts import calibrated, is_calibration_set
 from isoroc._evaluation.measures import most_rows
-from isoroc._evaluation.triangle import bin_polygons, cells_of, triangles
+from isoroc._evaluation.triangle import cells_of, triangles
 from isoroc._input import (
     InputError,
     UnitOption,
@@ -47,7 +47,7 @@ from isoroc.metrics._calibration import event_of, has_few_values
 from isoroc.metrics._estimation.grouping import distinct_rows, group_equal, group_means
 
 #: Changes when a key changes its name or its meaning; new keys do not change it.
-VERSION = 5
+VERSION = 6
 TOP = "the most probable class"
 
 
@@ -62,16 +62,6 @@ class ReportRows(Pair):
     def names(self) -> list[str]:
         """The classes as text."""
         return [str(label) for label in self.before.classes.tolist()]
-
-    @cached_property
-    def binned(self) -> BinCalibrator | None:
-        """The calibrator if it has bins of forecasts."""
-        return self.calibrator if isinstance(self.calibrator, BinCalibrator) else None
-
-    @cached_property
-    def reduced(self) -> bool:
-        """Whether the bins are those of the largest probabilities and the rest."""
-        return getattr(self.binned, "top_", None) is not None
 
     def heaviest(self, most: int, least: float = 0) -> list[int]:
         """All columns, or `most` of the classes of some weight, the heaviest first."""
@@ -155,7 +145,6 @@ def summarize(
         "roc": _roc_part(judged),
         "practice": _practice_part(evaluation),
         "groups": _groups_part(evaluation),
-        "bins": _bins_part(evidence),
         "data": _data_part(evidence),
         "model": _model_part(evidence, model_path, columns),
     }
@@ -356,7 +345,7 @@ def _model_part(
     return {
         "calibrator": type(calibrator).__name__,
         "parameters": parameters,
-        "n_bins": None if evidence.binned is None else evidence.binned.n_bins_,
+        "n_bins": getattr(calibrator, "n_bins_", None),
         "certificate": None if certificate is None else str(certificate),
         "members": members or None,
         "path": path,
@@ -418,20 +407,14 @@ def _roc_part(evidence: ReportRows, n_vertices: int = 250) -> dict[str, Any]:
     return {"curves": curves}
 
 
-def _map_part(
-    evidence: ReportRows, n_cells: int = 14, most_bins: int = 400
-) -> dict[str, Any] | None:
-    """From forecasts to calibrated ones; None without calibrated forecasts."""
+def _map_part(evidence: ReportRows, n_cells: int = 14) -> dict[str, Any] | None:
+    """Calibrated forecasts against those before; None without calibrated forecasts."""
     if evidence.after is None:
         return None
-    P, Q = evidence.before.forecasts, evidence.after.forecasts
-    bins, names = evidence.binned, evidence.names
+    P, Q, names = evidence.before.forecasts, evidence.after.forecasts, evidence.names
     if evidence.n_classes != 3:
         curves = [_curve(evidence, k) | {"name": names[k]} for k in _shown(evidence)]
         return {"kind": "curves", "curves": curves}
-    if bins is not None and not evidence.reduced and bins.n_bins_ <= most_bins:
-        polygons = [short(polygon, 4) for polygon in bin_polygons(bins.tree_)]
-        return {"kind": "bins", "names": names, "polygons": polygons}
     cells, cell = cells_of(P, n_cells)
     weight, forecast, value = group_means(cell, evidence.before.weights, P, Q)
     return {
@@ -447,20 +430,22 @@ def _map_part(
 def _curve(evidence: ReportRows, k: int) -> dict[str, Any]:
     """Calibrated probability of a class against its forecast or score.
 
-    That of bins of two classes is a step function; others are means of rows with similar forecasts.
+    For bins of two classes it is a step function, otherwise a line through means of rows with
+    similar forecasts.
     """
-    before, bins = evidence.before, evidence.binned
+    before, calibrator = evidence.before, evidence.calibrator
     if before.forecasts.ndim == 1:  # scores
         event = replace(before, classes=None)
         x = Axis("linear", float(event.forecasts.min()), float(event.forecasts.max()) + 1e-9)
     else:
         event = event_of(before, k)
         x = axis_of([event, event_of(evidence.series["after"], k)])
-    if evidence.n_classes == 2 and bins is not None and not bins.map_.varies:
+    is_binned = isinstance(calibrator, BinCalibrator) and not calibrator.map_.varies
+    if evidence.n_classes == 2 and is_binned:
         ends = (0.0, 1.0) if x.scale == "logit" else (x.low, x.high)
-        edges = np.concatenate([ends[:1], bins.tree_.cuts, ends[1:]]).clip(*ends)
+        edges = np.concatenate([ends[:1], calibrator.tree_.cuts, ends[1:]]).clip(*ends)
         line = {"before": np.column_stack([edges[:-1], edges[1:]]).ravel()}
-        line["after"] = np.repeat(bins.bin_values_[:, 1], 2)
+        line["after"] = np.repeat(calibrator.bin_values_[:, 1], 2)
     else:
         Q = evidence.series["after"].forecasts
         line = calibration_map(event, Q[:, k], x, n_points=40)[1]
@@ -530,30 +515,6 @@ def _groups_part(
             panels.append(panel)
     left_out = len(evaluation.groups) - len(rows)
     return {"event": event, "rows": rows, "panels": panels, "left_out": left_out}
-
-
-def _bins_part(evidence: ReportRows, most: int = 400) -> dict[str, Any] | None:
-    """Columns of the table of bins, the heaviest if there are many; None without bins.
-
-    `splits` has for each bin the number of the split that made it, from 1, and its threshold.
-    """
-    calibrator = evidence.binned
-    if calibrator is None:
-        return None
-    table, tree = calibrator.bins_, calibrator.tree_
-    heaviest = np.sort(np.argsort(-table["weight"], kind="stable")[:most])
-    columns: dict[str, Any] = {"bin": (heaviest + 1).tolist()}
-    columns |= {name: short(column[heaviest]) for name, column in table.items()}
-    if evidence.before.forecasts.ndim == 2 and "lower" in columns:  # probabilities
-        columns |= {name: np.clip(columns[name], 0, 1).tolist() for name in ("lower", "upper")}
-    made = {
-        int(child): {"split": s + 1, "threshold": short(tree.thresholds[s], 4)}
-        for s, children in enumerate(tree.children)
-        for child in children[children >= 0]
-    }
-    splits = [made.get(node) for node in tree.bins[heaviest].tolist()]
-    part = {"columns": columns, "n_bins": calibrator.n_bins_, "splits": splits}
-    return part | {"varies": calibrator.map_.varies, "reduced": evidence.reduced}
 
 
 def listed(names: list[str], most: int = 8) -> str:

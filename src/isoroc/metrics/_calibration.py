@@ -422,13 +422,9 @@ def observed_rates(
         group = group_rows(p, event.weights, n_bins if strategy == "uniform" else strategy, n_bins)
     weight, forecast, rate = group_means(group, event.weights, p, event.codes)
     rate = rate.clip(0, 1)
-    low, high = wilson(rate, weight / cluster_effect(event), confidence)
+    effect = design_effect(event.row_weights() * event.residuals(), event.clusters)
+    low, high = wilson(rate, weight / effect, confidence)
     return Table(forecast=forecast, rate=rate, low=low, high=high, weight=weight)
-
-
-def cluster_effect(event: Sample) -> float:
-    """How many times larger clusters make the variance of a sum of residuals."""
-    return float(design_effect(event.row_weights() * event.residuals(), event.clusters))
 
 
 def has_few_values(p: Floats) -> bool:
