@@ -113,15 +113,6 @@ def simplex() -> SimplexDisplay:
     return SimplexDisplay.from_estimator(IRPCalibrator(random_state=0).fit(P, y), P, y)
 
 
-def simplex_many_rows() -> SimplexDisplay:
-    """A hundred thousand overconfident forecasts."""
-    rng = np.random.default_rng(0)
-    truth = rng.dirichlet(np.full(3, 1.2), 100_000)
-    y = (truth.cumsum(axis=1) > rng.random((len(truth), 1))).argmax(axis=1)
-    P = truth**2 / (truth**2).sum(axis=1, keepdims=True)
-    return SimplexDisplay.from_estimator(IRPCalibrator(random_state=0).fit(P, y), P, y)
-
-
 def reliability_rare() -> CalibrationDisplay:
     """A class with about 1 % of the rows."""
     P, y = overconfident(20_000, ["no", "yes"], [1.0, 0.003], power=1.4)
@@ -257,7 +248,6 @@ GALLERY: dict[str, Callable[[], Any]] = {
     "roc-one-vs-rest": roc_one_vs_rest,
     "path": path,
     "simplex": simplex,
-    "simplex-many-rows": simplex_many_rows,
     "decision-curve": decision_curve,
     "monitor": monitor,
     "map-groups": map_groups,

@@ -1,5 +1,3 @@
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -61,23 +59,14 @@ def test_positions_of_the_corners():
     assert corners[2, 1] > corners[0, 1] == corners[1, 1]
 
 
-def test_many_rows_are_drawn_as_cells(draw_forecasts, make_axes):
-    P, y = draw_forecasts(4000, 3)
-    after = (P + 1) / 4
-    display = SimplexDisplay.from_predictions(y, P, after=after, ax=make_axes())
+def test_some_of_many_rows_are_drawn(draw_forecasts, make_axes):
+    P, y = draw_forecasts(5000, 3)
+    display = SimplexDisplay.from_predictions(y, P, after=(P + 1) / 4, ax=make_axes())
     assert display.panels == ["forecasts", "values", "map"]
-    forecasts, values, moved = (layer.data for layer in display.layers)
-    assert forecasts["weight"].sum() == 4000
-    outcomes = forecasts["weight"] @ columns(forecasts, "value_")
-    np.testing.assert_allclose(outcomes, np.bincount(y))
-    mean = values["weight"] @ columns(values, "value_") / 4000
-    np.testing.assert_allclose(mean, after.mean(axis=0))
-    np.testing.assert_allclose(columns(moved, "value_"), (columns(moved, "p_") + 1) / 4)
-    (cells,) = of_type(display.axes_[0], PolyCollection)
-    shades, pure = cells.get_facecolor()[:, :3], mix(columns(forecasts, "value_"))
-    heaviest, lightest = forecasts["weight"].argmax(), forecasts["weight"].argmin()
-    np.testing.assert_allclose(shades[heaviest], pure[heaviest])
-    assert (shades[lightest] > pure[lightest]).all()  # fades into the white page
+    points = [layer.data for layer in display.layers if layer.panel == "forecasts"]
+    assert sum(data.n_rows for data in points) == 3000
+    rows = {tuple(row) for row in P[y == 1]}
+    assert {tuple(row) for row in columns(points[1], "p_")} <= rows
 
 
 def test_weights_equal_repeated_rows(draw_forecasts, make_axes):

@@ -7,6 +7,8 @@ import json
 import os
 from typing import Any, Self
 
+from numpy.typing import ArrayLike
+
 from isoroc._calibrators.base import Calibrator
 from isoroc._counts import Counts
 from isoroc._evaluation.forecasts import forecasts_of, unwrap
@@ -23,22 +25,16 @@ class Report:
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels. Use rows that the calibrator was not fitted on.
-    P : array-like of shape (n, K) or (n,)
-        Forecasts before calibration, or real scores that increase with the probability of the
-        second of two classes.
+    y, P : array-like
+        Labels and forecasts before calibration, as in `isoroc.evaluate`. Use rows that the
+        calibrator was not fitted on.
     calibrator : calibrator, default=None
         A fitted calibrator of isoroc. Its certificate and code that applies it are part of the
         report.
     after : array-like of shape (n, K) or (n,), default=None
         Forecasts after calibration; by default those of the calibrator.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; by default those of the calibrator, or sorted.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row.
-    clusters : array-like of shape (n,), default=None
-        Cluster of each row, such as the patient of a visit, as in `isoroc.evaluate`.
+    labels, sample_weight, clusters : array-like, default=None
+        As in `isoroc.evaluate`; by default the classes are those of the calibrator.
     groups : array-like of shape (n,), default=None
         Group of each row, such as its site. The report has a table of groups with their intercepts
         and slopes, and diagrams of the largest. A `GroupedCalibrator` needs it.
@@ -76,15 +72,15 @@ class Report:
 
     def __init__(
         self,
-        y: Any,
-        P: Any,
+        y: ArrayLike,
+        P: ArrayLike,
         *,
         calibrator: Any = None,
-        after: Any = None,
-        labels: Any = None,
-        sample_weight: Any = None,
-        clusters: Any = None,
-        groups: Any = None,
+        after: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        clusters: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         unit: UnitOption = "auto",
         title: str = "Calibration report",
         model_path: str = "model.json",
@@ -122,8 +118,8 @@ class Report:
     def from_counts(cls, counts: Counts, *, calibrator: Any = None, **options: Any) -> Self:
         """Report from counts of any number of rows.
 
-        Losses and decisions are those of all cells. Whatever needs single rows is based on rows
-        drawn from the cells, all of them if there are not many.
+        Losses and decisions are those of all cells. Everything else is based on rows drawn from
+        the cells, all of them if there are not many.
 
         Parameters
         ----------

@@ -9,13 +9,12 @@ from typing import Any, Self
 import mpltern  # noqa: F401 -- registers the axes of triangles
 import numpy as np
 from matplotlib.collections import PolyCollection
-from matplotlib.colors import to_rgb
 from matplotlib.transforms import ScaledTranslation
 
 from isoroc._calibrators.binned import BinCalibrator
 from isoroc._core.types import Floats, Ints
 from isoroc._evaluation.forecasts import unwrap
-from isoroc._evaluation.triangle import bin_polygons, cells_of, mix, triangles
+from isoroc._evaluation.triangle import bin_polygons, cells_of, mix
 from isoroc._input import InputError, Sample, check_choices, check_weights
 from isoroc._support.table import Table
 from isoroc.metrics._estimation.grouping import group_means
@@ -63,20 +62,12 @@ class Triangle:
         """Draw points."""
         self.ax.scatter(*P[:, [2, 0, 1]].T, **{"clip_on": False} | style)
 
-    def cells(self, cells: Ints, steps: int, colours: Floats, weight: Floats) -> None:
-        """Fill cells of the triangle; the larger the weight, the stronger the colour."""
-        depth = 0.1 + 0.9 * (np.log1p(weight) / np.log1p(weight.max()))[:, None]
-        # Blended with the background here: transparent neighbours would show where they overlap.
-        shades = depth * colours + (1 - depth) * to_rgb(self.ax.get_facecolor())
-        corners = list(self.flat(triangles(cells, steps)))
-        self.ax.add_collection(PolyCollection(corners, facecolors=shades, lw=0, antialiased=False))
-
     def polygons(self, corners: list[Floats], colours: Floats) -> None:
         """Fill polygons."""
         flat, edge = [self.flat(polygon) for polygon in corners], self.ax.get_facecolor()
-        width = 0.9 if len(flat) <= 80 else 0.3
-        filled = PolyCollection(flat, facecolors=colours, edgecolors=[edge], lw=width)
-        self.ax.add_collection(filled)
+        width = 0.9 if len(flat) <= 80 else 0.3 if len(flat) <= 1000 else 0.0
+        style = {"facecolors": colours, "edgecolors": [edge], "antialiased": width > 0}
+        self.ax.add_collection(PolyCollection(flat, lw=width, **style))
 
     def arrows(self, P: Floats, Q: Floats, colours: Floats) -> None:
         """Draw arrows from the points P to the points Q."""
@@ -93,11 +84,11 @@ class SimplexDisplay(BeforeAfterDisplay):
     Each class has a corner and a colour; the colour of a forecast is the mixture of the colours of
     the classes. Panels:
 
-    - "forecasts", coloured by their labels, in cells if there are more than 3,000 rows;
+    - "forecasts", coloured by their labels, of at most 3,000 rows drawn at random;
     - "bins" of a calibrator, coloured by their calibrated value, and the thresholds of its splits;
     - "map": arrows from the mean forecast of each bin to its calibrated value, or of each of a few
       dozen cells if there are no bins or more than 60;
-    - "values": the forecasts, coloured by their calibrated value.
+    - "values": the same forecasts, coloured by their calibrated value.
 
     The option `panels` of `from_estimator` and `from_predictions` says which to draw, in this
     order; by default forecasts, bins (values if there are no bins of three classes) and map. Axes
@@ -146,19 +137,19 @@ class SimplexDisplay(BeforeAfterDisplay):
         if sample.n_classes != 3:
             fix = "the simplex is drawn for 3; use CalibrationDisplay or RocDisplay"
             raise InputError("y_prob", None, f"{sample.n_classes} classes", fix)
-        P = sample.forecasts
-        names, many = [str(label) for label in sample.classes], len(P) > 3000
-        drawn = {"forecasts": [_cells("forecasts", sample, np.eye(3)[sample.codes], names)]}
-        if not many:
-            points = [_table(names, P[sample.codes == k]) for k in range(3)]
-            drawn["forecasts"] = [
-                Layer("forecasts", names[k], "points", points[k]) for k in range(3)
+        names, shown = [str(label) for label in sample.classes], sample.drawn_rows(3000)
+        P, codes = sample.forecasts[shown], sample.codes[shown]
+        drawn = {
+            "forecasts": [
+                Layer("forecasts", name, "points", _table(names, P[codes == k]))
+                for k, name in enumerate(names)
             ]
+        }
         if bins is not None:
             drawn["bins"] = _partition(bins[0], names)
         if after is not None:
-            values = Layer("values", "after", "points", _table(names, P, after))
-            drawn["values"] = [_cells("values", sample, after, names) if many else values]
+            values = _table(names, P, after[shown])
+            drawn["values"] = [Layer("values", "after", "points", values)]
             drawn["map"] = [_arrows(sample, after, bins and bins[1], names)]
         if panels is None:
             panels = [name for name in drawn if name != "values" or "bins" not in drawn]
@@ -196,9 +187,6 @@ class SimplexDisplay(BeforeAfterDisplay):
         colours = mix(values)
         if layer.kind == "points":
             drawing.points(P, c=colours, s=size, lw=0)
-        elif layer.kind == "cells":
-            steps = round(1 / data["width"][0])
-            drawing.cells(np.floor(P * steps).astype(np.intp), steps, colours, data["weight"])
         elif layer.kind == "arrows":
             drawing.arrows(P, values, colours)
         else:
@@ -212,18 +200,6 @@ def _table(names: list[str], P: Floats, values: Floats | None = None, **others: 
     if values is not None:
         columns |= {f"value_{name}": values[:, k] for k, name in enumerate(names)}
     return Table(columns, **others)
-
-
-def _cells(panel: str, sample: Sample, values: Floats, names: list[str]) -> Layer:
-    """Cells of the triangle, with their weight and mean value."""
-    # Evenly spread rows put about sixty into each cell, enough for colours to show no noise.
-    steps = int(np.clip(np.sqrt(len(sample) / 60), 16, 60))
-    cells, cell = cells_of(sample.forecasts, steps)
-    centres = (cells + (steps - cells.sum(axis=1, keepdims=True)) / 3) / steps
-    weight, means = group_means(cell, sample.weights, values)
-    width = np.full(len(cells), 1 / steps)
-    table = _table(names, centres, means, width=width, weight=weight)
-    return Layer(panel, "all", "cells", table)
 
 
 def _partition(bins: BinCalibrator, names: list[str]) -> list[Layer]:
