@@ -263,8 +263,8 @@ def conclude(collector: Collector, *, confidence: float, n_resamples: int, seed:
     kept, totals = collector.kept, collector.totals
     paired, K = kept.after is not None, kept.n_classes
     measures = tabulate(estimates, confidence, paired=paired, n_classes=K)
-    classes, residuals = kept.before.classes, totals.residuals.items()
-    directions = {of: sums.table(classes, confidence) for of, sums in residuals}
+    classes = kept.before.classes
+    directions = {of: d.table(classes, confidence) for of, d in totals.directions.items()}
     about = totals.n_rows, classes, confidence, totals.impossible, kept, tuple(notes)
     return Evaluation(measures, *about, directions=directions)
 

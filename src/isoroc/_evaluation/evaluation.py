@@ -126,8 +126,10 @@ class Evaluation:
     """In a group, that of the test that the last forecasts are calibrated, corrected for the number
     of groups (Holm); otherwise NaN."""
     directions: Mapping[str, Table] = field(default_factory=dict)
-    """Which way the forecasts are wrong, "before" and "after": the tables of
-    `isoroc.metrics.calibration_direction`."""
+    """Which way the forecasts are wrong, "before" and "after". Tables with one row for the most
+    probable class ("top") and one per class, of at most 50: mean ``forecast``, how often it was
+    ``observed``, their ``difference`` and its interval. Forecasts are overconfident if the
+    difference of "top" is above 0."""
 
     def __getitem__(self, key: tuple[str, str]) -> float:
         measure, of = key

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from math import sqrt
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from isoroc._core.intervals import Difference, Mean, Share, Statistic, by_cluster, variance_of_sum
+from isoroc._core.intervals import (
+    Difference,
+    Mean,
+    Share,
+    Statistic,
+    by_cluster,
+    half_width,
+    variance_of_sum,
+)
 from isoroc._core.losses import are_impossible, brier_losses, log_losses
 from isoroc._core.types import Floats
 from isoroc._evaluation.before_after import Pair, join_pairs
 from isoroc._evaluation.evaluation import MANY_CLASSES, Estimates
 from isoroc._evaluation.order import measure_order, measure_volumes
-from isoroc._input import Aspect
-from isoroc.metrics._calibration import Residuals
+from isoroc._input import Aspect, Sample, slices
+from isoroc._support.table import Table
 from isoroc.metrics._estimation.calibration_terms import Parts, Term
 
 #: Calibration errors are based on at most this many probabilities, but at least this many rows.
@@ -28,7 +38,7 @@ class Totals:
         self.means: dict[tuple[str, str], Mean] = {}
         self.impossible: dict[str, int] = {}
         """Number of rows whose outcome was given probability 0, before and after."""
-        self.residuals: dict[str, Residuals] = {}
+        self.directions: dict[str, Direction] = {}
 
     def add(self, pair: Pair) -> None:
         """Add rows."""
@@ -45,7 +55,60 @@ class Totals:
             rows = are_impossible(sample.forecasts, sample.codes)
             n = rows.sum() if pair.counted is None else weights[rows].sum()
             self.impossible[of] = self.impossible.get(of, 0) + round(float(n))
-            self.residuals.setdefault(of, Residuals()).add(sample, squares)
+            self.directions.setdefault(of, Direction()).add(sample, squares)
+
+
+class Direction:
+    """Mean differences between forecasts and outcomes, to which batches of rows are added.
+
+    With more than 50 classes, only the most probable class is summed.
+    """
+
+    def __init__(self) -> None:
+        self._differences: list[Mean] = []
+        self._sums, self._weight = np.zeros((2, 0)), 0.0
+
+    def add(self, sample: Sample, squares: Floats) -> None:
+        """Add rows and the squares of their weights; a cluster must not span several batches."""
+        if sample.clusters is not None:
+            self._add(sample, squares)
+            return
+        for rows in slices(len(sample)):
+            self._add(sample.take(rows), squares[rows])
+
+    def _add(self, sample: Sample, squares: Floats) -> None:
+        P, codes, weights = sample.forecasts, sample.codes, sample.row_weights()
+        events = [None, *(range(P.shape[1]) if P.shape[1] <= 50 else ())]
+        if not self._differences:
+            self._differences = [Mean() for _ in events]
+            self._sums = np.zeros((2, len(events)))
+        self._weight += float(weights.sum())
+        best = P.argmax(axis=1)
+        for i, k in enumerate(events):
+            p = P[np.arange(len(P)), best] if k is None else P[:, k]
+            residual = p - (codes == (best if k is None else k))
+            total, means = by_cluster(sample.clusters, weights, residual)
+            self._differences[i].add(means, total, squares if sample.clusters is None else None)
+            # The second is the variance if forecasts are calibrated and rows are independent.
+            self._sums[:, i] += [weights @ p, squares @ (p * (1 - p))]
+
+    def table(self, classes: NDArray[Any], confidence: float) -> Table:
+        """Mean forecasts, frequencies and differences with intervals."""
+        statistics = [mean.statistic() for mean in self._differences]
+        difference = np.array([statistic.value for statistic in statistics])
+        forecast, least = self._sums / np.array([[self._weight], [self._weight**2]])
+        # If no event is among the rows, the sample variance is far too small.
+        variance = np.array([statistic.variance for statistic in statistics])
+        half = half_width(confidence) * np.sqrt(np.fmax(variance, least))
+        events = ["top", *map(str, classes.tolist())][: len(forecast)]
+        return Table(
+            event=np.array(events),
+            forecast=forecast,
+            observed=forecast - difference,
+            difference=difference,
+            low=difference - half,
+            high=difference + half,
+        )
 
 
 def _terms(pair: Pair) -> dict[tuple[str, str], Floats]:

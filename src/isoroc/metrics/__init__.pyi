@@ -1,6 +1,5 @@
 from ._calibration import CalibrationCurve as CalibrationCurve
 from ._calibration import calibration_curve as calibration_curve
-from ._calibration import calibration_direction as calibration_direction
 from ._calibration import calibration_error as calibration_error
 from ._calibration import expected_calibration_error as expected_calibration_error
 from ._clinical import CalibrationSummary as CalibrationSummary

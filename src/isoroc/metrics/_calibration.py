@@ -1,4 +1,4 @@
-"""Calibration errors, binned and cross-fitted, their direction, and calibration curves."""
+"""Calibration errors, binned and cross-fitted, and calibration curves."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from isoroc._core.intervals import Mean, by_cluster, design_effect, half_width, mean, wilson
+from isoroc._core.intervals import design_effect, mean, wilson
 from isoroc._core.types import Floats, Ints
 from isoroc._input import (
     Aspect,
@@ -19,12 +19,11 @@ from isoroc._input import (
     check_number,
     check_option,
     check_probabilities,
-    slices,
     split_by_kind,
 )
 from isoroc._support.table import Table
 from isoroc.metrics._estimation.calibration_terms import Bins, Parts, over_classes
-from isoroc.metrics._estimation.grouping import group_equal, group_means, group_rows, sum_rows
+from isoroc.metrics._estimation.grouping import group_equal, group_means, group_rows
 
 Norm = Literal["l1", "l2", "max"]
 #: Bins of equal width, or of about equal weight.
@@ -39,7 +38,6 @@ def calibration_error(
     kind: Aspect = "canonical",
     bins: Bins | None = None,
     n_bins: int | None = None,
-    debias: bool = False,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
@@ -68,15 +66,13 @@ def calibration_error(
         - A number: mean label in that many bins of equal width (in every coordinate).
         - "quantile": mean label in `n_bins` bins of equal weight.
         - "exact": mean label of equal forecasts.
-        - "ties": the same less what chance adds to squared errors; as "irp" for ``norm="l1"``.
+        - "ties": the same less what chance adds to squared errors (Ferro and Fricker 2012; Kumar,
+          Liang and Ma 2019); as "irp" for ``norm="l1"``.
         - "irp": cross-fitted, see Notes. It needs no bins and does not mistake chance for error.
-        - None: "quantile" with ``norm="max"`` or `debias`. Otherwise "ties" if each of m distinct
-          forecasts has at least ``m (K - 1)`` rows on average (m for one probability), else "irp".
+        - None: "quantile" with ``norm="max"``. Otherwise "ties" if each of m distinct forecasts
+          has at least ``m (K - 1)`` rows on average (m for one probability), else "irp".
     n_bins : int, default=None
         Number of bins of "quantile", 15 by default. An error with any other `bins`.
-    debias : bool, default=False
-        Subtract what chance adds to the squared error of each bin, for ``norm="l2"`` (Ferro and
-        Fricker 2012; Kumar, Liang and Ma 2019). Bins with a single row are left out.
     sample_weight, labels : array-like, default=None
         As in `log_loss`. With "ties" and "irp", copies of a row add no evidence, so weight 2 is not
         the same as the row twice.
@@ -108,23 +104,20 @@ def calibration_error(
     >>> round(calibration_error(calibrated, p, bins=100), 3)  # chance
     0.033
     """
-    if bins is None and (debias or norm == "max"):
+    if bins is None and norm == "max":
         bins = "quantile"
-    _check_options(norm, kind, bins, n_bins, debias=debias)
+    _check_options(norm, kind, bins, n_bins)
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
     parts = Parts.of(sample, kind, bins)
     if bins in (None, "irp", "ties"):
         return parts.absolute()[0].value if norm == "l1" else float(np.sqrt(parts.square()))
-    if debias:
-        squares = [_debiased_square(*rows) for rows in _group(parts.samples, bins, n_bins or 15)]
-        return float(np.sqrt(max(np.mean(squares), 0.0)))
     errors = [_binned_error(*rows, norm) for rows in _group(parts.samples, bins, n_bins or 15)]
     if norm == "max":
         return max(errors)
     return float(np.mean(errors) if norm == "l1" else np.sqrt(np.mean(errors)))
 
 
-def _check_options(norm: Any, kind: Any, bins: Any, n_bins: Any, *, debias: bool) -> None:
+def _check_options(norm: Any, kind: Any, bins: Any, n_bins: Any) -> None:
     """Raise an error for options of `calibration_error` that are unknown or exclude each other."""
     check_option("norm", norm, ("l1", "l2", "max"))
     check_option("kind", kind, ("canonical", "classwise", "top"))
@@ -133,13 +126,9 @@ def _check_options(norm: Any, kind: Any, bins: Any, n_bins: Any, *, debias: bool
     if n_bins is not None and bins != "quantile":
         fix = 'pass bins="quantile", or the number of bins of equal width as bins'
         raise InputError("n_bins", None, f"is {n_bins}, but bins is {bins!r}", fix)
-    if debias and norm != "l2":
-        problem = f"not defined for norm={norm!r}; only squares can be debiased"
-        raise InputError("debias", None, problem, 'pass norm="l2"')
-    if bins in ("irp", "ties") and (debias or norm == "max"):
-        argument, value = ("debias", True) if debias else ("norm", norm)
-        problem = f"{value!r} is not defined for bins={bins!r}"
-        raise InputError(argument, None, problem, 'pass bins="quantile" or a number')
+    if bins in ("irp", "ties") and norm == "max":
+        problem = f"{norm!r} is not defined for bins={bins!r}"
+        raise InputError("norm", None, problem, 'pass bins="quantile" or a number')
 
 
 def _group(samples: list[Sample], bins: Bins, n_bins: int) -> Iterator[tuple[Sample, Ints]]:
@@ -153,120 +142,6 @@ def _binned_error(sample: Sample, group: Ints, norm: Norm) -> float:
     weight, residual = group_means(group, sample.weights, sample.residuals())
     distance = over_classes(residual**2 if norm == "l2" else np.abs(residual))
     return float(distance.max()) if norm == "max" else mean(distance, weight)
-
-
-def _debiased_square(sample: Sample, group: Ints) -> float:
-    """Mean square error over bins from products of different rows only, which have no bias."""
-    residual, weights = sample.residuals(), sample.row_weights()
-    several = np.bincount(group) > 1
-    if not several.any():
-        problem = "no bin has two rows, so error and chance cannot be separated"
-        raise InputError("debias", None, problem, 'pass fewer bins, or bins="quantile"')
-    weight = sum_rows(group, weights, None)
-    all_pairs = over_classes(sum_rows(group, residual, weights) ** 2)
-    same_row = sum_rows(group, over_classes(residual**2), weights**2)
-    pair_weight = weight**2 - sum_rows(group, weights, weights)
-    return mean((all_pairs - same_row)[several] / pair_weight[several], weight[several])
-
-
-def calibration_direction(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    labels: ArrayLike | None = None,
-    clusters: ArrayLike | None = None,
-    confidence: float = 0.95,
-) -> Table:
-    """Whether forecasts are over- or underconfident, and which classes are forecast too high.
-
-    This is the mean difference between forecasts and frequencies, with its sign; see
-    `calibration_error` for the mean distance. Differences of both signs cancel out.
-
-    Parameters
-    ----------
-    y_true, y_prob, sample_weight, labels, clusters, confidence
-        As in `isoroc.evaluate`.
-
-    Returns
-    -------
-    Table
-        One row for the most probable class ("top") and one for each class, of at most 50: its mean
-        ``forecast``, how often it was ``observed``, their ``difference`` and its interval, ``low``
-        to ``high``. Forecasts are overconfident if the difference of "top" is above 0, and
-        underconfident if it is below.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isoroc.metrics import calibration_direction
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(2000)
-    >>> y = np.where(rng.random(2000) < (p + 0.5) / 2, "yes", "no")  # p is too extreme
-    >>> calibration_direction(y, p)
-      event  forecast  observed  difference         low       high
-        top   0.75235    0.6125     0.13985     0.11871    0.16099
-         no   0.50109     0.489    0.012086  -0.0099194   0.034091
-        yes   0.49891     0.511   -0.012086   -0.034091  0.0099194
-    """
-    check_confidence(confidence)
-    sample = check_probabilities(y_true, y_prob, sample_weight, labels, clusters)
-    sums = Residuals()
-    sums.add(sample, sample.squared_weights())
-    return sums.table(sample.classes, confidence)
-
-
-class Residuals:
-    """Sums of forecasts less outcomes, to which batches of rows are added.
-
-    With more than 50 classes, only the most probable class is summed.
-    """
-
-    def __init__(self) -> None:
-        self._differences: list[Mean] = []
-        self._sums, self._weight = np.zeros((2, 0)), 0.0
-
-    def add(self, sample: Sample, squares: Floats) -> None:
-        """Add rows and the squares of their weights; a cluster must not span several batches."""
-        if sample.clusters is not None:
-            self._add(sample, squares)
-            return
-        for rows in slices(len(sample)):
-            self._add(sample.take(rows), squares[rows])
-
-    def _add(self, sample: Sample, squares: Floats) -> None:
-        P, codes, weights = sample.forecasts, sample.codes, sample.row_weights()
-        events = [None, *(range(P.shape[1]) if P.shape[1] <= 50 else ())]
-        if not self._differences:
-            self._differences = [Mean() for _ in events]
-            self._sums = np.zeros((2, len(events)))
-        self._weight += float(weights.sum())
-        best = P.argmax(axis=1)
-        for i, k in enumerate(events):
-            p = P[np.arange(len(P)), best] if k is None else P[:, k]
-            residual = p - (codes == (best if k is None else k))
-            total, means = by_cluster(sample.clusters, weights, residual)
-            self._differences[i].add(means, total, squares if sample.clusters is None else None)
-            # The second is the variance if forecasts are calibrated and rows are independent.
-            self._sums[:, i] += [weights @ p, squares @ (p * (1 - p))]
-
-    def table(self, classes: NDArray[Any], confidence: float) -> Table:
-        """Mean forecasts, frequencies and differences with intervals."""
-        statistics = [mean.statistic() for mean in self._differences]
-        difference = np.array([statistic.value for statistic in statistics])
-        forecast, least = self._sums / np.array([[self._weight], [self._weight**2]])
-        # If no event is among the rows, the sample variance is far too small.
-        variance = np.array([statistic.variance for statistic in statistics])
-        half = half_width(confidence) * np.sqrt(np.fmax(variance, least))
-        events = ["top", *map(str, classes.tolist())][: len(forecast)]
-        return Table(
-            event=np.array(events),
-            forecast=forecast,
-            observed=forecast - difference,
-            difference=difference,
-            low=difference - half,
-            high=difference + half,
-        )
 
 
 def expected_calibration_error(
