@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +78,7 @@ def test_snapshot(cover2):
     calibrator.fit(cover2["probas_cal"], cover2["labels_cal"])
     P, y = cover2["probas_test"][:100], cover2["labels_test"][:100]
     summary = Report(y, P, calibrator=calibrator, n_resamples=0).summary
-    for part in ("sql", "parameters"):  # of export and of IRPCalibrator
-        assert summary["model"].pop(part)
+    assert summary["model"].pop("parameters")  # of IRPCalibrator
     about = summary.pop("about")
     assert set(about) == {"created", "versions", "n_resamples"}
     assert figures(without_random_numbers(summary)) == json.loads(SNAPSHOT.read_text())
@@ -211,14 +209,6 @@ def test_bad_input(options, argument):
     with pytest.raises(InputError) as raised:
         Report([0, 1], [0.2, 0.7], **options)
     assert raised.value.argument == argument
-
-
-def test_a_report_needs_no_sqlglot(monkeypatch):
-    assert make(2)[0].summary["model"]["sql"].startswith("/*")
-    monkeypatch.setitem(sys.modules, "sqlglot", None)
-    for name in [name for name in sys.modules if name.startswith("isoroc.export._")]:
-        monkeypatch.delitem(sys.modules, name)
-    assert make(2)[0].summary["model"]["sql"] is None
 
 
 def rare(n=2329, share=0.06):

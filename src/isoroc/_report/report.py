@@ -44,8 +44,6 @@ class Report:
         Title of the page.
     model_path : str, default="model.json"
         Name of the model file in the code that applies the calibrator.
-    columns : list of str, default=None
-        Names of the columns of forecasts in the SQL query.
     n_resamples : int, default=200
         How often rows are resampled for the interval of the volume of three classes; 0 for none.
 
@@ -84,12 +82,11 @@ class Report:
         unit: UnitOption = "auto",
         title: str = "Calibration report",
         model_path: str = "model.json",
-        columns: list[str] | None = None,
         n_resamples: int = 200,
     ) -> None:
         options = {"calibrator": calibrator, "after": after, "clusters": clusters, "groups": groups}
         evidence = gather(y, P, sample_weight, labels, unit, **options)
-        self.summary = summarize(evidence, title, model_path, columns, n_resamples)
+        self.summary = summarize(evidence, title, model_path, n_resamples)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
@@ -128,13 +125,10 @@ class Report:
         calibrator : calibrator, default=None
             A fitted calibrator of isoroc that takes probabilities.
         **options
-            `title`, `model_path`, `columns` (by default those that were counted) and `n_resamples`.
+            `title`, `model_path` and `n_resamples`.
         """
-        evidence = gather_counts(counts, calibrator)
-        if options.get("columns") is None and counts.columns is not None:
-            options["columns"] = list(counts.columns)
         report = cls.__new__(cls)
-        report.summary = summarize(evidence, **options)
+        report.summary = summarize(gather_counts(counts, calibrator), **options)
         return report
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:

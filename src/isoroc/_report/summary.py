@@ -28,7 +28,7 @@ from isoroc._evaluation.curves import (
 )
 from isoroc._evaluation.decision_curve import thresholds_of
 from isoroc._evaluation.evaluate import check_options, evaluate_pairs
-from isoroc._evaluation.evaluation import MANY_CLASSES, MEASURES, PANEL_ROWS, Evaluation, percent
+from isoroc._evaluation.evaluation import MEASURES, PANEL_ROWS, Evaluation, percent
 from isoroc._evaluation.forecasts import calibrated, is_calibration_set
 from isoroc._evaluation.measures import most_rows
 from isoroc._evaluation.triangle import cells_of, triangles
@@ -128,7 +128,6 @@ def summarize(
     evidence: ReportRows,
     title: str = "Calibration report",
     model_path: str = "model.json",
-    columns: list[str] | None = None,
     n_resamples: int = 200,
 ) -> dict[str, Any]:
     """Summary of the evidence, with plain values only: it can be written as JSON."""
@@ -146,7 +145,7 @@ def summarize(
         "practice": _practice_part(evaluation),
         "groups": _groups_part(evaluation),
         "data": _data_part(evidence),
-        "model": _model_part(evidence, model_path, columns),
+        "model": _model_part(evidence, model_path),
     }
     versions = {"isoroc": version("isoroc"), "Python": platform.python_version()}
     parts["about"] = {
@@ -318,9 +317,7 @@ def _notes(evidence: ReportRows, few_rows: int = 30) -> list[str]:
     return notes
 
 
-def _model_part(
-    evidence: ReportRows, path: str, columns: list[str] | None
-) -> dict[str, Any] | None:
+def _model_part(evidence: ReportRows, path: str) -> dict[str, Any] | None:
     """The calibrator, its parameters, its certificate in words, and code that applies it."""
     calibrator = evidence.calibrator
     if calibrator is None:
@@ -334,8 +331,6 @@ def _model_part(
         name: value if isinstance(value, str | int | float | None) else str(value)
         for name, value in calibrator.get_params(deep=False).items()
     }
-    single = calibrator.n_features_in_ == 1
-    names = columns or (["score"] if single else [f"p_{name}" for name in evidence.names])
     quoted = json.dumps(path, ensure_ascii=False)
     given, what = "P", "P: new forecasts, one column per class"
     if getattr(calibrator, "grouped_", False):
@@ -351,23 +346,7 @@ def _model_part(
         "path": path,
         "python": f"import isoroc\n\ncalibrator = isoroc.load({quoted})\nQ = {applied}\n",
         "command": f"isoroc apply {word} new.parquet -o calibrated.parquet",
-        "sql": _sql(calibrator, names),
     }
-
-
-def _sql(calibrator: Any, columns: list[str], longest: int = 120_000) -> str | None:
-    """Query for DuckDB; None if it is long, cannot be written, or sqlglot is missing."""
-    n_values = len(columns) * getattr(calibrator, "n_bins_", 1)
-    if len(columns) > MANY_CLASSES or n_values > longest // 130:  # long, and slow to write
-        return None
-    try:
-        from isoroc.export import to_sql  # noqa: PLC0415 -- sqlglot may be missing
-
-        group = calibrator.summary_.get("group_column")
-        query = to_sql(calibrator, columns, dialect="duckdb", table="forecasts", group=group)
-    except (ImportError, ValueError):
-        return None
-    return query if len(query) <= longest else None
 
 
 def _shown(evidence: ReportRows) -> list[int]:
