@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, logsumexp
 
 from isoroc._core.intervals import half_width
@@ -293,7 +293,7 @@ class CalibrationMonitor:
         self.seen_: dict[str, str] = {}
 
     def update(
-        self, y: Any, P: Any, *, batch: str | None = None, calibrated: bool = False
+        self, y: ArrayLike, P: ArrayLike, *, batch: str | None = None, calibrated: bool = False
     ) -> BatchReport:
         """Add a batch of outcomes and the forecasts of the same rows.
 

@@ -65,7 +65,7 @@ def bootstrap(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    after: Any = None,
+    after: ArrayLike | None = None,
     n_resamples: int = 999,
     confidence: float = 0.95,
     sample_weight: ArrayLike | None = None,
