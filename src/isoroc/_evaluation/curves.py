@@ -98,14 +98,17 @@ def reliability_panels(
     """One panel per event (see `event_of`), or two for a single event before and after."""
     panels = []
     for name, k in events.items():
-        parts = {of: event_of(sample, k) for of, sample in samples.items()}
+        parts = {stage: event_of(sample, k) for stage, sample in samples.items()}
         axis = axis_of(parts.values(), scale)
-        series = {of: reliability(part, axis, **options) for of, part in parts.items()}
+        series = {stage: reliability(part, axis, **options) for stage, part in parts.items()}
         panels.append(ReliabilityPanel(name, name, axis, series))
     if len(panels) == 1:
         ((name, _, axis, series),) = panels
         if len(series) > 1:
-            return [ReliabilityPanel(of, name, axis, {of: tables}) for of, tables in series.items()]
+            return [
+                ReliabilityPanel(stage, name, axis, {stage: tables})
+                for stage, tables in series.items()
+            ]
     return panels
 
 

@@ -264,7 +264,7 @@ def conclude(collector: Collector, *, confidence: float, n_resamples: int, seed:
     paired, K = kept.after is not None, kept.n_classes
     measures = tabulate(estimates, confidence, paired=paired, n_classes=K)
     classes = kept.before.classes
-    directions = {of: d.table(classes, confidence) for of, d in totals.directions.items()}
+    directions = {stage: d.table(classes, confidence) for stage, d in totals.directions.items()}
     about = totals.n_rows, classes, confidence, totals.impossible, kept, tuple(notes)
     return Evaluation(measures, *about, directions=directions)
 

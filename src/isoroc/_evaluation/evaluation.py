@@ -132,13 +132,15 @@ class Evaluation:
     difference of "top" is above 0."""
 
     def __getitem__(self, key: tuple[str, str]) -> float:
-        measure, of = key
-        return self.measures[measure][of].value
+        measure, stage = key
+        return self.measures[measure][stage].value
 
     @property
     def table(self) -> Table:
         """All figures: columns ``measure``, ``of``, ``value``, ``low`` and ``high``."""
-        rows = [(m, of, *f) for m, figures in self.measures.items() for of, f in figures.items()]
+        rows = [
+            (m, stage, *f) for m, figures in self.measures.items() for stage, f in figures.items()
+        ]
         return Table.from_rows(rows, "measure", "of", "value", "low", "high")
 
     @property
@@ -189,31 +191,34 @@ class Evaluation:
 
     def sentences(self) -> list[str]:
         """The verdict, direction, rows of probability 0, order and decisions, and groups."""
-        found = [_sentence(str(self.verdict)), *self._direction()]
-        for of, n in self.impossible.items():
+        texts = [_sentence(str(self.verdict)), *self._direction()]
+        for stage, n in self.impossible.items():
             if n:
                 rows = "1 row" if n == 1 else f"{n:,} rows"
-                when = f" {of} calibration" if self.is_paired else ""
+                when = f" {stage} calibration" if self.is_paired else ""
                 bound = f"each counts as {-math.log(EPSILON):.0f} nats in the log loss"
-                found.append(f"In {rows} the outcome was given probability 0{when}; {bound}.")
+                texts.append(f"In {rows} the outcome was given probability 0{when}; {bound}.")
         if self.is_paired:
-            found.append(self._order())
+            texts.append(self._order())
         if self.groups:
-            found.append(self._groups())
-        return found
+            texts.append(self._groups())
+        return texts
 
     def _direction(self) -> list[str]:
         """Which way forecasts are wrong, if that is clear for any of them."""
-        found = {
-            of: _clear_directions(table, self.confidence) for of, table in self.directions.items()
+        clear = {
+            stage: _clear_directions(table, self.confidence)
+            for stage, table in self.directions.items()
         }
-        if not any(found.values()):
+        if not any(clear.values()):
             return []
         level = f"{100 * self.confidence:g} % intervals"
         texts = []
-        for of, phrases in found.items():
-            when = f"{of} calibration the forecasts were" if self.is_paired else "the forecasts are"
-            none = f"{of} calibration no direction is clear"
+        for stage, phrases in clear.items():
+            when = (
+                f"{stage} calibration the forecasts were" if self.is_paired else "the forecasts are"
+            )
+            none = f"{stage} calibration no direction is clear"
             texts.append(f"{when} {' and '.join(phrases)}" if phrases else none)
         return [_sentence(f"{'; '.join(texts)} ({level})")]
 
@@ -251,16 +256,16 @@ class Evaluation:
         """
         return decision_curve(self.rows, thresholds, self.confidence)
 
-    def calibration_summary(self, of: str | None = None) -> CalibrationSummary:
+    def calibration_summary(self, stage: str | None = None) -> CalibrationSummary:
         """The clinical panel of the forecasts "before" or "after", by default of the last.
 
         See `isoroc.metrics.calibration_summary`.
         """
         samples = self.rows.draw(PANEL_ROWS).series
-        name = of or list(self.rows.samples)[-1]
+        name = stage or list(self.rows.samples)[-1]
         if name not in samples:
             problem = f"are {name!r}, which are missing or not probabilities"
-            raise InputError("of", None, problem, "choose other forecasts")
+            raise InputError("stage", None, problem, "choose other forecasts")
         sample = samples[name]
         options: dict[str, Any] = {"labels": self.classes, "confidence": self.confidence}
         options |= {"sample_weight": sample.weights, "clusters": sample.clusters}
@@ -280,7 +285,7 @@ class Evaluation:
             head = ["measure", "value", interval]
         rows = []
         for measure, figures in self.measures.items():
-            values = [_text(figures[of].value) if of in figures else "" for of in ofs]
+            values = [_text(figures[stage].value) if stage in figures else "" for stage in ofs]
             _, low, high = figures.get(ofs[-1], UNKNOWN)
             ends = "" if math.isnan(low) else f"{_text(low)} to {_text(high)}"
             rows.append([MEASURES[measure].title, *values, ends])
@@ -304,10 +309,10 @@ class Evaluation:
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values that JSON can hold; NaN becomes None."""
         measures = {
-            measure: {of: _plain(figure._asdict()) for of, figure in figures.items()}
+            measure: {stage: _plain(figure._asdict()) for stage, figure in figures.items()}
             for measure, figures in self.measures.items()
         }
-        found = {
+        values = {
             "rows": self.n_rows,
             "classes": self.classes.tolist(),
             "confidence": self.confidence,
@@ -317,16 +322,16 @@ class Evaluation:
             "impossible": dict(self.impossible),
             "notes": list(self.notes),
             "directions": {
-                of: {name: column.tolist() for name, column in table.items()}
-                for of, table in self.directions.items()
+                stage: {name: column.tolist() for name, column in table.items()}
+                for stage, table in self.directions.items()
             },
         }
         if self.groups:
-            found["groups"] = {
+            values["groups"] = {
                 name: {**group.to_dict(), **_plain({"p_value": group.p_value})}
                 for name, group in self.groups.items()
             }
-        return found
+        return values
 
     def frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """`table` as a dataframe of the named library."""
@@ -404,11 +409,11 @@ def tabulate(
         if not exists.get(measure, True) or not (better or paired):
             continue
         table[measure] = {}
-        for of in ofs if better else ["change"]:
-            found = estimates.get((measure, of), unknown)
-            low, high = found.interval(confidence)
+        for stage in ofs if better else ["change"]:
+            estimate = estimates.get((measure, stage), unknown)
+            low, high = estimate.interval(confidence)
             if not measure.endswith("_loss"):  # all but losses lie between 0 and 1
-                least = -1.0 if of == "change" and better else 0.0
+                least = -1.0 if stage == "change" and better else 0.0
                 low, high = np.clip([low, high], least, 1.0).tolist()
-            table[measure][of] = Estimate(found.value, low, high)
+            table[measure][stage] = Estimate(estimate.value, low, high)
     return table

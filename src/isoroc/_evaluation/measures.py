@@ -49,13 +49,13 @@ class Totals:
         self.n_rows += pair.n_rows
         for key, values in _terms(pair).items():
             total, means = by_cluster(clusters, weights, values)
-            found = self.means.setdefault(key, Mean())
-            found.add(means, total, squares if clusters is None else None)
-        for of, sample in pair.series.items():
+            mean = self.means.setdefault(key, Mean())
+            mean.add(means, total, squares if clusters is None else None)
+        for stage, sample in pair.series.items():
             rows = are_impossible(sample.forecasts, sample.codes)
             n = rows.sum() if pair.counted is None else weights[rows].sum()
-            self.impossible[of] = self.impossible.get(of, 0) + round(float(n))
-            self.directions.setdefault(of, Direction()).add(sample, squares)
+            self.impossible[stage] = self.impossible.get(stage, 0) + round(float(n))
+            self.directions.setdefault(stage, Direction()).add(sample, squares)
 
 
 class Direction:
@@ -114,12 +114,12 @@ class Direction:
 def _terms(pair: Pair) -> dict[tuple[str, str], Floats]:
     """Values of the rows whose means are measures."""
     terms: dict[tuple[str, str], Floats] = {}
-    for of, sample in pair.series.items():
-        terms["log_loss", of] = log_losses(sample.forecasts, sample.codes)
-        terms["brier_score_loss", of] = brier_losses(sample.forecasts, sample.codes)
-    decisions = {of: sample.decisions() for of, sample in pair.samples.items()}
-    for of, decided in decisions.items():
-        terms["accuracy", of] = (decided == pair.before.codes).astype(np.float64)
+    for stage, sample in pair.series.items():
+        terms["log_loss", stage] = log_losses(sample.forecasts, sample.codes)
+        terms["brier_score_loss", stage] = brier_losses(sample.forecasts, sample.codes)
+    decisions = {stage: sample.decisions() for stage, sample in pair.samples.items()}
+    for stage, decided in decisions.items():
+        terms["accuracy", stage] = (decided == pair.before.codes).astype(np.float64)
     if pair.after is not None:
         changed = decisions["after"] != decisions["before"]
         terms["decisions_changed", "change"] = changed.astype(np.float64)
@@ -163,7 +163,7 @@ class Collector:
         kept = self.kept
         most = most_rows(kept.n_classes)
         judged = kept.draw(most)
-        found: Estimates = {key: _known(key, mean) for key, mean in self.totals.means.items()}
+        estimates: Estimates = {key: _known(key, mean) for key, mean in self.totals.means.items()}
         notes = []
         if self.totals.n_rows > most:
             some = f"{judged.n_rows:,} of {self.totals.n_rows:,} rows, drawn at random"
@@ -171,9 +171,9 @@ class Collector:
             notes.append(f"{what}; losses and decisions on all rows.")
         if kept.counted is not None:
             notes.append("The rows were counted: each has the mean forecast of its cell.")
-        notes += _calibration(judged, found, self.totals.n_rows)
-        notes += _order(judged, found, n_resamples, seed)
-        return found, notes
+        notes += _calibration(judged, estimates, self.totals.n_rows)
+        notes += _order(judged, estimates, n_resamples, seed)
+        return estimates, notes
 
 
 def _known(key: tuple[str, str], mean: Mean) -> Statistic | Share:
@@ -181,8 +181,8 @@ def _known(key: tuple[str, str], mean: Mean) -> Statistic | Share:
     if key == ("accuracy", "change"):
         # Few rows may change: half a row is added to those that became right, and to those that
         # became wrong (Agresti and Min 2005).
-        found = mean.statistic()
-        return Statistic(found.value, found.variance + 1 / (mean.size + 2) ** 2)
+        change = mean.statistic()
+        return Statistic(change.value, change.variance + 1 / (mean.size + 2) ** 2)
     return mean.statistic() if key[0].endswith("_loss") else mean.share()
 
 
@@ -191,7 +191,7 @@ def most_rows(n_classes: int) -> int:
     return max(LEAST_ROWS, MOST_VALUES // n_classes)
 
 
-def _calibration(pair: Pair, found: Estimates, n_rows: int) -> list[str]:
+def _calibration(pair: Pair, estimates: Estimates, n_rows: int) -> list[str]:
     """Add calibration errors and the parts of the log loss of all n_rows rows; return notes."""
     notes: list[str] = []
     K = pair.n_classes
@@ -200,12 +200,17 @@ def _calibration(pair: Pair, found: Estimates, n_rows: int) -> list[str]:
     whole = pair if K == 2 else pair.draw(20_000 if K <= MANY_CLASSES else 2000)
     if whole.n_rows < pair.n_rows and pair.series:
         notes.append(f"Calibration of whole forecasts is estimated from {whole.n_rows:,} rows.")
-    parts = {of: Parts.of(sample, "canonical") for of, sample in whole.series.items()}
-    losses = {of: part.split_loss() for of, part in parts.items()}
+    parts = {stage: Parts.of(sample, "canonical") for stage, sample in whole.series.items()}
+    losses = {stage: part.split_loss() for stage, part in parts.items()}
     for name in ("calibration", "refinement"):
-        terms = {of: parts[name] for of, parts in losses.items()}
-        _put(found, whole, f"{name}_loss", _correct(terms, whole, found, n_rows))
-    _put(found, whole, "calibration_error", {of: part.absolute() for of, part in parts.items()})
+        terms = {stage: parts[name] for stage, parts in losses.items()}
+        _put(estimates, whole, f"{name}_loss", _correct(terms, whole, estimates, n_rows))
+    _put(
+        estimates,
+        whole,
+        "calibration_error",
+        {stage: part.absolute() for stage, part in parts.items()},
+    )
     kinds: dict[str, Aspect] = {"top_calibration_error": "top"}
     if K > MANY_CLASSES:
         many = f"With more than {MANY_CLASSES} classes"
@@ -213,12 +218,14 @@ def _calibration(pair: Pair, found: Estimates, n_rows: int) -> list[str]:
     elif K > 2:
         kinds["classwise_calibration_error"] = "classwise"
     for name, kind in kinds.items():
-        errors = {of: Parts.of(sample, kind).absolute() for of, sample in pair.series.items()}
-        _put(found, pair, name, errors)
+        errors = {stage: Parts.of(sample, kind).absolute() for stage, sample in pair.series.items()}
+        _put(estimates, pair, name, errors)
     return notes
 
 
-def _correct(terms: dict[str, Term], pair: Pair, found: Estimates, n_rows: int) -> dict[str, Term]:
+def _correct(
+    terms: dict[str, Term], pair: Pair, estimates: Estimates, n_rows: int
+) -> dict[str, Term]:
     """Estimates from some rows, corrected to all: regression on the losses, known of all rows.
 
     So calibration and refinement add up to the loss of all rows, and the change of a part is that
@@ -229,9 +236,9 @@ def _correct(terms: dict[str, Term], pair: Pair, found: Estimates, n_rows: int) 
     w = pair.before.row_weights() / pair.before.row_weights().sum()
     losses = np.column_stack([log_losses(s.forecasts, s.codes) for s in pair.series.values()])
     means = w @ losses
-    gap = np.array([found["log_loss", of].value for of in pair.series]) - means
+    gap = np.array([estimates["log_loss", stage].value for stage in pair.series]) - means
     x, root, corrected = losses - means, np.sqrt(w)[:, None], {}
-    for of, (estimate, rows) in terms.items():
+    for stage, (estimate, rows) in terms.items():
         y = rows - w @ rows
         coefficients = np.linalg.lstsq(root * x, root[:, 0] * y)[0]
         explained = x @ coefficients
@@ -240,38 +247,38 @@ def _correct(terms: dict[str, Term], pair: Pair, found: Estimates, n_rows: int) 
         factor = float(w**2 @ rest**2) / size if size else 1.0
         value = estimate.value + float(coefficients @ gap)
         scaled = {"variance": factor * estimate.variance, "slope": factor * estimate.slope}
-        corrected[of] = estimate._replace(value=value, **scaled), rest
+        corrected[stage] = estimate._replace(value=value, **scaled), rest
     return corrected
 
 
-def _put(found: Estimates, pair: Pair, measure: str, terms: dict[str, Term]) -> None:
+def _put(estimates: Estimates, pair: Pair, measure: str, terms: dict[str, Term]) -> None:
     """Add estimates of a measure before and after, and of its change."""
-    for of, (estimate, _) in terms.items():
-        found[measure, of] = estimate
+    for stage, (estimate, _) in terms.items():
+        estimates[measure, stage] = estimate
     if len(terms) == 2:
         (first, a), (second, b) = terms["before"], terms["after"]
         total = pair.before.row_weights().sum()
         shares, clusters = pair.before.row_weights() / total, pair.before.clusters
         a, b = (shares * (rows - shares @ rows) for rows in (a, b))
-        both, *own = variance_of_sum(np.array([a + b, a, b]), clusters)
+        both, *single = variance_of_sum(np.array([a + b, a, b]), clusters)
         # Estimates correlate less than rows if rows do not explain all variation.
-        size = max(own[0], first.error**2) * max(own[1], second.error**2)
-        correlation = float(both - own[0] - own[1]) / 2 / sqrt(size) if size else 0.0
-        found[measure, "change"] = Difference(first, second, correlation)
+        size = max(single[0], first.error**2) * max(single[1], second.error**2)
+        correlation = float(both - single[0] - single[1]) / 2 / sqrt(size) if size else 0.0
+        estimates[measure, "change"] = Difference(first, second, correlation)
 
 
-def _order(pair: Pair, found: Estimates, n_resamples: int, seed: int) -> list[str]:
+def _order(pair: Pair, estimates: Estimates, n_resamples: int, seed: int) -> list[str]:
     """Add areas, reversed and tied pairs, and volumes of three classes, and return notes."""
     n, K = pair.n_rows, pair.n_classes
     pair = pair.draw(max(2000, 2_000_000 // K))
     after = pair.before if pair.after is None else pair.after
-    found |= measure_order(pair.before, after)
+    estimates |= measure_order(pair.before, after)
     notes = []
     if pair.n_rows < n:
         notes.append(f"Ranking is based on {pair.n_rows:,} of {n:,} rows.")
     if K == 3:
         volumes, judged = measure_volumes(pair.before, after, n_resamples, seed)
-        found |= volumes
+        estimates |= volumes
         if judged < n:
             notes.append(f"Volumes are based on {judged:,} of {n:,} rows.")
     return notes

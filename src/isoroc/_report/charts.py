@@ -89,15 +89,15 @@ class Plane(NamedTuple):
             across = float(self.at(tick, self.y.low)[0])
             a = digits(across)
             parts.append(tag("path", d=f"M{a},{self.top}V{bottom}", class_="grid"))
-            place = {"x": a, "y": bottom + 14, "class_": "tick mid"}
+            position = {"x": a, "y": bottom + 14, "class_": "tick mid"}
             if across > right - 9 and len(text) > 4:  # it would be cut off
-                place |= {"x": right + 9, "class_": "tick end"}
-            parts.append(tag("text", text, **place))
+                position |= {"x": right + 9, "class_": "tick end"}
+            parts.append(tag("text", text, **position))
         for tick, text in y_ticks.items():
             d = self.at(self.x.low, tick)[1]
             parts.append(tag("path", d=f"M{self.left},{digits(d)}H{right}", class_="grid"))
-            place = {"x": self.left - 5, "y": digits(d + 3.5)}
-            parts.append(tag("text", text, class_="tick end", **place))
+            position = {"x": self.left - 5, "y": digits(d + 3.5)}
+            parts.append(tag("text", text, class_="tick end", **position))
         middle = {"x": self.left + self.width / 2, "y": bottom + 30}
         parts.append(tag("text", x_label, class_="label mid", **middle))
         turn = f"translate(11 {digits(self.top + self.height / 2)}) rotate(-90)"
@@ -132,31 +132,31 @@ def reliability_chart(panel: dict[str, Any]) -> Markup:
     parts = [plane.frame("", "observed rate", x_ticks=grid, diagonal=True)]
     label = f"forecast probability of {cut(panel['event'], 24)}"
     bars = [strip.frame(label, "", y_ticks={})]
-    for i, (of, tables) in enumerate(series.items()):
+    for i, (stage, tables) in enumerate(series.items()):
         ici = tables["ici"]["ici"][0]
-        text = f"{of}: " * (panel["name"] != of) + f"ICI {text_of(ici, 3)}"
-        place = {"x": plane.left + 6, "y": plane.top + 14 + 16 * i, "class_": f"score {of}"}
-        parts.append(tag("text", text, **place))
+        text = f"{stage}: " * (panel["name"] != stage) + f"ICI {text_of(ici, 3)}"
+        position = {"x": plane.left + 6, "y": plane.top + 14 + 16 * i, "class_": f"score {stage}"}
+        parts.append(tag("text", text, **position))
         left, right, percents = tables["histogram"].values()
         points = strip.at(np.repeat([*left, right[-1]], 2), [0.0, *np.repeat(percents, 2), 0.0])
-        faint = of == "before" and len(series) > 1
-        kind = f"histogram{' faint' if faint else ''} {of}"
+        faint = stage == "before" and len(series) > 1
+        kind = f"histogram{' faint' if faint else ''} {stage}"
         bars.append(tag("polygon", points=at_points(*points), class_=kind))
         line = plane.line(
-            *tables["curve"].values(), class_=f"curve{' faint' if faint else ''} {of}"
+            *tables["curve"].values(), class_=f"curve{' faint' if faint else ''} {stage}"
         )
         if faint:
             parts.append(line)
             continue
         band = (np.asarray(column) for column in tables["band"].values())
-        parts += [plane.area(*band, class_=f"band {of}"), line]
+        parts += [plane.area(*band, class_=f"band {stage}"), line]
         for forecast, rate, low, high, weight in zip(*tables["rates"].values(), strict=True):
-            parts.append(plane.line([forecast, forecast], [low, high], class_=f"bar {of}"))
+            parts.append(plane.line([forecast, forecast], [low, high], class_=f"bar {stage}"))
             tip = (
-                f"{of}: forecast {forecast:.3g}, observed {rate:.3g} "
+                f"{stage}: forecast {forecast:.3g}, observed {rate:.3g} "
                 f"({low:.3g} to {high:.3g}), weight {weight:,.0f}"
             )
-            parts.append(plane.mark(forecast, rate, tip, class_=f"dot {of}"))
+            parts.append(plane.mark(forecast, rate, tip, class_=f"dot {stage}"))
     title = f"Reliability diagram of {panel['event']}, {panel['name']}"
     return picture([*parts, *bars], title, height=366)
 
@@ -193,11 +193,11 @@ def roc_chart(curve: dict[str, Any]) -> Markup:
     """ROC curves before and after."""
     plane, series = Plane(), curve["series"]
     parts = [plane.frame("false positive rate", "true positive rate", diagonal=True)]
-    for i, (of, data) in enumerate(series.items()):
+    for i, (stage, data) in enumerate(series.items()):
         line = data["false_positive_rate"], data["true_positive_rate"]
-        parts.append(plane.line(*line, class_=f"curve {of}"))
-        text = (f"{of}: " if len(series) > 1 else "") + f"AUC {text_of(data['auc'])}"
-        parts.append(plane.text(0.97, 0.05 + 0.06 * i, text, class_=f"score end {of}"))
+        parts.append(plane.line(*line, class_=f"curve {stage}"))
+        text = (f"{stage}: " if len(series) > 1 else "") + f"AUC {text_of(data['auc'])}"
+        parts.append(plane.text(0.97, 0.05 + 0.06 * i, text, class_=f"score end {stage}"))
     return picture(parts, f"ROC curves of {curve['name']}")
 
 

@@ -168,7 +168,9 @@ def _headline(evaluation: Evaluation, evidence: ReportRows, judged: ReportRows) 
         if measure == "accuracy":  # more of it is no merit: a constant decision may have the most
             row["direction"] = {"better": "higher", "worse": "lower"}.get(direction, direction)
         rows.append(
-            row | {"meaning": meaning} | {of: figure._asdict() for of, figure in figures.items()}
+            row
+            | {"meaning": meaning}
+            | {stage: figure._asdict() for stage, figure in figures.items()}
         )
     weights = evidence.before.class_weights()
     most = int(weights.argmax())
@@ -211,8 +213,8 @@ def _came_true(evidence: ReportRows, judged: ReportRows) -> list[str]:
     k = 1 if evidence.n_classes == 2 else None
     drawn, (p, right, weights) = event_of(judged.before, k), event_of(evidence.before, k).arrays
     few = has_few_values(drawn.forecasts)
-    place = p if few else np.floor(10 * axis_of([drawn]).position(p))
-    group = group_equal(place)
+    position = p if few else np.floor(10 * axis_of([drawn]).position(p))
+    group = group_equal(position)
     n = np.bincount(group, evidence.row_counts()).astype(np.int64)
     _, mean, rate = group_means(group, weights, p, right)
     gap = np.abs(rate - mean) * np.sqrt(n) * (n >= 20)
@@ -248,16 +250,16 @@ def _never_decided(evidence: ReportRows) -> list[str]:
         return []
     names = listed([evidence.names[k] for k in lost.tolist()], 5)
     n = counts[0][lost].sum()
-    found = f"No row is predicted as {names}, neither before nor after calibration"
+    text = f"No row is predicted as {names}, neither before nor after calibration"
     if n:
         before = f"{n:,.0f} of {weights.sum():,.0f} rows before"
-        found = f"After calibration no row is predicted as {names} any more ({before})"
+        text = f"After calibration no row is predicted as {names} any more ({before})"
     if np.count_nonzero(counts[-1]) == 1:
         most = int(counts[-1].argmax())
         share = percent(weights[most] / weights.sum())
-        found += f": the accuracy is just the share of {evidence.names[most]}, {share}"
+        text += f": the accuracy is just the share of {evidence.names[most]}, {share}"
     advice = "Where errors have different costs, decide by expected cost: isoroc.decisions.decide"
-    return [f"{found}. {advice}."]
+    return [f"{text}. {advice}."]
 
 
 def _data_part(evidence: ReportRows) -> dict[str, Any]:
@@ -364,8 +366,8 @@ def _reliability_part(evidence: ReportRows) -> dict[str, Any]:
     chosen, several = _shown(evidence), evidence.n_classes > 2
     events: dict[str, int | None] = {TOP: None} if several else {}
     events |= {evidence.names[k]: k for k in chosen}
-    found = reliability_panels(evidence.series, events) if evidence.series else []
-    panels = [panel._asdict() | {"series": short(panel.series)} for panel in found]
+    drawn = reliability_panels(evidence.series, events) if evidence.series else []
+    panels = [panel._asdict() | {"series": short(panel.series)} for panel in drawn]
     left_out = evidence.n_classes - len(chosen) if several else 0
     return {"panels": panels, "classes_left_out": left_out}
 
@@ -373,11 +375,11 @@ def _reliability_part(evidence: ReportRows) -> dict[str, Any]:
 def _roc_part(evidence: ReportRows, n_vertices: int = 250) -> dict[str, Any]:
     """ROC curves of two classes, or of the heaviest classes against the rest."""
     curves = []
-    for k, found in one_vs_rest(evidence.samples, _shown(evidence)).items():
+    for k, by_stage in one_vs_rest(evidence.samples, _shown(evidence)).items():
         series = {}
-        for of, curve in found.items():
+        for stage, curve in by_stage.items():
             kept = thin(curve.p0, curve.p1, n_vertices)
-            series[of] = {
+            series[stage] = {
                 "false_positive_rate": short(1 - curve.p0[kept]),
                 "true_positive_rate": short(curve.p1[kept]),
                 "auc": curve.area(),
@@ -446,15 +448,21 @@ def _practice_part(evaluation: Evaluation, most_classes: int = 8) -> dict[str, A
         "emax": "Largest distance (Emax)",
     }
     panels, curve = {}, None
-    for of in series:
-        table = evaluation.calibration_summary(of).table
+    for stage in series:
+        table = evaluation.calibration_summary(stage).table
         shown = [titles.get(name, name.capitalize()) for name in table["measure"].tolist()]
-        panels[of] = {"class": [str(label) for label in table["class"].tolist()], "measure": shown}
-        panels[of] |= {name: short(table[name]) for name in ("value", "low", "high")}
+        panels[stage] = {
+            "class": [str(label) for label in table["class"].tolist()],
+            "measure": shown,
+        }
+        panels[stage] |= {name: short(table[name]) for name in ("value", "low", "high")}
     if K == 2 and len(series) == 1 + evaluation.is_paired:
-        found = evaluation.net_benefit(thresholds_of(evaluation.rows.series.values()))
-        curve = {"thresholds": short(found.thresholds), "limits": short(found.limits())}
-        curve |= {of: short(v) for of, v in zip(found.strategies[:-1], found.values, strict=False)}
+        benefits = evaluation.net_benefit(thresholds_of(evaluation.rows.series.values()))
+        curve = {"thresholds": short(benefits.thresholds), "limits": short(benefits.limits())}
+        curve |= {
+            stage: short(v)
+            for stage, v in zip(benefits.strategies[:-1], benefits.values, strict=False)
+        }
     return {"panels": panels, "curve": curve}
 
 

@@ -223,9 +223,9 @@ def _distances(rows: _Rows, confidence: float) -> list[Estimate]:
     shifts = (vectors * np.sqrt(values.clip(min=0))) @ u
     points = np.unique(np.linspace(0, len(z) - 1, 200).round().astype(np.intp))
     some = np.argsort(z, kind="stable")[points]
-    found = _distance_measures(X[some] @ (beta[:, None] + shifts), z[some], weights[some])
-    half = half_width(confidence, df) * found.std(axis=1)
-    bias = np.maximum(found.mean(axis=1) - value, 0.0)
+    drawn = _distance_measures(X[some] @ (beta[:, None] + shifts), z[some], weights[some])
+    half = half_width(confidence, df) * drawn.std(axis=1)
+    bias = np.maximum(drawn.mean(axis=1) - value, 0.0)
     low, high = (value - bias - half).clip(min=0) * is_rejected, (value + half).clip(max=1)
     return [Estimate(*ends) for ends in np.transpose([value, low, high]).tolist()]
 

@@ -110,9 +110,9 @@ class CalibrationDisplay(BeforeAfterDisplay):
         events = class_panels(next(iter(series.values())), pos_label, kind)
         panels = reliability_panels(series, events, scale, **options)
         layers = [
-            Layer(panel.name, of, layer, data)
+            Layer(panel.name, stage, layer, data)
             for panel in panels
-            for of, tables in panel.series.items()
+            for stage, tables in panel.series.items()
             for layer, data in tables.items()
         ]
         scales = {panel.name: panel.axis for panel in panels}
@@ -134,13 +134,13 @@ class CalibrationDisplay(BeforeAfterDisplay):
         lines: list[Any] = []
         styles = styles_in(ax, list(dict.fromkeys(layer.series for layer in layers)))
         texts = {"band": f"{100 * self.confidence:g} % interval", "rates": "observed rates"}
-        for of, style in styles.items():
-            data = {layer.kind: layer.data for layer in layers if layer.series == of}
-            label = of if name is None else name if of == "forecasts" else f"{name}, {of}"
+        for stage, style in styles.items():
+            data = {layer.kind: layer.data for layer in layers if layer.series == stage}
+            label = stage if name is None else name if stage == "forecasts" else f"{name}, {stage}"
             label += f", ICI {data['ici']['ici'][0]:.3f}"
             options = {"label": plain(label)} | self.line_options | line_options
             hidden = {"rates"} if name else set()
-            if of == "before" and len(styles) > 1:  # in the background
+            if stage == "before" and len(styles) > 1:  # in the background
                 hidden, options = {"rates", "band"}, {"lw": 1.2} | options
             elif len(styles) == 1 and not name:
                 options = {"ls": "-"} | options

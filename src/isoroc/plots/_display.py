@@ -216,16 +216,16 @@ class BeforeAfterDisplay(Display):
         if after is not None:
             second = check_after(after, first, probabilities=cls._needs_probabilities)
             series = {"before": first, "after": second}
-        positive = {of: sample.positive() for of, sample in series.items()}
+        positive = {stage: sample.positive() for stage, sample in series.items()}
         return cls._of(positive, **options).plot(ax, figsize=figsize)
 
 
 def _second(y_true: Any, pos_label: Any) -> list[Any]:
     """The two labels, that whose probabilities are given last."""
-    found = np.unique(to_array(y_true, name="y_true")).tolist()
-    others = [label for label in found if label != pos_label]
+    known = np.unique(to_array(y_true, name="y_true")).tolist()
+    others = [label for label in known if label != pos_label]
     if len(others) != 1:
-        problem = f"is {pos_label!r}, and the labels are {shortened(str(found), 60)}"
+        problem = f"is {pos_label!r}, and the labels are {shortened(str(known), 60)}"
         fix = "pass one of two labels, or forecasts with one column per class"
         raise InputError("pos_label", None, problem, fix)
     return [others[0], pos_label]

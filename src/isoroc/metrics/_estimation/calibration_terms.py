@@ -167,15 +167,15 @@ class Parts(NamedTuple):
 
     def absolute(self) -> Term:
         """Calibration error of the norm "l1"."""
-        found, all_rows = [], []
+        estimates, all_rows = [], []
         for part, fit in zip(self.samples, self.fits, strict=True):
             value, bias, signs = _absolute(CrossFit(part) if isinstance(fit, Ties) else fit)
             factors = signs if signs.ndim == 1 else signs / 2
-            found.append((value, bias, variance_if_calibrated(factors, part)))
+            estimates.append((value, bias, variance_if_calibrated(factors, part)))
             all_rows.append(products(signs, part))
-        value, bias, least = np.mean(found, axis=0).tolist()
+        value, bias, least = np.mean(estimates, axis=0).tolist()
         rows = np.mean(all_rows, axis=0)
-        least /= len(found)
+        least /= len(estimates)
         variance = max(self.variance(rows), least)
         half = half_width(0.95) * sqrt(variance)
         # What was learned from other rows hardly makes an estimate too low by as much as it can
@@ -188,13 +188,13 @@ class Parts(NamedTuple):
 
     def square(self) -> float:
         """Square of the calibration error of the norm "l2"."""
-        found = [
+        squares = [
             fit.calibration("brier")[0] / (1 if fit.p.shape[1] == 2 else 2)
             if isinstance(fit, Ties)
             else _square(fit)[0].value
             for fit in self.fits
         ]
-        return max(float(np.mean(found)), 0.0)
+        return max(float(np.mean(squares)), 0.0)
 
     def split_loss(self, loss: Loss = "log") -> dict[str, Term]:
         """A loss of whole forecasts and its parts, as in `isoroc.metrics.Decomposition`."""
@@ -203,11 +203,11 @@ class Parts(NamedTuple):
         shares = np.bincount(sample.codes, weights, sample.n_classes)
         constant = np.broadcast_to(shares / shares.sum(), sample.forecasts.shape)
         losses = log_losses if loss == "log" else brier_losses
-        own, best, blind = (losses(q, sample.codes) for q in (sample.forecasts, g, constant))
-        saved, variance = mean(own - best, weights), self.variance(own - best)
+        given, best, blind = (losses(q, sample.codes) for q in (sample.forecasts, g, constant))
+        saved, variance = mean(given - best, weights), self.variance(given - best)
         w = sample.row_weights()
         size = effective_rows(w.sum(), w @ w) / design_effect(
-            w * (own - mean(own, weights)), sample.clusters
+            w * (given - mean(given, weights)), sample.clusters
         )
         # The variance is hardly known if few rows are not in the largest class.
         variance *= 1 + 4 / max(size * (1 - shares.max() / shares.sum()), 1.0)
@@ -215,23 +215,28 @@ class Parts(NamedTuple):
             value, noise, bias = fit.calibration(loss)
             # Nothing to save: mean labels are the forecasts, as on the rows of a fit.
             slope = variance / saved if saved > 1e-9 else sqrt(8 * noise)
-            found = Statistic(value, noise, slope, bias, bias)
+            calibration = Statistic(value, noise, slope, bias, bias)
         else:
             P = sample.forecasts.clip(min=EPSILON)  # as in the log loss, which is then finite
             factors = _secant(g, P) if loss == "log" else (g - P) / (2 if P.shape[1] == 2 else 1)
             value = mean((factors * sample.residuals()).sum(axis=1), weights)
             unit = 2.0 if loss == "log" else 4 * float((P * (1 - P)).mean())
             least = variance_if_calibrated(factors, sample)
-            found = _combine(value, saved, variance, least, unit / size)
-        total, most = mean(own, weights), mean(blind, weights)
-        rest = total - found.value
+            calibration = _combine(value, saved, variance, least, unit / size)
+        total, most = mean(given, weights), mean(blind, weights)
+        rest = total - calibration.value
         exact = Statistic(0.0, 0.0)
-        terms = {"calibration": (found, own - best)}
+        terms = {"calibration": (calibration, given - best)}
         for name, value, rows, other in (
-            ("loss", total, own, exact),
-            ("refinement", rest, best, found._replace(below=found.above, above=found.below)),
+            ("loss", total, given, exact),
+            (
+                "refinement",
+                rest,
+                best,
+                calibration._replace(below=calibration.above, above=calibration.below),
+            ),
             ("uncertainty", most, blind, exact),
-            ("resolution", most - rest, blind - best, found),
+            ("resolution", most - rest, blind - best, calibration),
         ):
             variance = self.variance(rows) + other.variance
             terms[name] = Statistic(value, variance, 0.0, other.below, other.above), rows

@@ -190,15 +190,15 @@ class CrossFit:
         K = left.shape[1]
         # The columns are sorted by their totals; of two, the second is the first with other signs.
         frequent = slice(1 if K == 2 else MOST_CLASSES)
-        found, left = np.zeros_like(left), left[:, frequent]
+        added, left = np.zeros_like(left), left[:, frequent]
         for fit in (fit_multiple, fit_linear):
             of_forecasts = fit(self._matrix[:, frequent], left, weights, squares)
             left -= of_forecasts
-            found[:, frequent] += of_forecasts
-        found[:, frequent] += fit_cells(*self._cells, left, weights, squares)
+            added[:, frequent] += of_forecasts
+        added[:, frequent] += fit_cells(*self._cells, left, weights, squares)
         if K == 2:
-            found[:, 1] = -found[:, 0]
-        return found
+            added[:, 1] = -added[:, 0]
+        return added
 
 
 class _Units(NamedTuple):
@@ -319,7 +319,7 @@ def fit_cells(
     """
     n_cells, n_free = 2**n_levels, _free(residuals)
     noise = squares * _products(residuals, residuals)
-    others = (np.bincount(cell, own, n_cells) for own in (noise, weights))
+    others = (np.bincount(cell, column, n_cells) for column in (noise, weights))
     # Sums of residuals, noise and weight in the cells of each level, the finest first.
     levels = [np.column_stack([sum_rows(cell, residuals, weights, n_cells), *others])]
     while len(levels[-1]) > 1:
