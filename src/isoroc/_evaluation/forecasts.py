@@ -71,7 +71,7 @@ def are_probabilities(forecasts: Any) -> bool:
 
 
 def measured(sample: Sample) -> Iterator[tuple[str, float]]:
-    """Log loss, which scores have not, and the AUC of two classes or the VUS of three."""
+    """Log loss (not for scores), and the AUC of two classes or the VUS of three."""
     if are_probabilities(sample.forecasts):
         yield "log loss", sample.measure(log_loss)
     if sample.n_classes == 2:

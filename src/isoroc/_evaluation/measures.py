@@ -26,9 +26,6 @@ from isoroc._input import Aspect, Sample, slices
 from isoroc._support.table import Table
 from isoroc.metrics._estimation.calibration_terms import Parts, Term
 
-#: Calibration errors are based on at most this many probabilities, but at least this many rows.
-MOST_VALUES, LEAST_ROWS = 600_000, 20_000
-
 
 class Totals:
     """Losses, accuracy and changed decisions of all rows, added up batch by batch."""
@@ -186,9 +183,9 @@ def _known(key: tuple[str, str], mean: Mean) -> Statistic | Share:
     return mean.statistic() if key[0].endswith("_loss") else mean.share()
 
 
-def most_rows(n_classes: int) -> int:
+def most_rows(n_classes: int, most_values: int = 600_000, least: int = 20_000) -> int:
     """Largest number of rows that are sorted, learned from or resampled."""
-    return max(LEAST_ROWS, MOST_VALUES // n_classes)
+    return max(least, most_values // n_classes)
 
 
 def _calibration(pair: Pair, estimates: Estimates, n_rows: int) -> list[str]:
@@ -226,10 +223,9 @@ def _calibration(pair: Pair, estimates: Estimates, n_rows: int) -> list[str]:
 def _correct(
     terms: dict[str, Term], pair: Pair, estimates: Estimates, n_rows: int
 ) -> dict[str, Term]:
-    """Estimates from some rows, corrected to all: regression on the losses, known of all rows.
+    """Estimates from some rows, corrected to all rows by regression on the losses.
 
-    So calibration and refinement add up to the loss of all rows, and the change of a part is that
-    of the same rows.
+    The losses of all rows are known, so calibration and refinement add up to them.
     """
     if pair.n_rows >= n_rows:
         return terms

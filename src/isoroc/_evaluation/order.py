@@ -48,8 +48,8 @@ def measure_order(before: Sample, after: Sample) -> dict[tuple[str, str], Statis
 def class_sizes(sample: Sample, slopes: Floats) -> Floats:
     """Effective number of rows of each class that has weight.
 
-    Clusters make it smaller, by as much as they make the variance of an area larger. If that is 0
-    because all rows are in order, each cluster counts as one row.
+    Clusters make it smaller by the factor by which they make the variance of an area larger. If all
+    rows are in order, so that this variance is 0, each cluster counts as one row.
     """
     weights, codes, K = sample.row_weights(), sample.codes, sample.n_classes
     total, squares = (np.bincount(codes, w, K) for w in (weights, weights**2))
@@ -63,8 +63,8 @@ def class_sizes(sample: Sample, slopes: Floats) -> Floats:
 def _area(value: float, slopes: Floats, sample: Sample, sizes: Floats) -> Share:
     """Area under a ROC curve as a share of pairs of rows.
 
-    Few rows of a class hardly tell how much their scores vary. Then the size is that of scores with
-    exponential distributions (Hanley and McNeil 1982, Newcombe 2006).
+    With few rows of a class, the variance of their scores is poorly known. Then the size is that of
+    scores with exponential distributions (Hanley and McNeil 1982, Newcombe 2006).
     """
     if len(sizes) < 2:
         return Share(math.nan, math.nan)
@@ -76,12 +76,12 @@ def _area(value: float, slopes: Floats, sample: Sample, sizes: Floats) -> Share:
 
 
 def _events(sizes: Floats) -> float:
-    """Number of rows that tell how an area varies: about that of the rarest class, less one."""
+    """Degrees of freedom of the variance of an area: about the rows of the rarest class, less 1."""
     return max(len(sizes) / 2 / float((1 / sizes).sum()) - 1, 0.0)
 
 
 def _variance(slopes: Floats, sample: Sample, sizes: Floats) -> float:
-    """Variance of an area; with few rows of a class, those vary more than around their mean."""
+    """Variance of an area, with n / (n - 1) for each class."""
     factor = np.ones(sample.n_classes)
     factor[np.unique(sample.codes)] = np.sqrt(sizes / np.maximum(sizes - 1, 1.0))
     return float(variance_of_sum(slopes * factor[sample.codes], sample.clusters))

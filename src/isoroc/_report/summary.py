@@ -203,10 +203,9 @@ def _verdict(evaluation: Evaluation, evidence: ReportRows, judged: ReportRows) -
 
 
 def _came_true(evidence: ReportRows, judged: ReportRows) -> list[str]:
-    """What came of the forecasts whose gap is clearest, if it is three standard errors or more.
+    """The group of forecasts that is most clearly wrong, if by three standard errors or more.
 
-    Forecasts are grouped by ten parts of the axis, which the rows judged determine; all rows are
-    counted, and a group needs 20.
+    Groups are tenths of the axis of the rows judged. All rows are counted, and a group needs 20.
     """
     if "before" not in evidence.series:
         return []
@@ -354,7 +353,7 @@ def _model_part(evidence: ReportRows, path: str) -> dict[str, Any] | None:
 def _shown(evidence: ReportRows) -> list[int]:
     """The classes that have diagrams: the second of two, or the eight heaviest.
 
-    One of more than four classes needs a weight of 50 for its diagram to say something.
+    With more than four classes, a class needs a weight of 50.
     """
     if evidence.n_classes == 2:
         return [1]
