@@ -150,7 +150,7 @@ class Evaluate:
             Counts of rows that the calibrator was not fitted on.
         calibrator : calibrator, default=None
             Fitted calibrator that makes the forecasts after calibration.
-        confidence, n_resamples, random_state : float, int, and int, RandomState or None
+        confidence, n_resamples, random_state
             As in `evaluate`.
 
         Examples
@@ -184,10 +184,8 @@ class Evaluate:
             All classes, in the order of the columns: a batch may lack some.
         calibrator : calibrator, default=None
             Fitted calibrator that makes the forecasts after calibration of batches without any.
-        unit : {"probability", "logit"}, default="probability"
-            What the numbers in `y_prob` are.
-        confidence, n_resamples, random_state : float, int, and int, RandomState or None
-            As in `evaluate`.
+        unit, confidence, n_resamples, random_state
+            As in `evaluate`, without ``unit="auto"``.
 
         Examples
         --------

@@ -97,11 +97,9 @@ class Report:
         estimator : calibrator or classifier
             Fitted. A `CalibratedClassifier` with one calibrator is reported with its certificate,
             one with several by its forecasts before and after.
-        X : array-like
-            Input of the estimator: forecasts for a calibrator, features for a classifier. Use
-            rows that the estimator was not fitted on.
-        y : array-like of shape (n,)
-            Labels.
+        X, y : array-like
+            Forecasts for a calibrator or features for a classifier, and labels. Use rows that the
+            estimator was not fitted on.
         **options
             Other arguments of `Report`; `groups` are also passed to a `GroupedCalibrator`.
         """
@@ -132,13 +130,7 @@ class Report:
         return report
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The page, also written to a file if a path is given. Requires jinja2.
-
-        Parameters
-        ----------
-        path : path-like, default=None
-            An existing file is replaced when the new one is complete.
-        """
+        """The page, also written to a file if a path is given. Requires jinja2."""
         try:
             from isoroc._report.page import render  # noqa: PLC0415 -- jinja2 may be missing
         except ModuleNotFoundError:

@@ -15,6 +15,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
 from isoroc._evaluation.curves import Axis
 from isoroc._evaluation.forecasts import are_probabilities, forecasts_of
@@ -154,11 +155,9 @@ class BeforeAfterDisplay(Display):
             Fitted. For a calibrator of isoroc or a `CalibratedClassifier`, the forecasts before
             and after calibration are drawn; only those after if the others must be probabilities
             and are not.
-        X : array-like
-            Input of the estimator: forecasts for a calibrator, features for a classifier. Use
-            rows that the estimator was not fitted on.
-        y : array-like of shape (n,)
-            Labels.
+        X, y : array-like
+            Forecasts for a calibrator or features for a classifier, and labels. Use rows that the
+            estimator was not fitted on.
         **options
             As in `from_predictions`; also `groups`, the group of each row, for a
             `GroupedCalibrator`.
@@ -175,12 +174,12 @@ class BeforeAfterDisplay(Display):
     @classmethod
     def from_predictions(
         cls,
-        y_true: Any,
-        y_prob: Any,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
         *,
-        after: Any = None,
-        sample_weight: Any = None,
-        labels: Any = None,
+        after: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
         ax: Where = None,
         figsize: Size = None,
         **options: Any,
@@ -189,15 +188,9 @@ class BeforeAfterDisplay(Display):
 
         Parameters
         ----------
-        y_true : array-like of shape (n,)
-            Labels.
-        y_prob : array-like of shape (n, K) or (n,)
-            Forecasts, or probabilities of `pos_label`, by default the second of two classes; where
-            no probabilities are needed, also real scores that increase with them.
-        after : array-like, default=None
-            Forecasts of the same rows after calibration.
-        sample_weight, labels : array-like of shape (n,) and (K,), default=None
-            Weight of each row, and the classes in the order of the columns (sorted by default).
+        y_true, y_prob, after, sample_weight, labels : array-like
+            As in `isoroc.evaluate`. Scores of two classes are those of `pos_label`, by default the
+            second class, and must be probabilities where the display needs them.
         ax, figsize
             As in `plot`.
         **options
