@@ -31,53 +31,21 @@ class Measure(NamedTuple):
 
 #: All measures, in the order in which they are shown.
 MEASURES = {
-    "log_loss": Measure(
-        "log loss",
-        -1,
-        "minus the logarithm of the probability of what came true, on average (nats)",
-    ),
-    "calibration_loss": Measure(
-        "calibration loss", -1, "the part of the log loss that perfect calibration would remove"
-    ),
-    "refinement_loss": Measure(
-        "refinement loss", -1, "the rest of the log loss, which only better separation lowers"
-    ),
-    "brier_score_loss": Measure(
-        "Brier score", -1, "squared distance of probabilities and outcomes, on average"
-    ),
-    "calibration_error": Measure(
-        "calibration error", -1, "mean distance of forecasts and observed shares; 0 is calibrated"
-    ),
-    "classwise_calibration_error": Measure(
-        "classwise calibration error", -1, "the same for each class alone"
-    ),
-    "top_calibration_error": Measure(
-        "top-label calibration error", -1, "the same for the most probable class alone"
-    ),
+    "log_loss": Measure("log loss", -1, "mean negative log probability of what came true (nats)"),
+    "calibration_loss": Measure("calibration loss", -1, "log loss that calibration would remove"),
+    "refinement_loss": Measure("refinement loss", -1, "log loss that only separation lowers"),
+    "brier_score_loss": Measure("Brier score", -1, "mean squared distance from outcomes"),
+    "calibration_error": Measure("calibration error", -1, "mean distance from observed shares"),
+    "classwise_calibration_error": Measure("classwise calibration error", -1, "of single classes"),
+    "top_calibration_error": Measure("top-label calibration error", -1, "of the most likely class"),
     "accuracy": Measure("accuracy", 1, "share of rows whose most probable class came true"),
     "auc": Measure("AUC", 1, "how often a row of the second class ranks above one of the first"),
-    "auc_one_vs_rest": Measure(
-        "AUC, one class against the rest",
-        1,
-        "how often a row of a class ranks above a row of others",
-    ),
-    "auc_one_vs_one": Measure(
-        "AUC, pairs of classes", 1, "how often a row of a class ranks above a row of another class"
-    ),
-    "vus": Measure(
-        "volume under the ROC surface",
-        1,
-        "what thresholds get right of three classes; 1 is perfect",
-    ),
-    "decisions_changed": Measure(
-        "decisions changed", 0, "share of rows whose most probable class changed"
-    ),
-    "pairs_reversed": Measure(
-        "pairs of rows reversed", 0, "share of pairs of rows whose order was reversed"
-    ),
-    "pairs_tied": Measure(
-        "pairs of rows that became ties", 0, "share of pairs of rows that differed before only"
-    ),
+    "auc_one_vs_rest": Measure("AUC, one class against the rest", 1, "mean over the classes"),
+    "auc_one_vs_one": Measure("AUC, pairs of classes", 1, "mean over the pairs of classes"),
+    "vus": Measure("volume under the ROC surface", 1, "what thresholds get right of three classes"),
+    "decisions_changed": Measure("decisions changed", 0, "rows whose most probable class changed"),
+    "pairs_reversed": Measure("pairs of rows reversed", 0, "pairs whose order was reversed"),
+    "pairs_tied": Measure("pairs of rows that became ties", 0, "pairs that differed before only"),
 }
 #: Estimates by measure and what they are of: "before", "after" or "change".
 Estimates = dict[tuple[str, str], Statistic | Difference | Share]
