@@ -22,8 +22,8 @@ def evaluate(run_cli, monkeypatch):
         found = []
         for many in (10, 10**6):
             monkeypatch.setattr(reading, "MANY", many)
-            monkeypatch.setattr(measures, "MOST_VALUES", 1500 if many == 10 else 10**6)
-            monkeypatch.setattr(measures, "LEAST_ROWS", 1)
+            most_values = 1500 if many == 10 else 10**6
+            monkeypatch.setattr(measures.most_rows, "__defaults__", (most_values, 1))
             ran = run_cli("evaluate", *words, "--resamples", "4", "--json")
             assert ran.code == 0, ran.err
             found.append(json.loads(ran.out))

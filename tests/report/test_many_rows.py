@@ -20,8 +20,7 @@ def rows_of(report):
 
 
 def test_rows_are_drawn(monkeypatch):
-    monkeypatch.setattr(measures, "MOST_VALUES", 600)
-    monkeypatch.setattr(measures, "LEAST_ROWS", 100)
+    monkeypatch.setattr(measures.most_rows, "__defaults__", (600, 100))
     P, y = overconfident(1000, 2)
     report = Report(y, P, after=P, n_resamples=0)
     assert report.summary["data"]["rows"] == 1000
