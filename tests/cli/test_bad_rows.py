@@ -135,6 +135,7 @@ def test_an_interrupt_during_imports_has_its_code(monkeypatch, capsys):
     assert capsys.readouterr().err == "isoroc: ended by SIGINT\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["--help"], ["calibrators"]])
 def test_closed_pipes_have_their_code(words):
     command = [sys.executable, "-m", "isoroc", *words]

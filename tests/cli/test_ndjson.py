@@ -60,7 +60,7 @@ def test_fields_that_come_late_nested_ones_and_large_numbers_pass_through(write,
     np.testing.assert_array_equal(found, expected)
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.fixed_dictionaries({}, optional=OTHERS), min_size=1, max_size=4),
     st.sampled_from([(",", ":"), (", ", ": "), (" ,\t", " : ")]),

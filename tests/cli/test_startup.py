@@ -76,6 +76,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("model")
 def test_commands_import_what_they_need(run_cli):
     for name in MODELS:

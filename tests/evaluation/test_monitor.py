@@ -148,7 +148,6 @@ def test_states_are_kept_in_files(tmp_path):
     assert monitor.classes_.tolist() == ["no", "yes"]
 
 
-@settings(max_examples=30)
 @given(st.data())
 def test_damaged_states_are_refused(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("state") / "state.json"

@@ -76,7 +76,7 @@ def two_forecasts(draw):
     return y, P, Q / Q.sum(axis=1, keepdims=True), rng.integers(1, 4, len(P))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(two_forecasts())
 def test_figures_equal_their_definitions(data):
     y, P, Q, w = data
@@ -104,7 +104,7 @@ def test_figures_equal_their_definitions(data):
     assert report["pairs_tied", "change"] == pytest.approx(counts[2] / counts[0])
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(two_forecasts())
 def test_weights_are_repeated_rows(data):
     y, P, Q, w = data
@@ -127,7 +127,7 @@ def test_weights_are_repeated_rows(data):
     np.testing.assert_array_equal(order_table(weighted)["value"], order_table(zeros)["value"])
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(two_forecasts())
 def test_intervals_contain_the_estimate_and_are_possible(data):
     y, P, Q, _ = data

@@ -3,7 +3,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
@@ -90,7 +90,6 @@ def undominated(points):
     }
 
 
-@settings(max_examples=60)
 @given(three_classes())
 def test_three_classes_are_exact(case):
     P, y, weights = case
@@ -119,7 +118,6 @@ def test_thresholds_reach_their_points(case):
         assert point == pytest.approx(shares(P, y, weights, gamma))
 
 
-@settings(max_examples=50)
 @given(binary_data())
 def test_two_classes_are_the_curve(data):
     scores, y, weights = data
@@ -132,7 +130,6 @@ def test_two_classes_are_the_curve(data):
         assert point == pytest.approx([w[right & (y == k)].sum() / w[y == k].sum() for k in (0, 1)])
 
 
-@settings(max_examples=50)
 @given(binary_data())
 def test_two_classes_have_areas(data):
     scores, y, weights = data
@@ -149,7 +146,6 @@ def test_two_classes_have_areas(data):
         assert float(boxes) == pytest.approx(roc_auc(y, scores, sample_weight=weights))
 
 
-@settings(max_examples=50)
 @given(binary_data())
 def test_monotone_maps_of_two_class_scores_change_nothing(data):
     scores, y, _ = data
@@ -171,7 +167,6 @@ def test_constant_and_perfect_forecasts(K):
     assert float(vus(y, nearly)) == pytest.approx(1, rel=1e-9)
 
 
-@settings(max_examples=40)
 @given(three_classes(max_rows=20), st.permutations(range(3)), st.sampled_from(VOLUMES))
 def test_the_order_of_classes_does_not_matter(case, order, volume):
     P, y, weights = case

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import isoroc
@@ -59,7 +59,6 @@ def test_the_schema_is_generated_from_the_checks():
     pytest.importorskip("jsonschema").Draft202012Validator.check_schema(SCHEMA)
 
 
-@settings(max_examples=100)
 @given(st.data())
 def test_what_is_loaded_follows_the_schema(tmp_path_factory, data):
     jsonschema = pytest.importorskip("jsonschema")
