@@ -26,10 +26,9 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import isoroc
 from exported import DATABASES, run_onnx, run_sql
-from isoroc import CalibratedClassifier
+from isoroc import CalibratedClassifier, load_map
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import COMMON
-from isoroc._maps.modelfile.maps import load_map
 from strategies import arbitrary, labelled_forecasts
 from zoo import (
     CASES,

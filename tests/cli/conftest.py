@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from cli_tables import make_forecasts
-from isoroc._cli import main
+from isoroc.__main__ import main
 
 
 class Ran(NamedTuple):

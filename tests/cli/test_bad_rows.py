@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 import isoroc
 from cli_tables import make_forecasts
-from isoroc._cli import main
-from isoroc._input import InputError, check_forecasts, valid_rows
+from isoroc import InputError
+from isoroc.__main__ import main
+from isoroc._input import check_forecasts, valid_rows
 from isoroc._input.kinds import kind_of
 
 BAD = {3: ["nan", "0.5", "0.5"], 40: ["", "0.5", "0.5"], 41: ["x", "0.5", "0.5"],

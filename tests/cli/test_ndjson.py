@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import isoroc
 from cli_tables import listing, make_forecasts
-from isoroc._cli import main
+from isoroc.__main__ import main
 
 ROWS = [dict(zip(("p_bird", "p_cat", "p_dog"), p, strict=True)) for p in np.eye(3).tolist()]
 NUMBERS = st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)

@@ -14,7 +14,7 @@ import pytest
 import isoroc
 from cli_tables import listing, make_forecasts
 from isoroc import CalibrationMonitor
-from isoroc._cli import main
+from isoroc.__main__ import main
 from nights import kill, prepare, start, steps
 from pages import blocks
 

@@ -190,7 +190,7 @@ def test_counts_of_weighted_rows_are_no_copies():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("digits", [None, 6, 4, 3, 2, 1])
+@pytest.mark.parametrize("digits", [None, 4, 1])
 @pytest.mark.parametrize(("n_classes", "power"), [(2, 2.0), (2, 1.0), (2, 0.0), (3, 2.0)])
 def test_intervals_cover_and_estimates_have_little_bias(n_classes, power, digits, weighted):
     setting, times = Setting(n_classes, power, digits, weighted), 40
@@ -209,13 +209,11 @@ def test_intervals_cover_and_estimates_have_little_bias(n_classes, power, digits
 @pytest.mark.parametrize(
     ("setting", "n"),
     [
-        *((Setting(2, 2.0, digits), 300_000) for digits in (None, 5, 4, 2)),
+        (Setting(2, 2.0, 4), 300_000),
         (Setting(2, 0.0, 4), 300_000),
         (Setting(2, 2.0, 3, weighted=True), 300_000),
         (Setting(3, 2.0, 3), 300_000),
-        (Setting(2, 2.0), 5_000_000),
-        (Setting(2, 1.0, 4), 5_000_000),
-        (Setting(3, 2.0), 5_000_000),
+        (Setting(2, 2.0), 2_000_000),
     ],
 )
 def test_many_rows(setting, n, run_cli):
@@ -229,9 +227,8 @@ def test_many_rows(setting, n, run_cli):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [1_000_000, 5_000_000])
-def test_a_map_that_keeps_the_order_keeps_refinement(n):
-    y, P, _, truth = simulate(Setting(2, 2.0), n, seed=0)
+def test_a_map_that_keeps_the_order_keeps_refinement():
+    y, P, _, truth = simulate(Setting(2, 2.0), 1_000_000, seed=0)
     result = evaluate(y, P, truth, n_resamples=0)
     change = result.measures["refinement_loss"]["change"]
     assert change.low <= 0 <= change.high

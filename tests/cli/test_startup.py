@@ -65,7 +65,7 @@ STEPS = [
 ]
 SCRIPT = """
 import contextlib, io, json, sys
-from isoroc._cli import main
+from isoroc.__main__ import main
 found = []
 for commands, _ in json.loads(sys.argv[1]):
     for line in commands:

@@ -48,6 +48,7 @@ def test_each_group_is_measured_by_itself():
     assert one.to_dict()["groups"]["0"]["p_value"] == p_value
 
 
+@pytest.mark.slow
 def test_all_groups_together_keep_the_level():
     alarms = 0
     for seed in range(12):

@@ -234,6 +234,7 @@ def test_forecasts_are_calibrated_unless_they_are_already(tmp_path):
     assert CalibrationMonitor.load(tmp_path / "classes.json").update(y, Q).evidence == expected
 
 
+@pytest.mark.slow
 def test_no_alarm_without_drift_after_a_fit_to_few_rows():
     """With a tolerance of 0, 70 to 78 % of such streams raise an alarm."""
     alarms = {"default": 0, "none": 0}

@@ -28,9 +28,9 @@ from zoo import assert_agrees, draw_labels, fitted, forecasts, on_thresholds
 sqlglot = pytest.importorskip("sqlglot")
 duckdb = pytest.importorskip("duckdb")
 
+from isoroc import InputError  # noqa: E402
 from isoroc._backends import sql as operations  # noqa: E402
 from isoroc._backends.sql import DIALECTS, RULES, decimal, fraction  # noqa: E402
-from isoroc._input import InputError  # noqa: E402
 from isoroc.export import counts_sql, to_sql  # noqa: E402
 
 

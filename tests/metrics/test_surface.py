@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
+from isoroc import InputError
 from isoroc._core.simplex import regions
-from isoroc._input import InputError
 from isoroc.metrics import hull_auc, roc_auc, roc_surface, symmetric_roc_curve
 from isoroc.metrics import volume_under_surface as vus
 from isoroc.metrics._surface import surface

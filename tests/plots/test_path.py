@@ -7,7 +7,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from isoroc import CalibratedClassifier, HistogramCalibrator, InputError, IRPCalibrator
 from isoroc._support.table import Table
-from isoroc.metrics._surface.surface import volume_under_surface
+from isoroc.metrics import volume_under_surface
 from isoroc.plots import PathDisplay
 
 

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import isoroc
-from isoroc._maps.modelfile import ModelFileError, document
-from isoroc._maps.modelfile.maps import MAPS, load_map
+from isoroc import ModelFileError, load_map
+from isoroc._maps.modelfile import document
+from isoroc._maps.modelfile.maps import MAPS
 from zoo import fitted
 
 
