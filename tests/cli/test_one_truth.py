@@ -13,7 +13,6 @@ import polars as pl
 import pytest
 
 from isoroc import AutoCalibrator, Counts, Report, evaluate
-from isoroc._cli.io import reading
 from isoroc.metrics import calibration_error
 from truths import draw_labels
 
@@ -136,7 +135,7 @@ def should_calibrate(calibrator):
 )
 def test_all_ways_find_the_same(setting, many, run_cli, monkeypatch):
     if many:  # the command counts rows for a report, and evaluates them in batches
-        monkeypatch.setattr(reading, "MANY", 100)
+        monkeypatch.setattr("isoroc._cli.io.reading.MANY", 100)
     rows = simulate(setting, 1000, seed=0)
     found = ways(rows, run_cli)
     value, low, high = found["evaluate"]
