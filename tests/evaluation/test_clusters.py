@@ -8,9 +8,9 @@ from scipy.special import ndtr, ndtri
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
-from isoroc import AutoCalibrator, CalibratedClassifier, IRPCalibrator, Report, evaluate
+from isoroc import AutoCalibrator, CalibratedClassifier, InputError, IRPCalibrator, Report, evaluate
 from isoroc._counts import deal_by_content
-from isoroc._input import InputError, check_sample, deal_folds
+from isoroc._input import check_sample, deal_folds
 from isoroc.decisions import expected_cost, net_benefit, threshold_for
 from isoroc.metrics import (
     bootstrap,
