@@ -20,12 +20,8 @@ class MixtureMap(Map):
     """The weighted mean of the forecasts of other maps; if `monotone`, all of them are.
 
     A mean of calibrated forecasts is underconfident (Ranjan and Gneiting 2010), so it is raised to
-    the power `exponent` and normalised; 1 leaves the mean as it is, as in every monotone mixture.
-
-    Let z be the coordinates of a `MonotoneMap`, an increasing function of each forecast. The map is
-    the gradient of a convex F(z). The identity is the gradient of a convex function of z too: of
-    the sum over the classes of G, with ``dG = p dz``. So their average is the gradient of the
-    average. For two classes, averages of non-decreasing maps are non-decreasing.
+    the power `exponent` and normalised; a monotone mixture has the exponent 1. The identity is, as
+    a `MonotoneMap`, the gradient of a convex function of z, so averages of both are gradients too.
     """
 
     members: Sequence[Map] = state(checks.list_of(checks.anything, "M"))
@@ -63,9 +59,9 @@ class MixtureMap(Map):
         return ops.softmax(ops.log(ops.maximum(Q, LEAST)) * self.exponent)
 
     def is_increasing(self) -> bool:
-        """Whether all members are; of a monotone mixture, whose members are isotone, one."""
-        found = [member.is_increasing() for member in self.members]
-        return any(found) if self.monotone else all(found)
+        """Whether all members are increasing; one is enough in a monotone mixture."""
+        increasing = [member.is_increasing() for member in self.members]
+        return any(increasing) if self.monotone else all(increasing)
 
     def certificate(self, n_classes: int) -> MonotonicityCertificate | None:
         """The guarantee of a monotone mixture of K classes in words."""

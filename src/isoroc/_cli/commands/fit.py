@@ -113,15 +113,6 @@ def fit(
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
 
 
-def _with_groups(model: Any, group: str | None, min_rows: int | None) -> Any:
-    """The calibrator, or one with maps of groups."""
-    if group is None and min_rows is not None:
-        raise CommandError("--min-rows is the least number of rows of a group; name --group too.")
-    if group is not None and not isinstance(model, isoroc.GroupedCalibrator):
-        model = isoroc.GroupedCalibrator(model, random_state=0)
-    return model if min_rows is None else model.set_params(min_rows=min_rows)
-
-
 def _read(
     files: list[str],
     selection: Selection,
