@@ -42,7 +42,7 @@ from isoroc._input import (
 from isoroc._maps.modelfile.document import plain
 from isoroc._maps.segments import known_columns
 from isoroc._support.files import creation_time
-from isoroc.metrics._calibration import has_few_values
+from isoroc.metrics._calibration import event_of, has_few_values
 from isoroc.metrics._estimation.grouping import distinct_rows, group_equal, group_means
 
 #: Changes when a key changes its name or its meaning; new keys do not change it.
