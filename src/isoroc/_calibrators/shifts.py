@@ -104,7 +104,7 @@ class Feature(NamedTuple):
         """Sum of values for each parameter."""
         if self.codes is None:
             return np.array([values.sum()])
-        return np.bincount(self.codes, values, self.size + 1)[: self.size]
+        return np.bincount(self.codes, values, self.size + 1)[: self.size].astype(np.float64)
 
     def products(self, other: Feature, values: Floats) -> Floats:
         """Sum of values for each pair of parameters of two features."""
@@ -115,7 +115,7 @@ class Feature(NamedTuple):
             return np.diag(self.sums(values))
         shape = self.size + 1, other.size + 1
         both = np.bincount(self.codes * shape[1] + other.codes, values, shape[0] * shape[1])
-        return both.reshape(shape)[:-1, :-1]
+        return np.asarray(both.reshape(shape)[:-1, :-1], dtype=np.float64)
 
 
 class Block(NamedTuple):
@@ -285,7 +285,10 @@ class Regression:
         """Covariance matrix of the posterior of each block."""
         part = [1.0 if block.free is None else self.factor for block in self.blocks()]
         blocks = zip(hessians, part, self.blocks(), strict=True)
-        return [np.linalg.inv(H / p + self._parameters(block)[1]) for H, p, block in blocks]
+        return [
+            np.asarray(np.linalg.inv(H / p + self._parameters(block)[1]), dtype=np.float64)
+            for H, p, block in blocks
+        ]
 
     def _shares(self) -> list[Floats]:
         """Share of the rows that each entry of each table applies to."""
@@ -336,7 +339,7 @@ class Regression:
             square = float((term.values * (term.penalty @ term.values)).sum())
             term.precision = float(np.clip(term.n_known / max(square, 1e-12), 1e-2, 1e9))
         kept = [t for t, term in enumerate(self.terms) if term.precision < VANISHED]
-        self.terms, self.where = ([own[t] for t in kept] for own in (self.terms, self.where))
+        self.terms, self.where = [self.terms[t] for t in kept], [self.where[t] for t in kept]
 
     def improve(self, n_steps: int) -> None:
         """Alternate steps and updates of the precisions."""

@@ -195,21 +195,18 @@ def segments_chart(part: dict[str, Any]) -> Markup:
     ends = [columns[f"{of}_{end}"] for of in series for end in ("low", "high")]
     x = Axis("linear", min(0.9, *map(min, ends)), max(1.1, *map(max, ends)))
     n = len(names)
-    plane = Plane(x, Axis("linear", 0, n), left=190, width=240, height=26 * n)
+    plane = Plane(x, Axis("linear", 0, n), left=8, width=324, height=34 * n)
     parts = [plane.frame("observed rate / mean forecast", "", y_ticks={})]
     parts.append(plane.line([1, 1], [0, n], class_="diagonal"))
     for i, name in enumerate(names):
-        across, down = plane.at(x.low, n - 0.5 - i)
-        place = {"x": digits(across - 6), "y": digits(down + 4), "class_": "tick end"}
-        parts.append(tag("text", cut(name, 32), **place))
+        parts.append(plane.text(x.low, n - i - 0.3, cut(name, 52), class_="tick"))
         for k, of in enumerate(series):
             value, low, high = (columns[f"{of}_{own}"][i] for own in ("ratio", "low", "high"))
-            at = n - 0.5 - i - 0.26 * (k - (len(series) - 1) / 2)
+            at = n - i - 0.55 - 0.24 * k
             parts.append(plane.line([low, high], [at, at], class_=f"bar {of}"))
-            tip = f"{name}, {of}: {value:.3g} ({low:.3g} to {high:.3g})"
-            parts.append(plane.mark(value, at, 3.4, class_=f"dot {of}", data_tip=tip))
+            parts.append(plane.mark(value, at, 3.4, class_=f"dot {of}"))
     title = "Observed rate over mean forecast of the worst segments"
-    return picture(parts, title, width=440, height=26 * n + 46)
+    return picture(parts, title, 34 * n + 50)
 
 
 def roc_chart(curve: dict[str, Any]) -> Markup:
