@@ -230,9 +230,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if self.prior is not None:
             _check_adjustable(shares, classes)
             prior = check_shares(self.prior, classes, name="prior", positive=False)
-        columns = None if self.segments is None else take_columns(X, tuple(self.segments))
+        found = None if self.segments is None else take_columns(X, tuple(self.segments))
         numbers = check_clusters(clusters, len(codes), of="X")
-        rows = _Rows(np.asarray(classes), codes, weights, self.weighting, columns, numbers)
+        rows = _Rows(np.asarray(classes), codes, weights, self.weighting, found, numbers)
         if frozen:
             pair = self._make_pair(self.estimator, rows.classes)
             pairs = [_fit(pair, _respond(pair, X), rows, np.arange(len(codes)))]

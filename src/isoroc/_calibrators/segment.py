@@ -48,7 +48,7 @@ from isoroc._support.seeds import check_random_state
 from isoroc._support.table import Table
 
 #: Rows from which precisions and terms are learned, and up to which every fold learns its own.
-MANY_ROWS, FEW_ROWS = 100_000, 5_000
+MANY_ROWS, FEW_ROWS = 50_000, 5_000
 #: Columns of `shifts_`.
 SHIFTS = "column", "segment", "class", "rows", "shift", "error", "odds"
 
@@ -263,21 +263,22 @@ class SegmentCalibrator(Calibrator):
         model.learn(self.max_terms)
         if not model.terms:
             return base
-        scale, fold = Scale.of(dealt, model.u), dealt.folds()
+        scale, fold, segments = Scale.of(dealt, model.u), dealt.folds(), dealt.segments
         parts = held_out(model, fold, self.max_terms, FEW_ROWS)
         unseen, logits = np.empty(len(fold)), np.empty((len(fold), sample.n_classes))
         for f, part in enumerate(parts):
             rows, own = np.flatnonzero(fold == f), scale.tables(base, part)
             unseen[rows] = part.likelihood()
-            logits[rows] = own.shifted_logits(dealt.forecasts[rows], dealt.segments[rows])
+            logits[rows] = own.shifted_logits(dealt.forecasts[rows], segments[rows])  # type: ignore[index]
         likelihood = np.column_stack([without, unseen])
         weight = float(mixture_weights(likelihood, dealt.row_weights(), np.array([4.0, 1.0]))[1])
         if not weight:
             return base
         # The second map is fitted to shifts that were learned from other rows.
-        rows = Sample(logits, *dealt.arrays[1:], dealt.classes, "logit", squares=dealt.squares)
+        further: Any = {"squares": dealt.squares, "clusters": dealt.clusters}
+        unseen_rows = Sample(logits, *dealt.arrays[1:], dealt.classes, "logit", **further)
         self.shifted_ = self._pattern()
-        shifted = self.shifted_._fit(replace(rows, clusters=dealt.clusters))
+        shifted = self.shifted_._fit(unseen_rows)
         if len(sample) > len(dealt):
             model = polish(model, _regression(sample, base))
         self.shifts_ = _describe(base, model, sample.classes)
@@ -334,11 +335,12 @@ class SegmentCalibrator(Calibrator):
         Q = self.predict_proba(P, segments)
         values = self._check_new(P)
         if Q.shape[1] > 2:
-            found = [self.common_.verify(P)]  # type: ignore[attr-defined]
+            parts: list[Any] = [self.common_, self.shifted_]
+            found = [parts[0].verify(P)]
             if self.map_.is_shifted:
                 known = check_segments(segments, len(values), known=known_columns(self.map_))
                 logits = self.map_.shifted_logits(values, known)
-                found.append(self.shifted_.verify(logits))  # type: ignore[attr-defined]
+                found.append(parts[1].verify(logits))
         else:
             scores = self.map_.kind.score(NUMPY, columns_of(values))
             rows = self._places(segments, len(values))

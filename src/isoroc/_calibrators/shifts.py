@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -52,7 +52,7 @@ class Term:
         """Number of rows of the table."""
         return len(self.values)
 
-    def codes(self, places: Sequence[Ints]) -> Ints:
+    def codes(self, places: Sequence[Ints] | Mapping[int, Ints]) -> Ints:
         """Row of the table for places of all columns; `size` where one is unknown."""
         own = [merged[places[j]] for merged, j in zip(self.merged, self.columns, strict=True)]
         if len(own) == 1:
@@ -342,11 +342,13 @@ class Regression:
         self.terms, self.where = [self.terms[t] for t in kept], [self.where[t] for t in kept]
 
     def improve(self, n_steps: int) -> None:
-        """Alternate steps and updates of the precisions."""
+        """Alternate steps and updates of the precisions until neither changes much."""
         for _ in range(n_steps):
-            hessians = self.hessians()
+            hessians, old = self.hessians(), {id(term): term.precision for term in self.terms}
             self.step(self.gradients(), hessians, search=True)
             self.tune(hessians)
+            if all(abs(np.log(t.precision / old[id(t)])) < 0.05 for t in self.terms):
+                break
 
     def add(self, terms: Iterable[Term]) -> None:
         """Add tables."""

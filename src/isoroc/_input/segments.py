@@ -60,9 +60,11 @@ def join_segments(parts: Sequence[Segments]) -> Segments:
         if first.levels is None:
             columns[name] = Column(np.concatenate([c.values for c in own]))
             continue
-        levels = np.unique(np.concatenate([c.levels for c in own if c.levels is not None]))
+        known = [np.asarray(c.levels) for c in own]
+        levels = np.unique(np.concatenate(known))
         # A place of -1 stays -1: it is that of the last entry.
-        moved = [np.append(np.searchsorted(levels, c.levels), -1)[c.values] for c in own]
+        places = [np.append(np.searchsorted(levels, each), -1) for each in known]
+        moved = [place[c.values] for place, c in zip(places, own, strict=True)]
         columns[name] = Column(np.concatenate(moved), levels)
     return Segments(columns)
 
@@ -131,7 +133,8 @@ def read_column(values: Any, argument: str, *, numeric: bool | None = None) -> C
         if numeric in (None, values.is_numeric):
             return values
         own, levels = values
-        values = own if levels is None else np.append(levels.astype(object), None)[own]
+        texts: Any = [] if levels is None else [*levels.tolist(), None]
+        values = own if levels is None else np.array(texts, dtype=object)[own]
     series = to_native(values, name=argument)
     if isinstance(series, nw.Series):
         if series.dtype.is_numeric() and numeric is not False:
@@ -147,8 +150,8 @@ def read_column(values: Any, argument: str, *, numeric: bool | None = None) -> C
 
 def _categories(entries: list[Any], argument: str, *, numeric: bool) -> Column:
     """A column of categories, or of the numbers that these are."""
-    place: dict[Any, int] = {}
-    codes = np.fromiter((place.setdefault(v, len(place)) for v in entries), np.intp, len(entries))
+    place = {value: i for i, value in enumerate(dict.fromkeys(entries))}
+    codes = np.fromiter(map(place.__getitem__, entries), np.intp, len(entries))
     texts = [text_of(value) for value in place]
     for i, (value, text) in enumerate(zip(place, texts, strict=True)):
         if text == "" != value:
@@ -192,10 +195,10 @@ def bin_edges(values: Floats, n_bins: int) -> Floats:
         return middle
     frequent = counts >= len(finite) / n_bins
     rest = np.where(frequent, 0, counts)
-    n_left = max(n_bins - np.count_nonzero(frequent), 1)
+    n_left = max(n_bins - int(frequent.sum()), 1)
     part = np.floor(n_left * (np.cumsum(rest) - rest / 2) / max(rest.sum(), 1))
     label = np.column_stack([2 * np.cumsum(frequent) - frequent, np.where(frequent, -1, part)])
-    return middle[(np.diff(label, axis=0) != 0).any(axis=1)]
+    return np.asarray(middle[(np.diff(label, axis=0) != 0).any(axis=1)], dtype=np.float64)
 
 
 def segment_names(levels: Names, cuts: Floats) -> list[str]:

@@ -82,7 +82,8 @@ class SegmentMap(Map):
     def locate(self, ops: Ops[V], j: int, x: V) -> tuple[V, Truth]:
         """Segment of a number of column j, or of a place among its levels; whether it is known."""
         known = x <= 1e300
-        cuts = np.arange(len(self.levels[j]) - 1) + 0.5 if len(self.levels[j]) else self.cuts[j]
+        between = np.arange(0.5, len(self.levels[j]) - 1)  # places
+        cuts = between if len(self.levels[j]) else self.cuts[j]
         return ops.locate(cuts, ops.where(known, x, 0.0)), known
 
     def shift(self, ops: Ops[V], X: V, found: Sequence[tuple[V, Truth]]) -> V:

@@ -204,7 +204,8 @@ def segments_chart(part: dict[str, Any]) -> Markup:
             value, low, high = (columns[f"{of}_{own}"][i] for own in ("ratio", "low", "high"))
             at = n - i - 0.55 - 0.24 * k
             parts.append(plane.line([low, high], [at, at], class_=f"bar {of}"))
-            parts.append(plane.mark(value, at, 3.4, class_=f"dot {of}"))
+            tip = f"{name}, {of}: {value:.3g} ({low:.3g} to {high:.3g})"
+            parts.append(plane.mark(value, at, tip, class_=f"dot {of}"))
     title = "Observed rate over mean forecast of the worst segments"
     return picture(parts, title, 34 * n + 50)
 

@@ -268,7 +268,7 @@ def two_sided(S: Floats, variance: Floats, third: Floats, step: Floats) -> Float
         return np.where(is_normal, ndtr(x), below), np.where(is_normal, ndtr(-x), above)
 
     less, more = tails((S + step) / error)[0], tails((S - step) / error)[1]
-    return np.minimum(2 * np.minimum(less, more), 1.0)
+    return np.asarray(np.minimum(2 * np.minimum(less, more), 1.0))
 
 
 def adjusted(p_values: Floats) -> Floats:
