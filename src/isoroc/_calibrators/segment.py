@@ -279,9 +279,11 @@ class SegmentCalibrator(Calibrator):
         unseen_rows = Sample(logits, *dealt.arrays[1:], dealt.classes, "logit", **further)
         self.shifted_ = self._pattern()
         shifted = self.shifted_._fit(unseen_rows)
+        whole = model
         if len(sample) > len(dealt):
-            model = polish(model, _regression(sample, base))
-        self.shifts_ = _describe(base, model, sample.classes)
+            whole = _regression(sample, base)
+            model = polish(model, whole)
+        self.shifts_ = _describe(base, model, whole, sample.classes)
         return replace(scale.tables(base, model), shifted=shifted, weight=weight)
 
     def _finish(self) -> None:
@@ -445,13 +447,14 @@ def check_distinct(name: str, column: Column) -> None:
         raise InputError(f"segments[{name!r}]", None, problem, "leave the column out")
 
 
-def _describe(base: SegmentMap, model: Regression, classes: Any) -> Table:
-    """The table `shifts_`; warns of columns that may hold the outcome."""
+def _describe(base: SegmentMap, model: Regression, whole: Regression, classes: Any) -> Table:
+    """The table `shifts_` of a model and all rows; warns of columns that may hold the outcome."""
     lines = []
-    for term, codes, errors in zip(model.terms, model.where, model.errors(), strict=True):
+    for term, errors in zip(model.terms, model.errors(whole.weights.sum()), strict=True):
         parts = zip(term.columns, term.merged, strict=True)
         segments = [_segment_names(base, j, merged) for j, merged in parts]
         name = " \u00d7 ".join(str(base.columns[j]) for j in term.columns)
+        codes = term.codes(whole.columns.places)
         counts = np.bincount(codes, minlength=term.size + 1).tolist()
         values = term.values - (term.values.mean(axis=1, keepdims=True) if model.n_free > 1 else 0)
         if not term.scales and (largest := float(np.abs(values).max())) > 8:

@@ -308,11 +308,12 @@ class Regression:
             else:
                 self.intercept += mean
 
-    def errors(self) -> list[Floats]:
-        """Standard errors of the entries of each table, less their mean."""
+    def errors(self, total: float) -> list[Floats]:
+        """Standard errors of the entries, less their mean, if the rows stand for a total weight."""
         shares = self._shares()
         found = [np.zeros_like(term.values) for term in self.terms]
-        covariances = self.covariances(self.hessians())
+        scale = total / self.weights.sum()
+        covariances = self.covariances([scale * H for H in self.hessians()])
         for block, covariance in zip(self.blocks(), covariances, strict=True):
             at = block.n_common
             for t in block.terms:
@@ -365,8 +366,11 @@ class Regression:
         J, F = len(self.columns.sizes), self.u.shape[1]
         self.add(make_term(self.columns, (j,), F, scales=False) for j in range(J))
         self.improve(15)
-        left = [make_term(self.columns, (j,), F, scales=True) for j in range(J)]
-        left += [make_term(self.columns, c, F, scales=False) for c in combinations(range(J), 2)]
+        # Of many columns, pairs of those are tried that say most by themselves.
+        known = dict(sorted(((term.n_known, term.columns[0]) for term in self.terms), reverse=True))
+        tried = range(J) if J <= 20 else sorted(list(known.values())[:20])
+        left = [make_term(self.columns, (j,), F, scales=True) for j in tried]
+        left += [make_term(self.columns, c, F, scales=False) for c in combinations(tried, 2)]
         n_tried = len(left) if max_terms else 0
         while n_tried and max_terms > 0:
             p_values = self._score_tests(left)
