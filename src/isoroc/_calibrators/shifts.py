@@ -367,8 +367,8 @@ class Regression:
         self.add(make_term(self.columns, (j,), F, scales=False) for j in range(J))
         self.improve(15)
         # Of many columns, pairs of those are tried that say most by themselves.
-        known = dict(sorted(((term.n_known, term.columns[0]) for term in self.terms), reverse=True))
-        tried = range(J) if J <= 20 else sorted(list(known.values())[:20])
+        by_known = sorted(self.terms, key=lambda term: -term.n_known)
+        tried = range(J) if J <= 20 else sorted(term.columns[0] for term in by_known[:20])
         left = [make_term(self.columns, (j,), F, scales=True) for j in tried]
         left += [make_term(self.columns, c, F, scales=False) for c in combinations(tried, 2)]
         n_tried = len(left) if max_terms else 0
@@ -440,7 +440,7 @@ def polish(model: Regression, whole: Regression, n_rows: int = 2**16) -> Regress
     scale = whole.weights.sum() / model.weights.sum()
     hessians = [scale * H for H in model.hessians()]
     found = copy(model)
-    for _ in range(3):
+    for _ in range(2):
         parts = []
         for start in range(0, len(whole.u), n_rows):
             rows = slice(start, start + n_rows)

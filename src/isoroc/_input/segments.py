@@ -188,7 +188,8 @@ def bin_edges(values: Floats, n_bins: int) -> Floats:
 
     The ends lie in the middle between two values, and the last bin has none.
     """
-    finite = values[np.isfinite(values)]
+    finite = values[:: max(1, len(values) // 200_000)]  # of many rows, some are enough
+    finite = finite[np.isfinite(finite)]
     found, counts = np.unique(finite, return_counts=True)
     middle = found[:-1] + np.diff(found) / 2
     if len(found) <= n_bins:
