@@ -7,7 +7,6 @@ from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
@@ -32,16 +31,16 @@ from isoroc._core.types import Floats, Ints
 from isoroc._core.verdict import Verdict
 from isoroc._input import (
     InputError,
+    Segments,
     Weighting,
     check_clusters,
     check_option,
+    check_segments,
     check_shares,
     check_two_classes,
     check_weights,
     encode_labels,
-    to_array,
 )
-from isoroc._input.arrays import to_native
 
 Response = Literal["auto", "predict_proba", "decision_function"]
 
@@ -78,7 +77,7 @@ class _Rows(NamedTuple):
     codes: Ints
     weights: Floats | None
     weighting: Weighting
-    segments: Any
+    segments: Segments | None
     clusters: Ints | None
 
 
@@ -230,7 +229,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if self.prior is not None:
             _check_adjustable(shares, classes)
             prior = check_shares(self.prior, classes, name="prior", positive=False)
-        found = None if self.segments is None else take_columns(X, tuple(self.segments))
+        found = None
+        if self.segments is not None:
+            found = check_segments(take_columns(X, tuple(self.segments)), len(codes), of="X")
         numbers = check_clusters(clusters, len(codes), of="X")
         rows = _Rows(np.asarray(classes), codes, weights, self.weighting, found, numbers)
         if frozen:
@@ -509,30 +510,19 @@ def _fit(pair: CalibratedPair, forecasts: Floats, rows: _Rows, part: Ints) -> Ca
     if rows.clusters is not None and takes("clusters"):
         further["clusters"] = rows.clusters[part]
     if rows.segments is not None:
-        further["segments"] = {name: own[part] for name, own in rows.segments.items()}
+        further["segments"] = rows.segments[part]
     pair.calibrator.fit(forecasts, labels, **further)
     return pair
 
 
-def take_columns(X: Any, columns: tuple[Any, ...]) -> dict[str, Any]:
+def take_columns(X: Any, columns: tuple[Any, ...]) -> Any:
     """Columns of features by name, or by position in an array."""
-    native = to_native(X, name="X")
-    found = {}
-    for name in columns:
-        if isinstance(native, nw.DataFrame):
-            if name not in native.columns:
-                problem = f"names {name!r}, and the columns of X are {', '.join(native.columns)}"
-                raise InputError("segments", None, problem, "name columns of X")
-            own = native[str(name)]
-            numeric = own.dtype.is_numeric()
-            found[str(name)] = own.to_numpy() if numeric else np.array(own.to_list(), dtype=object)
-            continue
-        array = to_array(X, name="X")
-        if not isinstance(name, int | np.integer) or not 0 <= name < array.shape[1]:
-            problem = f"names {name!r}, but X is an array of {array.shape[1]} columns"
-            raise InputError("segments", None, problem, "pass positions, or a dataframe")
-        found[str(name)] = array[:, name]
-    return found
+    try:
+        part = _safe_indexing(X, list(columns), axis=1)
+    except (IndexError, KeyError, ValueError) as error:
+        fix = "name columns of a dataframe, or pass positions in an array"
+        raise InputError("segments", None, f"are not columns of X ({error})", fix) from error
+    return dict(zip(map(str, columns), part.T, strict=True)) if type(part) is np.ndarray else part
 
 
 def _train(estimator: Any, X: Any, y: Any, rows: Ints, params: dict[str, Any]) -> Any:
