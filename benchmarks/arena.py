@@ -91,7 +91,7 @@ class Set(NamedTuple):
         if n_rows >= len(self.labels_cal):
             return None
         n_rows = n_rows or len(self.labels_cal)
-        rows = _stratified(y, n_rows, self._generator(n_rows, repetition))
+        rows = _random_rows(y, n_rows, self._generator(n_rows, repetition))
         test = np.ones(len(y), dtype=bool)
         test[rows] = False
         return Set(self.dataset, self.model, P[rows], y[rows], P[test], y[test])
@@ -122,15 +122,11 @@ class Set(NamedTuple):
         return np.random.default_rng([zlib.crc32(self.name.encode()), *seed])
 
 
-def _stratified(y: np.ndarray, n_rows: int, rng: np.random.Generator) -> np.ndarray:
-    """Random rows in which classes are as frequent as in all; each has one row at least."""
+def _random_rows(y: np.ndarray, n_rows: int, rng: np.random.Generator) -> np.ndarray:
+    """Random rows, and one row of each class that they lack."""
     shuffled = rng.permutation(len(y))
-    by_class = shuffled[np.argsort(y[shuffled], kind="stable")]
-    _, first = np.unique(y[by_class], return_index=True)
-    chosen = np.zeros(len(y), dtype=bool)
-    chosen[np.linspace(0, len(y) - 1, n_rows).round().astype(int)] = True
-    chosen[first] = True
-    return np.sort(by_class[chosen])
+    _, first = np.unique(y[shuffled], return_index=True)
+    return np.sort(shuffled[np.union1d(np.arange(n_rows), first)])
 
 
 def read_sets(path: Path) -> Iterator[Set]:
