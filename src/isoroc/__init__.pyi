@@ -19,15 +19,17 @@ from ._core.verdict import Verdict
 from ._counts import Counts
 from ._evaluation.evaluate import evaluate
 from ._evaluation.evaluation import Evaluation
-from ._evaluation.monitor import CalibrationMonitor
+from ._evaluation.monitor import BatchReport, CalibrationMonitor
 from ._input import InputError
 from ._maps.modelfile import ModelFileError
 from ._maps.modelfile.maps import LoadedMap, load_map
 from ._report.report import Report
+from ._support.table import Table
 
 __all__ = [
     "AutoCalibrator",
     "BaggedIRPCalibrator",
+    "BatchReport",
     "BetaCalibrator",
     "CalibratedClassifier",
     "CalibrationMonitor",
@@ -49,6 +51,7 @@ __all__ = [
     "Report",
     "SigmoidCalibrator",
     "SplineCalibrator",
+    "Table",
     "TemperatureCalibrator",
     "VennAbersCalibrator",
     "Verdict",

@@ -25,10 +25,9 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import isoroc
 from exported import DATABASES, run_onnx, run_sql
-from isoroc import CalibratedClassifier
+from isoroc import CalibratedClassifier, load_map
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import COMMON
-from isoroc._maps.modelfile.maps import load_map
 from strategies import arbitrary, labelled_forecasts
 from zoo import (
     CASES,
@@ -48,7 +47,10 @@ from zoo import (
 
 each = pytest.mark.parametrize("name", KINDS)
 each_shape = pytest.mark.parametrize(("name", "shape"), CASES)
-few = settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(
+    max_examples=settings().max_examples // 5,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 
 
 #: Calibrators whose forecasts depend on the order of the rows, or of the columns.
@@ -176,7 +178,7 @@ def test_a_frequency_of_two_is_the_row_twice(name, rest):
 
 
 @each
-@pytest.mark.parametrize("weight", [1 / 3, 7.0, 1e6])
+@pytest.mark.parametrize("weight", [1 / 3, 1e6])
 def test_equal_weights_are_no_weights(name, weight):
     for K in classes_for(name):
         P, y = some_data(K)
@@ -290,7 +292,7 @@ def test_columns_named_like_the_labels_are_matched_by_name(name, frame):
 
 
 @each
-@pytest.mark.parametrize("labels", [[10, 20, 30], ["x", "y", "z"], [3, 1, 2], ["no", "yes", "?"]])
+@pytest.mark.parametrize("labels", [[3, 1, 2], ["no", "yes", "?"]])
 def test_names_of_the_classes_do_not_matter(name, labels):
     for K in classes_for(name):
         P, codes = some_data(K)
@@ -398,7 +400,7 @@ def test_sql(name, shape):
 
 @each
 @arbitrary
-@settings(few, max_examples=4)
+@settings(few, max_examples=2)
 @given(data=st.data())
 def test_files_and_exports_of_fits_to_any_data(name, data, tmp_path):
     calibrator, P = data.draw(fitted_calibrators(name))
@@ -510,7 +512,9 @@ OF_FEATURES = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(KINDS.keys() - {"GroupedCalibrator"}))  # requires groups
+# One that deals rows to folds, one that grows a tree, and one with a formula; what the classifier
+# does does not depend on the calibrator.
+@pytest.mark.parametrize("name", ["AutoCalibrator", "IRPCalibrator", "TemperatureCalibrator"])
 def test_scikit_learn_checks_behind_a_classifier(name):
     # Weights and repeated rows must give the same forecasts but for rounding errors, or the folds
     # of the calibrator differ: Newton's method is that precise, L-BFGS is not.

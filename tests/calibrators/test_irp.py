@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from isoroc import IRPCalibrator
@@ -32,7 +32,6 @@ def overconfident(n, n_classes, seed=0, sharpness=2.0):
 
 
 @arbitrary
-@settings(max_examples=60)
 @given(
     labelled_forecasts(min_classes=3),
     st.sampled_from(["tree", "global"]),

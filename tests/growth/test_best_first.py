@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from isoroc._core.simplex import lattice
@@ -36,7 +36,6 @@ def sweep(seed=0):
     return Sweep(seed)
 
 
-@settings(max_examples=150)
 @given(
     labelled_forecasts(),
     OPTIONS,
@@ -269,7 +268,6 @@ def test_regrowing_on_other_points_drops_what_they_forbid(sample):
         assert again.class_weights[node].sum() == pytest.approx(w[again.bin_of(P) == b].sum())
 
 
-@settings(max_examples=40)
 @given(labelled_forecasts(n_classes=3), labelled_forecasts(n_classes=3), st.sampled_from([0, 3]))
 def test_regrowing_on_leaves_is_regrowing_on_all_rows(sample, others, least):
     tree = grow(start(sample, monotonicity="tree"), sweep())
