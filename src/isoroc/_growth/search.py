@@ -21,8 +21,7 @@ from isoroc._input import InputError
 #: Points closer than this along an axis are ties: no threshold is put between them. It is a
 #: thousand times the rounding of p - gamma, so predictions sort the points as the search did.
 MIN_GAP = 1e-12
-#: Smaller gains, as shares of the weight, are rounding errors.
-LEAST_GAIN = 1e-12
+LEAST_GAIN = 1e-12  # smaller gains, as shares of the weight, are rounding errors
 
 
 class _Bin(NamedTuple):

@@ -22,8 +22,7 @@ from isoroc._maps.base import Map, state
 from isoroc._maps.modelfile import Fault, checks
 from isoroc._support.table import Table
 
-#: Weight of log p beside log(p + floor).
-TRACE = 1e-4
+TRACE = 1e-4  # weight of log p beside log(p + floor)
 
 
 def with_floor(ops: Ops[V], logs: V, floor: float) -> V:
