@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from isoroc.metrics._surface.many_classes import _trees, all_points, count_thresholds
 from scipy.spatial import ConvexHull
 
 from isoroc._core.simplex import regions
@@ -12,7 +13,6 @@ from isoroc._counts import Points
 from isoroc.metrics import roc_surface, volume_under_surface
 from isoroc.metrics._surface import surface
 from isoroc.metrics._surface.line_scan import all_lines, scan
-from isoroc.metrics._surface.many_classes import _trees, all_points, count_thresholds
 from isoroc.metrics._surface.roc_points import Boxes, Cases, Hull, pair_curves
 
 
