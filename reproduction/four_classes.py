@@ -1,4 +1,4 @@
-"""The hull of the ROC surface of four classes: exact for few distinct forecasts, else a lower bound.
+"""The hull of the ROC surface of four classes: exact for few forecasts, else a lower bound.
 
 Exactly, from a finite set of thresholds: a row of class k is right iff gamma_k - gamma_j <= p_k -
 p_j for every other class j. So the thresholds at which all rows of a given set are right are the
