@@ -7,7 +7,7 @@ from ._calibrators.grouped import GroupedCalibrator
 from ._calibrators.irp import BaggedIRPCalibrator, IRPCalibrator
 from ._calibrators.isotonic import IsotonicCalibrator, VennAbersCalibrator
 from ._calibrators.kernel import KernelCalibrator
-from ._calibrators.matrix import DirichletCalibrator, MatrixCalibrator
+from ._calibrators.matrix import MatrixCalibrator
 from ._calibrators.monotone import MonotoneCalibrator
 from ._calibrators.prior import PriorEstimate, adjust_prior, estimate_prior
 from ._calibrators.registry import load
@@ -34,7 +34,6 @@ __all__ = [
     "CalibratedClassifier",
     "CalibrationMonitor",
     "Counts",
-    "DirichletCalibrator",
     "Estimate",
     "Evaluation",
     "GroupedCalibrator",

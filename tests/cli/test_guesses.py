@@ -10,7 +10,6 @@ import pytest
 
 import isoroc
 from cli_tables import listing
-from isoroc._cli.texts import COMMANDS
 
 
 @pytest.mark.usefixtures("model")
@@ -133,4 +132,3 @@ def test_options_have_one_spelling_in_messages(run_cli):
     ran = run_cli("fit", "data.csv", "-o", "m.json", "--zzz", "1")
     assert "min-rows" in ran.err
     assert "min_rows" not in ran.err
-    assert "plot" in COMMANDS

@@ -126,6 +126,7 @@ def test_a_state_begins_anew_with_another_model(run_cli):
     assert CalibrationMonitor.load("s.json").model == isoroc.load("other.json").checksum
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fitted")
 def test_monitors_at_the_same_time_count_all_rows():
     running = []

@@ -3,7 +3,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from isoroc import IRPCalibrator
@@ -83,7 +83,6 @@ def test_binned_errors_match_their_definition(data, norm, kind, n_bins):
     assert -1e-12 <= value <= 1 + 1e-12
 
 
-@settings(max_examples=50)
 @given(labelled_forecasts())
 def test_irp_is_calibrated_on_its_own_rows(data):
     P, y, weights = data
@@ -113,7 +112,6 @@ def test_certain_and_always_wrong_is_one(n_classes, norm, kind, bins):
     assert calibration_error(y, np.eye(n_classes)[y], norm=norm, kind=kind, bins=bins) == 0
 
 
-@settings(max_examples=50)
 @given(labelled_forecasts(max_rows=30), st.sampled_from(NORMS), st.sampled_from(KINDS))
 def test_exact_errors_ignore_row_order_and_weight_scale_and_weights_repeat(data, norm, kind):
     P, y, weights = data

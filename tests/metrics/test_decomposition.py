@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from isoroc import IRPCalibrator
@@ -43,7 +43,6 @@ def test_loss_and_uncertainty_match_their_definitions(data, loss):
     assert parts.uncertainty == pytest.approx(scale(loss, K) * entropy(shares, loss), abs=1e-9)
 
 
-@settings(max_examples=50)
 @given(labelled_forecasts(), st.sampled_from(["log", "brier"]), st.sampled_from(["ties", "irp"]))
 def test_parts_add_up(data, loss, bins):
     P, y, weights = data

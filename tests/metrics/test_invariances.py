@@ -47,11 +47,12 @@ def result_of_test(*args, **options):
 NORMS: tuple[Any, ...] = ("l1", "l2", "max")
 KINDS: tuple[Any, ...] = ("canonical", "classwise", "top")
 BINS: tuple[Any, ...] = (10, "quantile", "exact")
+#: Every pair of two of the three options occurs once.
 BINNED = {
-    f"calibration_error({norm}, {kind}, {bins})": partial(
-        metrics.calibration_error, norm=norm, kind=kind, bins=bins
+    f"calibration_error({NORMS[i]}, {KINDS[j]}, {BINS[(i + j) % 3]})": partial(
+        metrics.calibration_error, norm=NORMS[i], kind=KINDS[j], bins=BINS[(i + j) % 3]
     )
-    for norm, kind, bins in product(NORMS, KINDS, BINS)
+    for i, j in product(range(3), repeat=2)
 }
 CROSS_FITTED = {
     f"calibration_error({norm}, {kind}, irp)": partial(
@@ -97,7 +98,7 @@ NAMES += list(TWO_CLASSES)
 EXACT_REPETITION = BINNED | ECE | OTHERS | TWO_CLASSES
 
 every_metric = pytest.mark.parametrize(("metric", "n_classes"), METRICS, ids=NAMES)
-few_examples = settings(max_examples=2)
+few_examples = settings(max_examples=settings().max_examples // 20)
 
 
 def draw(n_classes, seed, n=100):
@@ -134,7 +135,7 @@ def test_the_scale_of_weights(metric, n_classes, seed):
     weights = rng.integers(1, 9, len(y)) / 4
     options = {"labels": np.arange(n_classes)}
     expected = value(metric, y, P, sample_weight=weights, **options)
-    for factor in (1 / weights.sum(), 1024.0, 3.7e-9, 1e12):
+    for factor in (3.7e-9, 1e12):
         agree(value(metric, y, P, sample_weight=factor * weights, **options), expected)
 
 
@@ -150,10 +151,10 @@ def test_unit_weights(metric, n_classes, seed):
 
 @every_metric
 @few_examples
-@given(seed=st.integers(0, 10**6), weighted=st.booleans())
-def test_the_order_of_rows(metric, n_classes, seed, weighted):
+@given(seed=st.integers(0, 10**6))
+def test_the_order_of_rows(metric, n_classes, seed):
     P, y, rng = draw(n_classes, seed)
-    weights = rng.integers(1, 9, len(y)) / 4 if weighted else np.ones(len(y))
+    weights = rng.integers(1, 9, len(y)) / 4
     order = rng.permutation(len(y))
     options = {"labels": np.arange(n_classes)}
     expected = value(metric, y, P, sample_weight=weights, **options)
@@ -162,10 +163,10 @@ def test_the_order_of_rows(metric, n_classes, seed, weighted):
 
 @every_metric
 @few_examples
-@given(seed=st.integers(0, 10**6), weighted=st.booleans())
-def test_the_order_of_classes(metric, n_classes, seed, weighted):
+@given(seed=st.integers(0, 10**6))
+def test_the_order_of_classes(metric, n_classes, seed):
     P, y, rng = draw(n_classes, seed)
-    options = {"sample_weight": rng.integers(1, 9, len(y)) / 4} if weighted else {}
+    options = {"sample_weight": rng.integers(1, 9, len(y)) / 4}
     expected = value(metric, y, P, labels=np.arange(n_classes), **options)
     order = rng.permutation(n_classes)
     found = value(metric, y, P[:, order], labels=order, **options)
@@ -178,10 +179,8 @@ def test_the_order_of_classes(metric, n_classes, seed, weighted):
 def test_the_names_of_classes(metric, n_classes, seed):
     P, y, _ = draw(n_classes, seed)
     expected = value(metric, y, P, labels=np.arange(n_classes))
-    names = np.array(["ant", "bee", "cat", "dog", "elk", "fox"][:n_classes])
+    names = np.array(["fox", "elk", "dog", "cat", "bee", "ant"][:n_classes])
     agree(value(metric, names[y], P, labels=names), expected)
-    backwards = names[::-1]
-    agree(value(metric, backwards[y], P, labels=backwards), expected)
 
 
 @pytest.mark.parametrize("name", EXACT_REPETITION)

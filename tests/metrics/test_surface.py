@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
+from isoroc import InputError
 from isoroc._core.simplex import regions
-from isoroc._input import InputError
 from isoroc.metrics import hull_auc, roc_auc, roc_surface, symmetric_roc_curve
 from isoroc.metrics import volume_under_surface as vus
 from isoroc.metrics._surface import surface
@@ -91,7 +91,6 @@ def undominated(points):
     }
 
 
-@settings(max_examples=60)
 @given(three_classes())
 def test_three_classes_are_exact(case):
     P, y, weights = case
@@ -120,7 +119,6 @@ def test_thresholds_reach_their_points(case):
         assert point == pytest.approx(shares(P, y, weights, gamma))
 
 
-@settings(max_examples=50)
 @given(binary_data())
 def test_two_classes_are_the_curve(data):
     scores, y, weights = data
@@ -133,7 +131,6 @@ def test_two_classes_are_the_curve(data):
         assert point == pytest.approx([w[right & (y == k)].sum() / w[y == k].sum() for k in (0, 1)])
 
 
-@settings(max_examples=50)
 @given(binary_data())
 def test_two_classes_have_areas(data):
     scores, y, weights = data
@@ -150,7 +147,6 @@ def test_two_classes_have_areas(data):
         assert float(boxes) == pytest.approx(roc_auc(y, scores, sample_weight=weights))
 
 
-@settings(max_examples=50)
 @given(binary_data())
 def test_monotone_maps_of_two_class_scores_change_nothing(data):
     scores, y, _ = data
@@ -172,7 +168,6 @@ def test_constant_and_perfect_forecasts(K):
     assert float(vus(y, nearly)) == pytest.approx(1, rel=1e-9)
 
 
-@settings(max_examples=40)
 @given(three_classes(max_rows=20), st.permutations(range(3)), st.sampled_from(VOLUMES))
 def test_the_order_of_classes_does_not_matter(case, order, volume):
     P, y, weights = case

@@ -134,8 +134,8 @@ def of_logits(draw_forecasts):
         "SimplexDisplay",
     ],
 )
-@pytest.mark.parametrize("make", [IRPCalibrator, TemperatureCalibrator])
-def test_displays_accept_what_calibrators_accept(name, make, K, single, of_logits):
+def test_displays_accept_what_calibrators_accept(name, K, single, of_logits):
+    make = TemperatureCalibrator if single else IRPCalibrator
     P, y, X, calibrator = of_logits(make, K, single)
     kind = getattr(plots, name)
     suits = {"DecisionCurveDisplay": K == 2, "SimplexDisplay": K == 3}

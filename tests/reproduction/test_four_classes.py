@@ -2,7 +2,7 @@ from itertools import chain, combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reproduction.four_classes import (
     LineSearch,
@@ -35,7 +35,6 @@ def every_class(case):
     return len(np.unique(y)) == P.shape[1]
 
 
-@settings(max_examples=60)
 @given(labelled_forecasts(min_classes=3).filter(every_class), st.integers(0, 2**32))
 def test_a_line_search_finds_the_best_threshold_of_its_line(case, seed):
     P, y, weights = case
@@ -51,7 +50,6 @@ def test_a_line_search_finds_the_best_threshold_of_its_line(case, seed):
     assert (search.cases.reach(others) @ u).max() <= u[k] + lift + 1e-9
 
 
-@settings(max_examples=30)
 @given(labelled_forecasts(min_classes=3).filter(every_class), st.integers(0, 2**32))
 def test_an_ascent_ends_where_no_axis_improves(case, seed):
     P, y, weights = case
@@ -145,7 +143,6 @@ def cases_of(P, y, weights=None):
     return Cases.of(Points.from_arrays(P, y, weights))
 
 
-@settings(max_examples=40)
 @given(few_rows())
 def test_volumes_equal_those_of_all_sets_of_rows(case):
     P, y, weights = case
