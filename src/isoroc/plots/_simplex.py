@@ -66,7 +66,11 @@ class Triangle:
         """Fill polygons."""
         flat, edge = [self.flat(polygon) for polygon in corners], self.ax.get_facecolor()
         width = 0.9 if len(flat) <= 80 else 0.3 if len(flat) <= 1000 else 0.0
-        style = {"facecolors": colours, "edgecolors": [edge], "antialiased": width > 0}
+        style: dict[str, Any] = {
+            "facecolors": colours,
+            "edgecolors": [edge],
+            "antialiased": width > 0,
+        }
         self.ax.add_collection(PolyCollection(flat, lw=width, **style))
 
     def arrows(self, P: Floats, Q: Floats, colours: Floats) -> None:
