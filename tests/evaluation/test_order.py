@@ -21,7 +21,7 @@ from strategies import labelled_forecasts
 FAST: dict[str, Any] = {"n_resamples": 2, "random_state": 0}
 ORDER = ("accuracy", "auc", "auc_one_vs_rest", "auc_one_vs_one", "vus")
 SHARES = ("decisions_changed", "pairs_reversed", "pairs_tied")
-few = settings(max_examples=settings().max_examples // 2)
+few = settings(max_examples=settings().max_examples // 4)
 
 
 def order_table(result):
