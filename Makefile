@@ -80,7 +80,7 @@ coverage: .venv/develops  ## the tests once more, with the share of lines and br
 sanitize: build/checked.stamp  ## the kernels with bounds checks, address and undefined sanitizers
 	LD_PRELOAD=$(ASAN) ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/checked-lib \
 	  $(BIN)/python -m pytest -n 2 -q -p no:cacheprovider tests/core/test_core.py tests/core/test_smooth.py tests/growth \
-	  tests/metrics/test_surface.py tests/metrics/test_volumes.py tests/metrics/test_hull_ascents.py
+	  tests/metrics/test_surface.py tests/metrics/test_volumes.py
 
 bench: .venv/develops  ## speed against peers
 	$(BIN)/pip install --quiet -r benchmarks/requirements.txt

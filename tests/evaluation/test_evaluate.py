@@ -170,8 +170,7 @@ def test_batches_are_one_table(monkeypatch):
     for measure, figures in whole.measures.items():
         for of, figure in figures.items():
             np.testing.assert_allclose(found.measures[measure][of], figure, atol=1e-9)
-    monkeypatch.setattr(measures, "MOST_VALUES", 3000)
-    monkeypatch.setattr(measures, "LEAST_ROWS", 1)
+    monkeypatch.setattr(measures.most_rows, "__defaults__", (3000, 1))
     some = evaluate.from_batches(batches(700), labels=range(3), **FAST)
     assert some.notes[0].startswith("Calibration errors and ranking are based on 1,0")
     for measure in ("log_loss", "accuracy", "decisions_changed"):

@@ -248,7 +248,7 @@ def test_intervals_are_those_of_the_bootstrap(K):
     expected = bootstrap(
         ranking, y, np.arange(300.0), n_resamples=200, sample_weight=w, random_state=0
     )
-    np.testing.assert_allclose(table["value"][ranked], expected.estimate, rtol=1e-12)
+    np.testing.assert_allclose(table["value"][ranked], expected.value, rtol=1e-12)
     half = (table["high"] - table["low"])[ranked] / 2
     np.testing.assert_allclose(half / 1.96, expected.standard_error, rtol=0.2)
 

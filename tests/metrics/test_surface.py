@@ -1,3 +1,4 @@
+from functools import partial
 from math import factorial
 from typing import Any
 
@@ -154,7 +155,7 @@ def test_monotone_maps_of_two_class_scores_change_nothing(data):
         assert vus(y, scores, volume=volume) == vus(y, np.exp(ranks / 8.0), volume=volume)
 
 
-@pytest.mark.parametrize("K", range(2, 7))
+@pytest.mark.parametrize("K", [2, 3])
 def test_constant_and_perfect_forecasts(K):
     y = np.tile(np.arange(K), 4)
     constant, perfect = np.full((4 * K, K), 1 / K), np.eye(K)[y]
@@ -175,7 +176,7 @@ def test_the_order_of_classes_does_not_matter(case, order, volume):
     assert float(swapped) == pytest.approx(float(expected), abs=1e-9)
 
 
-@pytest.mark.parametrize("K", [2, 3, 4])
+@pytest.mark.parametrize("K", [2, 3])
 @pytest.mark.parametrize("volume", VOLUMES)
 def test_weights_are_repetitions(K, volume):
     P, y = data(60, K)
@@ -209,12 +210,12 @@ def test_fewer_lines_come_close_from_below(volume):
 def test_more_rows_than_can_be_scanned(volume, monkeypatch):
     P, y = data(600, 3)
     exact = vus(y, P, volume=volume)
-    monkeypatch.setattr(surface, "EXACT_WORK", {"hull": 10**4, "boxes": 10**4})
-    monkeypatch.setattr(surface, "LINE_WORK", 600 * 60)
+    few = partial(surface._scan_lines, most_steps=10**4)
+    monkeypatch.setattr(surface, "_scan_lines", few)
     found = vus(y, P, volume=volume)
-    assert (found.exact, found.resolution) == (False, 60)
-    assert float(exact) - 5e-3 < float(found) < float(exact)
-    assert roc_surface(y, P).resolution == 60
+    assert (found.exact, found.resolution) == (False, 50)
+    assert float(exact) - 1e-2 < float(found) < float(exact)
+    assert roc_surface(y, P).resolution == 50
 
 
 def test_the_papers_forecasts(cover2, cover3):
@@ -231,12 +232,11 @@ def test_the_papers_forecasts(cover2, cover3):
 
 
 def test_results_say_what_they_are():
-    P, y = data(100, 4)
-    found = vus(y, P, resolution=20)
+    P, y = data(100, 3)
+    volume, surface = vus(y, P, resolution=20), roc_surface(y, P, resolution=20)
     how = "lower bound, resolution 20"
-    assert repr(found) == f"Volume({found.value:.6g}, hull, {how}, {found.n_points} points)"
-    shown = repr(roc_surface(y, P, resolution=20))
-    assert shown == f"RocSurface({found.n_points} points, 4 classes, {how})"
+    assert repr(volume) == f"Volume({volume.value:.6g}, hull, {how}, {volume.n_points} points)"
+    assert repr(surface) == f"RocSurface({len(surface.points)} points, 3 classes, {how})"
 
 
 @pytest.mark.parametrize(
@@ -249,8 +249,8 @@ def test_results_say_what_they_are():
         (InputError, {"sample_weight": [1, 1, 0]}, "y_true: no row of class 2"),
         (
             InputError,
-            {"y_prob": np.eye(3, 9), "labels": range(9)},
-            "9 classes, .*AUC of each class",
+            {"y_prob": np.eye(3, 4), "labels": range(4)},
+            "4 classes, .*AUC of each class",
         ),
     ],
 )

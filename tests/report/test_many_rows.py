@@ -19,8 +19,7 @@ def rows_of(report):
 
 
 def test_rows_are_drawn(monkeypatch):
-    monkeypatch.setattr("isoroc._evaluation.measures.MOST_VALUES", 600)
-    monkeypatch.setattr("isoroc._evaluation.measures.LEAST_ROWS", 100)
+    monkeypatch.setattr("isoroc._evaluation.measures.most_rows.__defaults__", (600, 100))
     P, y = overconfident(1000, 2)
     report = Report(y, P, after=P, n_resamples=0)
     assert report.summary["data"]["rows"] == 1000

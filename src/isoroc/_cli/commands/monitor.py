@@ -146,7 +146,7 @@ def _expect(Q: Floats, calibrator: Any, confidence: float) -> dict[str, Any]:
     for metric in EXPECTED:
         rows: Any = {"calibration": summary.get("weight") or None, "confidence": confidence}
         result = isoroc.metrics.expected(Q, metric, **rows)
-        found[metric] = {"value": result.estimate, "low": result.low, "high": result.high}
+        found[metric] = {"value": result.value, "low": result.low, "high": result.high}
     if cells := summary.get("forecast_cells"):
         found["outside"] = share_outside(Q, np.asarray(cells, dtype=np.float64))
         if found["outside"] > TOLERATED:
