@@ -19,17 +19,9 @@ def evaluate(run_cli, monkeypatch):
     def run(*words):
         found = []
         for many in (10, 10**6):
-<<<<<<< HEAD
-            monkeypatch.setattr(reading, "MANY", many)
-            most_values = 1500 if many == 10 else 10**6
-            monkeypatch.setattr(measures.most_rows, "__defaults__", (most_values, 1))
-=======
             monkeypatch.setattr("isoroc._cli.io.reading.MANY", many)
-            monkeypatch.setattr(
-                "isoroc._evaluation.measures.MOST_VALUES", 1500 if many == 10 else 10**6
-            )
-            monkeypatch.setattr("isoroc._evaluation.measures.LEAST_ROWS", 1)
->>>>>>> t4
+            defaults = (1500 if many == 10 else 10**6, 1)
+            monkeypatch.setattr("isoroc._evaluation.measures.most_rows.__defaults__", defaults)
             ran = run_cli("evaluate", *words, "--resamples", "4", "--json")
             assert ran.code == 0, ran.err
             found.append(json.loads(ran.out))
