@@ -253,6 +253,7 @@ def test_intervals_are_those_of_the_bootstrap(K):
     np.testing.assert_allclose(half / 1.96, expected.standard_error, rtol=0.2)
 
 
+@pytest.mark.slow
 def test_many_rows_are_sampled_for_volumes_only_and_it_says_so():
     y, P = example(3, n=6000)
     Q = P**2 / (P**2).sum(axis=1, keepdims=True)
