@@ -12,12 +12,21 @@ from numpy.typing import NDArray
 import isoroc
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io import ndjson
-from isoroc._cli.io.columns import SUFFIX, check_column, find_forecasts, order_columns, split_words
+from isoroc._cli.io.columns import check_column, find_forecasts, order_columns, split_words
 from isoroc._cli.io.files import TABLE, check_target, open_source, write_frame
 from isoroc._cli.io.reading import check_types, groups_of, is_sampled, read_forecasts
 from isoroc._cli.io.source import ROW, Format, Source, choose_format, file_errors
 from isoroc._cli.models import Model, calibrate
-from isoroc._cli.options import EVERYTHING, Force, Forecasts, InputOptions, ModelFile, Output
+from isoroc._cli.options import (
+    EVERYTHING,
+    SUFFIX,
+    CalibratedNames,
+    Forecasts,
+    InputOptions,
+    ModelFile,
+    Output,
+    Suffix,
+)
 from isoroc._cli.terminal import Advance, print_note, print_warning, progress_bar
 from isoroc._core.types import Floats
 from isoroc._input import InputError, valid_rows
@@ -34,9 +43,8 @@ def apply(
     *,
     output: Output,
     selection: InputOptions = EVERYTHING,
-    force: Force = False,
-    suffix: str = SUFFIX,
-    names: list[str] | None = None,
+    suffix: Suffix = SUFFIX,
+    names: CalibratedNames = None,
     replace: bool = False,
     on_bad: OnBad = "fail",
     prior: list[str] | None = None,
@@ -49,10 +57,6 @@ def apply(
     ----------
     output
         File to write, or - for standard output.
-    suffix
-        Ending of the names of the calibrated columns.
-    names
-        Names of the calibrated columns in the order of the model's classes, instead of --suffix.
     replace
         Replace the forecasts by the calibrated forecasts. The output may then be the input, if that
         is one file and all of its rows are written.
@@ -69,7 +73,7 @@ def apply(
     # Its own input may be replaced if no row is lost.
     whole = len(forecasts) == 1 and Path(forecasts[0]).is_file() and selection.where is None
     inputs = [] if replace and whole and on_bad != "skip" else forecasts
-    check_target(output, [model, *inputs], TABLE, force=force)
+    check_target(output, [model, *inputs], TABLE)
     if replace and names:
         raise CommandError("--replace keeps the names of the columns; leave out --names.")
     if prior is not None and adapt_prior:

@@ -21,16 +21,14 @@ from isoroc._cli.io.source import KINDS, Format, Source, check_lines, file_error
 from isoroc._cli.options import EVERYTHING, STANDARD, InputOptions
 from isoroc._support.files import replacing, temporary_folder
 
-MODEL, STATE, COUNTS, TABLE = "a model", "the state of a monitor", "counts", "a table"
-PAGE, PICTURE, QUERY, ONNX = "a page", "a picture", "a query", "an ONNX model"
+MODEL = "a model"
+STATE = "the state of a monitor"
+COUNTS = "counts"
+TABLE = "a table"
+PAGE = "a page"
+QUERY = "a query"
+ONNX = "an ONNX model"
 OTHER = "other data"
-#: What the beginning of a file contains if it is of a kind.
-_MARKS = {
-    b'"isoroc-model"': MODEL,
-    b'"isoroc-monitor"': STATE,
-    b"<!doctype html>": PAGE,
-    **dict.fromkeys((b"\x89PNG", b"%PDF", b"<svg"), PICTURE),
-}
 
 
 @contextmanager
@@ -148,10 +146,8 @@ def _holds_binary(kind: pl.DataType) -> bool:
     return kind in (pl.Binary, pl.Object) or (inner is not None and _holds_binary(inner))
 
 
-def check_target(
-    target: str, inputs: Iterable[str | None] = (), kind: str = "", *, force: bool = True
-) -> None:
-    """Raise an error unless a target is writable, no input and, but for `force`, of the kind."""
+def check_target(target: str, inputs: Iterable[str | None] = (), kind: str = "") -> None:
+    """Raise an error unless a target is writable, not an input, and new or of the same kind."""
     path, real = Path(target), Path(os.path.realpath(target))
     if target == STANDARD:
         return
@@ -167,39 +163,29 @@ def check_target(
         if item is not None and _is_read(path, item):
             shown = "standard input" if item == STANDARD else item
             raise CommandError(f"{target}: is also an input ({shown}); name another file to write.")
-    found = "" if force else _kind_of(path)
-    if found not in ("", kind) and (found != OTHER or kind not in (TABLE, QUERY)):
-        fix = "name another file to write, or use --force"
-        raise CommandError(f"{target}: holds {found}, not {kind}; {fix}.")
+    existing = _kind_of(path) if kind else ""
+    if existing not in ("", kind) and (existing != OTHER or kind not in (TABLE, QUERY)):
+        raise CommandError(f"{target}: holds {existing}, not {kind}; name another file to write.")
 
 
 def _is_read(path: Path, item: str) -> bool:
     """Whether an argument stands for a file, perhaps under another name."""
     if item != STANDARD:
-        return any(path.samefile(own) for own in _expand(item))
+        return any(path.samefile(file) for file in _expand(item))
     with suppress(OSError):  # it is not a file
         return os.path.samestat(path.stat(), os.fstat(sys.stdin.fileno()))
     return False
 
 
-def check_picture(option: str, target: str, inputs: Iterable[str | None], *, force: bool) -> str:
-    """Format of a picture, whose name must say it; otherwise as `check_target`."""
-    kind = Path(target).suffix.lower().removeprefix(".")
-    if kind not in ("png", "svg", "pdf"):
-        raise CommandError(f"{option} {target}: expected a name that ends in .png, .svg or .pdf.")
-    existing = [item for item in inputs if item is None or Path(item).exists()]
-    check_target(target, existing, PICTURE, force=force)
-    return kind
-
-
 def _kind_of(path: Path) -> str:
-    """What a file holds; empty if it is empty."""
+    """What a file holds; an empty text if it is empty."""
     with path.open("rb") as file:
         start = file.read(400)
     if start.startswith(b"PAR1"):
         with file_errors(str(path)):
             return COUNTS if "isoroc" in pl.read_parquet_schema(path) else TABLE
-    for mark, kind in _MARKS.items():
+    marks = {b'"isoroc-model"': MODEL, b'"isoroc-monitor"': STATE, b"<!doctype html>": PAGE}
+    for mark, kind in marks.items():
         if mark in start:
             return kind
     if path.suffix.lower() == ".onnx":
@@ -219,14 +205,6 @@ def dated_by(inputs: Iterable[str | None]) -> Iterator[None]:
     finally:
         if not known:
             del os.environ["SOURCE_DATE_EPOCH"]
-
-
-def write_picture(figure: Any, target: str, kind: str, inputs: Iterable[str | None]) -> None:
-    """Write a figure of matplotlib, whole or not at all."""
-    from isoroc.plots._display import save_figure  # noqa: PLC0415 -- matplotlib is an extra
-
-    with output_to(target) as to, dated_by(inputs):
-        save_figure(figure, to, kind)
 
 
 def write_bytes(target: str, data: bytes | memoryview) -> None:

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -45,8 +44,7 @@ _LOOKS: dict[str, Callable[[str], Any]] = {
     r"(?i:true|false)": lambda text: text.lower() == "true",
 }
 _NOT_CLASSES = "labels must be classes, not measurements; check --label."
-#: Samples of the same rows by the name of their forecasts: "before", "after" if there is a model,
-#: and "other" for what they are compared with.
+#: Samples of the same rows: "before", and "after" if there is a model.
 Compared = dict[str, Sample]
 
 
@@ -118,13 +116,7 @@ class Labels:
 class Reader:
     """Forecasts and outcomes of selected rows; a model settles what the user left open."""
 
-    def __init__(
-        self,
-        source: Source,
-        selection: Selection,
-        model: Model | None = None,
-        of: Self | None = None,  # the reader of other forecasts of the same rows
-    ) -> None:
+    def __init__(self, source: Source, selection: Selection, model: Model | None = None) -> None:
         schema = source.schema
         selection = selection if model is None else model.complete(selection, schema)
         self.source, self.selection = source, selection
@@ -141,24 +133,19 @@ class Reader:
             raise CommandError(f"a column is used twice: {', '.join(used)}; {fix}.")
         check_types(schema, [name for name in used if name != self.label], source)
         check_types(schema, [self.label], source, "; labels must be text, integers or booleans")
-        # The labels are read first, as the order of the columns depends on them.
-        if of is None:
-            self.labels, self.n_rows = self._read_labels(len(found))
-        else:
-            self.labels, self.n_rows = of.labels, of.n_rows
-        known = None if of is None else of.classes.tolist()
-        if model is not None:
-            known = model.calibrator.classes_.tolist()
-        if known is not None:
-            labels = self.labels.among(known)
-            self.columns = order_columns(found, known, of_model, selection)
-        else:
+        # The labels are read first, because the order of the columns depends on them.
+        self.labels, self.n_rows = self._read_labels(len(found))
+        if model is None:
             labels = self.labels.known()
-            self.columns, known = arrange(found, set(labels), selection)
-        self.classes: NDArray[Any] = np.array(known)
-        places = {label: k for k, label in enumerate(known)}
-        codes = [places[label] for label in labels]
-        self._codes = np.array(codes, np.min_scalar_type(len(known) - 1))
+            self.columns, classes = arrange(found, set(labels), selection)
+        else:
+            classes = model.calibrator.classes_.tolist()
+            labels = self.labels.among(classes)
+            self.columns = order_columns(found, classes, of_model, selection)
+        self.classes: NDArray[Any] = np.array(classes)
+        code_of = {label: k for k, label in enumerate(classes)}
+        codes = [code_of[label] for label in labels]
+        self._codes = np.array(codes, np.min_scalar_type(len(classes) - 1))
 
     def _read_labels(self, n_columns: int) -> tuple[Labels, int]:
         """The labels, and the number of rows."""
@@ -221,72 +208,60 @@ class Reader:
 
     def _batches(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
         """Selected rows of some columns, batch by batch."""
-        source, where, share = self.source, self.selection.where, self.selection.sample
-        if share is not None and not 0 < share <= 1:
-            raise CommandError(f"--sample {share:g}: expected a fraction between 0 and 1.")
+        source, where = self.source, self.selection.where
         rows = source.rows(where).select(ROW, *dict.fromkeys(names))
         total = source.count() if where is None else None
         with file_errors(source.name), progress_bar("reading", total) as advance:
-            for whole in rows.collect_batches(chunk_size=BATCH):
-                advance(len(whole))
-                batch = whole if share is None else whole.filter(is_sampled(whole, share))
+            for batch in rows.collect_batches(chunk_size=BATCH):
+                advance(len(batch))
                 if not batch.is_empty():
                     yield batch
 
 
 class Comparison:
-    """The same rows before and after calibration, and by another model or in other columns."""
+    """Forecasts of the same rows before and, if there is a model, after calibration."""
 
-    def __init__(
-        self, source: Source, selection: Selection, model: Model | None, compare: str | None = None
-    ) -> None:
-        self.models = {} if model is None else {"after": model}
-        if compare is not None and Path(compare).is_file():
-            self.models["other"] = Model.load(compare)
-        self.reader = Reader(source, selection, next(iter(self.models.values()), None))
-        self._readers = {"before": self.reader}
-        if compare is not None and "other" not in self.models:
-            changed: Any = {"probs": [compare], "classes": None, "by_position": False}
-            others = replace(self.reader.selection, **changed)
-            self._readers["other"] = Reader(source, others, of=self.reader)
+    def __init__(self, source: Source, selection: Selection, model: Model | None) -> None:
+        self.reader = Reader(source, selection, model)
+        self.model = model
 
     def stream(
         self, by: str | None = None, option: str = "--by", clusters: str | None = None
     ) -> Iterator[Compared]:
-        """Batches of rows with the forecasts that are compared, their groups and their clusters."""
-        reader, source, other = self.reader, self.reader.source, self._readers.get("other")
-        groups, numbers = {option: by, "--clusters": clusters}, dict[str, int]()
-        for model in self.models.values():
+        """Batches of rows with their forecasts, groups and clusters."""
+        reader, model, source = self.reader, self.model, self.reader.source
+        names, cluster_numbers = {option: by, "--clusters": clusters}, dict[str, int]()
+        if model is not None:
             model.check(reader.columns, reader.classes, reader.selection)
-            groups[f"{model.path}: its groups"] = model.group
+            names[f"{model.path}: its groups"] = model.group
         schema = source.schema
-        extra = [check_column(what, name, schema) for what, name in groups.items() if name]
-        for sample, batch in reader.stream([*(other.columns if other else ()), *extra]):
-            if (names := groups_of(batch, clusters, source)) is not None:
-                found = [numbers.setdefault(name, len(numbers)) for name in names.tolist()]
+        extra = [check_column(what, name, schema) for what, name in names.items() if name]
+        for sample, batch in reader.stream(extra):
+            if (of_rows := groups_of(batch, clusters, source)) is not None:
+                found = [
+                    cluster_numbers.setdefault(name, len(cluster_numbers))
+                    for name in of_rows.tolist()
+                ]
                 sample = replace(sample, clusters=np.array(found, dtype=np.intp))  # noqa: PLW2901
             compared = {"before": replace(sample, groups=groups_of(batch, by, source))}
-            for name, model in self.models.items():
+            if model is not None:
                 of_model = groups_of(batch, model.group, source)
                 Q = calibrate(model.calibrator, sample.as_given(), of_model)
-                compared[name] = replace(sample, forecasts=Q, unit="probability")
-            if other is not None:
-                P = other.forecasts(batch)
-                compared["other"] = replace(sample, forecasts=P, unit=other.unit)
+                compared["after"] = replace(sample, forecasts=Q, unit="probability")
             yield compared
 
     def read(
         self, by: str | None = None, option: str = "--by", clusters: str | None = None
     ) -> Compared:
-        """All rows with the forecasts that are compared, their groups and their clusters."""
+        """All rows with their forecasts, groups and clusters."""
         batches = list(self.stream(by, option, clusters))
         compared = {name: join_samples([batch[name] for batch in batches]) for name in batches[0]}
-        for name, reader in self._readers.items():
-            if clusters is not None and compared[name].n_units < 2:
-                problem = f"all rows have the same value in column {clusters!r}"
-                raise CommandError(f"--clusters: {problem}; at least two clusters are needed.")
-            check_units(compared[name], reader.selection.unit, name=", ".join(reader.columns))
-            warn_of_reversal(compared[name])
+        before = compared["before"]
+        if clusters is not None and before.n_units < 2:
+            problem = f"all rows have the same value in column {clusters!r}"
+            raise CommandError(f"--clusters: {problem}; at least two clusters are needed.")
+        check_units(before, self.reader.selection.unit, name=", ".join(self.reader.columns))
+        warn_of_reversal(before)
         return compared
 
 
