@@ -40,17 +40,17 @@ def numbers_by_class(values: Any, classes: NDArray[Any], *, name: str) -> Floats
             problem = f"names {listed(by_name)}, but the classes are {listed(names)}"
             raise InputError(name, None, problem, "name each class once; labels= sets the classes")
         values = [by_name[label] for label in names]
-    found = check_numbers(values, name)
-    if found.shape != classes.shape:
-        problem = f"has shape {found.shape}, but there are {len(classes)} classes"
+    given = check_numbers(values, name)
+    if given.shape != classes.shape:
+        problem = f"has shape {given.shape}, but there are {len(classes)} classes"
         raise InputError(name, None, problem, "expected one number for each class")
-    return found
+    return given
 
 
 def check_shares(
     values: Any, classes: NDArray[Any], *, name: str, positive: bool, tolerance: float = 1e-6
 ) -> Floats:
-    """Class shares that sum to one up to the tolerance; one number is that of the second of two."""
+    """Class shares that sum to one; for two classes a number is the share of the second."""
     if isinstance(values, numbers.Real) and len(classes) == 2:
         values = [1 - values, values]
     shares = numbers_by_class(values, classes, name=name)

@@ -33,21 +33,23 @@ OTHER = "other data"
 
 @contextmanager
 def open_source(given: Sequence[str], options: InputOptions = EVERYTHING) -> Iterator[Source]:
-    """Context that yields the table in some files, globs, folders or standard input."""
+    """Context that yields the table in files, globs, folders or standard input."""
     if STANDARD in given and len(given) > 1:
         raise CommandError("standard input (-) cannot be combined with files.")
     with temporary_folder() as folder:
         if STANDARD in given:
-            paths, names = [_copy(sys.stdin.buffer, "standard input", folder)], ["standard input"]
+            names = ["standard input"]
+            paths = [_copy(sys.stdin.buffer, names[0], folder)]
         else:
-            found = expand(given)
-            paths, names = [_readable(path, folder) for path in found], list(map(str, found))
-        form = _common_format(paths, names, options)
-        yield Source(paths, form, names, hive=all(Path(item).is_dir() for item in given))
+            files = expand(given)
+            names = [str(file) for file in files]
+            paths = [_readable(file, folder) for file in files]
+        in_folders = all(Path(item).is_dir() for item in given)
+        yield Source(paths, _common_format(paths, names, options), names, hive=in_folders)
 
 
 def _common_format(paths: list[Path], names: list[str], options: InputOptions) -> Format:
-    """Format of files, which must be the same, with the separator of their fields."""
+    """Common format of the files, with the separator of their fields."""
     separator = "\t" if options.separator in ("tab", "\\t") else options.separator
     if separator is not None and len(separator.encode()) != 1:
         raise CommandError(f"--separator {separator}: expected one ASCII character, or tab.")
@@ -68,7 +70,7 @@ def _common_format(paths: list[Path], names: list[str], options: InputOptions) -
 
 
 def _readable(path: Path, folder: Path) -> Path:
-    """The path, or the path of a copy if it is a pipe."""
+    """The path itself, or that of a copy if it is a pipe."""
     if path.is_file():
         return path
     with file_errors(str(path)), path.open("rb") as pipe:
@@ -76,7 +78,6 @@ def _readable(path: Path, folder: Path) -> Path:
 
 
 def _copy(stream: IO[bytes], name: str, folder: Path) -> Path:
-    """Path of a copy of a pipe, or of what is typed at a terminal."""
     if not stream.readable():
         raise CommandError(f"{name} is closed; name a file.")
     with file_errors(name):
@@ -90,20 +91,19 @@ def _copy(stream: IO[bytes], name: str, folder: Path) -> Path:
 
 
 def expand(given: Sequence[str]) -> list[Path]:
-    """Files that names, globs and folders stand for."""
+    """Files that match names, globs and folders."""
     return [path for item in given for path in _expand(item)]
 
 
 def _expand(item: str) -> list[Path]:
-    """Files that a name, a glob or a folder stands for, sorted."""
     path = Path(item)
     if path.is_dir():
         inside = (file.relative_to(path) for file in path.rglob("*") if file.is_file())
         shown = [file for file in inside if not any(part[0] in "._" for part in file.parts)]
-        found = sorted(path / file for file in shown if Format.from_name(file.name) is not None)
-        if not found:
+        files = sorted(path / file for file in shown if Format.from_name(file.name) is not None)
+        if not files:
             raise CommandError(f"{item}: no file in this folder ends in {', '.join(KINDS)}.")
-        return found
+        return files
     if path.exists():
         return [path]
     if path.is_symlink():
@@ -169,7 +169,7 @@ def check_target(target: str, inputs: Iterable[str | None] = (), kind: str = "")
 
 
 def _is_read(path: Path, item: str) -> bool:
-    """Whether an argument stands for a file, perhaps under another name."""
+    """Whether an argument names a file, possibly by another path."""
     if item != STANDARD:
         return any(path.samefile(file) for file in _expand(item))
     with suppress(OSError):  # it is not a file
@@ -195,7 +195,7 @@ def _kind_of(path: Path) -> str:
 
 @contextmanager
 def dated_by(inputs: Iterable[str | None]) -> Iterator[None]:
-    """Context in which files get the date of the newest input: equal input gives equal bytes."""
+    """Context that dates files by the newest input, so that equal input gives equal bytes."""
     files = expand([item for item in inputs if item not in (None, STANDARD)])
     known = "SOURCE_DATE_EPOCH" in os.environ or not files
     if not known:
@@ -218,7 +218,7 @@ def write_bytes(target: str, data: bytes | memoryview) -> None:
 
 @contextmanager
 def output_to(target: str) -> Iterator[Path | IO[bytes]]:
-    """Standard output, or a path to write to, which becomes the target if nothing fails."""
+    """Context that yields standard output, or a path that replaces the target if nothing fails."""
     if target == STANDARD:
         if not sys.stdout.writable():
             raise UnsupportedOperation

@@ -35,28 +35,20 @@ from isoroc._input import (
 
 #: Rows above which ``fit`` and ``evaluate`` do not keep them all.
 MANY = 2_000_000
-#: Types that labels and forecasts may have besides numbers.
-_TEXT_TYPES = (pl.Boolean, pl.String, pl.Categorical, pl.Enum)
-#: What all labels of a text file may look like, and how they are then read; 01 is a name.
-_LOOKS: dict[str, Callable[[str], Any]] = {
-    r"0|-?[1-9]\d*": int,
-    r"(?:0|-?[1-9]\d*)(?:\.0*)?": float,
-    r"(?i:true|false)": lambda text: text.lower() == "true",
-}
 _NOT_CLASSES = "labels must be classes, not measurements; check --label."
 #: Samples of the same rows: "before", and "after" if there is a model.
 Compared = dict[str, Sample]
 
 
 class Labels:
-    """At most `max_classes` labels of a column in the order in which they occur."""
+    """Distinct labels of a column, at most `max_classes`, in the order of their occurrence."""
 
     def __init__(self, source: Source, column: str, *, max_classes: int) -> None:
         self._source, self._column, self._max_classes = source, column, max_classes
         self._found: dict[Any, None] = {}  # a set in order
 
     def add(self, batch: pl.DataFrame) -> None:
-        """Add those of a batch."""
+        """Add the labels of a batch."""
         values = self._values(batch)
         missing = values.is_null()
         if values.dtype.is_float():
@@ -77,9 +69,10 @@ class Labels:
             self._found[label] = None
 
     def encode(self, batch: pl.DataFrame, codes: NDArray[Any]) -> NDArray[Any]:
-        """Code of each row's label, if those of all labels are `codes`."""
-        kind: Any = {"return_dtype": pl.UInt16, "default": None}
-        numbers = self._values(batch).replace_strict(list(self._found), range(len(codes)), **kind)
+        """Code of each row's label, where `codes` are those of the distinct labels."""
+        options: Any = {"return_dtype": pl.UInt16, "default": None}
+        labels = list(self._found)
+        numbers = self._values(batch).replace_strict(labels, range(len(labels)), **options)
         return np.asarray(codes[numbers.to_numpy()])
 
     def _values(self, batch: pl.DataFrame) -> pl.Series:
@@ -90,31 +83,36 @@ class Labels:
         return self._source.error(batch, int(where.arg_max() or 0), self._column, problem)
 
     def known(self) -> list[Any]:
-        """The labels; those of text files are integers, floats or booleans if all look like it."""
-        found = list(self._found)
-        if self._source.untyped and all(isinstance(label, str) for label in found):
-            for look, parse in _LOOKS.items():
-                if all(re.fullmatch(look, label) for label in found):
-                    return [parse(label) for label in found]
-            if all(re.fullmatch(r"-?\d*\.\d+", label) for label in found):
-                what = f"column {self._column!r} holds {found[0]}"
-                raise CommandError(f"{self._source.name}: {what}; {_NOT_CLASSES}")
-        return found
+        """The labels; in text files, integers, floats or booleans if all of them look like it."""
+        labels = list(self._found)
+        if not self._source.untyped or not all(isinstance(label, str) for label in labels):
+            return labels
+        looks: dict[str, Callable[[str], Any]] = {
+            r"0|-?[1-9]\d*": int,  # 01 is a name
+            r"(?:0|-?[1-9]\d*)(?:\.0*)?": float,
+            r"(?i:true|false)": lambda text: text.lower() == "true",
+        }
+        for look, parse in looks.items():
+            if all(re.fullmatch(look, label) for label in labels):
+                return [parse(label) for label in labels]
+        if all(re.fullmatch(r"-?\d*\.\d+", label) for label in labels):
+            what = f"column {self._column!r} holds {labels[0]}"
+            raise CommandError(f"{self._source.name}: {what}; {_NOT_CLASSES}")
+        return labels
 
     def among(self, classes: Sequence[Any]) -> list[Any]:
-        """Like `known`, but the equal elements of `classes`, where 1 is equal to 1.0 and to "1"."""
+        """The class that each known label stands for, where 1 is equal to 1.0 and to "1"."""
         same = {str(label): label for label in classes} | {label: label for label in classes}
-        found = [(label, label if label in same else str(label)) for label in self.known()]
-        for label, key in found:
-            if key not in same:
-                what = f"column {self._column!r} holds {label!r}, which is not a class"
-                fitted = ", ".join(map(str, classes))
-                raise CommandError(f"{self._source.name}: {what} of the model: {fitted}.")
-        return [same[key] for _, key in found]
+        keys = [label if label in same else str(label) for label in self.known()]
+        if unknown := [key for key in keys if key not in same]:
+            what = f"column {self._column!r} holds {unknown[0]!r}, which is not a class"
+            fitted = ", ".join(map(str, classes))
+            raise CommandError(f"{self._source.name}: {what} of the model: {fitted}.")
+        return [same[key] for key in keys]
 
 
 class Reader:
-    """Forecasts and outcomes of selected rows; a model settles what the user left open."""
+    """Forecasts and outcomes of selected rows; a model supplies what the user did not give."""
 
     def __init__(self, source: Source, selection: Selection, model: Model | None = None) -> None:
         schema = source.schema
@@ -126,29 +124,28 @@ class Reader:
         elif self.weight is not None:
             check_column("--weight", self.weight, schema)
         others, of_model = [self.label, self.weight], None if model is None else model.columns
-        found = find_forecasts(selection.probs, schema, others, of_model=of_model)
-        used = [*found, self.label, *([self.weight] if self.weight else [])]
+        columns = find_forecasts(selection.probs, schema, others, of_model=of_model)
+        used = [*columns, self.label, *([self.weight] if self.weight else [])]
         if len(set(used)) < len(used):
             fix = "check --label, --probs and --weight"
             raise CommandError(f"a column is used twice: {', '.join(used)}; {fix}.")
         check_types(schema, [name for name in used if name != self.label], source)
         check_types(schema, [self.label], source, "; labels must be text, integers or booleans")
         # The labels are read first, because the order of the columns depends on them.
-        self.labels, self.n_rows = self._read_labels(len(found))
+        self.labels, self.n_rows = self._read_labels(len(columns))
         if model is None:
             labels = self.labels.known()
-            self.columns, classes = arrange(found, set(labels), selection)
+            self.columns, classes = arrange(columns, set(labels), selection)
         else:
             classes = model.calibrator.classes_.tolist()
             labels = self.labels.among(classes)
-            self.columns = order_columns(found, classes, of_model, selection)
+            self.columns = order_columns(columns, classes, of_model, selection)
         self.classes: NDArray[Any] = np.array(classes)
         code_of = {label: k for k, label in enumerate(classes)}
         codes = [code_of[label] for label in labels]
         self._codes = np.array(codes, np.min_scalar_type(len(classes) - 1))
 
     def _read_labels(self, n_columns: int) -> tuple[Labels, int]:
-        """The labels, and the number of rows."""
         labels, n_rows = Labels(self.source, self.label, max_classes=max(n_columns, 2)), 0
         for batch in self._batches([self.label]):
             labels.add(batch)
@@ -160,7 +157,7 @@ class Reader:
 
     @cached_property
     def unit(self) -> Any:
-        """What the forecasts are, "probability", "logit" or another unit."""
+        """Unit of the forecasts."""
         selection, columns = self.selection, self.columns
         if selection.unit != "auto" or len(columns) > 1:
             return "probability" if selection.unit == "auto" else selection.unit
@@ -171,7 +168,7 @@ class Reader:
         return resolve_unit(known, "auto") if len(known) else "probability"
 
     def stream(self, others: Sequence[str] = ()) -> Iterator[tuple[Sample, pl.DataFrame]]:
-        """Samples, each with the rows that it was made of, which have other columns too."""
+        """Samples, each with the batch that it was read from, which has the `others` too."""
         weighted = [] if self.weight is None else [self.weight]
         for batch in self._batches([*self.columns, self.label, *weighted, *others]):
             codes = self.labels.encode(batch, self._codes)
@@ -199,11 +196,11 @@ class Reader:
 
     @property
     def are_many(self) -> bool:
-        """Whether more than `MANY` rows are selected, which are not kept."""
+        """Whether more than `MANY` rows are selected."""
         return self.n_rows > MANY
 
     def are_countable(self) -> bool:
-        """Whether there are many rows of probabilities, so that they are counted."""
+        """Whether there are many rows of probabilities, which are then counted."""
         return self.are_many and self.unit == "probability"
 
     def _batches(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
@@ -238,10 +235,8 @@ class Comparison:
         extra = [check_column(what, name, schema) for what, name in names.items() if name]
         for sample, batch in reader.stream(extra):
             if (of_rows := groups_of(batch, clusters, source)) is not None:
-                found = [
-                    cluster_numbers.setdefault(name, len(cluster_numbers))
-                    for name in of_rows.tolist()
-                ]
+                number = cluster_numbers
+                found = [number.setdefault(name, len(number)) for name in of_rows.tolist()]
                 sample = replace(sample, clusters=np.array(found, dtype=np.intp))  # noqa: PLW2901
             compared = {"before": replace(sample, groups=groups_of(batch, by, source))}
             if model is not None:
@@ -266,7 +261,7 @@ class Comparison:
 
 
 def load_counts(files: list[str], selection: Selection = ALL_ROWS) -> Counts:
-    """Counts of files and globs, merged; nothing can be selected from them."""
+    """Merged counts of files and globs; rows and columns cannot be selected."""
     if selection != ALL_ROWS:
         raise CommandError("--counts: rows and columns were chosen when they were counted.")
     return Counts.from_parquet(*expand(files))
@@ -321,14 +316,14 @@ def check_types(
 ) -> None:
     """Raise an error if a column holds neither numbers nor text."""
     for name in columns:
-        if not (schema[name].is_numeric() or schema[name] in _TEXT_TYPES):
-            found = f"column {name!r} has the type {schema[name]}"
-            raise CommandError(f"{source.name}: {found}{problem}.")
+        kind = schema[name]
+        if not kind.is_numeric() and kind not in (pl.Boolean, pl.String, pl.Categorical, pl.Enum):
+            raise CommandError(f"{source.name}: column {name!r} has the type {kind}{problem}.")
 
 
 @contextmanager
 def _located(batch: pl.DataFrame, columns: Sequence[str], source: Source) -> Iterator[None]:
-    """Context in which errors about a row of a batch name its file and columns."""
+    """Context that adds file and columns to errors about a row of a batch."""
     try:
         yield
     except InputError as error:
@@ -349,9 +344,9 @@ def _numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
     if not finite.all():
         at = int(finite.arg_min() or 0)
         raw, value = batch[name][at], values[at]
-        found = f"{raw!r}, not a number"
-        found = found if value is None else f"{value}, not a finite number"
-        problem = "is empty" if raw is None else f"is {found}"
+        shown = repr(raw) if value is None else str(value)
+        what = "not a number" if value is None else "not a finite number"
+        problem = "is empty" if raw is None else f"is {shown}, {what}"
         fix = "correct such rows, or leave them out with --where."
         raise source.error(batch, at, name, f"{problem}; {fix}")
     return values.to_numpy()
