@@ -24,7 +24,7 @@ _OPERATORS = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "<=": "LessOrEqual
 
 
 class Graph:
-    """Nodes and constants of a version of the operators, whose names begin with a prefix."""
+    """Nodes and constants for a version of the operators; their names begin with a prefix."""
 
     def __init__(self, opset: int, prefix: str) -> None:
         self._opset = opset
@@ -34,13 +34,13 @@ class Graph:
         self._constants: dict[tuple[Any, ...], onnx.TensorProto] = {}
 
     def node(self, operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
-        """Add a node, unless there is an equal one; its output's name."""
+        """Name of the output of a node, which is added unless there is an equal one."""
         return self.nodes(operator, *inputs, outputs=[output], **attributes)[0]
 
     def nodes(
         self, operator: str, *inputs: str, outputs: Sequence[str], **attributes: Any
     ) -> Sequence[str]:
-        """Add a node of several outputs, named or not; their names."""
+        """Names of the outputs of a node, as for `node`; outputs may be unnamed."""
         key = (operator, inputs, tuple(outputs), str(attributes))
         if key not in self._known:
             at = f"{self.prefix}{operator}_{len(self._nodes)}_"
@@ -62,18 +62,18 @@ class Graph:
         return self.constant(np.array(values, dtype=np.int64))
 
     def inner(self) -> Graph:
-        """A graph for the inside of a node; names of both are different."""
+        """A graph for the inside of a node, with other names."""
         return Graph(self._opset, f"{self.prefix}inner_{len(self._nodes)}_")
 
     def reduce(self, operator: str, tensor: str, axis: int = 1) -> str:
-        """What an operator makes of the last axis; a matrix."""
+        """Reduce the last axis to a matrix."""
         keepdims = int(axis == 1)
-        if operator == "ReduceSum" or self._opset >= 18:  # axes of all are inputs
+        if operator == "ReduceSum" or self._opset >= 18:  # the axes are an input
             return self.node(operator, tensor, self.integers(axis), keepdims=keepdims)
         return self.node(operator, tensor, axes=[axis], keepdims=keepdims)
 
     def proto(self, name: str, inputs: list[Any], outputs: list[Any]) -> onnx.GraphProto:
-        """The graph of some outputs."""
+        """The graph of the nodes that some outputs need."""
         needed, kept = {output.name for output in outputs}, []
         for node in reversed(self._nodes):
             if needed.intersection(node.output):
@@ -84,7 +84,7 @@ class Graph:
 
 
 def _read_by(node: onnx.NodeProto) -> Iterator[str]:
-    """Names that a node takes, in graphs inside it too."""
+    """Inputs of a node, including those of graphs inside it."""
     yield from node.input
     for attribute in node.attribute:
         for inner in attribute.g.node:
@@ -179,8 +179,8 @@ class OnnxOps(Ops[Tensor]):
 
     def is_at(self, place: Tensor, numbers: int | Ints) -> Tensor:
         values = np.asarray(numbers, dtype=np.int64)
-        found = self._graph.node("Equal", place.name, self._graph.constant(values))
-        return Tensor(self, values.size, found)
+        equal = self._graph.node("Equal", place.name, self._graph.constant(values))
+        return Tensor(self, values.size, equal)
 
     # Vectors of other widths
 
@@ -206,7 +206,7 @@ class OnnxOps(Ops[Tensor]):
         return parts[0] if len(parts) == 1 else self._apply("Concat", *parts, axis=1, width=width)
 
     def linear(self, a: Tensor, matrix: Floats, offset: Floats | None = None) -> Tensor:
-        constants = [self._name(own) for own in (matrix, offset) if own is not None]
+        constants = [self._name(array) for array in (matrix, offset) if array is not None]
         return Tensor(self, len(matrix), self._graph.node("Gemm", a.name, *constants, transB=1))
 
     def segment_sums(self, a: Tensor, weights: Floats) -> Tensor:
@@ -226,25 +226,25 @@ class OnnxOps(Ops[Tensor]):
     def steps(self, cuts: Sequence[Floats], values: Sequence[Floats], a: Tensor) -> Tensor:
         place, first = self._search(cuts, a)
         table = np.zeros(first[-1] + len(values[-1]))
-        for start, own in zip(first, values, strict=True):
-            table[start : start + len(own)] = own
+        for start, steps in zip(first, values, strict=True):
+            table[start : start + len(steps)] = steps
         return Tensor(self, a.width, self._graph.node("Gather", self._name(table), place))
 
     def locate(self, cuts: Floats, score: Tensor) -> Tensor:
         return Tensor(self, 1, self._search([cuts], score)[0])
 
     def _search(self, cuts: Sequence[Floats], a: Tensor) -> tuple[str, Ints]:
-        """Place of each column among its cuts in the lists of all, and where each list starts."""
-        # Binary search: a step asks whether the number lies above the cut half the range on. A list
-        # begins with an entry that is never read and ends with one that nothing exceeds.
+        """Place of each column in the joined lists of cuts, and where each list starts."""
+        # Binary search: a step compares the number with the cut half the range on. A list begins
+        # with an entry that is never read and ends with one that nothing exceeds.
         n_steps = max(map(len, cuts)).bit_length() or 1
-        # No step leads beyond ends that are as far as all steps together. Lists of equal lengths
-        # need no such check, if they are at most three times as long.
-        padded = len(cuts) << n_steps <= 3 * sum(len(own) + 2 for own in cuts)
-        after = [2**n_steps - 1 - len(own) if padded else 1 for own in cuts]
+        # Steps must not leave a list. If padding all lists to the same length costs at most a
+        # factor of three, no step can; otherwise each step is cut off at the end of its list.
+        padded = len(cuts) << n_steps <= 3 * sum(len(each) + 2 for each in cuts)
+        after = [2**n_steps - 1 - len(each) if padded else 1 for each in cuts]
         pairs = zip(cuts, after, strict=True)
-        lists = [np.pad(own, (1, n), constant_values=np.inf) for own, n in pairs]
-        lengths = np.array([len(own) for own in lists])
+        lists = [np.pad(each, (1, n), constant_values=np.inf) for each, n in pairs]
+        lengths = np.array([len(each) for each in lists])
         first = np.cumsum(lengths) - lengths
         ends, entries, graph = first + lengths - 1, np.concatenate(lists), self._graph
         joined, place = graph.constant(entries), graph.constant(first)
@@ -283,8 +283,8 @@ class OnnxOps(Ops[Tensor]):
         return Tensor(self, 1, graph.node("Gather", graph.constant(tree.bin_of_node), leaf))
 
     def look_up(self, table: Floats, place: Tensor) -> Tensor:
-        found = self._graph.node("GatherND", self._name(table), place.name)
-        return Tensor(self, table.shape[1], found)
+        rows = self._graph.node("GatherND", self._name(table), place.name)
+        return Tensor(self, table.shape[1], rows)
 
     # Smooth functions
 
@@ -300,7 +300,7 @@ class OnnxOps(Ops[Tensor]):
         return self._sums_of_runs(raised, slopes) - slopes @ knots
 
     def fraction_between(self, a: Tensor, knots: Floats) -> Tensor:
-        # Each stretch between two knots adds the share of it that lies below. The difference comes
+        # Each stretch between two knots adds its share below the column. The difference comes
         # first: close knots would otherwise cost digits.
         graph, low = self._graph, knots[:, :-1]
         above = graph.node("Sub", self._on_third_axis(a.name, a.width, 1), graph.constant(low))

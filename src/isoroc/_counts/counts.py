@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from isoroc._backends import NUMPY
 from isoroc._core.types import Floats
@@ -168,15 +168,15 @@ class Counts:
     @classmethod
     def from_arrays(
         cls,
-        P: Any,
-        y: Any,
+        P: ArrayLike,
+        y: ArrayLike,
         *,
-        sample_weight: Any = None,
-        labels: Any = None,
+        sample_weight: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
         unit: UnitOption = "auto",
         resolution: Resolution = "auto",
         folds: int = 5,
-        fold_by: Any = None,
+        fold_by: ArrayLike | None = None,
     ) -> Counts:
         """Counts of forecasts and outcomes in memory.
 
@@ -204,7 +204,7 @@ class Counts:
         cls,
         batches: Iterable[Sequence[Any]],
         *,
-        labels: Any = None,
+        labels: ArrayLike | None = None,
         unit: UnitOption = "auto",
         resolution: Resolution = "auto",
         folds: int = 5,
@@ -241,7 +241,7 @@ class Counts:
         label: str,
         *,
         weight: str | None = None,
-        labels: Any = None,
+        labels: ArrayLike | None = None,
         resolution: Resolution = "auto",
         folds: int = 5,
         fold_by: str | None = None,
@@ -379,7 +379,12 @@ class Counts:
         files.write(path, (self.classes, self.grid, self.n_folds, self.cells), self.columns)
 
     @classmethod
-    def from_parquet(cls, path: str | os.PathLike[str], *paths: Any, labels: Any = None) -> Counts:
+    def from_parquet(
+        cls,
+        path: str | os.PathLike[str],
+        *paths: str | os.PathLike[str],
+        labels: ArrayLike | None = None,
+    ) -> Counts:
         """Counts from files that `to_parquet` or a warehouse with `counts_sql` wrote, merged.
 
         Parameters

@@ -120,12 +120,12 @@ def _bad_rows(frame: Any) -> str:
 def _about(frame: Any, name: str) -> dict[str, Any]:
     if "isoroc" not in frame.columns:
         raise InputError("path", None, f"{name} holds no counts", _FIX)
-    found = frame["isoroc"].unique().to_list()
-    if len(found) != 1:
-        problem = f"{name} holds {len(found)} kinds of counts" if found else f"{name} has no rows"
+    texts = frame["isoroc"].unique().to_list()
+    if len(texts) != 1:
+        problem = f"{name} holds {len(texts)} kinds of counts" if texts else f"{name} has no rows"
         raise InputError("path", None, problem, "write each to its own file")
     try:
-        about = migrate(json.loads(found[0]), FORMAT, key="format")
+        about = migrate(json.loads(texts[0]), FORMAT, key="format")
     except ValueError as error:
         problem, fix = (*error.args, _FIX)[:2]
         raise InputError("path", None, f"{name}: {problem}", fix) from error

@@ -199,14 +199,14 @@ def _check_rows(frame: Any, n_columns: int) -> None:
     one, zero = nw.lit(1, nw.Int64()), nw.lit(0, nw.Int64())
     bad = {f"bad_{name}": nw.when(t).then(zero).otherwise(one) for name, (_, t) in tests.items()}
     flagged = frame.with_columns(**bad, row=one)
-    found = _first(flagged.select(*(nw.col(name).sum() for name in (*bad, "row"))))
-    if not found["row"]:
+    totals = _first(flagged.select(*(nw.col(name).sum() for name in (*bad, "row"))))
+    if not totals["row"]:
         raise InputError("df", None, "no rows", "at least one is needed")
     for name, (columns, _) in tests.items():
-        if n_bad := int(found[f"bad_{name}"]):
+        if n_bad := int(totals[f"bad_{name}"]):
             some = _first(flagged.filter(nw.col(f"bad_{name}") == 1).select(*columns).head(1))
             values = ", ".join(map(str, some.values()))
-            problem = f"{n_bad} of {int(found['row'])} rows are bad, such as {values}"
+            problem = f"{n_bad} of {int(totals['row'])} rows are bad, such as {values}"
             raise InputError(name, None, problem, _FIXES[name])
 
 

@@ -165,9 +165,9 @@ def _encode(labels: Any, classes: NDArray[Any], n_classes: int) -> Any:
     whole = torch.uint8 if classes.dtype.kind == "b" else None
     known, order = torch.sort(torch.as_tensor(classes, device=labels.device, dtype=whole))
     wide = labels.to(known.dtype)
-    place = torch.searchsorted(known, wide.contiguous()).clamp(max=n_classes - 1)
-    _refuse("y", known[place] != wide, labels, f"known are {classes.tolist()}; pass labels=")
-    return order[place]
+    nearest = torch.searchsorted(known, wide.contiguous()).clamp(max=n_classes - 1)
+    _refuse("y", known[nearest] != wide, labels, f"known are {classes.tolist()}; pass labels=")
+    return order[nearest]
 
 
 def count(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from isoroc._core.simplex import as_matrix, count_classes
 from isoroc._core.types import Floats
@@ -26,7 +26,11 @@ Aspect = Literal["canonical", "classwise", "top"]
 
 
 def check_outcomes(
-    y_true: Any, y_prob: Any, weight: Any = None, labels: Any = None, clusters: Any = None
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
 ) -> Sample:
     """Sample of labels and forecasts; for two classes the forecasts may be any real scores."""
     names: Any = {"name": "y_prob", "label_name": "y_true"}
@@ -34,11 +38,11 @@ def check_outcomes(
 
 
 def check_probabilities(
-    y_true: Any,
-    y_prob: Any,
-    weight: Any = None,
-    labels: Any = None,
-    clusters: Any = None,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
     *,
     keep_zeros: bool = False,
 ) -> Sample:
@@ -53,7 +57,7 @@ def check_probabilities(
 
 
 def check_after(
-    after: Any, before: Sample, *, probabilities: bool = False, name: str = "after"
+    after: ArrayLike, before: Sample, *, probabilities: bool = False, name: str = "after"
 ) -> Sample:
     """Sample of the second forecasts of the same rows and classes; rows of weight 0 are kept.
 

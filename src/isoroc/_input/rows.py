@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from isoroc._backends import NUMPY, Ops, Truth, V
 from isoroc._core.types import Codes, Floats, Ints
@@ -20,7 +20,7 @@ SWAPPED = ". If these are the forecasts, the two arguments are swapped"
 Names = NDArray[np.str_]
 
 
-def check_weights(sample_weight: Any, n_rows: int) -> Floats | None:
+def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None:
     """Weights as a float64 vector, or None if every row weighs 1."""
     if sample_weight is None:
         return None
@@ -67,7 +67,7 @@ def _no_weight() -> InputError:
     return InputError("sample_weight", None, "all weights are zero", fix)
 
 
-def check_groups(groups: Any, n_rows: int, *, of: str = "P", name: str = "groups") -> Names:
+def check_groups(groups: ArrayLike, n_rows: int, *, of: str = "P", name: str = "groups") -> Names:
     """Name of each row's group or cluster."""
     values = to_array(groups, name=name)
     if values.ndim != 1:
@@ -80,7 +80,7 @@ def check_groups(groups: Any, n_rows: int, *, of: str = "P", name: str = "groups
     return np.array([_name(value, row, name) for row, value in enumerate(values)], dtype=np.str_)
 
 
-def check_clusters(clusters: Any, n_rows: int, *, of: str = "P") -> Ints | None:
+def check_clusters(clusters: ArrayLike | None, n_rows: int, *, of: str = "P") -> Ints | None:
     """Number of each row's cluster, in the order of their names; None for independent rows."""
     if clusters is None:
         return None
@@ -116,10 +116,10 @@ def _name(value: Any, row: int, argument: str) -> str:
 
 
 def encode_labels(
-    y: Any,
+    y: ArrayLike,
     n_classes: int,
     *,
-    labels: Any = None,
+    labels: ArrayLike | None = None,
     names: Any = None,
     forecasts: Floats | None = None,
     name: str = "y",
@@ -133,22 +133,24 @@ def encode_labels(
     _check_labels_are_classes(values, name, forecasts)
     if labels is not None:
         return _encode_given(values, to_array(labels, name="labels"), n_classes, name)
-    found, codes = _distinct(values)
-    if len(found) == n_classes:
-        return found, codes
-    if len(found) > n_classes:
-        problem = f"{len(found)} classes, but the forecasts have {n_classes}"
+    classes, codes = _distinct(values)
+    n_found = len(classes)
+    if n_found == n_classes:
+        return classes, codes
+    if n_found > n_classes:
+        problem = f"{n_found} classes, but the forecasts have {n_classes}"
         raise InputError(name, None, problem, "pass one column of probabilities for each class")
-    if len(found) == 1:
-        raise InputError(name, None, f"one class only, {shown(found[0])}", "two or more are needed")
-    if (named := _classes_of(names, found)) is not None and len(named) == n_classes:
+    if n_found == 1:
+        only = shown(classes[0])
+        raise InputError(name, None, f"one class only, {only}", "two or more are needed")
+    if (named := _classes_of(names, classes)) is not None and len(named) == n_classes:
         return _encode_given(values, named, n_classes, name)
-    problem = f"{len(found)} of the {n_classes} classes of the forecasts"
+    problem = f"{n_found} of the {n_classes} classes of the forecasts"
     fix = f"with labels=, {n_classes} labels in the order of the columns"
     raise InputError(name, None, problem, f"say which column is which class {fix}")
 
 
-def read_labels(y: Any, forecasts: Floats | None = None, *, name: str = "y") -> NDArray[Any]:
+def read_labels(y: ArrayLike, forecasts: Floats | None = None, *, name: str = "y") -> NDArray[Any]:
     """Labels in one dimension; a single column is flattened with a warning."""
     try:
         values = to_array(y, name=name)
@@ -250,11 +252,11 @@ def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
         if adjacent or (low < high and (is_high | (values == low)).all()):
             return np.array([low, high]), is_high.view(np.uint8)
     parts = [np.unique(values[rows]) for rows in slices(len(values))]
-    found = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
-    codes = np.empty(len(values), dtype=np.min_scalar_type(len(found) - 1))
+    classes = np.unique(np.concatenate(parts))
+    codes = np.empty(len(values), dtype=np.min_scalar_type(len(classes) - 1))
     for rows in slices(len(values)):
-        codes[rows] = np.searchsorted(found, values[rows])
-    return found, codes
+        codes[rows] = np.searchsorted(classes, values[rows])
+    return classes, codes
 
 
 def _encode_given(
@@ -266,8 +268,8 @@ def _encode_given(
         raise InputError("labels", None, f"{classes.size} entries", fix)
     _check_labels_are_classes(classes, "labels")
     order = np.argsort(classes)
-    place = np.searchsorted(classes, values, sorter=order).clip(max=n_classes - 1)
-    codes = order[place]
+    nearest = np.searchsorted(classes, values, sorter=order).clip(max=n_classes - 1)
+    codes = order[nearest]
     if (unseen := classes[codes] != values).any():
         row = int(np.argmax(unseen))
         fix = f"known are {', '.join(shown(label) for label in classes[:20])}"

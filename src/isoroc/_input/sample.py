@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from isoroc._backends import NUMPY
 from isoroc._core.intervals import effective_rows
@@ -41,7 +41,7 @@ Weighting = Literal["importance", "frequency"]
 
 
 def check_forecasts(
-    P: Any, *, name: str = "P", unit: UnitOption = "auto", advice: str = ""
+    P: ArrayLike, *, name: str = "P", unit: UnitOption = "auto", advice: str = ""
 ) -> Floats:
     """Forecast array of probabilities, logits or scores.
 
@@ -89,7 +89,7 @@ def first_improbable(scores: Floats) -> int | None:
     return None if good.all() else int(np.argmin(good))
 
 
-def read_forecasts(P: Any, *, name: str, n_columns: int | None = None) -> Floats:
+def read_forecasts(P: ArrayLike, *, name: str, n_columns: int | None = None) -> Floats:
     """Numbers of shape (n, K), or of shape (n,) if there is one column; not yet clean."""
     raw = to_array(P, name=name)
     if np.iscomplexobj(raw):
@@ -123,7 +123,7 @@ def read_forecasts(P: Any, *, name: str, n_columns: int | None = None) -> Floats
     return values.reshape(-1) if n_given == 1 else values
 
 
-def check_new(P: Any, kind: Kind, n_columns: int, summary: dict[str, Any]) -> Floats:
+def check_new(P: ArrayLike, kind: Kind, n_columns: int, summary: dict[str, Any]) -> Floats:
     """Forecast array of new rows for a map; `summary` describes the rows of the fit."""
     values = read_forecasts(P, name="P", n_columns=n_columns)
     match summary.get("range"):
@@ -348,12 +348,12 @@ class CellSample(Sample):
 
 
 def check_sample(
-    P: Any,
-    y: Any,
-    sample_weight: Any = None,
-    labels: Any = None,
+    P: ArrayLike,
+    y: ArrayLike | None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
     *,
-    clusters: Any = None,
+    clusters: ArrayLike | None = None,
     unit: UnitOption = "auto",
     clip: bool = False,
     advice: str = "",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from isoroc._core.simplex import as_matrix
 from isoroc._core.types import Floats
@@ -16,7 +16,9 @@ from isoroc._input.error import InputError
 from isoroc._input.sample import check_forecasts
 
 
-def check_unlabelled(P: Any, labels: Any, *, name: str = "P") -> tuple[Floats, NDArray[Any]]:
+def check_unlabelled(
+    P: ArrayLike, labels: ArrayLike | None, *, name: str = "P"
+) -> tuple[Floats, NDArray[Any]]:
     """Forecasts of shape (n, K) without outcomes, and the class of each column."""
     names = column_names(P)
     P = as_matrix(check_forecasts(P, name=name, unit="probability"))
@@ -65,7 +67,7 @@ def check_shares(
     return np.asarray(shares / total)
 
 
-def check_numbers(values: Any, name: str) -> Floats:
+def check_numbers(values: ArrayLike, name: str) -> Floats:
     array = to_array(values, name=name)
     try:
         return np.asarray(array, dtype=np.float64)
