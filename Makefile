@@ -18,6 +18,8 @@ ifdef LOCKED
   export PIP_CONSTRAINT := $(CURDIR)/requirements/dev.txt
   export PIP_BUILD_CONSTRAINT := $(PIP_CONSTRAINT)
 endif
+# Compiled modules and rewritten tests are kept: each start of Python would compile them again.
+export PYTHONDONTWRITEBYTECODE :=
 ASAN = $(shell $(CC) -print-file-name=libasan.so)
 
 .PHONY: demo test explore kills test-slow test-browser test-engines lint types tests coverage sanitize bench arena paper fuzz docs dist check-dist \
@@ -44,10 +46,10 @@ lint: .venv/develops .venv/actionlint
 types: .venv/develops
 	$(BIN)/mypy
 
-tests: .venv/develops  # two workers, one thread each
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
+tests: .venv/develops  # two workers, one thread each; fits that tests of a file share are cached in its worker
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
-test-slow: .venv/develops  ## simulations and repeated starts of the program
+test-slow: .venv/develops  ## simulations, long pages, kills and starts of the program
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow
 
 explore: .venv/develops  ## the tests of Hypothesis with other examples each time
@@ -78,7 +80,7 @@ coverage: .venv/develops  ## the tests once more, with the share of lines and br
 sanitize: build/checked.stamp  ## the kernels with bounds checks, address and undefined sanitizers
 	LD_PRELOAD=$(ASAN) ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/checked-lib \
 	  $(BIN)/python -m pytest -n 2 -q -p no:cacheprovider tests/core/test_core.py tests/core/test_smooth.py tests/growth \
-	  tests/metrics/test_surface.py tests/metrics/test_volumes.py tests/metrics/test_hull_ascents.py
+	  tests/metrics/test_surface.py tests/metrics/test_volumes.py
 
 bench: .venv/develops  ## speed against peers
 	$(BIN)/pip install --quiet -r benchmarks/requirements.txt

@@ -48,13 +48,11 @@ from isoroc._support.table import markdown_table
 from isoroc.decisions import decide, expected_cost, net_benefit, threshold_for
 from isoroc.metrics import (
     bootstrap,
-    calibration_direction,
     calibration_error,
     calibration_summary,
     calibration_test,
     decompose,
     expected,
-    smooth_calibration_error,
 )
 from isoroc.metrics._estimation.calibration_terms import Parts
 from isoroc.metrics._estimation.cell_errors import error_in_cells, sum_in_cells
@@ -251,8 +249,6 @@ def estimates(rng: np.random.Generator, K: int, n: int, power: float) -> Figures
     found |= {"quantile": calibration_error(y, P, **quantile)}
     found |= {"irp": calibration_error(y, P, bins="irp"), "l2": truth["l2"]}
     found |= {"l2, quantile": calibration_error(y, P, norm="l2", **quantile)}
-    found |= {"l2, debiased": calibration_error(y, P, norm="l2", debias=True, **quantile)}
-    found |= {"smooth": smooth_calibration_error(y, P)}
     for loss in ("log", "brier"):
         parts = decompose(y, P, loss=loss, bins="irp")
         low, high = (parts.table()[end][1:3] for end in ("low", "high"))
@@ -303,7 +299,6 @@ def directions(rng: np.random.Generator, K: int, case: str, n: int) -> Figures:
 
 RESAMPLED = {"irp": {"bins": "irp"}, "quantile": {"bins": "quantile"}}
 RESAMPLED |= {"irp, l2": {"bins": "irp", "norm": "l2"}}
-RESAMPLED |= {"debiased": {"bins": "quantile", "norm": "l2", "debias": True}}  # type: ignore[dict-item]
 
 
 @study({"power": (0.7, 1.3, 2.0), "metric": tuple(RESAMPLED)}, 100)
@@ -316,7 +311,7 @@ def intervals(rng: np.random.Generator, power: float, metric: str) -> Figures:
         partial(calibration_error, **options), y, P, n_resamples=99, random_state=seed
     )
     truth = population(2, power)[options.get("norm", "l1")]
-    mirrored = 2 * result.estimate - np.array([result.high, result.low])
+    mirrored = 2 * result.value - np.array([result.high, result.low])
     return {
         "percentile": bool(result.low <= truth <= result.high),
         "basic": bool(mirrored[0] <= truth <= mirrored[1]),
@@ -643,7 +638,7 @@ def line_of(kind: str, rate: str) -> tuple[float, float]:
 
 @study(PRACTICE, 500)
 def panel(rng: np.random.Generator, kind: str, rate: str, n: int) -> Figures:
-    """Coverage of `calibration_summary` and `calibration_direction`."""
+    """Coverage of `calibration_summary` and of the directions of `evaluate`."""
     p, g = scores(rng, kind, rate, n)
     y = rng.random(n) < g
     if y.all() or not y.any():
@@ -655,7 +650,7 @@ def panel(rng: np.random.Generator, kind: str, rate: str, n: int) -> Figures:
     covers |= np.isnan(table["low"])
     many, true = many_scores(kind, rate)
     sure = np.maximum(many, 1 - many) - np.where(many > 0.5, true, 1 - true)
-    ends = calibration_direction(y, p, labels=[False, True])
+    ends = evaluate(y, p, labels=[False, True], n_resamples=0).directions["before"]
     found = dict(zip(table["measure"].tolist(), covers.tolist(), strict=True))
     for name, row, target in (("top", 0, sure.mean()), ("class", 2, (many - true).mean())):
         found[f"direction, {name}"] = bool(inside(ends["low"][row], target, ends["high"][row]))
@@ -756,7 +751,7 @@ def drift(rng: np.random.Generator, calibrator: str, n_cal: int, folder: str) ->
         for metric, truth in observed(y, Q).items():
             ends = expected(Q, metric, calibration=fit, n_draws=200)
             found.setdefault(metric, []).append(inside(ends.low, truth, ends.high))
-            found.setdefault(f"{metric} error", []).append(abs(ends.estimate - truth))
+            found.setdefault(f"{metric} error", []).append(abs(ends.value - truth))
     return {name: float(np.mean(values)) for name, values in found.items()}
 
 

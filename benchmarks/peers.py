@@ -138,7 +138,7 @@ def own_methods() -> list[Method]:
         "isoroc kernel": isoroc.KernelCalibrator,
         "isoroc spline": isoroc.SplineCalibrator,
         "isoroc matrix": isoroc.MatrixCalibrator,
-        "isoroc Dirichlet": isoroc.DirichletCalibrator,
+        "isoroc Dirichlet": partial(isoroc.MatrixCalibrator, structure="matrix", quadratic=False),
         "isoroc monotone": isoroc.MonotoneCalibrator,
         "isoroc temperature": isoroc.TemperatureCalibrator,
         "isoroc isotonic": isoroc.IsotonicCalibrator,

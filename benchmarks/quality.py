@@ -601,7 +601,6 @@ VARIANTS: dict[str, tuple[dict[str, Any], dict[tuple[Any, str], Any]]] = {
     "no thresholds at points": ({}, {(search, "NEAR_VERTEX"): np.inf}),
     'search="grid"': ({"search": "grid"}, {}),
     "least slack 0.02": ({}, {(best_first, "LEAST_SLACK"): {"tree": 0.02}}),
-    "n_starts=8": ({"n_starts": 8}, {}),
     **{f"min_bin_weight={w}": ({"min_bin_weight": w}, {}) for w in (0, 10, 40)},
     **{f"min_lift={lift}": ({"min_lift": lift}, {}) for lift in (0, 2)},
 }

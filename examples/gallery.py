@@ -42,7 +42,6 @@ from isoroc.plots import (
     MonitorDisplay,
     PathDisplay,
     RocDisplay,
-    RocSurfaceDisplay,
     SimplexDisplay,
 )
 
@@ -77,12 +76,6 @@ def reliability_two_classes() -> CalibrationDisplay:
     P, y, P_new, y_new = generated(2, GaussianNB())
     calibrator = AutoCalibrator(random_state=0).fit(P, y)
     return CalibrationDisplay.from_estimator(calibrator, P_new, y_new)
-
-
-def reliability_isotonic() -> CalibrationDisplay:
-    P, y, P_new, y_new = generated(2, GaussianNB())
-    calibrator = AutoCalibrator(random_state=0).fit(P, y)
-    return CalibrationDisplay.from_estimator(calibrator, P_new, y_new, smooth=False)
 
 
 def reliability_classwise() -> CalibrationDisplay:
@@ -120,31 +113,11 @@ def simplex() -> SimplexDisplay:
     return SimplexDisplay.from_estimator(IRPCalibrator(random_state=0).fit(P, y), P, y)
 
 
-def simplex_many_rows() -> SimplexDisplay:
-    """A hundred thousand overconfident forecasts."""
-    rng = np.random.default_rng(0)
-    truth = rng.dirichlet(np.full(3, 1.2), 100_000)
-    y = (truth.cumsum(axis=1) > rng.random((len(truth), 1))).argmax(axis=1)
-    P = truth**2 / (truth**2).sum(axis=1, keepdims=True)
-    return SimplexDisplay.from_estimator(IRPCalibrator(random_state=0).fit(P, y), P, y)
-
-
-def simplex_sharp() -> SimplexDisplay:
-    """Forecasts of which half have a largest probability above 0.98."""
-    P, y = overconfident(2000, ["bird", "cat", "dog"], power=6)
-    return SimplexDisplay.from_estimator(IRPCalibrator(random_state=0).fit(P, y), P, y)
-
-
 def reliability_rare() -> CalibrationDisplay:
     """A class with about 1 % of the rows."""
     P, y = overconfident(20_000, ["no", "yes"], [1.0, 0.003], power=1.4)
     calibrator = AutoCalibrator(random_state=0).fit(P[:10_000], y[:10_000])
     return CalibrationDisplay.from_estimator(calibrator, P[10_000:], y[10_000:])
-
-
-def surface() -> RocSurfaceDisplay:
-    P, y, *_ = generated(3, GaussianNB(), n_cal=500)
-    return RocSurfaceDisplay.from_estimator(IRPCalibrator(random_state=0).fit(P, y), P, y)
 
 
 def models() -> CalibrationDisplay:
@@ -259,7 +232,7 @@ def cases() -> Iterator[tuple[str, Callable[[], Any]]]:
         calibrator = IRPCalibrator(random_state=0).fit(P, y, labels=names)
         kinds: list[Any] = [CalibrationDisplay, RocDisplay, PathDisplay, MapDisplay]
         kinds += [DecisionCurveDisplay] * (len(names) == 2)
-        kinds += [SimplexDisplay, RocSurfaceDisplay] * (len(names) == 3)
+        kinds += [SimplexDisplay] * (len(names) == 3)
         for kind in kinds:
             name = kind.__name__.removesuffix("Display").lower()
             yield f"{name}-{case}", partial(kind.from_estimator, calibrator, P, y)
@@ -267,7 +240,6 @@ def cases() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 GALLERY: dict[str, Callable[[], Any]] = {
     "reliability-two-classes": reliability_two_classes,
-    "reliability-isotonic": reliability_isotonic,
     "reliability-classwise": reliability_classwise,
     "reliability-top": reliability_top,
     "reliability-models": models,
@@ -276,9 +248,6 @@ GALLERY: dict[str, Callable[[], Any]] = {
     "roc-one-vs-rest": roc_one_vs_rest,
     "path": path,
     "simplex": simplex,
-    "simplex-many-rows": simplex_many_rows,
-    "simplex-sharp": simplex_sharp,
-    "surface": surface,
     "decision-curve": decision_curve,
     "monitor": monitor,
     "map-groups": map_groups,

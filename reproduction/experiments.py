@@ -14,8 +14,10 @@ from scipy.special import stdtrit
 from isoroc import IRPCalibrator, metrics
 from isoroc._core.simplex import regions
 from isoroc._core.types import Floats, Ints
+from isoroc._counts import Points
 from isoroc._support.table import Table
-from isoroc.metrics._surface.roc_points import Hull
+from isoroc.metrics._surface.roc_points import Cases, Hull
+from reproduction.ascents import ascend_to_hull
 from reproduction.data import CLASSIFIERS, SIZES, Forecasts, Rows
 from reproduction.published import (
     GRID_SIZES,
@@ -162,18 +164,19 @@ def volume(R: Floats, y: NDArray[Any]) -> float:
     """Hull volume under the ROC surface over all thresholds; the rows need not sum to one.
 
     All rows of a run have the same sum, and scaling all values alike does not change the surface.
+    For four classes it is a lower bound from 1,000 ascents.
     """
     K = R.shape[1]
     # Rows of one bin have the same value, so one weighted row per bin and label is enough.
     values, level = np.unique(normalise(R), axis=0, return_inverse=True)
     weights = np.bincount(level.ravel() * K + y, minlength=len(values) * K)
     (some,) = weights.nonzero()
+    if K > _VOLUME_UP_TO:
+        codes = (some % K).astype(np.uint8)
+        counts = Points.from_arrays(values[some // K], codes, weights[some].astype(np.float64))
+        return Hull(ascend_to_hull(Cases.of(counts), 1000)[:, :K]).volume
     found = metrics.volume_under_surface(
-        some % K,
-        values[some // K],
-        volume="hull",
-        sample_weight=weights[some],
-        labels=np.arange(K),
+        some % K, values[some // K], sample_weight=weights[some], labels=np.arange(K)
     )
     return float(found)
 

@@ -15,7 +15,7 @@ from scipy.spatial import Delaunay
 from isoroc import IRPCalibrator
 from isoroc._core.simplex import lattice
 from isoroc._core.types import Floats, Ints
-from isoroc._evaluation.triangle import bin_polygons, cells_of, mix
+from isoroc._evaluation.triangle import bin_polygons, cells_of, mix, triangles
 from isoroc._support.table import Table
 from isoroc.metrics import roc_convex_hull, symmetric_roc_curve
 from isoroc.plots import PathDisplay, SimplexDisplay
@@ -228,7 +228,7 @@ def synthetic() -> Figure:
     )
     drawing = Triangle(axes[2], ["1", "2", "3"])
     steps = int(data.cells.sum(axis=1).max()) + 1
-    drawing.cells(data.cells, steps, mix(data.values), np.ones(len(data.cells)))
+    drawing.polygons(list(triangles(data.cells, steps)), mix(data.values))
     drawing.points(data.thresholds, marker="+", color="black", s=30, lw=1.2, zorder=4)
     drawing.title("")
     SimplexDisplay.from_estimator(ours, data.P, 1 + data.y, panels=("bins",), ax=axes[3])

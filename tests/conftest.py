@@ -6,11 +6,15 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "suite",
+    max_examples=20,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 # `.ci/run` chooses it, and a seed with an option of pytest.
 settings.register_profile(
-    "explore", settings.get_profile("suite"), derandomize=False, print_blob=True
+    "explore", settings.get_profile("suite"), max_examples=60, derandomize=False, print_blob=True
 )
 settings.load_profile(os.environ.get("ISOROC_HYPOTHESIS", "suite"))
 

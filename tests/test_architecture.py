@@ -57,7 +57,6 @@ OPTIONAL = {
     "sqlglot": {"_backends"},
     "torch": {"_backends", "_counts", "export"},
     "pyarrow": {"_calibrators"},
-    "moocore": {"metrics"},
     "pandas": set(),
     "jinja2": {"_report"},
     "markupsafe": {"_report"},

@@ -13,12 +13,15 @@ from importlib.metadata import packages_distributions, requires
 import pytest
 from packaging.requirements import Requirement
 
-from pages import IN_PYTHON, PAGES, ROOT, WITHOUT_CODE, blocks
+from pages import IN_PYTHON, LONG, PAGES, ROOT, WITHOUT_CODE, blocks
 
 pytestmark = pytest.mark.project
 
 
-@pytest.mark.parametrize("page", IN_PYTHON)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.slow] * (page in LONG)) for page in IN_PYTHON],
+)
 def test_python_blocks_print_what_the_page_shows_below_them(page):
     names: dict[str, object] = {}  # as for a reader who runs one block after the other
     example = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", re.DOTALL)
@@ -85,11 +88,13 @@ def test_the_extra_all_brings_what_the_examples_import():
         assert provided_by & installs, f"{name} is not in the extra all"
 
 
+@pytest.mark.slow
 def test_demo_prints_a_verdict(capsys):
     runpy.run_path(str(ROOT / "examples" / "demo.py"), run_name="__main__")
     assert "Verdict: calibrate" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_deployed_models_agree(capsys):
     runpy.run_path(str(ROOT / "examples" / "deploy.py"), run_name="__main__")
     printed = capsys.readouterr().out

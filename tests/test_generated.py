@@ -71,5 +71,5 @@ def test_a_member_that_fails_is_left_out(monkeypatch):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_generated_sets(name):
-    refused = [fit_and_check(name, seed, most_numbers=2000) for seed in range(12)]
+    refused = [fit_and_check(name, seed, most_numbers=2000) for seed in range(4)]
     assert not all(refused)

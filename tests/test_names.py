@@ -23,7 +23,7 @@ X, y = make_classification(300, random_state=0)
 MODEL = LogisticRegression().fit(X, y)
 P = MODEL.predict_proba(X)
 METHODS = """sigmoid isotonic temperature auto irp monotone spline kernel venn-abers matrix beta
-dirichlet histogram identity"""
+histogram identity"""
 
 
 @pytest.mark.parametrize("method", METHODS.split())
@@ -90,7 +90,7 @@ def test_report(tmp_path):
     assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
 
 
-@pytest.mark.parametrize("name", ["SigmoidCalibrator", "BetaCalibrator", "DirichletCalibrator"])
+@pytest.mark.parametrize("name", ["SigmoidCalibrator", "BetaCalibrator", "MatrixCalibrator"])
 def test_calibrators_of_other_packages(name):
     Q = getattr(isoroc, name)().fit(P, y).predict_proba(P)
     assert metrics.log_loss(y, Q) <= metrics.log_loss(y, P) + 0.01

@@ -182,8 +182,7 @@ def test_no_package_of_the_extra_all_is_under_the_gpl_or_lgpl():
     """docs/installation.md says which extras bring such packages."""
     extras = runpy.run_path(str(ROOT / "tools" / "extras.py"), run_name="extras")
     optional = PYPROJECT["project"]["optional-dependencies"]
-    assert extras["copyleft"](extras["of_extra"]("volume")) == ["moocore"]
-    assert not {"volume", "engines", "dev"} & set(Requirement(optional["all"][0]).extras)
+    assert not {"engines", "dev"} & set(Requirement(optional["all"][0]).extras)
     missing = []
     for line in [*extras["core"](), *map(str, required(["all"]))]:
         try:

@@ -61,3 +61,5 @@ def uses_the_class(name, value):
 
 
 globals().update({n: value for n, value in vars(theirs).items() if uses_the_class(n, value)})
+for long in (theirs.test_calibration_multiclass, theirs.test_parallel_execution):
+    pytest.mark.slow(long)

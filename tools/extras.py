@@ -19,7 +19,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 #: Extras for users; the others are for development.
-EXTRAS = ("plots", "cli", "report", "onnx", "sql", "duckdb", "dask", "spark", "torch", "volume")
+EXTRAS = ("plots", "cli", "report", "onnx", "sql", "duckdb", "dask", "spark", "torch")
 
 
 def closure(lines: list[str], extras: frozenset[str] = frozenset()) -> dict[str, Distribution]:

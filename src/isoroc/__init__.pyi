@@ -7,7 +7,7 @@ from ._calibrators.grouped import GroupedCalibrator
 from ._calibrators.irp import BaggedIRPCalibrator, IRPCalibrator
 from ._calibrators.isotonic import IsotonicCalibrator, VennAbersCalibrator
 from ._calibrators.kernel import KernelCalibrator
-from ._calibrators.matrix import DirichletCalibrator, MatrixCalibrator
+from ._calibrators.matrix import MatrixCalibrator
 from ._calibrators.monotone import MonotoneCalibrator
 from ._calibrators.prior import PriorEstimate, adjust_prior, estimate_prior
 from ._calibrators.registry import load
@@ -19,20 +19,21 @@ from ._core.verdict import Verdict
 from ._counts import Counts
 from ._evaluation.evaluate import evaluate
 from ._evaluation.evaluation import Evaluation
-from ._evaluation.monitor import CalibrationMonitor
+from ._evaluation.monitor import BatchReport, CalibrationMonitor
 from ._input import InputError
 from ._maps.modelfile import ModelFileError
 from ._maps.modelfile.maps import LoadedMap, load_map
 from ._report.report import Report
+from ._support.table import Table
 
 __all__ = [
     "AutoCalibrator",
     "BaggedIRPCalibrator",
+    "BatchReport",
     "BetaCalibrator",
     "CalibratedClassifier",
     "CalibrationMonitor",
     "Counts",
-    "DirichletCalibrator",
     "Estimate",
     "Evaluation",
     "GroupedCalibrator",
@@ -50,6 +51,7 @@ __all__ = [
     "Report",
     "SigmoidCalibrator",
     "SplineCalibrator",
+    "Table",
     "TemperatureCalibrator",
     "VennAbersCalibrator",
     "Verdict",

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from joblib import parallel_config
 from sklearn.metrics import log_loss
 
@@ -31,7 +31,6 @@ def test_the_mean_of_trees_on_resampled_rows():
 
 
 @arbitrary
-@settings(max_examples=50)
 @given(binary_data())
 def test_two_classes_in_one_step_function(data):
     scores, y, weights = data

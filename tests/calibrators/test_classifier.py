@@ -60,7 +60,6 @@ class Marginal:
 
 
 CHECKED = [
-    CalibratedClassifier(LogisticRegression(), calibrator=TemperatureCalibrator()),
     CalibratedClassifier(LinearSVC(), calibrator=TemperatureCalibrator(), cv=3),
     CalibratedClassifier(GaussianNB(), calibrator=IRPCalibrator(), ensemble=True),
 ]

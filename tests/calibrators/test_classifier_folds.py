@@ -15,9 +15,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from isoroc import (
-    AutoCalibrator,
     CalibratedClassifier,
-    IdentityCalibrator,
     InputError,
     IRPCalibrator,
     IsotonicCalibrator,
@@ -125,31 +123,3 @@ def test_groups_are_held_out_together(data):
         assert not set(groups[seen]) & set(groups[~seen])
     with pytest.raises(InputError, match=r"cv: cannot split 200 rows .*groups"):
         CalibratedClassifier(LogisticRegression(), cv=GroupKFold(4)).fit(X, y)
-
-
-MEMBERS = [IdentityCalibrator(), TemperatureCalibrator()]
-
-
-def test_a_mixture_takes_splitters_and_iterables(data):
-    X, y = data
-    P = LogisticRegression().fit(X, y).predict_proba(X)
-    splitter = KFold(3)
-    by_splitter = AutoCalibrator(members=MEMBERS, cv=splitter).fit(P, y)
-    by_list = AutoCalibrator(members=MEMBERS, cv=list(splitter.split(P))).fit(P, y)
-    np.testing.assert_array_equal(by_splitter.weights_, by_list.weights_)
-    assert [name for name in by_list.cv_results_ if name.startswith("fold")] == [
-        "fold0",
-        "fold1",
-        "fold2",
-    ]
-    for rows, message in [
-        ([(np.arange(100, 200), np.arange(100))], "row 100 is held out 0 times"),
-        (2 * [(np.arange(1), np.arange(200))], "row 0 is held out 2 times"),
-    ]:
-        with pytest.raises(InputError, match=f"cv: {message}"):
-            AutoCalibrator(members=MEMBERS, cv=rows).fit(P, y)
-    # Numbers of rows are those of all rows, but rows without weight are not dealt.
-    with pytest.raises(InputError, match=r"cv: cannot split 199 rows .*weight 0 are left out"):
-        AutoCalibrator(members=MEMBERS, cv=list(splitter.split(P))).fit(
-            P, y, sample_weight=np.r_[0, np.ones(199)]
-        )

@@ -18,18 +18,16 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
-from sklearn.model_selection import PredefinedSplit
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import isoroc
 from exported import DATABASES, run_onnx, run_sql
-from isoroc import CalibratedClassifier
+from isoroc import CalibratedClassifier, load_map
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import COMMON
-from isoroc._maps.modelfile.maps import load_map
 from strategies import arbitrary, labelled_forecasts
 from zoo import (
     CASES,
@@ -49,12 +47,24 @@ from zoo import (
 
 each = pytest.mark.parametrize("name", KINDS)
 each_shape = pytest.mark.parametrize(("name", "shape"), CASES)
-few = settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(
+    max_examples=settings().max_examples // 5,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 
 
-def flagged(calibrator, flag):
-    """Whether a calibrator, or a member of a mixture, has a flag."""
-    return any(getattr(own, flag) for own in (calibrator, *getattr(calibrator, "members", [])))
+#: Calibrators whose forecasts depend on the order of the rows, or of the columns.
+BY_ROWS = {"BaggedIRPCalibrator"}
+BY_COLUMNS = {"BaggedIRPCalibrator", "HistogramCalibrator", "IRPCalibrator"}
+
+
+def with_members(calibrator):
+    """A calibrator, and the members if it is a mixture."""
+    return [calibrator, *getattr(calibrator, "members", [])]
+
+
+def is_among(names, calibrator):
+    return any(type(each).__name__ in names for each in with_members(calibrator))
 
 
 def some_data(n_classes, n=120, seed=0):
@@ -163,12 +173,12 @@ def test_a_frequency_of_two_is_the_row_twice(name, rest):
     weighted = make(name).fit(P, y, **options)
     repeated = make(name).fit(np.repeat(P, counts, axis=0), np.repeat(y, counts), labels=range(K))
     assert weighted.summary_["weight"] == repeated.summary_["weight"]
-    if not flagged(weighted, "_deals_rows"):
+    if not any(each._deals_rows for each in with_members(weighted)):
         np.testing.assert_allclose(weighted.predict_proba(P), repeated.predict_proba(P), atol=1e-6)
 
 
 @each
-@pytest.mark.parametrize("weight", [1 / 3, 7.0, 1e6])
+@pytest.mark.parametrize("weight", [1 / 3, 1e6])
 def test_equal_weights_are_no_weights(name, weight):
     for K in classes_for(name):
         P, y = some_data(K)
@@ -232,7 +242,7 @@ def test_the_order_of_the_rows(name, rest, random):
     weights = None if weights is None else weights[order]
     second = make(name).fit(P[order], y[order], labels=labels, sample_weight=weights)
     assert first.summary_ == second.summary_
-    if not flagged(first, "_uses_row_order"):
+    if not is_among(BY_ROWS, first):
         np.testing.assert_allclose(first.predict_proba(P), second.predict_proba(P), atol=1e-6)
 
 
@@ -249,7 +259,7 @@ def test_the_order_of_the_columns(name, rest, random):
     assert second.classes_.tolist() == order
     Q = np.empty_like(P)
     Q[:, order] = second.predict_proba(P[:, order])
-    if not flagged(first, "_uses_column_order"):
+    if not is_among(BY_COLUMNS, first):
         np.testing.assert_allclose(Q, first.predict_proba(P), atol=1e-6)
 
 
@@ -282,7 +292,7 @@ def test_columns_named_like_the_labels_are_matched_by_name(name, frame):
 
 
 @each
-@pytest.mark.parametrize("labels", [[10, 20, 30], ["x", "y", "z"], [3, 1, 2], ["no", "yes", "?"]])
+@pytest.mark.parametrize("labels", [[3, 1, 2], ["no", "yes", "?"]])
 def test_names_of_the_classes_do_not_matter(name, labels):
     for K in classes_for(name):
         P, codes = some_data(K)
@@ -303,13 +313,16 @@ def test_counts_of_distinct_rows_give_the_same_fit(name, shape):
     P = P[:, 0] if shape == "p" else P
     counts = isoroc.Counts.from_arrays(P, y, resolution="exact", folds=3)
     assert len(counts) == 200
-    # Rows in the order of the counts, and in their folds where rows are dealt to folds.
     known = make(name).get_params(deep=False)
-    rows = counts.sample(per_fold="members" in known or "top" in known)
+    rows = counts.sample(per_fold="top" in known)
     parameters = {}
-    if "members" in known:
+    if "members" in known:  # weights depend on the folds, the maps of the members do not
         few = [isoroc.IdentityCalibrator(), isoroc.TemperatureCalibrator()]
-        parameters = {"members": few, "cv": PredefinedSplit(rows.fold)}
+        for member in make(name, members=few).fit_counts(counts).members_:
+            alone = clone(member).fit(rows.forecasts, rows.codes, labels=counts.classes)
+            Q = alone.predict_proba(P)
+            np.testing.assert_allclose(member.predict_proba(P), Q, rtol=1e-9, atol=1e-12)
+        return
     if "top" in known:
         parameters = {"top": None if shape in ("p", 2, 3) else 2}
     of_counts = make(name, **parameters).fit_counts(counts)
@@ -387,7 +400,7 @@ def test_sql(name, shape):
 
 @each
 @arbitrary
-@settings(few, max_examples=4)
+@settings(few, max_examples=2)
 @given(data=st.data())
 def test_files_and_exports_of_fits_to_any_data(name, data, tmp_path):
     calibrator, P = data.draw(fitted_calibrators(name))
@@ -499,7 +512,9 @@ OF_FEATURES = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(KINDS.keys() - {"GroupedCalibrator"}))  # requires groups
+# One that deals rows to folds, one that grows a tree, and one with a formula; what the classifier
+# does does not depend on the calibrator.
+@pytest.mark.parametrize("name", ["AutoCalibrator", "IRPCalibrator", "TemperatureCalibrator"])
 def test_scikit_learn_checks_behind_a_classifier(name):
     # Weights and repeated rows must give the same forecasts but for rounding errors, or the folds
     # of the calibrator differ: Newton's method is that precise, L-BFGS is not.

@@ -16,10 +16,10 @@ from isoroc import (
     IdentityCalibrator,
     InputError,
     IsotonicCalibrator,
+    ModelFileError,
     TemperatureCalibrator,
+    load_map,
 )
-from isoroc._maps.modelfile import ModelFileError
-from isoroc._maps.modelfile.maps import load_map
 from zoo import assert_same, draw_labels, forecasts, probabilities
 
 NAMES = np.array(["it's", 'a "name"', "plain", "small"])

@@ -27,7 +27,7 @@ def a_problem(n=60, K=3, m=5, seed=0):
     codes, weights = rng.integers(K, size=n), rng.uniform(0.5, 2, size=n)
     sample = Sample(P, codes.astype(np.uint8), weights)
     stage = TemperatureMap(kind=sample.kind, floor=1e-300, temperature=1.5, smoothing=0.01)
-    problem = Problem(sample, stage, 0.5, m)
+    problem = Problem(sample, stage, m)
     x = problem.positions.of(NUMPY, problem.z.T, np.log(P)).T
     heights = bumps(problem.centres, x)
     trust = (2 * heights.max(axis=0) / problem.reach - 1).clip(0, 1)
@@ -149,9 +149,7 @@ def test_a_fit_that_ends_early_warns(monkeypatch):
         KernelCalibrator().fit(P, y)
 
 
-@pytest.mark.parametrize(
-    "params", [{"n_centres": 0}, {"width": 0.0}, {"penalty": 0.0}, {"penalty": "strong"}]
-)
+@pytest.mark.parametrize("params", [{"n_centres": 0}, {"penalty": 0.0}, {"penalty": "strong"}])
 def test_parameters_are_checked(params):
     with pytest.raises(ValueError, match=next(iter(params))):
         KernelCalibrator(**params).fit([[0.5, 0.5], [0.2, 0.8]], [0, 1])

@@ -19,7 +19,7 @@ from isoroc._calibrators.auto import default_members
 from isoroc._maps import MixtureMap, StepMap
 from strategies import arbitrary, binary_data, labelled_forecasts
 
-few = settings(max_examples=15)
+few = settings(max_examples=settings().max_examples // 2)
 
 
 def fitted_mixture(P, y, K, weights, **options):

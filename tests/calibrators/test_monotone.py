@@ -19,7 +19,7 @@ from isoroc._maps.cyclic import check_cyclic
 from strategies import arbitrary, binary_data, labelled_forecasts
 from truths import ill_conditioned
 
-few = settings(max_examples=25)
+few = settings(max_examples=settings().max_examples // 2)
 
 
 def violation(z, Q):

@@ -255,6 +255,7 @@ def test_labels_in_round_robin_order(monkeypatch):
         assert losses[0] < log_loss(outcomes, new)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("K", [20, 50])
 def test_lattices_of_many_classes_fit_into_memory(K):
     P, y = overconfident(3 * K, K)

@@ -68,6 +68,7 @@ def test_the_estimate_maximises_the_likelihood():
     assert found.p_value < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_intervals_cover_and_the_test_keeps_its_level(n_classes):
     rng = np.random.default_rng(1)

@@ -2,7 +2,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax
 from sklearn.exceptions import ConvergenceWarning
@@ -99,7 +99,6 @@ def test_a_strong_penalty_leaves_temperature_scaling():
 
 
 @arbitrary
-@settings(max_examples=25)
 @given(data=labelled_forecasts(max_rows=30))
 def test_rows_sum_to_one_and_nothing_is_certain(data):
     P, y, weights = data

@@ -148,10 +148,11 @@ MODELS = {
 @pytest.mark.parametrize(
     "data",
     [
-        load_digits(return_X_y=True),
-        make_classification(1500, n_informative=5, flip_y=0.1, random_state=0),
+        pytest.param(load_digits(return_X_y=True), marks=pytest.mark.slow, id="ten classes"),
+        pytest.param(
+            make_classification(1500, n_informative=5, flip_y=0.1, random_state=0), id="two classes"
+        ),
     ],
-    ids=["ten classes", "two classes"],
 )
 def test_not_worse_than_that_of_scikit_learn(data, name):
     for seed in range(2):

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
 from sklearn.exceptions import NotFittedError
@@ -42,7 +42,6 @@ def decide(P, gamma):
 
 
 @pytest.mark.parametrize("calibrator", STRICT, ids=lambda c: type(c).__name__)
-@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 1000), st.lists(st.integers(0, 1000), min_size=1, max_size=30))
 def test_increasing_maps_repeat_every_decision_on_two_classes(calibrator, t, rows):
     P, y = example(2)
@@ -101,7 +100,6 @@ def test_maps_with_flat_parts_are_not_called_increasing():
     assert mixed.map_.is_increasing()
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32), st.floats(0, 1))
 def test_steps_have_the_fewest_changes_of_all_cuts(seed, t):
     P, y = example(2, n=60, seed=seed)

@@ -5,7 +5,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import log_loss, roc_auc_score
 
@@ -58,7 +58,6 @@ def test_values_vary_for_three_classes_and_more_by_default():
 
 
 @arbitrary
-@settings(max_examples=60)
 @given(
     labelled_forecasts(min_classes=3, max_classes=4),
     st.sampled_from(["tree", "global"]),
@@ -110,7 +109,6 @@ def test_inside_a_bin_it_is_a_bias_on_tempered_log_forecasts():
 
 
 @arbitrary
-@settings(max_examples=100)
 @given(binary_data(), st.sampled_from(["auto", 0.0, 1.0]))
 def test_two_classes_never_decrease(data, pseudocount):
     scores, y, weights = data

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
@@ -22,7 +22,6 @@ def both_ways(scores, y, weights, new):
 
 
 @arbitrary
-@settings(max_examples=50)
 @given(binary_data(max_rows=10), st.data())
 def test_two_classes_by_the_definition(data, rest):
     scores, y, weights = data
@@ -38,7 +37,6 @@ def test_two_classes_by_the_definition(data, rest):
 
 
 @arbitrary
-@settings(max_examples=30)
 @given(labelled_forecasts(min_classes=3, max_rows=6))
 def test_more_classes_are_divided_by_their_sum(data):
     P, y, weights = data

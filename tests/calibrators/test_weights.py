@@ -18,7 +18,7 @@ def objective(w, likelihood, rows, prior):
 
 
 @pytest.mark.filterwarnings("ignore:Values in x were outside bounds")  # SciPy before 1.16
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.integers(1, 300))
 def test_no_other_weights_are_better(seed, M, n):
     rng = np.random.default_rng(seed)

@@ -1,13 +1,15 @@
 """The command, run in this process."""
 
+import contextlib
 import io
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from cli_tables import make_forecasts
-from isoroc._cli import main
+from isoroc.__main__ import main
 
 
 class Ran(NamedTuple):
@@ -47,9 +49,18 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.fixture(scope="session")
+def model_file(tmp_path_factory):
+    """Bytes of a model fitted on ``data.csv``."""
+    with contextlib.chdir(tmp_path_factory.mktemp("model")):
+        make_forecasts().write_csv("data.csv")
+        assert main(["fit", "data.csv", "-o", "model.json", "-c", "irp"]) == 0
+        return Path("model.json").read_bytes()
+
+
 @pytest.fixture
-def model(folder, table, run_cli):
+def model(folder, table, model_file):
     """A model fitted on ``data.csv``, both in the current folder."""
     table.write_csv("data.csv")
-    assert run_cli("fit", "data.csv", "-o", "model.json", "-c", "irp").code == 0
+    (folder / "model.json").write_bytes(model_file)
     return folder / "model.json"

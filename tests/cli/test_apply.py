@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import isoroc
 from cli_tables import READERS, listing, make_forecasts
 from isoroc import IRPCalibrator
-from isoroc._cli import main
+from isoroc.__main__ import main
 from isoroc._cli.commands.apply import Calibration
 from isoroc._cli.io.source import ROW, Format, Source
 from isoroc._cli.models import Model

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 import isoroc
 from cli_tables import make_forecasts
-from isoroc._cli import main
-from isoroc._input import InputError, check_forecasts, valid_rows
+from isoroc import InputError
+from isoroc.__main__ import main
+from isoroc._input import check_forecasts, valid_rows
 from isoroc._input.kinds import kind_of
 
 BAD = {3: ["nan", "0.5", "0.5"], 40: ["", "0.5", "0.5"], 41: ["x", "0.5", "0.5"],
@@ -135,6 +136,7 @@ def test_an_interrupt_during_imports_has_its_code(monkeypatch, capsys):
     assert capsys.readouterr().err == "isoroc: ended by SIGINT\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["--help"], ["calibrators"]])
 def test_closed_pipes_have_their_code(words):
     command = [sys.executable, "-m", "isoroc", *words]

@@ -5,10 +5,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from isoroc import InputError
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.reading import read_forecasts, read_weights
 from isoroc._cli.io.source import ROW, Format, Source
-from isoroc._input import InputError
 
 SOURCE = Source([Path("x.parquet")], Format("parquet"), ["x.parquet"])
 

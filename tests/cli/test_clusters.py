@@ -7,13 +7,12 @@ import polars as pl
 import pytest
 
 import isoroc
-from isoroc._cli.io import reading
 
 
 @pytest.fixture
 def visits(run_cli, monkeypatch):  # noqa: ARG001  # its folder
     """A table of visits, which is read in batches that divide the visits of a patient."""
-    monkeypatch.setattr(reading, "BATCH", 64)
+    monkeypatch.setattr("isoroc._cli.io.reading.BATCH", 64)
     rng = np.random.default_rng(0)
     patient = np.repeat(np.arange(60), 5)
     p = rng.random(60)[patient]

@@ -8,7 +8,6 @@ import pytest
 import isoroc
 from cli_tables import READERS, listing, make_forecasts
 from isoroc import IRPCalibrator
-from isoroc._maps.modelfile import document
 
 
 @pytest.mark.parametrize("labels", [("no", "yes"), (0, 1), (False, True), (1.0, 2.0)])
@@ -214,7 +213,7 @@ def test_the_same_rows_give_the_same_bytes(run_cli, monkeypatch):
 
 def test_a_model_that_is_too_large_is_an_error_about_the_target(table, run_cli, monkeypatch):
     table.write_csv("x.csv")
-    monkeypatch.setattr(document, "MAX_VALUES", 50)
+    monkeypatch.setattr("isoroc._maps.modelfile.document.MAX_VALUES", 50)
     ran = run_cli("fit", "x.csv", "-c", "irp", "-o", "m.json")
     assert ran.code == 2
     assert "error: m.json: the model is too large for a model file: more than 50" in ran.err

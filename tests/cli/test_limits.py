@@ -20,6 +20,7 @@ def run_in_shell(line):
     return subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_closed_streams():
     ran = run_in_shell("isoroc inspect model.json >&-")
     assert (ran.returncode, ran.stderr) == (2, "isoroc: error: standard output is closed.\n")

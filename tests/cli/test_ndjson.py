@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import isoroc
 from cli_tables import listing, make_forecasts
-from isoroc._cli import main
+from isoroc.__main__ import main
 
 ROWS = [dict(zip(("p_bird", "p_cat", "p_dog"), p, strict=True)) for p in np.eye(3).tolist()]
 NUMBERS = st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
@@ -60,7 +60,7 @@ def test_fields_that_come_late_nested_ones_and_large_numbers_pass_through(write,
     np.testing.assert_array_equal(found, expected)
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.fixed_dictionaries({}, optional=OTHERS), min_size=1, max_size=4),
     st.sampled_from([(",", ":"), (", ", ": "), (" ,\t", " : ")]),

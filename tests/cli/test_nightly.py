@@ -14,7 +14,7 @@ import pytest
 import isoroc
 from cli_tables import listing, make_forecasts
 from isoroc import CalibrationMonitor
-from isoroc._cli import main
+from isoroc.__main__ import main
 from nights import kill, prepare, start, steps
 from pages import blocks
 
@@ -59,6 +59,7 @@ def run(day, last=None):
     return steps()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("job")
 def test_the_script_survives_a_kill_before_every_line():
     first = Path("model.json").read_bytes()
@@ -100,6 +101,7 @@ def assert_is_whole():
     assert not Path("calibrated.csv").exists() or pl.read_csv("calibrated.csv").height == ROWS
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("job")
 def test_the_script_survives_kills_at_random_moments():
     seed = int(np.random.default_rng().integers(10**6)) if KILLS > 10 else 0

@@ -13,7 +13,6 @@ import polars as pl
 import pytest
 
 from isoroc import AutoCalibrator, Counts, Report, evaluate
-from isoroc._cli.io import reading
 from isoroc.metrics import calibration_error
 from truths import draw_labels
 
@@ -124,19 +123,19 @@ def should_calibrate(calibrator):
 
 
 @pytest.mark.parametrize(
-    "setting",
+    ("setting", "many"),
     [
-        Setting(2, 2.0, 3),
-        Setting(2, 2.0, 1),
-        Setting(2, 2.0, 3, weighted=True),
-        Setting(2, 0.0, 4),
-        Setting(3, 2.0, 2),
+        (Setting(2, 2.0, 1), False),
+        (Setting(2, 2.0, 3, weighted=True), False),
+        (Setting(2, 2.0, 3, weighted=True), True),
+        (Setting(2, 0.0, 4), True),
+        (Setting(3, 2.0, 2), False),
+        (Setting(3, 2.0, 2), True),
     ],
 )
-@pytest.mark.parametrize("many", [False, True])
 def test_all_ways_find_the_same(setting, many, run_cli, monkeypatch):
     if many:  # the command counts rows for a report, and evaluates them in batches
-        monkeypatch.setattr(reading, "MANY", 100)
+        monkeypatch.setattr("isoroc._cli.io.reading.MANY", 100)
     rows = simulate(setting, 1000, seed=0)
     found = ways(rows, run_cli)
     value, low, high = found["evaluate"]
@@ -190,7 +189,7 @@ def test_counts_of_weighted_rows_are_no_copies():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("digits", [None, 6, 4, 3, 2, 1])
+@pytest.mark.parametrize("digits", [None, 4, 1])
 @pytest.mark.parametrize(("n_classes", "power"), [(2, 2.0), (2, 1.0), (2, 0.0), (3, 2.0)])
 def test_intervals_cover_and_estimates_have_little_bias(n_classes, power, digits, weighted):
     setting, times = Setting(n_classes, power, digits, weighted), 40
@@ -209,13 +208,11 @@ def test_intervals_cover_and_estimates_have_little_bias(n_classes, power, digits
 @pytest.mark.parametrize(
     ("setting", "n"),
     [
-        *((Setting(2, 2.0, digits), 300_000) for digits in (None, 5, 4, 2)),
+        (Setting(2, 2.0, 4), 300_000),
         (Setting(2, 0.0, 4), 300_000),
         (Setting(2, 2.0, 3, weighted=True), 300_000),
         (Setting(3, 2.0, 3), 300_000),
-        (Setting(2, 2.0), 5_000_000),
-        (Setting(2, 1.0, 4), 5_000_000),
-        (Setting(3, 2.0), 5_000_000),
+        (Setting(2, 2.0), 2_000_000),
     ],
 )
 def test_many_rows(setting, n, run_cli):
@@ -229,9 +226,8 @@ def test_many_rows(setting, n, run_cli):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [1_000_000, 5_000_000])
-def test_a_map_that_keeps_the_order_keeps_refinement(n):
-    y, P, _, truth = simulate(Setting(2, 2.0), n, seed=0)
+def test_a_map_that_keeps_the_order_keeps_refinement():
+    y, P, _, truth = simulate(Setting(2, 2.0), 1_000_000, seed=0)
     result = evaluate(y, P, truth, n_resamples=0)
     change = result.measures["refinement_loss"]["change"]
     assert change.low <= 0 <= change.high

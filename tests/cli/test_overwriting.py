@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 
 import isoroc
-from isoroc._cli import main
+from isoroc.__main__ import main
 
 
 @pytest.fixture

@@ -57,6 +57,7 @@ def play_line(run_cli, commands, expected):
     return printed
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_pages_run(run_cli, folder):
     seen: dict[str, str] = {}
     for page in IN_SHELL:
@@ -74,6 +75,7 @@ def test_the_commands_of_the_pages_run(run_cli, folder):
     assert pl.read_parquet("calibrated.parquet").height == pl.read_csv("may.csv").height
 
 
+@pytest.mark.slow
 def test_the_nightly_job_promotes_one_model_and_refuses_the_next(run_cli):
     page = "operations.md"
     models, output = [], ""

@@ -19,6 +19,7 @@ def run(*words, **options):
     return subprocess.run(command, capture_output=True, check=False, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("folder")
 def test_fit_evaluate_apply_export():
     make_forecasts(500).write_csv("march.csv")
@@ -36,6 +37,7 @@ def test_fit_evaluate_apply_export():
     assert pl.read_csv(applied.stdout).height == 400
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("folder")
 def test_progress_on_a_terminal():
     make_forecasts(200).write_parquet("x.parquet")
@@ -46,6 +48,7 @@ def test_progress_on_a_terminal():
     assert b"\x1b[" in ran.screen
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("folder")
 def test_an_error_is_the_last_thing_on_a_terminal():
     make_forecasts(200).with_columns(p_cat=pl.lit(7.0)).write_parquet("x.parquet")

@@ -65,7 +65,7 @@ STEPS = [
 ]
 SCRIPT = """
 import contextlib, io, json, sys
-from isoroc._cli import main
+from isoroc.__main__ import main
 found = []
 for commands, _ in json.loads(sys.argv[1]):
     for line in commands:
@@ -76,6 +76,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("model")
 def test_commands_import_what_they_need(run_cli):
     for name in MODELS:

@@ -7,8 +7,6 @@ import polars as pl
 import pytest
 
 from cli_tables import make_forecasts
-from isoroc._cli.io import reading
-from isoroc._evaluation import measures
 
 #: Metrics that are sums over all rows.
 OF_ALL_ROWS = ("log_loss", "brier_score_loss", "accuracy", "decisions_changed")
@@ -21,9 +19,10 @@ def evaluate(run_cli, monkeypatch):
     def run(*words):
         found = []
         for many in (10, 10**6):
-            monkeypatch.setattr(reading, "MANY", many)
-            monkeypatch.setattr(measures, "MOST_VALUES", 1500 if many == 10 else 10**6)
-            monkeypatch.setattr(measures, "LEAST_ROWS", 1)
+            monkeypatch.setattr("isoroc._cli.io.reading.MANY", many)
+            most_values = 1500 if many == 10 else 10**6
+            defaults = "isoroc._evaluation.measures.most_rows.__defaults__"
+            monkeypatch.setattr(defaults, (most_values, 1))
             ran = run_cli("evaluate", *words, "--resamples", "4", "--json")
             assert ran.code == 0, ran.err
             found.append(json.loads(ran.out))
@@ -76,7 +75,7 @@ def test_a_model_of_other_classes(run_cli, monkeypatch):
     make_forecasts(60).write_csv("train.csv")
     run_cli("fit", "train.csv", "-o", "model.json", "-c", "irp")
     make_forecasts(60, ("ant", "bee", "cow")).write_csv("new.csv")
-    monkeypatch.setattr(reading, "MANY", 10)
+    monkeypatch.setattr("isoroc._cli.io.reading.MANY", 10)
     ran = run_cli("evaluate", "new.csv", "-m", "model.json")
     assert ran.code == 2
     assert "which is not a class of the model" in ran.err

@@ -72,6 +72,9 @@ def test_forecasts_of_a_cell_are_close_to_their_mean(data, N):
         one = count(forecast[None], [label], None, resolution=N, folds=1)
         mean = np.sqrt(one.forecasts[0])
         np.testing.assert_allclose(mean, np.sqrt(forecast), atol=1e-6)
+        if 2 < P.shape[1] <= 12:
+            rest = N * max(1 - forecast.max(), 0.0) ** 0.25
+            assert abs(one.cells.keys[0, -1] + 0.5 - rest) <= 0.5 + 1e-6
     counts = count(P, y, weights, resolution=N, folds=1)
     if P.shape[1] <= 12:
         apart = np.abs(np.sqrt(counts.forecasts) * N - counts.cells.keys[:, : P.shape[1]] - 0.5)

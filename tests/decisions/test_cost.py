@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.datasets import make_classification
@@ -28,7 +28,6 @@ def quarters(shape):
     return hnp.arrays(np.float64, shape, elements=st.integers(-20, 20).map(lambda i: i / 4))
 
 
-@settings(max_examples=30)
 @given(st.data(), st.integers(2, 5), st.integers(2, 4))
 def test_decisions_are_those_of_brute_force(data, n_classes, n_actions):
     cuts = data.draw(

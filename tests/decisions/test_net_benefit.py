@@ -100,25 +100,18 @@ def test_weights_and_counts_are_the_same_rows():
     np.testing.assert_allclose(counted.covariance, expected.covariance)
 
 
-def test_two_classes_by_a_cost_matrix():
+def test_net_benefit_is_what_decisions_save_against_never_acting():
     y, p, _ = draw()
-    plain = net_benefit(y, p, [0.2, 0.5])
-    costs = net_benefit(y, p, [0.2, 0.5], costs=lambda t: {"none": [0, 1], "all": [t / (1 - t), 0]})
-    np.testing.assert_allclose(costs.values, plain.values)
-    assert costs.strategies == plain.strategies
+    curve = net_benefit(y, p, [0.2, 0.5])
+    for i, t in enumerate((0.2, 0.5)):
+        report = expected_cost(y, p, [[0, t / (1 - t)], [1, 0]])
+        assert curve.values[0, i] == pytest.approx(np.mean(y) - report["forecasts"])
+        assert curve.values[-1, i] == pytest.approx(np.mean(y) - report["oracle"])
 
 
-def test_three_classes_over_one_varying_cost():
-    rng = np.random.default_rng(0)
-    P = rng.dirichlet(np.ones(3), 500)
-    y = [rng.choice(3, p=q) for q in P]
-    curve = net_benefit(y, P, [0.1, 0.5], costs=lambda c: [[0, 1, c], [4, 0, c], [9, 2, c]])
-    for t, c in enumerate((0.1, 0.5)):
-        report = expected_cost(y, P, [[0, 1, c], [4, 0, c], [9, 2, c]])
-        first = np.array([0, 4, 9])[y].mean()
-        assert curve.values[0, t] == pytest.approx(first - report["forecasts"])
-        assert curve.values[-1, t] == pytest.approx(first - report["oracle"])
-    assert curve.strategies == ("forecasts", "0", "1", "2", "oracle")
+def test_more_than_two_classes_are_refused():
+    with pytest.raises(InputError, match=r"y_prob: 3 classes, .*expected_cost"):
+        net_benefit([0, 1, 2], np.eye(3))
 
 
 def test_evaluations_have_it():

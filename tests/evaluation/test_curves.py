@@ -5,34 +5,20 @@ from scipy.stats import binomtest
 
 from isoroc._evaluation.curves import (
     axis_of,
-    best_rates,
     calibration_map,
-    consistency_band,
     histogram,
-    isotonic_curve,
-    observed_rates,
     reliability_panels,
     thin,
 )
-from isoroc._evaluation.forecasts import kept_stages
 from isoroc._input import Sample
-from strategies import binary_data, isotonic_oracle
+from isoroc.metrics._calibration import observed_rates
+from strategies import binary_data
 
 
 def as_sample(scores, y, weights):
     """Sample of scores mapped to [0, 1] with the same order and ties."""
     _, rank = np.unique(scores, return_inverse=True)
     return Sample(rank / (rank.max() + 1), y.astype(np.uint8), weights)
-
-
-@given(binary_data())
-def test_curve_is_isotonic_regression(data):
-    sample = as_sample(*data)
-    curve = isotonic_curve(sample)
-    assert (np.diff(curve["forecast"]) >= 0).all()
-    at_rows = np.interp(sample.forecasts, curve["forecast"], curve["rate"])
-    expected = isotonic_oracle(sample.forecasts.tolist(), sample.codes.tolist(), sample.weights)
-    np.testing.assert_allclose(at_rows, np.array(expected, dtype=float), atol=1e-12)
 
 
 @given(binary_data())
@@ -60,44 +46,6 @@ def test_intervals_are_wilsons():
         hits = int(sample.codes[30 * group : 30 * (group + 1)].sum())
         low, high = binomtest(hits, 30).proportion_ci(0.8, method="wilson")
         assert (rates["low"][group], rates["high"][group]) == pytest.approx((low, high))
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_coverage_of_the_band_for_calibrated_forecasts(weighted):
-    rng = np.random.default_rng(0)
-    inside = []
-    for seed in range(60):
-        p = np.round(rng.beta(0.7, 0.7, 300), 2)
-        y = (rng.random(300) < p).astype(np.uint8)
-        sample = Sample(p, y, rng.integers(1, 4, 300).astype(float) if weighted else None)
-        band = consistency_band(sample, confidence=0.9, n_resamples=120, seed=seed)
-        curve = isotonic_curve(sample)
-        rate = np.interp(band["forecast"], curve["forecast"], curve["rate"])
-        inside.append((rate >= band["low"] - 1e-9) & (rate <= band["high"] + 1e-9))
-    # The whole curve is in the band about as often as the level says.
-    assert 0.8 < np.mean([found.all() for found in inside]) < 0.99
-
-
-def test_band_excludes_the_curve_of_miscalibrated_forecasts():
-    rng = np.random.default_rng(0)
-    p = rng.random(2000)
-    sample = Sample(p, (rng.random(2000) < p**3).astype(np.uint8), None)
-    band = consistency_band(sample, confidence=0.99, n_resamples=200, seed=0)
-    curve = isotonic_curve(sample)
-    rate = np.interp(band["forecast"], curve["forecast"], curve["rate"])
-    assert np.mean(rate < band["low"]) > 0.5
-
-
-def test_band_of_many_forecasts():
-    rng = np.random.default_rng(0)
-    p = rng.random(40_000)
-    sample = Sample(p, np.zeros(40_000, dtype=np.uint8), None)
-    band = consistency_band(sample, confidence=0.9, n_resamples=60, seed=0)
-    assert band.n_rows == 200
-    assert (band["low"] < band["forecast"]).mean() > 0.95
-    assert (band["forecast"] < band["high"]).mean() > 0.95
-    # The error of isotonic regression is of the order n ** (-1/3).
-    assert 0.005 < np.median(band["high"] - band["low"]) < 0.1
 
 
 def test_few_distinct_forecasts_have_a_marker_and_a_bar_each():
@@ -185,15 +133,6 @@ def test_calibration_map_keeps_weights_and_means():
     np.testing.assert_allclose(line["after"], line["before"] ** 2, atol=0.01)
 
 
-def test_heat_map_of_a_surface_is_that_of_its_definition():
-    points = np.random.default_rng(0).random((60, 3))
-    table = best_rates(points, 8)
-    for i in range(9):
-        for j in range(9):
-            reached = points[(points[:, 0] >= i / 8) & (points[:, 1] >= j / 8), 2]
-            assert table[i, j] == reached.max(initial=0)
-
-
 def test_observed_rates_of_equal_forecasts():
     y = np.array([0, 1, 0, 1, 1], dtype=np.uint8)
     sample = Sample(np.array([0.2, 0.2, 0.4, 0.4, 0.9]), y, None)
@@ -206,8 +145,3 @@ def test_observed_rates_of_equal_forecasts():
 def test_thinned_lines_have_equal_steps():
     t = np.linspace(0, 1, 1001)
     assert thin(t, t, most=5).tolist() == [0, 250, 500, 750, 1000]
-
-
-def test_stages_are_evenly_spaced_on_a_logarithmic_scale():
-    assert sorted(kept_stages(1000, 4)) == [0, 9, 99, 999]
-    assert kept_stages(3, 4) == {0, 1, 2}

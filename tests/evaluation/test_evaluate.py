@@ -9,10 +9,10 @@ import pytest
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
-from isoroc import Counts, InputError, IRPCalibrator, evaluate, metrics
-from isoroc._core.intervals import Estimate, Statistic
+from isoroc import Counts, Estimate, Evaluation, InputError, IRPCalibrator, evaluate, metrics
+from isoroc._core.intervals import Statistic
 from isoroc._evaluation import measures
-from isoroc._evaluation.evaluation import MEASURES, Evaluation, tabulate
+from isoroc._evaluation.evaluation import MEASURES, tabulate
 from truths import distorted
 
 FAST: dict[str, Any] = {"n_resamples": 0}
@@ -59,6 +59,7 @@ def test_intervals_of_means_are_those_of_students_t_up_to_their_skewness():
         assert (found.high - found.low) / 2 == pytest.approx(np.hypot(width, shift) * error)
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_truth():
     P, truth, _ = distorted(200_000, 2, 2.0, seed=99)
     losses = [-(truth * np.log(np.maximum(R, 1e-300))).sum(axis=1).mean() for R in (P, truth)]
@@ -169,8 +170,7 @@ def test_batches_are_one_table(monkeypatch):
     for measure, figures in whole.measures.items():
         for of, figure in figures.items():
             np.testing.assert_allclose(found.measures[measure][of], figure, atol=1e-9)
-    monkeypatch.setattr(measures, "MOST_VALUES", 3000)
-    monkeypatch.setattr(measures, "LEAST_ROWS", 1)
+    monkeypatch.setattr(measures.most_rows, "__defaults__", (3000, 1))
     some = evaluate.from_batches(batches(700), labels=range(3), **FAST)
     assert some.notes[0].startswith("Calibration errors and ranking are based on 1,0")
     for measure in ("log_loss", "accuracy", "decisions_changed"):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from isoroc import InputError, evaluate
@@ -11,7 +11,6 @@ from isoroc.metrics import calibration_test, log_loss
 from truths import distorted
 
 
-@settings(max_examples=50)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6), st.floats(0.001, 0.5))
 def test_corrected_p_values_reject_as_holm_does(p_values, level):
     found = correct_p_values(np.array(p_values))
@@ -49,6 +48,7 @@ def test_each_group_is_measured_by_itself():
     assert one.to_dict()["groups"]["0"]["p_value"] == p_value
 
 
+@pytest.mark.slow
 def test_all_groups_together_keep_the_level():
     alarms = 0
     for seed in range(12):

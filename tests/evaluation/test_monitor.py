@@ -148,7 +148,6 @@ def test_states_are_kept_in_files(tmp_path):
     assert monitor.classes_.tolist() == ["no", "yes"]
 
 
-@settings(max_examples=30)
 @given(st.data())
 def test_damaged_states_are_refused(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("state") / "state.json"
@@ -235,6 +234,7 @@ def test_forecasts_are_calibrated_unless_they_are_already(tmp_path):
     assert CalibrationMonitor.load(tmp_path / "classes.json").update(y, Q).evidence == expected
 
 
+@pytest.mark.slow
 def test_no_alarm_without_drift_after_a_fit_to_few_rows():
     """With a tolerance of 0, 70 to 78 % of such streams raise an alarm."""
     alarms = {"default": 0, "none": 0}

@@ -184,7 +184,18 @@ def test_labels_of_two_classes_may_be_truth_values():
     assert labels.tolist() == [0, 1]
 
 
-@pytest.mark.parametrize("name", [name for name, shape in CASES if shape == 5])
+#: Fits to 64 classes that take seconds.
+LONG = {"AutoCalibrator", "BetaCalibrator", "SigmoidCalibrator"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name in LONG))
+        for name, shape in CASES
+        if shape == 5
+    ],
+)
 def test_size_hardly_depends_on_the_number_of_classes(name):
     def count_nodes(K):
         P = np.random.default_rng(0).dirichlet(np.ones(K), 2 * K)

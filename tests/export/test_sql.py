@@ -28,9 +28,9 @@ from zoo import assert_agrees, draw_labels, fitted, forecasts, on_thresholds
 sqlglot = pytest.importorskip("sqlglot")
 duckdb = pytest.importorskip("duckdb")
 
+from isoroc import InputError  # noqa: E402
 from isoroc._backends import sql as operations  # noqa: E402
 from isoroc._backends.sql import DIALECTS, RULES, decimal, fraction  # noqa: E402
-from isoroc._input import InputError  # noqa: E402
 from isoroc.export import counts_sql, to_sql  # noqa: E402
 
 
@@ -72,7 +72,7 @@ def test_duckdb_keeps_the_order_of_rows():
     np.testing.assert_array_equal(found["q"], calibrator.predict_proba(found["p"])[:, 1])
 
 
-@pytest.mark.parametrize("name", ["AutoCalibrator", "IRPCalibrator", "IsotonicCalibrator"])
+@pytest.mark.parametrize("name", ["AutoCalibrator"])  # has members of all kinds
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_columns_of_stages_are_used_more_than_once(name, dialect):
     query = to_sql(fitted(name, 5), list("abcde"), dialect=dialect)

@@ -33,13 +33,6 @@ def test_agrees_with_optimal_assignment(seed, n, K, noise):
     assert bool(check_cyclic(z, Q)) == best_assignment_is_the_own(z, Q)
 
 
-@given(seed=st.integers(0, 2**32), n=st.integers(2, 60))
-def test_the_start_of_the_search_does_not_change_the_answer(seed, n):
-    z, rng = random_rows(seed, n, 3)
-    Q = rng.dirichlet(np.ones(3), n) if n % 2 else np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
-    assert check_cyclic(z, Q) == check_cyclic(z, Q, rng.normal(scale=10, size=n))
-
-
 @pytest.mark.parametrize(("degrees", "monotone"), [(0, True), (30, False), (60, False)])
 def test_a_rotation_is_monotone_in_pairs_but_not_round_a_cycle(degrees, monotone):
     # In the plane of differences: <z - z', R (z - z')> = cos(angle) |z - z'|^2 > 0 for each pair.
@@ -85,4 +78,4 @@ def test_negative_cycles_against_walks_of_all_lengths(seed, n):
     shortest = steps.copy()
     for k in range(n):  # Floyd and Warshall
         shortest = np.minimum(shortest, shortest[:, [k]] + shortest[[k], :])
-    assert has_negative_cycle(steps, np.zeros(n)) == (np.diag(shortest) < 0).any()
+    assert has_negative_cycle(steps) == (np.diag(shortest) < 0).any()

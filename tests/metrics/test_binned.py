@@ -91,7 +91,6 @@ CHOICES: dict[str, list[Any]] = {
     "norm": ["l1", "l2", "max"],
     "kind": ["canonical", "classwise", "top", "auto"],
     "strategy": ["uniform", "quantile"],
-    "debias": [False, True],
 }
 
 

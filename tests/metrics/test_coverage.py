@@ -18,6 +18,7 @@ def expected_parts(n_classes, power, loss):
     return divergence, -(truth * logs).sum(axis=1).mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_classes", "power", "n", "loss"),
     [
@@ -43,6 +44,7 @@ def draws(n, n_classes, power, times=24):
     return (distorted(n, n_classes, power, seed) for seed in range(times))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_resampled_calibration_error(norm):
     P, truth, _ = distorted(100_000, 2, 2.0, seed=99)

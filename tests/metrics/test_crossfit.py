@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from isoroc._core.simplex import residuals
@@ -43,6 +43,7 @@ def mean_product(sample, learned):
     return products.mean() if products.ndim == 1 else products.sum(axis=1).mean() / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_classes", "n", "times"), [(2, 150, 120), (3, 150, 40), (6, 150, 40)])
 @pytest.mark.parametrize("learn", [residual_signs, lambda s: calibrated(s) - s.forecasts])
 def test_products_have_mean_zero_for_calibrated_forecasts(n_classes, n, times, learn):
@@ -55,7 +56,6 @@ def test_products_have_mean_zero_for_calibrated_forecasts(n_classes, n, times, l
     assert abs(np.mean(products)) < 3 * error
 
 
-@settings(max_examples=40)
 @given(labelled_forecasts())
 def test_what_is_learned_are_forecasts(data):
     P, y, weights = data

@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from isoroc import IRPCalibrator
@@ -43,7 +43,6 @@ def test_loss_and_uncertainty_match_their_definitions(data, loss):
     assert parts.uncertainty == pytest.approx(scale(loss, K) * entropy(shares, loss), abs=1e-9)
 
 
-@settings(max_examples=50)
 @given(labelled_forecasts(), st.sampled_from(["log", "brier"]), st.sampled_from(["ties", "irp"]))
 def test_parts_add_up(data, loss, bins):
     P, y, weights = data
@@ -89,10 +88,9 @@ def test_the_brier_calibration_term_is_twice_the_squared_l2_error():
     rough = P.round(1)
     rough /= rough.sum(axis=1, keepdims=True)
     _, group, size = np.unique(rough, axis=0, return_inverse=True, return_counts=True)
-    several = size[group.ravel()] > 1  # what is debiased leaves out single rows
+    several = size[group.ravel()] > 1
     y, rough = y[several], rough[several]
-    error = calibration_error(y, rough, norm="l2", bins="exact", debias=True)
-    assert calibration_error(y, rough, norm="l2", bins="ties") == pytest.approx(error)
+    error = calibration_error(y, rough, norm="l2", bins="ties")
     ties = decompose(y, rough, loss="brier", bins="ties")
     assert ties.calibration == pytest.approx(2 * error**2)
 
@@ -126,7 +124,7 @@ def test_standard_errors_are_those_of_resampling():
         n_resamples=200,
         random_state=0,
     )
-    np.testing.assert_allclose(resampled.estimate, np.asarray(parts))
+    np.testing.assert_allclose(resampled.value, np.asarray(parts))
     np.testing.assert_allclose(parts.standard_errors, resampled.standard_error, rtol=0.3)
 
 

@@ -28,9 +28,9 @@ def test_means_over_all_labels_of_few_rows():
         totals["brier_score_loss"] += chance * ((Q - np.eye(3)[y]) ** 2).sum(axis=1).mean()
         matrix += chance * confusion_matrix(y, Q.argmax(axis=1), labels=range(3))
     for metric, value in totals.items():
-        assert expected(Q, metric).estimate == pytest.approx(value)
-    np.testing.assert_allclose(expected(Q, "confusion_matrix").estimate, matrix)
-    np.testing.assert_allclose(expected(Q, "class_shares").estimate, matrix.sum(axis=1) / 5)
+        assert expected(Q, metric).value == pytest.approx(value)
+    np.testing.assert_allclose(expected(Q, "confusion_matrix").value, matrix)
+    np.testing.assert_allclose(expected(Q, "class_shares").value, matrix.sum(axis=1) / 5)
 
 
 @pytest.mark.parametrize("K", [2, 3])
@@ -46,7 +46,7 @@ def test_metrics_of_many_rows_are_about_those_of_their_labels(K):
     }
     for metric, value in found.items():
         result = expected(Q, metric, n_draws=20)
-        assert result.estimate == pytest.approx(value, abs=0.01)
+        assert result.value == pytest.approx(value, abs=0.01)
 
 
 def test_the_auc_compares_a_row_with_others_only():
@@ -60,7 +60,7 @@ def test_the_auc_compares_a_row_with_others_only():
         y = np.array(labels)
         compared = np.outer(weights * y, weights * (1 - y)) * Q[np.arange(6), y].prod()
         right, pairs = right + (order * compared).sum(), pairs + compared.sum()
-    found = expected(q, "auc", sample_weight=weights).estimate
+    found = expected(q, "auc", sample_weight=weights).value
     assert found == pytest.approx(right / pairs)
 
 
@@ -70,8 +70,8 @@ def test_weights_are_rows(metric, K):
     Q, _ = draw(60, K)
     Q[:20] = Q[0]  # ties
     times = 1 + np.arange(60) % 3
-    weighted = expected(Q, metric, sample_weight=times).estimate
-    np.testing.assert_allclose(weighted, expected(np.repeat(Q, times, axis=0), metric).estimate)
+    weighted = expected(Q, metric, sample_weight=times).value
+    np.testing.assert_allclose(weighted, expected(np.repeat(Q, times, axis=0), metric).value)
 
 
 def test_intervals_are_those_of_sums_of_independent_labels():

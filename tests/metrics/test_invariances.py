@@ -36,7 +36,7 @@ def surface_summary(*args, **options):
 def interval(y, P, labels, **options):
     metric = partial(metrics.brier_score_loss, labels=labels)
     result = metrics.bootstrap(metric, y, P, n_resamples=9, random_state=0, **options)
-    return result.estimate
+    return result.value
 
 
 def result_of_test(*args, **options):
@@ -47,17 +47,12 @@ def result_of_test(*args, **options):
 NORMS: tuple[Any, ...] = ("l1", "l2", "max")
 KINDS: tuple[Any, ...] = ("canonical", "classwise", "top")
 BINS: tuple[Any, ...] = (10, "quantile", "exact")
+#: Every pair of two of the three options occurs once.
 BINNED = {
-    f"calibration_error({norm}, {kind}, {bins})": partial(
-        metrics.calibration_error, norm=norm, kind=kind, bins=bins
+    f"calibration_error({NORMS[i]}, {KINDS[j]}, {BINS[(i + j) % 3]})": partial(
+        metrics.calibration_error, norm=NORMS[i], kind=KINDS[j], bins=BINS[(i + j) % 3]
     )
-    for norm, kind, bins in product(NORMS, KINDS, BINS)
-}
-DEBIASED = {
-    f"calibration_error(debias, {kind})": partial(
-        metrics.calibration_error, norm="l2", debias=True, kind=kind
-    )
-    for kind in KINDS
+    for i, j in product(range(3), repeat=2)
 }
 CROSS_FITTED = {
     f"calibration_error({norm}, {kind}, irp)": partial(
@@ -81,8 +76,6 @@ RANDOM = {
 OTHERS = {
     "brier_score_loss": metrics.brier_score_loss,
     "log_loss": metrics.log_loss,
-    "smooth_calibration_error": metrics.smooth_calibration_error,
-    "smooth_calibration_error(top)": partial(metrics.smooth_calibration_error, kind="top"),
     "roc_surface": surface_summary,
     "volume_under_surface(hull)": metrics.volume_under_surface,
     "volume_under_surface(boxes)": partial(metrics.volume_under_surface, volume="boxes"),
@@ -95,7 +88,7 @@ TWO_CLASSES = {
     "roc_convex_hull": curve(metrics.roc_convex_hull),
 }
 ECE: dict[str, Any] = {"expected_calibration_error": metrics.expected_calibration_error}
-ANY_CLASSES = BINNED | ECE | DEBIASED | CROSS_FITTED | TIED | RANDOM | OTHERS
+ANY_CLASSES = BINNED | ECE | CROSS_FITTED | TIED | RANDOM | OTHERS
 METRICS = [(metric, K) for metric in ANY_CLASSES.values() for K in (2, 3)]
 METRICS += [(metric, 6) for metric in (CROSS_FITTED | RANDOM).values()]
 METRICS += [(metric, 2) for metric in TWO_CLASSES.values()]
@@ -105,7 +98,7 @@ NAMES += list(TWO_CLASSES)
 EXACT_REPETITION = BINNED | ECE | OTHERS | TWO_CLASSES
 
 every_metric = pytest.mark.parametrize(("metric", "n_classes"), METRICS, ids=NAMES)
-few_examples = settings(max_examples=2)
+few_examples = settings(max_examples=settings().max_examples // 20)
 
 
 def draw(n_classes, seed, n=100):
@@ -128,7 +121,6 @@ def test_every_public_metric_is_covered():
     results |= {"Volume", "ProbabilityScorer", "scorers"}
     results |= {"CalibrationSummary", "calibration_summary"}  # test_clinical.py
     results |= {"expected"}  # test_expected.py
-    results |= {"calibration_direction"}  # test_direction.py
     results |= {"by_group"}  # test_resampling.py
     results |= {"CalibrationCurve", "calibration_curve"}  # test_binned.py
     names = {name.split("(")[0] for name in ANY_CLASSES | TWO_CLASSES}
@@ -143,7 +135,7 @@ def test_the_scale_of_weights(metric, n_classes, seed):
     weights = rng.integers(1, 9, len(y)) / 4
     options = {"labels": np.arange(n_classes)}
     expected = value(metric, y, P, sample_weight=weights, **options)
-    for factor in (1 / weights.sum(), 1024.0, 3.7e-9, 1e12):
+    for factor in (3.7e-9, 1e12):
         agree(value(metric, y, P, sample_weight=factor * weights, **options), expected)
 
 
@@ -159,10 +151,10 @@ def test_unit_weights(metric, n_classes, seed):
 
 @every_metric
 @few_examples
-@given(seed=st.integers(0, 10**6), weighted=st.booleans())
-def test_the_order_of_rows(metric, n_classes, seed, weighted):
+@given(seed=st.integers(0, 10**6))
+def test_the_order_of_rows(metric, n_classes, seed):
     P, y, rng = draw(n_classes, seed)
-    weights = rng.integers(1, 9, len(y)) / 4 if weighted else np.ones(len(y))
+    weights = rng.integers(1, 9, len(y)) / 4
     order = rng.permutation(len(y))
     options = {"labels": np.arange(n_classes)}
     expected = value(metric, y, P, sample_weight=weights, **options)
@@ -171,10 +163,10 @@ def test_the_order_of_rows(metric, n_classes, seed, weighted):
 
 @every_metric
 @few_examples
-@given(seed=st.integers(0, 10**6), weighted=st.booleans())
-def test_the_order_of_classes(metric, n_classes, seed, weighted):
+@given(seed=st.integers(0, 10**6))
+def test_the_order_of_classes(metric, n_classes, seed):
     P, y, rng = draw(n_classes, seed)
-    options = {"sample_weight": rng.integers(1, 9, len(y)) / 4} if weighted else {}
+    options = {"sample_weight": rng.integers(1, 9, len(y)) / 4}
     expected = value(metric, y, P, labels=np.arange(n_classes), **options)
     order = rng.permutation(n_classes)
     found = value(metric, y, P[:, order], labels=order, **options)
@@ -187,10 +179,8 @@ def test_the_order_of_classes(metric, n_classes, seed, weighted):
 def test_the_names_of_classes(metric, n_classes, seed):
     P, y, _ = draw(n_classes, seed)
     expected = value(metric, y, P, labels=np.arange(n_classes))
-    names = np.array(["ant", "bee", "cat", "dog", "elk", "fox"][:n_classes])
+    names = np.array(["fox", "elk", "dog", "cat", "bee", "ant"][:n_classes])
     agree(value(metric, names[y], P, labels=names), expected)
-    backwards = names[::-1]
-    agree(value(metric, backwards[y], P, labels=backwards), expected)
 
 
 @pytest.mark.parametrize("name", EXACT_REPETITION)

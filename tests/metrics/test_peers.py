@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isoroc.metrics import brier_score_loss, calibration_error, log_loss, smooth_calibration_error
+from isoroc.metrics import brier_score_loss, calibration_error, log_loss
 
 i = np.arange(1, 501)
 CHANCE = i * 0.7548776662466927 % 1
@@ -53,10 +53,3 @@ def test_scores():
     full = brier_score_loss(y, p, scale_by_half=False)
     assert full == pytest.approx(0.3299174473042135, abs=1e-12)
     assert brier_score_loss(Y, P) == pytest.approx(0.32575466370195355, abs=1e-12)
-
-
-def test_smooth_errors():
-    # relplot 1.0.3, smECE; it finds the bandwidth to three digits
-    assert smooth_calibration_error(y, p) == pytest.approx(0.10333071449896647, abs=1e-3)
-    top = smooth_calibration_error(Y, P, kind="top")
-    assert top == pytest.approx(0.02891838647135142, abs=1e-3)

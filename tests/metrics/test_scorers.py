@@ -69,18 +69,3 @@ def test_scores_stay_as_they_are_and_choose_models():
     search = GridSearchCV(LogisticRegression(), {"C": [1e-6, 1.0]}, scoring=scorer, cv=3)
     model = search.fit(X, y)
     assert scorer(model, X, y) == roc_auc(y, model.predict_proba(X)) > 0.75
-
-
-def test_text():
-    assert repr(scorers["neg_top_calibration_error"]) == (
-        "ProbabilityScorer(calibration_error, kind='top')"
-    )
-    assert repr(ProbabilityScorer(roc_auc, greater_is_better=True)) == (
-        "ProbabilityScorer(roc_auc, greater_is_better=True)"
-    )
-
-
-def test_unknown_scorers_suggest_one_that_exists():
-    with pytest.raises(KeyError, match=r"no scorer 'log_loss'. Did you mean 'neg_log_loss'"):
-        scorers["log_loss"]
-    assert scorers.get("log_loss") is None

@@ -1,14 +1,13 @@
 import numpy as np
 import pytest
 import sklearn.metrics
-from hypothesis import given, settings
+from hypothesis import given
 
 from isoroc import evaluate
 from isoroc.metrics import brier_score_loss, calibration_error, log_loss
 from strategies import labelled_forecasts
 
 
-@settings(max_examples=50)
 @given(labelled_forecasts())
 def test_scores_are_those_of_scikit_learn(data):
     P, y, weights = data

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from isoroc.metrics import smooth_calibration_error
 from strategies import labelled_forecasts
@@ -18,7 +18,6 @@ def smoothed(p, residual, weights, sigma, n_points=4000):
     return np.abs(total).mean() / weights.sum()
 
 
-@settings(max_examples=25)
 @given(labelled_forecasts(n_classes=2, max_rows=30))
 def test_the_bandwidth_is_the_error_at_the_bandwidth(data):
     P, y, weights = data

@@ -1,14 +1,15 @@
+from functools import partial
 from math import factorial
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
+from isoroc import InputError
 from isoroc._core.simplex import regions
-from isoroc._input import InputError
 from isoroc.metrics import hull_auc, roc_auc, roc_surface, symmetric_roc_curve
 from isoroc.metrics import volume_under_surface as vus
 from isoroc.metrics._surface import surface
@@ -90,7 +91,6 @@ def undominated(points):
     }
 
 
-@settings(max_examples=60)
 @given(three_classes())
 def test_three_classes_are_exact(case):
     P, y, weights = case
@@ -119,7 +119,6 @@ def test_thresholds_reach_their_points(case):
         assert point == pytest.approx(shares(P, y, weights, gamma))
 
 
-@settings(max_examples=50)
 @given(binary_data())
 def test_two_classes_are_the_curve(data):
     scores, y, weights = data
@@ -132,7 +131,6 @@ def test_two_classes_are_the_curve(data):
         assert point == pytest.approx([w[right & (y == k)].sum() / w[y == k].sum() for k in (0, 1)])
 
 
-@settings(max_examples=50)
 @given(binary_data())
 def test_two_classes_have_areas(data):
     scores, y, weights = data
@@ -149,7 +147,6 @@ def test_two_classes_have_areas(data):
         assert float(boxes) == pytest.approx(roc_auc(y, scores, sample_weight=weights))
 
 
-@settings(max_examples=50)
 @given(binary_data())
 def test_monotone_maps_of_two_class_scores_change_nothing(data):
     scores, y, _ = data
@@ -158,7 +155,7 @@ def test_monotone_maps_of_two_class_scores_change_nothing(data):
         assert vus(y, scores, volume=volume) == vus(y, np.exp(ranks / 8.0), volume=volume)
 
 
-@pytest.mark.parametrize("K", range(2, 7))
+@pytest.mark.parametrize("K", [2, 3])
 def test_constant_and_perfect_forecasts(K):
     y = np.tile(np.arange(K), 4)
     constant, perfect = np.full((4 * K, K), 1 / K), np.eye(K)[y]
@@ -171,7 +168,6 @@ def test_constant_and_perfect_forecasts(K):
     assert float(vus(y, nearly)) == pytest.approx(1, rel=1e-9)
 
 
-@settings(max_examples=40)
 @given(three_classes(max_rows=20), st.permutations(range(3)), st.sampled_from(VOLUMES))
 def test_the_order_of_classes_does_not_matter(case, order, volume):
     P, y, weights = case
@@ -180,7 +176,7 @@ def test_the_order_of_classes_does_not_matter(case, order, volume):
     assert float(swapped) == pytest.approx(float(expected), abs=1e-9)
 
 
-@pytest.mark.parametrize("K", [2, 3, 4])
+@pytest.mark.parametrize("K", [2, 3])
 @pytest.mark.parametrize("volume", VOLUMES)
 def test_weights_are_repetitions(K, volume):
     P, y = data(60, K)
@@ -214,12 +210,12 @@ def test_fewer_lines_come_close_from_below(volume):
 def test_more_rows_than_can_be_scanned(volume, monkeypatch):
     P, y = data(600, 3)
     exact = vus(y, P, volume=volume)
-    monkeypatch.setattr(surface, "EXACT_WORK", {"hull": 10**4, "boxes": 10**4})
-    monkeypatch.setattr(surface, "LINE_WORK", 600 * 60)
+    few = partial(surface._scan_lines, most_steps=10**4)
+    monkeypatch.setattr(surface, "_scan_lines", few)
     found = vus(y, P, volume=volume)
-    assert (found.exact, found.resolution) == (False, 60)
-    assert float(exact) - 5e-3 < float(found) < float(exact)
-    assert roc_surface(y, P).resolution == 60
+    assert (found.exact, found.resolution) == (False, 50)
+    assert float(exact) - 1e-2 < float(found) < float(exact)
+    assert roc_surface(y, P).resolution == 50
 
 
 def test_the_papers_forecasts(cover2, cover3):
@@ -236,12 +232,11 @@ def test_the_papers_forecasts(cover2, cover3):
 
 
 def test_results_say_what_they_are():
-    P, y = data(100, 4)
-    found = vus(y, P, resolution=20)
+    P, y = data(100, 3)
+    volume, surface = vus(y, P, resolution=20), roc_surface(y, P, resolution=20)
     how = "lower bound, resolution 20"
-    assert repr(found) == f"Volume({found.value:.6g}, hull, {how}, {found.n_points} points)"
-    shown = repr(roc_surface(y, P, resolution=20))
-    assert shown == f"RocSurface({found.n_points} points, 4 classes, {how})"
+    assert repr(volume) == f"Volume({volume.value:.6g}, hull, {how}, {volume.n_points} points)"
+    assert repr(surface) == f"RocSurface({len(surface.points)} points, 3 classes, {how})"
 
 
 @pytest.mark.parametrize(
@@ -254,8 +249,8 @@ def test_results_say_what_they_are():
         (InputError, {"sample_weight": [1, 1, 0]}, "y_true: no row of class 2"),
         (
             InputError,
-            {"y_prob": np.eye(3, 9), "labels": range(9)},
-            "9 classes, .*AUC of each class",
+            {"y_prob": np.eye(3, 4), "labels": range(4)},
+            "4 classes, .*AUC of each class",
         ),
     ],
 )

@@ -47,7 +47,9 @@ def tied(n, n_classes, n_values, power, seed):
     return P / P.sum(axis=1, keepdims=True), values, draw_labels(truth, rng)
 
 
-@pytest.mark.parametrize(("n_classes", "n_values"), [(2, 20), (3, 20), (2, 31)])
+@pytest.mark.parametrize(
+    ("n_classes", "n_values"), [(2, 20), pytest.param(3, 20, marks=pytest.mark.slow)]
+)
 def test_calibrated_ties_are_left_alone_and_covered(n_classes, n_values):
     said = covered = 0
     for seed in range(40):
@@ -63,6 +65,7 @@ def test_calibrated_ties_are_left_alone_and_covered(n_classes, n_values):
     assert covered >= 71  # of 80
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("power", [0.5, 1.2, 2.0])
 def test_intervals_of_ties_cover(n_classes, power):
@@ -88,6 +91,7 @@ def test_intervals_of_ties_cover(n_classes, power):
     assert (covered >= 25).all()  # of 30; fewer has 0.3 % at a rate of 95 %
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_classes", "power", "n", "times"), [(2, 1.2, 2000, 12), (3, 1.2, 2000, 5), (2, 2.0, 200, 40)]
 )

@@ -3,8 +3,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from isoroc.metrics._surface.many_classes import _trees, all_points, count_thresholds
 from scipy.spatial import ConvexHull
 
 from isoroc._core.simplex import regions
@@ -12,7 +13,6 @@ from isoroc._counts import Points
 from isoroc.metrics import roc_surface, volume_under_surface
 from isoroc.metrics._surface import surface
 from isoroc.metrics._surface.line_scan import all_lines, scan
-from isoroc.metrics._surface.many_classes import _trees, all_points, count_thresholds
 from isoroc.metrics._surface.roc_points import Boxes, Cases, Hull, pair_curves
 
 
@@ -64,7 +64,6 @@ def cases_of(P, y, weights=None):
     return Cases.of(Points.from_arrays(P, y, weights))
 
 
-@settings(max_examples=40)
 @given(few_rows())
 def test_volumes_equal_those_of_all_sets_of_rows(case):
     P, y, weights = case
@@ -76,7 +75,6 @@ def test_volumes_equal_those_of_all_sets_of_rows(case):
     assert Boxes(found).volume == pytest.approx(Boxes(points).volume, abs=1e-9)
 
 
-@settings(max_examples=25)
 @given(few_rows(n_classes=4))
 def test_four_classes_with_few_rows_are_exact(case):
     """Ascents missed up to 21 % of some of these hulls, at any resolution."""

@@ -1,5 +1,3 @@
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,7 +6,6 @@ from hypothesis.extra import numpy as hnp
 from scipy.spatial import ConvexHull
 
 from isoroc._core import surface as _surface
-from isoroc.metrics import volume_under_surface
 from isoroc.metrics._surface.roc_points import Boxes, Hull
 
 POINTS = hnp.arrays(
@@ -35,22 +32,6 @@ def test_boxes_are_their_union(points):
     for point in kept:
         assert not ((points >= point).all(axis=1) & (points > point).any(axis=1)).any()
     np.testing.assert_array_equal(cells_of_the_unit_cube(kept), covered)
-
-
-@pytest.mark.parametrize("K", [4, 5])
-def test_boxes_of_more_classes(K):
-    points = np.random.default_rng(0).integers(0, 9, (30, K)) / 8
-    boxes = Boxes(points)
-    assert boxes.volume == pytest.approx(cells_of_the_unit_cube(points).mean())
-    assert len(boxes.kept) < 30
-
-
-def test_boxes_of_more_classes_need_moocore(monkeypatch):
-    monkeypatch.setitem(sys.modules, "moocore", None)
-    y, P = np.arange(4), np.eye(4)
-    assert float(volume_under_surface(y, P)) == pytest.approx(1)
-    with pytest.raises(ImportError, match=r"pip install moocore"):
-        volume_under_surface(y, P, volume="boxes")
 
 
 @given(POINTS, st.permutations(range(3)), st.sampled_from([Boxes, Hull]))

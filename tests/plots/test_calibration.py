@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
-from sklearn.isotonic import IsotonicRegression
 from sklearn.svm import LinearSVC
 
 from isoroc import IRPCalibrator
@@ -56,21 +55,6 @@ def test_forecasts_before_are_in_the_background_where_there_are_several_classes(
         assert before.get_linewidth() < late.get_linewidth()
 
 
-def test_isotonic_curve(make_axes):
-    rng = np.random.default_rng(0)
-    p = rng.random(300)
-    y = rng.random(300) < p
-    display = CalibrationDisplay.from_predictions(y, p, smooth=False, ax=make_axes())
-    curve = next(x.data for x in display.layers if x.kind == "curve")
-    expected = IsotonicRegression().fit(p, y).predict(curve["forecast"])
-    np.testing.assert_allclose(curve["rate"], expected)
-    assert ("forecasts", "ici") not in kinds(display)
-    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert texts == ["forecasts", "95 % if calibrated", "observed rates"]
-    without = CalibrationDisplay.from_predictions(y, p, smooth=False, n_resamples=0, ax=make_axes())
-    assert ("forecasts", "band") not in kinds(without)
-
-
 def test_scores_are_shown_only_after_they_are_calibrated(make_axes):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 2))
@@ -101,9 +85,7 @@ def test_top_label(draw_forecasts, make_axes):
 
 def test_many_classes_have_one_panel_for_the_top_class(draw_forecasts, make_axes):
     P, y = draw_forecasts(200, 13)
-    display = CalibrationDisplay.from_predictions(
-        y, P, labels=np.arange(13), n_resamples=0, ax=make_axes()
-    )
+    display = CalibrationDisplay.from_predictions(y, P, labels=np.arange(13), ax=make_axes())
     assert len(display.axes_) == 1
 
 
@@ -121,15 +103,14 @@ def test_weights_equal_repeated_rows(make_axes):
     rng = np.random.default_rng(0)
     p, w = rng.random(80).round(1), rng.integers(0, 4, 80)
     y = rng.random(80) < p
-    options: dict[str, Any] = {"n_resamples": 0, "n_bins": 4, "labels": [False, True]}
-    options["smooth"] = False
+    options: dict[str, Any] = {"n_bins": 4, "labels": [False, True]}
     weighted = CalibrationDisplay.from_predictions(y, p, sample_weight=w, ax=make_axes(), **options)
     repeated = CalibrationDisplay.from_predictions(
         np.repeat(y, w), np.repeat(p, w), ax=make_axes(), **options
     )
-    for name, column in weighted.frame().items():
+    for name, column in weighted.table.items():
         if column.dtype.kind == "f":
-            np.testing.assert_allclose(column, repeated.frame()[name])
+            np.testing.assert_allclose(column, repeated.table[name])
 
 
 @pytest.mark.parametrize(
@@ -138,7 +119,6 @@ def test_weights_equal_repeated_rows(make_axes):
         ({"kind": "all"}, "kind: expected one of"),
         ({"confidence": 95}, "confidence: is 95; expected 0 < confidence < 1"),
         ({"n_bins": 0}, "n_bins: is 0; expected .* >= 1"),
-        ({"n_resamples": -1}, "n_resamples: is -1; expected .* >= 0"),
         ({"smoth": True}, "options: .*smoth.*; expected those that CalibrationDisplay describes"),
         ({"after": [0.1, 1.2]}, "after: row 1 is 1.2; probabilities lie between 0 and 1"),
     ],
@@ -154,7 +134,7 @@ def test_several_models_share_axes_legend_and_histogram(make_axes):
     y = rng.random(300) < p
     ax = make_axes()
     for name, power in (("forest", 1), ("bayes", 2), ("boosting", 0.5)):
-        display = CalibrationDisplay.from_predictions(y, p**power, name=name, ax=ax, n_resamples=9)
+        display = CalibrationDisplay.from_predictions(y, p**power, name=name, ax=ax)
     (drawn,) = display.axes_
     assert drawn is ax
     assert len(ax.figure.axes) == 2
@@ -176,7 +156,7 @@ def test_several_models_of_three_classes_share_panels(draw_forecasts, make_axes)
     P, y = draw_forecasts(200, 3)
     ax = make_axes()
     for name in ("a", "b"):
-        display = CalibrationDisplay.from_predictions(y, P, name=name, ax=ax, n_resamples=0)
+        display = CalibrationDisplay.from_predictions(y, P, name=name, ax=ax)
     assert len(display.axes_) == 3
     assert len(ax.figure.axes) == 1 + 3 + 3
 
@@ -184,7 +164,7 @@ def test_several_models_of_three_classes_share_panels(draw_forecasts, make_axes)
 def test_positive_label(draw_forecasts, make_axes):
     p = np.linspace(0, 1, 50)
     y = np.where(p > 0.3, "yes", "no")
-    options: dict[str, Any] = {"n_resamples": 0, "n_bins": 5}
+    options: dict[str, Any] = {"n_bins": 5}
     column = CalibrationDisplay.from_predictions(
         y, 1 - p, pos_label="no", ax=make_axes(), **options
     )
@@ -195,7 +175,7 @@ def test_positive_label(draw_forecasts, make_axes):
         assert rates["weight"] @ rates["rate"] == pytest.approx((y == "no").sum())
         assert display.figure_.axes[1].get_xlabel() == "forecast probability of no"
     P, y = draw_forecasts(100, 3)
-    one = CalibrationDisplay.from_predictions(y, P, pos_label=2, ax=make_axes(), n_resamples=0)
+    one = CalibrationDisplay.from_predictions(y, P, pos_label=2, ax=make_axes())
     assert len(one.axes_) == 1
     with pytest.raises(ValueError, match=r"pos_label: got 7; expected one of \[0, 1, 2\]"):
         CalibrationDisplay.from_predictions(y, P, pos_label=7)
@@ -258,7 +238,7 @@ def test_values_and_intervals_are_in_the_frame(make_axes):
     rng = np.random.default_rng(0)
     p = rng.choice([0.1, 0.4, 0.8], 300)
     y = rng.random(300) < p
-    frame = CalibrationDisplay.from_predictions(y, p, ax=make_axes()).frame()
+    frame = CalibrationDisplay.from_predictions(y, p, ax=make_axes()).table
     rates = frame["layer"] == "rates"
     np.testing.assert_allclose(frame["forecast"][rates], [0.1, 0.4, 0.8])
     for level, rate, low, high in zip(

@@ -20,7 +20,7 @@ def test_curves_and_bands_are_those_of_net_benefit():
         y, p, thresholds=[0.1, 0.4], scaled=True, ax=Figure().subplots(), **options
     )
     curve = net_benefit(y, p, [0.1, 0.4], **options)
-    frame = display.frame()
+    frame = display.table
     for name in ("before", "after", "none", "all"):
         expected = curve.benefit(name, scaled=True)
         rows = frame["series"] == name
@@ -39,17 +39,6 @@ def test_estimators_and_costs():
     assert display.curve.strategies[:2] == ("before", "after")
     # What acting on all rows loses at high thresholds is not shown.
     assert -1 < display.axes_[0].get_ylim()[0] < 0
-    P = np.column_stack([1 - p, p / 2, p / 2])
-    codes = np.where(y == "yes", 1 + np.arange(len(y)) % 2, 0)
-    display = DecisionCurveDisplay.from_predictions(
-        codes,
-        P,
-        thresholds=[0.1, 0.4],
-        costs=lambda c: [[0, 1, c], [4, 0, c], [9, 2, c]],
-        ax=Figure().subplots(),
-    )
-    assert [layer.series for layer in display.layers] == ["forecasts", "0", "1", "2"]
-    assert display.axes_[0].get_xlabel() == "cost that varies"
 
 
 def test_thresholds_lie_in_the_range_of_the_rates():

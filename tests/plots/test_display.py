@@ -32,7 +32,7 @@ def test_frame_stacks_layers():
         Layer("right", "after", "points", Table(x=np.array([5.0]))),
     ]
     display = Display(layers)
-    table = display.frame()
+    table = display.table
     assert table["panel"].tolist() == ["left", "left", "right"]
     assert table["series"].tolist() == ["before", "before", "after"]
     assert table["layer"].tolist() == ["curve", "curve", "points"]
@@ -131,15 +131,14 @@ def of_logits(draw_forecasts):
         "PathDisplay",
         "CalibrationDisplay",
         "RocDisplay",
-        "RocSurfaceDisplay",
         "SimplexDisplay",
     ],
 )
-@pytest.mark.parametrize("make", [IRPCalibrator, TemperatureCalibrator])
-def test_displays_accept_what_calibrators_accept(name, make, K, single, of_logits):
+def test_displays_accept_what_calibrators_accept(name, K, single, of_logits):
+    make = TemperatureCalibrator if single else IRPCalibrator
     P, y, X, calibrator = of_logits(make, K, single)
     kind = getattr(plots, name)
-    suits = {"DecisionCurveDisplay": K == 2, "RocSurfaceDisplay": K == 3, "SimplexDisplay": K == 3}
+    suits = {"DecisionCurveDisplay": K == 2, "SimplexDisplay": K == 3}
     suits |= {"PathDisplay": make is IRPCalibrator, "MapDisplay": X.ndim == 2}
     if not suits.get(name, True):
         with pytest.raises(InputError):
@@ -149,7 +148,7 @@ def test_displays_accept_what_calibrators_accept(name, make, K, single, of_logit
     display.figure_.draw_without_rendering()
     if name == "CalibrationDisplay" and not (single and K == 2):
         expected = CalibrationDisplay.from_predictions(y, P, after=calibrator.predict_proba(X))
-        found, wanted = (x.frame() for x in (display, expected))
+        found, wanted = (x.table for x in (display, expected))
         rates = found["layer"] == "rates"
         np.testing.assert_allclose(found["forecast"][rates], wanted["forecast"][rates], atol=1e-6)
 

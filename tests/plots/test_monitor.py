@@ -14,7 +14,7 @@ def test_batches_over_time(power):
         p = rng.random(200)
         reports.append(monitor.update(rng.random(200) < p**power, p))
     display = MonitorDisplay.from_monitor(monitor, ax=Figure().subplots(3, 1))
-    frame = display.frame()
+    frame = display.table
 
     def values(series, column="value"):
         return frame[column][frame["series"] == series].tolist()

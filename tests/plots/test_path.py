@@ -6,8 +6,10 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.naive_bayes import GaussianNB
 
 from isoroc import CalibratedClassifier, HistogramCalibrator, InputError, IRPCalibrator
+from isoroc._evaluation.forecasts import staged
+from isoroc._input import check_sample
 from isoroc._support.table import Table
-from isoroc.metrics._surface.surface import volume_under_surface
+from isoroc.metrics import volume_under_surface
 from isoroc.plots import PathDisplay
 
 
@@ -81,8 +83,8 @@ def test_named_columns(three_classes, make_axes):
     P, y, _ = three_classes
     frame = pd.DataFrame(P, columns=["p0", "p1", "p2"])
     model = IRPCalibrator(random_state=0).fit(frame, y)
-    display = PathDisplay.from_estimator(model, frame, y, measures=["log loss"], ax=make_axes())
-    assert len(display.axes_) == 1
+    display = PathDisplay.from_estimator(model, frame, y, ax=make_axes())
+    assert len(display.axes_) == 2
 
 
 def test_scores_have_no_cross_entropy(make_axes):
@@ -100,27 +102,30 @@ def test_paths_of_given_values(make_axes):
         measure=np.repeat(["loss"], 5),
         method=np.array(["x", "x", "x", "x", "z"]),
         n_bins=np.array([1, 2, 10, 30, 5]),
-        value=np.array([9.0, 2.0, 1.0, 1.5, np.inf]),
+        value=np.array([9.0, 2.0, 1.0, 1.5, 1.2]),
     )
-    lines = {"data": ["a"], "measure": ["loss"], "value": [np.inf]}
+    lines = {"data": ["a"], "measure": ["loss"], "value": [7.0]}
     display = PathDisplay(curves, lines).plot(make_axes())
     (ax,) = display.axes_
     assert ax.get_xscale() == "log"
-    assert ax.lines[-1].get_label() == "before: infinite,\noff the scale"
+    assert ax.lines[-1].get_label() == "before calibration: 7,\noff the scale"
     assert ax.get_ylim() == pytest.approx((0.92, 2.08))  # the first stage is outside
     ax.figure.draw_without_rendering()
     shown = [t.get_text() for t in ax.get_xticklabels() if 1 <= t.get_position()[0] <= 30]
     assert shown == ["1", "2", "5", "10", "20"]
     without = PathDisplay(Table({k: v[-1:] for k, v in curves.items()})).plot(make_axes())
-    assert without.axes_[0].get_ylim() == (0, 1)
-    assert without.frame().n_rows == 1
+    assert without.table.n_rows == 1
 
 
-@pytest.mark.parametrize("measures", [(), ("brier",), "AUC"])
-def test_unknown_measures(measures, three_classes):
-    P, y, model = three_classes
-    with pytest.raises(InputError, match="expected one or more of 'log loss'"):
-        PathDisplay.from_estimator(model, P, y, measures=measures)
+def test_long_paths_are_thinned():
+    rng = np.random.default_rng(0)
+    p = rng.random(3000)
+    model = HistogramCalibrator(n_bins=100).fit(p, rng.random(3000) < p)
+    sample = check_sample(p, rng.random(3000) < p)
+    kept = [n for n, _ in staged(model, p, sample, most=4)]
+    assert kept[0] == model.path_["n_bins"][0]
+    assert kept[-1] == model.path_["n_bins"][-1]
+    assert len(kept) <= 4 < len(model.path_["n_bins"])
 
 
 def test_errors_name_the_argument(three_classes):
@@ -139,9 +144,8 @@ def test_only_calibration_rows_are_called_so(three_classes, draw_forecasts, make
     P, y, model = three_classes
     other = draw_forecasts(300, 3, seed=1)
     assert PathDisplay.from_estimator(model, P, y, ax=make_axes()).panels[0].startswith("calib")
-    for name, expected in ((None, "given rows log loss"), ("May", "May log loss")):
-        display = PathDisplay.from_estimator(model, *other, name=name, ax=make_axes())
-        assert display.panels[0] == expected
+    display = PathDisplay.from_estimator(model, *other, ax=make_axes())
+    assert display.panels[0] == "given rows log loss"
 
 
 def test_calibrated_classifier(make_axes):

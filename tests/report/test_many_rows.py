@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from isoroc import Counts, InputError, IRPCalibrator, Report, TemperatureCalibrator
-from isoroc._evaluation import measures
 
 
 def overconfident(n, K):
@@ -20,8 +19,7 @@ def rows_of(report):
 
 
 def test_rows_are_drawn(monkeypatch):
-    monkeypatch.setattr(measures, "MOST_VALUES", 600)
-    monkeypatch.setattr(measures, "LEAST_ROWS", 100)
+    monkeypatch.setattr("isoroc._evaluation.measures.most_rows.__defaults__", (600, 100))
     P, y = overconfident(1000, 2)
     report = Report(y, P, after=P, n_resamples=0)
     assert report.summary["data"]["rows"] == 1000

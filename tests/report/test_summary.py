@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +78,7 @@ def test_snapshot(cover2):
     calibrator.fit(cover2["probas_cal"], cover2["labels_cal"])
     P, y = cover2["probas_test"][:100], cover2["labels_test"][:100]
     summary = Report(y, P, calibrator=calibrator, n_resamples=0).summary
-    for part in ("sql", "parameters"):  # of export and of IRPCalibrator
-        assert summary["model"].pop(part)
+    assert summary["model"].pop("parameters")  # of IRPCalibrator
     about = summary.pop("about")
     assert set(about) == {"created", "versions", "n_resamples"}
     assert figures(without_random_numbers(summary)) == json.loads(SNAPSHOT.read_text())
@@ -125,9 +123,8 @@ def test_weights_equal_repeated_rows():
 
 
 @pytest.mark.parametrize("calibrator", [TemperatureCalibrator(), AutoCalibrator(random_state=0)])
-def test_calibrators_without_bins(calibrator):
+def test_maps_of_three_classes_are_drawn_in_cells(calibrator):
     summary = make(3, calibrator=calibrator)[0].summary
-    assert summary["bins"] is None
     assert summary["map"]["kind"] == "cells"
     assert (summary["model"]["members"] is None) == (type(calibrator) is TemperatureCalibrator)
 
@@ -137,7 +134,7 @@ def test_forecasts_alone():
     report = Report(y, P, n_resamples=0)
     summary = report.summary
     assert summary["verdict"]["tone"] == ""
-    assert [summary[part] for part in ("map", "bins", "model", "groups")] == [None] * 4
+    assert [summary[part] for part in ("map", "model", "groups")] == [None] * 3
     assert "decisions_changed" not in rows_of(report)
     assert "After" not in report.to_html()
 
@@ -212,14 +209,6 @@ def test_bad_input(options, argument):
     with pytest.raises(InputError) as raised:
         Report([0, 1], [0.2, 0.7], **options)
     assert raised.value.argument == argument
-
-
-def test_a_report_needs_no_sqlglot(monkeypatch):
-    assert make(2)[0].summary["model"]["sql"].startswith("/*")
-    monkeypatch.setitem(sys.modules, "sqlglot", None)
-    for name in [name for name in sys.modules if name.startswith("isoroc.export._")]:
-        monkeypatch.delitem(sys.modules, name)
-    assert make(2)[0].summary["model"]["sql"] is None
 
 
 def rare(n=2329, share=0.06):
@@ -329,7 +318,7 @@ def test_reports_of_estimators():
     frozen.fit(X[200:400], y[200:400])
     found = Report.from_estimator(frozen, X[new], y[new], **options)
     assert rows_of(found) == expected
-    assert found.summary["bins"]["n_bins"] == calibrator.n_bins_
+    assert found.summary["model"]["n_bins"] == calibrator.n_bins_
     folds = CalibratedClassifier(GaussianNB(), cv=2, ensemble=True).fit(X[:400], y[:400])
     found = rows_of(Report.from_estimator(folds, X[new], y[new], **options))
     loss = metrics.log_loss(y[new], folds.predict_proba(X[new]))

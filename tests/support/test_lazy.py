@@ -47,9 +47,10 @@ def run(code, missing=EXTRAS, **options):
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
+@pytest.mark.slow
 def test_the_command_needs_neither_pandas_nor_pyarrow(tmp_path):
     code = f"""
-from isoroc._cli import main
+from isoroc.__main__ import main
 for line in {LINES.strip()!r}.splitlines():
     code = main(line.split())
     assert code == 0, line

@@ -23,22 +23,15 @@ from isoroc._calibrators.spline import SplineCalibrator
 from isoroc._calibrators.temperature import TemperatureCalibrator
 from isoroc._core.intervals import mean
 from isoroc._core.simplex import LEAST
-from isoroc._core.types import Floats, Ints
+from isoroc._core.types import Floats
 from isoroc._core.verdict import Verdict
-from isoroc._counts import deal_by_content, deal_in_cells, in_cells
-from isoroc._input import (
-    CellSample,
-    InputError,
-    Sample,
-    check_folds,
-    check_number,
-    check_option,
-)
+from isoroc._counts import deal_by_content, deal_in_cells
+from isoroc._input import CellSample, InputError, Sample, check_number, check_option
 from isoroc._input.kinds import columns_of
-from isoroc._maps import IdentityMap, Map, MixtureMap, MonotoneMap
+from isoroc._maps import IdentityMap, Map, MixtureMap
 from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
 from isoroc._maps.modelfile import checks
-from isoroc._maps.monotone import TRACE, MonotonicityCertificate, with_floor
+from isoroc._maps.monotone import MonotonicityCertificate, with_floor
 from isoroc._support.progress import Report, progress
 from isoroc._support.seeds import check_random_state
 
@@ -56,35 +49,28 @@ class AutoCalibrator(Calibrator):
     """A mixture of calibrators, weighted by how well each forecasts rows that it has not seen.
 
     The weights make the outcomes of held-out rows likely under the mixture, so a map that overfits
-    gets none. The uncalibrated forecasts are a member too. Their prior weight shrinks with evidence
-    of miscalibration and, for two classes, with the number of rows. So with few rows calibration
-    changes little unless much is wrong.
+    gets none. The uncalibrated forecasts are a member too. With few rows they keep most of the
+    weight, so calibration changes little unless much is wrong.
 
     Parameters
     ----------
     members : "auto" or list of calibrators, default="auto"
-        What to mix. "auto": `IdentityCalibrator`, `SplineCalibrator`, up to 150 classes
-        `KernelCalibrator`, from 3 on `MonotoneCalibrator`, from 31 on `IsotonicCalibrator`. With
-        more than 300 classes: `IdentityCalibrator`, `MatrixCalibrator` and `IsotonicCalibrator`.
+        Calibrators to mix. "auto" chooses them by the number of classes.
     monotone : bool, default=False
-        Whether to mix only members whose mixtures are monotone on all rows: `IdentityCalibrator`
-        and `MonotoneCalibrator`, and for two classes also `TemperatureCalibrator` and
+        Mix only members whose mixtures are monotone on all rows: `IdentityCalibrator` and
+        `MonotoneCalibrator`, and for two classes also `TemperatureCalibrator` and
         `IsotonicCalibrator`. Requires ``members="auto"``.
     caution : "verdict" or None, default=None
-        "verdict" leaves the forecasts unchanged unless the verdict is to calibrate. That makes
-        hardly any model worse, and costs where few rows cannot show what is wrong.
-    cv : int, splitter or iterable, default=5
-        Number of unstratified folds, or a splitter that holds out every row once. Stratified folds
-        would favour maps that fit class frequencies. With a number, the order of the rows does not
-        matter. With `clusters` in `fit`, rows of one cluster share a fold.
+        "verdict" leaves the forecasts unchanged unless the verdict is to calibrate.
+    cv : int, default=5
+        Number of folds. They are not stratified, which would favour maps that fit class
+        frequencies. With `clusters` in `fit`, rows of one cluster share a fold.
     max_cells : int, default=20000
-        With more rows, members are fitted and weighed on cells of forecasts: at most `max_cells` in
-        total over all folds.
+        With more rows, members are fitted to at most this many cells of forecasts.
     random_state : int, RandomState or None, default=0
-        Seed of the folds and of members that draw. With a number, two fits to the same rows are
-        equal; None draws other folds each time.
+        Seed of the folds and of members that draw.
     n_jobs : int, default=None
-        Members to fit at a time.
+        Number of members fitted at a time.
     verbose : int, default=0
         Whether to show progress on standard error.
 
@@ -92,23 +78,15 @@ class AutoCalibrator(Calibrator):
     ----------
     classes_, n_features_in_, unit_, summary_, map_, checksum
         As in `IdentityCalibrator`.
-    members_ : list of calibrators
-        Fitted members with nonzero weight.
-    weights_ : ndarray of shape (n_members,)
-        Mixture weights; they sum to 1.
+    members_, weights_ : list of calibrators and ndarray of shape (n_members,)
+        Fitted members with nonzero weight, and their weights, which sum to 1.
     member_scores_ : Table
-        For each member and the mixture: weight, log loss out of fold, and gain over the
-        uncalibrated forecasts, with standard errors. The log loss is bounded: see Notes.
+        Weight, out-of-fold log loss and gain over the uncalibrated forecasts, with standard errors,
+        for each member and the mixture.
     cv_results_ : Table
         Log loss of each member (row) in each fold (column).
     verdict_ : Verdict
-        Whether calibration helps: ``verdict_.should_calibrate``, the figures behind it, and a
-        sentence, ``print(calibrator.verdict_)``. It is to calibrate if the mixture lowers the log
-        loss and either the 95 % interval of the gain lies above 0, or a score test shows at the
-        level 1 % that the forecasts are too confident or too timid or, for two classes, shifted.
-        The standard error is the larger one of that on the rows and that for outcomes which the
-        forecasts expect; rows of unequal weight count as fewer. About 5 % or fewer of calibrated
-        forecasts get the verdict to calibrate (``benchmarks/coverage.py verdicts``).
+        Whether calibration helps: ``print(calibrator.verdict_)``.
     certificate_ : MonotonicityCertificate or None
         With ``monotone=True``, the guarantee in words: ``print(calibrator.certificate_)``.
 
@@ -120,24 +98,14 @@ class AutoCalibrator(Calibrator):
 
     Notes
     -----
-    In `member_scores_`, `cv_results_` and the gain of the verdict, every forecast counts as mixed
-    with the uniform one, which has the weight of one row. So no row can decide the verdict alone,
-    not even one whose outcome was given probability 0. `before` and `after` in the verdict are
-    plain log losses, `after` of rows held out. With more than `max_cells` rows, `after` and the
-    gain are those of cells, which have a slightly higher loss than their rows after calibration.
+    The verdict is to calibrate if the mixture lowers the log loss and either the 95 % interval of
+    the gain lies above 0, or a score test at the level 1 % shows that the forecasts are too
+    confident, too timid or, for two classes, shifted. Whatever the verdict, `predict_proba` applies
+    the mixture, unless ``caution="verdict"``.
 
-    Where the verdict is to leave the forecasts alone, `predict_proba` still applies the mixture,
-    unless ``caution="verdict"``. The verdict says by how much it changes the calibration rows.
-
-    Up to 500 rows, nothing that a member learns for the other folds depends on the rows held out.
-    With more, floors are those of all rows, and so are the penalties of `MatrixCalibrator`, and
-    temperature and penalty of `KernelCalibrator`. At 1,500 rows this lowers the out-of-fold log
-    loss of kernel scaling by about 0.001.
-
-    References
-    ----------
-    Wolpert, Stacked generalization, Neural Networks 5, 1992. Smyth and Wolpert, Linearly combining
-    density estimators via stacking, Machine Learning 36, 1999.
+    In tables and in the gain, each forecast is mixed with the uniform one, which has the weight of
+    one row. So no single row can decide the verdict. With more than 500 rows, folds share penalties
+    and floors learned from all rows.
 
     Examples
     --------
@@ -156,7 +124,7 @@ class AutoCalibrator(Calibrator):
     members: Literal["auto"] | Sequence[Calibrator] = "auto"
     monotone: bool = False
     caution: Literal["verdict"] | None = None
-    cv: Any = 5
+    cv: int = 5
     max_cells: int = 20_000
     random_state: int | np.random.RandomState | None = 0
     n_jobs: int | None = None
@@ -178,41 +146,31 @@ class AutoCalibrator(Calibrator):
 
     def _fit(self, sample: Sample) -> MixtureMap:
         check_number("max_cells", self.max_cells, int, minimum=2)
+        check_number("cv", self.cv, int, minimum=2)
         check_option("caution", self.caution, ("verdict", None))
         random_state = check_random_state(self.random_state)
         members = self._resolve_members(sample.n_classes, random_state)
         dealt = self._deal(sample, random_state)
+        before = IdentityMap(kind=sample.kind).apply(dealt.forecasts)
         with progress("calibrating", shown=self.verbose > 0) as report:
             fitted = self._fit_members(members, dealt, report)
-        before = IdentityMap(kind=sample.kind).apply(dealt.forecasts)
         weights = _weigh(fitted, dealt, before)
         mixed, exponent = _mix(fitted, weights, dealt, monotone=self.monotone)
-        self._keep_scores(fitted, weights, dealt, [before, mixed])
-        self.verdict_ = mixing.judge(sample, dealt, before, mixed)
-        mixture = self._assemble(fitted, weights, exponent)
-        if self.verdict_.should_calibrate:
-            return mixture
-        if self.caution:
-            left = Fitted(IdentityCalibrator(), IdentityMap(kind=sample.kind), before)
-            return self._assemble([left], np.ones(1))
-        change = np.abs(mixture.apply(dealt.forecasts) - before).max(axis=1)
-        largest, average = float(change.max()), mean(change, dealt.row_weights())
-        self.verdict_ = replace(self.verdict_, largest_change=largest, mean_change=average)
-        return mixture
-
-    def _keep_scores(
-        self, fitted: list[Fitted], weights: Floats, dealt: CellSample, others: list[Floats]
-    ) -> None:
-        """Keep the losses of members and mixture on unseen rows, in total and by fold."""
-        names, (before, mixed) = [type(each.member).__name__ for each in fitted], others
-        rows, row_weights = (np.arange(len(dealt)), dealt.codes), dealt.row_weights()
-        forecasts = [*(each.unseen for each in fitted), mixed, before]
-        likelihood = np.column_stack([Q[rows] for Q in forecasts])
-        losses = mixing.bounded_losses(likelihood, row_weights, dealt.n_classes)
-        self.member_scores_ = mixing.score_members(
-            [*names, "mixture"], np.append(weights, 1.0), losses, dealt
+        names, unseen = zip(*((type(f.member).__name__, f.unseen) for f in fitted), strict=True)
+        self.member_scores_, self.cv_results_ = mixing.score_members(
+            names, weights, [*unseen, mixed, before], dealt
         )
-        self.cv_results_ = mixing.losses_by_fold(names, losses, row_weights, dealt.folds())
+        self.verdict_ = mixing.judge(sample, dealt, before, mixed)
+        if self.caution and not self.verdict_.should_calibrate:
+            unchanged = Fitted(IdentityCalibrator(), IdentityMap(kind=sample.kind), before)
+            return self._assemble([unchanged], np.ones(1))
+        mixture = self._assemble(fitted, weights, exponent)
+        if not self.verdict_.should_calibrate:
+            change = np.abs(mixture.apply(dealt.forecasts) - before).max(axis=1)
+            figures = float(change.max()), mean(change, dealt.row_weights())
+            changes = dict(zip(("largest_change", "mean_change"), figures, strict=True))
+            self.verdict_ = replace(self.verdict_, **changes)
+        return mixture
 
     def _assemble(self, fitted: list[Fitted], weights: Floats, exponent: float = 1.0) -> MixtureMap:
         """The mixture of the members that have weight."""
@@ -227,43 +185,15 @@ class AutoCalibrator(Calibrator):
         )
 
     def _finish(self) -> None:
-        # The members are calibrators of their own, to look at, to apply and to export.
         attach_fitted(self, self.members_, self.map_.members)
 
     def _deal(self, sample: Sample, random_state: np.random.RandomState) -> CellSample:
         """The sample in folds; with many rows, in cells."""
         if isinstance(sample, CellSample):
             return sample
-        most = self.max_cells
-        if isinstance(self.cv, int | np.integer):
-            check_number("cv", self.cv, int, minimum=2)
-            if len(sample) > most and sample.clusters is None:
-                return deal_in_cells(sample, int(self.cv), most, random_state)
-            return deal_by_content(sample, int(self.cv), random_state)
-        own = {"weights": sample.row_weights(), "squares": sample.squared_weights()}
-        dealt = CellSample(**vars(sample) | own, fold=self._split(sample))
-        return in_cells(dealt, most) if len(dealt) > most else dealt
-
-    def _split(self, sample: Sample) -> Ints:
-        """Fold of each row by a splitter."""
-        n = len(sample)
-        # It loads the metrics of scikit-learn too, and hardly anyone needs it.
-        from sklearn.model_selection import check_cv  # noqa: PLC0415
-
-        fold, times = np.zeros((2, n), dtype=np.intp)
-        try:
-            splitter = check_cv(self.cv, sample.codes, classifier=True)
-            for f, (_, held_out) in enumerate(splitter.split(np.zeros((n, 1)), sample.codes)):
-                fold[held_out] = f
-                times[held_out] += 1
-        except (IndexError, TypeError, ValueError) as error:
-            fix = "pass a number or a splitter; rows of weight 0 are left out before"
-            raise InputError("cv", None, f"cannot split {n} rows ({error})", fix) from error
-        if (row := int(np.argmax(times != 1))) or times[0] != 1:
-            problem = f"row {row} is held out {times[row]} times"
-            raise InputError("cv", None, problem, "folds must hold out every row once")
-        check_folds(fold, sample.clusters)
-        return fold
+        if len(sample) > self.max_cells and sample.clusters is None:
+            return deal_in_cells(sample, int(self.cv), self.max_cells, random_state)
+        return deal_by_content(sample, int(self.cv), random_state)
 
     def _fit_members(
         self, members: list[Calibrator], dealt: CellSample, report: Report
@@ -274,7 +204,6 @@ class AutoCalibrator(Calibrator):
         def fit(member: Calibrator) -> Fitted | Exception:
             report(type(member).__name__)
             try:
-                # With the member, as a process returns a copy, which has learned more than the map.
                 return Fitted(member, *member._fit_out_of_fold(dealt, fold))
             except InputError:
                 raise
@@ -282,17 +211,13 @@ class AutoCalibrator(Calibrator):
                 return error
 
         # Threads, because members spend their time in compiled code that lets others run.
-        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fit)(m) for m in members)
-        fitted = []
-        for member, result in zip(members, found, strict=True):
-            if not isinstance(result, Exception):
-                fitted.append(result)
-                continue
-            warnings.warn(
-                f"{type(member).__name__} is left out of the mixture: its fit failed ({result}).",
-                RuntimeWarning,
-                stacklevel=5,
-            )
+        results = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fit)(m) for m in members)
+        for member, result in zip(members, results, strict=True):
+            if isinstance(result, Exception):
+                name = type(member).__name__
+                message = f"{name} is left out of the mixture: its fit failed ({result})."
+                warnings.warn(message, RuntimeWarning, stacklevel=5)
+        fitted = [result for result in results if not isinstance(result, Exception)]
         if not fitted:
             raise InputError("members", None, "all of them failed", "pass other members")
         return fitted
@@ -326,31 +251,21 @@ class AutoCalibrator(Calibrator):
         """Check the guarantee of a monotone mixture on any rows, as in `MonotoneCalibrator`."""
         if not self.monotone:
             raise InputError("monotone", None, "is False, so there is no guarantee to verify")
-        mixture, values = self.map_, self._check_new(P)
-        X, Q = columns_of(values), mixture.apply(values)
+        values = self._check_new(P)
+        kind, X, Q = self.map_.kind, columns_of(values), self.map_.apply(values)
         if Q.shape[1] == 2:
-            scores = mixture.kind.score(NUMPY, X)
+            scores = kind.score(NUMPY, X)
             return check_cyclic(np.hstack([np.zeros_like(scores), scores]), Q)
-        floor = mixture.floor
-        z = np.ascontiguousarray(with_floor(NUMPY, mixture.kind.logs(NUMPY, X, LEAST), floor))
-        potential = np.zeros(len(z))
-        for weight, member in zip(mixture.weights, mixture.members, strict=True):
-            if isinstance(member, MonotoneMap):
-                potential += weight * member.value(z)
-            else:
-                P = member.apply(values)
-                potential += weight * (P - (1 - TRACE) * floor * np.log(P + floor)).sum(axis=1)
-        return check_cyclic(z, Q, potential)
+        z = with_floor(NUMPY, kind.logs(NUMPY, X, LEAST), self.map_.floor)
+        return check_cyclic(np.ascontiguousarray(z), Q)
 
 
 def _weigh(fitted: list[Fitted], dealt: CellSample, before: Floats) -> Floats:
     """Weights of the members in the mixture."""
-    rows, row_weights = (np.arange(len(dealt)), dealt.codes), dealt.row_weights()
-    p = mixing.score_test(before, dealt)
-    members, n_rows = [each.member for each in fitted], float(row_weights.sum())
-    prior = prior_shares(members, dealt.n_classes, n_rows, p)
-    likelihood = np.stack([each.unseen[rows] for each in fitted], axis=1)
-    return mixing.mixture_weights(likelihood, row_weights, prior)
+    n_rows, p = float(dealt.row_weights().sum()), mixing.score_test(before, dealt)
+    prior = prior_shares([each.member for each in fitted], dealt.n_classes, n_rows, p)
+    likelihood = mixing.likelihoods([each.unseen for each in fitted], dealt)
+    return mixing.mixture_weights(likelihood, dealt.row_weights(), prior)
 
 
 def _mix(

@@ -49,23 +49,22 @@ COMMON = ("classes_", "n_features_in_", "feature_names_in_")
 class FromMap:
     """A fitted attribute: a function of the map, by default its number of the same name."""
 
-    def __init__(self, of: Callable[[Any], Any] | None = None) -> None:
-        self._of = of
+    def __init__(self, read: Callable[[Any], Any] | None = None) -> None:
+        self._read = read
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self._of = self._of or attrgetter(name.removesuffix("_"))
+        self._read = self._read or attrgetter(name.removesuffix("_"))
 
     def __get__(self, calibrator: Any, owner: type) -> Any:
         if calibrator is None:
             return self
         check_is_fitted(calibrator, "map_")
-        return self._of(calibrator.map_)  # type: ignore[misc]
+        return self._read(calibrator.map_)  # type: ignore[misc]
 
 
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):
-    """Base of all calibrators: estimators that learn a map.
+    """Base of all calibrators: a subclass has parameters and `_fit`, which makes a map of a sample.
 
-    A subclass has parameters, documentation and one method, `_fit`, which makes a map of a sample.
     Forecasts, the model file, ONNX, SQL and torch follow from the map, `map_`.
     """
 
@@ -77,10 +76,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     _uses_order_only: ClassVar[bool] = False
     #: Whether rows are drawn or dealt one by one, so that a frequency of 2 is not the row twice.
     _deals_rows: ClassVar[bool] = False
-    #: Whether the order of the rows matters.
-    _uses_row_order: ClassVar[bool] = False
-    #: Whether the order of the columns matters.
-    _uses_column_order: ClassVar[bool] = False
     #: Attributes besides the map that a model file holds, and what must be true of each.
     _state: ClassVar[dict[str, Check]] = {}
 
@@ -98,16 +93,13 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return self._fit(sample)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Map, Floats]:
-        """The map for all rows, and forecasts of them by maps that have not seen their fold.
-
-        From `FEW_ROWS` rows on, folds may share what no row changes much, such as a penalty.
-        """
+        """The map for all rows, and forecasts of each fold by a map fitted to the others."""
         whole, few = self._fit(sample), len(sample) <= FEW_ROWS
         Q = np.empty((len(fold), sample.n_classes))
         for held_out in range(fold.max() + 1):
             inside = fold == held_out
-            part, own = sample.take(~inside), copy(self)
-            fitted = own._fit(part) if few else own._fit_part(part, whole)
+            part, fresh = sample.take(~inside), copy(self)
+            fitted = fresh._fit(part) if few else fresh._fit_part(part, whole)
             Q[inside] = fitted.apply(sample.forecasts[inside])
         return whole, Q
 
@@ -133,23 +125,21 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             The label that came true for each row.
         labels : array-like of shape (K,), default=None
             The class of each column, or the two classes in the order in which scores increase. By
-            default columns with the labels as names are matched, and others follow the sorted
-            labels. Required if some class is absent from `y`.
+            default columns are matched by name, and otherwise follow the sorted labels. Required if
+            some class is absent from `y`.
         sample_weight : array-like of shape (n,), default=None
             Weight of each row.
         weighting : {"importance", "frequency"}, default="importance"
-            What weights are. Of importance weights, such as inverse sampling probabilities, only
-            ratios matter, and rows of unequal weight count as fewer rows (Kish's effective number).
+            Only ratios of importance weights matter, and rows of unequal weight count as fewer.
             With frequencies, weight 2 is the same as the row twice.
         clusters : array-like of shape (n,), default=None
-            Cluster of each row, such as the patient of a visit. In cross-validation, rows of one
-            cluster share a fold, and standard errors allow for their dependence. Calibrators
-            without cross-validation ignore it.
+            Cluster of each row, such as the patient of a visit. Rows of one cluster share a fold,
+            and standard errors allow for their dependence.
         unit : str, default="auto"
-            What the forecasts are: "probability"; "percent"; "proportion", divided by the sum of
-            the row; "logit", log odds if there is one column; "log_probability"; or "rank", scores
-            of which only the order counts. "auto": columns are probabilities, and scores too if all
-            of them lie in [0, 1], otherwise log odds; scores that can hardly be these are refused.
+            What the forecasts are: "probability", "percent", "proportion" (divided by the sum of
+            the row), "logit" (log odds if there is one column), "log_probability", or "rank" (only
+            the order of scores counts). "auto": columns are probabilities; scores are too if all
+            lie in [0, 1], and log odds otherwise.
 
         Returns
         -------
@@ -163,7 +153,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return self._fit_validated(sample, weighting, P)
 
     def _fit_validated(self, sample: Sample, weighting: Weighting, P: Any = None) -> Self:
-        """Fit to a sample whose parts have been checked, and remember the column names of `P`."""
+        """Fit to a checked sample, and remember the column names of `P`."""
         if sample.unit == "rank" and not self._uses_order_only:
             problem = f'is "rank", but {type(self).__name__} uses more than the order of scores'
             raise InputError("unit", None, problem, "use IsotonicCalibrator or IRPCalibrator")
@@ -181,19 +171,18 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return self
 
     def _finish(self) -> None:
-        """Pass on what is known after a fit or a load, to the calibrators inside."""
+        """Set up the calibrators inside this one after a fit or a load."""
 
     def fit_counts(self, counts: Counts, *, weighting: Weighting = "importance") -> Self:
         """Learn the calibration map from counts.
 
-        Each cell stands for its rows with their mean forecast; if every cell holds one distinct
-        forecast, the result is that of `fit`. Cross-validation uses the folds of the counts.
+        Each cell stands for its rows with their mean forecast. Cross-validation uses the folds of
+        the counts.
 
         Parameters
         ----------
         counts : Counts
-            They know the sums of the squared weights of their rows, so they keep the effective
-            number of rows.
+            Counts of forecasts and outcomes.
         weighting : {"importance", "frequency"}, default="importance"
             What the weights of the rows were, as in `fit`.
 
@@ -221,6 +210,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     ) -> Any:
         """Add columns of calibrated forecasts to a dataframe, lazily where the engine is lazy.
 
+        DuckDB runs the query of `isoroc.export.to_sql`. Other engines call `predict_proba` on
+        partitions or batches, so isoroc must be installed on their workers.
+
         Parameters
         ----------
         df : dataframe
@@ -233,13 +225,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         dataframe
-            Of the same type, with one new column for each class. A row that `predict_proba` would
-            refuse, or that holds a missing value, gets missing values.
-
-        Notes
-        -----
-        DuckDB runs the query of `isoroc.export.to_sql`, which requires sqlglot. Other engines call
-        `predict_proba` on partitions or batches, where isoroc has to be installed.
+            Of the same type, with one new column for each class. Rows that `predict_proba` would
+            refuse get missing values.
 
         Examples
         --------
@@ -271,8 +258,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Parameters
         ----------
         P : array-like, dataframe or series
-            Forecasts as in `fit`. Columns of a dataframe are matched by name where `fit` saw names;
-            otherwise they must be in the order of `fit`.
+            Forecasts as in `fit`. Columns of a dataframe are matched by name where `fit` saw names.
         """
         values = self._check_new(P)  # raises an error if there is no map yet
         return self.map_.apply(values)
@@ -285,21 +271,18 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def carry_over(self, thresholds: Any, P: Any = None) -> CarriedThresholds:
         """Thresholds on the calibrated forecasts that repeat decisions made on forecasts before.
 
-        For two classes and a strictly increasing map, decisions are the same for every forecast,
-        unless the map is constant to the last digit at the threshold. For other maps of two classes
-        as few decisions on the rows `P` change as possible. For more classes the result is a
-        threshold that changes none of them if there is one, and otherwise the calibrated forecast
-        of the threshold itself; `n_changed` says how well it repeats the decisions.
+        Two classes: a strictly increasing map repeats every decision; otherwise as few decisions
+        on the rows `P` change as possible. More classes: the result changes no decision on these
+        rows if there is such a threshold; otherwise it is the calibrated forecast of gamma.
 
         Parameters
         ----------
         thresholds : float or array-like of shape (K,)
-            Two classes: a number; the decision is the second class iff its score is above the
-            number. For two columns of logits the score is their difference. More classes: a vector
-            gamma; the decision is the class with the largest ``p - gamma``, the first on ties.
+            Two classes: a number; the decision is the second class iff its score is above it. More
+            classes: a vector gamma; the decision is the class with the largest ``p - gamma``.
         P : array-like, dataframe or series, default=None
-            Forecasts of rows on which decisions are compared. Required except for two classes and
-            a map that is strictly increasing at the threshold.
+            Forecasts of rows on which decisions are compared. Required unless the map is strictly
+            increasing.
 
         Returns
         -------
@@ -322,20 +305,20 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def save(self, path: str | os.PathLike[str], *, summary: dict[str, Any] | None = None) -> None:
         """Write the fitted calibrator to a model file; `isoroc.load` reads it.
 
-        The file is JSON with exact numbers and nothing executable. It appears whole or not at all.
+        The file is JSON with exact numbers and nothing executable. An existing file is replaced.
 
         Parameters
         ----------
         path : path-like
-            The file; one that exists is replaced.
+            The file.
         summary : dict, default=None
-            What to add to `summary_` in the file, such as metrics: any JSON values.
+            JSON values to add to `summary_` in the file, such as metrics.
         """
         check_is_fitted(self, "map_")
         write(path, to_document(self, "model"), self.summary_ | (summary or {}))
 
     def _check_new(self, P: Any) -> Floats:
-        """Forecast array of new rows, whose columns stand in the order of the fit."""
+        """Forecast array of new rows, with columns in the order of the fit."""
         check_is_fitted(self, "map_")
         if hasattr(self, "feature_names_in_"):
             P = in_order(P, self.feature_names_in_.tolist())
@@ -353,7 +336,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
 
 class IdentityCalibrator(Calibrator):
-    """The map that leaves forecasts alone, for comparison and for pools of calibrators.
+    """The map that leaves forecasts unchanged, for comparison and for mixtures.
 
     Attributes
     ----------
@@ -362,8 +345,7 @@ class IdentityCalibrator(Calibrator):
     n_features_in_ : int
         Columns of the forecasts; 1 for scores.
     unit_, summary_, map_, checksum
-        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
-        the checksum of its model file.
+        What forecasts are; rows and weights of the fit; the fitted map; the checksum of its file.
 
     See Also
     --------
@@ -378,8 +360,6 @@ class IdentityCalibrator(Calibrator):
     >>> from isoroc import IdentityCalibrator
     >>> IdentityCalibrator().fit([0.2, 0.7], [0, 1]).predict_proba([0.25])
     array([[0.75, 0.25]])
-    >>> IdentityCalibrator().fit([-1.0, 3.0], [0, 1]).predict_proba([0.0])
-    array([[0.5, 0.5]])
     """
 
     _shares: ClassVar[tuple[float, float]] = (8.0, 4.0)
@@ -427,7 +407,7 @@ def _pattern(calibrator: Any, place: str) -> dict[str, Any]:
 
 
 def fit_sample(calibrator: Calibrator, sample: Sample, weighting: Weighting) -> None:
-    """Fit a calibrator to a sample whose parts have been checked."""
+    """Fit a calibrator to a checked sample."""
     calibrator._fit_validated(sample, weighting)
 
 

@@ -46,10 +46,7 @@ Response = Literal["auto", "predict_proba", "decision_function"]
 
 @dataclass(frozen=True)
 class CalibratedPair:
-    """A fitted classifier, and a calibrator of its forecasts of rows it was not trained on.
-
-    `response` is what is calibrated: "predict_proba" or "decision_function".
-    """
+    """A fitted classifier, and a calibrator of its forecasts of rows it was not trained on."""
 
     estimator: Any
     calibrator: Any
@@ -90,38 +87,33 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : classifier, default=None
-        The classifier to calibrate; ``LinearSVC(random_state=0)`` by default. A fitted one wrapped
-        in scikit-learn's ``FrozenEstimator`` is not fitted again, and all the data calibrate it.
+        The classifier to calibrate; ``LinearSVC(random_state=0)`` by default. One that is wrapped
+        in scikit-learn's ``FrozenEstimator`` is not fitted again, and all rows calibrate it.
     method : str, default="auto"
         Name of a calibrator of isoroc without "Calibrator": "auto", "isotonic", "venn-abers", ...
     cv : int, splitter, iterable or "prefit", default=None
-        How to split the data so that every forecast the calibrator learns from is of a row that
-        the classifier was not trained on; 5 stratified folds by default. "prefit" is the same as
-        wrapping the classifier in ``FrozenEstimator``.
+        How to split the data so that the calibrator learns from rows that the classifier was not
+        trained on; 5 stratified folds by default. "prefit" is the same as ``FrozenEstimator``.
     n_jobs : int, default=None
-        How many folds to train at a time, as in joblib.
+        Number of folds trained at a time.
     ensemble : bool or "auto", default="auto"
         If true, each fold's classifier keeps a calibrator of its own, and their forecasts are
         averaged. If false, one calibrator learns from the forecasts of all folds, and the
         classifier is trained once more on all the data. "auto" is false for frozen classifiers.
     calibrator : calibrator, default=None
-        An instance in place of `method`: anything with ``fit(P, y)`` and ``predict_proba(P)``. It
-        sees forecasts of shape (n, K), or (n, 1) for the decision function of two classes. If its
-        ``fit`` takes ``labels``, it sees labels, otherwise integers 0 to K - 1; if it takes
-        ``unit``, decision functions of several classes are logits, else probabilities; if it
-        takes ``groups``, it gets those of `fit`.
+        An instance in place of `method`: anything with ``fit(P, y)`` and ``predict_proba(P)``. Its
+        ``fit`` also gets ``labels``, ``unit``, ``sample_weight``, ``clusters`` and ``groups`` if it
+        takes them; without ``labels`` it sees integers 0 to K - 1.
     random_state : int, RandomState or None, default=None
-        Of the calibrator that `method` names. None stands for 0: the same data, the same model.
+        Seed of the calibrator that `method` names; None stands for 0.
     response : {"auto", "predict_proba", "decision_function"}, default="auto"
         What to calibrate; "auto" takes probabilities where the classifier has them. Decision
         functions are calibrated as logits.
     prior : array-like of shape (K,) or mapping of labels to shares, default=None
-        Class shares of the population that is forecast, if they differ from those of the rows in
-        `fit` and nothing else does; see `isoroc.adjust_prior`. `adapt_prior` estimates
-        them.
+        Class shares of the population that is forecast, if only they differ from the rows in
+        `fit`; see `isoroc.adjust_prior`. `adapt_prior` estimates them.
     weighting : {"importance", "frequency"}, default="importance"
-        What sample weights are to the calibrator. With "frequency" weight 2 is the same as the row
-        twice, as long as folds do not depend on it.
+        What sample weights are to the calibrator, as in its `fit`.
 
     Attributes
     ----------
@@ -129,10 +121,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         The labels.
     calibrated_classifiers_ : list
         The fitted pairs, each with attributes `estimator` and `calibrator`: one, or one per fold.
-    class_shares_ : ndarray of shape (K,)
-        Weighted class shares of the rows in `fit`.
-    prior_ : ndarray of shape (K,) or None
-        Class shares that forecasts are adjusted to: those of `prior` or of `adapt_prior`.
+    class_shares_, prior_ : ndarray of shape (K,)
+        Class shares of the rows in `fit`, and those that forecasts are adjusted to, or None.
     n_features_in_ : int
         As the classifier reports it, and `feature_names_in_` too.
 
@@ -145,8 +135,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     -----
     With ``ensemble=False`` the forecast of x is ``g(f(x))``, f trained on all rows and g fitted to
     forecasts of models that had not seen the rows. With ``ensemble=True`` it is the mean of
-    ``g_j(f_j(x))`` over the folds j. A `prior` multiplies the forecast of each class by its share
-    in the prior over its share in the rows of `fit`, and rows are divided by their sum.
+    ``g_j(f_j(x))`` over the folds j.
 
     Examples
     --------
@@ -160,9 +149,6 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
            [0.1, 0.9]])
     >>> clf.verdict_.should_calibrate
     True
-    >>> CalibratedClassifier(GaussianNB(), method="irp").fit(X, y).predict_proba(X[:2]).round(1)
-    array([[1. , 0. ],
-           [0.1, 0.9]])
     """
 
     estimator: Any = None
@@ -211,11 +197,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         sample_weight : array-like of shape (n,), default=None
             Weight of each row, for the calibrator and, where it takes weights, the classifier.
         groups : array-like of shape (n,), default=None
-            Groups of rows, for splitters that keep them together and for calibrators that take
-            them, such as `GroupedCalibrator`.
+            Groups of rows, for splitters and calibrators that take them.
         clusters : array-like of shape (n,), default=None
-            Cluster of each row, such as the patient of a visit. Rows of one cluster share a fold,
-            here and in calibrators with cross-validation. A splitter in `cv` must see to that.
+            Cluster of each row, such as the patient of a visit. Rows of one cluster share a fold.
+            A splitter in `cv` must see to that.
         **fit_params
             Passed on to the classifier's ``fit``, cut to the fold's rows where they are as long
             as the data. With metadata routing enabled, passed as was requested.
@@ -312,7 +297,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     ) -> list[CalibratedPair]:
         """Pairs of classifiers and calibrators, trained and fitted on different rows."""
         training, splitting = self._route(rows.weights, groups, fit_params)
-        ensemble = self.ensemble is not False  # "auto" is True for what is not frozen
+        ensemble = self.ensemble is not False  # "auto" is True unless it is frozen
         folds = self._split(X, y, rows, splitting, ensemble=ensemble)
         trainings = [train for train, _ in folds]
         if not ensemble:
@@ -445,14 +430,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         X, groups
             New rows, as `predict_proba` takes them.
         **options
-            `confidence` and `sample_weight` of `isoroc.estimate_prior`, which says what
-            must hold.
+            `confidence` and `sample_weight` of `isoroc.estimate_prior`.
 
         Returns
         -------
         PriorEstimate
-            Estimated shares with intervals, and a test of whether they differ from those of the
-            rows in `fit`. The shares become `prior_`.
+            Estimated shares with intervals. The shares become `prior_`.
 
         Examples
         --------
@@ -468,9 +451,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "calibrated_classifiers_")
         _check_adjustable(self.class_shares_, self.classes_)
         Q = self._predict_unadjusted(X, groups)
-        found = estimate_prior(Q, self.class_shares_, labels=self.classes_, **options)
-        self.prior_ = found.prior
-        return found
+        estimate = estimate_prior(Q, self.class_shares_, labels=self.classes_, **options)
+        self.prior_ = estimate.prior
+        return estimate
 
     def forecast(self, estimator: Any, X: Any, classes: NDArray[Any]) -> Floats:
         """Forecasts of a fitted classifier with one column for each of classes, or scores."""
@@ -505,7 +488,7 @@ def _respond(pair: CalibratedPair, X: Any) -> Floats:
 
 
 def _fit(pair: CalibratedPair, forecasts: Floats, rows: _Rows, part: Ints) -> CalibratedPair:
-    """The pair, whose calibrator is fitted to forecasts of some rows."""
+    """Fit the calibrator of a pair to forecasts of some rows."""
     takes = partial(has_fit_parameter, pair.calibrator)
     labels: NDArray[Any] = rows.codes[part]
     further: dict[str, Any] = {}
@@ -546,7 +529,7 @@ def _check_adjustable(shares: Floats, classes: NDArray[Any]) -> None:
 
 
 def method_of(estimator: Any, response: Response) -> str:
-    """The method that returns what is to be calibrated: that asked for, if there is one."""
+    """Name of the method with the output to calibrate."""
     if response == "auto":
         if hasattr(estimator, "predict_proba"):
             return "predict_proba"
@@ -559,10 +542,7 @@ def method_of(estimator: Any, response: Response) -> str:
 
 
 def respond(estimator: Any, X: Any, classes: NDArray[Any], method: str) -> Floats:
-    """Probabilities or logits of a fitted classifier, one column for each of classes.
-
-    The decision function of two classes is one column of log odds.
-    """
+    """Probabilities, logits or one column of log odds, in the order of `classes`."""
     output = np.asarray(getattr(estimator, method)(X), dtype=np.float64)
     have = estimator.classes_
     if output.ndim == 1:
@@ -585,9 +565,9 @@ def to_forecasts(response: Floats, method: str) -> Floats:
 def in_columns(
     output: NDArray[Any], have: NDArray[Any], want: NDArray[Any], missing: float | Floats = 0.0
 ) -> Floats:
-    """Columns of the classes `have` in the places of `want`; others get what is missing."""
-    place = {label: k for k, label in enumerate(want.tolist())}
+    """Columns of the classes `have` in the order of `want`; others are filled with `missing`."""
+    column_of = {label: k for k, label in enumerate(want.tolist())}
     full = np.empty((len(output), len(want)))
     full[:] = np.reshape(missing, (-1, 1))
-    full[:, [place[label] for label in have.tolist()]] = output
+    full[:, [column_of[label] for label in have.tolist()]] = output
     return full

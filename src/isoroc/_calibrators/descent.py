@@ -1,7 +1,4 @@
-"""Penalised losses and their minima: L-BFGS in coordinates in which the curvature is the identity.
-
-There it needs few steps.
-"""
+"""Penalised losses, minimised by L-BFGS in coordinates in which the curvature is the identity."""
 
 from __future__ import annotations
 
@@ -20,10 +17,8 @@ from isoroc._calibrators.temperature import softmax_losses
 from isoroc._core.types import Codes, Floats, Ints
 from isoroc._input import Sample
 
-#: Converged: a Newton step promises to lower the loss by at most this per unit of weight.
-TOLERANCE = 1e-6
-#: Change of the loss, as a factor, at which L-BFGS ends where rounds follow or the start is close.
-FTOL = 1e-6
+TOLERANCE = 1e-6  # converged: a Newton step lowers the loss by at most this per unit of weight
+FTOL = 1e-6  # relative change of the loss at which L-BFGS ends if rounds follow
 
 
 class Factor:
@@ -59,18 +54,17 @@ class Factor:
 
 
 def cholesky(H: Floats) -> Floats:
-    """Lower Cholesky factor of a curvature that is positive definite but for rounding errors.
+    """Lower Cholesky factor of a curvature that is positive definite up to rounding.
 
-    Where forecasts are certain or few distinct values occur, the curvature of some parameters is
-    zero and that of others is huge. Then each parameter is measured in units of its own curvature,
-    and as little is added to all as makes the matrix definite.
+    Some curvatures may be 0 and others huge. Then each parameter is measured in units of its own
+    curvature, and as little is added to all as makes the matrix definite.
     """
     try:
         return np.asarray(np.linalg.cholesky(H), dtype=np.float64)
     except np.linalg.LinAlgError:
         pass
     diagonal = np.diag(H)
-    units = np.sqrt(np.maximum(diagonal, 1e-9 * diagonal.max()))  # but for rounding errors >= 0
+    units = np.sqrt(np.maximum(diagonal, 1e-9 * diagonal.max()))  # rounding may make it negative
     scaled = H / units / units[:, None]
     for jitter in 10.0 ** np.arange(-12, 1):
         try:
@@ -94,12 +88,11 @@ def larger_evidence(
 ) -> Floats:
     """Precisions of the kinds of parameters that have a larger evidence, as in MacKay's framework.
 
-    The precision of a kind becomes the inverse of the mean square of its parameters. One counts as
-    far as the data and not the prior determine it: by one minus its posterior variance over that
-    of its prior. To each kind one parameter is added that has the size which the initial prior
-    expects, so that kinds of few parameters stay near it.
+    The precision of a kind becomes the inverse of the mean square of its parameters. Each counts as
+    far as the data determine it: one minus its posterior variance over its prior variance. One
+    parameter of the size that the initial prior expects is added to each kind.
     """
-    share = np.maximum(1 - precisions[kinds] * variances, 0.0)  # but for rounding errors
+    share = np.maximum(1 - precisions[kinds] * variances, 0.0)  # rounding may make it negative
     determined = np.bincount(kinds, share, len(prior))
     squares = np.bincount(kinds, theta**2, len(prior))
     return np.asarray((determined + 1) / (squares + 1 / prior))
@@ -113,19 +106,29 @@ class Solution(NamedTuple):
     converged: bool
 
 
-class PenalisedLoss(ABC):
-    """Loss of rows plus a penalty, as a function of parameters theta.
-
-    `rows` says which rows of the sample are used, and `weights` how much each counts.
-    """
+class Rows:
+    """Rows of a sample: their numbers, weights and outcomes."""
 
     rows: Ints
     weights: Floats
-    #: Steps at most where the start is close, rounds at most where it is not, and the number of
-    #: parameters up to which the curvature is a full matrix.
-    near_steps: ClassVar[int]
-    rounds: ClassVar[int]
-    dense: ClassVar[int]
+    codes: Codes
+
+    def _draw(self, sample: Sample, most_rows: int) -> Sample:
+        """Take rows of a sample, with weights that sum to its total."""
+        total = float(sample.row_weights().sum())
+        self.rows = sample.drawn_rows(most_rows)
+        sample = sample.draw(most_rows)
+        self.codes, weights = sample.codes, sample.row_weights()
+        self.weights = weights * (total / weights.sum())
+        return sample
+
+
+class PenalisedLoss(Rows, ABC):
+    """Loss of rows plus a penalty, as a function of theta."""
+
+    near_steps: ClassVar[int]  # at most, where the start is close
+    rounds: ClassVar[int]  # at most, where it is not
+    dense: ClassVar[int]  # parameters up to which the curvature is a full matrix
 
     @property
     def total(self) -> float:
@@ -141,10 +144,7 @@ class PenalisedLoss(ABC):
         """The curvature of the loss, or an approximation."""
 
     def descend(self, start: Floats, factor: Factor, *, n_steps: int, ftol: float) -> Floats:
-        """Parameters of smaller loss than at the start, near which the loss has a curvature.
-
-        The descent ends after `n_steps`, or when one changes the loss by less than a factor.
-        """
+        """Parameters of smaller loss, after `n_steps` or when one step changes it little."""
         total = self.total
 
         def objective(steps: Floats) -> tuple[float, Floats]:
@@ -158,8 +158,8 @@ class PenalisedLoss(ABC):
         flat = 0.5 * np.sqrt(2 * TOLERANCE / total / len(start))
         options = {"maxiter": n_steps, "maxcor": 20, "ftol": ftol, "gtol": flat}
         zero = np.zeros(len(start))
-        there = minimize(objective, zero, jac=True, method="L-BFGS-B", options=options)
-        return np.asarray(start + factor.step(there.x)) if np.isfinite(there.x).all() else start
+        steps = minimize(objective, zero, jac=True, method="L-BFGS-B", options=options).x
+        return np.asarray(start + factor.step(steps)) if np.isfinite(steps).all() else start
 
     def settle(
         self,
@@ -171,11 +171,7 @@ class PenalisedLoss(ABC):
         ftol: float = 1e-9,
         fixed: bool = False,
     ) -> Solution:
-        """The minimum, from a start where the loss has the curvature `factor` if that is known.
-
-        Each round forms the curvature again, unless it is `fixed`, and goes on with L-BFGS in
-        coordinates in which it is the identity.
-        """
+        """The minimum by rounds of L-BFGS; each forms the curvature again, unless it is `fixed`."""
         for count in range(rounds):
             if factor is None or (count and not fixed):
                 factor = self.factor(theta)
@@ -212,11 +208,7 @@ class DescentCalibrator(Calibrator):
         return problem.map_of(whole.theta)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Any, Floats]:
-        """As in `Calibrator`, but features hardly depend on the labels, so all folds share them.
-
-        A row that is held out has weight zero, and the solution for all rows is close to that for
-        most of them.
-        """
+        """As in `Calibrator`, but folds share features, and start at the solution for all rows."""
         problem, whole = self._solve_or_warn(sample)
         if not len(problem.rows):  # rows were gathered
             return super()._fit_out_of_fold(sample, fold)

@@ -28,22 +28,15 @@ def predict_frame(
     frame = nw.from_native(df)
     given = frame.collect_schema().names()
     probs = check_names("probs", probs)
-    names = check_names("names", names or [f"calibrated_{own}" for own in calibrator.classes_])
-    _check_number("probs", probs, calibrator.n_features_in_)
-    _check_number("names", names, len(calibrator.classes_))
-    for argument, column in [("probs", own) for own in probs] + [("group", group)]:
-        if column not in (None, *given):
-            raise InputError(argument, None, f"the dataframe has no column {column!r}")
-    if taken := [name for name in names if name in given]:
-        raise InputError("names", None, f"the dataframe already has a column {taken[0]!r}")
+    names = check_names("names", names or [f"calibrated_{label}" for label in calibrator.classes_])
+    _check_columns(calibrator, given, probs, names, group)
     add = partial(add_columns, calibrator=calibrator, probs=probs, names=names, group=group)
     if isinstance(frame, nw.DataFrame):
         return add(df)
     engine = frame.implementation
     if engine.is_polars():
-        added = dict.fromkeys(names, frame.__native_namespace__().Float64)
-        schema = dict(df.collect_schema()) | added
-        return df.map_batches(add, schema=schema, streamable=True)
+        new = dict.fromkeys(names, frame.__native_namespace__().Float64)
+        return df.map_batches(add, schema=dict(df.collect_schema()) | new, streamable=True)
     if engine.is_dask():
         return df.map_partitions(add)
     if engine.is_pyspark() or engine.is_pyspark_connect():
@@ -57,10 +50,23 @@ def predict_frame(
     raise InputError("df", None, f"dataframes of {engine} are not supported")
 
 
-def _check_number(argument: str, given: list[str], expected: int) -> None:
-    if len(given) != expected or len(set(given)) < expected:
-        problem = f"{', '.join(given)}, but the calibrator has {expected}"
-        raise InputError(argument, None, problem, "pass that many different names")
+def _check_columns(
+    calibrator: Any, given: list[str], probs: list[str], names: list[str], group: str | None
+) -> None:
+    """Check that the dataframe has the columns to read and none of those to add."""
+    numbers = (
+        ("probs", probs, calibrator.n_features_in_),
+        ("names", names, len(calibrator.classes_)),
+    )
+    for argument, columns, expected in numbers:
+        if len(columns) != expected or len(set(columns)) < expected:
+            problem = f"{', '.join(columns)}, but the calibrator has {expected}"
+            raise InputError(argument, None, problem, "pass that many different names")
+    for argument, column in [("probs", name) for name in probs] + [("group", group)]:
+        if column not in (None, *given):
+            raise InputError(argument, None, f"the dataframe has no column {column!r}")
+    if taken := [name for name in names if name in given]:
+        raise InputError("names", None, f"the dataframe already has a column {taken[0]!r}")
 
 
 def add_columns(

@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 
 from isoroc._backends import NUMPY
@@ -27,10 +27,12 @@ from isoroc._input import (
     CellSample,
     InputError,
     Sample,
+    check_forecasts,
     check_number,
     check_option,
     check_sample,
     deal_folds,
+    to_array,
 )
 from isoroc._input.kinds import Kind, columns_of
 from isoroc._maps import BaggedMap, BinMap, Forecasts, TemperatureMap, TiltedMap
@@ -49,28 +51,25 @@ TOPS = (1, 2, 3)
 class IRPCalibrator(BinCalibrator):
     """Isotonic recursive partitioning: bins whose splits can be repeated after calibration.
 
-    For two classes this is isotonic regression, found as a path of nested partitions; the map is
-    non-decreasing for all scores. With ``pseudocount=0``, on the calibration rows, its bins have
-    zero calibration error, no non-decreasing map has a lower log loss or Brier score, and the
-    ROC curve of the calibrated forecasts is the convex hull of the ROC curve before.
+    For two classes this is isotonic regression, found as a path of nested partitions. With
+    ``pseudocount=0``, on the calibration rows, its bins have zero calibration error, no
+    non-decreasing map has a lower log loss or Brier score, and the ROC curve of the calibrated
+    forecasts is the convex hull of the ROC curve before.
 
     For more classes the simplex is split recursively at thresholds gamma into the regions
     ``argmax(p - gamma)``. A split is made only if some threshold on the calibrated forecasts makes
-    it again on the calibration rows. Other thresholds, and the most probable class, may change.
+    it again on the calibration rows. `IRPCalibrator.paper` is the paper's calibrator.
 
     Parameters
     ----------
     pseudocount : float or "auto", default="auto"
-        Weight of the prior in every bin's value: ``(class weights + pseudocount * prior) /
-        (bin weight + pseudocount)``; 0 gives observed rates, 0 and 1 included. "auto" is 1, and for
-        ``prior="forecast"`` 1 plus the weight of the mean forecasts, at most 100, of the largest
-        Dirichlet-multinomial evidence. For tilted values of three classes or more and up to
-        `max_cells` rows it is 1 plus the weight, 3 to 1,000, with which trees of one half of the
-        forecasts predict the labels of the other half best.
+        Weight of the prior in the value of every bin: ``(class weights + pseudocount * prior) /
+        (bin weight + pseudocount)``; 0 gives observed rates. "auto" is 1 plus, for
+        ``prior="forecast"``, a weight that the labels determine.
     prior : {"forecast", "uniform", "marginal"} or array-like of shape (K,), default="forecast"
         What the pseudocount pulls towards. "forecast" is the mean forecast of the bin's own rows,
-        but up to 1 of the pseudocount goes to the uniform forecast, so that no value is 0 where the
-        model says 0. "marginal" is the class shares of the calibration set.
+        with up to 1 of the pseudocount on the uniform forecast, so that no value is 0. "marginal"
+        is the class shares of the calibration set.
     monotonicity : {"tree", "global"} or None, default="tree"
         For which calibration rows a split must be repeatable: those that reach it, all (the
         paper's condition), or none (no guarantee). For two classes the first two are the same.
@@ -79,15 +78,13 @@ class IRPCalibrator(BinCalibrator):
         points of a lattice, as in the paper.
     grid_size : int, default=None
         The lattice has step 1 / grid_size; by default 100 for three classes, fewer for more.
-    n_starts : int, default=1
-        Ascents for each bin in ``search="sweep"``.
     values : {"auto", "tilted", "constant"}, default="auto"
         Whether all rows of a bin get its value, as in the paper, or forecasts vary around it as far
         as every split keeps its certificate. "auto" is constant for two classes, tilted for more.
     top : int, "auto" or None, default="auto"
         Calibrate the `top` largest probabilities of each forecast and share the rest among the
         other classes. None calibrates all classes jointly. "auto" does so up to 12 classes, with
-        constant values up to 4, and above takes the best of 1, 2, 3 by cross-validated log loss.
+        constant values up to 4, and otherwise takes the best of 1, 2, 3 by cross-validation.
     max_bins : int, default=None
         Stop growth there. By default it goes on to its natural end.
     min_bin_weight : float or "auto", default="auto"
@@ -97,12 +94,9 @@ class IRPCalibrator(BinCalibrator):
         Least lift in log likelihood of a split, as a multiple of what chance alone would give.
         "auto" is 0 for two classes, 1 for more.
     max_cells : int, default=10000
-        With more rows, three classes or more are grown on cells of forecasts. Bin weights, values
-        and monotonicity are those of all rows in any case.
+        With more rows, trees of three classes or more are grown on cells of forecasts.
     random_state : int, RandomState or None, default=None
-        Draws the starts of the search and the folds of ``top="auto"``.
-    n_jobs : int, default=None
-        Threads for the search.
+        Seed of the search and of the folds of ``top="auto"``.
     verbose : int, default=0
         Whether to show progress on standard error.
 
@@ -112,23 +106,19 @@ class IRPCalibrator(BinCalibrator):
         As in `IdentityCalibrator`.
     tree_ : BinTree
         The partition with its class weights.
-    prior_ : ndarray of shape (K,) or (N, K)
-        The prior that was used, or the one of each of the N nodes of the tree.
-    pseudocount_ : float
-        Its weight; for ``prior="forecast"`` and three classes or more, the largest one up to what
-        was given or found that leaves every split its certificate.
+    prior_, pseudocount_ : ndarray of shape (K,) or (N, K), and float
+        The prior that was used, or that of each node, and its weight, which may be lowered so that
+        every split keeps its certificate.
     reduction_, top_ : TopReduction and int, or None
-        The reduction and how many ranks it keeps. With one, `tree_` and `prior_` are of ranks.
+        The reduction to the largest probabilities; `tree_` and `prior_` are then of ranks.
     n_bins_, bin_values_ : int and ndarray of shape (n_bins, K)
         Number of bins, and the calibrated forecast of each.
     bins_ : Table
-        One row per bin: its weight in effective rows, the observed rate of each class with a 95 %
-        interval (Wilson), and the calibrated value. For two classes rates are of the second class,
-        and a bin holds the scores, or probabilities of the second class, with ``lower < score <=
-        upper``. Next to 1 the first of two columns tells bins apart that have the same bounds.
+        One row per bin: weight, observed rate of each class with a 95 % interval (Wilson), and
+        value. For two classes, a bin holds the scores with ``lower < score <= upper``.
     path_ : Table
-        One row per stage, from one bin to `n_bins_`: the gain and the threshold of the split that
-        led to it, and the log loss of the calibration set under the values of its bins.
+        One row per stage, from one bin to `n_bins_`: gain and threshold of the split that led to
+        it, and the log loss of the calibration set.
     certificate_ : Certificate or None
         For each split the threshold that makes it again on the calibrated forecasts; None with
         ``monotonicity=None``.
@@ -140,21 +130,10 @@ class IRPCalibrator(BinCalibrator):
 
     Notes
     -----
-    With tilted values, the tempered forecast p of a row (temperature scaling with a learned floor)
-    becomes q, proportional to p times the tilt of its bin. The tilt makes the mean of q over the
-    calibration rows of the bin its value r, and the row gets ``r + share * (q - r)``. The share of
-    a bin is the largest found under which each split can be repeated on the calibration rows. For
-    two classes the map is non-decreasing for all scores, and increasing where shares are above 0.
-
-    For three classes or more the search visits the classes in the order of the columns, so another
-    order may end in another tree that is as good. With ``top="auto"``, weights and the order of the
-    rows may change the folds, and so which reduction is chosen. `IRPCalibrator.paper` is the
-    paper's calibrator.
-
-    References
-    ----------
-    Berta, Bach and Jordan, Classifier calibration with ROC-regularized isotonic regression,
-    AISTATS 2024.
+    With tilted values, the tempered forecast p of a row becomes q, proportional to p times the tilt
+    of its bin. The tilt makes the mean of q over the calibration rows of the bin its value r, and
+    the row gets ``r + share * (q - r)``, with the largest share under which each split can be
+    repeated (Berta, Bach and Jordan, AISTATS 2024, for constant values).
 
     Examples
     --------
@@ -170,13 +149,8 @@ class IRPCalibrator(BinCalibrator):
       -0.96842  -0.54032     135  0.46667    0.3846    0.55058  0.45727
       -0.54032   0.55353     425  0.53882   0.49129    0.58566  0.53778
        0.55353       inf     268  0.59328   0.53356    0.65037  0.59857
-    >>> P = rng.dirichlet([0.5, 0.5, 0.5], size=2000)
-    >>> y = [rng.choice(["a", "b", "c"], p=0.6 * p + 0.4 / 3) for p in P]
-    >>> cal = IRPCalibrator(random_state=0).fit(P, y)
-    >>> cal.predict_proba([[0.98, 0.01, 0.01]]).round(2)        # the truth: 0.72, 0.14, 0.14
-    array([[0.7 , 0.15, 0.15]])
-    >>> cal.verify(P, y)
-    MonotonicityCheck(monotone=True, rows=2000, exact=True)
+    >>> cal.verify(scores, y)
+    MonotonicityCheck(monotone=True, rows=1000, exact=True)
     """
 
     pseudocount: float | Literal["auto"] = "auto"
@@ -184,7 +158,6 @@ class IRPCalibrator(BinCalibrator):
     monotonicity: Literal["tree", "global"] | None = "tree"
     search: Literal["sweep", "grid"] = "sweep"
     grid_size: int | None = None
-    n_starts: int = 1
     values: Literal["auto", "tilted", "constant"] = "auto"
     top: int | Literal["auto"] | None = "auto"
     max_bins: int | None = None
@@ -192,34 +165,27 @@ class IRPCalibrator(BinCalibrator):
     min_lift: float | Literal["auto"] = "auto"
     max_cells: int = 10_000
     random_state: int | np.random.RandomState | None = None
-    n_jobs: int | None = None
     verbose: int = 0
 
     _uses_folds: ClassVar[bool] = True
-    _uses_column_order: ClassVar[bool] = True
     _state: ClassVar[dict[str, checks.Check]] = {"certificate_": checks.certificate}
 
     certificate_: Certificate | None = field(init=False)
     reduction_ = FromMap()
-    top_ = FromMap(lambda own: own.reduction and own.reduction.top)
+    top_ = FromMap(lambda fitted: fitted.reduction and fitted.reduction.top)
 
     @classmethod
     def paper(cls, **parameters: Any) -> IRPCalibrator:
         """The paper's calibrator, whose bins have zero calibration error on the calibration rows.
 
-        All classes jointly, bins with the observed rates as constant values, splits that can be
-        repeated on all calibration rows, and growth to its natural end. Further parameters are
-        passed on.
+        All classes jointly, observed rates as constant values, splits that can be repeated on all
+        calibration rows, and growth to its natural end. Further parameters are passed on.
 
         Examples
         --------
-        >>> import numpy as np
         >>> from isoroc import IRPCalibrator
-        >>> P = np.random.default_rng(0).dirichlet(np.ones(3), size=200)
-        >>> y = P.argmax(axis=1)
-        >>> Q = IRPCalibrator.paper(random_state=0).fit(P, y).predict_proba(P)
-        >>> [bool(np.isclose(Q[y == k, k].mean(), 1)) for k in range(3)]
-        [True, True, True]
+        >>> IRPCalibrator.paper(max_bins=8).monotonicity
+        'global'
         """
         fixed: Any = {"pseudocount": 0, "monotonicity": "global", "values": "constant", "top": None}
         return cls(**fixed | {"min_bin_weight": 0, "min_lift": 0} | parameters)
@@ -234,11 +200,6 @@ class IRPCalibrator(BinCalibrator):
         ----------
         P, y, sample_weight
             What was passed to `fit`.
-
-        Returns
-        -------
-        MonotonicityCheck
-            True if the certificate holds; with `monotone`, `rows` and `exact`.
         """
         if self.certificate_ is None:
             problem = "None gives no guarantee, so there is nothing to verify"
@@ -276,10 +237,7 @@ class IRPCalibrator(BinCalibrator):
         *,
         pulled: bool = True,
     ) -> tuple[BinMap, Certificate | None]:
-        """The map of a tree grown on a sample on the simplex, and its certificate.
-
-        Values are pulled to mean forecasts if the prior says so and `pulled`.
-        """
+        """The map of a tree grown on a sample on the simplex, and its certificate."""
         tempering = tempered = None
         tilted = self._is_tilted(sample.n_classes)
         if reduction is not None:
@@ -291,33 +249,24 @@ class IRPCalibrator(BinCalibrator):
             tempered = tempering.apply(P)
         prior = self._resolve_prior(sample.class_weights())
         options = self._options(prior, random_state, report)
-        pulled = pulled and self._prior_is_forecast()
-        grown = (
-            self._pull(sample, options, tempered) if pulled else Pulled(grow_tree(sample, options))
-        )
-        tree, means, pseudocount, bin_of = grown
-        fitted = self._map_of(kind, tree, prior, means=means, forecast_pseudocount=pseudocount)
-        fitted = replace(fitted, reduction=reduction)
-        if tempering is None or tempered is None:
-            points = sample.forecasts if self.monotonicity == "global" else None
-            return fitted, self.monotonicity and certify(tree, fitted.bin_values, points)
-        rows = Rows(tempered, tree.bin_of(sample.forecasts) if bin_of is None else bin_of)
-        tilts, shares, certificate = tilt_bins(
-            tree, fitted.bin_values, sample, rows, self.monotonicity
-        )
-        tempering_numbers = {name: getattr(tempering, name) for name in TemperatureMap.states()}
-        numbers = {name: getattr(fitted, name) for name in BinMap.states()} | tempering_numbers
-        return TiltedMap(kind=kind, **numbers, tilts=tilts, shares=shares), certificate
+        if pulled and self._prior_is_forecast():
+            grown = self._pull(sample, options, tempered)
+        else:
+            grown = Pulled(grow_tree(sample, options))
+        fitted = self._with_prior(grown, prior, kind, reduction)
+        if tempering is not None and tempered is not None:
+            return self._tilt(fitted, grown, sample, tempering, tempered)
+        points = sample.forecasts if self.monotonicity == "global" else None
+        return fitted, self.monotonicity and certify(grown.tree, fitted.bin_values, points)
 
     def _options(self, prior: Floats, random_state: Any, report: Any) -> GrowthOptions:
         """What growth needs to know."""
-        names = "monotonicity", "search", "grid_size", "n_starts", "max_bins", "max_cells"
+        names = "monotonicity", "search", "grid_size", "max_bins", "max_cells"
         parameters: Any = {
             name: getattr(self, name) for name in (*names, "min_bin_weight", "min_lift")
         }
         return GrowthOptions(
             pseudocounts=self._pseudocounts()[0] * prior,
-            n_threads=effective_n_jobs(self.n_jobs),
             random_state=random_state,
             report=report,
             **parameters,
@@ -330,6 +279,67 @@ class IRPCalibrator(BinCalibrator):
         if pseudocount is None and tempered is not None and held_out:
             pseudocount = held_out_pseudocount(sample, options, tempered)
         return grow_pulled(sample, options, pseudocount, tempered)
+
+    def _with_prior(
+        self, grown: Pulled, constant: Floats, kind: Kind, reduction: TopReduction | None
+    ) -> BinMap:
+        """The map of a tree: bins share a constant prior, and may add their mean forecasts."""
+        shared, _ = self._pseudocounts()
+        prior = constant
+        if grown.forecast_pseudocount:
+            pseudocounts = shared * constant + grown.forecast_pseudocount * grown.means
+            prior = pseudocounts / pseudocounts.sum(axis=1, keepdims=True)
+        pseudocount = shared + grown.forecast_pseudocount
+        numbers = {"tree": grown.tree, "prior": prior, "pseudocount": pseudocount}
+        return BinMap(kind=kind, reduction=reduction, **numbers)
+
+    def _tilt(
+        self,
+        fitted: BinMap,
+        grown: Pulled,
+        sample: Sample,
+        tempering: TemperatureMap,
+        tempered: Floats,
+    ) -> tuple[TiltedMap, Certificate | None]:
+        """The map with values that vary in each bin, and its certificate."""
+        bin_of = fitted.tree.bin_of(sample.forecasts) if grown.bin_of is None else grown.bin_of
+        rows, values = Rows(tempered, bin_of), fitted.bin_values
+        *tilts, certificate = tilt_bins(fitted.tree, values, sample, rows, self.monotonicity)
+        numbers = {name: getattr(fitted, name) for name in BinMap.states()}
+        numbers |= {name: getattr(tempering, name) for name in TemperatureMap.states()}
+        numbers |= dict(zip(("tilts", "shares"), tilts, strict=True))
+        return TiltedMap(kind=fitted.kind, **numbers), certificate
+
+    def _prior_is_forecast(self) -> bool:
+        """Whether the mean forecast of a bin's rows is part of its prior."""
+        return isinstance(self.prior, str) and self.prior == "forecast"
+
+    def _pseudocounts(self) -> tuple[float, float | None]:
+        """Pseudocounts of the part of the prior that all bins share, and of mean forecasts.
+
+        With mean forecasts the first is at most 1. The second is None if evidence determines it.
+        """
+        if self.pseudocount == "auto":
+            return 1.0, None
+        given = float(self.pseudocount)
+        shared = min(given, 1.0) if self._prior_is_forecast() else given
+        return shared, given - shared
+
+    def _resolve_prior(self, class_weights: Floats) -> Floats:
+        """The part of the prior that all bins share, uniform for "forecast"."""
+        K = len(class_weights)
+        if isinstance(self.prior, str):
+            if self.prior in ("uniform", "forecast"):
+                return np.full(K, 1 / K)
+            if self.prior == "marginal":
+                return np.asarray(class_weights / class_weights.sum())
+            fix = 'expected "forecast", "uniform", "marginal" or probabilities'
+            raise InputError("prior", None, f"is {self.prior!r}", fix)
+        prior = check_forecasts(to_array(self.prior, name="prior").reshape(1, -1), name="prior")
+        if prior.shape != (1, K):
+            fix = f"expected {K}, one for each class"
+            raise InputError("prior", None, f"{prior.size} probabilities", fix)
+        return np.asarray(prior[0])
 
     def _is_tilted(self, n_classes: int) -> bool:
         """Whether values vary in a bin."""
@@ -365,7 +375,6 @@ class IRPCalibrator(BinCalibrator):
         check_option("monotonicity", self.monotonicity, ("tree", "global", None))
         check_option("search", self.search, ("sweep", "grid"))
         check_option("values", self.values, ("auto", "tilted", "constant"))
-        check_number("n_starts", self.n_starts, int, minimum=1)
         check_number("max_cells", self.max_cells, int, minimum=2)
         for name in ("pseudocount", "min_bin_weight", "min_lift"):
             check_number(name, getattr(self, name), minimum=0, others=("auto",))
@@ -385,27 +394,24 @@ class IRPCalibrator(BinCalibrator):
 class BaggedIRPCalibrator(Calibrator):
     """The mean of isotonic recursive partitions of resampled rows.
 
-    The mean over trees that are grown on bootstrap samples is smoother and nearer the truth than
-    one tree, and their spread shows how far a forecast depends on the rows that happened to be
-    seen. For two classes the mean is non-decreasing. For more it has no certificate: the mean of
-    ROC monotone maps need not be ROC monotone.
+    The mean is smoother and nearer the truth than one tree, and the spread of the trees shows how
+    far a forecast depends on the rows that happened to be seen. For two classes the mean is
+    non-decreasing. For more it has no certificate.
 
     Parameters
     ----------
     calibrator : IRPCalibrator, default=None
-        How trees are grown, ``IRPCalibrator()`` by default; its `random_state`, `n_jobs` and
-        `verbose` are not used. With constant values and ``prior="forecast"``, bins are pulled
-        towards the uniform forecast only. With ``top="auto"`` trees of more than 12 classes take
-        turns: the 1, 2 and 3 largest probabilities; those of more than 4 with constant values: the
-        largest, and all classes.
+        How trees are grown, ``IRPCalibrator()`` by default; its `random_state` and `verbose`
+        are not used. With ``top="auto"`` and many classes, trees take turns between several
+        reductions.
     n_trees : int, default=10
         Number of trees.
     max_samples : int, default=100000
-        Draws for each tree, with replacement; of fewer rows, as many as there are.
+        Largest number of draws for each tree, with replacement.
     random_state : int, RandomState or None, default=None
-        Draws the rows, and what the growth of a tree draws.
+        Seed of the draws and of the growth of the trees.
     n_jobs : int, default=None
-        Trees to grow at a time.
+        Number of trees grown at a time.
 
     Attributes
     ----------
@@ -414,8 +420,8 @@ class BaggedIRPCalibrator(Calibrator):
     trees_, reductions_ : list of BinTree and list of TopReduction or None
         The partitions, and what each tree sees: ranks and the rest, or all classes.
     oob_forecasts_ : ndarray of shape (n, K)
-        For each calibration row that has weight, the mean of the trees that have not seen it, or of
-        all where every tree has. A model file does not keep them.
+        Mean of the trees that have not seen a calibration row, or of all where every tree has. A
+        model file does not keep them.
 
     See Also
     --------
@@ -423,25 +429,15 @@ class BaggedIRPCalibrator(Calibrator):
 
     Notes
     -----
-    Rows are drawn one by one, so weights and the order of the rows change which rows a tree sees,
-    and a row with a frequency of 2 is not exactly the row twice.
-
-    References
-    ----------
-    Breiman, Bagging predictors, Machine Learning 24, 1996.
+    Rows are drawn one by one, so weights and the order of the rows change which rows a tree sees.
+    With constant values, bins are pulled towards the uniform forecast only.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from isoroc import BaggedIRPCalibrator
-    >>> rng = np.random.default_rng(0)
-    >>> P = rng.dirichlet([0.5, 0.5, 0.5], size=2000)
-    >>> y = [rng.choice(["a", "b", "c"], p=0.6 * p + 0.4 / 3) for p in P]
-    >>> cal = BaggedIRPCalibrator(random_state=0).fit(P, y)
-    >>> cal.predict_proba([[0.9, 0.05, 0.05]]).round(2)       # the truth: 0.67, 0.16, 0.16
-    array([[0.71, 0.15, 0.15]])
-    >>> cal.predict_std([[0.9, 0.05, 0.05]]).round(2)
-    array([[0.02, 0.01, 0.01]])
+    >>> P, y = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]], ["ant", "bee", "cat"]
+    >>> BaggedIRPCalibrator(random_state=0).fit(P, y).predict_std([[0.5, 0.3, 0.2]]).shape
+    (1, 3)
     """
 
     calibrator: IRPCalibrator | None = None
@@ -454,12 +450,10 @@ class BaggedIRPCalibrator(Calibrator):
     _shares: ClassVar[tuple[float, float]] = (0.3, 0.3)
     _uses_order_only: ClassVar[bool] = True
     _deals_rows: ClassVar[bool] = True
-    _uses_row_order: ClassVar[bool] = True
-    _uses_column_order: ClassVar[bool] = True
 
     map_: BaggedMap = field(init=False)
-    trees_ = FromMap(lambda bagged: [own.tree for own in bagged.members])
-    reductions_ = FromMap(lambda bagged: [own.reduction for own in bagged.members])
+    trees_ = FromMap(lambda fitted: [member.tree for member in fitted.members])
+    reductions_ = FromMap(lambda fitted: [member.reduction for member in fitted.members])
 
     def _fit(self, sample: Sample) -> BaggedMap:
         check_number("n_trees", self.n_trees, int, minimum=1)
@@ -532,8 +526,8 @@ class _Bag(NamedTuple):
     def draw(self, sample: Sample) -> Ints:
         """How often each row is in it.
 
-        A cell stands for as many rows as it weighs, so hardly one is left out by chance. Of cells
-        in folds, each bag leaves one fold out.
+        A cell stands for as many rows as it weighs, so chance leaves hardly any out. With cells in
+        folds, each bag leaves one fold out instead.
         """
         rng = np.random.default_rng(self.seed)
         n = len(sample)

@@ -20,9 +20,9 @@ from isoroc._maps import StepMap, VennAbersMap
 class IsotonicCalibrator(Calibrator):
     """Isotonic regression of each class against the rest, smoothed.
 
-    For two classes it predicts what ``IRPCalibrator(prior="uniform")`` does. For more, each column
-    of the forecasts has a map of its own, and rows are divided by their sum. It is quick and needs
-    few rows, and keeps the order of the rows in each column, but not that of the classes in a row.
+    Each column of the forecasts has a map of its own, and rows are divided by their sum; two
+    classes have one map. The order of the rows in each column is kept, but not that of the classes
+    in a row.
 
     Parameters
     ----------
@@ -45,23 +45,15 @@ class IsotonicCalibrator(Calibrator):
 
     Notes
     -----
-    Isotonic regression of the outcomes of a class on its column is constant on blocks of adjacent
-    forecasts, with value ``(weight of the class + pseudocount / K) / (weight + pseudocount)``.
-
-    References
-    ----------
-    Zadrozny and Elkan, Transforming classifier scores into accurate multiclass probability
-    estimates, KDD 2002.
+    The map of a class is constant on blocks of adjacent forecasts, with value
+    ``(weight of the class + pseudocount / K) / (weight + pseudocount)``.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from isoroc import IsotonicCalibrator
-    >>> rng = np.random.default_rng(0)
-    >>> P = rng.dirichlet([0.5, 0.5, 0.5], size=2000)
-    >>> y = [rng.choice(["a", "b", "c"], p=0.6 * p + 0.4 / 3) for p in P]
-    >>> IsotonicCalibrator().fit(P, y).predict_proba([[0.98, 0.01, 0.01]]).round(2)
-    array([[0.71, 0.14, 0.15]])
+    >>> P, y = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]], ["ant", "bee", "cat"]
+    >>> IsotonicCalibrator().fit(P, y).predict([[0.5, 0.3, 0.2]])
+    array(['ant'], dtype='<U3')
     """
 
     pseudocount: float = 1.0
@@ -79,7 +71,7 @@ class IsotonicCalibrator(Calibrator):
             raise InputError("pseudocount", None, problem, "expected a number > 0")
         pseudocounts = self.pseudocount * np.array([1 - 1 / K, 1 / K])
         maps = [isotonic_steps(counts, pseudocounts) for counts in counts_of_classes(sample)]
-        cuts, values = ([own[i] for own in maps] for i in range(2))
+        cuts, values = ([steps[i] for steps in maps] for i in range(2))
         return StepMap(kind=sample.kind, cuts=cuts, values=values)
 
 
@@ -99,12 +91,9 @@ def counts_of_classes(sample: Sample) -> Iterator[BinaryCounts]:
 class VennAbersCalibrator(Calibrator):
     """Inductive Venn-Abers prediction: an interval for each probability, and one value in it.
 
-    To forecast at a score, isotonic regression is fitted to the calibration rows and the row to be
-    forecast twice: as if its outcome were the second class, and as if it were not. One of the two
-    was fitted with the truth: hence the method's guarantee. For three classes or more each class is
-    set against the rest and rows are divided by their sum.
-
-    The functions have a step at almost every score, so `save` refuses a fit to too many rows.
+    Isotonic regression is fitted to the calibration rows and the row to be forecast twice: as if
+    its outcome were the class, and as if it were not. One of the two fits has the truth. With three
+    classes or more, each is set against the rest, and rows are divided by their sum.
 
     Attributes
     ----------
@@ -120,15 +109,9 @@ class VennAbersCalibrator(Calibrator):
 
     Notes
     -----
-    With the values p1 and p0 of the two fits at the score, the forecast is
-    ``p1 / (1 - p0 + p1)``, never 0 or 1, and p1 - p0 shows how much a single row matters. The fits
-    at all scores together are two step functions, found in one pass over the sorted scores. The row
-    to be forecast has weight 1, whatever the others have.
-
-    References
-    ----------
-    Vovk, Petej and Fedorova, Large-scale probabilistic predictors with and without guarantees of
-    validity, NeurIPS 2015.
+    With the values p1 and p0 of the two fits, the forecast is ``p1 / (1 - p0 + p1)``. The row to be
+    forecast has weight 1 (Vovk, Petej and Fedorova, NeurIPS 2015). There is a step at almost every
+    score, so `save` refuses a fit to too many rows.
 
     Examples
     --------
@@ -149,13 +132,10 @@ class VennAbersCalibrator(Calibrator):
 
     def _fit(self, sample: Sample) -> VennAbersMap:
         maps = [venn_abers_steps(counts) for counts in counts_of_classes(sample)]
-        cuts, lower, upper = ([own[i] for own in maps] for i in range(3))
+        cuts, lower, upper = ([steps[i] for steps in maps] for i in range(3))
         return VennAbersMap(kind=sample.kind, cuts=cuts, lower=lower, upper=upper)
 
     def predict_interval(self, P: Any) -> tuple[Floats, Floats]:
-        """Lower and upper probabilities p0 and p1 of each class against the rest, shape (n, K).
-
-        Of three classes or more they are those before rows are divided by their sum.
-        """
+        """Lower and upper probabilities p0 and p1 of each class against the rest, shape (n, K)."""
         values = self._check_new(P)
         return self.map_.intervals(values)

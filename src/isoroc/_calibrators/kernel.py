@@ -32,23 +32,15 @@ from isoroc._maps.scaling import Positions, trust
 class KernelCalibrator(DescentCalibrator):
     """Kernel scaling: a smooth correction that depends on the forecasts of all classes together.
 
-    Other maps add up what the forecast of each class says. This one also learns what only several
-    say together, such as that two classes are confused where a third is likely. Decisions change
-    more often than with other calibrators.
+    It learns what only several forecasts say together, such as that two classes are confused where
+    a third is likely. Decisions change more often than with other calibrators.
 
     Parameters
     ----------
     n_centres : int, default=100
-        Bumps of the map at most. Their centres are forecasts of the calibration set.
-    width : float, default=0.5
-        Width of a bump as a multiple of the mean distance of positions from their centre.
+        Largest number of bumps. Their centres are forecasts of the calibration set.
     penalty : float or "auto", default="auto"
-        Strength of the quadratic penalty on weights, as measured by the kernel, coefficients and
-        intercepts. "auto" learns it by evidence.
-    floor : float or "auto", default="auto"
-        As in `TemperatureCalibrator`.
-    pseudocount : float, default=1.0
-        As in `TemperatureCalibrator`; it acts before the correction.
+        Strength of the quadratic penalty. "auto" learns it by evidence.
 
     Attributes
     ----------
@@ -56,21 +48,10 @@ class KernelCalibrator(DescentCalibrator):
         As in `IdentityCalibrator`.
     floor_, temperature_, smoothing_ : float
         As in `TemperatureCalibrator`.
-    knots_, origin_, stretch_ : ndarray of shape (K, 9), (2, K) and (2,)
-        Quantiles of the log forecasts of each class, which define ranks; means of z and of ranks,
-        to which positions are relative; factors of z and of ranks in positions.
-    centres_, weights_ : ndarray of shape (m, 2, K) and (K, m)
-        Positions of the bumps, and the influence of each on each class.
-    coef_, intercept_ : ndarray of shape (K, K) and (K,)
-        Influence of each class's log forecast (column) on each class (row), on top of z, and the
-        constant of each class.
-    reach_, penalty_ : float
-        Height of a bump within which the correction holds, and the penalty that was used.
-
-    Warns
-    -----
-    sklearn.exceptions.ConvergenceWarning
-        If the fit did not converge.
+    knots_, origin_, stretch_, centres_, weights_, coef_, intercept_, reach_
+        The other numbers of `map_`: see Notes.
+    penalty_ : float
+        The penalty that was used.
 
     See Also
     --------
@@ -79,42 +60,23 @@ class KernelCalibrator(DescentCalibrator):
 
     Notes
     -----
-    Forecasts are first scaled by a temperature. With their logarithms z, the calibrated forecast is
-    the softmax of::
+    With the logarithms z of the tempered forecasts and their position x, which consists of z and of
+    the rank of each log forecast, the calibrated forecast is the softmax of::
 
         z + t * (coef_ @ z + weights_ @ (1 / (1 + |x - centres_|**2 / 2)) + intercept_)
 
-    where x is the position of the forecasts: z, and the rank of each class's log forecast. With
-    both, neither forecasts far from the others nor crowded ones blur. The factor t is 1 where the
-    highest bump is at least `reach_`, and falls to 0 at half of it. So far from the calibration
-    rows the forecasts are those of temperature scaling.
-
-    References
-    ----------
-    Wahba, Soft and hard classification by reproducing kernel Hilbert space methods, PNAS 2002.
-    Fine and Scheinberg, Efficient SVM training using low-rank kernel representations, JMLR 2001.
-    MacKay, The evidence framework applied to classification networks, Neural Computation 1992.
+    The factor t is 1 near the centres and falls to 0 far from all of them.
 
     Examples
     --------
-    A model that confuses two classes where the third is likely:
-
-    >>> import numpy as np
     >>> from isoroc import KernelCalibrator
-    >>> rng = np.random.default_rng(0)
-    >>> P = rng.dirichlet(np.ones(3), size=3000)
-    >>> truth = np.where(P[:, 2:] > 0.3, P[:, [1, 0, 2]], P)
-    >>> y = [rng.choice(3, p=p) for p in truth]
-    >>> cal = KernelCalibrator().fit(P, y)
-    >>> cal.predict([[0.7, 0.2, 0.1], [0.5, 0.1, 0.4]])  # swapped: 0.1, 0.5, 0.4
-    array([0, 1])
+    >>> P, y = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]], ["ant", "bee", "cat"]
+    >>> KernelCalibrator().fit(P, y).predict([[0.5, 0.3, 0.2]])
+    array(['ant'], dtype='<U3')
     """
 
     n_centres: int = 100
-    width: float = 0.5
     penalty: float | Literal["auto"] = "auto"
-    floor: float | Literal["auto"] = "auto"
-    pseudocount: float = 1.0
 
     _shares: ClassVar[tuple[float, float]] = (0.5, 2.0)
     _state: ClassVar[dict[str, checks.Check]] = {"penalty_": checks.number(most=1e100)}
@@ -124,26 +86,23 @@ class KernelCalibrator(DescentCalibrator):
     weights_, coef_, intercept_, reach_ = FromMap(), FromMap(), FromMap(), FromMap()
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Any, Floats]:
-        few = len(sample) <= FEW_ROWS
-        base = Calibrator if few else DescentCalibrator
+        base = Calibrator if len(sample) <= FEW_ROWS else DescentCalibrator
         return base._fit_out_of_fold(self, sample, fold)
 
     def _solve(self, sample: Sample) -> tuple[Problem, Solution]:
         check_number("n_centres", self.n_centres, int, minimum=1)
-        check_number("width", self.width, minimum=0.01)
         check_number("penalty", self.penalty, minimum=1e-3, others=("auto",))
-        stage = fit_tempering(sample, self.floor, self.pseudocount)
-        problem = Problem(sample, stage, self.width, self.n_centres)
+        problem = Problem(sample, fit_tempering(sample, "auto", 1.0), self.n_centres)
         solution = problem.solve(None if self.penalty == "auto" else float(self.penalty))
         self.penalty_ = problem.penalty
         return problem, solution
 
 
-def measure(z: Floats, logs: Floats, share: Floats, width: float) -> Positions:
+def measure(z: Floats, logs: Floats, share: Floats, width: float = 0.5) -> Positions:
     """Positions of rows, from log forecasts of shape (K, n) and the share of each row.
 
-    Ranks bend at least 0.01 apart, and the spread counts as at least 0.01, so that rounding errors
-    are not stretched.
+    `width` is that of a bump as a multiple of the spread. Gaps and spreads count as at least 0.01,
+    so that rounding errors are not stretched.
     """
     order = np.argsort(logs, axis=1)
     below = np.cumsum(share[order], axis=1)
@@ -165,25 +124,20 @@ class Problem(PenalisedLoss):
     """Penalised likelihood of the outcomes as a function of theta, (K, M) numbers.
 
     The log forecasts of class k are ``z[k] + theta[k] @ features``, up to a constant of each row.
-    Features are principal components of the inputs, weighted by how uncertain the outcome of each
-    row is. So the curvature of the loss is nearly diagonal, and L-BFGS needs few steps.
+    Features are principal components of the inputs, so the curvature is nearly diagonal.
     """
 
     near_steps, rounds = 25, 20
-    #: Numbers in the array of features up to which all rows are used, and rows among which centres
-    #: are chosen.
-    most_features, centre_rows = 10_000_000, 4000
+    most_features = 10_000_000  # up to which all rows are used
+    centre_rows = 4000  # among which centres are chosen
 
-    def __init__(self, sample: Sample, stage: TemperatureMap, width: float, n_centres: int) -> None:
+    def __init__(self, sample: Sample, stage: TemperatureMap, n_centres: int) -> None:
         self.stage = stage
-        total = sample.row_weights().sum()
-        most_rows = max(self.centre_rows, self.most_features // n_centres)
-        self.rows = sample.drawn_rows(most_rows)
-        sample = sample.draw(most_rows)
+        sample = self._draw(sample, max(self.centre_rows, self.most_features // n_centres))
         weights = sample.row_weights()
         z = stage.log_tempered_rows(Forecasts(sample.forecasts, sample.kind))
         logs = sample.kind.log_rows(sample.forecasts, LEAST)
-        self.positions = measure(z, logs, weights / weights.sum(), width)
+        self.positions = measure(z, logs, weights / weights.sum())
         x = np.ascontiguousarray(self.positions.of(NUMPY, z.T, logs.T).T)
         some = x[:, sample.drawn_rows(self.centre_rows)]
         self.centres = some[:, choose_centres(some, n_centres)].T
@@ -192,7 +146,7 @@ class Problem(PenalisedLoss):
         inputs = np.concatenate([heights, x[: len(z)], np.ones((1, x.shape[1]))])
         inputs *= trust(NUMPY, heights.T, self.reach).T
         whiten = whitening(self.centres, n_others=len(z) + 1)
-        self.z, self.codes, self.weights = z, sample.codes, weights * (total / weights.sum())
+        self.z = z
         white = whiten @ inputs
         q = np.exp(z)
         uncertainty = self.weights * (q * (1 - q)).sum(axis=0)
@@ -203,7 +157,7 @@ class Problem(PenalisedLoss):
     def map_of(self, theta: Floats) -> KernelMap:
         """The map with the parameters theta."""
         positions, K = self.positions, len(self.z)
-        joint = self._of_classes(theta) @ self.basis
+        joint = theta.reshape(K, -1) @ self.basis
         weights, coef, intercept = np.split(joint, [len(self.centres), -1], axis=1)
         coef = positions.stretch[0] * coef
         return KernelMap(
@@ -218,7 +172,7 @@ class Problem(PenalisedLoss):
 
     def loss(self, theta: Floats) -> tuple[float, Floats]:
         """Penalised loss and its gradient."""
-        z = self._of_classes(theta) @ self.features
+        z = theta.reshape(len(self.z), -1) @ self.features
         z += self.z
         value, residual = softmax_loss(z, self.codes, self.weights)
         gradient = (residual @ self.features.T).ravel() + self.penalty * theta
@@ -226,21 +180,17 @@ class Problem(PenalisedLoss):
 
     def curvature(self, theta: Floats) -> Floats:
         """Diagonal of the Hessian of the loss without its penalty."""
-        q = softmax(self.z + self._of_classes(theta) @ self.features)
+        q = softmax(self.z + theta.reshape(len(self.z), -1) @ self.features)
         return np.ravel((self.weights * q * (1 - q)) @ (self.features**2).T)
 
     def factor(self, theta: Floats) -> Factor:
         """Curvature of the loss."""
         return Factor(self.curvature(theta), np.full(len(theta), self.penalty))
 
-    def _of_classes(self, theta: Floats) -> Floats:
-        return theta.reshape(len(self.z), -1)
-
     def solve(self, penalty: float | None, n_learning: int = 4) -> Solution:
         """The theta of the lowest loss; without a penalty, one is learned.
 
-        It becomes the one of larger evidence, as in `larger_evidence`, a few times. In the end it
-        is a tenth of that: then unseen rows are forecast better.
+        It is a tenth of the one of the largest evidence: then unseen rows are forecast better.
         """
         self.penalty = penalty or 1.0
         theta = np.zeros(len(self.z) * len(self.features))  # it changes nothing
@@ -258,20 +208,12 @@ class Problem(PenalisedLoss):
 
 
 def bumps(centres: Floats, x: Floats) -> Floats:
-    """Bumps around centres, shape (m, D), at positions x, shape (D, n): see `Ops.bumps`.
-
-    As a kernel this is the rational quadratic one. Forecasts are as good as with Gaussian bumps,
-    and a quotient is faster than an exponential.
-    """
+    """Rational quadratic kernel of centres, shape (m, D), and positions x, shape (D, n)."""
     return np.asarray(NUMPY.cauchy_kernel(x.T, centres).T)
 
 
 def choose_centres(x: Floats, n_centres: int) -> Ints:
-    """Rows whose bumps explain those of the others well: pivots of an incomplete Cholesky factor.
-
-    The first is the row closest to the origin, each further one the row that is explained worst,
-    until none is left unexplained by more than 1e-4.
-    """
+    """Rows whose bumps explain the others well: pivots of an incomplete Cholesky factor."""
     n = x.shape[1]
     L = np.empty((n_centres, n))
     left = np.ones(n)
@@ -298,10 +240,7 @@ def choose_reach(heights: Floats, weights: Floats) -> float:
 
 
 def whitening(centres: Floats, n_others: int) -> Floats:
-    """Matrix that makes bumps uncorrelated under their kernel, and leaves other inputs unchanged.
-
-    Then the squared length of theta is the norm of the map in the kernel's space of functions.
-    """
+    """Matrix that makes bumps uncorrelated under their kernel; other inputs stay unchanged."""
     m = len(centres)
     L = np.linalg.cholesky(bumps(centres, centres.T) + 1e-10 * np.eye(m))
     whiten = np.eye(m + n_others)

@@ -1,15 +1,15 @@
-"""MatrixCalibrator and DirichletCalibrator: structured matrix scaling of log forecasts."""
+"""MatrixCalibrator: structured matrix scaling of log forecasts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.linalg import cho_solve
 
 from isoroc._backends import NUMPY
-from isoroc._calibrators.base import Calibrator, FromMap
+from isoroc._calibrators.base import FromMap
 from isoroc._calibrators.descent import (
     FTOL,
     DescentCalibrator,
@@ -36,9 +36,9 @@ BIAS, DIAGONAL, QUADRATIC, OFF_DIAGONAL = range(4)
 class MatrixCalibrator(DescentCalibrator):
     """Structured matrix scaling: softmax regression on the logarithms of the forecasts.
 
-    Forecasts first go through temperature scaling, as in `TemperatureCalibrator`. Their logarithms
-    are then corrected for each class, with a matrix that lets the forecast of one class act on
-    another. Penalties shrink the correction to none, that is to temperature scaling.
+    After temperature scaling, the log forecast of each class is corrected, with a matrix that lets
+    the forecast of one class act on another. Penalties shrink the correction to none. Without
+    squares (``quadratic=False``) it is Dirichlet calibration, for two classes beta calibration.
 
     Parameters
     ----------
@@ -47,14 +47,10 @@ class MatrixCalibrator(DescentCalibrator):
     quadratic : bool, default=True
         Whether there is a term a.
     penalty : float or "auto", default="auto"
-        Strength of the penalties as a multiple of those of Berta et al.: precisions 2 K of b, 4 a
-        and the diagonal, 2 K (K - 1) off it, when a row has weight 1. "auto" starts from these and
-        learns the strength of each kind of term by maximal evidence, where there are at most 400
-        terms: up to 19 classes for a matrix, and up to 90 terms, 30 classes, for a vector.
-    floor : float or "auto", default="auto"
-        As in `TemperatureCalibrator`.
-    pseudocount : float, default=1.0
-        As in `TemperatureCalibrator`; it acts before the correction.
+        Strength of the penalties as a multiple of those of Berta et al. "auto" starts from 1 and
+        learns one for each kind of term by evidence, if there are few terms.
+    floor, pseudocount
+        As in `TemperatureCalibrator`, whose map comes first; the pseudocount is 1 by default.
 
     Attributes
     ----------
@@ -69,11 +65,6 @@ class MatrixCalibrator(DescentCalibrator):
     penalty_ : ndarray of shape (4,)
         Multiples that were used: of b, the diagonal, a, and the entries off the diagonal.
 
-    Warns
-    -----
-    sklearn.exceptions.ConvergenceWarning
-        If the fit did not converge.
-
     See Also
     --------
     TemperatureCalibrator : One parameter for all classes.
@@ -83,30 +74,15 @@ class MatrixCalibrator(DescentCalibrator):
     Notes
     -----
     With the logarithms z of the tempered forecasts, the calibrated forecast is
-
-        ``q = softmax(A z + a z**2 + b)``,
-
-    with a matrix A, vectors a and b, and z**2 entry by entry. Ridge penalties shrink A to the
-    identity, a and b to 0. Each of the four kinds of terms, b, the diagonal, a and the rest of A,
-    has a penalty of its own. For two classes and a = 0 this is beta calibration of the tempered
-    forecasts.
-
-    References
-    ----------
-    Berta, Holzmüller, Jordan and Bach, Structured matrix scaling for multi-class calibration,
-    AISTATS 2026. Kull, Silva Filho and Flach, Beta calibration, AISTATS 2017.
+    ``softmax(A z + a z**2 + b)``. Ridge penalties shrink A to the identity, a and b to 0 (Berta,
+    Holzmüller, Jordan and Bach, AISTATS 2026).
 
     Examples
     --------
-    >>> import numpy as np
     >>> from isoroc import MatrixCalibrator
-    >>> rng = np.random.default_rng(0)
-    >>> truth = rng.dirichlet([1.0, 1.0, 1.0], size=2000)
-    >>> y = [rng.choice(3, p=p) for p in truth]
-    >>> P = truth @ [[0.8, 0.2, 0], [0, 1, 0], [0, 0, 1]]     # some of class 0 is taken for 1
-    >>> cal = MatrixCalibrator().fit(P, y)
-    >>> cal.predict_proba([[0.4, 0.4, 0.2]]).round(2)         # the truth: 0.5, 0.3, 0.2
-    array([[0.51, 0.31, 0.18]])
+    >>> P, y = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]], ["ant", "bee", "cat"]
+    >>> MatrixCalibrator().fit(P, y).predict([[0.5, 0.3, 0.2]])
+    array(['ant'], dtype='<U3')
     """
 
     structure: Literal["auto", "matrix", "vector"] = "auto"
@@ -154,10 +130,10 @@ class Terms:
         """Kind of each term, the class that it acts on, and its row in `features`."""
         K = self.n_classes
         each = np.arange(K)
-        to, of = np.indices((K, K)).reshape(2, -1) if self.full else (each, each)
-        kinds = [np.where(to == of, DIAGONAL, OFF_DIAGONAL), np.full(K, BIAS)]
-        classes = [to, each]
-        rows = [of, np.full(K, 2 * K)]
+        target, source = np.indices((K, K)).reshape(2, -1) if self.full else (each, each)
+        kinds = [np.where(target == source, DIAGONAL, OFF_DIAGONAL), np.full(K, BIAS)]
+        classes = [target, each]
+        rows = [source, np.full(K, 2 * K)]
         if self.quadratic:
             kinds.insert(1, np.full(K, QUADRATIC))
             classes.insert(1, each)
@@ -172,11 +148,7 @@ class Terms:
         return coef, quadratic, theta[-K:]
 
     def features(self, z: Floats) -> Floats:
-        """What the terms multiply, shape (2 K + 1, n): log forecasts, squares, one.
-
-        Squares are divided by 4, so that they are of the size of log forecasts where it counts
-        and one penalty suits both.
-        """
+        """What the terms multiply, shape (2 K + 1, n): log forecasts, squares over 4, one."""
         return np.concatenate([z, z**2 / 4, np.ones((1, z.shape[1]))])
 
     def correlate(self, residual: Floats, z: Floats, *, power: int = 1) -> Floats:
@@ -190,11 +162,7 @@ class Terms:
 
 
 class Regression(PenalisedLoss):
-    """Minimise the loss of ``softmax(transform(z))`` plus a ridge penalty on each kind of term.
-
-    The loss is ``-sum of weight * log likelihood + sum of penalty / 2 * theta**2``, and z are the
-    log forecasts after temperature scaling, shape (K, n).
-    """
+    """Minimise the loss of ``softmax(transform(z))`` plus a ridge penalty on each kind of term."""
 
     near_steps, rounds = 5, 20
     #: Terms up to which the Hessian is formed and penalties are learned: of a matrix, of a vector.
@@ -258,18 +226,17 @@ class Regression(PenalisedLoss):
             X = X[self.row]
             XQ = X * q[:, rows][self.class_of]
             H -= XQ @ XQ.T
-            for own in terms_of:
-                H[np.ix_(own, own)] += XQ[own] @ X[own].T
+            for terms in terms_of:
+                H[np.ix_(terms, terms)] += XQ[terms] @ X[terms].T
         # The softmax ignores a shift of all classes alike: only the penalty keeps H definite
         # there, and rounding must not undo that.
         H[np.diag_indices_from(H)] += 1e-13 * np.trace(H)
         return np.asarray(H)
 
     def newton(self, theta: Floats, *, learn: bool = False, tolerance: float = 1e-8) -> Solution:
-        """Minimum by Newton's method with step halving.
+        """Minimum by Newton's method with step halving; with `learn`, penalties are learned.
 
-        The last step promises to lower the loss by at most `tolerance` per unit of weight. With
-        `learn`, penalties are learned until the logarithm of none changes by more than 0.05.
+        The last step promises to lower the loss by at most `tolerance` per unit of weight.
         """
         given = self.penalty
         value, q = self.value(theta)
@@ -279,11 +246,11 @@ class Regression(PenalisedLoss):
             step = -cho_solve(factor, gradient)
             decrement = float(-gradient @ step)
             scale = 1.0
-            there, q = self.value(theta + step)
-            while not there <= value - 1e-4 * scale * decrement + 1e-12 * abs(value):  # or NaN
+            trial, q = self.value(theta + step)
+            while not trial <= value - 1e-4 * scale * decrement + 1e-12 * abs(value):  # or NaN
                 scale /= 2
-                there, q = self.value(theta + scale * step)
-            theta, value = theta + scale * step, there
+                trial, q = self.value(theta + scale * step)
+            theta, value = theta + scale * step, trial
             if decrement <= tolerance * self.total and not learn:
                 return Solution(theta, None, converged=True)
             if learn and decrement <= 1e-3 * self.total:
@@ -293,54 +260,3 @@ class Regression(PenalisedLoss):
                 self.penalty = learned
                 value, q = self.value(theta)
         return Solution(theta, None, converged=False)
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class DirichletCalibrator(Calibrator):
-    """Dirichlet calibration: softmax regression on the logarithms of the forecasts.
-
-    It is `MatrixCalibrator` with a full matrix and no squares: beta calibration for any number of
-    classes, shrunken towards temperature scaling.
-
-    Parameters
-    ----------
-    penalty : float or "auto", default="auto"
-        As in `MatrixCalibrator`.
-
-    Attributes
-    ----------
-    classes_, n_features_in_, unit_, summary_, map_, checksum
-        As in `TemperatureCalibrator`.
-    coef_ : ndarray of shape (K, K)
-        Influence of the log forecast of each class on each other.
-    intercept_ : ndarray of shape (K,)
-
-    See Also
-    --------
-    MatrixCalibrator : Adds squares of the logarithms, and diagonal matrices for many classes.
-
-    Notes
-    -----
-    With the logarithms z of the tempered forecasts, the calibrated forecast is
-    ``softmax(A z + b)``. Ridge penalties shrink A to the identity and b to 0.
-
-    References
-    ----------
-    Kull, Perello-Nieto, Kängsepp, Silva Filho, Song and Flach, Beyond temperature scaling, NeurIPS
-    2019.
-
-    Examples
-    --------
-    >>> from isoroc import DirichletCalibrator
-    >>> P, y = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]], ["ant", "bee", "cat"]
-    >>> DirichletCalibrator().fit(P, y).predict([[0.5, 0.3, 0.2]])
-    array(['ant'], dtype='<U3')
-    """
-
-    penalty: float | Literal["auto"] = "auto"
-
-    coef_, intercept_ = FromMap(), FromMap()
-
-    def _fit(self, sample: Sample) -> Any:
-        scaling = MatrixCalibrator(structure="matrix", quadratic=False, penalty=self.penalty)
-        return scaling._fit(sample)

@@ -13,22 +13,17 @@ from scipy.special import chdtrc
 from isoroc._backends import NUMPY
 from isoroc._core.intervals import Mean, by_cluster, half_width, mean
 from isoroc._core.losses import are_impossible, likeliest_power, log_losses
-from isoroc._core.types import Floats, Ints
+from isoroc._core.types import Floats
 from isoroc._core.verdict import Verdict
 from isoroc._input import CellSample, Sample, slices
 from isoroc._input.kinds import columns_of
 from isoroc._support.table import Table
 
-#: Strength of the prior, in nats: members whose total log likelihood differs by less than about
-#: this share the weight almost as the prior does.
-STRENGTH = 2.0
+STRENGTH = 2.0  # of the prior, in nats of total log likelihood
 
 
 def share_of_forecasts(share: float, n_classes: int, n_rows: float, p: float) -> float:
-    """Share of the uncalibrated forecasts before the mixture has seen a row.
-
-    It shrinks with the number of rows and with the evidence of miscalibration, `p` of `score_test`.
-    """
+    """Prior share of the uncalibrated forecasts, given the p-value of `score_test`."""
     least, few_rows = (0.25, 600.0) if n_classes == 2 else (1.0, 200.0)
     return least + share * (1 + few_rows / n_rows) * min(1.0, 2 * p)
 
@@ -51,13 +46,10 @@ def mixture_weights(
     """Weights under which the mixture makes the outcomes likely and stays close to the prior.
 
     They maximise the log likelihood of the rows minus `STRENGTH` times the relative entropy of the
-    weights to the prior, a strictly concave function. Unlike prior counts, relative entropy does
-    not keep a bad member alive: its weight falls exponentially with the likelihood that it costs.
-    What the prior decides is how members share that do equally well, and with few rows all do.
-    `likelihood`, of shape (n, M), is what each member gave the label that came true.
-
-    Members of less weight than `least`, or than half an equal share, are dropped: that costs
-    nothing measurable and makes forecasts faster.
+    weights to the prior. The weight of a bad member falls exponentially with the likelihood that it
+    costs; members that do equally well share as in the prior. `likelihood`, of shape (n, M), is the
+    probability that each member gave the outcome. Members of less weight than `least`, or than half
+    an equal share, are dropped.
     """
     objective = Objective(likelihood.clip(min=1e-300), row_weights, np.log(prior / prior.sum()))
     point = objective.at(objective.log_prior)
@@ -116,53 +108,66 @@ class Objective(NamedTuple):
     def climb(self, point: Point, step: Floats) -> Point:
         """A point of no lower value along a step, which is halved until there is one."""
         for _ in range(50):
-            found = self.at(point.u + step)
-            if found.value >= point.value:
-                return found
+            higher = self.at(point.u + step)
+            if higher.value >= point.value:
+                return higher
             step = step / 2
         return point
 
 
 def bounded_losses(likelihood: Floats, row_weights: Floats, n_classes: int) -> Floats:
-    """Log loss of each row when forecasts are mixed with the uniform one, of the weight of one row.
-
-    It is at most ``log(K * (n + 1))``, so that no single row can decide a mean over n rows.
-    """
+    """Log losses when forecasts are mixed with the uniform one, of the weight of one row."""
     total = row_weights.sum()
     return np.asarray(-np.log((total * likelihood + 1 / n_classes) / (total + 1)))
 
 
-def score_members(names: list[str], weights: Floats, losses: Floats, sample: Sample) -> Table:
-    """Mean loss of each member, and gain over the last column, the uncalibrated forecasts."""
-    gains = losses[:, -1:] - losses[:, :-1]
+def likelihoods(forecasts: Sequence[Floats], sample: Sample) -> Floats:
+    """Probability that each of some forecasts, shape (n, K), gave the outcomes, shape (n, M)."""
+    rows = np.arange(len(sample)), sample.codes
+    return np.column_stack([Q[rows] for Q in forecasts])
+
+
+def score_members(
+    names: Sequence[str], weights: Floats, forecasts: Sequence[Floats], sample: CellSample
+) -> tuple[Table, Table]:
+    """Losses on unseen rows: of each member and the mixture in total, of members by fold.
+
+    Forecasts are those of the members, the mixture, and the uncalibrated ones.
+    """
+    row_weights, fold = sample.row_weights(), sample.folds()
+    losses = bounded_losses(likelihoods(forecasts, sample), row_weights, sample.n_classes)
     loss, loss_error = mean_and_error(losses[:, :-1], sample)
-    gain, gain_error = mean_and_error(gains, sample)
-    return Table(
-        member=np.array(names),
-        weight=weights,
+    gain, gain_error = mean_and_error(losses[:, -1:] - losses[:, :-1], sample)
+    scores = Table(
+        member=np.array([*names, "mixture"]),
+        weight=np.append(weights, 1.0),
         log_loss=loss,
         log_loss_se=loss_error,
         gain=gain,
         gain_se=gain_error,
     )
+    by_fold = Table(member=np.array(names))
+    of_members = losses[:, : len(names)]
+    for held_out in range(fold.max() + 1):
+        inside = fold == held_out
+        means = np.average(of_members[inside], axis=0, weights=row_weights[inside])
+        by_fold[f"fold{held_out}"] = means
+    return scores, by_fold
 
 
 def mean_and_error(values: Floats, sample: Sample) -> tuple[Floats, Floats]:
     """Weighted mean of each column, and its standard error."""
     clusters, squares = sample.clusters, sample.squared_weights()
     total, *means = by_cluster(clusters, sample.row_weights(), *values.T)
-    found = [Mean() for _ in means]
-    for each, column in zip(found, means, strict=True):
-        each.add(column, total, squares if clusters is None else None)
-    variances = [each.statistic().variance for each in found]
-    return np.array([each.value for each in found]), np.sqrt(variances)
+    columns = [Mean() for _ in means]
+    for column, rows in zip(columns, means, strict=True):
+        column.add(rows, total, squares if clusters is None else None)
+    variances = [column.statistic().variance for column in columns]
+    return np.array([column.value for column in columns]), np.sqrt(variances)
 
 
 def expected_gain_error(before: Floats, after: Floats, sample: Sample) -> float:
-    """Standard error of the mean gain if the forecasts before, shape (n, K), are calibrated.
-
-    It counts rare outcomes, which sharp forecasts allow for and few rows have not seen.
-    """
+    """Standard error of the mean gain if the forecasts before, shape (n, K), are calibrated."""
     weights, K = sample.row_weights(), sample.n_classes
     gains = bounded_losses(before, weights, K) - bounded_losses(after, weights, K)
     gains -= (before * gains).sum(axis=1, keepdims=True)
@@ -173,8 +178,7 @@ def expected_gain_error(before: Floats, after: Floats, sample: Sample) -> float:
 def score_test(before: Floats, sample: Sample) -> float:
     """P-value of a score test for forecasts of shape (n, K) that are too confident or too timid.
 
-    Of two classes, also for log odds that are shifted. The test has far more power than the gain
-    of a mixture that must be learned from the same few rows.
+    For two classes, also for shifted log odds. It has far more power than the gain of a mixture.
     """
     weights, squares, (n, K) = sample.row_weights(), sample.squared_weights(), before.shape
     n_rows = weights.sum()
@@ -185,32 +189,18 @@ def score_test(before: Floats, sample: Sample) -> float:
     score = terms.sum(axis=1)
     variance = [[squares @ (P * d * e).sum(axis=1) for e in centred] for d in centred]
     if sample.clusters is not None:
-        sums = np.array([np.bincount(sample.clusters, own) for own in terms])
+        sums = np.array([np.bincount(sample.clusters, row) for row in terms])
         variance = sums @ sums.T
     return float(chdtrc(len(score), score @ np.linalg.pinv(variance) @ score))
-
-
-def losses_by_fold(names: list[str], losses: Floats, row_weights: Floats, fold: Ints) -> Table:
-    """Mean loss of each member in each fold."""
-    table = Table(member=np.array(names))
-    for held_out in range(fold.max() + 1):
-        inside = fold == held_out
-        table[f"fold{held_out}"] = np.average(
-            losses[inside, : len(names)], axis=0, weights=row_weights[inside]
-        )
-    return table
 
 
 def judge(sample: Sample, dealt: CellSample, before: Floats, after: Floats) -> Verdict:
     """Whether a mixture is better than the uncalibrated forecasts beyond noise.
 
     `before` and `after`, the mixture out of fold, are forecasts of the dealt rows, shape (n, K).
-    The decision rests on bounded losses. A gain is beyond noise if its 95 % interval lies above 0,
-    or if calibrated forecasts would depart as far from the outcomes with a probability below 1 %.
     """
-    rows, weights = np.arange(len(dealt)), dealt.row_weights()
-    likelihood = np.column_stack([before[rows, dealt.codes], after[rows, dealt.codes]])
-    losses = bounded_losses(likelihood, weights, dealt.n_classes)
+    weights = dealt.row_weights()
+    losses = bounded_losses(likelihoods([before, after], dealt), weights, dealt.n_classes)
     gain, error = (float(v[0]) for v in mean_and_error(losses[:, :1] - losses[:, 1:], dealt))
     half = float(half_width(0.95) * max(error, expected_gain_error(before, after, dealt)))
     p_value = score_test(before, dealt)

@@ -1,15 +1,13 @@
 """MonotoneCalibrator: the gradient of a convex potential of log forecasts.
 
-Every parameter of the fit is a departure from 0, where the gradient of the potential leaves
-forecasts unchanged: exactly for two classes, except for a floor and that no forecast is certain;
-for more classes up to prototypes of a second level, of weight exp(-4). The prior of each parameter
-is a normal distribution around 0. All parameters of one kind share its precision, which is learned
-by maximal evidence (MacKay, 1992), but that of the scale: the fit starts from temperature scaling,
-and the closer its temperature is to 1, the narrower is the prior.
+Parameters are departures from 0, where forecasts stay unchanged: exactly for two classes, except
+for the floor; for more up to prototypes of a second level, of weight exp(-4). Each parameter has a
+normal prior around 0. All parameters of one kind share its precision, which is learned by maximal
+evidence (MacKay, 1992). Only the prior of the scale is fixed: it is narrower the closer the
+temperature of the start is to 1.
 
-The forecast q = sum of w_kl r_kl is a mixture of prototypes, so the likelihood of the outcome y is
-that of a mixture: with e_kl = exp(s_kl), x and y as in `isoroc._maps.monotone`, and
-``v_k = sum over l of e_kl r_kl[outcome]``,
+The forecast q = sum of w_kl r_kl is a mixture of prototypes. With e_kl = exp(s_kl), x and y as in
+`isoroc._maps.monotone`, and ``v_k = sum over l of e_kl r_kl[outcome]``,
 
     loss = log(x' exp(J) x) - log(v' exp(J) x).
 """
@@ -47,22 +45,18 @@ from isoroc._maps import MonotoneMap
 from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
 from isoroc._maps.monotone import GradientCertificate, with_floor
 
-#: Least precision of the prior of the log scale.
-LEAST_SCALE_PRECISION = 2.0
-#: Rows up to which each stands for itself, and the width of the cells that gather more.
-MOST_ROWS, WIDTH = 50_000, 1 / 16
+LEAST_SCALE_PRECISION = 2.0  # of the prior of the log scale
+MOST_ROWS = 50_000  # up to which each stands for itself
+WIDTH = 1 / 16  # of the cells that gather more rows
 
 
 class MonotoneCalibrator(DescentCalibrator):
     """Smooth isotonic calibration for any number of classes: the gradient of a convex potential.
 
     A map is the gradient of a convex function iff it is cyclically monotone, which for two classes
-    means increasing. So this is a smooth form of isotonic regression, and of Brenier isotonic
-    regression for more classes. For two classes it is strictly increasing, so the ROC curve is
-    unchanged.
-
-    All parameters are shrunk to the map that changes nothing. The strength is learned by maximal
-    evidence, separately for each kind of parameter, so there is nothing to tune.
+    means increasing. For two classes it is strictly increasing, so the ROC curve is unchanged. All
+    parameters are shrunk to the map that changes nothing, with strengths learned by evidence, so
+    there is nothing to tune.
 
     Attributes
     ----------
@@ -70,21 +64,12 @@ class MonotoneCalibrator(DescentCalibrator):
         As in `IdentityCalibrator`.
     floor_, scale_ : float
         The floor, one of twelve values between 1e-300 and 0.1, and a.
-    softness_, biases_ : ndarray of shape (K, L)
-        Mass of each prototype that is not on its own class, and its bias. L is 5 for two classes,
-        otherwise 2.
+    softness_, biases_, prototypes_ : ndarray of shape (K, L), (K, L) and (K, L, K)
+        Softness, bias and point r_kl of each prototype.
     directions_, interactions_ : ndarray of shape (K, K) or None
-        The points t_k in rows, None above 30 classes, where they are uniform; and J, symmetric
-        with a diagonal of 0, None for two classes and above 30, where it is 0.
-    prototypes_ : ndarray of shape (K, L, K)
-        The points r_kl.
+        The points t_k in rows, None if uniform, and J, None if 0.
     certificate_ : GradientCertificate
         The guarantee in words (``print(calibrator.certificate_)``), and the potential.
-
-    Warns
-    -----
-    sklearn.exceptions.ConvergenceWarning
-        If the fit did not converge. The guarantee holds all the same.
 
     See Also
     --------
@@ -92,39 +77,24 @@ class MonotoneCalibrator(DescentCalibrator):
 
     Notes
     -----
-    Forecasts p enter as logarithms with a floor,
-
-        ``z = (1 - 1e-4) log(p + floor) + 1e-4 log(p)``,
-
-    class by class. Each class k has L prototypes, points of the simplex between its vertex e_k and
-    a point t_k of the opposite face, ``r_kl = (1 - softness_kl) e_k + softness_kl t_k``. The
-    calibrated forecast is the gradient at z of the convex potential
+    Forecasts p enter as ``z = (1 - 1e-4) log(p + floor) + 1e-4 log(p)``, class by class. Each class
+    k has prototypes ``r_kl = (1 - softness_kl) e_k + softness_kl t_k`` between its vertex e_k and a
+    point t_k of the opposite face. The calibrated forecast is the gradient at z of
 
         ``F(z) = log(sum over j, k of x_j exp(J_jk) x_k) / (2 a)``,
         ``x_k = sum over l of exp(a <z, r_kl> + biases_kl)``,
 
-    with a scale a > 0 and interactions J between classes. It is a weighted mean of the prototypes.
-    With prototypes at the vertices it is temperature scaling with a bias for each class.
-
-    References
-    ----------
-    Bao, Eshraghi and Wang, Brenier isotonic regression, AISTATS 2026, arXiv:2603.10452. Guo,
-    Pleiss, Sun and Weinberger, On calibration of modern neural networks, ICML 2017. MacKay,
-    Bayesian interpolation, Neural Computation 4, 1992.
+    with a scale a > 0 and interactions J between classes (Bao, Eshraghi and Wang, AISTATS 2026).
 
     Examples
     --------
-    >>> import numpy as np
     >>> from isoroc import MonotoneCalibrator
-    >>> rng = np.random.default_rng(0)
-    >>> truth = rng.dirichlet(np.ones(3), size=2000)
-    >>> y = [rng.choice(3, p=p) for p in truth]
-    >>> P = truth**3 / (truth**3).sum(axis=1, keepdims=True)     # an overconfident model
+    >>> P, y = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]], ["ant", "bee", "cat"]
     >>> cal = MonotoneCalibrator().fit(P, y)
-    >>> cal.predict_proba([[27 / 36, 8 / 36, 1 / 36]]).round(2)  # the truth is 3/6, 2/6, 1/6
-    array([[0.5 , 0.35, 0.15]])
+    >>> cal.predict([[0.5, 0.3, 0.2]])
+    array(['ant'], dtype='<U3')
     >>> cal.verify(P)
-    MonotonicityCheck(monotone=True, rows=2000, exact=True)
+    MonotonicityCheck(monotone=True, rows=3, exact=True)
     """
 
     _shares: ClassVar[tuple[float, float]] = (4.0, 4.0)
@@ -164,17 +134,10 @@ class MonotoneCalibrator(DescentCalibrator):
     def verify(self, P: Any) -> MonotonicityCheck:
         """Check on any rows that the map is cyclically monotone in its `coordinates`.
 
-        Only coordinates and calibrated forecasts are compared. Two classes: the forecasts must have
-        the same order, on all rows. More classes: no cycle of rows may violate the definition. Up
-        to 2,000 rows all cycles are checked; of more rows, 2,000 are drawn at random.
-
-        Returns
-        -------
-        MonotonicityCheck
-            With `monotone`, `rows` compared, and whether these are all: `exact`.
+        Two classes: the forecasts must have the same order before and after. More classes: no cycle
+        of rows may violate the definition; of more than 2,000 rows, 2,000 are drawn at random.
         """
-        z = self.coordinates(P)
-        return check_cyclic(z, self.predict_proba(P), self.certificate_.potential(z))
+        return check_cyclic(self.coordinates(P), self.predict_proba(P))
 
 
 def _floored(sample: Sample, floor: float) -> Floats:
@@ -202,14 +165,13 @@ def _tempered(sample: Sample, total: float) -> tuple[Departures, float, Floats]:
 def _choose_floor(sample: Sample, total: float) -> tuple[float, float]:
     """The floor under which temperature scaling makes the outcomes likeliest, and 1 / T at it.
 
-    Temperature scaling may make log odds more extreme only up to what rows of this total weight can
-    support: forecasts of 0 that never came true on the calibration rows would otherwise ask for
-    certainty. A change of the scale costs what its prior says, and each factor of ten by which a
-    floor exceeds 1e-4 costs 1 nat.
+    The scale is bounded by what rows of this total weight can support; otherwise forecasts of 0
+    that never came true would ask for certainty. A change of the scale costs what its prior says,
+    and each factor of ten by which a floor exceeds 1e-4 costs 1 nat.
     """
     bound = np.log(sample.n_classes * (total + 1)) + 3
     logs = sample.kind.log_rows(sample.forecasts, LEAST)
-    found: list[tuple[float, float, float]] = []
+    candidates: list[tuple[float, float, float]] = []
     inverse = 1.0
     for floor in FLOORS[::-1]:
         z = with_floor(NUMPY, logs, floor)
@@ -219,23 +181,21 @@ def _choose_floor(sample: Sample, total: float) -> tuple[float, float]:
         losses, _ = softmax_losses(inverse * z, sample.codes)
         cost = LEAST_SCALE_PRECISION * np.log(inverse) ** 2 / 2 + max(np.log10(floor / 1e-4), 0.0)
         loss = cost / total + float(np.average(losses, weights=sample.weights))
-        found.append((loss, float(floor), inverse))
+        candidates.append((loss, float(floor), inverse))
         if floor < 1e-3 * np.exp(logs.min()):  # lower ones would change nothing
             break
-    return likeliest(found)[1:]
+    return likeliest(candidates)[1:]
 
 
 class Departures:
     """Parameters theta of a potential of K classes with L levels of prototypes.
 
-    `places` says where the parameters of each kind stand in theta: the logarithm of the scale; for
-    each level the log odds of its softness and its log weight; the bias of each class; bias and log
-    odds of softness of each prototype; and, from 3 to 30 classes, the interaction of each of
-    `pairs` and the log direction of each class towards each other one, the entries `others` of a
-    matrix. Prototypes have at least the given softness at theta = 0.
+    `places` maps each kind of parameter to its slice of theta. From 3 to 30 classes there is an
+    interaction for each of `pairs`, and a log direction for the entries `others` of a matrix.
+    Prototypes have at least the given softness at theta = 0.
 
-    The prior of the log scale is Cauchy: it holds temperatures near 1 where they are and lets go of
-    others. It is replaced by the normal prior with the same gradient where the fit starts.
+    The prior of the log scale is Cauchy, replaced by the normal prior with the same gradient where
+    the fit starts: it holds temperatures near 1 and releases others.
     """
 
     #: With more classes than this, they do not interact and their directions are uniform.
@@ -283,7 +243,7 @@ class Departures:
     def map_of(self, theta: Floats, kind: Kind, floor: float) -> MonotoneMap:
         """The map with these parameters."""
         K, L = self.n_classes, self.n_levels
-        part = {kind: theta[place] for kind, place in self.places.items()}
+        part = {kind: theta[entries] for kind, entries in self.places.items()}
         odds = self.odds + part["softness"] + part["prototype_softness"].reshape(K, L)
         biases = self.log_weights + part["level"] + part["prototype_bias"].reshape(K, L)
         directions = interactions = None
@@ -331,15 +291,13 @@ class Slopes(NamedTuple):
 
 
 class Posterior(PenalisedLoss):
-    """Negative log posterior of the departures theta for a sample with a floor.
-
-    `rows` says which rows of a larger sample these are; it is empty if some were gathered.
-    """
+    """Negative log posterior of the departures theta for a sample with a floor."""
 
     near_steps, rounds, dense = 10, 40, 800
-    #: Numbers in the arrays of the rows that are taken at a time, so that they stay in the cache:
-    #: for the loss, for the gradients of single rows; and the least number of rows.
-    chunk_numbers, gradient_numbers, least_rows = 2**18, 2**21, 64
+    # Rows taken at a time, so that arrays stay in the cache.
+    chunk_numbers = 2**18  # in an array for the loss
+    gradient_numbers = 2**21  # in an array of gradients of single rows
+    least_rows = 64
 
     def __init__(
         self, departures: Departures, sample: Sample, floor: float, rows: Ints | None = None
@@ -373,8 +331,8 @@ class Posterior(PenalisedLoss):
             biases += slopes.scores.sum(axis=2)
             along += float(np.einsum("kln,kn->", slopes.scores, z))
             rises += np.einsum("kln,kn->kl", slopes.scores, F.rises(z))
-            for k, own in _by_class(codes):
-                entries[:, :, k] += slopes.own_entries[:, :, own].sum(axis=2)
+            for k, inside in _by_class(codes):
+                entries[:, :, k] += slopes.own_entries[:, :, inside].sum(axis=2)
             if F.interactions is not None:
                 matrices[0] += slopes.mixed @ slopes.sums.T
                 matrices[1] += np.einsum("kln,kl->kn", slopes.scores, soft) @ z.T
@@ -412,8 +370,11 @@ class Posterior(PenalisedLoss):
         n = len(codes)
         slopes = _slopes(F, z, codes, np.sqrt(self.weights[rows]))
         rises = F.rises(z)
-        own, towards = np.eye(K)[:, codes], t[:, codes]
-        dsoft = a * slopes.scores * rises[:, None] - slopes.own_entries * (towards - own)[:, None]
+        is_outcome, towards = np.eye(K)[:, codes], t[:, codes]
+        dsoft = (
+            a * slopes.scores * rises[:, None]
+            - slopes.own_entries * (towards - is_outcome)[:, None]
+        )
         dsoft *= (soft * (1 - soft))[:, :, None]
         along = z[:, None] + soft[:, :, None] * rises[:, None]
         G = np.empty((self.departures.n_parameters, n))
@@ -433,7 +394,7 @@ class Posterior(PenalisedLoss):
             scores = a * np.einsum("kln,kl->kn", slopes.scores, soft)
             entries = np.einsum("kln,kl->kn", slopes.own_entries, soft)
             G[places["direction"]] = scores[k] * (z[j] - (rises + z)[k])
-            G[places["direction"]] -= entries[k] * (own[j] - towards[k])
+            G[places["direction"]] -= entries[k] * (is_outcome[j] - towards[k])
             G[places["direction"]] *= t[k, j][:, None]
         return G
 
@@ -461,8 +422,8 @@ def _slopes(F: MonotoneMap, z: Floats, codes: Ints, weights: Floats) -> Slopes:
     e, _ = F.exponentials(z)
     r = F.prototypes
     likely = np.empty_like(e)
-    for k, own in _by_class(codes):
-        np.multiply(e[:, :, own], r[:, :, k, None], out=likely[:, :, own])
+    for k, inside in _by_class(codes):
+        np.multiply(e[:, :, inside], r[:, :, k, None], out=likely[:, :, inside])
     x, v = e.sum(axis=1), likely.sum(axis=1)
     y = F.interact(x)
     total, outcome = np.einsum("kn,kn->n", x, y), np.einsum("kn,kn->n", v, y)
@@ -486,12 +447,11 @@ def _by_class(codes: Ints) -> Iterator[tuple[int, slice]]:
 
 
 def gather(z: Floats, codes: Codes, weights: Floats) -> tuple[Floats, Codes, Floats]:
-    """Rows of one class in the same cell become one, at their mean and with their weight.
+    """Merge rows of one class in the same cell into one, at their mean and with their weight.
 
-    A cell has the width `WIDTH` in each log forecast. At its mean, the loss differs from the mean
-    loss by about its curvature times ``WIDTH**2 / 24``. Cells of `isoroc._counts` are too coarse:
-    their square root brings all forecasts close to 0 together. Rows that are few or apart stay
-    unchanged, and so do those of four classes or more, which would hardly share cells.
+    Cells have the width `WIDTH` in each log forecast, so the loss changes by about its curvature
+    times ``WIDTH**2 / 24``. Up to `MOST_ROWS` rows, and from four classes on, where rows would
+    hardly share cells, rows stay unchanged.
     """
     K, n = z.shape
     if n <= MOST_ROWS or K > 3:

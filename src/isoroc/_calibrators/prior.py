@@ -28,7 +28,7 @@ LEAST = 1e-12
 def adjust_prior(P: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
     """Forecasts for a population with another class prior.
 
-    This is right if only the class prior differs, and rows of each class look the same as before
+    This is right if only the class prior differs and rows of each class look the same as before
     (label shift), as when rows of some classes were left out or repeated at random before training.
     The forecasts must be calibrated for the old population.
 
@@ -37,10 +37,9 @@ def adjust_prior(P: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
     P : array-like of shape (n, K) or (n,)
         Calibrated forecasts, or the probability of the second of two classes.
     old : array-like of shape (K,), mapping of labels to shares, or float
-        Class prior of the population that the forecasts are calibrated for: the class shares of
-        the calibration rows. One number is the share of the second of two classes.
+        Class shares of the calibration rows. One number is the share of the second of two classes.
     new : array-like of shape (K,), mapping of labels to shares, or float
-        Class prior of the other population.
+        Class shares of the other population.
     labels : array-like of shape (K,), default=None
         The classes in the order of the columns; by default the column names of a dataframe, or
         their numbers.
@@ -52,8 +51,7 @@ def adjust_prior(P: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
 
     Examples
     --------
-    A model was trained on as many fraudulent as honest payments, of which one in a hundred is
-    fraudulent:
+    A model was trained on as many fraudulent as honest payments; one in a hundred is fraudulent:
 
     >>> from isoroc import adjust_prior
     >>> adjust_prior([0.5, 0.9, 0.99], old=0.5, new=0.01).round(3)
@@ -108,17 +106,14 @@ def estimate_prior(
 ) -> PriorEstimate:
     """Class prior of new rows without labels, by maximum likelihood.
 
-    The prior under which the forecasts of the new rows are likeliest (Saerens, Latinne and
-    Decaestecker 2002), for `adjust_prior`, under whose conditions it is right.
+    The conditions of `adjust_prior` must hold (Saerens, Latinne and Decaestecker 2002).
 
     Parameters
     ----------
     P : array-like of shape (n, K) or (n,)
         Calibrated forecasts of the new rows, not adjusted.
-    old : array-like of shape (K,), mapping of labels to shares, or float
-        Class shares of the calibration rows; one number is the share of the second of two classes.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the columns, as in `adjust_prior`.
+    old, labels
+        As in `adjust_prior`.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     confidence : float, default=0.95
@@ -130,12 +125,10 @@ def estimate_prior(
 
     Notes
     -----
-    The log likelihood of shares w is ``sum_i log(sum_k P[i, k] w[k] / old[k])``, a concave
-    function. One row with the old shares is added to its maximum, so that no share is 0. The test
-    compares twice its increase over ``w = old`` with a chi-squared distribution with K - 1 degrees
-    of freedom, and an interval has the shares of a class that such a test with one degree does not
-    reject. Weights count rows: they are scaled to sum to Kish's effective number of rows. Intervals
-    do not include the uncertainty of `old` and of the calibration.
+    The log likelihood of shares w is ``sum_i log(sum_k P[i, k] w[k] / old[k])``. One row with the
+    old shares is added to its maximum, so that no share is 0. Test and intervals are likelihood
+    ratio tests; weights are scaled to sum to Kish's effective number of rows. Intervals do not
+    include the uncertainty of `old` and of the calibration.
 
     Examples
     --------
@@ -178,20 +171,17 @@ def estimate_prior(
 
 
 def _interval(L: Floats, weights: Floats, best: Floats, k: int, width: float) -> list[float]:
-    """Shares of class k that a likelihood ratio test does not reject, whatever the others are.
-
-    The test compares the signed root of the ratio, which is nearly linear, with `width`.
-    """
-    others, own, rest = np.delete(best, k), L[:, [k]], np.delete(L, k, axis=1)
+    """Shares of class k that a likelihood ratio test does not reject, whatever the others are."""
+    others, likelihood, rest = np.delete(best, k), L[:, [k]], np.delete(L, k, axis=1)
     others = others / others.sum() if others.any() else np.full(len(others), 1 / len(others))
     most = weights @ np.log(np.maximum(L @ best, LEAST))
     slope = L[:, k] / np.maximum(L @ best, LEAST) - 1
 
     def excess(share: float) -> float:
-        """Root of the ratio for the best prior with this share, above that which is rejected."""
+        """Signed root of the likelihood ratio at this share, less the largest one accepted."""
         nonlocal others
         # With the share fixed, this is a mixture of the others, each with its part of class k.
-        mixed = (1 - share) * rest + share * own
+        mixed = (1 - share) * rest + share * likelihood
         others = _most_likely(mixed, weights, others)
         fall = float(most - weights @ np.log(np.maximum(mixed @ others, LEAST)))
         return float(np.sqrt(max(2 * fall, 0.0)) - width)
@@ -212,10 +202,7 @@ def _interval(L: Floats, weights: Floats, best: Floats, k: int, width: float) ->
 def _most_likely(
     L: Floats, weights: Floats, start: Floats, *, n_steps: int = 100, n_halvings: int = 30
 ) -> Floats:
-    """Prior of maximum likelihood: Newton's method among the classes with a share.
-
-    The function is concave, so its slopes bound what is left to gain: at the end 1e-4.
-    """
+    """Prior of maximum likelihood up to 1e-4: Newton's method among the classes with a share."""
     rows, prior = weights / weights.sum(), start
     mixed = np.maximum(L @ prior, LEAST)
     for _ in range(n_steps):
@@ -233,13 +220,13 @@ def _most_likely(
         step[moved] = along - along.sum() / ones.sum() * ones
         value = rows @ np.log(mixed)
         for _ in range(n_halvings):
-            there = np.maximum(prior + step, 0.0)
-            there /= there.sum()
-            mixed = np.maximum(L @ there, LEAST)
+            moved_prior = np.maximum(prior + step, 0.0)
+            moved_prior /= moved_prior.sum()
+            mixed = np.maximum(L @ moved_prior, LEAST)
             if rows @ np.log(mixed) > value:
                 break
             step /= 2
         else:
             break
-        prior = there
+        prior = moved_prior
     return prior

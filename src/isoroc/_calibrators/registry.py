@@ -1,4 +1,4 @@
-"""All calibrators by name, and those in model files: all is checked, nothing is executed."""
+"""Calibrators by name, and from model files: everything is checked, nothing is executed."""
 
 from __future__ import annotations
 
@@ -54,8 +54,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ModelFileError
-        A `ValueError` that names the file, the place in it and the fix, for every file that is not
-        a sound model file: damaged, altered, too large, of another version, or something else.
+        If the file is not a sound model file; the message names the place in it and the fix.
 
     Examples
     --------
@@ -66,8 +65,6 @@ def load(path: str | os.PathLike[str]) -> Any:
     ...     path = os.path.join(folder, "model.json")
     ...     calibrator.save(path, summary={"data": "2026-07"})
     ...     loaded = isoroc.load(path)
-    >>> (loaded.predict_proba([0.2, 0.8]) == calibrator.predict_proba([0.2, 0.8])).all()
-    np.True_
     >>> loaded.summary_
     {'rows': 4, 'weight': 4.0, 'class_weights': [2.0, 2.0], 'data': '2026-07'}
     """
@@ -87,8 +84,10 @@ def load(path: str | os.PathLike[str]) -> Any:
 def _restore(document: dict[str, Any], place: str, common: tuple[str, ...] = ()) -> Any:
     """Calibrator with the parameters and attributes of a document."""
     calibrator = _make(document, place)
-    own = list(calibrator._state)
-    state = decode_known(document["state"], {*common, *own}, f"{place}.state", _restore, own)
+    learned = list(calibrator._state)
+    state = decode_known(
+        document["state"], {*common, *learned}, f"{place}.state", _restore, learned
+    )
     vars(calibrator).update(state)
     return calibrator
 

@@ -24,18 +24,18 @@ class SigmoidCalibrator(Calibrator):
     """Platt scaling: a logistic regression on the log odds of each class.
 
     With more than two classes, each class is calibrated against the rest, and rows are divided by
-    their sum, as in scikit-learn's ``method="sigmoid"``.
+    their sum.
 
     Parameters
     ----------
     compatible : bool, default=False
-        Fit the map of scikit-learn: a logistic regression on the probabilities themselves, or on
-        log odds as they are.
+        Fit the map of scikit-learn's ``method="sigmoid"``: a logistic regression on the
+        probabilities themselves, or on log odds without a floor.
 
     Attributes
     ----------
     classes_, n_features_in_, unit_, summary_, map_, checksum
-        As in `TemperatureCalibrator`.
+        As in `IdentityCalibrator`.
     coef_, intercept_ : ndarray of shape (K,)
         a and b of each class.
 
@@ -46,15 +46,9 @@ class SigmoidCalibrator(Calibrator):
 
     Notes
     -----
-    The calibrated forecast of a class is ``sigmoid(a log(p / (1 - p)) + b)``. The outcomes are
-    smoothed as Platt proposed: with n rows of a class and m others they are ``(n + 1) / (n + 2)``
-    and ``1 / (m + 2)`` instead of 1 and 0. Small forecasts are raised to a floor between 1e-12 and
-    0.01, the one of the largest likelihood. With ``compatible=True`` it is ``sigmoid(a p + b)`` for
-    probabilities.
-
-    References
-    ----------
-    Platt, Probabilistic outputs for support vector machines, 1999.
+    The calibrated forecast of a class is ``sigmoid(a log(p / (1 - p)) + b)``. Outcomes are smoothed
+    as Platt (1999) proposed. Small forecasts are raised to a floor between 1e-12 and 0.01, the one
+    of the largest likelihood.
 
     Examples
     --------
@@ -91,30 +85,25 @@ class BetaCalibrator(Calibrator):
     Parameters
     ----------
     compatible : bool, default=False
-        Fit the map of Kull et al. and of the package betacal: outcomes are not smoothed, and the
-        floor is 2.2e-16.
+        Fit the map of the package betacal: outcomes are not smoothed, and the floor is 2.2e-16.
 
     Attributes
     ----------
     classes_, n_features_in_, unit_, summary_, map_, checksum
-        As in `TemperatureCalibrator`.
+        As in `IdentityCalibrator`.
     coef_, rest_, intercept_ : ndarray of shape (K,)
         a, b and c of each class.
 
     See Also
     --------
     SigmoidCalibrator : Has one coefficient less.
-    DirichletCalibrator : Calibrates all classes together.
+    MatrixCalibrator : Calibrates all classes together.
 
     Notes
     -----
     The calibrated forecast of a class is ``sigmoid(a log(p) - b log(1 - p) + c)`` with a and b of
-    at least 0, so that the map increases. Outcomes are smoothed as in `SigmoidCalibrator`, and
-    the floor is chosen in the same way.
-
-    References
-    ----------
-    Kull, Silva Filho and Flach, Beta calibration, AISTATS 2017.
+    at least 0, so that the map increases (Kull, Silva Filho and Flach, AISTATS 2017). Outcomes are
+    smoothed and the floor is chosen as in `SigmoidCalibrator`.
 
     Examples
     --------
@@ -122,8 +111,7 @@ class BetaCalibrator(Calibrator):
     >>> from isoroc import BetaCalibrator
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
-    >>> y = rng.random(2000) < p**2
-    >>> BetaCalibrator().fit(p, y).predict_proba([0.5]).round(2)
+    >>> BetaCalibrator().fit(p, rng.random(2000) < p**2).predict_proba([0.5]).round(2)
     array([[0.77, 0.23]])
     """
 
@@ -157,12 +145,8 @@ def _likeliest_map(
     *,
     linear: bool = False,
 ) -> SigmoidMap:
-    """The map of each class against the rest, with the floor of the least loss.
-
-    Without a floor, rows of forests, which forecast 0 for events that happen, would determine the
-    map alone.
-    """
-    (low, high), found = targets, []
+    """The map of each class against the rest, with the floor of the least loss."""
+    (low, high), candidates = targets, []
     for floor in floors[:1] if isinstance(sample.kind, LogOdds) else floors:
         logs = sample.kind.log_rows(sample.forecasts, floor)
         log_rest = (logs.T - NUMPY.log_odds(logs.T)).T
@@ -173,8 +157,8 @@ def _likeliest_map(
         for k in range(sample.n_classes):
             y = np.where(sample.codes == k, high[k], low[k])
             fits.append(fit(logs[k], log_rest[k], y, sample.row_weights()))
-        found.append((sum(loss for loss, *_ in fits), floor, fits))
-    _, floor, fits = likeliest(found)
+        candidates.append((sum(loss for loss, *_ in fits), floor, fits))
+    _, floor, fits = likeliest(candidates)
     _, coef, rest, intercept = np.array(fits).T.copy()
     numbers = {"coef": coef, "rest": rest, "intercept": intercept}
     return SigmoidMap(kind=sample.kind, floor=floor, linear=linear, **numbers)
@@ -186,17 +170,17 @@ def _fit_sigmoid(logs: Floats, log_rest: Floats, targets: Floats, weights: Float
 
 
 def _fit_beta(logs: Floats, log_rest: Floats, targets: Floats, weights: Floats) -> _Fit:
-    X, found = np.stack([logs, -log_rest]), []
+    X, candidates = np.stack([logs, -log_rest]), []
     for used in ([0, 1], [0], [1], []):
         loss, (*slopes, c) = _regress(X[used], targets, weights)
         if min(slopes, default=0.0) < 0:
             continue
         both = np.zeros(2)
         both[used] = slopes
-        found.append((loss, *both.tolist(), c))
+        candidates.append((loss, *both.tolist(), c))
         if len(used) == 2:  # others cannot have a lower loss
             break
-    return likeliest(found)
+    return likeliest(candidates)
 
 
 def _regress(X: Floats, targets: Floats, weights: Floats) -> tuple[float, list[float]]:

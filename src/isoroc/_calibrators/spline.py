@@ -14,10 +14,12 @@ from isoroc._calibrators.descent import (
     DescentCalibrator,
     Factor,
     PenalisedLoss,
+    Rows,
     Solution,
     softmax_loss,
 )
 from isoroc._calibrators.matrix import MATRIX_CLASSES
+from isoroc._calibrators.temperature import uniform_share
 from isoroc._core.newton import logistic_regression
 from isoroc._core.smooth import softmax
 from isoroc._core.types import Floats
@@ -30,12 +32,9 @@ from isoroc._maps import SplineMap
 class SplineCalibrator(DescentCalibrator):
     """Spline scaling: a piecewise linear map of each class's log odds plus matrix scaling.
 
-    Without knots this is structured matrix scaling. Most of the map is shared by all classes.
-    Departures of a class from it, the influence of other classes and the intercepts are penalised,
-    more strongly for more classes.
-
-    For two classes constant, slope and bends of the one map have normal priors around the map that
-    changes nothing, and fits with 27 choices of their widths are averaged, weighted by evidence.
+    Most of the map is shared by all classes. Departures of a class from it, the influence of other
+    classes and the intercepts are penalised, more strongly for more classes. For two classes, fits
+    with 27 choices of normal priors are averaged, weighted by evidence.
 
     Parameters
     ----------
@@ -43,26 +42,20 @@ class SplineCalibrator(DescentCalibrator):
         Bends of the map, at quantiles of the distinct log odds.
     penalty : float or "auto", default="auto"
         Strength of the quadratic penalty on everything but the shared slope. "auto" is 1 for three
-        classes and more, and averages fits of different priors for two.
+        classes and more, and averages fits with different priors for two.
     pseudocount : float, default=1.0
-        Rows of the uniform forecast that are mixed in, so that no forecast is ever certain.
+        Weight of the uniform forecast in every calibrated one, as in `TemperatureCalibrator`.
 
     Attributes
     ----------
     classes_, n_features_in_, unit_, summary_, map_, checksum
         As in `IdentityCalibrator`.
     floor_, smoothing_ : float
-        Forecasts below the floor are raised to it; share of the uniform one in calibrated ones.
+        As in `TemperatureCalibrator`.
     knots_, slopes_ : ndarray of shape (m,) and (K, m)
         Log odds at which the map bends, and change of slope of each class's map at each.
     coef_, intercept_ : ndarray of shape (K, K) and (K,)
-        Influence of each class's log forecast (column) on each class (row), and the constant of
-        each class.
-
-    Warns
-    -----
-    sklearn.exceptions.ConvergenceWarning
-        If the fit did not converge.
+        Influence of each log forecast (column) on each class (row), and constants.
 
     See Also
     --------
@@ -71,29 +64,18 @@ class SplineCalibrator(DescentCalibrator):
 
     Notes
     -----
-    The calibrated forecast is the softmax of::
+    With ``odds = log(p) - log(1 - p)``, the calibrated forecast is the softmax of::
 
         coef_ @ log(p) + sum over knots of slopes_[:, m] * max(odds - knots_[m], 0) + intercept_
-
-    where ``odds = log(p) - log(1 - p)``.
-
-    References
-    ----------
-    Berta, Holzmüller, Jordan and Bach, Structured matrix scaling for multi-class calibration,
-    AISTATS 2026. MacKay, The evidence framework applied to classification networks, Neural
-    Computation 4, 1992.
 
     Examples
     --------
     >>> import numpy as np
     >>> from isoroc import SplineCalibrator
     >>> rng = np.random.default_rng(0)
-    >>> truth = rng.dirichlet(np.ones(3), size=2000)
-    >>> y = [rng.choice(3, p=p) for p in truth]
-    >>> P = truth**3 / (truth**3).sum(axis=1, keepdims=True)  # an overconfident model
-    >>> cal = SplineCalibrator().fit(P, y)
-    >>> cal.predict_proba([[27 / 36, 8 / 36, 1 / 36]]).round(1)  # the truth is 3/6, 2/6, 1/6
-    array([[0.5, 0.3, 0.2]])
+    >>> p = rng.random(2000)
+    >>> SplineCalibrator().fit(p, rng.random(2000) < p**2).predict_proba([0.5]).round(1)
+    array([[0.8, 0.2]])
     """
 
     n_knots: int = 8
@@ -126,30 +108,23 @@ class Problem(PenalisedLoss):
     """
 
     rounds, dense = 30, 1300  # 30 classes that act on each other have fewer parameters
-    #: Numbers in the array of features up to which all rows are used, and in the arrays of the rows
-    #: for which the curvature is formed at a time.
-    most_features, chunk_numbers = 20_000_000, 2**20
+    most_features = 20_000_000  # up to which all rows are used
+    chunk_numbers = 2**20  # in the arrays of the rows for which the curvature is formed at a time
 
     def __init__(self, sample: Sample, n_knots: int, penalty: float, pseudocount: float) -> None:
-        K, total = sample.n_classes, float(sample.row_weights().sum())
-        most_rows = self.most_features // (K * (1 + n_knots))
-        self.rows = sample.drawn_rows(most_rows)
-        sample = sample.draw(most_rows)
-        self.kind, self.codes = sample.kind, sample.codes
-        self.floor = choose_floor(sample)
-        self.smoothing = float(pseudocount / (total + pseudocount))
+        K, self.smoothing = sample.n_classes, uniform_share(sample, pseudocount)
+        sample = self._draw(sample, self.most_features // (K * (1 + n_knots)))
+        self.kind, self.floor = sample.kind, choose_floor(sample)
         logs = sample.kind.log_rows(sample.forecasts, self.floor)
         odds = NUMPY.log_odds(logs.T).T
         self.knots = place_knots(odds, n_knots)
-        weights = sample.row_weights()
-        weights = self.weights = weights * (total / weights.sum())
         B = 1 + len(self.knots)
         # Log forecast and hinges of each class and row, centred and scaled.
         features = self.features = np.empty((K, len(sample), B))
         features[..., 0] = logs
         for b, knot in enumerate(self.knots, start=1):
             np.maximum(odds - knot, 0.0, out=features[..., b])
-        share = weights / (K * weights.sum())
+        share = self.weights / (K * self.weights.sum())
         self.centre = (share @ features).sum(axis=0)
         features -= self.centre
         spread = np.sqrt((share @ features**2).sum(axis=0))
@@ -171,30 +146,30 @@ class Problem(PenalisedLoss):
     def _split(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
         """Coefficients (K, B), intercepts (K,) and matrix (K, K)."""
         K, _, B = self.features.shape
-        own = theta[:B] + theta[B : B + K * B].reshape(K, B)
+        coefs = theta[:B] + theta[B : B + K * B].reshape(K, B)
         end = B + K * B + K
         matrix = np.zeros((K, K)) if self.others is None else theta[end:].reshape(K, K)
-        return own, theta[B + K * B : end], matrix
+        return coefs, theta[B + K * B : end], matrix
 
     def map_of(self, theta: Floats) -> SplineMap:
         """The map with the parameters theta."""
-        own, intercept, matrix = self._split(theta)
-        own = own / self.scale
+        coefs, intercept, matrix = self._split(theta)
+        coefs = coefs / self.scale
         return SplineMap(
             kind=self.kind,
             floor=self.floor,
             knots=self.knots,
             # Others are centred in each row.
-            coef=np.diag(own[:, 0]) + (matrix - matrix.mean(axis=1, keepdims=True)),
-            slopes=own[:, 1:],
-            intercept=intercept - own @ self.centre,
+            coef=np.diag(coefs[:, 0]) + (matrix - matrix.mean(axis=1, keepdims=True)),
+            slopes=coefs[:, 1:],
+            intercept=intercept - coefs @ self.centre,
             smoothing=self.smoothing,
         )
 
     def _scores(self, theta: Floats) -> Floats:
         """What the calibrated forecasts are the softmax of, shape (K, n)."""
-        own, intercept, matrix = self._split(theta)
-        z = np.matmul(self.features, own[:, :, None])[..., 0]
+        coefs, intercept, matrix = self._split(theta)
+        z = np.matmul(self.features, coefs[:, :, None])[..., 0]
         z += intercept[:, None]
         if self.others is not None:
             z += matrix @ self.others
@@ -233,10 +208,10 @@ class Problem(PenalisedLoss):
         blocks = np.zeros((K * width, K * width))
         for rows in slices(n, max(self.chunk_numbers // (K * width), 64)):
             share, root = q[:, rows], np.sqrt(self.weights[rows])
-            own = self.features[:, rows]
-            parts = [own, np.ones((*own.shape[:2], 1))]
+            features = self.features[:, rows]
+            parts = [features, np.ones((*features.shape[:2], 1))]
             if self.others is not None:
-                parts.append(np.broadcast_to(self.others[:, rows].T, (*own.shape[:2], K)))
+                parts.append(np.broadcast_to(self.others[:, rows].T, (*features.shape[:2], K)))
             U = np.concatenate(parts, axis=2) * root[:, None]  # what acts on each class
             V = (U * share[:, :, None]).transpose(1, 0, 2).reshape(U.shape[1], -1)
             blocks -= V.T @ V
@@ -260,8 +235,8 @@ class Problem(PenalisedLoss):
         """Diagonal of the Hessian of the likelihood."""
         q = softmax(self._scores(theta))
         spread = self.weights * q * (1 - q)
-        own = np.matmul(spread[:, None, :], self.features**2)[:, 0, :]
-        parts = [own.sum(axis=0), own.ravel(), spread.sum(axis=1)]
+        squares = np.matmul(spread[:, None, :], self.features**2)[:, 0, :]
+        parts = [squares.sum(axis=0), squares.ravel(), spread.sum(axis=1)]
         if self.others is not None:
             parts.append((spread @ (self.others**2).T).ravel())
         return np.concatenate(parts)
@@ -296,29 +271,24 @@ class Fits(NamedTuple):
         return np.asarray(self.shares @ self.thetas)
 
 
-class AveragedProblem:
+class AveragedProblem(Rows):
     """Two classes: posterior of theta under each choice of widths, given weights of the rows.
 
     A map adds ``features @ theta`` to the log odds z: a constant, z, and hinges that rise from
     their knots outwards, away from the median. The prior of theta is normal around 0, where nothing
-    changes, with a width for each of the three kinds of entries. For each of a grid of widths theta
-    is the most probable one, and its weight is the evidence of the widths in Laplace's
-    approximation (MacKay, 1992). Means of such maps are such maps.
+    changes, with a width for each of the three kinds of entries. The most probable thetas are
+    averaged, weighted by the evidence of their widths in Laplace's approximation (MacKay, 1992).
     """
 
     def __init__(
         self, sample: Sample, n_knots: int, pseudocount: float, *, most_rows: int = 200_000
     ) -> None:
-        total = float(sample.row_weights().sum())
-        self.rows = sample.drawn_rows(most_rows)
-        sample = sample.draw(most_rows)
+        self.smoothing = uniform_share(sample, pseudocount)
+        sample = self._draw(sample, most_rows)
         self.kind, self.floor = sample.kind, choose_floor(sample)
-        self.smoothing = float(pseudocount / (total + pseudocount))
         logs = sample.kind.log_rows(sample.forecasts, self.floor)
         z = self.z = logs[1] - logs[0]
         self.knots = place_knots(z, n_knots)
-        weights = sample.row_weights()
-        self.weights = weights * (total / weights.sum())
         self.outcome = sample.codes.astype(np.float64)
         self.side = np.where(self.knots >= np.median(np.unique(z)), 1.0, -1.0)
         hinges = np.maximum(self.side * (z[:, None] - self.knots), 0.0)

@@ -17,8 +17,8 @@ from isoroc._maps import TemperatureMap
 
 #: What floor="auto" chooses from. The first leaves every positive forecast unchanged.
 FLOORS = 10.0 ** -np.array([300, 100, 30, 16, 8, 6, 4, 3, 2.5, 2, 1.5, 1])
-#: Numbers in the part of the rows on which a floor is chosen, and least number of its rows.
-PART, LEAST_ROWS = 100_000, 1000
+PART = 100_000  # numbers in the part of the rows on which a floor is chosen,
+LEAST_ROWS = 1000  # and its least number of rows
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -33,9 +33,7 @@ class TemperatureCalibrator(Calibrator):
     ----------
     floor : float or "auto", default="auto"
         Smaller forecasts are raised to this value. "auto" chooses the lowest of twelve values
-        between 1e-300 and 0.1 (for logits also no floor) whose likelihood is within 2 nats of the
-        largest; with many rows, on a random part of them. Forests and nearest neighbours, which
-        forecast 0 for events that happen, get a high floor, naive Bayes a low one.
+        between 1e-300 and 0.1 whose likelihood is within 2 nats of the largest.
     pseudocount : float, default=0.1
         Weight of the uniform forecast in every calibrated one, against the total weight of the
         calibration rows. Above 0 no forecast is ever certain.
@@ -57,20 +55,9 @@ class TemperatureCalibrator(Calibrator):
 
     Notes
     -----
-    With logarithms, the smallest forecasts dominate the loss, and the logarithm of 0 is not finite.
-    So forecasts are first raised to a floor, which is learned like T:
-
-        ``q = (1 - s) * softmax(log(max(p, floor)) / T) + s / K``,
-
-    where s is the pseudocount divided by the sum of the weights of the rows and the pseudocount.
-
-    T < 1 is bounded, because the likelihood of rows whose most probable class always comes true
-    grows until T = 0. Half of the rows keep odds of at most ``(K (n + 1))**2`` to one between their
-    two most probable classes. Rows whose second class is at the floor do not count.
-
-    References
-    ----------
-    Guo, Pleiss, Sun and Weinberger, On calibration of modern neural networks, ICML 2017.
+    With the share s = pseudocount / (weight of the rows + pseudocount), the calibrated forecast is
+    ``(1 - s) * softmax(log(max(p, floor)) / T) + s / K``. T has a lower bound, because the
+    likelihood of rows whose most probable class always comes true grows until T = 0.
 
     Examples
     --------
@@ -82,8 +69,6 @@ class TemperatureCalibrator(Calibrator):
     >>> cal = TemperatureCalibrator().fit(logits, y)
     >>> round(cal.temperature_, 2)
     2.0
-    >>> cal.predict_proba([-4.0, 0.0])[:, 1].round(3)
-    array([0.119, 0.5  ])
     """
 
     floor: float | Literal["auto"] = "auto"
@@ -116,8 +101,8 @@ def fit_tempering(
     check_number("floor", floor, minimum=FLOORS[0], others=("auto",))
     inverse = 1.0
     if floor == "auto":
-        smoothing = _uniform_share(sample, pseudocount)
-        floor, inverse = _choose_floor(draw_part(sample), smoothing)
+        share = uniform_share(sample, pseudocount)
+        floor, inverse = _choose_floor(draw_part(sample), share)
     elif floor >= 1:
         raise InputError("floor", None, f"is {floor!r}", "expected a number below 1")
     return temper(sample, float(floor), pseudocount, start=inverse)
@@ -136,25 +121,23 @@ def temper(
     z = sample.kind.log_rows(sample.forecasts, floor)
     options: Any = {"bounded": bounded, "start": start, "tolerance": tolerance}
     inverse = inverse_temperature(z, sample, floor, **options)
-    share = _uniform_share(sample, pseudocount)
+    share = uniform_share(sample, pseudocount)
     return TemperatureMap(kind=sample.kind, floor=floor, temperature=1 / inverse, smoothing=share)
 
 
-def _uniform_share(sample: Sample, pseudocount: float) -> float:
+def uniform_share(sample: Sample, pseudocount: float) -> float:
+    """Share of the uniform forecast that stands for `pseudocount` rows beside the sample."""
     total = float(sample.class_weights().sum())
     return float(pseudocount / (total + pseudocount))
 
 
 def _choose_floor(sample: Sample, smoothing: float) -> tuple[float, float]:
-    """The lowest floor under which outcomes are almost as likely as under any, and its 1 / T.
-
-    A floor must be worth 2 nats, as one more parameter should be.
-    """
+    """The lowest floor within 2 nats of the largest likelihood, and its 1 / T."""
     lowest = FLOORS[0] if sample.kind.scores == "probability" else 0.0  # logits need no floor
     z = sample.kind.log_rows(sample.forecasts, lowest)
     # Below the smallest forecast nothing is raised: one such floor stands for all.
     floors = [lowest, *FLOORS[1:][np.log(FLOORS[1:]) > z.min()]]
-    found: list[tuple[float, float, float]] = []
+    candidates: list[tuple[float, float, float]] = []
     inverse = 1.0
     for floor in floors:
         raised = np.maximum(z, np.log(floor)) if floor else z
@@ -162,8 +145,8 @@ def _choose_floor(sample: Sample, smoothing: float) -> tuple[float, float]:
         q = of_own_class(softmax(inverse * raised), sample.codes)
         smoothed = (1 - smoothing) * q + smoothing / len(z)
         loss = -float(np.average(np.log(smoothed), weights=sample.weights))
-        found.append((loss, float(floor), inverse))
-    return likeliest(found, 2 / float(sample.class_weights().sum()))[1:]
+        candidates.append((loss, float(floor), inverse))
+    return likeliest(candidates, 2 / float(sample.class_weights().sum()))[1:]
 
 
 def of_own_class(z: Floats, codes: Codes) -> Floats:
@@ -172,22 +155,16 @@ def of_own_class(z: Floats, codes: Codes) -> Floats:
 
 
 def softmax_losses(z: Floats, codes: Codes) -> tuple[Floats, Floats]:
-    """Log loss of each row under the softmax of z, shape (K, n), and the softmax in the place of z.
-
-    The largest forecast gives the logarithm of the sum: the own one may be zero by rounding.
-    """
+    """Log loss of each row under the softmax of z, shape (K, n), and the softmax, in its place."""
     behind = z.max(axis=0) - of_own_class(z, codes)
     q = softmax(z)
     return behind - np.log(q.max(axis=0)), q
 
 
-def likeliest(found: Sequence[tuple[Any, ...]], tie: float = 1e-9) -> tuple[Any, ...]:
-    """The tuple that begins with the least mean loss, the first of those that tie.
-
-    Where other parameters make up for any floor, losses differ by rounding errors only.
-    """
-    least = min(each[0] for each in found)
-    return next(each for each in found if each[0] <= least + tie)
+def likeliest(candidates: Sequence[tuple[Any, ...]], tie: float = 1e-9) -> tuple[Any, ...]:
+    """The tuple that begins with the least mean loss, the first of those that tie."""
+    least = min(each[0] for each in candidates)
+    return next(each for each in candidates if each[0] <= least + tie)
 
 
 def draw_part(sample: Sample) -> Sample:
@@ -198,10 +175,9 @@ def draw_part(sample: Sample) -> Sample:
 def _steepest(z: Floats, sample: Sample, floor: float) -> float:
     """Largest 1 / T: forecasts are made no surer than the rows can support.
 
-    Where the most probable class always comes true, the likelihood would have T = 0. Half of the
-    rows keep log odds between their two most probable classes of at most 2 log(K (n + 1)), twice
-    those of a class that was not seen in n rows. Odds against the floor say nothing, so such rows
-    count only if there are no others.
+    Half of the rows keep log odds between their two most probable classes of at most
+    2 log(K (n + 1)), twice those of a class that was not seen in n rows. Odds against the floor say
+    nothing, so such rows count only if there are no others.
     """
     second, first = np.partition(z, -2, axis=0)[-2:]
     weights = sample.row_weights()
@@ -226,12 +202,11 @@ def inverse_temperature(
 ) -> float:
     """1 / T that makes the outcomes likeliest under softmax(z / T), unless that is too steep.
 
-    z, of shape (K, n), is nowhere below the logarithm of the floor. 1 / T lies between 1e-6 and
-    1e6, as forecasts that sort the outcomes perfectly would have it infinite.
+    z, of shape (K, n), is nowhere below the logarithm of the floor.
     """
-    low, high = 1e-6, 1e6
-    high = min(high, _steepest(z, sample, floor) if bounded else high)
+    # Forecasts that sort the outcomes perfectly would have an infinite 1 / T.
+    high = min(1e6, _steepest(z, sample, floor)) if bounded else 1e6
     z = z - of_own_class(z, sample.codes)
-    low /= max(1.0, float(np.abs(z).max()))  # large logits may need a large temperature
+    low = 1e-6 / max(1.0, float(np.abs(z).max()))  # large logits may need a large temperature
     weights = sample.row_weights()
     return likeliest_power(z, weights, low, high, start=start, tolerance=tolerance)

@@ -1,9 +1,4 @@
-"""Decision thresholds on forecasts, carried over to calibrated forecasts.
-
-A threshold on two classes is a number t: decide for the second class iff its score is above t. One
-on more classes is a vector gamma: decide for the class with the largest p - gamma, the first on
-ties. Carrying over finds thresholds on the calibrated forecasts q that make the same decisions.
-"""
+"""Decision thresholds on forecasts, carried over to calibrated forecasts."""
 
 from __future__ import annotations
 
@@ -23,19 +18,17 @@ from isoroc._maps.monotonicity import bounds_of, solve
 
 @dataclass(frozen=True, eq=False)
 class CarriedThresholds:
-    """Thresholds on calibrated forecasts, and what they do to decisions, which ``print`` shows.
+    """Thresholds on calibrated forecasts, and how many decisions they change; see ``print``.
 
     Attributes
     ----------
     thresholds : float or ndarray of shape (K,)
-        For two classes a number: decide for the second class iff its calibrated probability is
-        above it. For more classes a vector gamma whose entries sum to 1: decide for the class with
-        the largest ``q - gamma``, the first on ties.
+        Two classes: decide for the second class iff its calibrated probability is above it. More
+        classes: decide for the class with the largest ``q - thresholds``, the first on ties.
     n_changed, n_rows : int
         Number of rows whose decision changes, and of rows compared; 0 if none were given.
     exact : bool
-        Whether all possible forecasts get the same decision as before, up to rounding: the map is
-        strictly increasing, and not constant to the last digit just above the threshold. Otherwise
+        Whether all possible forecasts get the same decision as before, up to rounding. Otherwise
         `n_changed` is known for the given rows only.
     """
 
@@ -55,10 +48,7 @@ class CarriedThresholds:
 def carry_over(
     fitted: Map, n_classes: int, thresholds: Any, values: Floats | None
 ) -> CarriedThresholds:
-    """Thresholds on calibrated forecasts that repeat the decisions of thresholds on forecasts.
-
-    Decisions are compared on the rows `values`, a forecast array.
-    """
+    """Thresholds on calibrated forecasts that repeat decisions, compared on the rows `values`."""
     given = _numbers(thresholds)
     if n_classes > 2:
         if given.shape != (n_classes,):
@@ -152,10 +142,7 @@ def _best_cut(q: Floats, wanted: Any, guess: float) -> tuple[float, int]:
 
 
 def _carry_vector(fitted: Map, gamma: Floats, forecasts: Floats) -> CarriedThresholds:
-    """The threshold that changes no decision on the rows or, if there is none, q at gamma.
-
-    All decisions meet at the forecast gamma, so they nearly meet at its calibrated forecast q.
-    """
+    """The threshold that changes no decision on the rows or, if there is none, q at gamma."""
     if isinstance(fitted.kind, Logits):
         meeting = log_softmax(gamma[None], axis=1)
     else:
@@ -164,7 +151,8 @@ def _carry_vector(fitted: Map, gamma: Floats, forecasts: Floats) -> CarriedThres
     wanted, Q = regions(forecasts, gamma), fitted.apply(forecasts)
     is_wanted = np.eye(len(gamma), dtype=bool)[wanted]
     repeating = solve(bounds_of(Q, is_wanted[None]))[0][0]
-    candidates = [own for own in (repeating, fitted.apply(meeting)[0]) if np.isfinite(own).all()]
-    changed = [int(np.count_nonzero(regions(Q, own) != wanted)) for own in candidates]
+    # All decisions meet at the forecast gamma, so they nearly meet at its calibrated forecast.
+    candidates = [t for t in (repeating, fitted.apply(meeting)[0]) if np.isfinite(t).all()]
+    changed = [int(np.count_nonzero(regions(Q, t) != wanted)) for t in candidates]
     best = int(np.argmin(changed))
     return CarriedThresholds(candidates[best], changed[best], len(Q), exact=False)

@@ -1,7 +1,6 @@
 """Estimates and their intervals: means of weighted or clustered rows, shares, sums of squares.
 
-An interval holds the values that a test does not reject: values from which the estimate, given its
-variance if they were true, does not differ by more than chance.
+An interval holds the values that a test does not reject.
 """
 
 from __future__ import annotations
@@ -45,22 +44,17 @@ class Estimate(NamedTuple):
 class Statistic(NamedTuple):
     """What is known about a value T: an estimate of it, with variance ``variance + slope * T``.
 
-    If the slope is 0, the estimate is about normal. Otherwise it estimates a sum of squares without
-    bias: it is distributed as a multiple of a noncentral chi-square variable minus its mean at
-    T = 0.
+    If the slope is 0, the estimate is about normal. Otherwise it is an unbiased sum of squares,
+    distributed as a multiple of a noncentral chi-square variable.
     """
 
     value: float
     variance: float
     slope: float = 0.0
-    below: float = 0.0
-    """Upper bound on how far T lies below the expectation of the estimate."""
-    above: float = 0.0
-    """Upper bound on how far T lies above it."""
-    skewness: float = 0.0
-    """Skewness of the estimate if the slope is 0."""
-    df: float = inf
-    """Degrees of freedom of the variance if the slope is 0."""
+    below: float = 0.0  # upper bound on how far T lies below the expectation of the estimate
+    above: float = 0.0  # upper bound on how far T lies above it
+    skewness: float = 0.0  # of the estimate, if the slope is 0
+    df: float = inf  # degrees of freedom of the variance, if the slope is 0
 
     @property
     def error(self) -> float:
@@ -68,7 +62,7 @@ class Statistic(NamedTuple):
         return sqrt(self.variance + self.slope * max(self.value, 0.0))
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Ends of the interval of T, widened by the bias; NaN stands for what is unknown."""
+        """Ends of the interval of T, widened by the bias; NaN if unknown."""
         low, high = self.unbiased_interval(confidence)
         return low - self.below, high + self.above
 
@@ -117,10 +111,7 @@ class Difference(NamedTuple):
         return self.second.value - self.first.value
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Distances of both intervals from the estimates, combined as standard errors are.
-
-        Biases are added.
-        """
+        """Both distances combined as standard errors are, and biases added."""
         first, second = self.first, self.second
         (low, high), (low2, high2) = (e.unbiased_interval(confidence) for e in (first, second))
         less = self._combine(second.value - low2, high - first.value)
@@ -137,8 +128,7 @@ class Share(NamedTuple):
 
     value: float
     size: float
-    df: float = inf
-    """Degrees of freedom of the size."""
+    df: float = inf  # degrees of freedom of the size
 
     @classmethod
     def of(
@@ -146,8 +136,7 @@ class Share(NamedTuple):
     ) -> Share:
         """Share whose variance was estimated from `events` rows, those of the rarer outcome.
 
-        `size` is what is expected of the size. It has the weight of `prior` rows, because the
-        variance is hardly known if the share is close to 0 or 1.
+        `size` is the expected size; it has the weight of `prior` rows.
         """
         spread = value * (1 - value)
         ratio = variance / spread if spread > 1e-12 else 1 / size
@@ -155,7 +144,7 @@ class Share(NamedTuple):
         return cls(value, (events + prior) / (events * ratio + prior / size), df)
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Ends of Wilson's interval; NaN stands for what is unknown."""
+        """Ends of Wilson's interval; NaN if unknown."""
         low, high = wilson(np.array(self.value), np.array(self.size), confidence, self.df)
         return min(float(low), self.value), max(float(high), self.value)  # not off by rounding
 
@@ -229,8 +218,8 @@ class Mean:
     def share(self) -> Share:
         """The mean of zeros and ones as a share."""
         value, n = self.value, self.size
-        found = Share.of(value, self.statistic().variance, n, n * min(value, 1 - value), prior=1.0)
-        return found._replace(df=inf)
+        share = Share.of(value, self.statistic().variance, n, n * min(value, 1 - value), prior=1.0)
+        return share._replace(df=inf)
 
 
 def by_cluster(clusters: Ints | None, weights: Floats, *columns: Floats) -> tuple[Floats, ...]:
@@ -245,23 +234,24 @@ def by_cluster(clusters: Ints | None, weights: Floats, *columns: Floats) -> tupl
 
 def mean_of(values: Floats, weights: Floats | None, clusters: Ints | None = None) -> Statistic:
     """Weighted mean over the rows; rows of a cluster need not be independent."""
-    found, rows = Mean(), np.ones(len(values)) if weights is None else weights
+    rows = np.ones(len(values)) if weights is None else weights
     total, means = by_cluster(clusters, rows, values)
-    found.add(means, total)
-    return found.statistic()
+    mean = Mean()
+    mean.add(means, total)
+    return mean.statistic()
 
 
 def variance_of_sum(terms: Floats, clusters: Ints | None = None) -> Any:
     """Variance of sums of terms of mean 0, shape (..., n), that only depend within clusters."""
     if clusters is None:
         return (terms**2).sum(axis=-1)
-    sums = np.apply_along_axis(lambda own: np.bincount(clusters, own), -1, terms)
+    sums = np.apply_along_axis(lambda row: np.bincount(clusters, row), -1, terms)
     n = len(np.unique(clusters))
     return (sums**2).sum(axis=-1) * (n / max(n - 1, 1))
 
 
 def design_effect(terms: Floats, clusters: Ints | None) -> Any:
     """How many times larger clusters make the variance of sums of terms; at least 1."""
-    own = variance_of_sum(terms)
-    ratio = variance_of_sum(terms, clusters) / np.where(own > 0, own, 1.0)
+    independent = variance_of_sum(terms)
+    ratio = variance_of_sum(terms, clusters) / np.where(independent > 0, independent, 1.0)
     return np.maximum(ratio, 1.0)

@@ -30,9 +30,9 @@ def are_impossible(forecasts: Floats, codes: Codes) -> NDArray[np.bool_]:
 
 def brier_losses(forecasts: Floats, codes: Codes) -> Floats:
     """Squared distance of each row of a forecast matrix from its outcome, half of it for K = 2."""
-    own = forecasts[np.arange(len(codes)), codes]
-    others = np.einsum("ik,ik->i", forecasts, forecasts) - own * own
-    losses = np.asarray(others.clip(min=0) + (1 - own) ** 2)
+    likelihood = forecasts[np.arange(len(codes)), codes]
+    others = np.einsum("ik,ik->i", forecasts, forecasts) - likelihood * likelihood
+    losses = np.asarray(others.clip(min=0) + (1 - likelihood) ** 2)
     return losses / 2 if forecasts.shape[1] == 2 else losses
 
 
@@ -49,10 +49,8 @@ def likeliest_power(
     """The t between `low` and `high` that makes outcomes likeliest if forecasts are softmax(t z).
 
     z, of shape (K, n), has logarithms of forecasts less that of the outcome. ``log(t)`` may have a
-    normal prior of mean 0 and this precision, in rows. The loss is convex in t: Newton's method,
-    kept between the last values on either side of the minimum, and after 50 steps bisection, which
-    cannot fail. It ends where a change of t by a factor e would, by the slope, change the mean loss
-    by less than the tolerance.
+    normal prior of mean 0 and this precision, in rows. The loss is convex: Newton's method, kept
+    between the last values on either side of the minimum, and after 50 steps bisection.
     """
     total = weights.sum()
     shares, precision = weights / total, precision / total

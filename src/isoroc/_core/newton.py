@@ -23,20 +23,10 @@ def logistic_regression(
 ) -> tuple[Floats, Floats, Floats]:
     """Coefficients theta of log odds ``offset + X @ theta`` under G normal priors at once.
 
-    Parameters
-    ----------
-    X, y, weights, offset : ndarray of shape (n, B) and (n,)
-        Features, outcomes in [0, 1], weights of the rows, and log odds to start from.
-    start, precision : ndarray of shape (G, B)
-        Coefficients to start from, and precisions of the priors around 0. By default there is
-        one flat prior; then features may depend on each other.
-    least_gain : float
-        Steps end where they promise to lower the loss by less, in nats.
-
-    Returns
-    -------
-    theta, loss, hessian : ndarray of shape (G, B), (G,) and (G, B, B)
-        The negative log posterior at theta, and its Hessian.
+    X (n, B), y (n,) in [0, 1] and `weights` are features, outcomes and weights of the rows. `start`
+    and `precision` (G, B) belong to the priors. By default there is one flat prior; then features
+    may depend on each other. Steps end where they promise to lower the loss by less than
+    `least_gain`. Returns theta (G, B), the negative log posterior (G,) and its Hessian (G, B, B).
     """
     theta = np.zeros((1, X.shape[1])) if start is None else start
     prior = np.zeros_like(theta) if precision is None else precision

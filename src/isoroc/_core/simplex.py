@@ -1,8 +1,7 @@
 """Forecasts, thresholds and regions.
 
-Inside the package a *forecast array* is either a C-contiguous float64 matrix of shape (n, K) whose
-rows lie on the simplex or, for K = 2, a float64 vector of n scores: the second column of such a
-matrix or any other real score that orders the rows.
+A *forecast array* is a C-contiguous float64 matrix of shape (n, K) whose rows lie on the simplex
+or, for K = 2, a vector of n scores that order the rows.
 """
 
 from __future__ import annotations
@@ -27,8 +26,7 @@ STEP = PRECISE / (math.log(PRECISE) - math.log(LEAST))
 def regions(forecasts: Floats, gamma: Floats) -> Ints:
     """Region of each forecast under the threshold gamma: the k with the largest p_k - gamma_k.
 
-    The lowest k wins a tie. For K = 2 the rule reads ``p_1 > gamma_1``, the same thing in exact
-    arithmetic, and no rounding of ``1 - p_1`` can blur it however small the scores are.
+    The lowest k wins a tie. For K = 2 the rule reads ``p_1 > gamma_1``, which nothing can round.
     """
     if len(gamma) == 2:
         scores = forecasts if forecasts.ndim == 1 else forecasts[:, 1]
@@ -72,17 +70,15 @@ def midpoint(low: Floats, high: Floats) -> Floats:
 
 
 def count_classes(forecasts: Floats) -> int:
-    """K, the number of classes that a forecast array speaks of."""
+    """K, the number of classes of a forecast array."""
     return 2 if forecasts.ndim == 1 else forecasts.shape[1]
 
 
 def binary_scores(forecasts: Floats) -> Floats:
     """Scores of a forecast array with K = 2: an increasing function of the second probability.
 
-    It is that probability itself, except next to 1. There it has no digits left to tell forecasts
-    apart, while the first probability has all of them. So below `PRECISE` the score falls with the
-    logarithm of the first probability, from 1 to ``1 - PRECISE``: it stays within 1e-6 of the
-    second probability and tells 1e-30 from 1e-31.
+    It is that probability itself, except next to 1, where only the first probability has digits
+    left. Below `PRECISE` the score falls with its logarithm, from 1 to ``1 - PRECISE``.
     """
     if forecasts.ndim == 1:
         return forecasts

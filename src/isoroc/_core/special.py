@@ -1,8 +1,4 @@
-"""Functions of SciPy, whose modules are imported at the first call.
-
-An import takes up to a quarter of the start-up time of commands such as ``isoroc apply``, and most
-of them call none of these functions.
-"""
+"""Functions of SciPy, imported at the first call: most commands call none of them."""
 
 from __future__ import annotations
 

@@ -16,19 +16,17 @@ from isoroc._core.types import Floats, Ints
 def bin_values(class_weights: Floats, pseudocounts: Floats | float) -> Floats:
     """Calibrated forecasts of bins: ``(class weights + pseudocounts) / their sum``.
 
-    This is the one definition of the value of a bin. Kernels that need the value of a bin in their
-    loops (`_core/pav.pyx`, `_core/growth.pyx`) are tested against it. Pseudocounts are
-    ``pseudocount * prior``, rows that are added to each class; 0 gives the mean labels.
+    Compiled loops that need the value of a bin are tested against this definition.
     """
     counts = class_weights + pseudocounts
     return np.asarray(counts / counts.sum(axis=-1, keepdims=True))
 
 
 def split_gains(children: Floats) -> Floats:
-    """M(gamma): the L1 distances of the children's mean labels to that of all, times their weights.
+    """M(gamma), the paper's gain, of children with class weights of shape (..., c, K).
 
-    The paper's gain. `_core/growth.pyx` finds it in its loops and is tested against this. Class
-    weights of the children have the shape (..., c, K), zeros where there is none.
+    The L1 distances of the children's mean labels to that of all, times their weights.
+    `_core/growth.pyx` finds it in its loops and is tested against this.
     """
     whole = children.sum(axis=-2, keepdims=True)
     mean = whole / whole.sum(axis=-1, keepdims=True)
@@ -40,10 +38,9 @@ def split_gains(children: Floats) -> Floats:
 class BinTree:
     """Recursive partition of the simplex, in the order in which its splits were made.
 
-    Node 0 is the whole simplex. Split s divides the node ``split_nodes[s]`` at the threshold
-    ``thresholds[s]`` and appends one node for each region that holds a calibration point, in the
-    order of the regions; a region without one has child -1 and gets no bin. So the first m splits
-    are a tree of their own: a prefix of every array.
+    Node 0 is the whole simplex. Each split appends one node for each region that holds a
+    calibration point, in the order of the regions. So the first m splits are a tree of their own: a
+    prefix of every array.
 
     Attributes
     ----------
@@ -82,16 +79,16 @@ class BinTree:
     @cached_property
     def bins(self) -> Ints:
         """Nodes that are not divided, depth first and by region: for K = 2 by ascending score."""
-        found, stack = [], [0]
+        leaves, stack = [], [0]
         split_of_node, children = self.split_of_node.tolist(), self.children[:, ::-1].tolist()
         while stack:
             node = stack.pop()
             split = split_of_node[node]
             if split < 0:
-                found.append(node)
+                leaves.append(node)
             else:
                 stack.extend(child for child in children[split] if child >= 0)
-        return np.array(found, dtype=np.intp)
+        return np.array(leaves, dtype=np.intp)
 
     @cached_property
     def splits(self) -> list[tuple[int, Ints]]:
@@ -110,9 +107,9 @@ class BinTree:
     @cached_property
     def bin_of_node(self) -> Ints:
         """Place of each node in `bins`, -1 where it is divided."""
-        place = np.full(len(self.class_weights), -1, dtype=np.intp)
-        place[self.bins] = np.arange(len(self.bins))
-        return place
+        number = np.full(len(self.class_weights), -1, dtype=np.intp)
+        number[self.bins] = np.arange(len(self.bins))
+        return number
 
     def descent(self) -> tuple[Floats, Ints]:
         """Threshold and children of every node, shape (N, K), for backends that walk in steps.

@@ -18,28 +18,24 @@ class Verdict:
     should_calibrate : bool
         The decision.
     before, after : float
-        Log losses that `isoroc.metrics.log_loss` returns, of the uncalibrated and the calibrated
-        forecasts.
+        Log losses of the uncalibrated and of the calibrated forecasts.
     gain, low, high : float
         By how much calibration lowers the log loss, and its interval. In cross-validation each loss
-        is bounded, so that single rows with a very improbable outcome cannot decide; the gain then
-        differs from ``before - after`` if there are such rows.
+        is bounded, so the gain may differ from ``before - after``.
     p_value : float
-        In cross-validation, that of a score test of the uncalibrated forecasts; for second
-        forecasts, that of the test that the loss is the same.
+        Of a score test of the uncalibrated forecasts (cross-validation), or of the test that the
+        loss is the same (second forecasts).
     confidence : float
         Probability that the interval covers the gain.
     based_on : "cross-validation", "second forecasts" or "calibration loss"
-        Where `after` and `gain` come from: calibration rows that were held out, rows with forecasts
-        before and after calibration, or an estimate of what calibration could gain.
+        Where `after` and `gain` come from: rows that were held out, rows with forecasts before and
+        after calibration, or an estimate of what calibration could gain.
     n_rows, impossible : int
         Number of rows, and of those whose outcome had been given probability 0 before calibration.
     largest_change, mean_change : float
-        By how much calibration changes the probabilities of the calibration rows, known if it is
-        applied against the verdict.
+        By how much calibration changes the calibration rows, if applied against the verdict.
     n_folds, n_agreeing : int
-        For a `CalibratedClassifier` with several calibrators, their number and how many of them
-        came to this decision; 1 otherwise. Losses and gains are means over the folds.
+        Number of calibrators of a `CalibratedClassifier`, and of those that agree.
 
     Examples
     --------
@@ -47,9 +43,8 @@ class Verdict:
     >>> from isoroc import AutoCalibrator
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
-    >>> verdict = AutoCalibrator().fit(p, rng.random(2000) < p**2).verdict_
-    >>> verdict.should_calibrate, verdict.low > 0
-    (True, True)
+    >>> AutoCalibrator().fit(p, rng.random(2000) < p**2).verdict_.should_calibrate
+    True
     """
 
     should_calibrate: bool
@@ -91,10 +86,10 @@ class Verdict:
     def _losses(self) -> str:
         return f"log loss {self.before:.4f} before, {self.after:.4f} after"
 
-    def _interval(self, low: float, high: float, of: str = "") -> str:
+    def _interval(self, low: float, high: float, subject: str = "") -> str:
         """The interval in brackets, empty if it is not known."""
         ends = f"{low:.4f} to {high:.4f}"
-        return "" if isnan(low) else f" ({100 * self.confidence:g} % interval {of}{ends})"
+        return "" if isnan(low) else f" ({100 * self.confidence:g} % interval {subject}{ends})"
 
     def _cross_validated(self) -> str:
         interval = self._interval(self.low, self.high)

@@ -16,7 +16,6 @@ as JSON. Growth turns a sample into `Points`, unordered points of any number of 
 from isoroc._counts.cells import deal_by_content as deal_by_content
 from isoroc._counts.cells import deal_in_cells as deal_in_cells
 from isoroc._counts.cells import hash_keys as hash_keys
-from isoroc._counts.cells import in_cells as in_cells
 from isoroc._counts.counts import Builder as Builder
 from isoroc._counts.counts import Counts as Counts
 from isoroc._counts.grid import Grid as Grid

@@ -41,13 +41,13 @@ class Pair:
     @property
     def samples(self) -> dict[str, Sample]:
         """The samples by name: "before", and "after" if there is one."""
-        found = {"before": self.before}
-        return found if self.after is None else found | {"after": self.after}
+        first = {"before": self.before}
+        return first if self.after is None else first | {"after": self.after}
 
     @cached_property
     def series(self) -> dict[str, Sample]:
         """Those of `samples` whose forecasts are probabilities."""
-        return {of: sample for of, sample in self.samples.items() if not sample.kind.single}
+        return {stage: sample for stage, sample in self.samples.items() if not sample.kind.single}
 
     def squared_weights(self) -> Floats:
         """What the squared deviation of each row counts in the variance of a weighted sum."""
@@ -57,8 +57,8 @@ class Pair:
         """Number of rows that each row stands for; in weighted cells, the effective number."""
         if self.counted is None:
             return np.ones(len(self.before), dtype=np.int64)
-        found = self.before.row_weights() ** 2 / self.squared_weights()
-        return np.maximum(np.rint(found), 1).astype(np.int64)
+        rows = self.before.row_weights() ** 2 / self.squared_weights()
+        return np.maximum(np.rint(rows), 1).astype(np.int64)
 
     def draw(self, most: int) -> Self:
         """The same with at most `most` rows, drawn at random; cells are replaced by rows."""

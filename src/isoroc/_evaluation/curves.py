@@ -1,4 +1,4 @@
-"""Curves of forecasts: reliability with its consistency bands, and ROC curves and surfaces."""
+"""Curves of forecasts: reliability, calibration maps and ROC curves, on axes of probabilities."""
 
 from __future__ import annotations
 
@@ -6,21 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 from scipy.special import expit, logit
 
-from isoroc._core.intervals import design_effect, effective_rows, wilson
 from isoroc._core.types import Floats, Ints
-from isoroc._counts import BinaryCounts
-from isoroc._evaluation.triangle import group_means
-from isoroc._input import Sample, check_option, split_by_kind
+from isoroc._input import Sample, check_option
 from isoroc._support.table import Table
 from isoroc.metrics import RocCurve, symmetric_roc_curve
+from isoroc.metrics._calibration import Strategy, event_of, has_few_values, observed_rates
 from isoroc.metrics._clinical import smooth_curve
-from isoroc.metrics._estimation.grouping import group_equal, group_quantile, group_rows
+from isoroc.metrics._estimation.grouping import group_means
 
-#: Groups of about equal weight, or of equal width.
-Strategy = Literal["quantile", "uniform"]
 #: Probabilities that an axis of log odds may start and end at, and that it may have ticks at.
 LEVELS = (1e-5, 1e-4, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999)
 
@@ -33,7 +28,7 @@ class Axis(NamedTuple):
     high: float = 1.0
 
     def position(self, p: Any) -> Floats:
-        """Place on the axis, from 0 to 1; what lies beyond an end is put there."""
+        """Position on the axis, from 0 to 1; values beyond an end are moved there."""
         function: Any = logit if self.scale == "logit" else np.asarray
         low, high = function(self.low), function(self.high)
         return np.asarray((function(np.clip(p, self.low, self.high)) - low) / (high - low))
@@ -85,15 +80,6 @@ def axis_of(samples: Iterable[Sample], scale: str = "auto") -> Axis:
     return Axis("logit", max([LEVELS[0], *starts]), min([LEVELS[-1], *ends]))
 
 
-def event_of(sample: Sample, k: int | None) -> Sample:
-    """Sample of one event: class k, or that the most probable class comes true if k is None."""
-    if k is None:
-        return split_by_kind(sample, "top")[0]
-    column = np.ascontiguousarray(sample.forecasts[:, k])
-    event = (sample.codes == k).view(np.uint8)
-    return Sample(column, event, sample.weights, clusters=sample.clusters)
-
-
 class ReliabilityPanel(NamedTuple):
     """A reliability diagram of an event; `series` are the tables of the forecasts by name."""
 
@@ -112,14 +98,17 @@ def reliability_panels(
     """One panel per event (see `event_of`), or two for a single event before and after."""
     panels = []
     for name, k in events.items():
-        parts = {of: event_of(sample, k) for of, sample in samples.items()}
+        parts = {stage: event_of(sample, k) for stage, sample in samples.items()}
         axis = axis_of(parts.values(), scale)
-        series = {of: reliability(part, axis, **options) for of, part in parts.items()}
+        series = {stage: reliability(part, axis, **options) for stage, part in parts.items()}
         panels.append(ReliabilityPanel(name, name, axis, series))
     if len(panels) == 1:
         ((name, _, axis, series),) = panels
         if len(series) > 1:
-            return [ReliabilityPanel(of, name, axis, {of: tables}) for of, tables in series.items()]
+            return [
+                ReliabilityPanel(stage, name, axis, {stage: tables})
+                for stage, tables in series.items()
+            ]
     return panels
 
 
@@ -130,98 +119,19 @@ def reliability(
     n_bins: int | None = None,
     strategy: Strategy = "quantile",
     confidence: float = 0.95,
-    smooth: bool = True,
-    n_resamples: int = 400,
-    seed: int = 0,
 ) -> dict[str, Table]:
-    """Tables of a reliability diagram: "rates", "curve", "band", "histogram" and "ici".
+    """Tables of a reliability diagram: "rates", "histogram", "curve", "band" and "ici".
 
-    The smooth curve is based on at most 100,000 rows, and only it has an ICI. The isotonic curve
-    has no band without resamples.
+    The smooth curve is based on at most 100,000 rows.
     """
-    rates = observed_rates(event, n_bins=n_bins, strategy=strategy, confidence=confidence)
-    tables = {"rates": rates, "histogram": histogram(event, axis)}
-    if smooth:
-        curve, ici = smooth_curve(event.draw(100_000), confidence)
-        forecast, rate, low, high = curve.values()
-        tables["curve"] = Table(forecast=forecast, rate=rate)
-        tables["band"] = Table(forecast=forecast, low=low, high=high)
-        tables["ici"] = Table(ici=np.array([ici]))
-    else:
-        tables["curve"] = isotonic_curve(event)
-        if n_resamples:
-            tables["band"] = consistency_band(event, confidence, n_resamples, seed)
-    return tables
-
-
-def observed_rates(
-    sample: Sample, *, n_bins: int | None, confidence: float = 0.95, strategy: Strategy = "quantile"
-) -> Table:
-    """Observed rates of groups of about equal weight or equal width, with Wilson's intervals.
-
-    Equal forecasts are in the same group. The intervals take a weight as a number of rows, of which
-    clusters make fewer.
-    """
-    p = sample.forecasts
-    if n_bins is None and strategy == "quantile" and has_few_values(p):
-        group = group_equal(p)
-    else:
-        n_bins = n_bins or int(np.clip(np.rint(np.cbrt(len(p))), 2, 15))
-        group = group_rows(p, sample.weights, n_bins if strategy == "uniform" else strategy, n_bins)
-    weight, forecast, rate = group_means(group, sample.weights, p, sample.codes)
-    rate = rate.clip(0, 1)
-    low, high = wilson(rate, weight / _design_effect(sample), confidence)
-    return Table(forecast=forecast, rate=rate, low=low, high=high, weight=weight)
-
-
-def _design_effect(sample: Sample) -> float:
-    """How many times larger clusters make the variance of a sum of residuals."""
-    return float(design_effect(sample.row_weights() * sample.residuals(), sample.clusters))
-
-
-def has_few_values(p: Floats) -> bool:
-    """Whether there are at most 30 distinct forecasts, with about five rows each or more."""
-    most = min(30, len(p) // 5)
-    return len(np.unique(p[: 50 * most])) <= most and len(np.unique(p)) <= most
-
-
-def isotonic_curve(sample: Sample) -> Table:
-    """Isotonic regression of outcomes on forecasts: both ends of each of its bins."""
-    low, high, class_weights = BinaryCounts.from_arrays(*sample.arrays).isotonic_blocks()
-    rate = class_weights[:, 1] / class_weights.sum(axis=1)
-    return Table(forecast=np.column_stack([low, high]).ravel(), rate=np.repeat(rate, 2))
-
-
-def consistency_band(
-    sample: Sample, confidence: float, n_resamples: int, seed: int, n_points: int = 200
-) -> Table:
-    """Where the isotonic curve of calibrated forecasts lies as a whole, with this confidence.
-
-    Outcomes are simulated with the forecasts as probabilities and the curve is fitted to each
-    simulation (Dimitriadis, Gneiting and Jordan 2021). Simulation under the hypothesis needs no
-    asymptotic theory, whereas the usual bootstrap is not consistent for isotonic regression.
-
-    Forecasts are first merged into at most 2,000 groups of equal weight. The number of outcomes
-    simulated for a group is its effective number of rows.
-    """
-    weights = sample.row_weights()
-    group = group_quantile(sample.forecasts, sample.weights, 2000)
-    _, group = np.unique(group, return_inverse=True)  # none is empty
-    weight, forecast = group_means(group, weights, sample.forecasts)
-    forecast = forecast.clip(0, 1)
-    size = effective_rows(weight, np.bincount(group, weights**2)) / _design_effect(sample)
-    n_outcomes = np.maximum(np.rint(size), 1).astype(np.int64)
-    rng = np.random.default_rng(seed)
-    rates = rng.binomial(n_outcomes, forecast, (n_resamples, len(weight))) / n_outcomes
-    kept = np.unique(np.linspace(0, len(weight) - 1, n_points).astype(np.intp))
-    fits = np.array([isotonic_regression(rate, weights=weight).x[kept] for rate in rates])
-    # Arcsines of square roots of rates have about the same distribution near 0 as elsewhere.
-    angles = np.arcsin(np.sqrt(fits.clip(0, 1)))
-    centre, spread = angles.mean(axis=0), angles.std(axis=0) + 1e-9
-    furthest = np.quantile((np.abs(angles - centre) / spread).max(axis=1), confidence)
-    ends = [centre - furthest * spread, centre + furthest * spread]
-    low, high = np.sin(np.clip(ends, 0, np.pi / 2)) ** 2
-    return Table(forecast=forecast[kept], low=low, high=high)
+    curve, ici = smooth_curve(event.draw(100_000), confidence)
+    return {
+        "rates": observed_rates(event, n_bins=n_bins, strategy=strategy, confidence=confidence),
+        "histogram": histogram(event, axis),
+        "curve": curve.select("forecast", "rate"),
+        "band": curve.select("forecast", "low", "high"),
+        "ici": Table(ici=np.array([ici])),
+    }
 
 
 def histogram(sample: Sample, axis: Axis = Axis(), n_bars: int = 20) -> Table:
@@ -232,10 +142,10 @@ def histogram(sample: Sample, axis: Axis = Axis(), n_bars: int = 20) -> Table:
     p, weights = sample.forecasts, sample.weights
     gap = 0.0
     if has_few_values(p):
-        place, group = np.unique(axis.position(p).round(9), return_inverse=True)
-        gap = min(np.diff(place).min(initial=1.0), 0.05)
+        centre, group = np.unique(axis.position(p).round(9), return_inverse=True)
+        gap = min(np.diff(centre).min(initial=1.0), 0.05)
     if gap > 0.02:  # narrower bars could not be seen
-        ends = np.column_stack([place - 0.3 * gap, place + 0.3 * gap]).ravel()
+        ends = np.column_stack([centre - 0.3 * gap, centre + 0.3 * gap]).ravel()
         counted: Any = np.zeros(len(ends) - 1)
         counted[::2] = np.bincount(group, weights)
         edges = np.interp(ends, np.linspace(0, 1, 2001), axis.values(2000))
@@ -269,35 +179,21 @@ def thin(x: Floats, y: Floats, most: int = 2000) -> Ints:
         return np.arange(len(x))
     steps = np.abs(np.diff(x)) / np.ptp(x) + np.abs(np.diff(y)) / np.ptp(y)
     length = np.append(0.0, np.cumsum(steps))
-    found = np.searchsorted(length, np.linspace(0, length[-1], most))
-    return np.unique(found.clip(max=len(x) - 1))
+    chosen = np.searchsorted(length, np.linspace(0, length[-1], most))
+    return np.unique(chosen.clip(max=len(x) - 1))
 
 
 def one_vs_rest(
     samples: Mapping[str, Sample], classes: Sequence[int]
 ) -> dict[int, dict[str, RocCurve]]:
     """ROC curves of classes against the rest; a class with all rows or none has no curve."""
-    found: dict[int, dict[str, RocCurve]] = {}
+    curves: dict[int, dict[str, RocCurve]] = {}
     codes = next(iter(samples.values())).codes
     for k in classes:
         is_class = codes == k
         if is_class.any() and not is_class.all():
-            found[k] = {}
-            for of, sample in samples.items():
+            curves[k] = {}
+            for name, sample in samples.items():
                 P = sample.forecasts if sample.forecasts.ndim == 1 else sample.forecasts[:, k]
-                found[k][of] = symmetric_roc_curve(is_class, P, sample_weight=sample.weights)
-    return found
-
-
-def best_rates(points: Floats, steps: int) -> Floats:
-    """Heat map of an ROC surface of three classes, shape (steps + 1, steps + 1).
-
-    Entry (i, j) is the largest third coordinate of the points whose first two coordinates are at
-    least i / steps and j / steps, 0 if there is none.
-    """
-    table = np.zeros((steps + 1, steps + 1))
-    i, j = np.floor(points[:, :2] * steps + 1e-9).astype(np.intp).T
-    np.maximum.at(table, (i, j), points[:, 2])
-    for axis in (0, 1):
-        table = np.flip(np.maximum.accumulate(np.flip(table, axis), axis), axis)
-    return table
+                curves[k][name] = symmetric_roc_curve(is_class, P, sample_weight=sample.weights)
+    return curves

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from isoroc._core.intervals import half_width
 from isoroc._core.types import Floats
 from isoroc._evaluation.before_after import Pair
-from isoroc._evaluation.curves import event_of, observed_rates
 from isoroc._input import InputError, Sample, to_array
 from isoroc._support.table import Table
-
-#: From a threshold and the classes to what actions are worth, (K, A), compared with the first one,
-#: and to their names.
-Benefits = Callable[[float, NDArray[Any]], tuple[Floats, list[str]]]
+from isoroc.metrics._calibration import event_of, observed_rates
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,15 +24,13 @@ class DecisionCurve:
     """
 
     thresholds: Floats
-    """The thresholds, or the values of the cost that varies."""
     strategies: tuple[str, ...]
-    """The forecasts ("forecasts", or "before" and "after"), constant actions ("none" and "all", or
-    those of the cost matrix), of which the first has net benefit 0, and "oracle", which takes the
-    best action for each label."""
+    """The forecasts ("forecasts", or "before" and "after"), acting on no row ("none") and on all
+    rows ("all"), and "oracle", which acts on the rows of the second class."""
     values: Floats
     """Net benefit of each strategy (row) at each threshold."""
     covariance: Floats
-    """Covariances of the strategies at each threshold, (T, S, S); all have the same rows."""
+    """Covariances of the strategies at each threshold, (T, S, S)."""
     confidence: float
 
     def benefit(self, strategy: str, *, minus: str | None = None, scaled: bool = False) -> Table:
@@ -51,8 +43,8 @@ class DecisionCurve:
         minus : str, default=None
             Another one, which is subtracted; the interval is that of paired differences.
         scaled : bool, default=False
-            Standardise: divide by the net benefit of the oracle, which for two classes is the share
-            of the second one. The largest value is then 1.
+            Standardise: divide by the net benefit of the oracle, the share of the second class. The
+            largest value is then 1.
 
         Returns
         -------
@@ -75,10 +67,9 @@ class DecisionCurve:
         return Table(threshold=self.thresholds, value=value, low=value - half, high=value + half)
 
     def limits(self, *, scaled: bool = False) -> tuple[float, float]:
-        """Ends of an axis of net benefits on which those of the forecasts can be read.
+        """Ends of an axis on which the net benefits of the forecasts can be read.
 
-        At high thresholds intervals are wide, and acting on all rows loses without bound: both are
-        cut off.
+        Wide intervals at high thresholds and the losses of acting on all rows are cut off.
         """
         names = [name for name in self.strategies if name in ("forecasts", "before", "after")]
         parts = [self.benefit(name, scaled=scaled) for name in names]
@@ -101,47 +92,64 @@ class DecisionCurve:
         named = zip(self.strategies[:-1], self.values.round(4), strict=False)
         columns = {"threshold": self.thresholds, **dict(named)}
         paired = "after" in self.strategies
-        found = self.benefit("after", minus="before") if paired else self.benefit("forecasts")
+        shown = self.benefit("after", minus="before") if paired else self.benefit("forecasts")
         title = f"{100 * self.confidence:g} % {'change' if paired else 'interval'}"
-        ends = zip(found["low"], found["high"], strict=True)
+        ends = zip(shown["low"], shown["high"], strict=True)
         columns[title] = np.array([f"{low:.4f} to {high:.4f}" for low, high in ends])
         return repr(Table(columns))
 
 
-def decision_curve(
-    pair: Pair, thresholds: Any, confidence: float, benefits: Benefits | None = None
-) -> DecisionCurve:
+def decision_curve(pair: Pair, thresholds: Any, confidence: float) -> DecisionCurve:
     """Decision curve of the forecasts of some rows."""
-    ts = _check_thresholds(thresholds, bounded=benefits is None)
-    forecasts = [sample.forecasts for sample in pair.samples.values()]
-    if len(pair.series) < len(forecasts):
+    t, before = _check_thresholds(thresholds), pair.before
+    if pair.n_classes != 2:
+        problem = f"{pair.n_classes} classes, but net benefit is defined for two"
+        fix = "pass the probability of one class, or use isoroc.decisions.expected_cost"
+        raise InputError("y_prob", None, problem, fix)
+    if len(pair.series) < len(pair.samples):
         fix = "a threshold is a probability. Calibrate scores first"
         raise InputError("y_prob", None, "has scores that are not probabilities", fix)
-    before, K = pair.before, pair.n_classes
     weights, squares, clusters = before.row_weights(), pair.squared_weights(), before.clusters
-    each = [(benefits or _benefits_of_two)(t, before.classes) for t in ts.tolist()]
-    B, actions = np.array([values for values, _ in each]), each[0][1]  # worth of actions, (T, K, A)
-    shape = K, *[len(actions)] * len(forecasts)
-    m = math.prod(shape)
-    sums, products = np.zeros((len(ts), m)), np.zeros((len(ts), m, m))
-    for t, threshold in enumerate(ts.tolist()):
-        # A forecast at the threshold of two classes is acted on.
-        chosen = [
-            (P[:, 1] >= threshold) * 1 if benefits is None else (P @ B[t]).argmax(axis=1)
-            for P in forecasts
-        ]
-        cell = np.ravel_multi_index((before.codes, *chosen), shape)
-        sums[t] = np.bincount(cell, weights, m)
+    # A cell is a class and whether each of the forecasts acts on the row.
+    shape = (2,) * (1 + len(pair.samples))
+    m = 2 ** len(shape)
+    sums, products = np.zeros((len(t), m)), np.zeros((len(t), m, m))
+    for i, threshold in enumerate(t.tolist()):
+        acted = [(sample.forecasts[:, 1] >= threshold) * 1 for sample in pair.samples.values()]
+        cell = np.ravel_multi_index((before.codes, *acted), shape)
+        sums[i] = np.bincount(cell, weights, m)
         if clusters is None:
-            products[t] = np.diag(np.bincount(cell, squares, m))
+            products[i] = np.diag(np.bincount(cell, squares, m))
         else:
             size = m * (int(clusters.max()) + 1)
             in_cluster = np.bincount(clusters * m + cell, weights, size).reshape(-1, m)
-            products[t] = in_cluster.T @ in_cluster
+            products[i] = in_cluster.T @ in_cluster
+    code, *acted = np.indices(shape).reshape(len(shape), -1)
+    worth = np.where(code == 1, 1.0, -(t / (1 - t))[:, None])  # of acting on a row, (T, m)
+    benefits = np.stack([worth * action for action in (*acted, 0, 1, code)], axis=2)
     n_units = pair.n_rows if clusters is None else before.n_units
-    values, covariance = _moments(sums, products, B, shape, n_units)
-    names = list(pair.samples) if len(forecasts) == 2 else ["forecasts"]
-    return DecisionCurve(ts, (*names, *actions, "oracle"), values, covariance, confidence)
+    values, covariance = _moments(sums, products, benefits, n_units)
+    names = list(pair.samples) if len(pair.samples) == 2 else ["forecasts"]
+    return DecisionCurve(t, (*names, "none", "all", "oracle"), values, covariance, confidence)
+
+
+def _moments(
+    weights: Floats, products: Floats, benefits: Floats, n_units: int
+) -> tuple[Floats, Floats]:
+    """Mean benefit of each strategy, (S, T), and covariances, (T, S, S).
+
+    `weights`, (T, m), are those of the cells, `products` sums of products of the weights that two
+    cells have in a row or cluster, and `benefits`, (T, m, S), those of acting as a strategy does.
+    """
+    total = weights[0].sum()
+    mean = np.einsum("tm,tms->ts", weights, benefits) / total
+    deviation = benefits - mean[:, None]
+    covariance = deviation.swapaxes(1, 2) @ products @ deviation * (n_units / max(n_units - 1, 1))
+    # Where few rows are acted on, benefits vary too little in the sample. So variances are those of
+    # the sample and of four further rows of any label and action (as in Agresti and Coull 1998).
+    extra = 4 * products[0].sum() / n_units / benefits.shape[1]
+    covariance += extra * np.einsum("tms,tmu->tsu", benefits, benefits)
+    return mean.T, covariance / total**2
 
 
 def thresholds_of(samples: Iterable[Sample], n_thresholds: int = 99) -> Floats:
@@ -156,44 +164,11 @@ def thresholds_of(samples: Iterable[Sample], n_thresholds: int = 99) -> Floats:
     return np.linspace(low, high, n_thresholds)
 
 
-def _check_thresholds(thresholds: Any, *, bounded: bool) -> Floats:
+def _check_thresholds(thresholds: Any) -> Floats:
     if thresholds is None:
         return np.arange(1, 100) / 100
     values = np.atleast_1d(np.asarray(to_array(thresholds, name="thresholds"), dtype=np.float64))
-    wrong = ~np.isfinite(values) | (bounded & ((values < 0) | (values >= 1)))
-    if values.ndim != 1 or not len(values) or wrong.any():
-        fix = "expected numbers of at least 0 and below 1" if bounded else "expected numbers"
+    if values.ndim != 1 or not len(values) or not ((values >= 0) & (values < 1)).all():
+        fix = "expected numbers of at least 0 and below 1"
         raise InputError("thresholds", None, f"is {thresholds!r}", fix)
     return values
-
-
-def _benefits_of_two(threshold: float, classes: NDArray[Any]) -> tuple[Floats, list[str]]:
-    """Acting on a row is worth 1 if the second class occurs, and costs the odds otherwise."""
-    if len(classes) != 2:
-        problem = f"is missing, but there are {len(classes)} classes"
-        fix = "pass a function from a threshold to costs to isoroc.decisions.net_benefit"
-        raise InputError("costs", None, problem, fix)
-    return np.array([[0.0, -threshold / (1 - threshold)], [0.0, 1.0]]), ["none", "all"]
-
-
-def _moments(
-    weights: Floats, products: Floats, B: Floats, shape: tuple[int, ...], n_rows: int
-) -> tuple[Floats, Floats]:
-    """Mean benefit of each strategy, (S, T), and covariances, from sums by class and actions.
-
-    `weights`, (T, m), are those of the m combinations of a class and actions, `products` sums of
-    products of the weights that two combinations have in a row or cluster. `n_rows` is the number
-    of rows or clusters.
-    """
-    code, *chosen = np.indices(shape).reshape(len(shape), -1)
-    each = [B[:, code, action] for action in (*chosen, *range(B.shape[2]))]
-    V = np.stack([*each, B.max(axis=2)[:, code]], axis=2)  # one row per place, (T, m, S)
-    total = weights[0].sum()
-    mean = np.einsum("tm,tms->ts", weights, V) / total
-    D = V - mean[:, None]
-    covariance = D.swapaxes(1, 2) @ products @ D * (n_rows / max(n_rows - 1, 1))
-    # Where few rows are acted on, benefits vary too little in the sample. So variances are those of
-    # the sample and of four further rows of any label and action (as in Agresti and Coull 1998).
-    extra = 4 * products[0].sum() / n_rows / V.shape[1]
-    covariance += extra * np.einsum("tms,tmu->tsu", V, V)
-    return mean.T, covariance / total**2

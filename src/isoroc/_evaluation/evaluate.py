@@ -42,8 +42,11 @@ class Evaluate:
 
     Parameters
     ----------
-    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
-        Labels; forecasts before calibration, or scores that increase with that of the second class.
+    y_true : array-like of shape (n,)
+        Labels.
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts before calibration; for two classes also the probability of the second one, or
+        scores that increase with it.
     after : array-like of shape (n, K) or (n,), or calibrator, default=None
         Forecasts of the same rows after calibration, or a fitted calibrator that makes them.
     groups : array-like of shape (n,), default=None
@@ -51,8 +54,10 @@ class Evaluate:
     clusters : array-like of shape (n,), default=None
         Cluster of each row, such as the patient of a visit, if rows of one cluster depend on each
         other. At least 60 clusters are recommended.
-    sample_weight, labels : array-like of shape (n,) and (K,), default=None
-        Weight of each row, and the classes in the order of the columns (sorted by default).
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns; sorted by default.
     unit : {"auto", "probability", "logit"}, default="auto"
         What the numbers in `y_prob` are. "auto": columns are probabilities, and scores are log odds
         if one lies outside [0, 1].
@@ -76,23 +81,22 @@ class Evaluate:
     calibration_loss, refinement_loss
         The part of the log loss that calibration could save, and the rest.
     calibration_error, classwise_calibration_error, top_calibration_error
-        Those of `isoroc.metrics.calibration_error`: of whole forecasts, of each class (three
-        classes or more), and of the largest probability.
+        `isoroc.metrics.calibration_error` of whole forecasts, of each class (three classes or
+        more), and of the largest probability.
     accuracy, decisions_changed
-        Shares of rows whose most probable class (the first on ties) came true, and whose most
-        probable class changed. Log odds decide for the second class above 0.
+        Shares of rows whose most probable class came true, and whose most probable class changed.
+        Log odds above 0 decide for the second class.
     auc, or auc_one_vs_rest and auc_one_vs_one
-        Area under the ROC curve of two classes. For more, areas of each class against all others,
-        and of each pair of classes by the scores of either (Hand and Till 2001); plain means.
+        Area under the ROC curve of two classes. For more, the means over each class against all
+        others, and over pairs of classes by the scores of either (Hand and Till 2001).
     vus
         Volume under the hull of the ROC surface (three classes), from at most 2,000 rows.
     pairs_reversed, pairs_tied
-        Shares of pairs of rows, among those that the score of a class ordered before, that it
-        orders the other way round after, or no longer tells apart; pooled over the classes.
+        Shares of the pairs of rows that the score of a class ordered before which it orders the
+        other way round after, or no longer tells apart; pooled over the classes.
 
     Losses, accuracy and changed decisions are those of all rows. With many rows, everything else is
-    based on some of them: `Evaluation.notes` says on how many. Calibration and refinement loss
-    always add up to the log loss of all rows.
+    based on some of them; `Evaluation.notes` says how many.
 
     Examples
     --------
@@ -146,7 +150,7 @@ class Evaluate:
             Counts of rows that the calibrator was not fitted on.
         calibrator : calibrator, default=None
             Fitted calibrator that makes the forecasts after calibration.
-        confidence, n_resamples, random_state : float, int, and int, RandomState or None
+        confidence, n_resamples, random_state
             As in `evaluate`.
 
         Examples
@@ -180,10 +184,8 @@ class Evaluate:
             All classes, in the order of the columns: a batch may lack some.
         calibrator : calibrator, default=None
             Fitted calibrator that makes the forecasts after calibration of batches without any.
-        unit : {"probability", "logit"}, default="probability"
-            What the numbers in `y_prob` are.
-        confidence, n_resamples, random_state : float, int, and int, RandomState or None
-            As in `evaluate`.
+        unit, confidence, n_resamples, random_state
+            As in `evaluate`, without ``unit="auto"``.
 
         Examples
         --------
@@ -259,8 +261,8 @@ def conclude(collector: Collector, *, confidence: float, n_resamples: int, seed:
     kept, totals = collector.kept, collector.totals
     paired, K = kept.after is not None, kept.n_classes
     measures = tabulate(estimates, confidence, paired=paired, n_classes=K)
-    classes, residuals = kept.before.classes, totals.residuals.items()
-    directions = {of: sums.table(classes, confidence) for of, sums in residuals}
+    classes = kept.before.classes
+    directions = {stage: d.table(classes, confidence) for stage, d in totals.directions.items()}
     about = totals.n_rows, classes, confidence, totals.impossible, kept, tuple(notes)
     return Evaluation(measures, *about, directions=directions)
 

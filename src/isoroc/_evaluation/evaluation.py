@@ -31,53 +31,21 @@ class Measure(NamedTuple):
 
 #: All measures, in the order in which they are shown.
 MEASURES = {
-    "log_loss": Measure(
-        "log loss",
-        -1,
-        "minus the logarithm of the probability of what came true, on average (nats)",
-    ),
-    "calibration_loss": Measure(
-        "calibration loss", -1, "the part of the log loss that perfect calibration would remove"
-    ),
-    "refinement_loss": Measure(
-        "refinement loss", -1, "the rest of the log loss, which only better separation lowers"
-    ),
-    "brier_score_loss": Measure(
-        "Brier score", -1, "squared distance of probabilities and outcomes, on average"
-    ),
-    "calibration_error": Measure(
-        "calibration error", -1, "mean distance of forecasts and observed shares; 0 is calibrated"
-    ),
-    "classwise_calibration_error": Measure(
-        "classwise calibration error", -1, "the same for each class alone"
-    ),
-    "top_calibration_error": Measure(
-        "top-label calibration error", -1, "the same for the most probable class alone"
-    ),
+    "log_loss": Measure("log loss", -1, "mean negative log probability of what came true (nats)"),
+    "calibration_loss": Measure("calibration loss", -1, "log loss that calibration would remove"),
+    "refinement_loss": Measure("refinement loss", -1, "log loss that only separation lowers"),
+    "brier_score_loss": Measure("Brier score", -1, "mean squared distance from outcomes"),
+    "calibration_error": Measure("calibration error", -1, "mean distance from observed shares"),
+    "classwise_calibration_error": Measure("classwise calibration error", -1, "of single classes"),
+    "top_calibration_error": Measure("top-label calibration error", -1, "of the most likely class"),
     "accuracy": Measure("accuracy", 1, "share of rows whose most probable class came true"),
     "auc": Measure("AUC", 1, "how often a row of the second class ranks above one of the first"),
-    "auc_one_vs_rest": Measure(
-        "AUC, one class against the rest",
-        1,
-        "how often a row of a class ranks above a row of others",
-    ),
-    "auc_one_vs_one": Measure(
-        "AUC, pairs of classes", 1, "how often a row of a class ranks above a row of another class"
-    ),
-    "vus": Measure(
-        "volume under the ROC surface",
-        1,
-        "what thresholds get right of three classes; 1 is perfect",
-    ),
-    "decisions_changed": Measure(
-        "decisions changed", 0, "share of rows whose most probable class changed"
-    ),
-    "pairs_reversed": Measure(
-        "pairs of rows reversed", 0, "share of pairs of rows whose order was reversed"
-    ),
-    "pairs_tied": Measure(
-        "pairs of rows that became ties", 0, "share of pairs of rows that differed before only"
-    ),
+    "auc_one_vs_rest": Measure("AUC, one class against the rest", 1, "mean over the classes"),
+    "auc_one_vs_one": Measure("AUC, pairs of classes", 1, "mean over the pairs of classes"),
+    "vus": Measure("volume under the ROC surface", 1, "what thresholds get right of three classes"),
+    "decisions_changed": Measure("decisions changed", 0, "rows whose most probable class changed"),
+    "pairs_reversed": Measure("pairs of rows reversed", 0, "pairs whose order was reversed"),
+    "pairs_tied": Measure("pairs of rows that became ties", 0, "pairs that differed before only"),
 }
 #: Estimates by measure and what they are of: "before", "after" or "change".
 Estimates = dict[tuple[str, str], Statistic | Difference | Share]
@@ -126,17 +94,21 @@ class Evaluation:
     """In a group, that of the test that the last forecasts are calibrated, corrected for the number
     of groups (Holm); otherwise NaN."""
     directions: Mapping[str, Table] = field(default_factory=dict)
-    """Which way the forecasts are wrong, "before" and "after": the tables of
-    `isoroc.metrics.calibration_direction`."""
+    """Which way the forecasts are wrong, "before" and "after". Tables with one row for the most
+    probable class ("top") and one per class, of at most 50: mean ``forecast``, how often it was
+    ``observed``, their ``difference`` and its interval. Forecasts are overconfident if the
+    difference of "top" is above 0."""
 
     def __getitem__(self, key: tuple[str, str]) -> float:
-        measure, of = key
-        return self.measures[measure][of].value
+        measure, stage = key
+        return self.measures[measure][stage].value
 
     @property
     def table(self) -> Table:
         """All figures: columns ``measure``, ``of``, ``value``, ``low`` and ``high``."""
-        rows = [(m, of, *f) for m, figures in self.measures.items() for of, f in figures.items()]
+        rows = [
+            (m, stage, *f) for m, figures in self.measures.items() for stage, f in figures.items()
+        ]
         return Table.from_rows(rows, "measure", "of", "value", "low", "high")
 
     @property
@@ -187,31 +159,34 @@ class Evaluation:
 
     def sentences(self) -> list[str]:
         """The verdict, direction, rows of probability 0, order and decisions, and groups."""
-        found = [_sentence(str(self.verdict)), *self._direction()]
-        for of, n in self.impossible.items():
+        texts = [_sentence(str(self.verdict)), *self._direction()]
+        for stage, n in self.impossible.items():
             if n:
                 rows = "1 row" if n == 1 else f"{n:,} rows"
-                when = f" {of} calibration" if self.is_paired else ""
+                when = f" {stage} calibration" if self.is_paired else ""
                 bound = f"each counts as {-math.log(EPSILON):.0f} nats in the log loss"
-                found.append(f"In {rows} the outcome was given probability 0{when}; {bound}.")
+                texts.append(f"In {rows} the outcome was given probability 0{when}; {bound}.")
         if self.is_paired:
-            found.append(self._order())
+            texts.append(self._order())
         if self.groups:
-            found.append(self._groups())
-        return found
+            texts.append(self._groups())
+        return texts
 
     def _direction(self) -> list[str]:
         """Which way forecasts are wrong, if that is clear for any of them."""
-        found = {
-            of: _clear_directions(table, self.confidence) for of, table in self.directions.items()
+        clear = {
+            stage: _clear_directions(table, self.confidence)
+            for stage, table in self.directions.items()
         }
-        if not any(found.values()):
+        if not any(clear.values()):
             return []
         level = f"{100 * self.confidence:g} % intervals"
         texts = []
-        for of, phrases in found.items():
-            when = f"{of} calibration the forecasts were" if self.is_paired else "the forecasts are"
-            none = f"{of} calibration no direction is clear"
+        for stage, phrases in clear.items():
+            when = (
+                f"{stage} calibration the forecasts were" if self.is_paired else "the forecasts are"
+            )
+            none = f"{stage} calibration no direction is clear"
             texts.append(f"{when} {' and '.join(phrases)}" if phrases else none)
         return [_sentence(f"{'; '.join(texts)} ({level})")]
 
@@ -249,16 +224,16 @@ class Evaluation:
         """
         return decision_curve(self.rows, thresholds, self.confidence)
 
-    def calibration_summary(self, of: str | None = None) -> CalibrationSummary:
+    def calibration_summary(self, stage: str | None = None) -> CalibrationSummary:
         """The clinical panel of the forecasts "before" or "after", by default of the last.
 
         See `isoroc.metrics.calibration_summary`.
         """
         samples = self.rows.draw(PANEL_ROWS).series
-        name = of or list(self.rows.samples)[-1]
+        name = stage or list(self.rows.samples)[-1]
         if name not in samples:
             problem = f"are {name!r}, which are missing or not probabilities"
-            raise InputError("of", None, problem, "choose other forecasts")
+            raise InputError("stage", None, problem, "choose other forecasts")
         sample = samples[name]
         options: dict[str, Any] = {"labels": self.classes, "confidence": self.confidence}
         options |= {"sample_weight": sample.weights, "clusters": sample.clusters}
@@ -278,7 +253,7 @@ class Evaluation:
             head = ["measure", "value", interval]
         rows = []
         for measure, figures in self.measures.items():
-            values = [_text(figures[of].value) if of in figures else "" for of in ofs]
+            values = [_text(figures[stage].value) if stage in figures else "" for stage in ofs]
             _, low, high = figures.get(ofs[-1], UNKNOWN)
             ends = "" if math.isnan(low) else f"{_text(low)} to {_text(high)}"
             rows.append([MEASURES[measure].title, *values, ends])
@@ -302,10 +277,10 @@ class Evaluation:
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values that JSON can hold; NaN becomes None."""
         measures = {
-            measure: {of: _plain(figure._asdict()) for of, figure in figures.items()}
+            measure: {stage: _plain(figure._asdict()) for stage, figure in figures.items()}
             for measure, figures in self.measures.items()
         }
-        found = {
+        values = {
             "rows": self.n_rows,
             "classes": self.classes.tolist(),
             "confidence": self.confidence,
@@ -315,16 +290,16 @@ class Evaluation:
             "impossible": dict(self.impossible),
             "notes": list(self.notes),
             "directions": {
-                of: {name: column.tolist() for name, column in table.items()}
-                for of, table in self.directions.items()
+                stage: {name: column.tolist() for name, column in table.items()}
+                for stage, table in self.directions.items()
             },
         }
         if self.groups:
-            found["groups"] = {
+            values["groups"] = {
                 name: {**group.to_dict(), **_plain({"p_value": group.p_value})}
                 for name, group in self.groups.items()
             }
-        return found
+        return values
 
     def frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """`table` as a dataframe of the named library."""
@@ -402,11 +377,11 @@ def tabulate(
         if not exists.get(measure, True) or not (better or paired):
             continue
         table[measure] = {}
-        for of in ofs if better else ["change"]:
-            found = estimates.get((measure, of), unknown)
-            low, high = found.interval(confidence)
+        for stage in ofs if better else ["change"]:
+            estimate = estimates.get((measure, stage), unknown)
+            low, high = estimate.interval(confidence)
             if not measure.endswith("_loss"):  # all but losses lie between 0 and 1
-                least = -1.0 if of == "change" and better else 0.0
+                least = -1.0 if stage == "change" and better else 0.0
                 low, high = np.clip([low, high], least, 1.0).tolist()
-            table[measure][of] = Estimate(found.value, low, high)
+            table[measure][stage] = Estimate(estimate.value, low, high)
     return table

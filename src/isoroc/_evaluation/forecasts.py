@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,8 +16,6 @@ from isoroc._calibrators.classifier import CalibratedClassifier
 from isoroc._input import InputError, Sample, check_forecasts, first_improbable
 from isoroc.metrics import log_loss, roc_auc, volume_under_surface
 from isoroc.metrics._estimation.grouping import sum_classes
-
-MEASURES: dict[str, Any] = {"log loss": log_loss, "AUC": roc_auc, "VUS": volume_under_surface}
 
 
 def forecasts_of(estimator: Any, X: Any, groups: Any = None) -> tuple[Any, Any, NDArray[Any]]:
@@ -72,35 +70,27 @@ def are_probabilities(forecasts: Any) -> bool:
     return values.ndim == 2 or first_improbable(values) is None
 
 
-def measured(
-    sample: Sample, measures: Sequence[str] | None, *, binned: bool = True
-) -> Iterator[tuple[str, float]]:
-    """Measures of forecasts, by default those that suit the classes.
-
-    Scores that are not probabilities have no loss.
-    """
-    others = {2: ("AUC",), 3: ("VUS",), 4: ("VUS",)}
-    for measure in measures or ("log loss", *others.get(sample.n_classes, ())):
-        if measure != "log loss" or are_probabilities(sample.forecasts):
-            rows = sample if binned or measure != "VUS" else sample.draw(100_000)
-            yield measure, float(rows.measure(MEASURES[measure]))
+def measured(sample: Sample) -> Iterator[tuple[str, float]]:
+    """Log loss (not for scores), and the AUC of two classes or the VUS of three."""
+    if are_probabilities(sample.forecasts):
+        yield "log loss", sample.measure(log_loss)
+    if sample.n_classes == 2:
+        yield "AUC", sample.measure(roc_auc)
+    if sample.n_classes == 3:
+        yield "VUS", float(sample.measure(volume_under_surface))
 
 
-def kept_stages(n_stages: int, most: int) -> set[int]:
-    """Stages to show: all, or some that are about evenly spaced on a logarithmic scale."""
-    if n_stages <= most:
-        return set(range(n_stages))
-    return set((np.rint(np.geomspace(1, n_stages, most)).astype(int) - 1).tolist())
+def staged(calibrator: Any, P: Any, sample: Sample, most: int = 60) -> Iterator[tuple[int, Sample]]:
+    """Number of bins and calibrated forecasts of the stages of a path, in order.
 
-
-def staged(calibrator: Any, P: Any, sample: Sample, most: int) -> Iterator[tuple[int, Sample]]:
-    """Number of bins and calibrated forecasts of at most `most` stages, those of all in order.
-
-    Where all rows of a bin have the same forecast, each bin and class is reduced to one row with
-    the total weight.
+    Of more than `most` stages, some are returned, about evenly spaced on a logarithmic scale. Where
+    all rows of a bin have the same forecast, each bin and class is reduced to one row with the
+    total weight.
     """
     n_bins, times = calibrator.path_["n_bins"].tolist(), 1
-    kept = kept_stages(len(n_bins), most)
+    kept = range(len(n_bins))
+    if len(n_bins) > most:
+        kept = np.unique(np.rint(np.geomspace(1, len(n_bins), most)).astype(int) - 1).tolist()
     if not calibrator.map_.varies:
         _, first, bin_of = np.unique(calibrator.apply(P), return_index=True, return_inverse=True)
         P, times = _safe_indexing(P, first), sample.n_classes
@@ -113,7 +103,9 @@ def staged(calibrator: Any, P: Any, sample: Sample, most: int) -> Iterator[tuple
             yield n_bins[i], replace(sample, forecasts=repeated, unit="probability")
 
 
-def few_rows(calibrator: Any, P: Any, sample: Sample, most: int) -> tuple[Any, Any, Sample]:
+def few_rows(
+    calibrator: Any, P: Any, sample: Sample, most: int = 20_000
+) -> tuple[Any, Any, Sample]:
     """At most `most` of the rows, drawn at random, if each stage needs all rows."""
     if calibrator.map_.varies and len(sample) > most:
         rows = sample.drawn_rows(most)
@@ -134,5 +126,5 @@ def is_calibration_set(calibrator: Any, P: Any, sample: Sample) -> bool:
         return False
     # With `top` the weights are those of ranks and not of classes.
     reduced = getattr(calibrator, "top_", None) is not None
-    of_classes = np.bincount(sample.codes, weights, sample.n_classes)
-    return reduced or bool(np.allclose(of_classes, expected.sum(axis=0)))
+    class_weights = np.bincount(sample.codes, weights, sample.n_classes)
+    return reduced or bool(np.allclose(class_weights, expected.sum(axis=0)))

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from math import sqrt
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from isoroc._core.intervals import Difference, Mean, Share, Statistic, by_cluster, variance_of_sum
+from isoroc._core.intervals import (
+    Difference,
+    Mean,
+    Share,
+    Statistic,
+    by_cluster,
+    half_width,
+    variance_of_sum,
+)
 from isoroc._core.losses import are_impossible, brier_losses, log_losses
 from isoroc._core.types import Floats
 from isoroc._evaluation.before_after import Pair, join_pairs
 from isoroc._evaluation.evaluation import MANY_CLASSES, Estimates
 from isoroc._evaluation.order import measure_order, measure_volumes
-from isoroc._input import Aspect
-from isoroc.metrics._calibration import Residuals
+from isoroc._input import Aspect, Sample, slices
+from isoroc._support.table import Table
 from isoroc.metrics._estimation.calibration_terms import Parts, Term
-
-#: Calibration errors are based on at most this many probabilities, but at least this many rows.
-MOST_VALUES, LEAST_ROWS = 600_000, 20_000
 
 
 class Totals:
@@ -28,7 +35,7 @@ class Totals:
         self.means: dict[tuple[str, str], Mean] = {}
         self.impossible: dict[str, int] = {}
         """Number of rows whose outcome was given probability 0, before and after."""
-        self.residuals: dict[str, Residuals] = {}
+        self.directions: dict[str, Direction] = {}
 
     def add(self, pair: Pair) -> None:
         """Add rows."""
@@ -39,24 +46,77 @@ class Totals:
         self.n_rows += pair.n_rows
         for key, values in _terms(pair).items():
             total, means = by_cluster(clusters, weights, values)
-            found = self.means.setdefault(key, Mean())
-            found.add(means, total, squares if clusters is None else None)
-        for of, sample in pair.series.items():
+            mean = self.means.setdefault(key, Mean())
+            mean.add(means, total, squares if clusters is None else None)
+        for stage, sample in pair.series.items():
             rows = are_impossible(sample.forecasts, sample.codes)
             n = rows.sum() if pair.counted is None else weights[rows].sum()
-            self.impossible[of] = self.impossible.get(of, 0) + round(float(n))
-            self.residuals.setdefault(of, Residuals()).add(sample, squares)
+            self.impossible[stage] = self.impossible.get(stage, 0) + round(float(n))
+            self.directions.setdefault(stage, Direction()).add(sample, squares)
+
+
+class Direction:
+    """Mean differences between forecasts and outcomes, to which batches of rows are added.
+
+    With more than 50 classes, only the most probable class is summed.
+    """
+
+    def __init__(self) -> None:
+        self._differences: list[Mean] = []
+        self._sums, self._weight = np.zeros((2, 0)), 0.0
+
+    def add(self, sample: Sample, squares: Floats) -> None:
+        """Add rows and the squares of their weights; a cluster must not span several batches."""
+        if sample.clusters is not None:
+            self._add(sample, squares)
+            return
+        for rows in slices(len(sample)):
+            self._add(sample.take(rows), squares[rows])
+
+    def _add(self, sample: Sample, squares: Floats) -> None:
+        P, codes, weights = sample.forecasts, sample.codes, sample.row_weights()
+        events = [None, *(range(P.shape[1]) if P.shape[1] <= 50 else ())]
+        if not self._differences:
+            self._differences = [Mean() for _ in events]
+            self._sums = np.zeros((2, len(events)))
+        self._weight += float(weights.sum())
+        best = P.argmax(axis=1)
+        for i, k in enumerate(events):
+            p = P[np.arange(len(P)), best] if k is None else P[:, k]
+            residual = p - (codes == (best if k is None else k))
+            total, means = by_cluster(sample.clusters, weights, residual)
+            self._differences[i].add(means, total, squares if sample.clusters is None else None)
+            # The second is the variance if forecasts are calibrated and rows are independent.
+            self._sums[:, i] += [weights @ p, squares @ (p * (1 - p))]
+
+    def table(self, classes: NDArray[Any], confidence: float) -> Table:
+        """Mean forecasts, frequencies and differences with intervals."""
+        statistics = [mean.statistic() for mean in self._differences]
+        difference = np.array([statistic.value for statistic in statistics])
+        forecast, least = self._sums / np.array([[self._weight], [self._weight**2]])
+        # If no event is among the rows, the sample variance is far too small.
+        variance = np.array([statistic.variance for statistic in statistics])
+        half = half_width(confidence) * np.sqrt(np.fmax(variance, least))
+        events = ["top", *map(str, classes.tolist())][: len(forecast)]
+        return Table(
+            event=np.array(events),
+            forecast=forecast,
+            observed=forecast - difference,
+            difference=difference,
+            low=difference - half,
+            high=difference + half,
+        )
 
 
 def _terms(pair: Pair) -> dict[tuple[str, str], Floats]:
     """Values of the rows whose means are measures."""
     terms: dict[tuple[str, str], Floats] = {}
-    for of, sample in pair.series.items():
-        terms["log_loss", of] = log_losses(sample.forecasts, sample.codes)
-        terms["brier_score_loss", of] = brier_losses(sample.forecasts, sample.codes)
-    decisions = {of: sample.decisions() for of, sample in pair.samples.items()}
-    for of, decided in decisions.items():
-        terms["accuracy", of] = (decided == pair.before.codes).astype(np.float64)
+    for stage, sample in pair.series.items():
+        terms["log_loss", stage] = log_losses(sample.forecasts, sample.codes)
+        terms["brier_score_loss", stage] = brier_losses(sample.forecasts, sample.codes)
+    decisions = {stage: sample.decisions() for stage, sample in pair.samples.items()}
+    for stage, decided in decisions.items():
+        terms["accuracy", stage] = (decided == pair.before.codes).astype(np.float64)
     if pair.after is not None:
         changed = decisions["after"] != decisions["before"]
         terms["decisions_changed", "change"] = changed.astype(np.float64)
@@ -100,7 +160,7 @@ class Collector:
         kept = self.kept
         most = most_rows(kept.n_classes)
         judged = kept.draw(most)
-        found: Estimates = {key: _known(key, mean) for key, mean in self.totals.means.items()}
+        estimates: Estimates = {key: _known(key, mean) for key, mean in self.totals.means.items()}
         notes = []
         if self.totals.n_rows > most:
             some = f"{judged.n_rows:,} of {self.totals.n_rows:,} rows, drawn at random"
@@ -108,9 +168,9 @@ class Collector:
             notes.append(f"{what}; losses and decisions on all rows.")
         if kept.counted is not None:
             notes.append("The rows were counted: each has the mean forecast of its cell.")
-        notes += _calibration(judged, found, self.totals.n_rows)
-        notes += _order(judged, found, n_resamples, seed)
-        return found, notes
+        notes += _calibration(judged, estimates, self.totals.n_rows)
+        notes += _order(judged, estimates, n_resamples, seed)
+        return estimates, notes
 
 
 def _known(key: tuple[str, str], mean: Mean) -> Statistic | Share:
@@ -118,17 +178,17 @@ def _known(key: tuple[str, str], mean: Mean) -> Statistic | Share:
     if key == ("accuracy", "change"):
         # Few rows may change: half a row is added to those that became right, and to those that
         # became wrong (Agresti and Min 2005).
-        found = mean.statistic()
-        return Statistic(found.value, found.variance + 1 / (mean.size + 2) ** 2)
+        change = mean.statistic()
+        return Statistic(change.value, change.variance + 1 / (mean.size + 2) ** 2)
     return mean.statistic() if key[0].endswith("_loss") else mean.share()
 
 
-def most_rows(n_classes: int) -> int:
+def most_rows(n_classes: int, most_values: int = 600_000, least: int = 20_000) -> int:
     """Largest number of rows that are sorted, learned from or resampled."""
-    return max(LEAST_ROWS, MOST_VALUES // n_classes)
+    return max(least, most_values // n_classes)
 
 
-def _calibration(pair: Pair, found: Estimates, n_rows: int) -> list[str]:
+def _calibration(pair: Pair, estimates: Estimates, n_rows: int) -> list[str]:
     """Add calibration errors and the parts of the log loss of all n_rows rows; return notes."""
     notes: list[str] = []
     K = pair.n_classes
@@ -137,12 +197,17 @@ def _calibration(pair: Pair, found: Estimates, n_rows: int) -> list[str]:
     whole = pair if K == 2 else pair.draw(20_000 if K <= MANY_CLASSES else 2000)
     if whole.n_rows < pair.n_rows and pair.series:
         notes.append(f"Calibration of whole forecasts is estimated from {whole.n_rows:,} rows.")
-    parts = {of: Parts.of(sample, "canonical") for of, sample in whole.series.items()}
-    losses = {of: part.split_loss() for of, part in parts.items()}
+    parts = {stage: Parts.of(sample, "canonical") for stage, sample in whole.series.items()}
+    losses = {stage: part.split_loss() for stage, part in parts.items()}
     for name in ("calibration", "refinement"):
-        terms = {of: parts[name] for of, parts in losses.items()}
-        _put(found, whole, f"{name}_loss", _correct(terms, whole, found, n_rows))
-    _put(found, whole, "calibration_error", {of: part.absolute() for of, part in parts.items()})
+        terms = {stage: parts[name] for stage, parts in losses.items()}
+        _put(estimates, whole, f"{name}_loss", _correct(terms, whole, estimates, n_rows))
+    _put(
+        estimates,
+        whole,
+        "calibration_error",
+        {stage: part.absolute() for stage, part in parts.items()},
+    )
     kinds: dict[str, Aspect] = {"top_calibration_error": "top"}
     if K > MANY_CLASSES:
         many = f"With more than {MANY_CLASSES} classes"
@@ -150,25 +215,26 @@ def _calibration(pair: Pair, found: Estimates, n_rows: int) -> list[str]:
     elif K > 2:
         kinds["classwise_calibration_error"] = "classwise"
     for name, kind in kinds.items():
-        errors = {of: Parts.of(sample, kind).absolute() for of, sample in pair.series.items()}
-        _put(found, pair, name, errors)
+        errors = {stage: Parts.of(sample, kind).absolute() for stage, sample in pair.series.items()}
+        _put(estimates, pair, name, errors)
     return notes
 
 
-def _correct(terms: dict[str, Term], pair: Pair, found: Estimates, n_rows: int) -> dict[str, Term]:
-    """Estimates from some rows, corrected to all: regression on the losses, known of all rows.
+def _correct(
+    terms: dict[str, Term], pair: Pair, estimates: Estimates, n_rows: int
+) -> dict[str, Term]:
+    """Estimates from some rows, corrected to all rows by regression on the losses.
 
-    So calibration and refinement add up to the loss of all rows, and the change of a part is that
-    of the same rows.
+    The losses of all rows are known, so calibration and refinement add up to them.
     """
     if pair.n_rows >= n_rows:
         return terms
     w = pair.before.row_weights() / pair.before.row_weights().sum()
     losses = np.column_stack([log_losses(s.forecasts, s.codes) for s in pair.series.values()])
     means = w @ losses
-    gap = np.array([found["log_loss", of].value for of in pair.series]) - means
+    gap = np.array([estimates["log_loss", stage].value for stage in pair.series]) - means
     x, root, corrected = losses - means, np.sqrt(w)[:, None], {}
-    for of, (estimate, rows) in terms.items():
+    for stage, (estimate, rows) in terms.items():
         y = rows - w @ rows
         coefficients = np.linalg.lstsq(root * x, root[:, 0] * y)[0]
         explained = x @ coefficients
@@ -177,38 +243,38 @@ def _correct(terms: dict[str, Term], pair: Pair, found: Estimates, n_rows: int) 
         factor = float(w**2 @ rest**2) / size if size else 1.0
         value = estimate.value + float(coefficients @ gap)
         scaled = {"variance": factor * estimate.variance, "slope": factor * estimate.slope}
-        corrected[of] = estimate._replace(value=value, **scaled), rest
+        corrected[stage] = estimate._replace(value=value, **scaled), rest
     return corrected
 
 
-def _put(found: Estimates, pair: Pair, measure: str, terms: dict[str, Term]) -> None:
+def _put(estimates: Estimates, pair: Pair, measure: str, terms: dict[str, Term]) -> None:
     """Add estimates of a measure before and after, and of its change."""
-    for of, (estimate, _) in terms.items():
-        found[measure, of] = estimate
+    for stage, (estimate, _) in terms.items():
+        estimates[measure, stage] = estimate
     if len(terms) == 2:
         (first, a), (second, b) = terms["before"], terms["after"]
         total = pair.before.row_weights().sum()
         shares, clusters = pair.before.row_weights() / total, pair.before.clusters
         a, b = (shares * (rows - shares @ rows) for rows in (a, b))
-        both, *own = variance_of_sum(np.array([a + b, a, b]), clusters)
+        both, *single = variance_of_sum(np.array([a + b, a, b]), clusters)
         # Estimates correlate less than rows if rows do not explain all variation.
-        size = max(own[0], first.error**2) * max(own[1], second.error**2)
-        correlation = float(both - own[0] - own[1]) / 2 / sqrt(size) if size else 0.0
-        found[measure, "change"] = Difference(first, second, correlation)
+        size = max(single[0], first.error**2) * max(single[1], second.error**2)
+        correlation = float(both - single[0] - single[1]) / 2 / sqrt(size) if size else 0.0
+        estimates[measure, "change"] = Difference(first, second, correlation)
 
 
-def _order(pair: Pair, found: Estimates, n_resamples: int, seed: int) -> list[str]:
+def _order(pair: Pair, estimates: Estimates, n_resamples: int, seed: int) -> list[str]:
     """Add areas, reversed and tied pairs, and volumes of three classes, and return notes."""
     n, K = pair.n_rows, pair.n_classes
     pair = pair.draw(max(2000, 2_000_000 // K))
     after = pair.before if pair.after is None else pair.after
-    found |= measure_order(pair.before, after)
+    estimates |= measure_order(pair.before, after)
     notes = []
     if pair.n_rows < n:
         notes.append(f"Ranking is based on {pair.n_rows:,} of {n:,} rows.")
     if K == 3:
         volumes, judged = measure_volumes(pair.before, after, n_resamples, seed)
-        found |= volumes
+        estimates |= volumes
         if judged < n:
             notes.append(f"Volumes are based on {judged:,} of {n:,} rows.")
     return notes

@@ -2,10 +2,9 @@
 
 Let q be the forecast of a row and r another forecast, a function of q. If q is the probability of
 the outcome y given the past, ``r[y] / q[y]`` has mean 1 given the past. So its product over rows is
-a martingale, and so is an average over alternatives r that are fixed in advance, whose logarithm is
-the evidence. The average is also taken over the batch with which an alternative begins, before
-which its ratio is 1: otherwise forecasts that were right for a year and are wrong from today on
-would first have to make up for the evidence of the good year.
+a martingale, and so is the average over alternatives r that are fixed in advance. The evidence is
+the logarithm of this average. It is also taken over the batch with which an alternative begins;
+otherwise a change would first have to make up for the evidence of all the good batches before it.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, logsumexp
 
 from isoroc._core.intervals import half_width
@@ -36,9 +35,10 @@ from isoroc.metrics._estimation.cell_errors import error_in_cells, sum_in_cells
 
 Advice = Literal["nothing", "adapt priors", "refit"]
 
-FORMAT, VERSION = "isoroc-monitor", 3
+FORMAT = "isoroc-monitor"
+VERSION = 3
 PARAMETERS = ("confidence", "tolerance", "model")
-#: Logarithm of no share at all; finite, as files cannot hold infinity.
+#: Logarithm of 0; finite, as JSON has no infinity.
 NEVER = -1e300
 
 
@@ -80,8 +80,8 @@ class Evidence:
     """Products of likelihood ratios, averaged over the batches with which they begin."""
 
     log_begun: Floats
-    """For each alternative, logarithm of the sum over the batches so far of the share of those that
-    begin with it times the product of ratios since then."""
+    """For each alternative, logarithm of the sum over the batches so far of the share that begins
+    with the batch times the product of ratios since then."""
     log_rest: float
     """Logarithm of the share that begins with a later batch; its ratio is 1 so far."""
 
@@ -140,7 +140,7 @@ class Totals:
 
 
 class Batch(NamedTuple):
-    """What a monitor needs to know of some rows; the batches of a stream add up."""
+    """What a monitor needs to know about some rows; the batches of a stream add up."""
 
     totals: Totals
     log_ratios: Floats
@@ -149,11 +149,11 @@ class Batch(NamedTuple):
     @classmethod
     def of(cls, P: Floats, codes: NDArray[Any], alternatives: Alternatives) -> Self:
         """Sums over rows, of which some are treated at a time."""
-        found = cls(Totals.of(P[:0], codes[:0]), np.zeros(len(alternatives.family)))
+        batch = cls(Totals.of(P[:0], codes[:0]), np.zeros(len(alternatives.family)))
         for rows in slices(len(P), max(1, 2**21 // len(alternatives.family))):
             ratios = alternatives.log_ratios(P[rows], codes[rows])
-            found += cls(Totals.of(P[rows], codes[rows]), ratios.sum(axis=0))
-        return found
+            batch += cls(Totals.of(P[rows], codes[rows]), ratios.sum(axis=0))
+        return batch
 
     def __add__(self, other: Any) -> Self:
         return type(self)(self.totals + other.totals, self.log_ratios + other.log_ratios)
@@ -204,15 +204,14 @@ class CalibrationMonitor:
     Parameters
     ----------
     calibrator : calibrator, map, fitted classifier or array-like of shape (K,)
-        What makes the forecasts that are monitored. `update` applies it. Or only the classes in the
-        order of the columns; then `update` takes the forecasts as they are.
+        What makes the monitored forecasts; `update` applies it. Or only the classes in the order of
+        the columns; then `update` takes calibrated forecasts.
     confidence : float, default=0.95
         If forecasts are calibrated, the chance of ever raising an alarm is at most 1 - confidence.
     tolerance : float, default=None
-        Miscalibration to put up with, in nats per row. Every model is slightly wrong, so with
-        ``tolerance=0`` every model raises an alarm at some time. A calibrator that was fitted to n
-        rows is wrong by about K / n; by default 2 K / n is tolerated, or 0 if only the classes are
-        given.
+        Miscalibration to tolerate, in nats per row. Every model is slightly wrong, so with 0 every
+        model raises an alarm at some time. A calibrator that was fitted to n rows is wrong by about
+        K / n; the default is 2 K / n, or 0 if only the classes are given.
     model : str, default=None
         Name of what made the forecasts, by default the checksum of the calibrator.
 
@@ -231,8 +230,7 @@ class CalibrationMonitor:
         log loss that was `promised`, the `calibration_error` and its interval, `low` to `high`.
         Rows that were merged are one batch.
     seen_ : dict
-        Names of batches that were passed to `update`, here or in monitors that were merged, with
-        the time (UTC) at which each was counted; the latest 10,000.
+        Names of the latest 10,000 batches, with the time (UTC) at which each was counted.
 
     See Also
     --------
@@ -241,11 +239,11 @@ class CalibrationMonitor:
 
     Notes
     -----
-    The alternatives are fixed: forecasts that are sharper or less sharp, those with other odds of
-    one class, and those mixed with the uniform forecast; each beginning with any of the batches.
-    If forecasts are calibrated given the past, the likelihood ratio of each is a martingale, so
-    their average exceeds ``1 / (1 - confidence)`` at any time with probability ``1 - confidence``
-    at most (Ramdas, Grünwald, Vovk and Shafer, Statistical Science 38, 2023).
+    The alternatives are fixed: sharper and less sharp forecasts, other odds of one class, and
+    mixtures with the uniform forecast, each beginning with any of the batches. If forecasts are
+    calibrated given the past, the likelihood ratio of each is a martingale, so the chance that
+    their average ever exceeds ``1 / (1 - confidence)`` is at most ``1 - confidence`` (Ramdas,
+    Grünwald, Vovk and Shafer, Statistical Science 38, 2023).
 
     Examples
     --------
@@ -295,7 +293,7 @@ class CalibrationMonitor:
         self.seen_: dict[str, str] = {}
 
     def update(
-        self, y: Any, P: Any, *, batch: str | None = None, calibrated: bool = False
+        self, y: ArrayLike, P: ArrayLike, *, batch: str | None = None, calibrated: bool = False
     ) -> BatchReport:
         """Add a batch of outcomes and the forecasts of the same rows.
 
@@ -305,13 +303,11 @@ class CalibrationMonitor:
             Labels.
         P : array-like
             What the `predict_proba` of the calibrator takes: forecasts before calibration, or the
-            features of a classifier. If the monitor was given classes only, the forecasts that it
-            tests: probabilities of shape (n, K), or (n,) for the second of two classes.
+            features of a classifier. Without a calibrator, calibrated forecasts.
         batch : str, default=None
             Name of the batch, such as a date. A name that is in `seen_` is an error.
         calibrated : bool, default=False
-            Whether `P` holds calibrated forecasts, such as those of a log, so that the calibrator
-            is not applied to them.
+            Whether `P` already holds calibrated forecasts, such as those of a log.
 
         Returns
         -------
@@ -400,9 +396,9 @@ class CalibrationMonitor:
     def merge(self, other: CalibrationMonitor, *, again: bool = False) -> Self:
         """Add the rows of another monitor of the same forecasts, such as that of another machine.
 
-        The evidence of both is multiplied, for each alternative, and raises the alarm if the
-        product suffices; an alarm of the other monitor does not carry over. So the chance of a
-        false alarm stays at most ``1 - confidence``. `history_` gets one entry.
+        Likelihood ratios are multiplied for each alternative, and raise the alarm if the product
+        suffices. An alarm of the other monitor does not carry over, so the chance of a false alarm
+        stays at most ``1 - confidence``. `history_` gets one entry.
 
         Parameters
         ----------
@@ -444,13 +440,7 @@ class CalibrationMonitor:
     def load(cls, path: str | os.PathLike[str], calibrator: Any = None) -> Self:
         """Monitor from a file that `save` wrote.
 
-        Parameters
-        ----------
-        path : path-like
-            The file.
-        calibrator : calibrator, map or fitted classifier, default=None
-            The calibrator of the monitor, which the file does not hold. Without it, `update` takes
-            calibrated forecasts only.
+        The file does not hold the calibrator. Without one, `update` takes calibrated forecasts.
         """
         try:
             with Path(path).open("rb") as file:

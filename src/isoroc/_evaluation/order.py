@@ -30,26 +30,26 @@ def measure_order(before: Sample, after: Sample) -> dict[tuple[str, str], Statis
     names = ["auc"] if before.n_classes == 2 else ["auc_one_vs_rest", "auc_one_vs_one"]
     old, new = rank_rows(before.forecasts), rank_rows(after.forecasts)
     first, second = areas(before, old), areas(before, new)
-    found: dict[tuple[str, str], Statistic | Share] = {}
+    estimates: dict[tuple[str, str], Statistic | Share] = {}
     shares, slopes = changed_pairs(old.values(), new.values(), before.row_weights())
     variances = variance_of_sum(slopes, before.clusters)
     for i, name in enumerate(("pairs_reversed", "pairs_tied")):
-        found[name, "change"] = Statistic(float(shares[i]), float(variances[i]))
+        estimates[name, "change"] = Statistic(float(shares[i]), float(variances[i]))
     disorder = float(shares[0] + shares[1] / 2)
     sizes = class_sizes(before, first[1][0])
     for name, a, b, da, db in zip(names, first[0], second[0], first[1], second[1], strict=False):
-        found[name, "before"], found[name, "after"] = (
+        estimates[name, "before"], estimates[name, "after"] = (
             _area(float(value), terms, before, sizes) for value, terms in ((a, da), (b, db))
         )
-        found[name, "change"] = _change(float(b - a), db - da, before, sizes, disorder)
-    return found
+        estimates[name, "change"] = _change(float(b - a), db - da, before, sizes, disorder)
+    return estimates
 
 
 def class_sizes(sample: Sample, slopes: Floats) -> Floats:
     """Effective number of rows of each class that has weight.
 
-    Clusters make it smaller, by as much as they make the variance of an area larger. If that is 0
-    because all rows are in order, each cluster counts as one row.
+    Clusters make it smaller by the factor by which they make the variance of an area larger. If all
+    rows are in order, so that this variance is 0, each cluster counts as one row.
     """
     weights, codes, K = sample.row_weights(), sample.codes, sample.n_classes
     total, squares = (np.bincount(codes, w, K) for w in (weights, weights**2))
@@ -63,8 +63,8 @@ def class_sizes(sample: Sample, slopes: Floats) -> Floats:
 def _area(value: float, slopes: Floats, sample: Sample, sizes: Floats) -> Share:
     """Area under a ROC curve as a share of pairs of rows.
 
-    Few rows of a class hardly tell how much their scores vary. Then the size is that of scores with
-    exponential distributions (Hanley and McNeil 1982, Newcombe 2006).
+    With few rows of a class, the variance of their scores is poorly known. Then the size is that of
+    scores with exponential distributions (Hanley and McNeil 1982, Newcombe 2006).
     """
     if len(sizes) < 2:
         return Share(math.nan, math.nan)
@@ -76,12 +76,12 @@ def _area(value: float, slopes: Floats, sample: Sample, sizes: Floats) -> Share:
 
 
 def _events(sizes: Floats) -> float:
-    """Number of rows that tell how an area varies: about that of the rarest class, less one."""
+    """Degrees of freedom of the variance of an area: about the rows of the rarest class, less 1."""
     return max(len(sizes) / 2 / float((1 / sizes).sum()) - 1, 0.0)
 
 
 def _variance(slopes: Floats, sample: Sample, sizes: Floats) -> float:
-    """Variance of an area; with few rows of a class, those vary more than around their mean."""
+    """Variance of an area, with n / (n - 1) for each class."""
     factor = np.ones(sample.n_classes)
     factor[np.unique(sample.codes)] = np.sqrt(sizes / np.maximum(sizes - 1, 1.0))
     return float(variance_of_sum(slopes * factor[sample.codes], sample.clusters))
@@ -121,16 +121,16 @@ def areas(sample: Sample, ranks: dict[int, Ints]) -> Functionals:
     for k, rank in ranks.items():
         if present < 2 or not size[k]:
             continue
-        own = codes == k
-        above = 1 - weight_below(rank, np.where(own, shares, 0.0))  # of class k, for each row
-        rest, each = (np.where(own, 0.0, w) for w in (weights, shares))
+        in_class = codes == k
+        above = 1 - weight_below(rank, np.where(in_class, shares, 0.0))  # of class k, for each row
+        rest, each = (np.where(in_class, 0.0, w) for w in (weights, shares))
         for i, (other, total) in enumerate(((rest, size.sum() - size[k]), (each, 1.0))):
             lower = weight_below(rank, other)
-            area = float(weights[own] @ lower[own]) / (size[k] * total)
+            area = float(weights[in_class] @ lower[in_class]) / (size[k] * total)
             of_class = np.full(K, area) if i == 0 else np.bincount(codes, each * above, K)
             sums[i] += area
             lead, excess = lower / total - area, above - of_class[codes]
-            slopes[i] += np.where(own, shares * lead, other / total * excess)
+            slopes[i] += np.where(in_class, shares * lead, other / total * excess)
     n_terms = np.array([1, 1] if K == 2 else [present, present * (present - 1)])
     values = sums / n_terms if present > 1 else np.full(2, math.nan)
     return values, slopes / np.maximum(n_terms, 1)[:, None]
@@ -141,11 +141,11 @@ def changed_pairs(before: Iterable[Ints], after: Iterable[Ints], weights: Floats
 
     A pair weighs the product of the weights of its rows. The pairs of all rankings are pooled.
     """
-    found = np.zeros((3, len(weights)))
+    sums = np.zeros((3, len(weights)))
     for old, new in zip(before, after, strict=True):
-        found += pairs_of_rows(old, new, weights)
-    found *= weights
-    ordered, changed = found[0], found[1:]
+        sums += pairs_of_rows(old, new, weights)
+    sums *= weights
+    ordered, changed = sums[0], sums[1:]
     total = max(float(ordered.sum()), 1e-300)
     shares = changed.sum(axis=1) / total
     # The weights of both rows count: each of them changes the weight of the pair.
@@ -160,14 +160,14 @@ def pairs_of_rows(before: Ints, after: Ints, weights: Floats) -> Floats:
     """
     both = before * (after.max() + 1) + after  # ties before must not count as reversed
     order = np.argsort(both)
-    found = np.empty((3, len(order)))
-    found[1, order] = weigh_reversed(after[order], weights[order])
+    sums = np.empty((3, len(order)))
+    sums[1, order] = weigh_reversed(after[order], weights[order])
     cell = np.empty_like(order)
     cell[order] = np.cumsum(np.diff(both[order], prepend=both[order[:1]]) > 0)
     in_before, in_after, in_cell = (np.bincount(g, weights)[g] for g in (before, after, cell))
     # Equal sums cancel exactly, so a map without new ties gets exactly 0.
-    found[0], found[2] = weights.sum() - in_before, in_after - in_cell
-    return found
+    sums[0], sums[2] = weights.sum() - in_before, in_after - in_cell
+    return sums
 
 
 def measure_volumes(
@@ -196,8 +196,10 @@ def measure_volumes(
         draws = draws[~np.isnan(draws[:, 0])]  # all classes have rows
         if len(draws) > 1:
             errors = draws.std(axis=0, ddof=1) * math.sqrt(len(few[0]) / len(before))
-    found = zip(("before", "after", "change"), values.tolist(), errors.tolist(), strict=True)
-    return {("vus", of): Statistic(value, error**2) for of, value, error in found}, len(before)
+    named = zip(("before", "after", "change"), values.tolist(), errors.tolist(), strict=True)
+    return {("vus", stage): Statistic(value, error**2) for stage, value, error in named}, len(
+        before
+    )
 
 
 def _draw(
@@ -210,9 +212,9 @@ def _draw(
     if clusters is None:
         rows = np.sort(rng.choice(n, most, replace=False))
     else:  # in a random order, as many as have that many rows
-        place = rng.permutation(int(clusters.max()) + 1)[clusters]
-        ends = np.cumsum(np.bincount(place))
-        rows = np.flatnonzero(ends[place] <= max(most, ends[ends > 0][0]))
+        rank = rng.permutation(int(clusters.max()) + 1)[clusters]
+        ends = np.cumsum(np.bincount(rank))
+        rows = np.flatnonzero(ends[rank] <= max(most, ends[ends > 0][0]))
     return before.take(rows), after.take(rows)
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from isoroc._core.tree import BinTree
 from isoroc._core.types import Floats, Ints
-from isoroc.metrics._estimation.grouping import sum_rows
 
 #: The palette of Okabe and Ito, safe for colour-blind readers; colours of medium lightness first.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -77,10 +74,3 @@ def triangles(cells: Ints, steps: int) -> Floats:
     missing = steps - cells.sum(axis=1)
     shape = np.where((missing == 1)[:, None, None], np.eye(3), 1 - np.eye(3))
     return np.asarray((cells[:, None, :] + shape) / steps)
-
-
-def group_means(group: Ints, weights: Floats | None, *columns: Any) -> tuple[Floats, ...]:
-    """Weight of each group that has rows, and the means of columns or matrices of these rows."""
-    found = np.flatnonzero(np.bincount(group))
-    weight = np.bincount(group, weights)[found].astype(np.float64)
-    return weight, *((sum_rows(group, values, weights)[found].T / weight).T for values in columns)

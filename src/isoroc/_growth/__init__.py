@@ -1,11 +1,7 @@
-"""Growth of trees: `grow_tree`, and `grow_pulled` where forecasts are part of the prior.
-
-`grow`: from a sample to its tree. `pav`: two classes. `best_first`: any number of classes, with the
-searches of `search`. `tilt`: values that vary in bins.
-"""
+"""Growth of trees: `grow_tree`, and `grow_pulled` where forecasts are part of the prior."""
 
 from isoroc._growth.best_first import GrowthOptions
-from isoroc._growth.grow import Pulled, cut_at, grow_pulled, grow_tree, pull_tree
+from isoroc._growth.grow import Pulled, cut_at, grow_pulled, grow_tree
 from isoroc._growth.pav import isotonic_steps, venn_abers_steps
 from isoroc._growth.search import MIN_GAP
 from isoroc._growth.tilt import Rows, held_out_pseudocount, tilt_bins
@@ -20,7 +16,6 @@ __all__ = [
     "grow_tree",
     "held_out_pseudocount",
     "isotonic_steps",
-    "pull_tree",
     "tilt_bins",
     "venn_abers_steps",
 ]

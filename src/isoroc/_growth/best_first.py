@@ -8,7 +8,7 @@ Where this departs from the paper:
 - "After a split, we only need to check the label's means in the K new regions" (section 3.3) holds
   for the new split alone. Every earlier split is checked again with the new values in place; on
   the paper's three-class data the literal reading grows four times as many bins and overfits.
-- The check is of full feasibility, all cycles of regions, and of raw means and smoothed values.
+- Full feasibility is checked: all cycles of regions, for raw means and for smoothed values.
 - Algorithm 2 takes the bin with the largest gain M. M grows with the number of children, so a
   split into all K regions always looks better than one into two, and greedy growth spends its
   freedom early. Here only the first split is chosen so. Afterwards candidates, and bins, compete
@@ -48,23 +48,18 @@ Monotonicity = Literal["global", "tree"] | None
 class GrowthOptions:
     """How a tree is grown; the parameters of `IRPCalibrator` of the same names.
 
-    `pseudocounts` (K,) are added to the class weights of a bin for its value. `min_lift` is a
-    multiple of the lift that chance alone would give a split: half for each class beyond the first
-    and bin beyond the first, the mean of the likelihood ratio statistic where there is nothing to
-    find. Without a `random_state` the seed is fixed. `report` is called with a line of text as
-    growth goes on.
+    `pseudocounts` (K,) are added to the class weights of a bin for its value. Without a
+    `random_state` the seed is fixed. `report` is called with a line of text as growth goes on.
     """
 
     pseudocounts: Floats
     monotonicity: Monotonicity = "tree"
     search: Literal["sweep", "grid"] = "sweep"
     grid_size: int | None = None
-    n_starts: int = 1
     max_bins: int | None = None
     min_bin_weight: float | Literal["auto"] = "auto"
     min_lift: float | Literal["auto"] = "auto"
     max_cells: int = 10_000
-    n_threads: int = 1
     random_state: np.random.RandomState | None = None
     report: Report = lambda _: None
 
@@ -86,7 +81,7 @@ class GrowthOptions:
 class Surroundings(NamedTuple):
     """What the rest of the tree demands of the children of one bin.
 
-    Arrays with a leading axis of 2 hold raw means and smoothed values.
+    A leading axis of 2 holds raw means and smoothed values.
     """
 
     # (2, K, K): least r_i - r_j of every child, because of splits that have all of it in one region
@@ -188,10 +183,10 @@ class Growth:
         )
 
     def score(self, split: Split) -> float:
-        """What splits compete by.
+        """What splits compete by: the lift for each bin added.
 
-        The first split should give as many classes as it can a region, so the number of children
-        counts, then M, which is at most twice the weight; later it is the lift for each bin added.
+        The first split should give as many classes as it can a region, so there the number of
+        children counts, then M, which is at most twice the weight.
         """
         if self.thresholds:
             return split.lift / (len(split.children) - 1)
@@ -245,17 +240,14 @@ class Growth:
             values = bin_values(children, self.pseudocounts[:, None, None, :])
         difference = values[..., :, None] - values[..., None, :]  # (2, C, child, i, j)
         inside = (difference >= bound[:, None, None]).all(axis=(3, 4)) | ~kept
-        own = np.arange(self.n_classes)
-        W = np.where(kept[:, :, None], difference[:, :, own, own], np.inf)
-        W[..., own, own] = np.inf
+        each = np.arange(self.n_classes)
+        W = np.where(kept[:, :, None], difference[:, :, each, each], np.inf)
+        W[..., each, each] = np.inf
         slack = np.minimum(*(largest_slack(side) for side in W))
         return np.asarray(inside.all(axis=(0, 2)) & (slack >= self.least_slack))
 
     def plan(self, node: int, gamma: Floats) -> _Plan | None:
-        """The split of a bin, if it separates its points and keeps the tree ROC monotone.
-
-        gamma is applied as predictions will, and all constraints are checked anew.
-        """
+        """The split of a bin, if it separates its points and keeps the tree ROC monotone."""
         points = self.members[node]
         region, weights = sort_into_regions(self.points, self.point_weights, points, gamma)
         kept = np.flatnonzero(weights.sum(axis=1))
@@ -331,8 +323,7 @@ Search = Callable[[Growth, int], Split | None]
 def grow(growth: Growth, search: Search) -> BinTree:
     """Split the best bin until none has a split that is worth it and keeps the tree ROC monotone.
 
-    A split only tightens what others may do, so a bin is searched again only if it has come to the
-    top and its split is no longer possible.
+    A bin is searched again only if it comes to the top and its split is no longer possible.
     """
     queue: list[tuple[float, int, Split]] = []
 
@@ -355,7 +346,7 @@ def grow(growth: Growth, search: Search) -> BinTree:
 
 
 def regrow(tree: BinTree, growth: Growth) -> BinTree:
-    """The splits of a tree made again on other points, but for those that these forbid."""
+    """Repeat the splits of a tree on other points, except those that the points forbid."""
     node_of = {0: 0}
     for s, node in enumerate(tree.split_nodes.tolist()):
         if node in node_of:

@@ -1,9 +1,8 @@
 """From a sample to the tree of its bins: grown, pulled to the forecasts of its rows, or fixed.
 
 With ``prior="forecast"`` the value of a bin has the pseudocounts ``constant + c * mean forecast``.
-A bin of few rows then says what the model says rather than that all classes are alike. How much the
-model deserves is in the labels: given the bins, these are draws from a Dirichlet-multinomial
-distribution with the pseudocounts as parameters, and c is the one that makes them likeliest.
+Given the bins, labels are draws from a Dirichlet-multinomial distribution with these parameters,
+and c is the one that makes them likeliest.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ FORECAST_PSEUDOCOUNTS = np.append(0.0, np.geomspace(0.01, 100.0, 33))
 def grow_tree(sample: Sample, options: GrowthOptions) -> BinTree:
     """Tree of the isotonic recursive partition of a sample.
 
-    Two classes are pooled exactly, unless growth is to be free of any condition. Otherwise the tree
-    is grown best first on counts, and where these are cells, its splits are made again on the rows.
+    Two classes are pooled exactly, unless growth is free of any condition. Otherwise the tree is
+    grown best first on counts; where these are cells, its splits are made again on the rows.
     """
     options = options.for_sample(sample)
     if _is_isotonic(sample, options):
@@ -59,10 +58,9 @@ def grow_pulled(
 ) -> Pulled:
     """Tree as of `grow_tree`, with mean forecasts as a further part of the prior.
 
-    They stand for `forecast_pseudocount` rows; None finds the number by evidence. Two classes:
-    blocks are pooled until their values increase. More classes: the tree is that of `grow_tree`,
-    the means may be of `tempered` forecasts, shape (n, K), and the pseudocount is lowered to the
-    largest one that leaves every split its certificate.
+    They stand for `forecast_pseudocount` rows; None finds the number by evidence. For more than
+    two classes, `tempered` forecasts, shape (n, K), may replace the plain ones, and the pseudocount
+    is lowered to the largest one that leaves every split its certificate.
     """
     options = options.for_sample(sample)
     constant = options.pseudocounts
@@ -73,34 +71,15 @@ def grow_pulled(
         grown = grow_isotonic(blocks, options, forecast_pseudocount)
         return Pulled(*grown, forecast_pseudocount)
     tree, bin_of = _grow_best_first(sample, options)
-    pulled = pull_tree(
-        tree, sample, constant, forecast_pseudocount, bin_of=bin_of, tempered=tempered
-    )
-    _, means, most, _ = pulled
-    slack = _slack_of(tree, sample, options)
-    for c in (most, *(float(c) for c in FORECAST_PSEUDOCOUNTS[:0:-1] if c < most)):
-        values = bin_values(tree.class_weights, constant + c * means)[tree.bins]
-        if slack(values) >= LEAST_SLACK[options.monotonicity]:
-            return pulled._replace(forecast_pseudocount=c)
-    # Growth has seen to it that values without a pull have certificates.
-    return pulled._replace(forecast_pseudocount=0.0)
-
-
-def pull_tree(
-    tree: BinTree,
-    sample: Sample,
-    constant: Floats,
-    forecast_pseudocount: float | None,
-    *,
-    bin_of: Ints | None = None,
-    tempered: Floats | None = None,
-) -> Pulled:
-    """A tree pulled towards the mean forecasts of its sample; `constant` pseudocounts are added."""
-    bin_of = tree.bin_of(sample.forecasts) if bin_of is None else bin_of
     means, c = mean_forecasts(tree, bin_of, sample, tempered), forecast_pseudocount
     if c is None:
         c = likeliest_pseudocount(tree.class_weights[tree.bins], means[tree.bins], constant)
-    return Pulled(tree, means, c, bin_of)
+    slack = _slack_of(tree, sample, options)
+    for lower in (c, *(float(other) for other in FORECAST_PSEUDOCOUNTS[:0:-1] if other < c)):
+        values = bin_values(tree.class_weights, constant + lower * means)[tree.bins]
+        if slack(values) >= LEAST_SLACK[options.monotonicity]:
+            return Pulled(tree, means, lower, bin_of)
+    return Pulled(tree, means, 0.0, bin_of)  # growth kept certificates of values without a pull
 
 
 def likeliest_pseudocount(class_weights: Floats, means: Floats, constant: Floats) -> float:
@@ -154,24 +133,22 @@ def _grow_best_first(sample: Sample, options: GrowthOptions) -> tuple[BinTree, I
     else:
         state = options.random_state
         seed = 209652396 if state is None else state.randint(2**31 - 1)  # that of RandomState(0)
-        tree = grow(Growth(counts, options), Sweep(options.n_starts, seed, options.n_threads))
+        tree = grow(Growth(counts, options), Sweep(seed))
     if counts.exact:
         return tree, tree.bin_of(sample.forecasts)
     if options.monotonicity == "global":  # its certificate includes rows that it does not see
         tree = regrow(tree, Growth(Points.of_rows(sample), options))
         return tree, tree.bin_of(sample.forecasts)
-    points, place = points_of_leaves(tree, sample)
+    points, leaf = points_of_leaves(tree, sample)
     tree = regrow(tree, Growth(points, options))
-    return tree, tree.bin_of(points.forecasts)[place]
+    return tree, tree.bin_of(points.forecasts)[leaf]
 
 
 def points_of_leaves(tree: BinTree, sample: Sample) -> tuple[Points, Ints]:
-    """A row of each leaf of a tree that holds some, with the weights of all of them.
+    """A row of each leaf that holds some, with the weights of all, and the place of each row.
 
-    Also the place among these of each row, shape (n,).
-
-    Every split above a leaf sends all its rows to the same region, so splits of the tree divide
-    these points as they divide the rows. A region that has no child in the tree counts as a leaf.
+    Every split above a leaf sends all its rows to the same region, so splits divide these points as
+    they divide the rows. A region that has no child in the tree counts as a leaf.
     """
     K = sample.n_classes
     children = tree.children.copy()
@@ -191,8 +168,8 @@ def points_of_leaves(tree: BinTree, sample: Sample) -> tuple[Points, Ints]:
         points[leaf[new]] = P[new]
         held[leaf] = True
         class_weights += np.bincount(leaf * K + codes[rows], some, m * K).reshape(m, K)
-    place = np.cumsum(held) - 1
-    return Points(points[held], class_weights[held]), place[leaf_of]
+    number = np.cumsum(held) - 1
+    return Points(points[held], class_weights[held]), number[leaf_of]
 
 
 def cut_at(sample: Sample, cuts: Floats) -> BinTree:

@@ -1,7 +1,6 @@
 """Two classes: isotonic regression, as a tree in the order of the IRP path and as step functions.
 
-The loops are in `_core/pav.pyx`. A step function is its ascending cuts and one value more:
-``values[i]`` for the scores with i cuts below them.
+A step function is its ascending cuts and one value more: ``values[i]`` above i of the cuts.
 """
 
 from __future__ import annotations
@@ -52,10 +51,7 @@ class Blocks(NamedTuple):
         return np.asarray(bin_values(self.weights, pseudocounts)[:, 1])
 
     def pool(self, pseudocounts: Floats, forecast_pseudocount: float = 0.0) -> Blocks:
-        """Pool blocks until their values increase strictly: light ones are drawn to the prior more.
-
-        Whole runs out of order are pooled at a time, so it does not matter at which end one starts.
-        """
+        """Pool runs of blocks that are out of order until values increase strictly."""
         blocks = self
         while True:
             value = blocks.values(pseudocounts, forecast_pseudocount)
@@ -71,10 +67,7 @@ class Blocks(NamedTuple):
 def grow_isotonic(
     blocks: Blocks, options: GrowthOptions, forecast_pseudocount: float = 0.0
 ) -> tuple[BinTree, Floats]:
-    """Tree of the isotonic regression, its splits in the order of the IRP path, and mean forecasts.
-
-    The mean forecast of a node's own rows, shape (N, 2), stands for `forecast_pseudocount` rows.
-    """
+    """Tree of the isotonic regression, split in the order of the IRP path, and mean forecasts."""
     blocks = blocks.pool(options.pseudocounts, forecast_pseudocount)
     nodes, splits = irp_path(blocks, options, forecast_pseudocount)
     start, cut, stop = splits.T
@@ -99,11 +92,10 @@ def irp_path(
 ) -> tuple[Ints, Ints]:
     """Best-first splitting of a sequence of isotonic blocks: the IRP path.
 
-    The best split of a bin is at the point of its cumulative sum diagram farthest from the chord.
-    That point is a vertex of the greatest convex minorant, hence an end of a block, so blocks are
-    all that has to be searched. Means of unions of blocks are in order by themselves. Smoothed
-    values need not be: a bin for which no split leaves them in order waits until a neighbour is
-    split. Without smoothing no bin ever waits and the path ends at the blocks.
+    The best split of a bin is at the point of its cumulative sum diagram farthest from the chord, a
+    vertex of the greatest convex minorant, hence an end of a block. Means of unions of blocks are
+    in order by themselves. Smoothed values need not be: a bin for which no split leaves them in
+    order waits until a neighbour is split.
 
     Returns the nodes that are split, where split s appends the nodes 2s + 1 and 2s + 2 to the node
     0, and the splits (start, cut, stop) as ranges of blocks, shape (S, 3).
@@ -131,7 +123,10 @@ def irp_path(
         around = start_of[start], start, stop, stop_of[stop]
         if around != searched:
             cut, height = cuts.best(*around)
-            waits[start] = cut < 0 or (min_lift > 0 and _lift(sums, start, cut, stop) < min_lift)
+            waits[start] = cut < 0
+            if cut >= 0 and min_lift > 0:
+                parts = np.add.reduceat(sums[start:stop, :2], [0, cut - start])
+                waits[start] = lift(parts) < min_lift
             if waits[start]:
                 continue
             if pending or (queue and height < -queue[0][0]):
@@ -147,11 +142,6 @@ def irp_path(
     return np.array(nodes, dtype=np.intp), np.array(splits, dtype=np.intp).reshape(-1, 3)
 
 
-def _lift(sums: Floats, start: int, cut: int, stop: int) -> float:
-    """By how much a cut raises the log likelihood of the labels of a bin."""
-    return lift(np.add.reduceat(sums[start:stop, :2], [0, cut - start]))
-
-
 def _gap(forecast_pseudocount: float) -> float:
     """By how much values must increase: more than mean forecasts may be rounded."""
     return 1e-14 if forecast_pseudocount else 0.0
@@ -164,7 +154,7 @@ def isotonic_steps(counts: BinaryCounts, pseudocounts: Floats) -> tuple[Floats, 
 
 
 def venn_abers_steps(counts: BinaryCounts, extra: float = 1.0) -> tuple[Floats, Floats, Floats]:
-    """Isotonic regression at any score, had one more row been seen there: of class 0, of class 1.
+    """Isotonic regression at any score with one more row there, of class 0 and of class 1.
 
     Returns the cuts that two step functions share, and their lower and upper values; `extra` is the
     weight of the row.

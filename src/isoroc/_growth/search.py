@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
@@ -15,7 +14,7 @@ from isoroc._core.growth import Ascent
 from isoroc._core.rows import count_children
 from isoroc._core.simplex import lattice
 from isoroc._core.tree import split_gains
-from isoroc._core.types import Floats, Ints
+from isoroc._core.types import Floats
 from isoroc._growth.best_first import Growth, Split, Surroundings
 from isoroc._input import InputError
 
@@ -32,7 +31,6 @@ class _Bin(NamedTuple):
     points: Floats
     weights: Floats
     around: Surroundings
-    share: float = 1.0  # of the bin's points
 
 
 class _Starts(NamedTuple):
@@ -46,21 +44,17 @@ class Sweep:
     """Best threshold of a bin among those that exact line searches find.
 
     Two families compete. A *full* split gives every class a region: coordinate ascent from the
-    bin's mean forecast and from `n_starts` - 1 of its points. A *pair* split has regions for two
-    classes only, the other thresholds being out of reach; one line search finds its optimum. Full
-    splits gain more at once, pair splits gain more for each bin that they add and constrain later
-    growth less.
+    bin's mean forecast. A *pair* split has regions for two classes only, the other thresholds being
+    out of reach; one line search finds its optimum. Full splits gain more at once, pair splits gain
+    more for each bin that they add and constrain later growth less.
 
     Where neither finds a split worth making and the bin lies at a vertex, some of its own points
     are tried as thresholds: there the forecasts of a confident model differ by far less than the
     rounding of ``p - gamma``, unless gamma has the same tiny coordinates.
     """
 
-    def __init__(self, n_starts: int, seed: int, n_threads: int = 1) -> None:
-        self.n_starts = n_starts
+    def __init__(self, seed: int) -> None:
         self.seed = seed
-        self.n_threads = n_threads
-        self.pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
     def __call__(self, growth: Growth, node: int) -> Split | None:
         """Best split of a bin that keeps the tree ROC monotone, or None."""
@@ -70,78 +64,48 @@ class Sweep:
         points, weights = growth.points[members], growth.point_weights[members]
         here = _Bin(points, weights, growth.surroundings(node))
         starts = self._starts(growth, here, node)
-        found = [split for split in self._climb(growth, here, starts) if growth.is_worth_it(split)]
-        if found:
+        splits = [split for split in self._climb(growth, here, starts) if growth.is_worth_it(split)]
+        if splits:
             # The first of equals, where equals may differ by rounding.
-            scores = [growth.score(split) for split in found]
-            least = max(scores) * (1 - 1e-9)
-            return next(s for s, score in zip(found, scores, strict=True) if score >= least)
+            least = max(map(growth.score, splits)) * (1 - 1e-9)
+            return next(split for split in splits if growth.score(split) >= least)
         if points.mean(axis=0).max() < 0.99:
             return None
-        rows = self._shuffle(members)[:16]
+        # The order depends on the bin, not on earlier searches.
+        random_state = np.random.RandomState((self.seed + int(members.sum())) % 2**32)
+        rows = random_state.permutation(len(members))[:16]
         classes = starts.axes[0]
         return best_of(growth, node, _without_ties(points[rows], classes), here.around)
 
-    def _shuffle(self, members: Ints) -> Ints:
-        """The points of a bin in random order; it depends on the bin, not on earlier searches."""
-        seed = (self.seed + int(members.sum())) % 2**32
-        return np.random.RandomState(seed).permutation(len(members))
-
     def _starts(self, growth: Growth, here: _Bin, node: int) -> _Starts:
-        """Starts of full splits, and of pair splits but for the first, which shall be full."""
+        """Starts of full splits and, after the first split of a tree, of pair splits."""
         classes = _by_weight(here.points, growth.class_weights[node])
         gammas, axes = families(classes, pairs=bool(growth.thresholds))
         gammas = gammas.copy()
         weight = here.weights.sum(axis=1)
         gammas[0] = weight @ here.points / weight.sum()
-        if self.n_starts == 1:
-            return _Starts(gammas, axes)
-        order = self._shuffle(growth.members[node])
-        full = np.vstack([gammas[:1], here.points[order[: self.n_starts - 1]]])
-        starts = _Starts(full, np.repeat(axes[:1], len(full), axis=0))
-        if len(order) > 800:  # starts are compared on some points, the winner is refined on all
-            gammas[0] = self._scout(growth, here, starts, np.sort(order[-400:]))
-            return _Starts(gammas, axes)
-        return _Starts(np.vstack([full, gammas[1:]]), np.vstack([starts.axes, axes[1:]]))
-
-    def _scout(self, growth: Growth, here: _Bin, starts: _Starts, drawn: Ints) -> Floats:
-        """Threshold of the ascent that does best on some of the points."""
-        around = here.around._replace(region=np.ascontiguousarray(here.around.region[drawn]))
-        share = len(drawn) / len(here.points)
-        few = _Bin(here.points[drawn], here.weights[drawn], around, share)
-        tried = self._climb(growth, few, starts)
-        best = max(tried, key=lambda split: split.gain, default=None)
-        return starts.gammas[0] if best is None else best.gamma
+        return _Starts(gammas, axes)
 
     def _climb(self, growth: Growth, here: _Bin, starts: _Starts) -> list[Split]:
         """The splits at which ascents end."""
+        ascent = Ascent(
+            *here,
+            pseudocounts=growth.pseudocounts,
+            slack=growth.least_slack,
+            min_weight=growth.min_bin_weight,
+            min_gap=MIN_GAP,
+        )
         gammas = starts.gammas.copy()
-
-        def climb(ascents: slice) -> tuple[Floats, Floats]:
-            problem = Ascent(
-                *here[:3],
-                pseudocounts=growth.pseudocounts,
-                slack=growth.least_slack,
-                min_weight=here.share * growth.min_bin_weight,
-                min_gap=MIN_GAP,
-            )
-            return problem.climb(gammas[ascents], starts.axes[ascents], 20)
-
-        if self.pool is None or len(gammas) * len(here.points) < 5000:  # threads would cost more
-            gains, children = climb(slice(None))
-        else:  # more parts than threads, as full splits take longer than pair splits
-            size = -(-len(gammas) // (4 * self.n_threads))
-            parts = [slice(a, a + size) for a in range(0, len(gammas), size)]
-            gains, children = map(np.concatenate, zip(*self.pool.map(climb, parts), strict=True))
+        gains, children = ascent.climb(gammas, starts.axes, 20)
         gammas += (1 - gammas.sum(axis=1, keepdims=True)) / gammas.shape[1]
         kept = np.asarray(children.any(axis=2))
-        found = np.flatnonzero(gains > LEAST_GAIN * here.weights.sum()).tolist()
-        return [Split(gammas[a], float(gains[a]), children[a][kept[a]]) for a in found]
+        gaining = np.flatnonzero(gains > LEAST_GAIN * here.weights.sum()).tolist()
+        return [Split(gammas[a], float(gains[a]), children[a][kept[a]]) for a in gaining]
 
 
 @lru_cache(maxsize=64)
 def families(classes: tuple[int, ...], *, pairs: bool) -> _Starts:
-    """A start for the full split, whose threshold is to be filled in, and one for each pair."""
+    """A start for the full split, without its threshold, and one for each pair."""
     K = len(classes)
     both = list(combinations(classes, 2)) if pairs and K > 2 else []
     gammas = np.full((1 + len(both), K), 2.0)  # no point of the simplex reaches these regions
@@ -162,10 +126,7 @@ def _by_weight(points: Floats, class_weights: Floats) -> tuple[int, ...]:
 
 
 def _without_ties(gammas: Floats, classes: NDArray[np.int32]) -> Floats:
-    """Thresholds at points, moved by so little that only ties are decided.
-
-    The largest coordinate stays, the others grow by some 1e-12, more for classes later in order.
-    """
+    """Thresholds at points, moved by some 1e-12, more for later classes: only ties are decided."""
     rank = np.argsort(classes) + 1.0
     moved = gammas * (1 + 1e-12 * rank) + 1e-300 * rank
     largest = np.arange(len(gammas)), gammas.argmax(axis=1)
@@ -207,7 +168,7 @@ class GridSearch:
 
 
 def best_of(growth: Growth, node: int, gammas: Floats, around: Surroundings) -> Split | None:
-    """Of some thresholds the one of largest gain that is possible and worth it, or None."""
+    """The threshold of largest gain that is possible and worth it, or None."""
     points = growth.members[node]
     P, Y = growth.points[points], growth.point_weights[points]
     children = count_children(P, Y, gammas)

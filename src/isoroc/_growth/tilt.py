@@ -35,10 +35,7 @@ class Rows(NamedTuple):
 def tilt_bins(
     tree: BinTree, values: Floats, sample: Sample, rows: Rows, monotonicity: Monotonicity
 ) -> tuple[Floats, Floats, Certificate | None]:
-    """Tilts (B, K) and shares (B,) of bins with values (B, K), for the rows of a sample.
-
-    The largest tilt of each bin is 1. Also the certificate of the splits, if there is one.
-    """
+    """Tilts (B, K), shares (B,) and certificate of bins with values (B, K)."""
     tilts = find_tilts(rows, sample.row_weights(), values)
     if monotonicity is None or not tree.n_splits:
         certificate = None if monotonicity is None else certify(tree, values)
@@ -57,7 +54,7 @@ def tilt_bins(
 def find_tilts(rows: Rows, weights: Floats, values: Floats) -> Floats:
     """The t of each bin for which the mean of ``p * t``, each row divided by its sum, is its value.
 
-    Its logarithm maximises a concave function: Newton's method. Classes of value 0 have tilt 0.
+    Its logarithm maximises a concave function: Newton's method.
     """
     B = len(values)
     total = np.bincount(rows.bin_of, weights, B)[:, None]
@@ -85,11 +82,11 @@ def find_tilts(rows: Rows, weights: Floats, values: Floats) -> Floats:
 
 
 def held_out_pseudocount(sample: Sample, options: GrowthOptions, tempered: Floats) -> float | None:
-    """Rows that mean forecasts stand for, if one half of the forecasts is to tell of the other.
+    """Pseudocount of mean forecasts under which trees of one half predict the other half best.
 
-    The evidence of the bins would be too small a number: bins are chosen for labels that differ
-    from the forecasts. Halves take turns in the order of the forecasts, so that neither weights nor
-    the order of the rows matter. None where all forecasts are the same.
+    The evidence of the bins would be too small: they are chosen for labels that differ from the
+    forecasts. Halves take turns in the order of the forecasts, so that neither weights nor the
+    order of the rows matter. None where all forecasts are the same.
     """
     half = np.unique(sample.forecasts, axis=0, return_inverse=True)[1].ravel() % 2
     if not half.any():
@@ -100,21 +97,17 @@ def held_out_pseudocount(sample: Sample, options: GrowthOptions, tempered: Float
         seen, new = sample.take(train), sample.take(~train)
         tree = grow_tree(seen, replace(options, random_state=None))
         means = mean_forecasts(tree, tree.bin_of(seen.forecasts), seen, tempered[train])[tree.bins]
-        place, rows = tree.bin_of(new.forecasts), np.arange(len(new))
+        bin_of, rows = tree.bin_of(new.forecasts), np.arange(len(new))
         for at, c in enumerate(pulls):
             values = bin_values(tree.class_weights[tree.bins], options.pseudocounts + c * means)
-            q = tempered[~train] * (values / means)[place]
+            q = tempered[~train] * (values / means)[bin_of]
             likelihood = q[rows, new.codes] / q.sum(axis=1)
             losses[at] -= new.row_weights() @ np.log(likelihood.clip(min=1e-300))
     return float(pulls[losses.argmin()])
 
 
 class Leads(NamedTuple):
-    """What certificates of splits depend on.
-
-    These are the leads r_i - r_j of each bin that holds rows of their region i. Entries are in
-    ascending order of the split and the region.
-    """
+    """Leads r_i - r_j of the bins with rows in region i of a split, by split and region."""
 
     splits: Ints  # (E,)
     regions: Ints  # (E,)
@@ -145,22 +138,19 @@ class Leads(NamedTuple):
         """Those of one split, which becomes number 0."""
         here = slice(*np.searchsorted(self.splits, [split, split + 1]))
         columns: Any = (np.ascontiguousarray(column[here]) for column in self)
-        own = Leads(*columns)
-        return own._replace(splits=np.zeros_like(own.splits))
+        alone = Leads(*columns)
+        return alone._replace(splits=np.zeros_like(alone.splits))
 
 
 def largest_shares(leads: Leads, least: float, n_caps: int = 65**4) -> Floats:
-    """Shares of bins under which every split keeps its certificate, shape (B,).
-
-    The largest cap under which a split passes gives its W; bins take what does not lower W.
-    """
+    """Shares of bins under which every split keeps its certificate, shape (B,)."""
     shares = np.ones(leads.bins.max() + 1)
     enough = np.minimum(least, largest_slack(leads.bounds(np.zeros_like(shares))))
     for s in np.flatnonzero(largest_slack(leads.bounds(shares)) < enough).tolist():
-        own = leads.of_split(s)
-        capped = np.minimum(shares, largest_cap(*own[1:], shares, enough[s], n_caps))
+        alone = leads.of_split(s)
+        capped = np.minimum(shares, largest_cap(*alone[1:], shares, enough[s], n_caps))
         # What the cap allows is certain, more than that up to rounding.
-        limits = (1 - 1e-12) * own.limits(own.bounds(capped), len(shares))
+        limits = (1 - 1e-12) * alone.limits(alone.bounds(capped), len(shares))
         shares = np.minimum(shares, np.maximum(limits, capped))
     while (failing := largest_slack(leads.bounds(shares)) < enough - 1e-13).any():
         shares[leads.bins[failing[leads.splits]]] = 0.0  # the mean of a bin has missed its goal
@@ -172,31 +162,27 @@ def _of_rows(
 ) -> Leads:
     """Leads of all bins if there are points, of those below a split if not."""
     held = regions_held(tree, points)
-    splits, of, bins = np.nonzero(held.swapaxes(1, 2))
+    splits, region_of, bins = np.nonzero(held.swapaxes(1, 2))
     if points is None:
-        varying = smallest_leads(*rows, tilts, None)[bins, of]
+        varying = smallest_leads(*rows, tilts, None)[bins, region_of]
     else:
         region = (regions(points, gamma).astype(np.intp) for gamma in tree.thresholds)
         smallest = (smallest_leads(*rows, tilts, here) for here in region)
         pairs = zip(smallest, held.swapaxes(1, 2), strict=True)
-        varying = np.concatenate([lead.swapaxes(0, 1)[own] for lead, own in pairs])
-    return Leads(splits, of, bins, values[bins, of][:, None] - values[bins], varying)
+        varying = np.concatenate([lead.swapaxes(0, 1)[holds] for lead, holds in pairs])
+    return Leads(splits, region_of, bins, values[bins, region_of][:, None] - values[bins], varying)
 
 
 def _of_neighbours(
     tree: BinTree, values: Floats, tilts: Floats, rows: Rows, scores: Floats
 ) -> Leads:
-    """Leads for two classes, for which the map increases between any two scores.
-
-    Inside a bin it does. Between two, no score of the lower one exceeds the first row of the other,
-    and none of the upper one falls below the last row of the lower.
-    """
+    """Leads for two classes: those of the rows on both sides of each cut."""
     at = np.searchsorted(tree.cuts, tree.thresholds[:, 1])
-    splits, of = np.repeat(np.arange(tree.n_splits), 2), np.tile([0, 1], tree.n_splits)
+    splits, side = np.repeat(np.arange(tree.n_splits), 2), np.tile([0, 1], tree.n_splits)
     order = np.argsort(scores, kind="stable")
     first = np.searchsorted(rows.bin_of[order], at + 1)
-    bins, ends = at.repeat(2) + of, order[first.repeat(2) - of]
+    bins, ends = at.repeat(2) + side, order[first.repeat(2) - side]
     q = rows.forecasts[ends] * tilts[bins]
     q /= q.sum(axis=1, keepdims=True)
-    leads = (x[np.arange(len(of)), of][:, None] - x for x in (values[bins], q))
-    return Leads(splits, of, bins, *leads)
+    leads = (x[np.arange(len(side)), side][:, None] - x for x in (values[bins], q))
+    return Leads(splits, side, bins, *leads)

@@ -38,7 +38,6 @@ from isoroc._input.sample import CellSample as CellSample
 from isoroc._input.sample import Sample as Sample
 from isoroc._input.sample import UnitOption as UnitOption
 from isoroc._input.sample import Weighting as Weighting
-from isoroc._input.sample import check_folds as check_folds
 from isoroc._input.sample import check_forecasts as check_forecasts
 from isoroc._input.sample import check_new as check_new
 from isoroc._input.sample import check_sample as check_sample

@@ -389,17 +389,6 @@ def check_sample(
     return Sample(forecasts, codes, weights, classes, resolved, clusters=numbers)
 
 
-def check_folds(fold: Ints, clusters: Ints | None) -> None:
-    """Raise an error if rows of one cluster are in several folds."""
-    if clusters is not None:
-        first = np.zeros(int(clusters.max()) + 1, dtype=np.intp)
-        first[clusters] = fold
-        if (wrong := first[clusters] != fold).any():
-            problem = f"row {int(np.argmax(wrong))} and others of its cluster are in several folds"
-            fix = "pass a number, or a splitter of groups such as GroupKFold"
-            raise InputError("cv", None, problem, fix)
-
-
 def deal_folds(
     n_rows: int,
     n_folds: int,

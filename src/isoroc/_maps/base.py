@@ -14,6 +14,7 @@ from isoroc._backends import NUMPY, Ops, V
 from isoroc._core import smooth
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats
+from isoroc._input import slices
 from isoroc._input.kinds import LOWEST_LOG, Kind, columns_of
 from isoroc._maps.modelfile import Fault
 from isoroc._maps.modelfile.checks import Check, Sizes
@@ -26,11 +27,9 @@ def state(check: Check, default: Any = MISSING) -> Any:
 
 
 class Forecasts:
-    """A forecast array of a kind, and what maps compute from it first: each of these once.
+    """A forecast array of a kind, and arrays of shape (K, n) that maps compute from it, each once.
 
-    A mixture passes one to all of its members, which share the arrays. Those of shape (K, n) hold
-    one row per class: sums over a few classes are then sums of long rows, several times faster than
-    many sums of short ones.
+    A mixture passes one to all of its members.
     """
 
     def __init__(self, values: Floats, kind: Kind) -> None:
@@ -64,11 +63,7 @@ class Forecasts:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Map(ABC):
-    """Base of all maps.
-
-    A subclass adds its numbers as fields, each with `state` and a check, and says in `formula` what
-    it does with forecasts.
-    """
+    """Base of all maps: a subclass adds numbers, each with `state` and a check, and a `formula`."""
 
     kind: Kind  # of the forecasts
     #: Whether the map has steps, so that a rounding error may change its value.
@@ -79,12 +74,13 @@ class Map(ABC):
         """Calibrated forecasts, of width K, of valid forecasts of the map's kind."""
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        """What the formula returns for arrays, shape (n, K).
-
-        A subclass overrides this where a compiled loop is faster.
-        """
+        """What the formula returns for arrays, shape (n, K); overridden where a loop is faster."""
         X = columns_of(forecasts.values)
-        return np.ascontiguousarray(self.formula(NUMPY, X if self.exact else np.asfortranarray(X)))
+        if self.exact:
+            return np.ascontiguousarray(self.formula(NUMPY, X))
+        # A few rows at a time, so that arrays stay in the cache.
+        parts = (np.asfortranarray(X[rows]) for rows in slices(len(X), 2**12))
+        return np.concatenate([np.ascontiguousarray(self.formula(NUMPY, part)) for part in parts])
 
     def apply(self, values: Floats) -> Floats:
         """Calibrated forecasts, shape (n, K), of a forecast array."""
@@ -106,14 +102,11 @@ class Map(ABC):
     @classmethod
     def states(cls) -> dict[str, Check]:
         """Names of the fields that a model file holds, and what must be true of each."""
-        own = fields(cls)
-        return {f.name: f.metadata["check"] for f in own if "check" in f.metadata}
+        numbers = fields(cls)
+        return {f.name: f.metadata["check"] for f in numbers if "check" in f.metadata}
 
     def check(self, n_classes: int) -> None:
-        """Raise a `Fault` unless the numbers can be those of a fit to K classes.
-
-        The compiled loops trust their arrays. A subclass adds what concerns several fields.
-        """
+        """Raise a `Fault` unless the numbers can be those of a fit to K classes."""
         sizes: Sizes = {"K": n_classes}
         for name, check in self.states().items():
             check(getattr(self, name), name, sizes)

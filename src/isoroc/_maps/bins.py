@@ -29,8 +29,8 @@ from isoroc._support.table import Table
 class BinMap(Map):
     """The value of the bin of a `BinTree` in which a forecast lies.
 
-    With a `reduction`, bins are of the largest probabilities. Values are shrunk to the `prior`, one
-    for all nodes or one for each, shape (R,) or (N, R), which has the weight of `pseudocount` rows.
+    With a `reduction`, the tree divides the largest probabilities. The `prior`, one for all nodes
+    or one for each, shape (R,) or (N, R), has the weight of `pseudocount` rows.
     """
 
     reduction: TopReduction | None = state(checks.reduction("R"))
@@ -63,8 +63,8 @@ class BinMap(Map):
     def formula(self, ops: Ops[V], X: V) -> V:
         if self.tree.n_classes == 2 and self.reduction is None:
             points = self.kind.probabilities(ops, X) if self.varies else X
-            place = ops.locate(self.tree.cuts, self.kind.score(ops, X))
-            return self.values_at(ops, points, place)
+            bin_of = ops.locate(self.tree.cuts, self.kind.score(ops, X))
+            return self.values_at(ops, points, bin_of)
         return _of_trees(ops, self.kind.probabilities(ops, X), self.reduction, [self])
 
     def compiled(self, forecasts: Forecasts) -> Floats:
@@ -81,7 +81,7 @@ class BinMap(Map):
         return self.tree.bin_of(values if self.kind.single else self.points(values))
 
     def points(self, values: Floats) -> Floats:
-        """Forecasts of the classes or ranks of which the tree has bins, shape (n, R)."""
+        """Forecasts of classes, or of ranks after a reduction, shape (n, R)."""
         P = self.kind.probabilities(NUMPY, columns_of(values))
         return P if self.reduction is None else self.reduction.reduce(P)
 
@@ -90,19 +90,16 @@ class BinMap(Map):
         points = self.points(values) if self.varies or not self.kind.single else values
         return self.compiled_at(points, self.tree.bin_of(values if self.kind.single else points))
 
-    def compiled_at(self, points: Floats, place: Ints) -> Floats:  # noqa: ARG002
+    def compiled_at(self, points: Floats, bin_of: Ints) -> Floats:  # noqa: ARG002
         """What `values_at` returns for arrays, given places of shape (n,)."""
-        return np.asarray(np.take(self.bin_values, place, axis=0))
+        return np.asarray(np.take(self.bin_values, bin_of, axis=0))
 
-    def values_at(self, ops: Ops[V], points: V, place: V) -> V:  # noqa: ARG002
+    def values_at(self, ops: Ops[V], points: V, bin_of: V) -> V:  # noqa: ARG002
         """Calibrated forecasts of points, given their places among the bins."""
-        return ops.look_up(self.bin_values, place)
+        return ops.look_up(self.bin_values, bin_of)
 
     def stages(self, values: Floats) -> Iterator[Floats]:
-        """Calibrated forecasts of every stage of the tree, from one bin to all.
-
-        In a bin that a later stage divides all rows have its value.
-        """
+        """Calibrated forecasts of every stage of the tree, from one bin to all."""
         bin_of, at_last = self.bin_of(values), self.in_bins(values)
         P = self.kind.probabilities(NUMPY, columns_of(values))
         for node_of_bin in self.tree.stages():
@@ -166,12 +163,7 @@ class BinMap(Map):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TiltedMap(BinMap):
-    """Values that vary in a bin: forecasts after temperature scaling, times its tilt.
-
-    With p the tempered forecast of a row and t the tilt of its bin, q is proportional to ``p * t``.
-    The tilt makes the mean of q over the calibration rows of the bin its value r, and the row gets
-    ``r + share * (q - r)``.
-    """
+    """Values that vary in a bin: see Notes of `IRPCalibrator`."""
 
     floor: float = state(checks.number(above=0.0, most=1.0))
     temperature: float = state(checks.number(above=1e-100, most=1e100))
@@ -195,7 +187,7 @@ class TiltedMap(BinMap):
 
     @cached_property
     def tempering(self) -> TemperatureMap:
-        """Temperature scaling of the classes or ranks of which the tree has bins."""
+        """Temperature scaling of classes, or of ranks after a reduction."""
         numbers = {"floor": self.floor, "temperature": self.temperature}
         return TemperatureMap(kind=PROBABILITIES, smoothing=self.smoothing, **numbers)
 
@@ -205,15 +197,15 @@ class TiltedMap(BinMap):
         shares = self.shares[:, None]
         return np.hstack([self.tilts, (1 - shares) * self.bin_values, shares])
 
-    def values_at(self, ops: Ops[V], points: V, place: V) -> V:
+    def values_at(self, ops: Ops[V], points: V, bin_of: V) -> V:
         R = self.tree.n_classes
-        tilt, constant, share = ops.split(ops.look_up(self._table, place), [R, R, 1])
+        tilt, constant, share = ops.split(ops.look_up(self._table, bin_of), [R, R, 1])
         q = self.tempering.formula(ops, points) * tilt
         return constant + q * (share / ops.total(q))
 
-    def compiled_at(self, points: Floats, place: Ints) -> Floats:
+    def compiled_at(self, points: Floats, bin_of: Ints) -> Floats:
         tempering = self.floor, self.temperature, self.smoothing
-        return smooth.tilted(np.ascontiguousarray(points), place, self._table, *tempering)
+        return smooth.tilted(np.ascontiguousarray(points), bin_of, self._table, *tempering)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -226,27 +218,29 @@ class BaggedMap(Map):
     def check(self, n_classes: int) -> None:
         super().check(n_classes)
         check_nested(self.members, self.kind, n_classes)
-        if not all(isinstance(own, BinMap) for own in self.members):
+        if not all(isinstance(member, BinMap) for member in self.members):
             raise Fault("members", "expected maps of trees")
 
     def steps(self) -> tuple[Floats, Floats]:
         """For two classes the mean of all trees as one step function: cuts, and values (m, 2)."""
-        cuts = np.unique(np.concatenate([own.tree.cuts for own in self.members]))
+        cuts = np.unique(np.concatenate([member.tree.cuts for member in self.members]))
         ends = np.append(cuts, np.inf)  # the largest score of each step
-        values = [own.bin_values[locate(own.tree.cuts, ends)] for own in self.members]
+        values = [member.bin_values[locate(member.tree.cuts, ends)] for member in self.members]
         return cuts, np.asarray(sum(values) / len(values))
 
     def formula(self, ops: Ops[V], X: V) -> V:
         first = self.members[0]
         if first.tree.n_classes == 2 and first.reduction is None:
             if isinstance(first, TiltedMap):
-                return added(own.formula(ops, X) for own in self.members) / float(len(self.members))
+                return added(member.formula(ops, X) for member in self.members) / float(
+                    len(self.members)
+                )
             cuts, values = self.steps()
             return ops.look_up(values, ops.locate(cuts, self.kind.score(ops, X)))
         P = self.kind.probabilities(ops, X)
         by_reduction: dict[TopReduction | None, list[BinMap]] = {}
-        for own in self.members:
-            by_reduction.setdefault(own.reduction, []).append(own)
+        for member in self.members:
+            by_reduction.setdefault(member.reduction, []).append(member)
         turns = (_of_trees(ops, P, reduction, maps) for reduction, maps in by_reduction.items())
         return added(turns) / float(len(self.members))
 
@@ -257,8 +251,8 @@ def _of_trees(ops: Ops[V], P: V, reduction: TopReduction | None, maps: Sequence[
     Forecasts of all classes depend linearly on those of the ranks, so they are expanded once.
     """
     points, expand = (P, None) if reduction is None else reduction.of(ops, P)
-    places = _places(ops, [own.tree for own in maps], points)
-    Q = added(own.values_at(ops, points, at) for own, at in zip(maps, places, strict=True))
+    places = _places(ops, [member.tree for member in maps], points)
+    Q = added(member.values_at(ops, points, at) for member, at in zip(maps, places, strict=True))
     return Q if expand is None else expand(Q)
 
 

@@ -4,10 +4,8 @@ Points q_i are a cyclically monotone function of points z_i iff every cycle of r
 
     sum of <z_j - z_i, q_j> over the steps i -> j of the cycle  >=  0,
 
-that is, iff the complete digraph with these weights has no negative cycle (Rockafellar, 1970). A
-convex F whose gradient at z_j is q_j proves it: ``F(z_j) - F(z_i) <= <z_j - z_i, q_j>``, so its
-values are shortest distances that no step can shorten. For two classes the condition is that q
-increases with the log odds.
+that is, iff the complete digraph with these weights has no negative cycle (Rockafellar, 1970). For
+two classes the condition is that q increases with the log odds.
 """
 
 from __future__ import annotations
@@ -18,10 +16,8 @@ import numpy as np
 
 from isoroc._core.types import Floats, Ints
 
-#: Rows up to which all cycles are checked; of more rows, this many are drawn at random.
-MOST_ROWS = 2000
-#: Rounding that the comparisons allow for, relative to the size of what is compared.
-TOLERANCE = 1e-12
+MOST_ROWS = 2000  # up to which all cycles are checked; of more rows, this many are drawn
+TOLERANCE = 1e-12  # relative rounding error that comparisons allow for
 
 
 @dataclass(frozen=True)
@@ -32,10 +28,8 @@ class MonotonicityCheck:
     ----------
     monotone : bool
         Whether the guarantee holds on the rows that were compared.
-    rows : int
-        Number of rows that were compared.
-    exact : bool
-        Whether these are all rows. Otherwise they were drawn at random.
+    rows, exact : int and bool
+        Number of rows compared, and whether these are all; otherwise they were drawn at random.
     """
 
     monotone: bool
@@ -46,29 +40,19 @@ class MonotonicityCheck:
         return self.monotone
 
 
-def check_cyclic(z: Floats, Q: Floats, potential: Floats | None = None) -> MonotonicityCheck:
-    """Check that forecasts Q are a cyclically monotone function of z, both of shape (n, K).
-
-    The search for negative cycles starts from the values of a potential whose gradient Q may be: if
-    they prove the claim, it ends at once. They do not change the answer.
-    """
+def check_cyclic(z: Floats, Q: Floats) -> MonotonicityCheck:
+    """Check that forecasts Q are a cyclically monotone function of z, both of shape (n, K)."""
     n, K = Q.shape
     if K == 2:
         return MonotonicityCheck(_increases(z[:, 1] - z[:, 0], Q), n, exact=True)
-    if potential is None:
-        potential = np.zeros(n)
     if n > MOST_ROWS:
         rows = np.random.default_rng(0).choice(n, MOST_ROWS, replace=False)
-        z, Q, potential = z[rows], Q[rows], potential[rows]
-    # Forecasts sum to one, so constants of z cancel; one of the potential makes no difference, but
-    # where it is large, its rounding errors would.
-    mean = z.mean(axis=1)
-    z, potential = z - mean[:, None], potential - mean
-    potential = potential - potential.mean()
+        z, Q = z[rows], Q[rows]
+    z = z - z.mean(axis=1, keepdims=True)  # forecasts sum to one, so constants of z cancel
     inner = Q @ z.T
     steps = np.diag(inner)[:, None] - inner  # [j, i]: from row i to row j
     steps += TOLERANCE * K * (1 + np.abs(z).max())
-    return MonotonicityCheck(not has_negative_cycle(steps, potential), len(Q), exact=n <= MOST_ROWS)
+    return MonotonicityCheck(not has_negative_cycle(steps), len(Q), exact=n <= MOST_ROWS)
 
 
 def _increases(odds: Floats, Q: Floats) -> bool:
@@ -83,14 +67,10 @@ def _increases(odds: Floats, Q: Floats) -> bool:
     return True
 
 
-def has_negative_cycle(steps: Floats, start: Floats) -> bool:
-    """Whether the complete digraph with edges steps[j, i] from i to j has a negative cycle.
-
-    The Bellman-Ford algorithm from any distances `start`; shortest ones end it after one pass.
-    """
+def has_negative_cycle(steps: Floats) -> bool:
+    """Whether the digraph with edges steps[j, i] from i to j has a negative cycle: Bellman-Ford."""
     n = len(steps)
-    nodes = np.arange(n)
-    distance = start.astype(np.float64)
+    nodes, distance = np.arange(n), np.zeros(n)
     previous = nodes.copy()  # a node that precedes itself is reached from the source
     for _ in range(n):
         paths = steps + distance

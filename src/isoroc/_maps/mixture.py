@@ -22,12 +22,8 @@ class MixtureMap(Map):
     """The weighted mean of the forecasts of other maps; if `monotone`, all of them are.
 
     A mean of calibrated forecasts is underconfident (Ranjan and Gneiting 2010), so it is raised to
-    the power `exponent` and normalised; 1 leaves the mean as it is, as in every monotone mixture.
-
-    Let z be the coordinates of a `MonotoneMap`, an increasing function of each forecast. The map is
-    the gradient of a convex F(z). The identity is the gradient of a convex function of z too: of
-    the sum over the classes of G, with ``dG = p dz``. So their average is the gradient of the
-    average. For two classes, averages of non-decreasing maps are non-decreasing.
+    the power `exponent` and normalised; a monotone mixture has the exponent 1. The identity is, as
+    a `MonotoneMap`, the gradient of a convex function of z, so averages of both are gradients too.
     """
 
     members: Sequence[Map] = state(checks.list_of(checks.anything, "M"))
@@ -65,9 +61,9 @@ class MixtureMap(Map):
         return ops.softmax(ops.log(ops.maximum(Q, LEAST)) * self.exponent)
 
     def is_increasing(self) -> bool:
-        """Whether all members are; of a monotone mixture, whose members are isotone, one."""
-        found = [member.is_increasing() for member in self.members]
-        return any(found) if self.monotone else all(found)
+        """Whether all members are increasing; one is enough in a monotone mixture."""
+        increasing = [member.is_increasing() for member in self.members]
+        return any(increasing) if self.monotone else all(increasing)
 
     def certificate(self, n_classes: int) -> MonotonicityCertificate | None:
         """The guarantee of a monotone mixture of K classes in words."""
@@ -83,10 +79,7 @@ class MixtureMap(Map):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GroupedMap(Map):
-    """A common map, and for some groups its mean with a map of the group.
-
-    `grouped` says whether rows have groups; weights are those of the groups' own maps.
-    """
+    """A common map, and for some groups its mean with a map of the group, by `weights`."""
 
     common: Map = state(checks.anything)
     grouped: bool = state(checks.boolean)
@@ -114,7 +107,7 @@ class GroupedMap(Map):
         return self.common.compiled(forecasts)
 
     def formula_of_groups(self, ops: Ops[V], X: V, place: V) -> V:
-        """As `formula`, for rows whose place among `groups` is known; others have another."""
+        """As `formula`, given the place of each row's group among `groups`; others have another."""
         common = result = self.common.formula(ops, X)
         for g, member in reversed(list(enumerate(self.members))):
             weight = float(self.weights[g])
@@ -125,9 +118,9 @@ class GroupedMap(Map):
     def apply_to_groups(self, values: Floats, names: Names) -> Floats:
         """Calibrated forecasts of a forecast array whose rows belong to groups."""
         Q = self.apply(values)
-        place = {str(name): g for g, name in enumerate(self.groups)}
+        number_of = {str(name): g for g, name in enumerate(self.groups)}
         for name, rows in rows_by_group(names):
-            if (g := place.get(name)) is not None:
+            if (g := number_of.get(name)) is not None:
                 weight, own = self.weights[g], self.members[g].apply(values[rows])
                 Q[rows] = (1 - weight) * Q[rows] + weight * own
         return Q
@@ -141,8 +134,7 @@ def is_grouped(fitted: Any) -> bool:
 def calibrated(ops: Ops[V], fitted: Any, X: V, groups: V | None = None) -> tuple[V, Truth]:
     """Calibrated forecasts, of width K, and whether `predict_proba` would accept the row.
 
-    `groups` holds the place of each row's group among those of a `GroupedMap`, any other place for
-    groups without a map of their own.
+    `groups` holds the place of each row's group among those of a `GroupedMap`, or another one.
     """
     # No rounding error may be added to what has steps, or to forecasts that stay unchanged.
     exact = fitted.map_.exact or isinstance(fitted.map_, IdentityMap)

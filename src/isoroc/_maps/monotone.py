@@ -28,11 +28,7 @@ TRACE = 1e-4
 
 
 def with_floor(ops: Ops[V], logs: V, floor: float) -> V:
-    """``log(p + floor)`` with a trace of ``log(p)``, from logarithms of forecasts.
-
-    Forecasts far below the floor do not change ``p + floor`` in floating point. The trace keeps
-    them apart, so that no ties arise.
-    """
+    """``log(p + floor)`` with a trace of ``log(p)``, which keeps forecasts below it apart."""
     lowest = float(np.log(floor))
     gap = -ops.absolute(logs - lowest)
     raised = ops.maximum(logs, lowest) + ops.log(1.0 + ops.exp(gap))
@@ -148,8 +144,7 @@ class MonotoneMap(Map):
     def _mean_of_two(self, ops: Ops[V], scores: V) -> V:
         """Two classes: the heaviest prototype, and what the others add to it.
 
-        Where one prototype has almost all weight, a quotient of sums would rise and fall by
-        rounding errors; here these are as small as what is added.
+        A quotient of sums would rise and fall by rounding where one prototype dominates.
         """
         r = self.prototypes.reshape(-1, 2)
         largest, place = ops.largest(scores)
@@ -176,11 +171,8 @@ class MonotonicityCertificate:
 
     Attributes
     ----------
-    n_classes : int
-        K.
-    floor : float
-        For three classes or more, the floor in z, the coordinates in which the map is the gradient
-        of a convex potential; see `MonotoneCalibrator`.
+    n_classes, floor : int and float
+        K; the floor in z, the coordinates of a map of three classes or more.
     strict : bool
         For two classes, whether the map is strictly increasing.
     """

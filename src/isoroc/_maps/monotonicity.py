@@ -57,8 +57,7 @@ def regions_held(tree: BinTree, forecasts: Floats | None = None) -> NDArray[np.b
 def bounds_of(values: Floats, held: NDArray[np.bool_]) -> Floats:
     """W of splits, shape (S, K, K): the smallest r_i - r_j among the bins with points in region i.
 
-    `values` has shape (B, K); `held`, whether each bin has points in each region, (S, B, K). W is
-    +inf on the diagonal and where no bin has points.
+    `values` has shape (B, K); `held`, whether each bin has points in each region, (S, B, K).
     """
     bins = np.arange(len(values))
     wards: list[kernels.Wards | None] = [kernels.Wards(bins, own) for own in held.view(np.uint8)]
@@ -97,12 +96,7 @@ def solve(W: Floats) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Evidence that a calibration map is ROC monotone.
-
-    For every split it names a threshold on the calibrated side that sorts the calibration points
-    as the split's own threshold sorts the forecasts. `verify` checks that claim on the calibration
-    rows. It says nothing about other thresholds or other rows.
-    """
+    """Evidence that each split can be repeated on calibrated forecasts of the calibration rows."""
 
     scope: Scope
     """Whether a split covers all calibration points or those that reach it."""
@@ -118,12 +112,10 @@ class Certificate:
     def verify(self, tree: BinTree, calibrated: Floats, sample: Sample) -> bool:
         """Whether the claim holds for a tree and the calibration rows, calibrated, shape (n, K).
 
-        Rows are routed again and counted again, with plain comparisons: the weights of all nodes
-        must be those of the rows, up to a common factor. Then, in the tree scope, the calibrated
-        forecasts go through the same tree with the calibrated thresholds, and each must end in the
-        bin that it came from. In the global scope every split must sort all rows alike on both
-        sides; there a row whose bin lies on both sides of a boundary has a calibrated forecast on
-        it and counts as either.
+        Rows are routed and counted again, with plain comparisons. In the tree scope the calibrated
+        forecasts go through the tree with the calibrated thresholds, and each must end in the bin
+        that it came from. In the global scope every split must sort all rows alike on both sides; a
+        row on a boundary counts as either.
         """
         if not np.array_equal(self.thresholds, tree.thresholds):
             return False

@@ -16,11 +16,7 @@ from isoroc._maps.modelfile import Fault, checks
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TemperedMap(Map):
-    """Base of the maps that begin with temperature scaling.
-
-    Forecasts below the floor are raised to it, 0 for none; their logarithms are divided by the
-    temperature; `smoothing` is the share of the uniform forecast.
-    """
+    """Base of the maps that begin with temperature scaling, with a floor and smoothing."""
 
     floor: float = state(checks.number(most=1.0))
     temperature: float = state(checks.number(above=1e-100, most=1e100))
@@ -89,11 +85,6 @@ class MatrixMap(TemperedMap):
         z = self.log_tempered(ops, X)
         return ops.softmax(transform(ops, z, self.coef, self.quadratic, self.intercept))
 
-    def compiled(self, forecasts: Forecasts) -> Floats:
-        z = self.log_tempered_rows(forecasts).T
-        z = transform(NUMPY, z, self.coef, self.quadratic, self.intercept)
-        return smooth.by_row(smooth.softmax(np.ascontiguousarray(z.T)))
-
 
 def transform(ops: Ops[V], z: V, coef: Floats, quadratic: Floats, intercept: Floats) -> V:
     """``coef z + quadratic z**2 + intercept``; a vector `coef` stands for a diagonal matrix."""
@@ -125,8 +116,7 @@ class Positions:
 class KernelMap(TemperedMap):
     """``softmax(z + t (weights bumps(x) + coef z + intercept))`` of tempered log forecasts z.
 
-    `knots`, `origin` and `stretch` define the positions x. The trust t is 1 where the bump of some
-    centre has the height `reach`, and 0 where none has half of it.
+    `knots`, `origin` and `stretch` define the positions x; `trust` is t.
     """
 
     knots: Floats = state(checks.coefficients("K", smooth.N_KNOTS))
@@ -167,10 +157,7 @@ def trust(ops: Ops[V], heights: V, reach: float) -> V:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SplineMap(Map):
-    """``softmax(coef log(p) + sum over m of slopes[:, m] max(odds - knots[m], 0) + intercept)``.
-
-    Forecasts below the floor are raised to it; `smoothing` is the share of the uniform forecast.
-    """
+    """``softmax(coef log(p) + sum over m of slopes[:, m] max(odds - knots[m], 0) + intercept)``."""
 
     floor: float = state(checks.number(above=0.0, most=1.0))
     knots: Floats = state(checks.coefficients("m"))
@@ -196,8 +183,7 @@ class SplineMap(Map):
 class SigmoidMap(Map):
     """``sigmoid(coef log(p) - rest log(1 - p) + intercept)`` of each class, divided by their sum.
 
-    Forecasts below the floor are raised to it. If `linear`, it is ``sigmoid(coef p + intercept)``.
-    For two classes the function of the first mirrors that of the second, and the sum is 1.
+    If `linear`, it is ``sigmoid(coef p + intercept)``.
     """
 
     floor: float = state(checks.number(above=0.0, most=1.0))

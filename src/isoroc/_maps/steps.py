@@ -18,10 +18,7 @@ from isoroc._maps.modelfile import Fault, check_array, checks
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OneVsRestMap(Map):
-    """A step function of its own for the forecast of each class; rows are divided by their sum.
-
-    Two classes have one function, that of the second.
-    """
+    """Step functions of the forecast of each class, or of the second of two classes."""
 
     #: Ascending, shape (m,); a forecast above i of them has the value ``step_values()[i]``.
     cuts: Sequence[Floats] = state(checks.list_of(checks.ascending))

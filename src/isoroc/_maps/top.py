@@ -1,8 +1,6 @@
 """Many classes: forecasts reduced to their largest entries, and calibrated forecasts brought back.
 
-The more classes, the more conditions every split must meet and the fewer rows a bin has. The top-m
-reduction asks for calibration of the m largest probabilities, whichever classes they belong to: a
-forecast becomes its m largest entries and the rest, a point of an (m+1)-simplex, and a label the
+A forecast becomes its m largest entries and the rest, a point of an (m+1)-simplex, and a label the
 rank of its class, or "rest". After calibration the rest is shared among the other classes.
 """
 
@@ -28,14 +26,9 @@ class TopReduction:
     top : int
         m, at least 1 and at most K - 2.
     floor : float
-        The rest is shared in proportion to ``forecast + floor``. Sharing in proportion to the
-        forecasts alone would take the model's word for exactly those probabilities that nobody
-        has calibrated: a class that it gives 0 could never come true.
+        The rest is shared in proportion to ``forecast + floor``, so that no class gets 0.
     capped : bool
-        Whether no class of the rest gets more than the least of the m ranks, as long as the rest
-        can be shared so: what is too much goes to the others, in proportion to what they may still
-        get. Otherwise a class that was not calibrated may overtake those that were. `settle`
-        decides.
+        Whether no class of the rest gets more than the least of the m ranks, as far as possible.
     """
 
     top: int
@@ -108,10 +101,7 @@ class TopReduction:
         return points, expand
 
     def settle(self, Q: Floats, sample: Sample) -> Self:
-        """The reduction with the cap, unless it costs likelihood by two standard errors.
-
-        Q are calibrated forecasts of the ranks and the rest, shape (n, m + 1).
-        """
+        """The reduction with the cap, unless it costs likelihood by two standard errors."""
         P, codes = sample.forecasts, sample.codes[:, None]
 
         def likelihoods(rows: slice) -> Floats:

@@ -60,10 +60,11 @@ class Plane(NamedTuple):
         both = self.at(np.append(x, x[::-1]), np.append(low, high[::-1]))
         return tag("polygon", points=at_points(*both), **attributes)
 
-    def mark(self, x: float, y: float, radius: float = 3, **attributes: Any) -> Markup:
-        """Circle."""
+    def mark(self, x: float, y: float, tip: str, **attributes: Any) -> Markup:
+        """Circle with a tip."""
         across, down = self.at(x, y)
-        return tag("circle", cx=digits(across), cy=digits(down), r=digits(radius), **attributes)
+        centre = {"cx": digits(across), "cy": digits(down), "r": 3.2}
+        return tag("circle", tag("title", tip), **centre, **attributes)
 
     def text(self, x: float, y: float, content: Any, **attributes: Any) -> Markup:
         """Text at a point."""
@@ -88,15 +89,15 @@ class Plane(NamedTuple):
             across = float(self.at(tick, self.y.low)[0])
             a = digits(across)
             parts.append(tag("path", d=f"M{a},{self.top}V{bottom}", class_="grid"))
-            place = {"x": a, "y": bottom + 14, "class_": "tick mid"}
+            position = {"x": a, "y": bottom + 14, "class_": "tick mid"}
             if across > right - 9 and len(text) > 4:  # it would be cut off
-                place |= {"x": right + 9, "class_": "tick end"}
-            parts.append(tag("text", text, **place))
+                position |= {"x": right + 9, "class_": "tick end"}
+            parts.append(tag("text", text, **position))
         for tick, text in y_ticks.items():
             d = self.at(self.x.low, tick)[1]
             parts.append(tag("path", d=f"M{self.left},{digits(d)}H{right}", class_="grid"))
-            place = {"x": self.left - 5, "y": digits(d + 3.5)}
-            parts.append(tag("text", text, class_="tick end", **place))
+            position = {"x": self.left - 5, "y": digits(d + 3.5)}
+            parts.append(tag("text", text, class_="tick end", **position))
         middle = {"x": self.left + self.width / 2, "y": bottom + 30}
         parts.append(tag("text", x_label, class_="label mid", **middle))
         turn = f"translate(11 {digits(self.top + self.height / 2)}) rotate(-90)"
@@ -111,12 +112,9 @@ def ticks_of(axis: Axis) -> dict[float, str]:
     return {tick: f"{tick:g}".replace("-", "\N{MINUS SIGN}") for tick in axis.ticks()}
 
 
-def picture(
-    parts: Sequence[Any], title: str, *, width: float = 340, height: float = 286, **attributes: Any
-) -> Markup:
+def picture(parts: Sequence[Any], title: str, height: float = 286) -> Markup:
     """Picture with a title for screen readers."""
-    attributes = {"viewBox": f"0 0 {width:g} {height:g}", "role": "img", **attributes}
-    return tag("svg", joined(parts), aria_label=title, **attributes)
+    return tag("svg", joined(parts), aria_label=title, viewBox=f"0 0 340 {height:g}", role="img")
 
 
 def cut(name: str, most: int = 34) -> str:
@@ -134,31 +132,31 @@ def reliability_chart(panel: dict[str, Any]) -> Markup:
     parts = [plane.frame("", "observed rate", x_ticks=grid, diagonal=True)]
     label = f"forecast probability of {cut(panel['event'], 24)}"
     bars = [strip.frame(label, "", y_ticks={})]
-    for i, (of, tables) in enumerate(series.items()):
+    for i, (stage, tables) in enumerate(series.items()):
         ici = tables["ici"]["ici"][0]
-        text = f"{of}: " * (panel["name"] != of) + f"ICI {text_of(ici, 3)}"
-        place = {"x": plane.left + 6, "y": plane.top + 14 + 16 * i, "class_": f"score {of}"}
-        parts.append(tag("text", text, **place))
+        text = f"{stage}: " * (panel["name"] != stage) + f"ICI {text_of(ici, 3)}"
+        position = {"x": plane.left + 6, "y": plane.top + 14 + 16 * i, "class_": f"score {stage}"}
+        parts.append(tag("text", text, **position))
         left, right, percents = tables["histogram"].values()
         points = strip.at(np.repeat([*left, right[-1]], 2), [0.0, *np.repeat(percents, 2), 0.0])
-        faint = of == "before" and len(series) > 1
-        kind = f"histogram{' faint' if faint else ''} {of}"
+        faint = stage == "before" and len(series) > 1
+        kind = f"histogram{' faint' if faint else ''} {stage}"
         bars.append(tag("polygon", points=at_points(*points), class_=kind))
         line = plane.line(
-            *tables["curve"].values(), class_=f"curve{' faint' if faint else ''} {of}"
+            *tables["curve"].values(), class_=f"curve{' faint' if faint else ''} {stage}"
         )
         if faint:
             parts.append(line)
             continue
         band = (np.asarray(column) for column in tables["band"].values())
-        parts += [plane.area(*band, class_=f"band {of}"), line]
+        parts += [plane.area(*band, class_=f"band {stage}"), line]
         for forecast, rate, low, high, weight in zip(*tables["rates"].values(), strict=True):
-            parts.append(plane.line([forecast, forecast], [low, high], class_=f"bar {of}"))
+            parts.append(plane.line([forecast, forecast], [low, high], class_=f"bar {stage}"))
             tip = (
-                f"{of}: forecast {forecast:.3g}, observed {rate:.3g} "
+                f"{stage}: forecast {forecast:.3g}, observed {rate:.3g} "
                 f"({low:.3g} to {high:.3g}), weight {weight:,.0f}"
             )
-            parts.append(plane.mark(forecast, rate, 3.2, class_=f"dot {of}", data_tip=tip))
+            parts.append(plane.mark(forecast, rate, tip, class_=f"dot {stage}"))
     title = f"Reliability diagram of {panel['event']}, {panel['name']}"
     return picture([*parts, *bars], title, height=366)
 
@@ -172,39 +170,34 @@ def curve_chart(curve: dict[str, Any]) -> Markup:
     return picture([frame, line], f"Calibrated probability of {curve['name']} against its {unit}")
 
 
-def simplex_chart(
-    polygons: list[Any], values: Any, names: list[str], title: str, tips: list[str]
-) -> Markup:
-    """Bins or cells in a triangle, one corner per class; tips make them reachable by keyboard."""
+def simplex_chart(polygons: Any, values: Any, names: list[str], tips: list[str]) -> Markup:
+    """Cells in a triangle, one corner per class, coloured by their calibrated value."""
     shapes: list[Markup] = []
     mixed = np.rint(mix(np.asarray(values, dtype=np.float64)) * 255).astype(np.uint8)
     for i, (polygon, colour) in enumerate(zip(polygons, mixed, strict=True)):
-        if not polygon:
-            continue
-        P = np.asarray(polygon)
-        places = 20 + 300 * (P[:, 1] + P[:, 2] / 2), 288 - 300 * np.sqrt(3) / 2 * P[:, 2]
-        style: dict[str, Any] = {"fill": f"#{colour.tobytes().hex()}", "class_": "cell"}
-        style |= {"points": at_points(*places), "tabindex": -1 if shapes else 0}
-        style |= {"data_tip": tips[i], "aria_label": tips[i], "role": "img"}
-        shapes.append(tag("polygon", **style))
+        P, fill = np.asarray(polygon), f"#{colour.tobytes().hex()}"
+        points = 20 + 300 * (P[:, 1] + P[:, 2] / 2), 288 - 300 * np.sqrt(3) / 2 * P[:, 2]
+        tip = tag("title", tips[i])
+        shapes.append(tag("polygon", tip, fill=fill, points=at_points(*points), class_="cell"))
     corners = [(16, 308, ""), (324, 308, " end"), (170, 18, " mid")]
     labels = []
     for k, (name, (x, y, anchor)) in enumerate(zip(names, corners, strict=True)):
         text = joined([tag("tspan", "● ", fill=COLOURS[k]), cut(name, 22)])
         labels.append(tag("text", text, x=x, y=y, class_=f"corner{anchor}"))
     parts = [tag("g", joined(shapes)), *labels]
-    return picture(parts, title, height=316, data_roving="", role="group")
+    title = "Cells of forecasts, coloured by their calibrated value"
+    return picture(parts, title, height=316)
 
 
 def roc_chart(curve: dict[str, Any]) -> Markup:
     """ROC curves before and after."""
     plane, series = Plane(), curve["series"]
     parts = [plane.frame("false positive rate", "true positive rate", diagonal=True)]
-    for i, (of, data) in enumerate(series.items()):
+    for i, (stage, data) in enumerate(series.items()):
         line = data["false_positive_rate"], data["true_positive_rate"]
-        parts.append(plane.line(*line, class_=f"curve {of}"))
-        text = (f"{of}: " if len(series) > 1 else "") + f"AUC {text_of(data['auc'])}"
-        parts.append(plane.text(0.97, 0.05 + 0.06 * i, text, class_=f"score end {of}"))
+        parts.append(plane.line(*line, class_=f"curve {stage}"))
+        text = (f"{stage}: " if len(series) > 1 else "") + f"AUC {text_of(data['auc'])}"
+        parts.append(plane.text(0.97, 0.05 + 0.06 * i, text, class_=f"score end {stage}"))
     return picture(parts, f"ROC curves of {curve['name']}")
 
 

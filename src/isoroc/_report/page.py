@@ -22,9 +22,7 @@ def render(summary: dict[str, Any]) -> str:
         s=summary,
         paired=summary["map"] is not None,
         style=_asset("style.css"),
-        script=_asset("script.js"),
-        map_charts=_map_charts(summary),
-        bins=_bins(summary["bins"]),
+        map_charts=_map_charts(summary["map"]),
     )
     return page
 
@@ -50,76 +48,19 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _map_charts(summary: dict[str, Any]) -> list[tuple[str, Markup]]:
+def _map_charts(part: dict[str, Any] | None) -> list[tuple[str, Markup]]:
     """Captions and pictures of the calibration map."""
-    part, bins = summary["map"], summary["bins"]
     if part is None:
         return []
     if part["kind"] == "curves":
         return [(curve["name"], charts.curve_chart(curve)) for curve in part["curves"]]
-    if part["kind"] == "cells":
-        values = part["value"]
-        columns = zip(*(part[name] for name in ("weight", "forecast", "value")), strict=True)
-        tips = [
-            f"weight {weight_of(w)}, mean forecast {_listed(p)}, calibrated {_listed(q)}"
-            for w, p, q in columns
-        ]
-    else:
-        of_class = (bins["columns"][f"value_{name}"] for name in part["names"])
-        values, tips = list(zip(*of_class, strict=True)), _tips(bins, part["names"])
-    title = f"{part['kind'].capitalize()} of forecasts, coloured by their calibrated value"
-    return [("", charts.simplex_chart(part["polygons"], values, part["names"], title, tips))]
-
-
-def _tips(bins: dict[str, Any], names: list[str]) -> list[str]:
-    """Text about each bin: value, weight, interval and threshold."""
-    columns, tips = bins["columns"], []
-    for i, (number, split) in enumerate(zip(columns["bin"], bins["splits"], strict=True)):
-        parts = [f"Bin {number}, weight {weight_of(columns['weight'][i])}."]
-        for name in names:
-            names_of = (f"{kind}_{name}" for kind in ("value", "rate_low", "rate_high"))
-            value, low, high = (columns[column][i] for column in names_of)
-            parts.append(f"{name}: {value:.3f} (observed {low:.3f} to {high:.3f}).")
-        if split:
-            threshold = _listed(split["threshold"])
-            parts.append(f"Made by split {split['split']} at threshold {threshold}.")
-        tips.append(" ".join(parts))
-    return tips
+    columns = zip(*(part[name] for name in ("weight", "forecast", "value")), strict=True)
+    tips = [
+        f"weight {weight_of(w)}, mean forecast {_listed(p)}, calibrated {_listed(q)}"
+        for w, p, q in columns
+    ]
+    return [("", charts.simplex_chart(part["polygons"], part["value"], part["names"], tips))]
 
 
 def _listed(values: list[float]) -> str:
     return "(" + ", ".join(f"{value:.3f}" for value in values) + ")"
-
-
-def _bins(part: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Head and rows of the table of bins; a cell is a value to sort by, its text and its interval.
-
-    Ends of intervals are shown with the rates. What belongs to a class begins with its name.
-    """
-    if part is None:
-        return None
-    titles = {"rate": "observed", "value": "calibrated", "lower": "from", "upper": "to"}
-    columns, head, cells = part["columns"], [], []
-    for name, column in columns.items():
-        if name.startswith(("rate_low", "rate_high")):
-            continue
-        kind, _, of = name.partition("_")
-        heading = titles.get(kind, name)
-        head.append(f"{of}: {heading}" if of and kind in titles else heading)
-        intervals = [""] * len(column)
-        if kind == "rate":
-            lows, highs = (columns[f"rate_{end}{name[4:]}"] for end in ("low", "high"))
-            ends = zip(lows, highs, strict=True)
-            intervals = [f"{text_of(low)} to {text_of(high)}" for low, high in ends]
-        texts = [_text(kind, value) for value in column]
-        cells.append(list(zip(column, texts, intervals, strict=True)))
-    return {"head": head, "rows": list(zip(*cells, strict=True))}
-
-
-def _text(kind: str, value: Any) -> str:
-    """Text of a cell: whole numbers, weights, probabilities, or ends of bins of any size."""
-    if isinstance(value, str):  # infinity
-        return "lowest" if kind == "lower" else "highest"
-    if kind in ("rate", "value"):
-        return text_of(value)
-    return weight_of(value) if kind in ("bin", "weight") else f"{value:.4g}"

@@ -7,6 +7,8 @@ import json
 import os
 from typing import Any, Self
 
+from numpy.typing import ArrayLike
+
 from isoroc._calibrators.base import Calibrator
 from isoroc._counts import Counts
 from isoroc._evaluation.forecasts import forecasts_of, unwrap
@@ -18,27 +20,21 @@ from isoroc._support.files import replacing
 class Report:
     """Forecasts before and after calibration on one page, as a single HTML file.
 
-    The page needs no network: style, script and pictures are in the file. In a notebook the report
-    is shown where it is the value of a cell.
+    The page needs no network and no script: style and pictures are in the file. In a notebook the
+    report is shown where it is the value of a cell.
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels. Use rows that the calibrator was not fitted on.
-    P : array-like of shape (n, K) or (n,)
-        Forecasts before calibration, or real scores that increase with the probability of the
-        second of two classes.
+    y, P : array-like
+        Labels and forecasts before calibration, as in `isoroc.evaluate`. Use rows that the
+        calibrator was not fitted on.
     calibrator : calibrator, default=None
-        A fitted calibrator of isoroc. Its bins, its certificate and code that applies it are part
-        of the report.
+        A fitted calibrator of isoroc. Its certificate and code that applies it are part of the
+        report.
     after : array-like of shape (n, K) or (n,), default=None
         Forecasts after calibration; by default those of the calibrator.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; by default those of the calibrator, or sorted.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row.
-    clusters : array-like of shape (n,), default=None
-        Cluster of each row, such as the patient of a visit, as in `isoroc.evaluate`.
+    labels, sample_weight, clusters : array-like, default=None
+        As in `isoroc.evaluate`; by default the classes are those of the calibrator.
     groups : array-like of shape (n,), default=None
         Group of each row, such as its site. The report has a table of groups with their intercepts
         and slopes, and diagrams of the largest. A `GroupedCalibrator` needs it.
@@ -48,8 +44,6 @@ class Report:
         Title of the page.
     model_path : str, default="model.json"
         Name of the model file in the code that applies the calibrator.
-    columns : list of str, default=None
-        Names of the columns of forecasts in the SQL query.
     n_resamples : int, default=200
         How often rows are resampled for the interval of the volume of three classes; 0 for none.
 
@@ -76,24 +70,23 @@ class Report:
 
     def __init__(
         self,
-        y: Any,
-        P: Any,
+        y: ArrayLike,
+        P: ArrayLike,
         *,
         calibrator: Any = None,
-        after: Any = None,
-        labels: Any = None,
-        sample_weight: Any = None,
-        clusters: Any = None,
-        groups: Any = None,
+        after: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        clusters: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         unit: UnitOption = "auto",
         title: str = "Calibration report",
         model_path: str = "model.json",
-        columns: list[str] | None = None,
         n_resamples: int = 200,
     ) -> None:
         options = {"calibrator": calibrator, "after": after, "clusters": clusters, "groups": groups}
         evidence = gather(y, P, sample_weight, labels, unit, **options)
-        self.summary = summarize(evidence, title, model_path, columns, n_resamples)
+        self.summary = summarize(evidence, title, model_path, n_resamples)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
@@ -102,13 +95,11 @@ class Report:
         Parameters
         ----------
         estimator : calibrator or classifier
-            Fitted. A `CalibratedClassifier` with one calibrator is reported with its bins and its
-            certificate, one with several by its forecasts before and after.
-        X : array-like
-            Input of the estimator: forecasts for a calibrator, features for a classifier. Use
-            rows that the estimator was not fitted on.
-        y : array-like of shape (n,)
-            Labels.
+            Fitted. A `CalibratedClassifier` with one calibrator is reported with its certificate,
+            one with several by its forecasts before and after.
+        X, y : array-like
+            Forecasts for a calibrator or features for a classifier, and labels. Use rows that the
+            estimator was not fitted on.
         **options
             Other arguments of `Report`; `groups` are also passed to a `GroupedCalibrator`.
         """
@@ -122,8 +113,8 @@ class Report:
     def from_counts(cls, counts: Counts, *, calibrator: Any = None, **options: Any) -> Self:
         """Report from counts of any number of rows.
 
-        Losses and decisions are those of all cells. Whatever needs single rows is based on rows
-        drawn from the cells, all of them if there are not many.
+        Losses and decisions are those of all cells. Everything else is based on rows drawn from
+        the cells, all of them if there are not many.
 
         Parameters
         ----------
@@ -132,23 +123,14 @@ class Report:
         calibrator : calibrator, default=None
             A fitted calibrator of isoroc that takes probabilities.
         **options
-            `title`, `model_path`, `columns` (by default those that were counted) and `n_resamples`.
+            `title`, `model_path` and `n_resamples`.
         """
-        evidence = gather_counts(counts, calibrator)
-        if options.get("columns") is None and counts.columns is not None:
-            options["columns"] = list(counts.columns)
         report = cls.__new__(cls)
-        report.summary = summarize(evidence, **options)
+        report.summary = summarize(gather_counts(counts, calibrator), **options)
         return report
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The page, also written to a file if a path is given. Requires jinja2.
-
-        Parameters
-        ----------
-        path : path-like, default=None
-            An existing file is replaced when the new one is complete.
-        """
+        """The page, also written to a file if a path is given. Requires jinja2."""
         try:
             from isoroc._report.page import render  # noqa: PLC0415 -- jinja2 may be missing
         except ModuleNotFoundError:
@@ -164,11 +146,11 @@ class Report:
         return json.dumps(self.summary, ensure_ascii=False, allow_nan=False)
 
     def _repr_html_(self) -> str:
-        # A frame of its own: neither the style of the page nor its script reaches the notebook.
+        # A frame of its own: the style of the page does not reach the notebook.
         page = html.escape(self.to_html(), quote=True)
         return (
             f'<iframe srcdoc="{page}" title="{html.escape(self.summary["title"], quote=True)}" '
-            'sandbox="allow-scripts" '
+            'sandbox="" '
             'style="width:100%;height:720px;border:1px solid #8886;border-radius:6px"></iframe>'
         )
 

@@ -21,8 +21,6 @@ from isoroc._evaluation.curves import (
     Axis,
     axis_of,
     calibration_map,
-    event_of,
-    has_few_values,
     one_vs_rest,
     reliability,
     reliability_panels,
@@ -30,10 +28,10 @@ from isoroc._evaluation.curves import (
 )
 from isoroc._evaluation.decision_curve import thresholds_of
 from isoroc._evaluation.evaluate import check_options, evaluate_pairs
-from isoroc._evaluation.evaluation import MANY_CLASSES, MEASURES, PANEL_ROWS, Evaluation, percent
+from isoroc._evaluation.evaluation import MEASURES, PANEL_ROWS, Evaluation, percent
 from isoroc._evaluation.forecasts import calibrated, is_calibration_set
 from isoroc._evaluation.measures import most_rows
-from isoroc._evaluation.triangle import bin_polygons, cells_of, group_means, triangles
+from isoroc._evaluation.triangle import cells_of, triangles
 from isoroc._input import (
     InputError,
     UnitOption,
@@ -45,10 +43,11 @@ from isoroc._input import (
 from isoroc._maps.modelfile.document import plain
 from isoroc._support.files import creation_time
 from isoroc.metrics import calibration_summary
-from isoroc.metrics._estimation.grouping import distinct_rows, group_equal
+from isoroc.metrics._calibration import event_of, has_few_values
+from isoroc.metrics._estimation.grouping import distinct_rows, group_equal, group_means
 
 #: Changes when a key changes its name or its meaning; new keys do not change it.
-VERSION = 5
+VERSION = 6
 TOP = "the most probable class"
 
 
@@ -63,16 +62,6 @@ class ReportRows(Pair):
     def names(self) -> list[str]:
         """The classes as text."""
         return [str(label) for label in self.before.classes.tolist()]
-
-    @cached_property
-    def binned(self) -> BinCalibrator | None:
-        """The calibrator if it has bins of forecasts."""
-        return self.calibrator if isinstance(self.calibrator, BinCalibrator) else None
-
-    @cached_property
-    def reduced(self) -> bool:
-        """Whether the bins are those of the largest probabilities and the rest."""
-        return getattr(self.binned, "top_", None) is not None
 
     def heaviest(self, most: int, least: float = 0) -> list[int]:
         """All columns, or `most` of the classes of some weight, the heaviest first."""
@@ -139,7 +128,6 @@ def summarize(
     evidence: ReportRows,
     title: str = "Calibration report",
     model_path: str = "model.json",
-    columns: list[str] | None = None,
     n_resamples: int = 200,
 ) -> dict[str, Any]:
     """Summary of the evidence, with plain values only: it can be written as JSON."""
@@ -156,9 +144,8 @@ def summarize(
         "roc": _roc_part(judged),
         "practice": _practice_part(evaluation),
         "groups": _groups_part(evaluation),
-        "bins": _bins_part(evidence),
         "data": _data_part(evidence),
-        "model": _model_part(evidence, model_path, columns),
+        "model": _model_part(evidence, model_path),
     }
     versions = {"isoroc": version("isoroc"), "Python": platform.python_version()}
     parts["about"] = {
@@ -181,7 +168,9 @@ def _headline(evaluation: Evaluation, evidence: ReportRows, judged: ReportRows) 
         if measure == "accuracy":  # more of it is no merit: a constant decision may have the most
             row["direction"] = {"better": "higher", "worse": "lower"}.get(direction, direction)
         rows.append(
-            row | {"meaning": meaning} | {of: figure._asdict() for of, figure in figures.items()}
+            row
+            | {"meaning": meaning}
+            | {stage: figure._asdict() for stage, figure in figures.items()}
         )
     weights = evidence.before.class_weights()
     most = int(weights.argmax())
@@ -214,18 +203,17 @@ def _verdict(evaluation: Evaluation, evidence: ReportRows, judged: ReportRows) -
 
 
 def _came_true(evidence: ReportRows, judged: ReportRows) -> list[str]:
-    """What came of the forecasts whose gap is clearest, if it is three standard errors or more.
+    """The group of forecasts that is most clearly wrong, if by three standard errors or more.
 
-    Forecasts are grouped by ten parts of the axis, which the rows judged determine; all rows are
-    counted, and a group needs 20.
+    Groups are tenths of the axis of the rows judged. All rows are counted, and a group needs 20.
     """
     if "before" not in evidence.series:
         return []
     k = 1 if evidence.n_classes == 2 else None
     drawn, (p, right, weights) = event_of(judged.before, k), event_of(evidence.before, k).arrays
     few = has_few_values(drawn.forecasts)
-    place = p if few else np.floor(10 * axis_of([drawn]).position(p))
-    group = group_equal(place)
+    position = p if few else np.floor(10 * axis_of([drawn]).position(p))
+    group = group_equal(position)
     n = np.bincount(group, evidence.row_counts()).astype(np.int64)
     _, mean, rate = group_means(group, weights, p, right)
     gap = np.abs(rate - mean) * np.sqrt(n) * (n >= 20)
@@ -261,16 +249,16 @@ def _never_decided(evidence: ReportRows) -> list[str]:
         return []
     names = listed([evidence.names[k] for k in lost.tolist()], 5)
     n = counts[0][lost].sum()
-    found = f"No row is predicted as {names}, neither before nor after calibration"
+    text = f"No row is predicted as {names}, neither before nor after calibration"
     if n:
         before = f"{n:,.0f} of {weights.sum():,.0f} rows before"
-        found = f"After calibration no row is predicted as {names} any more ({before})"
+        text = f"After calibration no row is predicted as {names} any more ({before})"
     if np.count_nonzero(counts[-1]) == 1:
         most = int(counts[-1].argmax())
         share = percent(weights[most] / weights.sum())
-        found += f": the accuracy is just the share of {evidence.names[most]}, {share}"
+        text += f": the accuracy is just the share of {evidence.names[most]}, {share}"
     advice = "Where errors have different costs, decide by expected cost: isoroc.decisions.decide"
-    return [f"{found}. {advice}."]
+    return [f"{text}. {advice}."]
 
 
 def _data_part(evidence: ReportRows) -> dict[str, Any]:
@@ -330,9 +318,7 @@ def _notes(evidence: ReportRows, few_rows: int = 30) -> list[str]:
     return notes
 
 
-def _model_part(
-    evidence: ReportRows, path: str, columns: list[str] | None
-) -> dict[str, Any] | None:
+def _model_part(evidence: ReportRows, path: str) -> dict[str, Any] | None:
     """The calibrator, its parameters, its certificate in words, and code that applies it."""
     calibrator = evidence.calibrator
     if calibrator is None:
@@ -346,8 +332,6 @@ def _model_part(
         name: value if isinstance(value, str | int | float | None) else str(value)
         for name, value in calibrator.get_params(deep=False).items()
     }
-    single = calibrator.n_features_in_ == 1
-    names = columns or (["score"] if single else [f"p_{name}" for name in evidence.names])
     quoted = json.dumps(path, ensure_ascii=False)
     given, what = "P", "P: new forecasts, one column per class"
     if getattr(calibrator, "grouped_", False):
@@ -357,35 +341,19 @@ def _model_part(
     return {
         "calibrator": type(calibrator).__name__,
         "parameters": parameters,
-        "n_bins": None if evidence.binned is None else evidence.binned.n_bins_,
+        "n_bins": getattr(calibrator, "n_bins_", None),
         "certificate": None if certificate is None else str(certificate),
         "members": members or None,
         "path": path,
         "python": f"import isoroc\n\ncalibrator = isoroc.load({quoted})\nQ = {applied}\n",
         "command": f"isoroc apply {word} new.parquet -o calibrated.parquet",
-        "sql": _sql(calibrator, names),
     }
-
-
-def _sql(calibrator: Any, columns: list[str], longest: int = 120_000) -> str | None:
-    """Query for DuckDB; None if it is long, cannot be written, or sqlglot is missing."""
-    n_values = len(columns) * getattr(calibrator, "n_bins_", 1)
-    if len(columns) > MANY_CLASSES or n_values > longest // 130:  # long, and slow to write
-        return None
-    try:
-        from isoroc.export import to_sql  # noqa: PLC0415 -- sqlglot may be missing
-
-        group = calibrator.summary_.get("group_column")
-        query = to_sql(calibrator, columns, dialect="duckdb", table="forecasts", group=group)
-    except (ImportError, ValueError):
-        return None
-    return query if len(query) <= longest else None
 
 
 def _shown(evidence: ReportRows) -> list[int]:
     """The classes that have diagrams: the second of two, or the eight heaviest.
 
-    One of more than four classes needs a weight of 50 for its diagram to say something.
+    With more than four classes, a class needs a weight of 50.
     """
     if evidence.n_classes == 2:
         return [1]
@@ -397,8 +365,8 @@ def _reliability_part(evidence: ReportRows) -> dict[str, Any]:
     chosen, several = _shown(evidence), evidence.n_classes > 2
     events: dict[str, int | None] = {TOP: None} if several else {}
     events |= {evidence.names[k]: k for k in chosen}
-    found = reliability_panels(evidence.series, events) if evidence.series else []
-    panels = [panel._asdict() | {"series": short(panel.series)} for panel in found]
+    drawn = reliability_panels(evidence.series, events) if evidence.series else []
+    panels = [panel._asdict() | {"series": short(panel.series)} for panel in drawn]
     left_out = evidence.n_classes - len(chosen) if several else 0
     return {"panels": panels, "classes_left_out": left_out}
 
@@ -406,11 +374,11 @@ def _reliability_part(evidence: ReportRows) -> dict[str, Any]:
 def _roc_part(evidence: ReportRows, n_vertices: int = 250) -> dict[str, Any]:
     """ROC curves of two classes, or of the heaviest classes against the rest."""
     curves = []
-    for k, found in one_vs_rest(evidence.samples, _shown(evidence)).items():
+    for k, by_stage in one_vs_rest(evidence.samples, _shown(evidence)).items():
         series = {}
-        for of, curve in found.items():
+        for stage, curve in by_stage.items():
             kept = thin(curve.p0, curve.p1, n_vertices)
-            series[of] = {
+            series[stage] = {
                 "false_positive_rate": short(1 - curve.p0[kept]),
                 "true_positive_rate": short(curve.p1[kept]),
                 "auc": curve.area(),
@@ -419,20 +387,14 @@ def _roc_part(evidence: ReportRows, n_vertices: int = 250) -> dict[str, Any]:
     return {"curves": curves}
 
 
-def _map_part(
-    evidence: ReportRows, n_cells: int = 14, most_bins: int = 400
-) -> dict[str, Any] | None:
-    """From forecasts to calibrated ones; None without calibrated forecasts."""
+def _map_part(evidence: ReportRows, n_cells: int = 14) -> dict[str, Any] | None:
+    """Calibrated forecasts against those before; None without calibrated forecasts."""
     if evidence.after is None:
         return None
-    P, Q = evidence.before.forecasts, evidence.after.forecasts
-    bins, names = evidence.binned, evidence.names
+    P, Q, names = evidence.before.forecasts, evidence.after.forecasts, evidence.names
     if evidence.n_classes != 3:
         curves = [_curve(evidence, k) | {"name": names[k]} for k in _shown(evidence)]
         return {"kind": "curves", "curves": curves}
-    if bins is not None and not evidence.reduced and bins.n_bins_ <= most_bins:
-        polygons = [short(polygon, 4) for polygon in bin_polygons(bins.tree_)]
-        return {"kind": "bins", "names": names, "polygons": polygons}
     cells, cell = cells_of(P, n_cells)
     weight, forecast, value = group_means(cell, evidence.before.weights, P, Q)
     return {
@@ -448,20 +410,22 @@ def _map_part(
 def _curve(evidence: ReportRows, k: int) -> dict[str, Any]:
     """Calibrated probability of a class against its forecast or score.
 
-    That of bins of two classes is a step function; others are means of rows with similar forecasts.
+    For bins of two classes it is a step function, otherwise a line through means of rows with
+    similar forecasts.
     """
-    before, bins = evidence.before, evidence.binned
+    before, calibrator = evidence.before, evidence.calibrator
     if before.forecasts.ndim == 1:  # scores
         event = replace(before, classes=None)
         x = Axis("linear", float(event.forecasts.min()), float(event.forecasts.max()) + 1e-9)
     else:
         event = event_of(before, k)
         x = axis_of([event, event_of(evidence.series["after"], k)])
-    if evidence.n_classes == 2 and bins is not None and not bins.map_.varies:
+    is_binned = isinstance(calibrator, BinCalibrator) and not calibrator.map_.varies
+    if evidence.n_classes == 2 and is_binned:
         ends = (0.0, 1.0) if x.scale == "logit" else (x.low, x.high)
-        edges = np.concatenate([ends[:1], bins.tree_.cuts, ends[1:]]).clip(*ends)
+        edges = np.concatenate([ends[:1], calibrator.tree_.cuts, ends[1:]]).clip(*ends)
         line = {"before": np.column_stack([edges[:-1], edges[1:]]).ravel()}
-        line["after"] = np.repeat(bins.bin_values_[:, 1], 2)
+        line["after"] = np.repeat(calibrator.bin_values_[:, 1], 2)
     else:
         Q = evidence.series["after"].forecasts
         line = calibration_map(event, Q[:, k], x, n_points=40)[1]
@@ -483,15 +447,21 @@ def _practice_part(evaluation: Evaluation, most_classes: int = 8) -> dict[str, A
         "emax": "Largest distance (Emax)",
     }
     panels, curve = {}, None
-    for of in series:
-        table = evaluation.calibration_summary(of).table
+    for stage in series:
+        table = evaluation.calibration_summary(stage).table
         shown = [titles.get(name, name.capitalize()) for name in table["measure"].tolist()]
-        panels[of] = {"class": [str(label) for label in table["class"].tolist()], "measure": shown}
-        panels[of] |= {name: short(table[name]) for name in ("value", "low", "high")}
+        panels[stage] = {
+            "class": [str(label) for label in table["class"].tolist()],
+            "measure": shown,
+        }
+        panels[stage] |= {name: short(table[name]) for name in ("value", "low", "high")}
     if K == 2 and len(series) == 1 + evaluation.is_paired:
-        found = evaluation.net_benefit(thresholds_of(evaluation.rows.series.values()))
-        curve = {"thresholds": short(found.thresholds), "limits": short(found.limits())}
-        curve |= {of: short(v) for of, v in zip(found.strategies[:-1], found.values, strict=False)}
+        benefits = evaluation.net_benefit(thresholds_of(evaluation.rows.series.values()))
+        curve = {"thresholds": short(benefits.thresholds), "limits": short(benefits.limits())}
+        curve |= {
+            stage: short(v)
+            for stage, v in zip(benefits.strategies[:-1], benefits.values, strict=False)
+        }
     return {"panels": panels, "curve": curve}
 
 
@@ -531,30 +501,6 @@ def _groups_part(
             panels.append(panel)
     left_out = len(evaluation.groups) - len(rows)
     return {"event": event, "rows": rows, "panels": panels, "left_out": left_out}
-
-
-def _bins_part(evidence: ReportRows, most: int = 400) -> dict[str, Any] | None:
-    """Columns of the table of bins, the heaviest if there are many; None without bins.
-
-    `splits` has for each bin the number of the split that made it, from 1, and its threshold.
-    """
-    calibrator = evidence.binned
-    if calibrator is None:
-        return None
-    table, tree = calibrator.bins_, calibrator.tree_
-    heaviest = np.sort(np.argsort(-table["weight"], kind="stable")[:most])
-    columns: dict[str, Any] = {"bin": (heaviest + 1).tolist()}
-    columns |= {name: short(column[heaviest]) for name, column in table.items()}
-    if evidence.before.forecasts.ndim == 2 and "lower" in columns:  # probabilities
-        columns |= {name: np.clip(columns[name], 0, 1).tolist() for name in ("lower", "upper")}
-    made = {
-        int(child): {"split": s + 1, "threshold": short(tree.thresholds[s], 4)}
-        for s, children in enumerate(tree.children)
-        for child in children[children >= 0]
-    }
-    splits = [made.get(node) for node in tree.bins[heaviest].tolist()]
-    part = {"columns": columns, "n_bins": calibrator.n_bins_, "splits": splits}
-    return part | {"varies": calibrator.map_.varies, "reduced": evidence.reduced}
 
 
 def listed(names: list[str], most: int = 8) -> str:

@@ -29,7 +29,7 @@ from isoroc._input import (
 from isoroc._support.table import Table
 
 
-def decide(P: Any, costs: Any, labels: Any = None) -> NDArray[Any]:
+def decide(P: ArrayLike, costs: Any, labels: ArrayLike | None = None) -> NDArray[Any]:
     """The action of least expected cost for each forecast.
 
     Parameters
@@ -37,11 +37,10 @@ def decide(P: Any, costs: Any, labels: Any = None) -> NDArray[Any]:
     P : array-like of shape (n, K) or (n,)
         Calibrated forecasts, or the probability of the second of two classes.
     costs : array-like of shape (K, A), mapping or dataframe
-        ``costs[k, a]`` is the cost of action a if class k occurs. Gains are negative costs, and to
-        abstain is an action like any other. A mapping or dataframe has one entry or column per
-        action; its values are K numbers in the order of the classes, or a mapping of labels to
-        numbers. In an array with K columns the actions are the classes; other arrays number their
-        actions. Rows of a pandas dataframe are matched by name if it has an index.
+        ``costs[k, a]`` is the cost of action a if class k occurs; gains are negative costs. A
+        mapping or dataframe has one entry or column per action, with K numbers in the order of the
+        classes, or a mapping of labels to numbers. In an array with K columns the actions are the
+        classes; other arrays number their actions. A pandas index is matched with the labels.
     labels : array-like of shape (K,), default=None
         The classes in the order of the columns; by default the column names of a dataframe, or
         their numbers.
@@ -53,9 +52,8 @@ def decide(P: Any, costs: Any, labels: Any = None) -> NDArray[Any]:
 
     Notes
     -----
-    Action a has the expected cost ``sum_k P[i, k] * costs[k, a]``: its mean cost on rows with this
-    forecast if the forecasts are calibrated. For two classes and two actions the rule is a
-    threshold on the probability.
+    The expected cost ``sum_k P[i, k] * costs[k, a]`` is the mean cost of action a on rows with this
+    forecast if forecasts are calibrated. For two classes and two actions the rule is a threshold.
 
     Examples
     --------
@@ -66,20 +64,18 @@ def decide(P: Any, costs: Any, labels: Any = None) -> NDArray[Any]:
     >>> decide([0.05, 0.4, 0.9], [[0, 1, 0.2], [1, 0, 0.2]])  # 2: abstain
     array([0, 2, 1])
     """
-    P, classes = check_unlabelled(P, labels)
+    forecasts, classes = check_unlabelled(P, labels)
     matrix = check_costs(costs, classes)
-    return np.asarray(matrix.actions[matrix.choose(P)])
+    return np.asarray(matrix.actions[matrix.choose(forecasts)])
 
 
-def best_threshold(costs: Any, labels: Any = None) -> float:
+def best_threshold(costs: Any, labels: ArrayLike | None = None) -> float:
     """The probability of the second class above which deciding for it has the least expected cost.
 
     Parameters
     ----------
-    costs : array-like of shape (2, 2), mapping or dataframe
-        See `decide`; the second action is the decision for the second class.
-    labels : array-like of shape (2,), default=None
-        The two classes.
+    costs, labels
+        As in `decide`, for two classes. The second action is the decision for the second class.
 
     Returns
     -------
@@ -92,12 +88,13 @@ def best_threshold(costs: Any, labels: Any = None) -> float:
     >>> best_threshold([[0, 1], [9, 0]])  # a missed event costs nine times a false alarm
     0.1
     """
-    values = check_costs(costs, np.arange(2) if labels is None else to_array(labels, name="labels"))
-    if values.values.shape != (2, 2):
-        problem = f"has shape {' x '.join(map(str, values.values.shape))}"
+    classes = np.arange(2) if labels is None else to_array(labels, name="labels")
+    values = check_costs(costs, classes).values
+    if values.shape != (2, 2):
+        problem = f"has shape {' x '.join(map(str, values.shape))}"
         fix = "a threshold needs two classes and two actions; use decide for more"
         raise InputError("costs", None, problem, fix)
-    alarm, miss = values.values[0] @ [-1, 1], values.values[1] @ [1, -1]
+    alarm, miss = values[0] @ [-1, 1], values[1] @ [1, -1]
     if not (alarm > 0 and miss > 0):
         problem = "one action is at least as good whatever happens"
         raise InputError("costs", None, problem, "expected a cost of errors above that of hits")
@@ -105,7 +102,12 @@ def best_threshold(costs: Any, labels: Any = None) -> float:
 
 
 def mean_cost(
-    y_true: Any, decisions: Any, costs: Any, *, sample_weight: Any = None, labels: Any = None
+    y_true: ArrayLike,
+    decisions: ArrayLike,
+    costs: Any,
+    *,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
 ) -> float:
     """Mean cost of given decisions.
 
@@ -116,15 +118,12 @@ def mean_cost(
     ----------
     y_true, decisions : array-like of shape (n,)
         Labels; names of actions.
-    costs : array-like of shape (K, A), mapping or dataframe
-        See `decide`.
-    sample_weight, labels : array-like of shape (n,) and (K,), default=None
-        Weight of each row, and the classes in the order of the rows of `costs` (sorted by default).
+    costs, sample_weight, labels
+        As in `decide` and `expected_cost`.
 
     Returns
     -------
     float
-        The weighted mean over the rows.
 
     Examples
     --------
@@ -139,12 +138,12 @@ def mean_cost(
     chosen = to_array(decisions, name="decisions")
     check_length(chosen, len(codes), name="decisions", of="y_true")
     column = {str(action): a for a, action in enumerate(matrix.actions.tolist())}
-    places = [column.get(str(action), -1) for action in chosen.tolist()]
-    if -1 in places:
-        row = places.index(-1)
+    columns = [column.get(str(action), -1) for action in chosen.tolist()]
+    if -1 in columns:
+        row = columns.index(-1)
         fix = f"the actions are {', '.join(column)}"
         raise InputError("decisions", row, f"is {chosen.tolist()[row]!r}", fix)
-    return mean(matrix.values[codes, places], check_weights(sample_weight, len(codes)))
+    return mean(matrix.values[codes, columns], check_weights(sample_weight, len(codes)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,9 +151,8 @@ class CostReport:
     """Mean cost of decisions, with intervals; ``float(report)`` is that of the last forecasts."""
 
     table: Table
-    """Columns ``decisions``, ``cost``, ``low``, ``high`` and ``promised``: the mean cost that
-    forecasts expect of their own decisions. If they are calibrated, ``cost`` equals it up to
-    noise."""
+    """Columns ``decisions``, ``cost``, ``low``, ``high`` and ``promised``, the mean cost that the
+    forecasts expect: calibrated forecasts keep the promise up to noise."""
     constant_action: Any
     """The action that is best if it is always taken."""
     confidence: float
@@ -164,10 +162,9 @@ class CostReport:
         return self["after"] if "after" in self.table["decisions"] else self["forecasts"]
 
     def __getitem__(self, decisions: str) -> float:
-        found = np.flatnonzero(self.table["decisions"] == decisions)
-        if not len(found):
-            raise KeyError(decisions)
-        return float(self.table["cost"][found[0]])
+        return dict(zip(self.table["decisions"], self.table["cost"].tolist(), strict=True))[
+            decisions
+        ]
 
     def __repr__(self) -> str:
         return f"{self.table!r}\n  best constant action: {self.constant_action}"
@@ -178,7 +175,7 @@ def expected_cost(
     y_prob: ArrayLike,
     costs: Any,
     *,
-    after: Any = None,
+    after: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
@@ -188,18 +185,12 @@ def expected_cost(
 
     Parameters
     ----------
-    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
-        Labels; forecasts, or the probability of the second of two classes.
+    y_true, y_prob : array-like
+        As in `isoroc.evaluate`.
     costs : array-like of shape (K, A), mapping or dataframe
-        See `decide`.
-    after : array-like of shape (n, K) or (n,), default=None
-        Forecasts of the same rows after calibration.
-    sample_weight, labels : array-like of shape (n,) and (K,), default=None
-        Weight of each row, and the classes in the order of the columns (sorted by default).
-    clusters : array-like of shape (n,), default=None
-        Cluster of each row, if rows of one cluster depend on each other: intervals allow for that.
-    confidence : float, default=0.95
-        Probability that an interval covers the true mean.
+        As in `decide`.
+    after, sample_weight, labels, clusters, confidence
+        As in `isoroc.evaluate`.
 
     Returns
     -------
@@ -209,9 +200,9 @@ def expected_cost(
 
     Notes
     -----
-    Intervals are those of a mean over rows, corrected for its skewness (Hall 1992); that of
-    "change" is paired. The constant action is chosen on the same rows, so its cost is slightly too
-    low. Where hardly any decision changes, the interval of the change of cost is too narrow.
+    Intervals are those of a mean over rows, corrected for its skewness (Hall 1992), and paired for
+    "change". They are too narrow where hardly any decision changes. The constant action is chosen
+    on the same rows, so its cost is slightly too low.
 
     Examples
     --------

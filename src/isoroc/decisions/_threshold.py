@@ -16,8 +16,7 @@ from isoroc._input import InputError, check_confidence, check_number, check_opti
 from isoroc._support.table import Table
 
 Metric = Literal["precision", "recall", "false_positive_rate", "alerts"]
-METRICS = get_args(Metric)
-#: Metrics of which more is better; the others are bounded from above.
+#: Metrics that the target bounds from below; the others are bounded from above.
 AT_LEAST = ("precision", "recall")
 
 
@@ -60,25 +59,20 @@ def threshold_for(
 
     Parameters
     ----------
-    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
-        Labels; forecasts, or the probability of the second of two classes.
+    y_true, y_prob : array-like
+        As in `isoroc.evaluate`.
     metric : {"precision", "recall", "false_positive_rate", "alerts"}
         "precision": at least `target`, with as many alerts as possible. "recall": at least
         `target`, with as few alerts as possible. "false_positive_rate" and "alerts": at most
         `target`, with as many alerts as possible.
     target : float
-        The target, a share between 0 and 1. With `n_rows`, the target of "alerts" is a number of
-        rows.
+        A share between 0 and 1. With `n_rows`, the target of "alerts" is a number of rows.
     label : object, default=None
         The class that is acted on; the last by default.
     n_rows : float, default=None
         Number of rows that arrive in a period, such as a day: alerts are then those of a period.
-    sample_weight, labels : array-like of shape (n,) and (K,), default=None
-        Weight of each row, and the classes in the order of the columns (sorted by default).
-    clusters : array-like of shape (n,), default=None
-        Cluster of each row, if rows of one cluster depend on each other: intervals allow for that.
-    confidence : float, default=0.95
-        Probability that an interval covers the mean on new rows.
+    sample_weight, labels, clusters, confidence
+        As in `isoroc.evaluate`. Intervals cover the mean on new rows.
 
     Returns
     -------
@@ -91,10 +85,9 @@ def threshold_for(
     Notes
     -----
     A threshold that is chosen on some rows does worse on others. Intervals are those of Clopper and
-    Pearson, which allow for this: of m rows, the share of the population above the k-th largest has
-    the distribution Beta(k, m + 1 - k), whose quantile is the lower end. (For precision this was
-    measured: the page on credit and fraud has the figures.) New rows are those of a population like
-    these rows. Weighted rows count less (Kish).
+    Pearson, which allow for this: the share of the population above the k-th largest of m rows has
+    the distribution Beta(k, m + 1 - k), and its quantile is the lower end. For precision this was
+    measured; the page on credit and fraud has the figures. Weighted rows count less (Kish).
 
     Examples
     --------
@@ -103,17 +96,13 @@ def threshold_for(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
     >>> y = rng.random(2000) < p
-    >>> report = threshold_for(y, p, metric="precision", target=0.9)
-    >>> report.table.select("metric", "achieved")
-                   metric  achieved
-                precision   0.90099
-                   recall   0.45139
-      false_positive_rate  0.050403
-                   alerts    0.2525
+    >>> round(float(threshold_for(y, p, metric="precision", target=0.9)), 3)
+    0.754
     >>> round(float(threshold_for(y, p, metric="alerts", target=100, n_rows=5000)), 3)
     0.981
     """
-    check_option("metric", metric, METRICS)
+    metrics = get_args(Metric)
+    check_option("metric", metric, metrics)
     check_number("target", target, minimum=0)
     check_number("n_rows", n_rows, minimum=1, others=(None,))
     if target > 1 and (metric != "alerts" or n_rows is None):
@@ -139,10 +128,10 @@ def threshold_for(
     wrong, scale = acted - right, np.array([1.0, 1.0, 1.0, n_rows or 1.0])
     with np.errstate(invalid="ignore"):
         rates = np.array([right / acted, right / right[-1], wrong / wrong[-1], acted / acted[-1]])
-    own, sign = METRICS.index(metric), 1 if metric in AT_LEAST else -1
-    reached = np.flatnonzero(sign * (rates[own] * scale[own] - target) >= -1e-12 * max(target, 1.0))
+    row, sign = metrics.index(metric), 1 if metric in AT_LEAST else -1
+    reached = np.flatnonzero(sign * (rates[row] * scale[row] - target) >= -1e-12 * max(target, 1.0))
     if not len(reached):
-        bound = f"the largest is {np.nanmax(rates[own]):.4g}"
+        bound = f"the largest is {np.nanmax(rates[row]):.4g}"
         problem = f"no threshold has {metric} {target:g}; {bound}"
         raise InputError("target", None, problem, "choose a lower one")
     at = reached[0] if metric == "recall" else reached[-1]
@@ -150,12 +139,12 @@ def threshold_for(
     size = n / acted[-1] * np.array([acted[at], right[-1], wrong[-1], acted[-1]])
     if clusters is not None:
         chosen = (p >= thresholds[at]) * 1.0
-        of = np.array([chosen, event, 1 - event, np.ones(len(p))])
-        terms = weights * of * (np.array([event, chosen, chosen, chosen]) - rates[:, at, None])
+        among = np.array([chosen, event, 1 - event, np.ones(len(p))])
+        terms = weights * among * (np.array([event, chosen, chosen, chosen]) - rates[:, at, None])
         size /= design_effect(terms, sample.clusters)
     low, high = _exact_interval(rates[:, at], size, confidence)
     columns = {"achieved": rates[:, at] * scale, "low": low * scale, "high": high * scale}
-    table = Table({"metric": np.array(METRICS)} | columns)
+    table = Table({"metric": np.array(metrics)} | columns)
     return ThresholdReport(float(thresholds[at]), metric, target, table, confidence)
 
 

@@ -1,9 +1,7 @@
 from ._calibration import CalibrationCurve as CalibrationCurve
 from ._calibration import calibration_curve as calibration_curve
-from ._calibration import calibration_direction as calibration_direction
 from ._calibration import calibration_error as calibration_error
 from ._calibration import expected_calibration_error as expected_calibration_error
-from ._calibration import smooth_calibration_error as smooth_calibration_error
 from ._clinical import CalibrationSummary as CalibrationSummary
 from ._clinical import calibration_summary as calibration_summary
 from ._expected import expected as expected

@@ -1,4 +1,4 @@
-"""Calibration errors, binned, smooth and cross-fitted, their direction, and calibration curves."""
+"""Calibration errors, binned and cross-fitted, and calibration curves."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.fft import dct
+from numpy.typing import ArrayLike
 
-from isoroc._core.intervals import Mean, by_cluster, design_effect, half_width, mean, wilson
-from isoroc._core.special import find_root
+from isoroc._core.intervals import design_effect, mean, wilson
 from isoroc._core.types import Floats, Ints
 from isoroc._input import (
     Aspect,
@@ -21,14 +19,14 @@ from isoroc._input import (
     check_number,
     check_option,
     check_probabilities,
-    slices,
     split_by_kind,
 )
 from isoroc._support.table import Table
 from isoroc.metrics._estimation.calibration_terms import Bins, Parts, over_classes
-from isoroc.metrics._estimation.grouping import group_rows, sum_rows
+from isoroc.metrics._estimation.grouping import group_equal, group_means, group_rows
 
 Norm = Literal["l1", "l2", "max"]
+#: Bins of equal width, or of about equal weight.
 Strategy = Literal["uniform", "quantile"]
 
 
@@ -40,24 +38,23 @@ def calibration_error(
     kind: Aspect = "canonical",
     bins: Bins | None = None,
     n_bins: int | None = None,
-    debias: bool = False,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
-    """Calibration error: mean distance of forecasts and observed frequencies, for any K.
+    """Calibration error: mean distance between forecasts and observed frequencies, for any K.
 
     How far ``E[Y | p]`` is from the forecast p (Definition 1.2 of the paper): 0 for calibrated
     forecasts, 1 for certain forecasts that are always wrong.
 
     Parameters
     ----------
-    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
-        Labels; forecasts, or the probability of the second of two classes.
+    y_true, y_prob : array-like
+        As in `log_loss`.
     norm : {"l1", "l2", "max"}, default="l1"
-        Distance of ``E[Y | p]`` and ``p``, and how it is averaged. "l1": half the sum of absolute
-        differences, mean over rows (the expected calibration error). "l2": root of half the sum of
-        squares, root mean square over rows. "max": half the sum of absolute differences, maximum
-        over bins. For two classes the distance is the difference of one probability.
+        Distance between ``E[Y | p]`` and ``p``, and how it is averaged. "l1": half the sum of
+        absolute differences, mean over rows (the expected calibration error). "l2": root of half
+        the sum of squares, root mean square over rows. "max": as "l1", but the maximum over bins.
+        For two classes the distance is the difference of one probability.
     kind : {"canonical", "classwise", "top"}, default="canonical"
         What must be calibrated. "canonical": the whole forecast. "classwise": the probability of
         each class by itself (mean over the classes, or the maximum for "max"). "top": the largest
@@ -69,20 +66,16 @@ def calibration_error(
         - A number: mean label in that many bins of equal width (in every coordinate).
         - "quantile": mean label in `n_bins` bins of equal weight.
         - "exact": mean label of equal forecasts.
-        - "ties": the same without what chance adds to squared errors; "irp" for the norm "l1".
-        - "irp": cross-fitted, see Notes. It needs no bins, and does not mistake chance for error.
-        - None: "quantile" with ``norm="max"`` or `debias`. Otherwise "ties" if each of m distinct
-          forecasts has at least ``m (K - 1)`` rows on average (m for one probability), else "irp".
+        - "ties": the same less what chance adds to squared errors (Ferro and Fricker 2012; Kumar,
+          Liang and Ma 2019); as "irp" for ``norm="l1"``.
+        - "irp": cross-fitted, see Notes. It needs no bins and does not mistake chance for error.
+        - None: "quantile" with ``norm="max"``. Otherwise "ties" if each of m distinct forecasts
+          has at least ``m (K - 1)`` rows on average (m for one probability), else "irp".
     n_bins : int, default=None
         Number of bins of "quantile", 15 by default. An error with any other `bins`.
-    debias : bool, default=False
-        Subtract what chance adds to the squared error of each bin, for ``norm="l2"`` (Ferro and
-        Fricker 2012; Kumar, Liang and Ma 2019). Bins with a single row are left out.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row; only ratios matter. With bins, weight 2 is the same as the row twice;
-        with "ties" and "irp" it is not, as copies of a row add no evidence.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; sorted by default.
+    sample_weight, labels : array-like, default=None
+        As in `log_loss`. With "ties" and "irp", copies of a row add no evidence, so weight 2 is not
+        the same as the row twice.
 
     Returns
     -------
@@ -93,16 +86,11 @@ def calibration_error(
     Estimates with bins are too large by what chance adds, which grows with the number of bins, and
     too small by what differs within bins. "irp" uses the identities
     ``E|g - p| = E[sign(g - p) (Y - p)]`` and ``E(g - p)**2 = E[(g - p) (Y - p)]`` with
-    ``g = E[Y | p]``, summed over the classes, where the first factor is learned from other rows
-    than the second. Rows with the same or a similar forecast count as other rows, so rounding
-    forecasts hardly changes the estimate. Whatever is learned, the mean of the products is 0 if
-    forecasts are calibrated. Negative estimates are returned as 0. For "l2" the square is nearly
-    unbiased. For "l1" the mean is at most the calibration error, and below it if signs are hard to
-    learn from few rows; the interval of `isoroc.evaluate` allows for that.
-
-    E[Y | p] is learned by powers of the forecasts, isotonic recursive partitions, and linear maps
-    and means of what they leave. With more than four classes the partitions are of the two largest
-    probabilities and the rest, and the linear maps of 64 classes at most.
+    ``g = E[Y | p]``, summed over the classes, and learns the first factor from rows other than
+    those of the second. Whatever is learned, the mean product is 0 if forecasts are calibrated.
+    Negative estimates are returned as 0. The square of "l2" is nearly unbiased. "l1" is at most the
+    calibration error on average, and less if signs are hard to learn from few rows; the interval of
+    `isoroc.evaluate` allows for that. The page on metrics says how ``E[Y | p]`` is learned.
 
     Examples
     --------
@@ -116,27 +104,21 @@ def calibration_error(
     >>> round(calibration_error(calibrated, p, bins=100), 3)  # chance
     0.033
     """
-    if bins is None and (debias or norm == "max"):
+    if bins is None and norm == "max":
         bins = "quantile"
-    _check_options(norm, kind, bins, n_bins, debias=debias)
+    _check_options(norm, kind, bins, n_bins)
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
     parts = Parts.of(sample, kind, bins)
     if bins in (None, "irp", "ties"):
         return parts.absolute()[0].value if norm == "l1" else float(np.sqrt(parts.square()))
-    groups = [
-        group_rows(part.forecasts, part.weights, bins, n_bins or 15) for part in parts.samples
-    ]
-    pairs = zip(parts.samples, groups, strict=True)
-    if debias:
-        return float(np.sqrt(max(float(np.mean([_debiased(*pair) for pair in pairs])), 0.0)))
-    errors = [_error(*pair, norm) for pair in pairs]
+    errors = [_binned_error(*rows, norm) for rows in _group(parts.samples, bins, n_bins or 15)]
     if norm == "max":
         return max(errors)
     return float(np.mean(errors) if norm == "l1" else np.sqrt(np.mean(errors)))
 
 
-def _check_options(norm: Any, kind: Any, bins: Any, n_bins: Any, *, debias: bool) -> None:
-    """Raise an error for unknown options of `calibration_error` and those that exclude others."""
+def _check_options(norm: Any, kind: Any, bins: Any, n_bins: Any) -> None:
+    """Raise an error for options of `calibration_error` that are unknown or exclude each other."""
     check_option("norm", norm, ("l1", "l2", "max"))
     check_option("kind", kind, ("canonical", "classwise", "top"))
     check_number("bins", bins, int, minimum=1, others=("quantile", "exact", "ties", "irp", None))
@@ -144,211 +126,22 @@ def _check_options(norm: Any, kind: Any, bins: Any, n_bins: Any, *, debias: bool
     if n_bins is not None and bins != "quantile":
         fix = 'pass bins="quantile", or the number of bins of equal width as bins'
         raise InputError("n_bins", None, f"is {n_bins}, but bins is {bins!r}", fix)
-    if debias and norm != "l2":
-        problem = f"not defined for norm={norm!r}; only squares can be debiased"
-        raise InputError("debias", None, problem, 'pass norm="l2"')
-    if bins in ("irp", "ties") and (debias or norm == "max"):
-        argument, value = ("debias", True) if debias else ("norm", norm)
-        problem = f"{value!r} is not defined for bins={bins!r}"
-        raise InputError(argument, None, problem, 'pass bins="quantile" or a number')
+    if bins in ("irp", "ties") and norm == "max":
+        problem = f"{norm!r} is not defined for bins={bins!r}"
+        raise InputError("norm", None, problem, 'pass bins="quantile" or a number')
 
 
-def _error(sample: Sample, group: Ints, norm: Norm) -> float:
-    """Error of one part in bins; its square for the norm "l2"."""
-    weight = sum_rows(group, sample.row_weights(), None)
-    filled = weight > 0
-    residual = (sum_rows(group, sample.residuals(), sample.weights)[filled].T / weight[filled]).T
+def _group(samples: list[Sample], bins: Bins, n_bins: int) -> Iterator[tuple[Sample, Ints]]:
+    """Each sample with the bins of its rows."""
+    for sample in samples:
+        yield sample, group_rows(sample.forecasts, sample.weights, bins, n_bins)
+
+
+def _binned_error(sample: Sample, group: Ints, norm: Norm) -> float:
+    """Error in bins; its square for the norm "l2"."""
+    weight, residual = group_means(group, sample.weights, sample.residuals())
     distance = over_classes(residual**2 if norm == "l2" else np.abs(residual))
-    return float(distance.max()) if norm == "max" else mean(distance, weight[filled])
-
-
-def _debiased(sample: Sample, group: Ints) -> float:
-    """Mean square error over bins from products of different rows only, which have no bias."""
-    residual, weights = sample.residuals(), sample.row_weights()
-    several = np.bincount(group) > 1
-    if not several.any():
-        problem = "no bin has two rows, so error and chance cannot be separated"
-        raise InputError("debias", None, problem, 'pass fewer bins, or bins="quantile"')
-    weight = sum_rows(group, weights, None)
-    all_pairs = over_classes(sum_rows(group, residual, weights) ** 2)
-    same_row = sum_rows(group, over_classes(residual**2), weights**2)
-    pair_weight = weight**2 - sum_rows(group, weights, weights)
-    return mean((all_pairs - same_row)[several] / pair_weight[several], weight[several])
-
-
-def calibration_direction(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    labels: ArrayLike | None = None,
-    clusters: ArrayLike | None = None,
-    confidence: float = 0.95,
-) -> Table:
-    """Whether forecasts are over- or underconfident, and which classes are forecast too high.
-
-    `calibration_error` says how far forecasts are from frequencies; this is the mean difference
-    with its sign. Differences of both signs cancel out.
-
-    Parameters
-    ----------
-    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
-        Labels; forecasts, or the probability of the second of two classes.
-    sample_weight, labels : array-like of shape (n,) and (K,), default=None
-        Weight of each row, and the classes in the order of the columns (sorted by default).
-    clusters : array-like of shape (n,), default=None
-        Cluster of each row, if rows of one cluster depend on each other: intervals allow for that.
-    confidence : float, default=0.95
-        Probability that an interval covers the true difference.
-
-    Returns
-    -------
-    Table
-        One row for the most probable class ("top") and one for each class, of at most 50: its mean
-        ``forecast``, how often it was ``observed``, their ``difference`` and its interval, ``low``
-        to ``high``. The forecasts are overconfident if the difference of "top" is above 0, and
-        underconfident if it is below.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isoroc.metrics import calibration_direction
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(2000)
-    >>> y = np.where(rng.random(2000) < (p + 0.5) / 2, "yes", "no")  # p is too extreme
-    >>> calibration_direction(y, p)
-      event  forecast  observed  difference         low       high
-        top   0.75235    0.6125     0.13985     0.11871    0.16099
-         no   0.50109     0.489    0.012086  -0.0099194   0.034091
-        yes   0.49891     0.511   -0.012086   -0.034091  0.0099194
-    """
-    check_confidence(confidence)
-    sample = check_probabilities(y_true, y_prob, sample_weight, labels, clusters)
-    sums = Residuals()
-    sums.add(sample, sample.squared_weights())
-    return sums.table(sample.classes, confidence)
-
-
-class Residuals:
-    """Sums of forecasts less outcomes, to which batches of rows are added.
-
-    With more than 50 classes, only those of the most probable one.
-    """
-
-    def __init__(self) -> None:
-        self._differences: list[Mean] = []
-        self._sums, self._weight = np.zeros((2, 0)), 0.0
-
-    def add(self, sample: Sample, squares: Floats) -> None:
-        """Add rows and the squares of their weights; a cluster must not span several batches."""
-        if sample.clusters is not None:
-            self._add(sample, squares)
-            return
-        for rows in slices(len(sample)):
-            self._add(sample.take(rows), squares[rows])
-
-    def _add(self, sample: Sample, squares: Floats) -> None:
-        P, codes, weights = sample.forecasts, sample.codes, sample.row_weights()
-        events = [None, *(range(P.shape[1]) if P.shape[1] <= 50 else ())]
-        if not self._differences:
-            self._differences = [Mean() for _ in events]
-            self._sums = np.zeros((2, len(events)))
-        self._weight += float(weights.sum())
-        best = P.argmax(axis=1)
-        for i, k in enumerate(events):
-            p = P[np.arange(len(P)), best] if k is None else P[:, k]
-            residual = p - (codes == (best if k is None else k))
-            total, means = by_cluster(sample.clusters, weights, residual)
-            self._differences[i].add(means, total, None if sample.clusters is not None else squares)
-            # The last one is the variance if the forecasts are calibrated and rows independent.
-            self._sums[:, i] += [weights @ p, squares @ (p * (1 - p))]
-
-    def table(self, classes: NDArray[Any], confidence: float) -> Table:
-        """Mean forecasts, frequencies and differences with intervals."""
-        found = [each.statistic() for each in self._differences]
-        difference = np.array([each.value for each in found])
-        forecast, least = self._sums / np.array([[self._weight], [self._weight**2]])
-        # Without an event among the rows there is hardly a spread.
-        spread = np.array([each.variance for each in found])
-        half = half_width(confidence) * np.sqrt(np.fmax(spread, least))
-        events = ["top", *map(str, classes.tolist())][: len(forecast)]
-        return Table(
-            event=np.array(events),
-            forecast=forecast,
-            observed=forecast - difference,
-            difference=difference,
-            low=difference - half,
-            high=difference + half,
-        )
-
-
-def smooth_calibration_error(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    kind: Literal["classwise", "top"] = "classwise",
-    sample_weight: ArrayLike | None = None,
-    labels: ArrayLike | None = None,
-) -> float:
-    """Smooth calibration error of Błasiok and Nakkiran (2023).
-
-    Residuals ``y - p`` are smoothed along p by a Gaussian kernel that is reflected at 0 and 1, and
-    the absolute value of the result is integrated. The bandwidth is the one that equals the
-    resulting error. Unlike binned errors, this error is a continuous function of the forecasts.
-
-    Parameters
-    ----------
-    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
-        Labels; forecasts, or the probability of the second of two classes.
-    kind : {"classwise", "top"}, default="classwise"
-        "classwise": the probability of each class by itself, averaged over the classes (for two
-        classes, the error of the second one). "top": the largest probability, compared with the
-        accuracy.
-    sample_weight, labels : array-like of shape (n,) and (K,), default=None
-        Weights (2 is a row twice), and the classes in the order of the columns, sorted by default.
-
-    Returns
-    -------
-    float
-        Between 0 and 1. Calibrated forecasts have a positive error by chance, somewhat more than
-        ``n ** (-1/2)``. Values below 0.00025 are not resolved.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isoroc.metrics import smooth_calibration_error
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(10_000)
-    >>> round(smooth_calibration_error(rng.random(10_000) < p**2, p), 2)
-    0.18
-    """
-    check_option("kind", kind, ("classwise", "top"))
-    sample = check_probabilities(y_true, y_prob, sample_weight, labels)
-    return float(np.mean([_smooth_error(part) for part in split_by_kind(sample, kind)]))
-
-
-def _smooth_error(sample: Sample, n_steps: int = 2**14) -> float:
-    """The bandwidth that equals the error at this bandwidth, on a grid of `n_steps` steps."""
-    # Each residual is distributed to the nearest grid points.
-    weights = sample.row_weights()
-    mass = sample.residuals() * (weights / weights.sum())
-    position = sample.forecasts * n_steps
-    left = np.minimum(position.astype(np.intp), n_steps - 1)
-    right_share = mass * (position - left)
-    grid = np.bincount(left, mass - right_share, n_steps + 1).astype(np.float64)
-    grid += np.bincount(left + 1, right_share, n_steps + 1)
-    grid[1:-1] /= 2  # inner points count twice in the transform
-    # The reflected Gaussian is the heat kernel with reflecting ends, which is diagonal in cosines.
-    spectrum, decay = dct(grid, type=1), (np.pi * np.arange(n_steps + 1)) ** 2 / 2
-
-    def error(sigma: float) -> float:
-        smoothed = np.abs(dct(spectrum * np.exp(-decay * sigma**2), type=1))
-        return float(smoothed.mean() + (smoothed.mean() - smoothed[[0, -1]].mean()) / n_steps)
-
-    narrowest = 4 / n_steps
-    if error(narrowest) <= narrowest:
-        return error(narrowest)
-    return float(find_root(lambda sigma: error(sigma) - sigma, narrowest, 1.0, xtol=1e-9))
+    return float(distance.max()) if norm == "max" else mean(distance, weight)
 
 
 def expected_calibration_error(
@@ -367,8 +160,8 @@ def expected_calibration_error(
 
     Parameters
     ----------
-    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
-        Labels; forecasts, or the probability of the second of two classes.
+    y_true, y_prob : array-like
+        As in `log_loss`.
     n_bins : int, default=15
         Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
@@ -376,8 +169,8 @@ def expected_calibration_error(
     kind : {"auto", "top", "classwise"}, default="auto"
         "top": the largest probability. "classwise": the probability of each class, mean over the
         classes. "auto": "classwise" for two classes, and "top" for more.
-    sample_weight, labels : array-like of shape (n,) and (K,), default=None
-        Weight of each row, and the classes in the order of the columns (sorted by default).
+    sample_weight, labels : array-like, default=None
+        As in `log_loss`.
 
     Returns
     -------
@@ -397,10 +190,8 @@ def expected_calibration_error(
     if kind == "auto":
         kind = "classwise" if sample.n_classes == 2 else "top"
     bins: Bins = n_bins if strategy == "uniform" else "quantile"
-    parts = split_by_kind(sample, kind)
-    groups = [group_rows(part.forecasts, part.weights, bins, n_bins) for part in parts]
-    errors = [_error(part, group, "l1") for part, group in zip(parts, groups, strict=True)]
-    return float(np.mean(errors))
+    parts = _group(split_by_kind(sample, kind), bins, n_bins)
+    return float(np.mean([_binned_error(*part, "l1") for part in parts]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -442,21 +233,16 @@ def calibration_curve(
 
     Parameters
     ----------
-    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
-        Labels; forecasts, or the probability of the second of two classes.
+    y_true, y_prob : array-like
+        As in `log_loss`.
     pos_label : label, default=None
         The class; the second of two by default. Required for more than two classes.
     n_bins : int, default=5
         Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width on [0, 1], or of equal weight.
-    sample_weight, labels : array-like of shape (n,) and (K,), default=None
-        Weights (counts of rows), and the classes in the order of the columns (sorted by default).
-    clusters : array-like of shape (n,), default=None
-        Cluster of each row. The intervals count as many rows fewer as dependence in clusters makes
-        the variance of the sum of all residuals larger.
-    confidence : float, default=0.95
-        Of the intervals.
+    sample_weight, labels, clusters, confidence
+        As in `isoroc.evaluate`. Weights count as numbers of rows.
 
     Returns
     -------
@@ -481,13 +267,42 @@ def calibration_curve(
         raise InputError("pos_label", None, problem, f"pass one of {shown}")
     if pos_label is not None and pos_label not in classes:
         raise InputError("pos_label", None, f"is {pos_label!r}", f"the classes are {classes}")
-    k = 1 if pos_label is None else classes.index(pos_label)
-    p, weights = np.ascontiguousarray(sample.forecasts[:, k]), sample.row_weights()
-    bins: Bins = n_bins if strategy == "uniform" else "quantile"
-    group = group_rows(p, sample.weights, bins, n_bins)
-    columns = np.column_stack([sample.codes == k, p, np.ones(len(p))])
-    sums = sum_rows(group, columns, weights)
-    true, predicted, total = sums[sums[:, 2] > 0].T
-    true, predicted = true / total, predicted / total
-    size = total / design_effect(weights * ((sample.codes == k) - p), sample.clusters)
-    return CalibrationCurve(true, predicted, *wilson(true, size, confidence), total)
+    event = event_of(sample, 1 if pos_label is None else classes.index(pos_label))
+    rates = observed_rates(event, n_bins=n_bins, strategy=strategy, confidence=confidence)
+    return CalibrationCurve(*rates.select("rate", "forecast", "low", "high", "weight").values())
+
+
+def event_of(sample: Sample, k: int | None) -> Sample:
+    """Sample of one event: class k, or that the most probable class comes true if k is None."""
+    if k is None:
+        return split_by_kind(sample, "top")[0]
+    column = np.ascontiguousarray(sample.forecasts[:, k])
+    event = (sample.codes == k).view(np.uint8)
+    return Sample(column, event, sample.weights, clusters=sample.clusters)
+
+
+def observed_rates(
+    event: Sample, *, n_bins: int | None, confidence: float = 0.95, strategy: Strategy = "quantile"
+) -> Table:
+    """Observed rates of an event in groups of rows, with Wilson's intervals.
+
+    By default each of a few distinct forecasts is a group. Weights count as numbers of rows, which
+    clusters make smaller.
+    """
+    p = event.forecasts
+    if n_bins is None and strategy == "quantile" and has_few_values(p):
+        group = group_equal(p)
+    else:
+        n_bins = n_bins or int(np.clip(np.rint(np.cbrt(len(p))), 2, 15))
+        group = group_rows(p, event.weights, n_bins if strategy == "uniform" else strategy, n_bins)
+    weight, forecast, rate = group_means(group, event.weights, p, event.codes)
+    rate = rate.clip(0, 1)
+    effect = design_effect(event.row_weights() * event.residuals(), event.clusters)
+    low, high = wilson(rate, weight / effect, confidence)
+    return Table(forecast=forecast, rate=rate, low=low, high=high, weight=weight)
+
+
+def has_few_values(p: Floats) -> bool:
+    """Whether there are at most 30 distinct forecasts, with about five rows each or more."""
+    most = min(30, len(p) // 5)
+    return len(np.unique(p[: 50 * most])) <= most and len(np.unique(p)) <= most

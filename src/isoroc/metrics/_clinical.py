@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isoroc._core.intervals import Estimate, half_width, variance_of_sum
+from isoroc._core.newton import logistic_regression
 from isoroc._core.special import chi2_quantile, expit, f_quantile, find_root, logit
 from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample, check_confidence, check_probabilities
 from isoroc._support.table import Table
 
 MEASURES = ("observed_expected", "intercept", "slope", "ici", "e50", "e90", "emax")
-#: Log odds beyond which a shift counts as infinite.
-FARTHEST = 40.0
 UNKNOWN = Estimate(np.nan, np.nan, np.nan)
 
 
@@ -37,10 +36,10 @@ class CalibrationSummary:
 
     def __getitem__(self, key: Any) -> float:
         measure, label = key if isinstance(key, tuple) else (key, self.table["class"][-1])
-        found = (self.table["measure"] == measure) & (self.table["class"] == label)
-        if not found.any():
+        rows = (self.table["measure"] == measure) & (self.table["class"] == label)
+        if not rows.any():
             raise KeyError(key)
-        return float(self.table["value"][found][0])
+        return float(self.table["value"][rows][0])
 
     def __repr__(self) -> str:
         ends = {name: self.table[name].round(4) for name in ("value", "low", "high")}
@@ -57,18 +56,12 @@ def calibration_summary(
     clusters: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> CalibrationSummary:
-    """Measures of calibration that reports on clinical prediction models contain.
+    """Measures of calibration that are usual in reports on clinical prediction models.
 
     Parameters
     ----------
-    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
-        Labels; forecasts, or the probability of the second of two classes.
-    sample_weight, labels : array-like of shape (n,) and (K,), default=None
-        Weight of each row, and the classes in the order of the columns (sorted by default).
-    clusters : array-like of shape (n,), default=None
-        Cluster of each row, if rows of one cluster depend on each other: intervals allow for that.
-    confidence : float, default=0.95
-        Probability that an interval covers the true value.
+    y_true, y_prob, sample_weight, labels, clusters, confidence
+        As in `isoroc.evaluate`.
 
     Returns
     -------
@@ -96,9 +89,9 @@ def calibration_summary(
         2019). The curve is a logistic regression on a restricted cubic spline of ``logit(p)`` with
         five knots, three if an outcome has less than 100 rows, and none below 20.
 
-    The intervals of ratio and intercept hold the shifts of log odds that a score test does not
+    The intervals of ratio and intercept contain the shifts of log odds that a score test does not
     reject; that of the slope is normal. Distances are never negative, so chance makes them too
-    large. Their intervals come from curves drawn around the fitted one, and begin at 0 if a test
+    large. Their intervals come from curves drawn around the fitted one, and start at 0 if a test
     does not reject calibration. `emax` is mostly the distance at the most extreme forecast, which
     is estimated from few rows.
 
@@ -110,17 +103,8 @@ def calibration_summary(
     >>> p = rng.random(2000)
     >>> y = rng.random(2000) < p**2
     >>> summary = calibration_summary(y, p)
-    >>> summary
-      class            measure    value     low     high
-       True  observed_expected   0.6624   0.629   0.6967
-       True          intercept  -1.0543  -1.168  -0.9407
-       True              slope   1.3167  1.1941   1.4394
-       True                ici    0.169  0.1532   0.1847
-       True                e50   0.1996  0.1734   0.2258
-       True                e90   0.2556  0.2156   0.2902
-       True               emax   0.2574   0.197    0.309
-    >>> round(summary["slope"], 3)
-    1.317
+    >>> round(summary["intercept"], 3), round(summary["slope"], 3), round(summary["ici"], 3)
+    (-1.054, 1.317, 0.169)
     """
     check_confidence(confidence)
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, clusters)
@@ -134,10 +118,10 @@ def calibration_summary(
         with np.errstate(divide="ignore"):
             every = _Rows(logit(p), y, weights, sample.clusters)
         rows = every.take(inside)
-        found = [_ratio(p, every, confidence), _shift(rows, confidence)]
-        found += [_slope(rows, confidence), *_distances(rows, confidence)]
-        named = zip(MEASURES, found, strict=True)
-        lines += [(sample.classes[k], name, *ends) for name, ends in named]
+        estimates = [_ratio(p, every, confidence), _shift(rows, confidence)]
+        estimates += [_slope(rows, confidence), *_distances(rows, confidence)]
+        named = zip(MEASURES, estimates, strict=True)
+        lines += [(sample.classes[k], name, *estimate) for name, estimate in named]
     table = Table.from_rows(lines, "class", "measure", "value", "low", "high")
     return CalibrationSummary(table, confidence, excluded)
 
@@ -156,8 +140,11 @@ class _Rows(NamedTuple):
         return _Rows(self.z[rows], self.y[rows], self.weights[rows], clusters)
 
 
-def _shift(rows: _Rows, confidence: float) -> Estimate:
-    """Shift of log odds with which the forecasts have the observed sum, and its interval."""
+def _shift(rows: _Rows, confidence: float, farthest: float = 40.0) -> Estimate:
+    """Shift of log odds with which the forecasts have the observed sum, and its interval.
+
+    A shift beyond `farthest` counts as infinite.
+    """
     z, y, weights, clusters = rows
     observed, width, factor = float(weights @ y), half_width(confidence), 1.0
 
@@ -168,11 +155,11 @@ def _shift(rows: _Rows, confidence: float) -> Estimate:
         return (observed - float(weights @ q)) / max(spread, 1e-150)
 
     def solve(wanted: float) -> float:
-        if not len(z) or deviation(-FARTHEST) <= wanted:
+        if not len(z) or deviation(-farthest) <= wanted:
             return -np.inf
-        if deviation(FARTHEST) >= wanted:
+        if deviation(farthest) >= wanted:
             return np.inf
-        return float(find_root(lambda a: deviation(a) - wanted, -FARTHEST, FARTHEST))
+        return float(find_root(lambda a: deviation(a) - wanted, -farthest, farthest))
 
     if np.isfinite(shift := solve(0.0)):
         q = expit(z + shift)
@@ -187,8 +174,9 @@ def _ratio(p: Floats, rows: _Rows, confidence: float) -> Estimate:
     if not expected:
         return UNKNOWN
     _, low, high = _shift(rows, confidence)
-    shifts = np.clip([low, high], -FARTHEST, FARTHEST).tolist()
-    ends = [float(weights @ expit(z + a)) / expected for a in shifts]
+    # Log odds may be infinite, too, and infinite shifts would cancel them out.
+    shifts = np.clip([low, high], -1e9, 1e9).tolist()
+    ends = [float(weights @ expit(z + shift)) / expected for shift in shifts]
     value = float(weights @ y) / expected
     return Estimate(value, min(ends[0], value), max(ends[1], value))
 
@@ -226,9 +214,9 @@ def _distances(rows: _Rows, confidence: float) -> list[Estimate]:
     shifts = (vectors * np.sqrt(values.clip(min=0))) @ u
     points = np.unique(np.linspace(0, len(z) - 1, 200).round().astype(np.intp))
     some = np.argsort(z, kind="stable")[points]
-    found = _distance_measures(X[some] @ (beta[:, None] + shifts), z[some], weights[some])
-    half = half_width(confidence, df) * found.std(axis=1)
-    bias = np.maximum(found.mean(axis=1) - value, 0.0)
+    drawn = _distance_measures(X[some] @ (beta[:, None] + shifts), z[some], weights[some])
+    half = half_width(confidence, df) * drawn.std(axis=1)
+    bias = np.maximum(drawn.mean(axis=1) - value, 0.0)
     low, high = (value - bias - half).clip(min=0) * is_rejected, (value + half).clip(max=1)
     return [Estimate(*ends) for ends in np.transpose([value, low, high]).tolist()]
 
@@ -294,34 +282,20 @@ def _meat(scores: Floats, rows: _Rows) -> Floats:
 
 
 def _fit(X: Floats, rows: _Rows) -> tuple[Floats, Floats, Floats]:
-    """Coefficients of a logistic regression, and model-based and robust covariances of them.
+    """Coefficients of a logistic regression, and their model-based and robust covariances.
 
-    Newton's method, with steps halved while the likelihood falls. NaN if it takes more than 50
-    steps, as for separable outcomes.
+    NaN if outcomes are separable.
     """
-    d, y, weights = X.shape[1], rows.y, rows.weights
-    beta, step, best = np.zeros(d), np.zeros(d), -np.inf
-    for _ in range(50):
-        eta = X @ beta
-        likelihood = float(weights @ (y * eta - np.logaddexp(0.0, eta)))
-        if likelihood < best - 1e-9 * abs(best):
-            step = step / 2
-            beta = beta - step
-            continue
-        q: Any = expit(eta)
-        information = (X.T * (weights * q * (1 - q))) @ X
-        if np.linalg.cond(information) > 1e14:
-            break
-        step = np.linalg.solve(information, X.T @ (weights * (y - q)))
-        beta = beta + step
-        if likelihood - best <= 1e-10 * (1 + abs(likelihood)):
-            inverse = np.linalg.inv(information)
-            model_based = (X.T * (weights**2 * q * (1 - q))) @ X
-            robust = _meat(X * (weights * (y - q))[:, None], rows)
-            return beta, inverse @ model_based @ inverse, inverse @ robust @ inverse
-        best = likelihood
-    unknown = np.full((d, d), np.nan)
-    return unknown[0], unknown, unknown
+    weights = rows.weights
+    (beta,), (loss,), (information,) = logistic_regression(X, rows.y, weights)
+    if loss < 1e-6 * weights.sum() or np.linalg.cond(information) > 1e14:
+        unknown = np.full(information.shape, np.nan)
+        return unknown[0], unknown, unknown
+    q: Any = expit(X @ beta)
+    inverse = np.linalg.inv(information)
+    model_based = (X.T * (weights**2 * q * (1 - q))) @ X
+    robust = _meat(X * (weights * (rows.y - q))[:, None], rows)
+    return beta, inverse @ model_based @ inverse, inverse @ robust @ inverse
 
 
 def _basis(z: Floats, y: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:

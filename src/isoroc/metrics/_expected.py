@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from isoroc._core.losses import EPSILON, brier_losses, log_losses
 from isoroc._core.simplex import as_matrix
@@ -38,10 +39,10 @@ MISFIT = 3.0
 
 
 def expected(
-    y_prob: Any,
+    y_prob: ArrayLike,
     metric: str,
     *,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     calibration: Any = None,
     confidence: float = 0.95,
     n_draws: int = 300,
@@ -55,14 +56,14 @@ def expected(
         Calibrated forecasts, or the probability of the second of two classes.
     metric : {"accuracy", "f1", "auc", "log_loss", "brier_score_loss", "confusion_matrix", \
             "class_shares"}
-        F1 is that of the second of two classes, or the mean over classes; the AUC of more classes
-        is the mean over each against the rest; a confusion matrix has the numbers of rows of each
-        class (row) that are decided for each class (column).
+        F1 is that of the second of two classes, or the mean over classes. The AUC of more classes
+        is the mean over each against the rest. Entry (i, j) of a confusion matrix is the number of
+        rows of class i whose most probable class is j.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     calibration : int, array-like of shape (m, K) or (m,), or calibrator, default=None
         What `y_prob` was calibrated with: the number of rows, their calibrated forecasts, or the
-        fitted calibrator. The interval then includes that calibration is uncertain.
+        fitted calibrator. The interval then allows for the uncertainty of the calibration.
     confidence : float, default=0.95
         Probability that the interval covers what the metric turns out to be.
     n_draws, random_state : int, default=300; int, RandomState or None, default=0
@@ -71,21 +72,21 @@ def expected(
     Returns
     -------
     BootstrapResult
-        With the expected value as the estimate.
+        `value` is the expected value.
 
     Warns
     -----
     UserWarning
-        If `calibration` has forecasts and more than 1 % of the rows have others than those.
+        If more than 1 % of the rows have forecasts that hardly any row of `calibration` had.
 
     Notes
     -----
-    Each row has each label with its probability as a weight, so ratios such as F1 are those of
-    expected numbers. The interval comes from draws of labels. It covers if the forecasts are
-    calibrated on the new rows, however their distribution changed; whether rows with the same
-    forecast now have other labels cannot be seen without labels. With `calibration`, each draw also
-    changes slope and shifts of the log odds, by as much as n / 3 calibrated rows leave uncertain
-    (with n, intervals would be too narrow for calibrators that shrink or overfit).
+    Each row has each label with its probability as a weight, so ratios such as F1 are ratios of
+    expected numbers. The interval comes from draws of labels. It covers if forecasts are calibrated
+    on the new rows, however the distribution of the forecasts changed; a change of the labels given
+    a forecast cannot be seen without labels. With `calibration`, each draw also changes slope and
+    shifts of the log odds by as much as n / 3 calibration rows leave uncertain (with n, intervals
+    would be too narrow for calibrators that shrink or overfit).
 
     Examples
     --------
@@ -120,7 +121,7 @@ def expected(
     if len(draws) < 2:
         problem = "is hardly ever defined for these forecasts"
         raise InputError("metric", None, problem, "pass more rows")
-    return summarize(measure(q.T[None])[0], np.array(draws), confidence, "percentile")
+    return summarize(measure(q.T[None])[0], np.array(draws), confidence)
 
 
 def _draw_calibrations(

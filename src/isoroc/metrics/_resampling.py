@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -21,7 +21,6 @@ from isoroc._input import (
     check_groups,
     check_length,
     check_number,
-    check_option,
     check_probabilities,
     check_weights,
     rows_by_group,
@@ -39,12 +38,11 @@ Metric = Callable[..., Any]
 class BootstrapResult:
     """A metric with its interval; arrays if the metric returns several values."""
 
-    estimate: Any
+    value: Any
     """The metric on all rows, or its difference between two forecasts."""
     low: Any
-    """Lower end of the interval."""
     high: Any
-    """Upper end of the interval."""
+    """Ends of the interval."""
     confidence: float
     standard_error: Any
     """Standard deviation over the resamples."""
@@ -57,7 +55,7 @@ class BootstrapResult:
         return len(self.distribution)
 
     def __repr__(self) -> str:
-        figures = (self.estimate, self.low, self.high)
+        figures = (self.value, self.low, self.high)
         value, low, high = (np.array2string(np.asarray(x), precision=4) for x in figures)
         return f"{value}, {100 * self.confidence:g} % interval {low} to {high}"
 
@@ -67,11 +65,9 @@ def bootstrap(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    after: Any = None,
+    after: ArrayLike | None = None,
     n_resamples: int = 999,
     confidence: float = 0.95,
-    method: Literal["basic", "percentile"] = "percentile",
-    stratified: bool = False,
     sample_weight: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
     random_state: Any = 0,
@@ -79,9 +75,10 @@ def bootstrap(
 ) -> BootstrapResult:
     """Bootstrap interval of a metric, or of its difference between two forecasts of the same rows.
 
-    Rows are drawn with replacement. A metric that takes `sample_weight` gets all rows with the
-    number of times each was drawn as its weight, so that copies of a row are held out together. Any
-    other metric gets the drawn rows.
+    Rows are drawn with replacement, and the interval lies between quantiles of the resampled
+    values. It is not reliable for binned calibration errors, because resampling repeats their bias.
+    A metric that takes `sample_weight` gets all rows, weighted by how often each was drawn, so that
+    copies of a row are held out together. Any other metric gets the drawn rows.
 
     Parameters
     ----------
@@ -96,18 +93,11 @@ def bootstrap(
     n_resamples : int, default=999
         Number of resamples.
     confidence : float, default=0.95
-        Probability that the interval covers the truth.
-    method : {"basic", "percentile"}, default="percentile"
-        "percentile" takes quantiles of the resampled values, "basic" mirrors them at the estimate.
-        Neither is reliable for binned calibration errors, whose bias resampling repeats.
-    stratified : bool, default=False
-        Draw from each class as many rows as it has, if class frequencies were fixed by design.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row.
-    clusters : array-like of shape (n,), default=None
-        Cluster of each row, if rows of one cluster depend on each other: whole clusters are drawn.
+        Probability that the interval covers the true value.
+    sample_weight, clusters : array-like of shape (n,), default=None
+        As in `isoroc.evaluate`. Whole clusters are drawn.
     random_state : int, RandomState or None, default=0
-        Seed of the draws; the result does not depend on `n_jobs`, but on the order of the rows.
+        Seed of the draws; the result depends on the order of the rows, but not on `n_jobs`.
     n_jobs : int, default=None
         Number of parallel jobs, as in joblib.
 
@@ -128,7 +118,6 @@ def bootstrap(
     -0.0278, 95 % interval -0.0378 to -0.018
     """
     check_number("n_resamples", n_resamples, int, minimum=2)
-    check_option("method", method, ("basic", "percentile"))
     check_confidence(confidence)
     y = to_array(y_true, name="y_true")
     forecasts = [to_array(y_prob, name="y_prob")]
@@ -144,17 +133,11 @@ def bootstrap(
     if weights is not None and not takes_weights:
         raise InputError("sample_weight", None, "the metric takes no sample_weight")
     numbers = check_clusters(clusters, len(y), of="y_prob")
-    if stratified and numbers is not None:
-        problem = "is True, but clusters may hold rows of several classes"
-        raise InputError("stratified", None, problem, "leave it False")
     units = None if numbers is None else [rows for _, rows in rows_by_group(numbers)]
-    strata = [np.arange(len(y if units is None else units))]
-    if stratified:
-        strata = [np.flatnonzero(y == label) for label in np.unique(y)]
-    task = _Task(metric, y, forecasts, weights, takes_weights, units, strata)
+    task = _Task(metric, y, forecasts, weights, takes_weights, units)
     root = np.random.SeedSequence(check_random_state(random_state).randint(2**31 - 1))
-    found = Parallel(n_jobs=n_jobs)(delayed(task)(seed) for seed in root.spawn(n_resamples))
-    return summarize(task.value(None), np.array(found), confidence, method)
+    values = Parallel(n_jobs=n_jobs)(delayed(task)(seed) for seed in root.spawn(n_resamples))
+    return summarize(task.value(None), np.array(values), confidence)
 
 
 def by_group(
@@ -234,21 +217,16 @@ def by_group(
     return Table.from_rows(lines, "group", "rows", "value", "low", "high")
 
 
-def summarize(
-    estimate: Floats, distribution: Floats, confidence: float, method: str
-) -> BootstrapResult:
-    """Result of values on resamples."""
+def summarize(value: Floats, distribution: Floats, confidence: float) -> BootstrapResult:
+    """Result of a value and its values on resamples."""
     tails = [(1 - confidence) / 2, (1 + confidence) / 2]
     # Quantiles are observed values, not interpolated: a loss may be infinite on some resamples.
     low, high = np.quantile(distribution, tails, axis=0, method="inverted_cdf")
-    if method == "basic":
-        low, high = 2 * estimate - high, 2 * estimate - low
     with np.errstate(invalid="ignore"):
         error = distribution.std(axis=0, ddof=1)
-    plain = float if estimate.ndim == 0 else np.asarray
-    return BootstrapResult(
-        plain(estimate), plain(low), plain(high), confidence, plain(error), distribution
-    )
+    plain = float if value.ndim == 0 else np.asarray
+    ends = plain(low), plain(high)
+    return BootstrapResult(plain(value), *ends, confidence, plain(error), distribution)
 
 
 def _own_estimate(metric: Metric) -> Callable[..., Statistic] | None:
@@ -277,15 +255,13 @@ class _Task(NamedTuple):
     takes_weights: bool
     units: list[Ints] | None
     """Rows of each cluster."""
-    strata: list[Ints]
-    """Rows of each stratum, or numbers of clusters."""
 
     def __call__(self, seed: np.random.SeedSequence) -> Floats:
-        rng = np.random.default_rng(seed)
-        drawn = [part[rng.integers(len(part), size=len(part))] for part in self.strata]
+        n = len(self.y if self.units is None else self.units)
+        drawn = np.random.default_rng(seed).integers(n, size=n)
         if self.units is not None:
-            drawn = [self.units[unit] for unit in drawn[0]]
-        return self.value(np.concatenate(drawn))
+            drawn = np.concatenate([self.units[unit] for unit in drawn])
+        return self.value(drawn)
 
     def value(self, rows: Ints | None) -> Floats:
         """The metric, or the difference of two, on some rows, or on all if `rows` is None."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from isoroc._core.types import Floats
 from isoroc._counts import BinaryCounts
@@ -30,16 +31,18 @@ class RocCurve(NamedTuple):
 
 
 def symmetric_roc_curve(
-    y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any = None
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
 ) -> RocCurve:
     """Symmetric ROC curve: one point for each distinct score.
 
     Parameters
     ----------
-    y_true, y_prob : array-like of shape (n,), and (n, 2) or (n,)
-        Labels; forecasts, or scores that increase with the probability of the second class.
-    sample_weight, labels : array-like of shape (n,) and (2,), default=None
-        Weight of each row, and the classes in the order of the columns (sorted by default).
+    y_true, y_prob, sample_weight, labels : array-like
+        As in `roc_auc`.
 
     Returns
     -------
@@ -56,7 +59,11 @@ def symmetric_roc_curve(
 
 
 def roc_convex_hull(
-    y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any = None
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
 ) -> RocCurve:
     """Vertices of the convex hull of the symmetric ROC curve.
 
@@ -64,10 +71,8 @@ def roc_convex_hull(
 
     Parameters
     ----------
-    y_true, y_prob : array-like of shape (n,), and (n, 2) or (n,)
-        Labels; forecasts, or scores that increase with the probability of the second class.
-    sample_weight, labels : array-like of shape (n,) and (2,), default=None
-        Weight of each row, and the classes in the order of the columns (sorted by default).
+    y_true, y_prob, sample_weight, labels : array-like
+        As in `roc_auc`.
 
     Returns
     -------
@@ -84,7 +89,13 @@ def roc_convex_hull(
     return _curve(highest, class_weights)
 
 
-def roc_auc(y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any = None) -> float:
+def roc_auc(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float:
     """Area under the ROC curve: how often a row of class 1 scores above one of class 0.
 
     Ties count one half.
@@ -93,8 +104,8 @@ def roc_auc(y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any 
     ----------
     y_true, y_prob : array-like of shape (n,), and (n, 2) or (n,)
         Labels; forecasts, or scores that increase with the probability of the second class.
-    sample_weight, labels : array-like of shape (n,) and (2,), default=None
-        Weight of each row, and the classes in the order of the columns (sorted by default).
+    sample_weight, labels : array-like, default=None
+        As in `log_loss`.
 
     Returns
     -------
@@ -109,15 +120,19 @@ def roc_auc(y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any 
     return _counts(y_true, y_prob, sample_weight, labels).area()
 
 
-def hull_auc(y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any = None) -> float:
+def hull_auc(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float:
     """Area under the convex hull of the ROC curve: the AUC after isotonic calibration.
 
     Parameters
     ----------
-    y_true, y_prob : array-like of shape (n,), and (n, 2) or (n,)
-        Labels; forecasts, or scores that increase with the probability of the second class.
-    sample_weight, labels : array-like of shape (n,) and (2,), default=None
-        Weight of each row, and the classes in the order of the columns (sorted by default).
+    y_true, y_prob, sample_weight, labels : array-like
+        As in `roc_auc`.
 
     Returns
     -------

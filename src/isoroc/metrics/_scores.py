@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -16,20 +17,24 @@ from isoroc._core.intervals import Statistic, mean
 from isoroc._core.losses import EPSILON, brier_losses, log_losses
 from isoroc._core.types import Floats
 from isoroc._input import check_number, check_option, check_probabilities
-from isoroc._support.hints import did_you_mean
 from isoroc._support.table import Table
-from isoroc.metrics._calibration import calibration_error, smooth_calibration_error
+from isoroc.metrics._calibration import calibration_error
 from isoroc.metrics._estimation.calibration_terms import Loss, Parts
 
 TERMS = ("loss", "calibration", "refinement", "uncertainty", "resolution")
 
 
 def log_loss(
-    y_true: Any, y_prob: Any, *, eps: float = EPSILON, sample_weight: Any = None, labels: Any = None
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    eps: float = EPSILON,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
 ) -> float:
     """Mean of ``-log`` of the probability forecast for the observed class.
 
-    An observed class of probability 0 counts as one of probability 2.2e-16, as in scikit-learn, and
+    As in scikit-learn, an observed class of probability 0 counts as one of probability 2.2e-16 and
     costs 36.04 nats. `isoroc.evaluate` reports the number of such rows.
 
     Parameters
@@ -38,8 +43,10 @@ def log_loss(
         Labels; forecasts, or the probability of the second of two classes.
     eps : float, default=2.2e-16
         Probabilities below `eps` are replaced by `eps`. With 0 the loss may be infinite.
-    sample_weight, labels : array-like of shape (n,) and (K,), default=None
-        Weights (2 is a row twice), and the classes in the order of the columns, sorted by default.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row; weight 2 is the same as the row twice.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns; sorted by default.
 
     Returns
     -------
@@ -74,12 +81,12 @@ def brier_score_loss(
 
     Parameters
     ----------
-    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
-        Labels; forecasts, or the probability of the second of two classes.
+    y_true, y_prob : array-like
+        As in `log_loss`.
     scale_by_half : bool or "auto", default="auto"
         Whether to return half of the sum over the classes; "auto" does so for two classes.
-    sample_weight, labels : array-like of shape (n,) and (K,), default=None
-        Weights (2 is a row twice), and the classes in the order of the columns, sorted by default.
+    sample_weight, labels : array-like, default=None
+        As in `log_loss`.
 
     Returns
     -------
@@ -168,18 +175,15 @@ def decompose(
 
     Parameters
     ----------
-    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
-        Labels; forecasts, or the probability of the second of two classes.
+    y_true, y_prob : array-like
+        As in `log_loss`.
     loss : {"log", "brier"}, default="log"
         Log loss or Brier score.
     bins : {"ties", "irp"} or None, default=None
         How ``E[Y | p]`` is estimated, as in `calibration_error`. "ties" is for forecasts with few
         distinct values, "irp" for continuous ones.
-    sample_weight, labels : array-like of shape (n,) and (K,), default=None
-        Weight of each row, and the classes in the order of the columns (sorted by default).
-    clusters : array-like of shape (n,), default=None
-        Cluster of each row, if rows of one cluster depend on each other. Intervals allow for that,
-        and ``E[Y | p]`` is learned from other clusters.
+    sample_weight, labels, clusters : array-like, default=None
+        As in `isoroc.evaluate`. ``E[Y | p]`` is learned from other clusters.
 
     Returns
     -------
@@ -190,10 +194,9 @@ def decompose(
     -----
     With "ties" the divergence of mean labels from forecasts is reduced by what chance adds to it.
     With "irp" it is the mean of ``sum_k (y_k - p_k) d(g_k, p_k) / (g_k - p_k)``, where d is the
-    contribution of class k to D and g is learned from other rows. With the true g the expectation
-    is right, and with any g it is 0 if the forecasts are calibrated. The loss that recalibration
-    with g saves is too small by all errors of g; it is used if it is larger. Both terms may be
-    negative. `Evaluation` says what the intervals are.
+    contribution of class k to D and g is learned from other rows. Its expectation is right with the
+    true g, and 0 with any g if the forecasts are calibrated. The loss that recalibration with g
+    saves is too small by all errors of g; it is used if it is larger. Both terms may be negative.
 
     Examples
     --------
@@ -210,8 +213,8 @@ def decompose(
     options: Any = {"clusters": clusters, "keep_zeros": True}
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, **options)
     parts = Parts.of(sample, "canonical", bins)
-    found = parts.split_loss(loss)
-    estimates = tuple(found[term][0] for term in TERMS)
+    terms = parts.split_loss(loss)
+    estimates = tuple(terms[name][0] for name in TERMS)
     return Decomposition(
         **{term: estimate.value for term, estimate in zip(TERMS, estimates, strict=True)},
         standard_errors=np.array([estimate.error for estimate in estimates]),
@@ -224,15 +227,15 @@ def decompose(
 class ProbabilityScorer:
     """A metric of forecasts as ``scorer(classifier, X, y)``, for ``scoring=`` in scikit-learn.
 
-    It passes the classes of the classifier to the metric, so that folds in which a class is missing
-    can be scored, which ``sklearn.metrics.make_scorer`` does not.
+    Unlike ``sklearn.metrics.make_scorer``, it passes the classes of the classifier to the metric,
+    so a fold that lacks a class can be scored.
 
     Parameters
     ----------
     metric : callable
         ``metric(y_true, y_prob, *, sample_weight, labels)`` returning a number.
     greater_is_better : bool, default=False
-        Whether larger values are better. The sign of a loss is changed.
+        Whether larger values are better. If not, the sign is changed.
     **options
         Further arguments of the metric.
 
@@ -253,45 +256,27 @@ class ProbabilityScorer:
     def __init__(
         self, metric: Callable[..., Any], *, greater_is_better: bool = False, **options: Any
     ) -> None:
-        self.metric = metric
-        self.greater_is_better = greater_is_better
-        self.options = options
+        self.metric = partial(metric, **options)
+        self.sign = 1 if greater_is_better else -1
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score a fitted classifier on some rows."""
         rows: dict[str, Any] = {"sample_weight": sample_weight, "labels": estimator.classes_}
-        value = float(self.metric(y, estimator.predict_proba(X), **rows, **self.options))
-        return value if self.greater_is_better else -value
-
-    def __repr__(self) -> str:
-        name = getattr(self.metric, "__name__", repr(self.metric))
-        options = "".join(f", {key}={value!r}" for key, value in self.options.items())
-        sign = ", greater_is_better=True" if self.greater_is_better else ""
-        return f"{type(self).__name__}({name}{sign}{options})"
+        return self.sign * float(self.metric(y, estimator.predict_proba(X), **rows))
 
 
 def _refinement(y_true: Any, y_prob: Any, **options: Any) -> float:
     return decompose(y_true, y_prob, **options).refinement
 
 
-class Scorers(dict[str, ProbabilityScorer]):
-    """Scorers by name; an unknown name raises an error that suggests another."""
-
-    def __missing__(self, name: object) -> ProbabilityScorer:
-        raise KeyError(f"no scorer {name!r}. {did_you_mean(name, self)}".rstrip())
-
-
-#: Scorers by name, for ``scoring=scorers["neg_calibration_error"]``. "neg_refinement" is the cross
-#: entropy that the model would have after calibration.
-scorers = Scorers(
-    {
-        "neg_log_loss": ProbabilityScorer(log_loss),
-        "neg_brier_score_loss": ProbabilityScorer(brier_score_loss),
-        "neg_calibration_error": ProbabilityScorer(calibration_error),
-        "neg_calibration_error_l2": ProbabilityScorer(calibration_error, norm="l2"),
-        "neg_classwise_calibration_error": ProbabilityScorer(calibration_error, kind="classwise"),
-        "neg_top_calibration_error": ProbabilityScorer(calibration_error, kind="top"),
-        "neg_smooth_calibration_error": ProbabilityScorer(smooth_calibration_error),
-        "neg_refinement": ProbabilityScorer(_refinement),
-    }
-)
+#: Scorers by name, for ``scoring=scorers["neg_calibration_error"]``. "neg_refinement" is the log
+#: loss that the model would have after calibration.
+scorers = {
+    "neg_log_loss": ProbabilityScorer(log_loss),
+    "neg_brier_score_loss": ProbabilityScorer(brier_score_loss),
+    "neg_calibration_error": ProbabilityScorer(calibration_error),
+    "neg_calibration_error_l2": ProbabilityScorer(calibration_error, norm="l2"),
+    "neg_classwise_calibration_error": ProbabilityScorer(calibration_error, kind="classwise"),
+    "neg_top_calibration_error": ProbabilityScorer(calibration_error, kind="top"),
+    "neg_refinement": ProbabilityScorer(_refinement),
+}

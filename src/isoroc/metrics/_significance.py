@@ -59,27 +59,22 @@ def calibration_test(
 
     If they are, labels drawn from the forecasts have the same distribution as the observed ones
     (consistency resampling, Bröcker and Smith 2007, Vaicenavicius et al. 2019). So the statistic is
-    compared with its values for drawn labels, which controls the probability to reject calibrated
+    compared with its values for drawn labels, which controls the chance of rejecting calibrated
     forecasts for any n, K and forecasts. The statistic is the largest deviation over nested cells
     of the forecasts, as in minimax optimal tests (T-Cal, Lee et al. 2023).
 
     Parameters
     ----------
-    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
-        Labels; forecasts, or the probability of the second of two classes.
+    y_true, y_prob : array-like
+        As in `log_loss`.
     kind : {"canonical", "top"}, default="canonical"
         "canonical" tests the whole forecast, "top" the largest probability against the accuracy.
     n_resamples : int, default=999
         How often labels are drawn; the smallest possible p-value is ``1 / (n_resamples + 1)``.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of the residual of each row. A row is one outcome whatever its weight, so the test
-        keeps its level; weight 2 is not the same as the row twice.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; sorted by default.
-    clusters : array-like of shape (n,), default=None
-        Cluster of each row, if rows of one cluster depend on each other. Instead of labels, the
-        signs of the residuals of whole clusters are drawn (wild bootstrap): the level is then kept
-        approximately.
+    sample_weight, labels, clusters : array-like, default=None
+        As in `isoroc.evaluate`. A row is one outcome whatever its weight, so weight 2 is not the
+        same as the row twice. With clusters, the signs of the residuals of whole clusters are drawn
+        instead of labels (wild bootstrap), and the level of the test is approximate.
     random_state : int, RandomState or None, default=0
         Seed of the draws.
 

@@ -5,5 +5,4 @@ from ._map import MapDisplay as MapDisplay
 from ._monitor import MonitorDisplay as MonitorDisplay
 from ._path import PathDisplay as PathDisplay
 from ._roc import RocDisplay as RocDisplay
-from ._roc import RocSurfaceDisplay as RocSurfaceDisplay
 from ._simplex import SimplexDisplay as SimplexDisplay

@@ -10,8 +10,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from isoroc._evaluation.curves import Axis, Strategy, reliability_panels
+from isoroc._evaluation.curves import Axis, reliability_panels
 from isoroc._input import InputError, Sample, check_confidence, check_number, check_option
+from isoroc.metrics._calibration import Strategy
 from isoroc.plots._display import (
     TOP,
     BeforeAfterDisplay,
@@ -35,29 +36,22 @@ class CalibrationDisplay(BeforeAfterDisplay):
     Each panel shows a smooth calibration curve with its interval, observed rates of groups of rows
     with Wilson's intervals, and the histogram of the forecasts. The legend has the ICI, the mean
     distance between forecasts and curve, see `isoroc.metrics.calibration_summary`. A single event
-    has a panel before and a panel after calibration. For several classes there is one panel per
-    class, in which the forecasts before calibration have only a thin line. Displays drawn in the
-    same axes share a histogram and a legend; `name` tells them apart, and named displays have no
-    observed rates.
+    has one panel before and one after calibration; several classes have one panel each, with a thin
+    line for the forecasts before. Displays in the same axes share a histogram and a legend; `name`
+    tells them apart, and named displays have no observed rates.
 
     Options of `from_estimator` and `from_predictions`:
 
     - `kind`: "classwise" draws each class, or the second of two; "top" the most probable class of
       each row. "auto", the default, is "classwise" for up to 12 classes and "top" for more;
     - `pos_label`: draw this class only;
-    - `smooth`: True, the default, or False for the isotonic regression of the outcomes on the
-      forecasts, which has nothing to choose. Its band is simulated (Dimitriadis, Gneiting and
-      Jordan 2021): the whole curve of calibrated forecasts lies in it with the given confidence;
     - `scale` of both axes: "linear" or "logit" (log odds). "auto", the default, is "logit" for
       events with a rate below 0.05 or above 0.95, and where 95 % of the forecasts lie in the
       lowest fifth, in the highest fifth, or in the lowest and highest tenths;
-    - `n_bins`: number of groups of rows whose observed rates are drawn. By default each of up to 30
-      distinct forecasts is a group; if there are more, the cube root of the number of rows, between
-      2 and 15;
+    - `n_bins`: number of groups of rows. By default each of up to 30 distinct forecasts is a group;
+      if there are more, the cube root of the number of rows, between 2 and 15;
     - `strategy`: groups of about equal weight, "quantile", the default, or width, "uniform";
-    - `confidence` of the intervals and of the band, 0.95 by default;
-    - `n_resamples` and `random_state`: number of simulations for the band of the isotonic
-      regression, 400 by default and none with 0, and their seed;
+    - `confidence` of the intervals, 0.95 by default;
     - `name` in the legend, and options of the curves such as ``color`` (also used for the other
       marks) and ``lw``; these can also be passed to `plot`.
 
@@ -71,7 +65,7 @@ class CalibrationDisplay(BeforeAfterDisplay):
     >>> display = CalibrationDisplay.from_predictions(y, p, after=p**2)
     >>> display.panels
     ['before', 'after']
-    >>> display.frame()["rate"][:3].round(2)
+    >>> display.table["rate"][:3].round(2)
     array([0.02, 0.05, 0.08])
     """
 
@@ -79,8 +73,8 @@ class CalibrationDisplay(BeforeAfterDisplay):
     """Scale of the axes of each panel, and where they start; linear by default."""
     names: dict[str, str] = field(default_factory=dict)
     """The class of each panel."""
-    band: str = "band"
-    """What the band is, in the legend."""
+    confidence: float = 0.95
+    """Of the intervals."""
     name: str | None = None
     """Name in the legend."""
     line_options: dict[str, Any] = field(default_factory=dict)
@@ -96,42 +90,34 @@ class CalibrationDisplay(BeforeAfterDisplay):
         *,
         kind: Literal["auto", "classwise", "top"] = "auto",
         pos_label: Any = None,
-        smooth: bool = True,
         scale: Literal["auto", "linear", "logit"] = "auto",
         n_bins: int | None = None,
         strategy: Strategy = "quantile",
         confidence: float = 0.95,
-        n_resamples: int = 400,
-        random_state: int = 0,
         name: str | None = None,
         **line_options: Any,
     ) -> Self:
         check_option("kind", kind, ("auto", "classwise", "top"))
         check_option("strategy", strategy, ("quantile", "uniform"))
         check_confidence(confidence)
-        check_number("n_resamples", n_resamples, numbers.Integral, minimum=0)
-        if n_bins is not None:
-            check_number("n_bins", n_bins, numbers.Integral, minimum=1)
+        check_number("n_bins", n_bins, numbers.Integral, minimum=1, others=(None,))
         try:
             Line2D([], [], **line_options)
         except (AttributeError, TypeError, ValueError) as error:
             fix = "expected those that CalibrationDisplay describes, or options of lines"
             raise InputError("options", None, str(error), fix) from None
-        options: dict[str, Any] = {"n_bins": n_bins, "strategy": strategy, "seed": random_state}
-        options |= {"confidence": confidence, "n_resamples": n_resamples, "smooth": smooth}
+        options: dict[str, Any] = {"n_bins": n_bins, "strategy": strategy, "confidence": confidence}
         events = class_panels(next(iter(series.values())), pos_label, kind)
         panels = reliability_panels(series, events, scale, **options)
         layers = [
-            Layer(panel.name, of, layer, data)
+            Layer(panel.name, stage, layer, data)
             for panel in panels
-            for of, tables in panel.series.items()
+            for stage, tables in panel.series.items()
             for layer, data in tables.items()
         ]
         scales = {panel.name: panel.axis for panel in panels}
         names = {panel.name: panel.event for panel in panels}
-        level = f"{100 * confidence:g} %"
-        band = f"{level} interval" if smooth else f"{level} if calibrated"
-        return cls(layers, scales, names, band, name, line_options)
+        return cls(layers, scales, names, confidence, name, line_options)
 
     def _draw(
         self, ax: Axes, layers: list[Layer], *, name: str | None = None, **line_options: Any
@@ -147,15 +133,14 @@ class CalibrationDisplay(BeforeAfterDisplay):
             ax.tick_params(labelbottom=False)
         lines: list[Any] = []
         styles = styles_in(ax, list(dict.fromkeys(layer.series for layer in layers)))
-        texts = {"band": self.band, "rates": "observed rates"}
-        for of, style in styles.items():
-            data = {layer.kind: layer.data for layer in layers if layer.series == of}
-            label = of if name is None else name if of == "forecasts" else f"{name}, {of}"
-            if "ici" in data:
-                label += f", ICI {data['ici']['ici'][0]:.3f}"
+        texts = {"band": f"{100 * self.confidence:g} % interval", "rates": "observed rates"}
+        for stage, style in styles.items():
+            data = {layer.kind: layer.data for layer in layers if layer.series == stage}
+            label = stage if name is None else name if stage == "forecasts" else f"{name}, {stage}"
+            label += f", ICI {data['ici']['ici'][0]:.3f}"
             options = {"label": plain(label)} | self.line_options | line_options
             hidden = {"rates"} if name else set()
-            if of == "before" and len(styles) > 1:  # in the background
+            if stage == "before" and len(styles) > 1:  # in the background
                 hidden, options = {"rates", "band"}, {"lw": 1.2} | options
             elif len(styles) == 1 and not name:
                 options = {"ls": "-"} | options

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import cycle
 from typing import Any, Self
 
 from matplotlib.axes import Axes
@@ -28,10 +27,9 @@ class DecisionCurveDisplay(BeforeAfterDisplay):
     """Net benefit of acting on forecasts, of acting on all rows, and on none.
 
     The band is the interval of the last forecasts. Where a curve is below one of the dotted lines,
-    forecasts do harm. See `isoroc.decisions.net_benefit`, whose `thresholds`, `costs` and
-    `confidence` are options of `from_estimator` and `from_predictions`, and so is `scaled`:
-    standardise, that is divide by the net benefit of the best action for each label. By default
-    the thresholds lie in the range of the observed rates of groups of rows.
+    forecasts do harm. Options of `from_estimator` and `from_predictions` are `thresholds` and
+    `confidence` of `isoroc.decisions.net_benefit` and `scaled` of `DecisionCurve.benefit`. By
+    default the thresholds lie in the range of the observed rates of groups of rows.
 
     Examples
     --------
@@ -47,8 +45,6 @@ class DecisionCurveDisplay(BeforeAfterDisplay):
     """
 
     curve: DecisionCurve
-    labels: dict[str, str]
-    """Labels of the axes."""
     scaled: bool = False
     """Whether net benefits are standardised."""
 
@@ -60,7 +56,6 @@ class DecisionCurveDisplay(BeforeAfterDisplay):
         series: dict[str, Sample],
         *,
         thresholds: Any = None,
-        costs: Any = None,
         scaled: bool = False,
         confidence: float = 0.95,
     ) -> Self:
@@ -68,36 +63,35 @@ class DecisionCurveDisplay(BeforeAfterDisplay):
         options: dict[str, Any] = {"sample_weight": first.weights, "labels": first.classes}
         options |= {"after": second[0].forecasts if second else None, "confidence": confidence}
         y, P = first.classes[first.codes], first.forecasts
-        if thresholds is None and costs is None and first.n_classes == 2:
+        if thresholds is None and first.n_classes == 2:
             thresholds = thresholds_of(series.values())
-        curve = net_benefit(y, P, thresholds, costs=costs, **options)
+        curve = net_benefit(y, P, thresholds, **options)
         layers = []
         for name in curve.strategies[:-1]:
             x, value, low, high = curve.benefit(name, scaled=scaled).values()
             table = Table(threshold=x, net_benefit=value, low=low, high=high)
             kind = "curve" if name in SERIES else "constant"
             layers.append(Layer("net benefit", name, kind, table))
-        xlabel = "threshold probability" if costs is None else "cost that varies"
-        ylabel = "standardised net benefit" if scaled else "net benefit"
-        return cls(layers, curve, {"xlabel": xlabel, "ylabel": ylabel}, scaled)
+        return cls(layers, curve, scaled)
 
     def _draw(self, ax: Axes, layers: list[Layer]) -> list[Any]:
         drawn = [layer for layer in layers if layer.kind == "curve"]
         styles = styles_in(ax, [layer.series for layer in drawn])
-        dashes, lines = cycle((":", "-.", (0, (1, 3)), (0, (5, 3)))), []
+        constants, lines = {"none": (":", "act on no row"), "all": ("-.", "act on all rows")}, []
         for layer in layers:
             x, y, low, high = layer.data.values()
             if layer.kind == "constant":
-                actions = {"all": "act on all rows", "none": "act on no row"}
-                name = actions.get(layer.series, layer.series)
-                ax.plot(x, y, color=NEUTRAL, ls=next(dashes), lw=1.2, label=name)
+                dashes, name = constants[layer.series]
+                ax.plot(x, y, color=NEUTRAL, ls=dashes, lw=1.2, label=name)
                 continue
             colour, _, style = styles[layer.series]
             lines += ax.plot(x, y, color=colour, ls=style, lw=1.6, label=layer.series)
             if layer is drawn[-1]:
                 text = f"{100 * self.curve.confidence:g} % interval"
                 ax.fill_between(x, low, high, color=colour, alpha=0.18, lw=0, label=text)
-        tidy(ax, ylim=self.curve.limits(scaled=self.scaled), **self.labels)
+        ylabel = "standardised net benefit" if self.scaled else "net benefit"
+        limits = self.curve.limits(scaled=self.scaled)
+        tidy(ax, ylim=limits, xlabel="threshold probability", ylabel=ylabel)
         ax.margins(x=0)
         add_legend(ax)
         return lines

@@ -9,12 +9,13 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
 from isoroc._evaluation.curves import Axis
 from isoroc._evaluation.forecasts import are_probabilities, forecasts_of
@@ -86,11 +87,11 @@ class Display:
         """Names of the panels, in the order in which they are drawn."""
         return list(dict.fromkeys(layer.panel for layer in self.layers))
 
-    def frame(self) -> Table:
+    @property
+    def table(self) -> Table:
         """All plotted data, one row per point; NaN where a layer does not have a column.
 
-        The columns `panel`, `series` and `layer` say where a row belongs. Call ``frame("pandas")``
-        on the returned table to convert it to a dataframe.
+        The columns `panel`, `series` and `layer` say where a row belongs.
         """
         sizes = [layer.data.n_rows for layer in self.layers]
         named = zip(("panel", "series", "layer"), zip(*self.layers, strict=True), strict=False)
@@ -102,6 +103,10 @@ class Display:
             ]
             table[name] = np.concatenate(columns)
         return table
+
+    def frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+        """`table` as a dataframe of the named library."""
+        return self.table.frame(backend)
 
     def of_panel(self, panel: str) -> list[Layer]:
         """Layers of one panel."""
@@ -150,11 +155,9 @@ class BeforeAfterDisplay(Display):
             Fitted. For a calibrator of isoroc or a `CalibratedClassifier`, the forecasts before
             and after calibration are drawn; only those after if the others must be probabilities
             and are not.
-        X : array-like
-            Input of the estimator: forecasts for a calibrator, features for a classifier. Use
-            rows that the estimator was not fitted on.
-        y : array-like of shape (n,)
-            Labels.
+        X, y : array-like
+            Forecasts for a calibrator or features for a classifier, and labels. Use rows that the
+            estimator was not fitted on.
         **options
             As in `from_predictions`; also `groups`, the group of each row, for a
             `GroupedCalibrator`.
@@ -171,12 +174,12 @@ class BeforeAfterDisplay(Display):
     @classmethod
     def from_predictions(
         cls,
-        y_true: Any,
-        y_prob: Any,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
         *,
-        after: Any = None,
-        sample_weight: Any = None,
-        labels: Any = None,
+        after: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
         ax: Where = None,
         figsize: Size = None,
         **options: Any,
@@ -185,15 +188,9 @@ class BeforeAfterDisplay(Display):
 
         Parameters
         ----------
-        y_true : array-like of shape (n,)
-            Labels.
-        y_prob : array-like of shape (n, K) or (n,)
-            Forecasts, or probabilities of `pos_label`, by default the second of two classes; where
-            no probabilities are needed, also real scores that increase with them.
-        after : array-like, default=None
-            Forecasts of the same rows after calibration.
-        sample_weight, labels : array-like of shape (n,) and (K,), default=None
-            Weight of each row, and the classes in the order of the columns (sorted by default).
+        y_true, y_prob, after, sample_weight, labels : array-like
+            As in `isoroc.evaluate`. Scores of two classes are those of `pos_label`, by default the
+            second class, and must be probabilities where the display needs them.
         ax, figsize
             As in `plot`.
         **options
@@ -212,16 +209,16 @@ class BeforeAfterDisplay(Display):
         if after is not None:
             second = check_after(after, first, probabilities=cls._needs_probabilities)
             series = {"before": first, "after": second}
-        positive = {of: sample.positive() for of, sample in series.items()}
+        positive = {stage: sample.positive() for stage, sample in series.items()}
         return cls._of(positive, **options).plot(ax, figsize=figsize)
 
 
 def _second(y_true: Any, pos_label: Any) -> list[Any]:
     """The two labels, that whose probabilities are given last."""
-    found = np.unique(to_array(y_true, name="y_true")).tolist()
-    others = [label for label in found if label != pos_label]
+    known = np.unique(to_array(y_true, name="y_true")).tolist()
+    others = [label for label in known if label != pos_label]
     if len(others) != 1:
-        problem = f"is {pos_label!r}, and the labels are {shortened(str(found), 60)}"
+        problem = f"is {pos_label!r}, and the labels are {shortened(str(known), 60)}"
         fix = "pass one of two labels, or forecasts with one column per class"
         raise InputError("pos_label", None, problem, fix)
     return [others[0], pos_label]

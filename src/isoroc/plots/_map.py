@@ -10,8 +10,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, LogNorm, to_rgba
 
-from isoroc._evaluation.curves import Axis, axis_of, calibration_map, event_of
+from isoroc._evaluation.curves import Axis, axis_of, calibration_map
 from isoroc._input import InputError, Sample, rows_by_group
+from isoroc.metrics._calibration import event_of
 from isoroc.plots._display import (
     MAX_PANELS,
     SERIES,

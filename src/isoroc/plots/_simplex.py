@@ -4,68 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import mpltern  # noqa: F401 -- registers the axes of triangles
 import numpy as np
 from matplotlib.collections import PolyCollection
-from matplotlib.colors import to_rgb
 from matplotlib.transforms import ScaledTranslation
 
 from isoroc._calibrators.binned import BinCalibrator
 from isoroc._core.types import Floats, Ints
 from isoroc._evaluation.forecasts import unwrap
-from isoroc._evaluation.triangle import bin_polygons, cells_of, group_means, mix, triangles
+from isoroc._evaluation.triangle import bin_polygons, cells_of, mix
 from isoroc._input import InputError, Sample, check_choices, check_weights
 from isoroc._support.table import Table
+from isoroc.metrics._estimation.grouping import group_means
 from isoroc.plots._display import NEUTRAL, BeforeAfterDisplay, Layer, figure_of, style_of, wrapped
 
 
 class Triangle:
-    """Ternary axes: first class at the lower left, second at the lower right, third on top.
+    """Ternary axes: first class at the lower left, second at the lower right, third on top."""
 
-    With a zoom z, the logarithms of ratios of probabilities are divided by z.
-    """
-
-    def __init__(self, ax: Any, names: list[str], zoom: float = 1) -> None:
-        self.ax, self.zoom = ax, zoom
+    def __init__(self, ax: Any, names: list[str]) -> None:
+        self.ax = ax
         ax.set_axisbelow(True)
         # Position of each label: a corner and an offset in points. mpltern would look for free
         # positions, which takes seconds per figure.
-        places = {
+        positions = {
             "l": (0, 0, -22, -22, "left", "top"),
             "r": (1, 0, 22, -22, "right", "top"),
             "t": (0.5, 1, 0, 21, "center", "bottom"),
         }
         inch = figure_of(ax).dpi_scale_trans
-        for k, (name, place) in enumerate(zip(names, places.items(), strict=True)):
-            side, (x, y, right, up, across, along) = place
+        for k, (name, position) in enumerate(zip(names, positions.items(), strict=True)):
+            side, (x, y, right, up, across, along) = position
             axis = getattr(ax, f"{side}axis")
             # Its marker and its name, so that no legend is needed.
             axis.label.set(text=f"{'●▲■'[k]} {wrapped(name, 16, 4)}", color=style_of(k)[0])
             axis.label.set(weight="bold", rotation=0, ha=across, va=along, ma=across)
             offset = ScaledTranslation(right / 72, up / 72, inch)
             axis.set_label_coords(x, y, ax.transAxes + offset)
-            axis.set_ticks([0.2, 0.4, 0.6, 0.8] if zoom == 1 else [])  # 0 and 1 would touch names
+            axis.set_ticks([0.2, 0.4, 0.6, 0.8])  # 0 and 1 would touch the names
         ax.tick_params(labelsize="x-small")
-        if zoom == 1:
-            ax.grid(visible=True, color=NEUTRAL, alpha=0.25, lw=0.6)
-        else:
-            self._draw_lines()
-
-    def _draw_lines(self, levels: Sequence[float] = (0.5, 0.9, 0.99, 0.999, 0.9999)) -> None:
-        """Lines on which a class has a round probability, in place of ticks."""
-        t = np.linspace(0, 1, 101)
-        shown = [p for p in levels if p ** (1 / self.zoom) < 9 * (1 - p) ** (1 / self.zoom)]
-        for level in shown:  # others would crowd at the corner
-            for k in range(3):
-                P = np.insert(np.column_stack([t, 1 - t]) * (1 - level), k, level, axis=1)
-                x, y = self.flat(P).T
-                style: dict[str, Any] = {"color": NEUTRAL, "zorder": 2.5}
-                self.ax.plot(x, y, alpha=0.4, lw=0.6, transform=self.ax.transData, **style)
-                if k == 2:
-                    style |= {"size": "x-small", "ha": "right", "va": "bottom"}
-                    self.ax.annotate(f"{level:g} ", (x[0], y[0]), xycoords="data", **style)
+        ax.grid(visible=True, color=NEUTRAL, alpha=0.25, lw=0.6)
 
     def title(self, text: str) -> None:
         """Set the title."""
@@ -74,30 +54,20 @@ class Triangle:
 
     def flat(self, P: Floats) -> Floats:
         """Points in the plane of the axes, shape (..., 2)."""
-        top_left_right = zoomed(P, self.zoom)[..., [2, 0, 1]].reshape(-1, 3)
+        top_left_right = P[..., [2, 0, 1]].reshape(-1, 3)
         flat = self.ax.transProjection.transform(top_left_right)
         return np.asarray(flat.reshape(*P.shape[:-1], 2))
 
     def points(self, P: Floats, **style: Any) -> None:
         """Draw points."""
-        self.ax.scatter(*zoomed(P, self.zoom)[:, [2, 0, 1]].T, **{"clip_on": False} | style)
-
-    def cells(self, cells: Ints, steps: int, colours: Floats, weight: Floats) -> None:
-        """Fill cells of the triangle as drawn; the larger the weight, the stronger the colour."""
-        depth = 0.1 + 0.9 * (np.log1p(weight) / np.log1p(weight.max()))[:, None]
-        # Blended with the background here: transparent neighbours would show where they overlap.
-        shades = depth * colours + (1 - depth) * to_rgb(self.ax.get_facecolor())
-        corners = list(self.flat(zoomed(triangles(cells, steps), 1 / self.zoom)))
-        self.ax.add_collection(PolyCollection(corners, facecolors=shades, lw=0, antialiased=False))
+        self.ax.scatter(*P[:, [2, 0, 1]].T, **{"clip_on": False} | style)
 
     def polygons(self, corners: list[Floats], colours: Floats) -> None:
         """Fill polygons."""
-        if self.zoom != 1:  # straight lines become curves
-            corners = [_along(polygon) for polygon in corners]
         flat, edge = [self.flat(polygon) for polygon in corners], self.ax.get_facecolor()
-        width = 0.9 if len(flat) <= 80 else 0.3
-        filled = PolyCollection(flat, facecolors=colours, edgecolors=[edge], lw=width)
-        self.ax.add_collection(filled)
+        width = 0.9 if len(flat) <= 80 else 0.3 if len(flat) <= 1000 else 0.0
+        style = {"facecolors": colours, "edgecolors": [edge], "antialiased": width > 0}
+        self.ax.add_collection(PolyCollection(flat, lw=width, **style))
 
     def arrows(self, P: Floats, Q: Floats, colours: Floats) -> None:
         """Draw arrows from the points P to the points Q."""
@@ -107,21 +77,6 @@ class Triangle:
         self.ax.quiver(*tails.T, *(heads - tails).T, color=colours, **options)
 
 
-def zoomed(P: Floats, zoom: float) -> Floats:
-    """Points whose logarithms of ratios of probabilities are divided by `zoom`."""
-    if zoom == 1:
-        return P
-    power = P.clip(0) ** (1 / zoom)
-    return np.asarray(power / power.sum(axis=-1, keepdims=True))
-
-
-def _along(polygon: Floats, n: int = 25) -> Floats:
-    """Points on the sides of a polygon."""
-    t = np.arange(n)[:, None] / n
-    sides = zip(polygon, np.roll(polygon, -1, axis=0), strict=True)
-    return np.vstack([np.empty((0, 3)), *(a + t * (b - a) for a, b in sides)])
-
-
 @dataclass(repr=False, eq=False)
 class SimplexDisplay(BeforeAfterDisplay):
     """Forecasts of three classes in a triangle.
@@ -129,20 +84,16 @@ class SimplexDisplay(BeforeAfterDisplay):
     Each class has a corner and a colour; the colour of a forecast is the mixture of the colours of
     the classes. Panels:
 
-    - "forecasts", coloured by their labels, in cells if there are more than 3,000 rows;
+    - "forecasts", coloured by their labels, of at most 3,000 rows drawn at random;
     - "bins" of a calibrator, coloured by their calibrated value, and the thresholds of its splits;
     - "map": arrows from the mean forecast of each bin to its calibrated value, or of each of a few
       dozen cells if there are no bins or more than 60;
-    - "values": the forecasts, coloured by their calibrated value.
+    - "values": the same forecasts, coloured by their calibrated value.
 
-    A zoom divides the logarithms of ratios of probabilities by a number, which enlarges the
-    corners, where sharp forecasts crowd; lines show where a class has a probability of 0.5 or 0.9.
-
-    Options of `from_estimator` and `from_predictions`: `panels`, those to draw, in this order, by
-    default forecasts, bins (values if there are no bins of three classes) and map; `zoom`, a number
-    or "auto", the first of 1, 2, 4 and 8 for which half of the forecasts have a largest coordinate
-    below 0.9. Given axes, one per panel, must be created with ``projection="ternary"``. Bins are
-    those of the estimator, or of the single calibrator of a `CalibratedClassifier`.
+    The option `panels` of `from_estimator` and `from_predictions` says which to draw, in this
+    order; by default forecasts, bins (values if there are no bins of three classes) and map. Axes
+    that are passed, one per panel, need ``projection="ternary"``. Bins are those of the estimator,
+    or of the single calibrator of a `CalibratedClassifier`.
 
     Examples
     --------
@@ -158,8 +109,6 @@ class SimplexDisplay(BeforeAfterDisplay):
 
     names: list[str]
     """The classes."""
-    zoom: float = 1
-    """What the logarithms of ratios of probabilities are divided by."""
 
     _grid = (3, (4.2, 4.2))
     _projection = "ternary"
@@ -181,7 +130,6 @@ class SimplexDisplay(BeforeAfterDisplay):
         series: dict[str, Sample],
         *,
         panels: Sequence[str] | None = None,
-        zoom: float | Literal["auto"] = "auto",
         bins: tuple[BinCalibrator, Ints] | None = None,
     ) -> Self:
         sample, *others = series.values()
@@ -189,31 +137,27 @@ class SimplexDisplay(BeforeAfterDisplay):
         if sample.n_classes != 3:
             fix = "the simplex is drawn for 3; use CalibrationDisplay or RocDisplay"
             raise InputError("y_prob", None, f"{sample.n_classes} classes", fix)
-        P = sample.forecasts
-        if zoom == "auto":
-            inner = P[P.max(axis=1) < 1] if (P.max(axis=1) < 1).any() else np.full((1, 3), 1 / 3)
-            largest = {z: np.median(zoomed(inner, z).max(axis=1)) for z in (1, 2, 4, 8)}
-            zoom = float(next((z for z, p in largest.items() if p < 0.9), 8))
-        names, many = [str(label) for label in sample.classes], len(P) > 3000
-        drawn = {"forecasts": [_cells("forecasts", sample, np.eye(3)[sample.codes], names, zoom)]}
-        if not many:
-            points = [_table(names, P[sample.codes == k]) for k in range(3)]
-            drawn["forecasts"] = [
-                Layer("forecasts", names[k], "points", points[k]) for k in range(3)
+        names, shown = [str(label) for label in sample.classes], sample.drawn_rows(3000)
+        P, codes = sample.forecasts[shown], sample.codes[shown]
+        drawn = {
+            "forecasts": [
+                Layer("forecasts", name, "points", _table(names, P[codes == k]))
+                for k, name in enumerate(names)
             ]
+        }
         if bins is not None:
             drawn["bins"] = _partition(bins[0], names)
         if after is not None:
-            values = Layer("values", "after", "points", _table(names, P, after))
-            drawn["values"] = [_cells("values", sample, after, names, zoom) if many else values]
-            drawn["map"] = [_arrows(sample, after, bins and bins[1], names, zoom)]
+            values = _table(names, P, after[shown])
+            drawn["values"] = [Layer("values", "after", "points", values)]
+            drawn["map"] = [_arrows(sample, after, bins and bins[1], names)]
         if panels is None:
             panels = [name for name in drawn if name != "values" or "bins" not in drawn]
         check_choices("panels", panels, drawn)
-        return cls([layer for name in panels for layer in drawn[name]], names, zoom)
+        return cls([layer for name in panels for layer in drawn[name]], names)
 
     def _draw(self, ax: Any, layers: list[Layer]) -> list[Any]:
-        drawing, panel = Triangle(ax, self.names, self.zoom), layers[0].panel
+        drawing, panel = Triangle(ax, self.names), layers[0].panel
         size = float(np.clip(6000 / sum(x.data.n_rows for x in layers), 6, 36))
         for layer in layers:
             self._draw_layer(drawing, layer, size)
@@ -243,10 +187,6 @@ class SimplexDisplay(BeforeAfterDisplay):
         colours = mix(values)
         if layer.kind == "points":
             drawing.points(P, c=colours, s=size, lw=0)
-        elif layer.kind == "cells":
-            steps = round(1 / data["width"][0])
-            cells = np.floor(zoomed(P, self.zoom) * steps).astype(np.intp)
-            drawing.cells(cells, steps, colours, data["weight"])
         elif layer.kind == "arrows":
             drawing.arrows(P, values, colours)
         else:
@@ -262,18 +202,6 @@ def _table(names: list[str], P: Floats, values: Floats | None = None, **others: 
     return Table(columns, **others)
 
 
-def _cells(panel: str, sample: Sample, values: Floats, names: list[str], zoom: float) -> Layer:
-    """Cells of the triangle as drawn, with their weight and mean value."""
-    # Evenly spread rows put about sixty into each cell, enough for colours to show no noise.
-    steps = int(np.clip(np.sqrt(len(sample) / 60), 16, 60))
-    cells, cell = cells_of(zoomed(sample.forecasts, zoom), steps)
-    centres = (cells + (steps - cells.sum(axis=1, keepdims=True)) / 3) / steps
-    weight, means = group_means(cell, sample.weights, values)
-    width = np.full(len(cells), 1 / steps)
-    table = _table(names, zoomed(centres, 1 / zoom), means, width=width, weight=weight)
-    return Layer(panel, "all", "cells", table)
-
-
 def _partition(bins: BinCalibrator, names: list[str]) -> list[Layer]:
     """Corners of the bins, and the thresholds of the splits."""
     polygons, gammas = bin_polygons(bins.tree_), bins.tree_.thresholds
@@ -284,11 +212,9 @@ def _partition(bins: BinCalibrator, names: list[str]) -> list[Layer]:
     return [Layer("bins", *part) for part in parts]
 
 
-def _arrows(
-    sample: Sample, after: Floats, bin_of: Ints | None, names: list[str], zoom: float
-) -> Layer:
+def _arrows(sample: Sample, after: Floats, bin_of: Ints | None, names: list[str]) -> Layer:
     """Mean forecast and mean calibrated value per bin, or per cell without bins or with many."""
     if bin_of is None or len(np.unique(bin_of)) > 60:
-        bin_of = cells_of(zoomed(sample.forecasts, zoom), 12)[1]
+        bin_of = cells_of(sample.forecasts, 12)[1]
     weight, tails, heads = group_means(bin_of, sample.weights, sample.forecasts, after)
     return Layer("map", "after", "arrows", _table(names, tails, heads, weight=weight))

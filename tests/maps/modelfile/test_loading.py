@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import isoroc
-from isoroc._maps.modelfile import ModelFileError, document
-from isoroc._maps.modelfile.maps import MAPS, load_map
+from isoroc import ModelFileError, load_map
+from isoroc._maps.modelfile import document
+from isoroc._maps.modelfile.maps import MAPS
 from zoo import fitted
 
 
@@ -59,7 +60,6 @@ def test_the_schema_is_generated_from_the_checks():
     pytest.importorskip("jsonschema").Draft202012Validator.check_schema(SCHEMA)
 
 
-@settings(max_examples=100)
 @given(st.data())
 def test_what_is_loaded_follows_the_schema(tmp_path_factory, data):
     jsonschema = pytest.importorskip("jsonschema")

@@ -193,11 +193,7 @@ VALUES = st.recursive(
     | st.text()
     | st.builds(np.array, st.lists(st.floats(), max_size=3), st.just("float64"))
     | st.builds(Table, a=st.just(np.arange(2)), b=st.just(np.array(["x", "yy"]))),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.lists(inner, max_size=3).map(tuple)
-        | st.dictionaries(st.text(), inner, max_size=3)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
 )
 
 

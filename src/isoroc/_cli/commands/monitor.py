@@ -138,7 +138,7 @@ def _expect(Q: Floats, calibrator: Any, confidence: float) -> dict[str, Any]:
     expected: dict[str, Any] = {}
     for metric in ("accuracy", "log_loss", "f1", "auc"):
         result = isoroc.metrics.expected(Q, metric, **options)
-        expected[metric] = {"value": result.estimate, "low": result.low, "high": result.high}
+        expected[metric] = {"value": result.value, "low": result.low, "high": result.high}
     if cells := summary.get("forecast_cells"):
         outside = share_outside(Q, np.asarray(cells, dtype=np.float64))
         expected["outside"] = outside

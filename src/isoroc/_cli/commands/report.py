@@ -63,7 +63,7 @@ def report(
     options: dict[str, Any] = {"model_path": model or "model.json", "n_resamples": resamples}
     loaded = None if model is None else Model.load(model, isoroc.load)
     if loaded is not None:
-        options |= {"calibrator": loaded.calibrator, "columns": loaded.columns}
+        options["calibrator"] = loaded.calibrator
     if counts:
         if clusters or by:
             raise CommandError("--by and --clusters need rows: counts hold neither.")

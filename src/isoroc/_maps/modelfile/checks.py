@@ -1,10 +1,8 @@
 """What must hold for the parts of a model: nothing that was read is used before it is checked.
 
-A calibrator or map names its numbers with a check for each. A check takes the value, its place in
-the file for the error message, and the sizes known so far: ``sizes["K"]`` is the number of classes,
-and a letter in a shape stands for the same number wherever it is used. Its `schema` describes the
-value in the file to other tools. The compiled loops trust their arrays, so a tree that came from a
-file must be beyond doubt.
+A check takes the value, its place in the file for the error message, and the sizes known so far:
+``sizes["K"]`` is the number of classes, and a letter in a shape stands for the same number
+wherever it is used. Its `schema` describes the value in the file to other tools.
 """
 
 import math
@@ -24,11 +22,8 @@ from isoroc._support.table import Table
 
 Sizes = dict[str, int]
 
-#: What probabilities may be off by when they are summed, and the weights of children from their
-#: parent's as a share of the total weight.
-ROUNDING = 1e-6
-#: No fit comes near; sums and products of numbers within this limit cannot overflow.
-LARGEST_WEIGHT = 1e300
+ROUNDING = 1e-6  # of sums of probabilities, and of weights as a share of the total
+LARGEST_WEIGHT = 1e300  # no fit comes near it
 
 
 @dataclass(frozen=True)

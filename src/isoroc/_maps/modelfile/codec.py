@@ -1,6 +1,6 @@
 """Values of parameters and fitted attributes as JSON, and back, bit for bit: see `schema.json`.
 
-JSON's own values stay as they are. Every other value is an object that says what it is in "type".
+JSON's own values stay unchanged. Every other value is an object with a "type".
 """
 
 import math
@@ -49,8 +49,7 @@ def encode(value: Any, place: str, other: Callable[[Any, str], Any]) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else {"type": "float", "value": _word(value)}
     if isinstance(value, list | tuple):
-        items = [encode(item, f"{place}[{i}]", other) for i, item in enumerate(value)]
-        return items if isinstance(value, list) else {"type": "tuple", "items": items}
+        return [encode(item, f"{place}[{i}]", other) for i, item in enumerate(value)]
     tag, entry, parts = _named_parts(value)
     if tag:
         named = {name: encode(part, f"{place}.{name}", other) for name, part in parts.items()}
@@ -72,10 +71,7 @@ def _named_parts(value: Any) -> tuple[str, str, dict[str, Any]]:
 
 
 def decode(document: Any, place: str, other: Callable[[dict[str, Any], str], Any]) -> Any:
-    """What `encode` was given; a `Fault` if `encode` cannot have returned the document.
-
-    `other` makes maps and calibrators of their documents.
-    """
+    """What `encode` was given; `other` makes maps and calibrators of their documents."""
     if isinstance(document, list):
         return [decode(item, f"{place}[{i}]", other) for i, item in enumerate(document)]
     if not isinstance(document, dict):
@@ -95,13 +91,6 @@ def _float(document: dict[str, Any], place: str, _: Inner) -> float:
     if not isinstance(word, str) or word not in WORDS:
         raise Fault(f"{place}.value", f"expected {' or '.join(WORDS)}, got {shown(word)}")
     return WORDS[word]
-
-
-def _tuple(document: dict[str, Any], place: str, inner: Inner) -> tuple[Any, ...]:
-    items = entries(document, place, ("type", "items"))["items"]
-    if not isinstance(items, list):
-        raise Fault(f"{place}.items", f"expected a list, got {shown(items)}")
-    return tuple(inner(items, place))
 
 
 def _dict(
@@ -213,6 +202,6 @@ def _length(document: dict[str, Any], place: str, most: int = 2**24) -> int:
 
 
 _DECODERS: dict[str, Callable[[dict[str, Any], str, Inner], Any]] = {
-    "float": _float, "tuple": _tuple, "dict": _dict, "table": _table, "array": _array,
+    "float": _float, "dict": _dict, "table": _table, "array": _array,
 }  # fmt: skip
 _DECODERS |= dict.fromkeys(STRUCTURES, _structure)

@@ -22,8 +22,7 @@ from isoroc._support.files import creation_time, replacing
 from isoroc._support.versions import migrate
 
 FORMAT, VERSION = "isoroc-model", 2
-#: Functions that turn a document of an older version into one of the next, the last of them into
-#: one of this version. Version 2 is the oldest that was released.
+#: Functions from each older version to the next; the oldest readable version is 2.
 MIGRATIONS: list[Callable[[dict[str, Any]], dict[str, Any]]] = []
 #: Texts of the envelope, as regular expressions.
 TEXTS = {
@@ -31,11 +30,10 @@ TEXTS = {
     "saved": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$",
     "checksum": "^sha256:[0-9a-f]{64}$",
 }
-#: Larger files are refused before they are parsed, and so are files of more values than this: a
-#: value takes some hundred bytes of memory at most, so reading a file never takes much.
-MAX_BYTES, MAX_VALUES = 2**25, 2_000_000
-#: Levels of nesting that a model file may have; real ones have a dozen.
-MAX_DEPTH = 48
+# Larger files are refused before they are parsed, so reading one never takes much memory.
+MAX_BYTES = 2**25
+MAX_VALUES = 2_000_000
+MAX_DEPTH = 48  # levels of nesting; real files have a dozen
 
 _NOT_A_MODEL = "Pass a file that was written by a calibrator's save()."
 _RESTORE = "The file is damaged or was altered: restore it, or save the model again."
@@ -50,10 +48,7 @@ class Fault(Exception):  # noqa: N818
 
 
 class ModelFileError(ValueError):
-    """A model file that is damaged, was altered, or is not one.
-
-    The message names the file, the place in it and the fix.
-    """
+    """A model file that is damaged, was altered, or is not one."""
 
 
 @contextmanager

@@ -117,20 +117,12 @@ class LoadedMap:
         return is_grouped(self)
 
     def predict_proba(self, P: Any, groups: Any = None) -> Floats:
-        """Calibrated forecasts, shape (n, K), one column for each of `classes_`; rows sum to one.
-
-        Parameters
-        ----------
-        P : array-like, dataframe or series
-            Forecasts as in `fit`, columns in the same order.
-        groups : array-like of shape (n,), default=None
-            Group of each row, if `fit` had groups.
-        """
+        """Calibrated forecasts, shape (n, K), as of the calibrator; `groups` if `fit` had them."""
         values = check_new(P, self.map_.kind, self.n_features_in_, self.summary_)
         return apply_map(self.map_, values, groups)
 
     def tables(self) -> dict[str, Table]:
-        """Tables of what was learned, such as the bins and the path of a tree."""
+        """Tables of fitted attributes, such as the bins and the path of a tree."""
         found = {name: value for name, value in self.state.items() if isinstance(value, Table)}
         if isinstance(self.map_, BinMap):
             names = [str(label) for label in self.classes_]
@@ -165,16 +157,15 @@ def load_map(path: str | os.PathLike[str]) -> LoadedMap:
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
+    >>> import os, tempfile
     >>> import isoroc
     >>> calibrator = isoroc.IRPCalibrator().fit([0.1, 0.3, 0.7, 0.9], ["no", "yes", "no", "yes"])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "model.json")
+    ...     path = os.path.join(folder, "model.json")
     ...     calibrator.save(path)
     ...     served = load_map(path)
-    >>> served.classes_.tolist(), served.predict_proba([0.2, 0.8]).shape
-    (['no', 'yes'], (2, 2))
+    >>> served.predict_proba([0.2, 0.8]).shape
+    (2, 2)
     """
     document = read(path)
     with faults_of(path):
@@ -198,7 +189,7 @@ def load_map(path: str | os.PathLike[str]) -> LoadedMap:
 
 
 def _as_document(document: dict[str, Any], place: str) -> dict[str, Any]:
-    """Document of a calibrator inside another one, whose values are checked but not used."""
+    """Check the values of a calibrator inside another one, which are not used."""
     for part in ("parameters", "state"):
         for name, value in document[part].items():
             decode(value, f"{place}.{part}.{name}", _as_document)
@@ -206,7 +197,7 @@ def _as_document(document: dict[str, Any], place: str) -> dict[str, Any]:
 
 
 def checked_map(model: dict[str, Any], state: dict[str, Any]) -> Map:
-    """The map of a calibrator's document, from which forecasts on the simplex can be made."""
+    """The map of a calibrator's document, checked by making forecasts."""
     if "map" not in model:
         raise Fault("model.map", "is missing")
     try:
@@ -247,7 +238,7 @@ def _check_common(state: dict[str, Any], kind: Kind) -> int:
 
 
 def _check_forecasts(fitted: Map, n_classes: int) -> None:
-    """Make a few forecasts; what they must be is known."""
+    """Check that forecasts of the vertices and the centre are valid probabilities."""
     if fitted.kind.single:
         values = np.array([0.0, 0.5, 1.0])
     else:

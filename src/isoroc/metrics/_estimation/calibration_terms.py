@@ -39,9 +39,9 @@ from isoroc.metrics._estimation.grouping import (
 
 Bins = int | Literal["quantile", "exact", "ties", "irp"]
 Loss = Literal["log", "brier"]
-#: An estimate, and terms of the rows with which it varies: they correlate as estimates do.
+#: An estimate, and one term per row; the terms of two estimates correlate as the estimates do.
 Term = tuple[Statistic, Floats]
-#: Noise over the largest bias of a map that was learned, which may be too flat; measured.
+#: Ratio of the noise to the largest bias of a learned map, which may be too flat; measured.
 NOISE_PER_BIAS = 4.0
 
 
@@ -58,7 +58,7 @@ class Ties:
         sums = sum_classes(self.group, sample.codes, P.shape[1], sample.weights)
         total = sums.sum(axis=1)
         n = effective_rows(total, np.bincount(self.group, sample.row_weights() ** 2))
-        self.p = np.zeros_like(sums)  # shape (m, K), as that of
+        self.p = np.zeros_like(sums)  # shape (m, K), like `counts`
         self.p[self.group] = P
         self.counts = sums * (n / total)[:, None]
         self.n = n[:, None]  # shape (m, 1)
@@ -95,9 +95,9 @@ class Ties:
         """Kullback-Leibler divergence of mean labels from forecasts.
 
         The entropy is estimated by ``sum_k c_k / n (psi(n) - psi(c_k))``, which is too low by
-        ``sum_k g_k E1(n g_k)`` (Zhang 2012), which is next to nothing unless classes have few rows.
-        That is subtracted for g equal to p times the ratio of outcomes and forecasts of such
-        classes. The bias is how it would change if g were half or twice as large.
+        ``sum_k g_k E1(n g_k)`` (Zhang 2012), which is negligible unless classes have few rows. It
+        is subtracted for g equal to p times the ratio of outcomes and forecasts of such classes.
+        The bias is how much it would change if g were half or twice as large.
         """
         p, n, c = self.p.clip(min=EPSILON), self.n, self.counts
         x = n * p
@@ -167,34 +167,33 @@ class Parts(NamedTuple):
 
     def absolute(self) -> Term:
         """Calibration error of the norm "l1"."""
-        found, all_rows = [], []
+        estimates, all_rows = [], []
         for part, fit in zip(self.samples, self.fits, strict=True):
             value, bias, signs = _absolute(CrossFit(part) if isinstance(fit, Ties) else fit)
             factors = signs if signs.ndim == 1 else signs / 2
-            found.append((value, bias, variance_if_calibrated(factors, part)))
+            estimates.append((value, bias, variance_if_calibrated(factors, part)))
             all_rows.append(products(signs, part))
-        value, bias, least = np.mean(found, axis=0).tolist()
+        value, bias, least = np.mean(estimates, axis=0).tolist()
         rows = np.mean(all_rows, axis=0)
-        least /= len(found)
+        least /= len(estimates)
         variance = max(self.variance(rows), least)
         half = half_width(0.95) * sqrt(variance)
-        # What was learned from other rows hardly makes an estimate too low by as much as it can
-        # whenever chance does.
+        # Chance and the bias of what was learned rarely act in the same direction at full size.
         tied = any(isinstance(fit, Ties) for fit in self.fits)
         above = bias if tied else hypot(half, bias) - half
-        # Rows tell signs about one another: half as much variance again for calibrated forecasts.
+        # Rows learn signs from one another: 1.5 times the variance if forecasts are calibrated.
         below = (sqrt(1.5) - 1) * half_width(0.95) * sqrt(least)
         return Statistic(max(value, 0.0), variance, below=below, above=above), rows
 
     def square(self) -> float:
         """Square of the calibration error of the norm "l2"."""
-        found = [
+        squares = [
             fit.calibration("brier")[0] / (1 if fit.p.shape[1] == 2 else 2)
             if isinstance(fit, Ties)
             else _square(fit)[0].value
             for fit in self.fits
         ]
-        return max(float(np.mean(found)), 0.0)
+        return max(float(np.mean(squares)), 0.0)
 
     def split_loss(self, loss: Loss = "log") -> dict[str, Term]:
         """A loss of whole forecasts and its parts, as in `isoroc.metrics.Decomposition`."""
@@ -203,35 +202,40 @@ class Parts(NamedTuple):
         shares = np.bincount(sample.codes, weights, sample.n_classes)
         constant = np.broadcast_to(shares / shares.sum(), sample.forecasts.shape)
         losses = log_losses if loss == "log" else brier_losses
-        own, best, blind = (losses(q, sample.codes) for q in (sample.forecasts, g, constant))
-        saved, variance = mean(own - best, weights), self.variance(own - best)
+        given, best, blind = (losses(q, sample.codes) for q in (sample.forecasts, g, constant))
+        saved, variance = mean(given - best, weights), self.variance(given - best)
         w = sample.row_weights()
         size = effective_rows(w.sum(), w @ w) / design_effect(
-            w * (own - mean(own, weights)), sample.clusters
+            w * (given - mean(given, weights)), sample.clusters
         )
-        # The variance is hardly known if few rows are not in the largest class.
+        # The variance is poorly known if few rows lie outside the largest class.
         variance *= 1 + 4 / max(size * (1 - shares.max() / shares.sum()), 1.0)
         if isinstance(fit, Ties):
             value, noise, bias = fit.calibration(loss)
             # Nothing to save: mean labels are the forecasts, as on the rows of a fit.
             slope = variance / saved if saved > 1e-9 else sqrt(8 * noise)
-            found = Statistic(value, noise, slope, bias, bias)
+            calibration = Statistic(value, noise, slope, bias, bias)
         else:
             P = sample.forecasts.clip(min=EPSILON)  # as in the log loss, which is then finite
             factors = _secant(g, P) if loss == "log" else (g - P) / (2 if P.shape[1] == 2 else 1)
             value = mean((factors * sample.residuals()).sum(axis=1), weights)
             unit = 2.0 if loss == "log" else 4 * float((P * (1 - P)).mean())
             least = variance_if_calibrated(factors, sample)
-            found = _combine(value, saved, variance, least, unit / size)
-        total, most = mean(own, weights), mean(blind, weights)
-        rest = total - found.value
+            calibration = _combine(value, saved, variance, least, unit / size)
+        total, most = mean(given, weights), mean(blind, weights)
+        rest = total - calibration.value
         exact = Statistic(0.0, 0.0)
-        terms = {"calibration": (found, own - best)}
+        terms = {"calibration": (calibration, given - best)}
         for name, value, rows, other in (
-            ("loss", total, own, exact),
-            ("refinement", rest, best, found._replace(below=found.above, above=found.below)),
+            ("loss", total, given, exact),
+            (
+                "refinement",
+                rest,
+                best,
+                calibration._replace(below=calibration.above, above=calibration.below),
+            ),
             ("uncertainty", most, blind, exact),
-            ("resolution", most - rest, blind - best, found),
+            ("resolution", most - rest, blind - best, calibration),
         ):
             variance = self.variance(rows) + other.variance
             terms[name] = Statistic(value, variance, 0.0, other.below, other.above), rows
@@ -272,16 +276,16 @@ def _combine(
 ) -> Statistic:
     """Estimate of a calibration term from what was learned from other rows.
 
-    `value` is a mean product of residuals, 0 on average for calibrated forecasts, of which `least`
-    is the variance. `saved` is what recalibration saves, with its variance. That is below the term
-    on average, by the errors of what was learned. It is still the better estimate for very wrong
-    forecasts, where noise matters less than bias. As in `Ties`, the variance is proportional to the
-    sum of term and noise, and half as large for calibrated forecasts. Rows also tell about one
-    another, so it is twice that of products with fixed factors.
+    `value` is a mean product of residuals, 0 on average for calibrated forecasts, and `least` is
+    its variance in that case. `saved` is what recalibration saves, with its variance. On average it
+    is below the term, by the errors of what was learned, but it is the better estimate for very
+    wrong forecasts, where noise matters less than bias. As in `Ties`, the variance is proportional
+    to the sum of term and noise, and half as large for calibrated forecasts. Rows also learn from
+    one another, so it is twice that of products with fixed factors.
 
-    Where little was learned, it does not show how much the estimate varies. `unit` is the variance
-    per unit of the term of a map with few parameters, as far as that is known without any labels:
-    twice this and four parameters are assumed, the less, the clearer the term is.
+    Where little was learned, that says little about the variance of the estimate. `unit` is the
+    variance per unit of the term for a map with few parameters, as far as it is known without
+    labels. Twice this and four parameters are assumed, and count less the clearer the term is.
     """
     noise = max(value - saved, 0.0)
     value = max(value, saved)
@@ -310,8 +314,8 @@ def _square(fit: CrossFit) -> tuple[Statistic, Floats]:
 def _absolute(fit: CrossFit) -> tuple[float, float, Floats]:
     """Calibration error of one part from products of residuals and of signs learned elsewhere.
 
-    Returns an estimate, how much too low it may be, and the signs. It is too low where signs are
-    wrong, as they may be where what is learned is not much larger than its error.
+    Returns an estimate, how much too low it may be, and the signs. Signs may be wrong where what is
+    learned is not much larger than its error, which makes the estimate too low.
     """
     sample, weights = fit.sample, fit.sample.weights
     h = fit.values - sample.forecasts

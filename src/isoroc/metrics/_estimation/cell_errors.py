@@ -49,9 +49,8 @@ def error_in_cells(sums: Floats, width: float) -> tuple[float, float, float]:
     return error, low, high
 
 
-#: Fewer calibration rows in a cell tell little about new rows in it, and the share of such rows
-#: from which on they are warned of, with a text.
-FEW_ROWS, TOLERATED = 10, 0.01
+#: Warn when more than this share of the rows falls in sparse cells.
+TOLERATED = 0.01
 OUTSIDE = """{:.0%} of the rows have forecasts that hardly any calibration row had, so what is \
 expected of them is a guess."""
 
@@ -61,9 +60,9 @@ def count_forecasts(Q: Floats, weights: Floats | None = None) -> Floats:
     return np.asarray(np.bincount(_cells(Q), weights, N_CELLS), dtype=np.float64)
 
 
-def share_outside(Q: Floats, counts: Floats) -> float:
-    """Share of the rows in cells that hardly any calibration row was in."""
-    return float(np.mean(counts[_cells(Q)] < FEW_ROWS))
+def share_outside(Q: Floats, counts: Floats, few_rows: int = 10) -> float:
+    """Share of the rows in sparse cells, those with fewer than `few_rows` calibration rows."""
+    return float(np.mean(counts[_cells(Q)] < few_rows))
 
 
 def _cells(Q: Floats) -> Ints:

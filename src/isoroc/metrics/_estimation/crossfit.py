@@ -40,12 +40,13 @@ from isoroc.metrics._estimation.grouping import (
     sum_rows,
 )
 
-#: More than twice as many distinct scores are learned from in so many cells of equal weight.
+#: More than twice this many distinct scores are grouped into this many cells of equal weight.
 MOST_SCORES = 2048
-#: With more classes than FULL, partitions are of the TOP largest probabilities and the rest.
-FULL, TOP = 4, 2
-#: Linear maps and means in cells are of the MOST_CLASSES most frequent classes. With more classes,
-#: cells are cells of the largest probabilities and the rest.
+#: Most classes for which partitions are of whole forecasts.
+FULL = 4
+#: With more classes, partitions are of this many of the largest probabilities and the rest.
+TOP = 2
+#: Linear maps and means in cells are those of this many of the most frequent classes.
 MOST_CLASSES = 64
 #: Weight of rows that moves the residual of a bin half way from that of the bin it was split from.
 SHRINKAGE = 100.0
@@ -65,7 +66,7 @@ class CrossFit:
     def __init__(self, sample: Sample) -> None:
         self.sample = sample
         n = len(sample)
-        self._n_folds = min(5 if n <= 100_000 else 2, n)  # of many rows, half are plenty
+        self._n_folds = min(5 if n <= 100_000 else 2, n)  # half of many rows are plenty
         self._n_levels = count_halvings(n - n // self._n_folds)
 
     @cached_property
@@ -164,7 +165,7 @@ class CrossFit:
             shares = (observed - weights @ values) / (n_rows + SHRINKAGE)
             values = tilt(values, None, shares[None], weights)
         values = self._tilt_in_bins(values, training)
-        # The rows cannot tell of smaller probabilities: those of all classes sum to one row's.
+        # Smaller probabilities, one row in total over the classes, cannot be learned.
         values = _normalise(np.maximum(values, 1 / (n_rows * values.shape[1])))
         added = self._fit_rest(residuals(values, codes), weights, training.squares)
         if added.any():
@@ -190,15 +191,15 @@ class CrossFit:
         K = left.shape[1]
         # The columns are sorted by their totals; of two, the second is the first with other signs.
         frequent = slice(1 if K == 2 else MOST_CLASSES)
-        found, left = np.zeros_like(left), left[:, frequent]
+        added, left = np.zeros_like(left), left[:, frequent]
         for fit in (fit_multiple, fit_linear):
             of_forecasts = fit(self._matrix[:, frequent], left, weights, squares)
             left -= of_forecasts
-            found[:, frequent] += of_forecasts
-        found[:, frequent] += fit_cells(*self._cells, left, weights, squares)
+            added[:, frequent] += of_forecasts
+        added[:, frequent] += fit_cells(*self._cells, left, weights, squares)
         if K == 2:
-            found[:, 1] = -found[:, 0]
-        return found
+            added[:, 1] = -added[:, 0]
+        return added
 
 
 class _Units(NamedTuple):
@@ -242,9 +243,9 @@ def shrink_factor(energy: float, noise: float, n_terms: int) -> float:
 
 
 def raise_to_power(P: Floats, codes: Codes, weights: Floats, squares: Floats) -> Floats:
-    """Forecasts ``P**t``, normalised, with the t of the likeliest labels, drawn towards 1.
+    """Forecasts ``P**t``, normalised, with the most likely t, shrunk towards 1.
 
-    The evidence against t = 1, less its noise, decides how far.
+    The shrinkage depends on the evidence against t = 1, less its noise.
     """
     logs = smooth.logs_of(np.maximum(np.ascontiguousarray(P.T), EPSILON))
     rows = np.flatnonzero(weights)
@@ -261,7 +262,7 @@ def raise_to_power(P: Floats, codes: Codes, weights: Floats, squares: Floats) ->
 def tilt(P: Floats, bin_of: Ints | None, differences: Floats, weights: Floats) -> Floats:
     """Forecasts with a factor for each bin and class, which changes their means by differences.
 
-    No class becomes rarer than one row in each bin could tell. Without bins there is one.
+    No class becomes rarer than one row per bin can resolve. Without `bin_of`, there is one bin.
     """
     if bin_of is None:
         weight, sums = weights.sum(keepdims=True)[:, None], (weights @ P)[None]
@@ -283,7 +284,7 @@ def _products(a: Floats, b: Floats) -> Floats:
 
 
 def fit_multiple(P: Floats, residuals: Floats, weights: Floats, squares: Floats) -> Floats:
-    """One multiple of the forecasts of all classes, of which inverted ones need no more."""
+    """One multiple of the forecasts of all classes: enough for inverted forecasts."""
     x = P - weights @ P / weights.sum()
     square = float(weights @ _products(x, x))
     if square <= NEGLIGIBLE * weights.sum():
@@ -295,7 +296,7 @@ def fit_multiple(P: Floats, residuals: Floats, weights: Floats, squares: Floats)
 
 
 def fit_linear(P: Floats, residuals: Floats, weights: Floats, squares: Floats) -> Floats:
-    """Linear map of the forecasts: a class may have been forecast in the place of another."""
+    """Linear map of the forecasts: classes may have been confused with one another."""
     x = P - weights @ P / weights.sum()
     variance, directions = np.linalg.eigh(x.T @ (weights[:, None] * x))
     kept = variance > max(NEGLIGIBLE * variance[-1], 1e-300)
@@ -319,7 +320,7 @@ def fit_cells(
     """
     n_cells, n_free = 2**n_levels, _free(residuals)
     noise = squares * _products(residuals, residuals)
-    others = (np.bincount(cell, own, n_cells) for own in (noise, weights))
+    others = (np.bincount(cell, column, n_cells) for column in (noise, weights))
     # Sums of residuals, noise and weight in the cells of each level, the finest first.
     levels = [np.column_stack([sum_rows(cell, residuals, weights, n_cells), *others])]
     while len(levels[-1]) > 1:
@@ -347,8 +348,8 @@ def fit_bins(
 ) -> Floats:
     """Means in the bins of a tree, each shrunk to the mean of the bin it was split from.
 
-    Deep bins have few rows, and the first splits tell much (hierarchical shrinkage, Agarwal et al.
-    2022). The means are 0 unless they exceed the noise in bins that were chosen for their labels.
+    Deep bins have few rows, while those of the first splits have many (hierarchical shrinkage,
+    Agarwal et al. 2022). The means are 0 unless they exceed the noise.
     """
     n_bins = len(tree.bins)
     squares = squares * _products(residuals, residuals)

@@ -92,17 +92,17 @@ def group_quantile(forecasts: Floats, weights: Floats | None, n_bins: int) -> In
     group = np.zeros(len(forecasts), dtype=np.intp)
     shares = np.full(len(group), 1 / len(group)) if weights is None else weights / weights.sum()
     queue = [(-1.0, 0, np.arange(len(group)))]
-    found = 1
-    while queue and found < n_bins:
+    n_found = 1
+    while queue and n_found < n_bins:
         _, number, rows = heapq.heappop(queue)
         upper = _upper_half(forecasts[rows], None if weights is None else weights[rows])
         if upper is None:
             continue
-        group[rows[upper]] = found
-        for name, part in ((number, rows[~upper]), (found, rows[upper])):
+        group[rows[upper]] = n_found
+        for bin_, part in ((number, rows[~upper]), (n_found, rows[upper])):
             # Rounding must not decide between bins of equal weight.
-            heapq.heappush(queue, (-shares[part].sum().round(12), name, part))
-        found += 1
+            heapq.heappush(queue, (-shares[part].sum().round(12), bin_, part))
+        n_found += 1
     return group
 
 
@@ -165,6 +165,14 @@ def sum_rows(group: Ints, values: Floats, weights: Floats | None, n_bins: int = 
     return np.bincount(group, scaled, n_bins).astype(np.float64)
 
 
+def group_means(group: Ints, weights: Floats | None, *columns: Any) -> tuple[Floats, ...]:
+    """Weight of each bin that has rows, and the means in it of columns or matrices."""
+    occupied = np.flatnonzero(np.bincount(group))
+    weight = np.bincount(group, weights)[occupied].astype(np.float64)
+    sums = (sum_rows(group, values, weights)[occupied] for values in columns)
+    return weight, *((total.T / weight).T for total in sums)
+
+
 def weight_below(rank: Ints, weights: Floats | None) -> Floats:
     """Weight of the rows of lower rank than each row, and half that of the same rank."""
     group = np.bincount(rank, weights)
@@ -204,11 +212,11 @@ def fix_class_order(sample: Sample) -> Sample:
     order = np.argsort(-(sample.row_weights() @ sample.forecasts), kind="stable")
     if (np.diff(order) > 0).all():
         return sample
-    place = np.argsort(order).astype(sample.codes.dtype)
+    new_code = np.argsort(order).astype(sample.codes.dtype)
     return replace(
         sample,
         forecasts=np.ascontiguousarray(sample.forecasts[:, order]),
-        codes=place[sample.codes],
+        codes=new_code[sample.codes],
         classes=None if sample.classes is None else sample.classes[order],
     )
 

@@ -72,13 +72,13 @@ def _lines(counts: Points, order: Ints) -> Lines:
     )
 
 
-def _events(x: Floats, place: Floats, weights: Floats) -> Floats:
-    """Rows (x, place, weight), ascending in place; losses have negative weight and come first."""
+def _events(x: Floats, position: Floats, weights: Floats) -> Floats:
+    """Rows (x, position, weight), sorted by position; losses have negative weight and go first."""
     losers, gainers = (np.flatnonzero(column > 0) for column in weights.T)
     rows = np.append(losers, gainers)
     change = np.append(-weights[losers, 0], weights[gainers, 1])
-    sort = np.lexsort((change > 0, place[rows]))
-    return np.column_stack([x[rows], place[rows], change])[sort]
+    sort = np.lexsort((change > 0, position[rows]))
+    return np.column_stack([x[rows], position[rows], change])[sort]
 
 
 def scan(
@@ -103,17 +103,17 @@ def scan(
         while line < len(values):
             table = spanned.heights(cells, lines.order)
             fixed = lines.totals, table, body.concave, step, MIN_GAP
-            found, line = kernels.scan_lines(lines.right, lines.left, values, line, batch, *fixed)
-            rows = np.vstack([rows, _rows(found, lines.order)])
+            corners, line = kernels.scan_lines(lines.right, lines.left, values, line, batch, *fixed)
+            rows = np.vstack([rows, _rows(corners, lines.order)])
             spanned = body(rows[:, :3])
             rows = rows[spanned.kept]
             batch *= 2
     return rows, spanned
 
 
-def _rows(found: Floats, order: Ints) -> Floats:
+def _rows(corners: Floats, order: Ints) -> Floats:
     """Corners (p, a, b) as rows, with columns in the order of the classes."""
-    thresholds = np.zeros((len(found), 3))
-    thresholds[:, order[1:]] = -found[:, 3:]
-    points = found[:, np.argsort(order)]
+    thresholds = np.zeros((len(corners), 3))
+    thresholds[:, order[1:]] = -corners[:, 3:]
+    points = corners[:, np.argsort(order)]
     return np.hstack([points, sum_to_one(thresholds)])

@@ -84,29 +84,18 @@ def _pair_curve(counts: Points, i: int, j: int, *, hull: bool) -> Floats:
 
 
 class Boxes:
-    """Union of the boxes between the origin and each point, of at most `most` points.
+    """Union of the boxes between the origin and each point of three classes.
 
     `kept` has the indices of the points that span it.
     """
 
     concave = False  # the border on the last axis, as a function of the other axes
 
-    def __init__(self, points: Floats, most: int | None = None) -> None:
+    def __init__(self, points: Floats) -> None:
         order = np.lexsort(-points.T[::-1])
         points = np.ascontiguousarray(points[order])
-        if points.shape[1] == 3:
-            undominated, self.volume = kernels.undominated(points)
-            kept = np.flatnonzero(undominated)
-        else:
-            try:
-                import moocore  # noqa: PLC0415
-            except ImportError:
-                what = 'volume="boxes" with four classes or more'
-                raise ImportError(f"{what} needs moocore: pip install moocore.") from None
-            kept = np.flatnonzero(moocore.is_nondominated(points, maximise=True))
-            if most is not None and len(kept) > most:
-                kept = kept[np.linspace(0, len(kept) - 1, most).astype(np.intp)]
-            self.volume = float(moocore.hypervolume(points[kept], ref=0.0, maximise=True))
+        undominated, self.volume = kernels.undominated(points)
+        kept = np.flatnonzero(undominated)
         self.kept = order[kept]
         self._points = points[kept]
 

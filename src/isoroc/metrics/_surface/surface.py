@@ -20,26 +20,7 @@ from isoroc._input import (
 )
 from isoroc.metrics._roc import roc_convex_hull, symmetric_roc_curve
 from isoroc.metrics._surface.line_scan import all_lines, scan
-from isoroc.metrics._surface.many_classes import (
-    all_points,
-    ascend_to_hull,
-    corners_around,
-    count_thresholds,
-)
 from isoroc.metrics._surface.roc_points import Body, Boxes, Cases, Hull, pair_curves
-
-#: Three classes: all lines of thresholds are scanned if that takes at most this many steps.
-EXACT_WORK = {"hull": 2 * 10**8, "boxes": 3 * 10**7}
-#: Otherwise LINE_WORK / n of them, 50 to 200, are scanned in each of two directions.
-LINE_WORK = 2 * 10**7
-#: More classes: all thresholds of trees are evaluated if there are at most this many.
-EXACT_THRESHOLDS = 500_000
-#: Otherwise: number of ascents by number of classes,
-N_ASCENTS = {4: 1000, 5: 1000, 6: 500, 7: 300}
-#: maximum number of boxes per ascent,
-N_BOXES = {4: 20, 5: 8, 6: 2, 7: 1}
-#: and the number of cells for ascents on many rows.
-MAX_CELLS = 4096
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,21 +77,17 @@ def roc_surface(
     """The ROC surface: the shares of each class that one threshold can classify correctly.
 
     A threshold gamma puts a forecast p into the region k with the largest ``p_k - gamma_k``. Its
-    ROC point holds, for each class, the share of rows that fall into their own region. Returned
-    are, for two classes, the symmetric ROC curve; for three, all undominated points, also of each
-    pair of classes while the third is out of reach; for more, points that span the hull.
+    ROC point holds, for each class, the share of rows that fall into their own region. For two
+    classes this is the symmetric ROC curve; for three, all undominated points, also of each pair of
+    classes while the third is out of reach.
 
     Parameters
     ----------
-    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
-        Labels; forecasts, or scores that increase with the probability of the second class.
-    sample_weight, labels : array-like of shape (n,) and (K,), default=None
-        Weight of each row, and the classes in the order of the columns (sorted by default).
+    y_true, y_prob, sample_weight, labels : array-like
+        As in `log_loss`, with two or three classes. Scores of two classes may be any numbers.
     resolution : int, default=None
-        For three classes, how many lines of thresholds to scan in each of two directions; by
-        default all of them up to some thousand rows, and 50 to 200 beyond. For more classes, in
-        how many directions to search for the hull; by default the result is exact for few rows
-        (about 125 for four classes, 40 for five), and 300 to 1,000 directions are searched beyond.
+        For three classes, how many lines of thresholds to scan in each of two directions. By
+        default all of them up to some thousand rows, and 50 to 200 beyond.
 
     Returns
     -------
@@ -128,21 +105,16 @@ def roc_surface(
            [1. , 1. , 0.5]])
     """
     sample = _check_sample(y_true, y_prob, sample_weight, labels, resolution)
-    K = sample.n_classes
-    if K == 2:
+    if sample.n_classes == 2:
         curve = sample.measure(symmetric_roc_curve)
         scores = curve.thresholds
         scores[0] = np.nextafter(scores[1], -np.inf)
         points = np.column_stack([curve.p0, curve.p1])
         return RocSurface(points, np.column_stack([1 - scores, scores]), exact=True)
-    counts = Points.from_arrays(sample.forecasts, sample.codes, sample.weights)
-    if K == 3:
-        rows, _, used = _scan_lines(counts, "boxes", resolution)
-        rows = np.vstack([rows, pair_curves(counts, hull=False)])
-    else:
-        rows, used = _search(sample, counts, resolution)
-        rows = rows[Hull(rows[:, :K]).kept]
-    thresholds = np.ascontiguousarray(rows[:, K:])
+    counts = Points.from_arrays(*sample.arrays)
+    rows, _, used = _scan_lines(counts, "boxes", resolution)
+    rows = np.vstack([rows, pair_curves(counts, hull=False)])
+    thresholds = np.ascontiguousarray(rows[:, 3:])
     points, first = np.unique(Cases.of(counts).reach(thresholds), axis=0, return_index=True)
     return RocSurface(points, thresholds[first], exact=used is None, resolution=used)
 
@@ -166,14 +138,12 @@ def volume_under_surface(
 
     Parameters
     ----------
-    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
-        Labels; forecasts, or scores that increase with the probability of the second class.
+    y_true, y_prob : array-like
+        As in `roc_surface`.
     volume : {"hull", "boxes"}
         Which of the two volumes.
-    resolution : int, default=None
+    resolution, sample_weight, labels
         As in `roc_surface`. A volume that is not exact is a lower bound.
-    sample_weight, labels : array-like of shape (n,) and (K,), default=None
-        Weight of each row, and the classes in the order of the columns (sorted by default).
 
     Returns
     -------
@@ -191,24 +161,12 @@ def volume_under_surface(
     """
     check_option("volume", volume, ("hull", "boxes"))
     sample = _check_sample(y_true, y_prob, sample_weight, labels, resolution)
-    K = sample.n_classes
-    if K == 2:
+    if sample.n_classes == 2:
         curve = sample.measure(roc_convex_hull if volume == "hull" else symmetric_roc_curve)
         value = curve.area() if volume == "hull" else float(np.diff(curve.p0) @ curve.p1[1:])
         return Volume(value, volume, exact=True, n_points=len(curve.p0))
-    counts = Points.from_arrays(sample.forecasts, sample.codes, sample.weights)
-    if K == 3:
-        rows, body, used = _scan_lines(counts, volume, resolution)
-        return Volume(body.volume, volume, used is None, used, len(rows))
-    rows, used = _search(sample, counts, resolution)
-    if volume == "hull":
-        body = Hull(rows[:, :K])
-    elif used is None:
-        body = Boxes(rows[:, :K])
-    else:
-        corners = corners_around(Cases.of(counts), rows, step=0.1)
-        body = Boxes(corners, most=N_BOXES[K] * used)
-    return Volume(body.volume, volume, used is None, used, len(body.kept))
+    rows, body, used = _scan_lines(Points.from_arrays(*sample.arrays), volume, resolution)
+    return Volume(body.volume, volume, used is None, used, len(rows))
 
 
 def _check_sample(
@@ -217,9 +175,8 @@ def _check_sample(
     """Rows with positive weight; all classes must be among them."""
     sample = check_outcomes(y_true, y_prob, sample_weight, labels)
     check_number("resolution", resolution, int, minimum=1, others=(None,))
-    K = sample.n_classes
-    if max(N_ASCENTS) < K:
-        problem = f"{K} classes, but hulls have too many faces beyond {max(N_ASCENTS)}"
+    if sample.n_classes > 3:
+        problem = f"{sample.n_classes} classes, but the ROC surface is computed for two and three"
         fix = "compare the AUC of each class against the rest instead"
         raise InputError("y_prob", None, problem, fix)
     sample = sample.positive()
@@ -228,12 +185,19 @@ def _check_sample(
 
 
 def _scan_lines(
-    counts: Points, volume: Literal["hull", "boxes"], resolution: int | None
+    counts: Points,
+    volume: Literal["hull", "boxes"],
+    resolution: int | None,
+    most_steps: int = 2 * 10**8,
 ) -> tuple[Floats, Body, int | None]:
-    """Rows that span a volume of three classes, the body, and the resolution if not exact."""
+    """Rows that span a volume of three classes, the body, and the resolution if not exact.
+
+    All lines are scanned if that takes at most `most_steps` steps, 15 % of that for boxes.
+    """
     families = all_lines(counts)
-    if resolution is None and sum(lines.work for lines in families) > EXACT_WORK[volume]:
-        resolution = int(np.clip(LINE_WORK // len(counts.forecasts), 50, 200))
+    n_steps = sum(lines.work for lines in families)
+    if resolution is None and n_steps > (most_steps if volume == "hull" else most_steps * 3 // 20):
+        resolution = int(np.clip(most_steps // 10 // len(counts.forecasts), 50, 200))
     used = None
     if resolution is not None and any(len(lines.values) > resolution for lines in families):
         used = resolution
@@ -242,17 +206,3 @@ def _scan_lines(
     step = 0.0 if used is None or volume == "hull" else 0.25 / used
     body = Hull if volume == "hull" else Boxes
     return *scan(families, body, pair_curves(counts, hull=True), step=step), used
-
-
-def _search(sample: Sample, counts: Points, resolution: int | None) -> tuple[Floats, int | None]:
-    """Rows that span the hull of four classes or more, and the resolution if not exact."""
-    cases = Cases.of(counts)
-    if count_thresholds(cases) <= (resolution or EXACT_THRESHOLDS):
-        return all_points(cases), None
-    K = sample.n_classes
-    n_ascents = resolution or N_ASCENTS[K]
-    if len(counts.forecasts) <= MAX_CELLS:
-        return ascend_to_hull(cases, n_ascents), n_ascents
-    cells = Points.from_arrays(sample.forecasts, sample.codes, sample.weights, MAX_CELLS)
-    thresholds = ascend_to_hull(Cases.of(cells), n_ascents)[:, K:]
-    return np.hstack([cases.reach(thresholds), thresholds]), n_ascents

@@ -2,7 +2,10 @@ import numpy as np
 import pytest
 
 from isoroc import evaluate
-from isoroc.metrics import calibration_direction
+
+
+def direction(y, P, **options):
+    return evaluate(y, P, n_resamples=0, **options).directions["before"]
 
 
 def draw(n=3000, K=3, power=2.0, seed=0):
@@ -16,7 +19,7 @@ def draw(n=3000, K=3, power=2.0, seed=0):
 
 def test_top_is_confidence_less_accuracy_and_classes_are_shares():
     y, P = draw()
-    table = calibration_direction(y, P)
+    table = direction(y, P)
     assert table["event"].tolist() == ["top", "0", "1", "2"]
     right = P.argmax(axis=1) == y
     assert table["difference"][0] == pytest.approx(P.max(axis=1).mean() - right.mean())
@@ -30,20 +33,20 @@ def test_top_is_confidence_less_accuracy_and_classes_are_shares():
 
 @pytest.mark.parametrize(("power", "sign"), [(2.0, 1), (0.5, -1)])
 def test_the_sign_says_over_or_underconfident(power, sign):
-    table = calibration_direction(*draw(power=power))
+    table = direction(*draw(power=power))
     assert np.sign(table["low"][0]) == np.sign(table["high"][0]) == sign
 
 
 def test_no_event_among_the_rows_leaves_an_interval():
-    table = calibration_direction([0] * 50, [0.02] * 50, labels=[0, 1])
+    table = direction([0] * 50, [0.02] * 50, labels=[0, 1])
     assert table["low"][2] < 0 < table["high"][2]
 
 
 def test_integer_weights_are_repetitions():
     y, P = draw(200)
     times = 1 + np.arange(len(y)) % 3
-    weighted = calibration_direction(y, P, sample_weight=times)
-    repeated = calibration_direction(np.repeat(y, times), np.repeat(P, times, axis=0))
+    weighted = direction(y, P, sample_weight=times)
+    repeated = direction(np.repeat(y, times), np.repeat(P, times, axis=0))
     np.testing.assert_allclose(weighted["difference"], repeated["difference"])
 
 
@@ -52,7 +55,7 @@ def test_evaluations_say_it_in_a_sentence():
     root = P**0.5
     root /= root.sum(axis=1, keepdims=True)
     result = evaluate(y, P, after=root, n_resamples=0)
-    expected = calibration_direction(y, P)
+    expected = direction(y, P)
     np.testing.assert_allclose(result.directions["before"]["low"], expected["low"])
     sentence = result.sentences()[1]
     assert sentence.startswith(
