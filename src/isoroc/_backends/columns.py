@@ -64,11 +64,9 @@ class Scalars(ABC, Generic[C]):
         return place
 
     def is_at(self, place: C, number: int) -> C:
-        """Whether a place equals a number."""
         return self.binary("==", place, self.number(float(number)))
 
     def every(self, conditions: Sequence[C]) -> C:
-        """Whether several conditions are true."""
         return reduce(partial(self.binary, "&"), conditions)
 
     def total(self, columns: Sequence[C]) -> C:
@@ -87,7 +85,6 @@ class Scalars(ABC, Generic[C]):
         return total(list(columns), len(columns), split, add, add_pairs)[0]
 
     def weighted(self, weights: Sequence[float], columns: Sequence[C]) -> C:
-        """Sum of columns times weights."""
         terms = [
             column if weight == 1 else self.binary("*", self.number(weight), column)
             for weight, column in zip(weights, columns, strict=True)
@@ -122,7 +119,6 @@ class Columns(Value, Generic[C]):
             vector.uses += times or max(1, width // vector.width)
 
     def binary(self, operator: str, a: Any, b: Any) -> Columns[C]:
-        """``a operator b``, column by column."""
         return self.ops.each(partial(self.ops.scalars.binary, operator), a, b)
 
     def columns(self) -> list[C]:
@@ -155,7 +151,6 @@ class ColumnOps(Ops[Columns[C]], Generic[C]):
         self.scalars = scalars
 
     def vector(self, columns: Sequence[C]) -> Columns[C]:
-        """A vector of given columns."""
         return Columns(self, len(columns), (), lambda: list(columns))
 
     def each(self, write: Callable[..., C], *parts: Any) -> Columns[C]:

@@ -50,7 +50,6 @@ class Graph:
         return self._known[key]
 
     def constant(self, value: NDArray[Any]) -> str:
-        """Name of a constant."""
         key = (value.dtype.str, value.shape, value.tobytes())
         if key not in self._constants:
             name = f"{self.prefix}constant_{len(self._constants)}"
@@ -58,7 +57,6 @@ class Graph:
         return self._constants[key].name
 
     def integers(self, *values: int) -> str:
-        """Name of a constant vector."""
         return self.constant(np.array(values, dtype=np.int64))
 
     def inner(self) -> Graph:
@@ -100,7 +98,6 @@ class Tensor(Value):
         self.name = name
 
     def binary(self, operator: str, a: Any, b: Any) -> Tensor:
-        """``a operator b``."""
         return self._ops.combine(operator, a, b)
 
 
@@ -111,7 +108,6 @@ class OnnxOps(Ops[Tensor]):
         self._graph = graph
 
     def input(self, name: str, width: int) -> Tensor:
-        """A matrix of the graph."""
         return Tensor(self, width, name)
 
     def find(self, name: str, names: Sequence[str]) -> Tensor:
@@ -217,7 +213,6 @@ class OnnxOps(Ops[Tensor]):
         return self._graph.node("Reshape", name, self._graph.integers(0, n_columns, n))
 
     def _sums_of_runs(self, name: str, weights: Floats) -> Tensor:
-        """Weighted sums along a third axis."""
         scaled = self._graph.node("Mul", name, self._graph.constant(weights))
         return Tensor(self, len(weights), self._graph.reduce("ReduceSum", scaled, 2))
 

@@ -239,7 +239,6 @@ class Stages:
         return outputs
 
     def _stages(self) -> list[dict[str, Node]]:
-        """The columns, divided into stages."""
         stages: list[dict[str, Node]] = []
         stage_of: dict[str, int] = {}
         for name, node in self._columns.items():
@@ -300,7 +299,6 @@ def _used(expressions: Iterable[Node]) -> set[str]:
 
 
 def named(columns: dict[str, Node]) -> list[Node]:
-    """Expressions with their names."""
     return [
         nodes.Alias(this=adopt(expression), alias=nodes.to_identifier(name, quoted=True))
         for name, expression in columns.items()
@@ -423,7 +421,6 @@ class SqlScalars(Scalars[Node]):
         return place
 
     def entry(self, values: list[float], place: Node) -> Node:
-        """Entry of a constant list at a place."""
         arrays = self._rules.arrays
         if arrays is None or len(values) <= FEW_PLACES:
             return choose(
@@ -473,7 +470,6 @@ class SqlScalars(Scalars[Node]):
 
 
 def _leads(margins: list[Node]) -> Node:
-    """Whether the first margin is at least as large as the others."""
     first, *others = margins
     leads: list[Node] = [nodes.GTE(this=adopt(first), expression=adopt(other)) for other in others]
     return reduce(lambda a, b: nodes.And(this=a, expression=b), leads)
@@ -490,7 +486,6 @@ class SqlOps(ColumnOps[Node]):
         self.stages = self.scalars.stages
 
     def read(self, names: Sequence[str]) -> Columns[Node]:
-        """Columns of the table as doubles."""
         return self.vector([self.scalars.keep(double(column(name))) for name in names])
 
     def find(self, name: str, values: list[str]) -> tuple[Columns[Node], Columns[Node]]:

@@ -29,7 +29,6 @@ class TorchVector(Value):
         self.width = width
 
     def binary(self, operator: str, a: Any, b: Any) -> TorchVector:
-        """``a operator b``."""
         return self._ops.each(OPERATORS[operator], a, b)
 
 

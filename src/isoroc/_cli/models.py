@@ -139,6 +139,5 @@ def save_model(calibrator: Any, target: str, summary: dict[str, Any]) -> None:
 
 
 def versions() -> dict[str, str]:
-    """Versions of the packages that figures depend on."""
     names = ("isoroc", "numpy", "scipy", "scikit-learn", "polars")
     return {name.replace("-", "_"): version_of(name) for name in names}

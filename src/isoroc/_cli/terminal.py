@@ -39,7 +39,6 @@ def print_warning(text: str) -> None:
 
 
 def print_error(kind: str, message: str) -> None:
-    """Write one line about an error to standard error."""
     _write(("isoroc: ", "bold"), (f"{kind}: ", "bold red"), (message, ""))
 
 
@@ -50,7 +49,6 @@ def _write(*parts: tuple[str, str]) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print a line of the result."""
     sys.stdout.write(visible(text) + "\n")
 
 

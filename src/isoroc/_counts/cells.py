@@ -94,7 +94,6 @@ class Cells:
         )
 
     def take(self, entries: NDArray[Any]) -> Cells:
-        """Some of the entries."""
         return Cells(*(column[entries] for column in vars(self).values()))
 
     def in_order(self) -> Cells:
@@ -109,7 +108,6 @@ def rounded(values: Floats, n_bits: int = 32) -> Floats:
 
 
 def check_entries(number: int) -> None:
-    """Refuse counts with too many entries."""
     if number > MOST_ENTRIES:
         problem = f"gives more than {MOST_ENTRIES:,} cells, so most of them hold few rows"
         raise InputError("resolution", None, problem, "pass a lower one, such as 8, 4 or 2")
@@ -196,7 +194,6 @@ class Tally:
             self.add_cells(Cells.count(keys, folds, codes[rows], **added))
 
     def add_cells(self, cells: Cells) -> None:
-        """Add cells of the same grid."""
         self.parts.append(cells)
         self.waiting += len(cells)
         # Parts are joined when the number of entries has doubled, so the work stays linear.

@@ -80,15 +80,12 @@ class _FrameScalars(Scalars[Column]):
 
 
 class FrameOps(ColumnOps[Column]):
-    """Vector operations on the columns of a dataframe."""
-
     scalars: _FrameScalars
 
     def __init__(self) -> None:
         super().__init__(_FrameScalars())
 
     def read(self, names: Sequence[str]) -> Columns[Column]:
-        """Columns of the dataframe."""
         return self.vector([Column(nw.col(name), is_kept=True) for name in names])
 
     def run_on(self, frame: Any, outputs: dict[str, Columns[Column]]) -> Any:
@@ -221,7 +218,6 @@ def _are_few(frame: Any, n_columns: int) -> bool:
 
 
 def _place(frame: Any, grid: Grid, n_folds: int) -> Any:
-    """Cell and fold of each row, and the columns to add up."""
     ops = FrameOps()
     X = ops.read([f"q_{k}" for k in range(grid.n_columns)])
     outputs = ops.named(grid.names, cells(ops, X, grid))

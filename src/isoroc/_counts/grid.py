@@ -52,7 +52,6 @@ class Grid:
 
     @property
     def names(self) -> list[str]:
-        """Names of the coordinates."""
         if self.exact:
             return [f"cell_{k}" for k in range(self.n_columns)]
         if self.top is None:
@@ -68,7 +67,6 @@ class Grid:
 
     @property
     def exact(self) -> bool:
-        """Whether every distinct forecast is its own cell."""
         return self.resolution == "exact"
 
     def coarser(self) -> Grid:
@@ -98,7 +96,6 @@ def default_resolution(n_classes: int) -> int:
 
 
 def check_resolution(resolution: Any) -> Any:
-    """Check that a resolution is "exact" or a power of two."""
     if resolution == "exact":
         return resolution
     whole = isinstance(resolution, int | np.integer) and not isinstance(resolution, bool)
@@ -109,7 +106,6 @@ def check_resolution(resolution: Any) -> Any:
 
 
 def check_folds(folds: Any) -> None:
-    """Check a number of folds."""
     check_number("folds", folds, int, minimum=1)
     if folds > 1000:
         raise InputError("folds", None, f"is {folds}", "expected at most 1000")

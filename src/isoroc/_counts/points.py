@@ -43,7 +43,6 @@ class BinaryCounts:
 
     @classmethod
     def from_sample(cls, sample: Sample) -> BinaryCounts:
-        """Counts of a sample of two classes."""
         return cls.from_arrays(binary_scores(sample.forecasts), sample.codes, sample.weights)
 
     @property

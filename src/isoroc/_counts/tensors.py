@@ -120,7 +120,6 @@ class CellSums:
 
 
 def check_batch(P: Any, y: Any, weight: Any, key: Any) -> Batch:
-    """Tensors on the device of the forecasts."""
     forecasts = P.detach().to(torch.float64).reshape(len(P), -1)
     device = forecasts.device
     if not len(forecasts):
@@ -155,7 +154,6 @@ def _refuse(argument: str, bad: Any, values: Any, fix: str, start: int = 0) -> N
 
 
 def _encode(labels: Any, classes: NDArray[Any], n_classes: int) -> Any:
-    """Column of each label."""
     if len(classes) != n_classes:
         fix = f"expected {n_classes}, one for each column"
         raise InputError("labels", None, f"{len(classes)} entries", fix)

@@ -62,7 +62,6 @@ def check_confidence(confidence: Any) -> None:
 
 
 def check_option(name: str, value: Any, options: tuple[Any, ...]) -> None:
-    """Check that a value is one of the options."""
     if not any(value is option or value == option for option in options):
         allowed = ", ".join(repr(option) for option in options)
         hint = did_you_mean(value, options)
@@ -80,7 +79,6 @@ def check_names(name: str, given: Any) -> list[str]:
 
 
 def check_choices(name: str, chosen: Collection[str], allowed: Collection[str]) -> None:
-    """Check that one or more names were chosen, all of them allowed."""
     if isinstance(chosen, str) or not chosen or set(chosen) - set(allowed):
         expected = ", ".join(repr(choice) for choice in allowed)
         raise InputError(name, None, f"got {chosen!r}", f"expected one or more of {expected}")

@@ -279,7 +279,6 @@ class Proportions(Probabilities):
     unchanged = None
 
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
-        """Each row divided by its sum."""
         total = ops.total(X) if exact else ops.sum(X)
         good = (ops.smallest(X) >= 0.0) & (total >= sys.float_info.min) & (total <= _LARGEST)
         return ops.guarded(good, X / ops.guarded(good, total, 1.0), 1 / ops.width(X)), good
@@ -295,7 +294,6 @@ class LogProbabilities(Probabilities):
     unchanged = None
 
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:  # noqa: ARG002
-        """Probabilities, normalised."""
         good = ops.every(X <= _LARGEST) & (ops.largest_value(X) >= -_LARGEST)
         return ops.softmax(ops.guarded(good, ops.maximum(X, LOWEST_LOG), 0.0)), good
 
@@ -319,7 +317,6 @@ class SecondLogProbability(LogOdds):
     unchanged = None
 
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:  # noqa: ARG002
-        """Log odds, finite next to a probability of 1."""
         good = (-_LARGEST <= X) & (X <= RANGE_TOLERANCE)
         x = ops.guarded(good, ops.minimum(X, 0.0), -1.0)
         return x - ops.log(ops.maximum(1.0 - ops.exp(x), 2.0**-53)), good
@@ -356,12 +353,10 @@ _BY_UNIT = {(kind.unit, kind.single): kind for kind in _ALL}
 
 
 def units_of(n_columns: int) -> list[Unit]:
-    """Units that forecasts with a number of columns can have."""
     return [unit for unit, single in _BY_UNIT if single == (n_columns == 1)]
 
 
 def kind_of(n_columns: int, unit: Unit = "probability") -> Kind:
-    """The kind of forecasts with a number of columns."""
     return _BY_UNIT[unit, n_columns == 1]
 
 
@@ -371,19 +366,16 @@ def columns_of(values: Floats) -> Floats:
 
 
 def count_columns(values: Floats) -> int:
-    """Number of columns of a forecast array, 1 for scores."""
     return int(columns_of(values).shape[1])
 
 
 def _shown(value: float) -> str:
-    """A number as messages show it."""
     if math.isfinite(value):
         return f"{value:.6g}"
     return "NaN" if math.isnan(value) else "infinity" if value > 0 else "-infinity"
 
 
 def _unit_of_infinite(entries: Floats) -> Unit | None:
-    """Log probabilities may be infinite."""
     return "log_probability" if (entries <= 0).all() else None
 
 

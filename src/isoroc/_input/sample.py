@@ -183,17 +183,14 @@ class Sample:
 
     @property
     def kind(self) -> Kind:
-        """The kind of the forecasts."""
         return kind_of(count_columns(self.forecasts), self.unit)
 
     @property
     def n_classes(self) -> int:
-        """K."""
         return count_classes(self.forecasts)
 
     @property
     def arrays(self) -> tuple[Floats, Codes, Floats | None]:
-        """Forecasts, codes and weights."""
         return self.forecasts, self.codes, self.weights
 
     def __len__(self) -> int:
@@ -262,7 +259,6 @@ class Sample:
         return metric(self.codes, self.forecasts, **options)
 
     def take(self, rows: NDArray[Any] | slice) -> Self:
-        """Some of the rows."""
         arrays = {name: a for name, a in vars(self).items() if name not in ("classes", "unit")}
         return replace(self, **{name: a[rows] for name, a in arrays.items() if a is not None})
 
@@ -290,7 +286,6 @@ class Sample:
         return self.kind.restore(self.forecasts)
 
     def positive(self) -> Self:
-        """The rows of positive weight."""
         if self.weights is None or self.weights.all():
             return self
         return self.take(np.flatnonzero(self.weights))
@@ -334,7 +329,6 @@ class CellSample(Sample):
         return np.arange(len(self)) if few else np.flatnonzero(self._times_drawn(n_rows))
 
     def folds(self) -> Ints:
-        """Fold of each cell, numbered from 0."""
         distinct, fold = np.unique(self.fold, return_inverse=True)
         if len(distinct) < 2:
             problem = "all rows are in one fold, and cross-validation takes two"

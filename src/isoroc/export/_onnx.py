@@ -111,7 +111,6 @@ def _labels(classes: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _metadata(calibrator: Any) -> dict[str, str]:
-    """Metadata about the calibrator."""
     loaded = isinstance(calibrator, LoadedMap)
     entries = {
         "isoroc.version": version_of("isoroc"),

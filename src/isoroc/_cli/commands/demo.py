@@ -53,7 +53,6 @@ def demo(*, keep: str | None = None) -> int:
 
 
 def _forecasts_of_a_month(n_rows: int, seed: int) -> pl.DataFrame:
-    """Overconfident forecasts and their outcomes."""
     rng = np.random.default_rng(seed)
     truth = rng.dirichlet(np.full(3, 0.8), n_rows)
     outcome = (truth.cumsum(axis=1) > rng.random((n_rows, 1))).argmax(axis=1)

@@ -183,7 +183,6 @@ def _notes(model: Any, *, counted: bool) -> list[str]:
 
 
 def _common(model: Any) -> Any:
-    """The calibrator of all rows."""
     return model.common_ if getattr(model, "grouped_", False) else model
 
 
@@ -196,7 +195,6 @@ def _headline(name: str, model: Any, output: str) -> str:
 
 
 def _classes(sample: Sample, columns: list[str]) -> list[str]:
-    """Which column was read as which class."""
     if len(columns) == 1:
         return [f"{columns[0]} is the score of class {sample.classes[1]!s}"]
     pairs = [f"{name} is {label!s}" for name, label in zip(columns, sample.classes, strict=False)]

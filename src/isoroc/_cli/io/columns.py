@@ -13,7 +13,6 @@ _GIVE_CLASSES = "give the class of each column with --classes"
 
 
 def listed(names: Iterable[Any], most: int = 8) -> str:
-    """Some names or labels, for a message."""
     shown = [str(name) for name in islice(names, most + 1)]
     return ", ".join([*shown[:most], *(["..."] if len(shown) > most else [])])
 

@@ -91,7 +91,6 @@ def _copy(stream: IO[bytes], name: str, folder: Path) -> Path:
 
 
 def expand(given: Sequence[str]) -> list[Path]:
-    """Files that match names, globs and folders."""
     return [path for item in given for path in _expand(item)]
 
 
@@ -208,7 +207,6 @@ def dated_by(inputs: Iterable[str | None]) -> Iterator[None]:
 
 
 def write_bytes(target: str, data: bytes | memoryview) -> None:
-    """Write bytes to a file, whole or not at all, or to standard output."""
     with output_to(target) as to:
         if isinstance(to, Path):
             to.write_bytes(data)

@@ -48,7 +48,6 @@ class Labels:
         self._found: dict[Any, None] = {}  # a set in order
 
     def add(self, batch: pl.DataFrame) -> None:
-        """Add the labels of a batch."""
         values = self._values(batch)
         missing = values.is_null()
         if values.dtype.is_float():
@@ -157,7 +156,6 @@ class Reader:
 
     @cached_property
     def unit(self) -> Any:
-        """Unit of the forecasts."""
         selection, columns = self.selection, self.columns
         if selection.unit != "auto" or len(columns) > 1:
             return "probability" if selection.unit == "auto" else selection.unit
@@ -176,14 +174,12 @@ class Reader:
             yield Sample(self.forecasts(batch), codes, weights, self.classes, self.unit), batch
 
     def forecasts(self, batch: pl.DataFrame) -> Floats:
-        """Validated forecasts of a batch."""
         check = partial(check_forecasts, unit=self.selection.unit, advice="pass")
         return read_forecasts(batch, self.columns, self.source, check)
 
     def count(
         self, resolution: Resolution = "auto", folds: int = 5, fold_by: str | None = None
     ) -> Counts:
-        """Counts of the rows."""
         if fold_by is not None:
             check_column("--fold-by", fold_by, self.source.schema)
         builder = Builder(self.classes, self.unit, resolution, folds)
@@ -196,7 +192,6 @@ class Reader:
 
     @property
     def are_many(self) -> bool:
-        """Whether more than `MANY` rows are selected."""
         return self.n_rows > MANY
 
     def are_countable(self) -> bool:
@@ -204,7 +199,6 @@ class Reader:
         return self.are_many and self.unit == "probability"
 
     def _batches(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
-        """Selected rows of some columns, batch by batch."""
         source, where = self.source, self.selection.where
         rows = source.rows(where).select(ROW, *dict.fromkeys(names))
         total = source.count() if where is None else None
@@ -286,7 +280,6 @@ def read_forecasts(
 
 
 def read_weights(batch: pl.DataFrame, column: str, source: Source) -> Floats:
-    """Validated weights of a batch."""
     weights = _numbers(batch, column, source)
     if weights.any():  # a batch without weight is valid, a table without weight is not
         with _located(batch, [column], source):
@@ -338,7 +331,6 @@ def _located(batch: pl.DataFrame, columns: Sequence[str], source: Source) -> Ite
 
 
 def _numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
-    """Column as finite numbers."""
     values = batch[name].cast(pl.Float64, strict=False)
     finite = values.is_finite().fill_null(value=False)
     if not finite.all():

@@ -67,7 +67,6 @@ class Format:
 
     @classmethod
     def from_option(cls, name: str) -> Self:
-        """Format that the user named in an option."""
         form = cls.from_name(f"x.{name.lower().lstrip('.')}")
         if form is None:
             ends = [end[1:] for end in KINDS]
@@ -118,7 +117,6 @@ class Source:
 
     @property
     def untyped(self) -> bool:
-        """Whether all values are text."""
         return self.format.separator is not None
 
     def folders(self, path: Path) -> list[pl.Expr]:
@@ -128,7 +126,6 @@ class Source:
 
     @property
     def name(self) -> str:
-        """Name of the whole table in messages."""
         rest = len(self.names) - 1
         return self.names[0] + (f" and {rest} more" if rest else "")
 
@@ -172,7 +169,6 @@ class Source:
 
     @cached_property
     def schema(self) -> dict[str, pl.DataType]:
-        """Names and types of the columns."""
         with file_errors(self.name):
             schema = dict(self.scan().collect_schema())
         for name in (name for name in schema if name.startswith(RESERVED)):
@@ -235,7 +231,6 @@ class Source:
         }
 
     def count(self) -> int | None:
-        """Number of rows, if the format stores it."""
         if self.format.kind not in ("parquet", "arrow"):
             return None
         with file_errors(self.name):
@@ -252,7 +247,6 @@ class Source:
         return f"{last}: row {row}"
 
     def error(self, batch: pl.DataFrame, at: int, column: str, problem: str) -> CommandError:
-        """Error about a value in a row of a batch."""
         return CommandError(f"{self.place(batch[ROW][at])}, column {column!r} {problem}")
 
 
