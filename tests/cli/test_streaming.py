@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 
 from cli_tables import make_forecasts
-from isoroc._evaluation import measures
 
 #: Metrics that are sums over all rows.
 OF_ALL_ROWS = ("log_loss", "brier_score_loss", "accuracy", "decisions_changed")
@@ -57,16 +56,6 @@ def test_figures_of_all_rows(evaluate, run_cli):
     kept, all_rows = (each["measures"]["calibration_loss"]["before"] for each in (found, expected))
     assert kept["value"] != all_rows["value"]
     assert abs(kept["value"] - all_rows["value"]) < kept["high"] - kept["low"]
-
-
-def test_other_columns_of_text_files(evaluate):
-    table = make_forecasts(300)
-    shrunk = {f"q_{name[2:]}": 0.5 * pl.col(name) + 1 / 6 for name in ("p_bird", "p_cat", "p_dog")}
-    table.with_columns(**shrunk).write_csv("both.csv")
-    found, expected = evaluate("both.csv", "-p", "p_*", "--compare", "q_*", "--sample", "0.8")
-    assert found["rows"] == expected["rows"] < 300
-    for column in ("before", "after", "change"):
-        assert_same(found, expected, OF_ALL_ROWS, column)
 
 
 def test_log_odds(evaluate, run_cli):
