@@ -19,17 +19,9 @@ def evaluate(run_cli, monkeypatch):
     def run(*words):
         found = []
         for many in (10, 10**6):
-<<<<<<< HEAD
-            monkeypatch.setattr(reading, "MANY", many)
-            most_values = 1500 if many == 10 else 10**6
-            monkeypatch.setattr(measures.most_rows, "__defaults__", (most_values, 1))
-=======
             monkeypatch.setattr("isoroc._cli.io.reading.MANY", many)
-            monkeypatch.setattr(
-                "isoroc._evaluation.measures.MOST_VALUES", 1500 if many == 10 else 10**6
-            )
-            monkeypatch.setattr("isoroc._evaluation.measures.LEAST_ROWS", 1)
->>>>>>> t4
+            defaults = (1500 if many == 10 else 10**6, 1)
+            monkeypatch.setattr("isoroc._evaluation.measures.most_rows.__defaults__", defaults)
             ran = run_cli("evaluate", *words, "--resamples", "4", "--json")
             assert ran.code == 0, ran.err
             found.append(json.loads(ran.out))
@@ -64,16 +56,6 @@ def test_figures_of_all_rows(evaluate, run_cli):
     kept, all_rows = (each["measures"]["calibration_loss"]["before"] for each in (found, expected))
     assert kept["value"] != all_rows["value"]
     assert abs(kept["value"] - all_rows["value"]) < kept["high"] - kept["low"]
-
-
-def test_other_columns_of_text_files(evaluate):
-    table = make_forecasts(300)
-    shrunk = {f"q_{name[2:]}": 0.5 * pl.col(name) + 1 / 6 for name in ("p_bird", "p_cat", "p_dog")}
-    table.with_columns(**shrunk).write_csv("both.csv")
-    found, expected = evaluate("both.csv", "-p", "p_*", "--compare", "q_*", "--sample", "0.8")
-    assert found["rows"] == expected["rows"] < 300
-    for column in ("before", "after", "change"):
-        assert_same(found, expected, OF_ALL_ROWS, column)
 
 
 def test_log_odds(evaluate, run_cli):
