@@ -62,7 +62,6 @@ def test_where_forecasts_are_wrong(run_cli):
     assert "region: south" in ran.text
     ran = run_cli(*words, "-m", "model.json")
     assert "No segment shows miscalibration" in ran.text
-    assert "| segment | rows |" in run_cli(*words, "-m", "model.json", "--markdown").text
     found = json.loads(run_cli(*words, "-m", "model.json", "--json").text)["segments"]
     new = pl.read_parquet("new.parquet")
     calibrator, segments = isoroc.load("model.json"), new.select("region", "age")
