@@ -140,9 +140,9 @@ class SegmentCalibrator(Calibrator):
     >>> calibrator.predict_proba([0.5, 0.5, 0.5], new)[:, 1].round(1)
     array([0.5, 0.3, 0.4])
     >>> calibrator.shifts_.select("column", "segment", "odds")
-      column segment           odds
-      region   north   61 % too low
-      region   south  38 % too high
+      column  segment           odds
+      region    north   54 % too low
+      region    south  35 % too high
     """
 
     calibrator: Calibrator | None = None
@@ -344,20 +344,14 @@ class SegmentCalibrator(Calibrator):
                 logits = self.map_.shifted_logits(values, known)
                 found.append(parts[1].verify(logits))
         else:
-            scores = self.map_.kind.score(NUMPY, columns_of(values))
-            rows = self._places(segments, len(values))
+            scores, code = self.map_.kind.score(NUMPY, columns_of(values)), np.zeros(len(values))
+            if len(self.map_.columns):
+                places = places_of(self.map_, self.encode_segments(segments)).places
+                code = np.unique(np.column_stack(places), axis=0, return_inverse=True)[1].ravel()
             z = np.hstack([np.zeros_like(scores), scores])
-            found = [check_cyclic(z[own], Q[own]) for own in rows]
+            found = [check_cyclic(z[rows], Q[rows]) for _, rows in rows_by_group(code)]
         monotone, exact = all(found), all(own.exact for own in found)
         return MonotonicityCheck(monotone, min(len(Q), sum(own.rows for own in found)), exact)
-
-    def _places(self, segments: Any, n_rows: int) -> list[Ints]:
-        """Rows of each combination of segments."""
-        if segments is None:
-            return [np.arange(n_rows)]
-        columns = places_of(self.map_, self.encode_segments(segments))
-        code = np.unique(np.column_stack(columns.places), axis=0, return_inverse=True)[1].ravel()
-        return [rows for _, rows in rows_by_group(code)]
 
     def carry_over(self, thresholds: Any, P: Any = None) -> CarriedThresholds:
         """Thresholds of the common map, if there were no segments in `fit`; see `Calibrator`."""

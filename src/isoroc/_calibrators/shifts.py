@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -241,19 +241,26 @@ class Regression:
             found.append(H)
         return found
 
+    def _spans(self, block: Block) -> Iterator[tuple[int, Term, int, slice]]:
+        """Each term of a block: number, table, column of the table, place of its parameters."""
+        start = block.n_common
+        for t in block.terms:
+            term = self.terms[t]
+            column = 0 if term.scales or block.free is None else block.free
+            yield t, term, column, slice(start, start + term.size)
+            start += term.size
+
     def _parameters(self, block: Block) -> tuple[Floats, Floats]:
         """Parameters of a block and the precision matrix of their prior."""
         common = [self.slope] if block.free is None else [self.intercept[block.free], self.slope]
         priors = _COMMON[1:] if block.free is None else _COMMON
         n = block.n_common
-        terms = [self.terms[t] for t in block.terms]
-        ends = np.cumsum([n, *(term.size for term in terms)])
-        R = np.zeros((ends[-1], ends[-1]))
-        R[range(n), range(n)] = priors[:n]
-        for term, start, end in zip(terms, ends, ends[1:], strict=False):
-            R[start:end, start:end] = term.precision * term.penalty
-        own = [term.values[:, 0 if term.scales else block.free] for term in terms]
-        return np.concatenate([common[:n], *own]), R
+        size = n + sum(self.terms[t].size for t in block.terms)
+        theta, R = np.zeros(size), np.zeros((size, size))
+        theta[:n], R[range(n), range(n)] = common[:n], priors[:n]
+        for _, term, column, own in self._spans(block):
+            theta[own], R[own, own] = term.values[:, column], term.precision * term.penalty
+        return theta, R
 
     def _move(self, thetas: Iterable[Floats]) -> None:
         for block, theta in zip(self.blocks(), thetas, strict=True):
@@ -261,10 +268,8 @@ class Regression:
                 self.intercept[block.free] = theta[0]
             if block.free is None or block.n_common == 2:
                 self.slope = float(theta[block.n_common - 1])
-            at = block.n_common
-            for term in (self.terms[t] for t in block.terms):
-                term.values[:, 0 if term.scales else block.free] = theta[at : at + term.size]
-                at += term.size
+            for _, term, column, own in self._spans(block):
+                term.values[:, column] = theta[own]
 
     def step(self, gradients: list[Floats], hessians: list[Floats], *, search: bool) -> None:
         """A step of Newton's method; with `search` it is halved until the loss falls."""
@@ -315,14 +320,10 @@ class Regression:
         scale = total / self.weights.sum()
         covariances = self.covariances([scale * H for H in self.hessians()])
         for block, covariance in zip(self.blocks(), covariances, strict=True):
-            at = block.n_common
-            for t in block.terms:
-                own, size = found[t], self.terms[t].size
-                k = 0 if self.terms[t].scales else block.free
-                centred = np.eye(size) - shares[t]
-                part = centred @ covariance[at : at + size, at : at + size] @ centred.T
-                own[:, k] = np.sqrt(part.diagonal())
-                at += size
+            for t, term, column, own in self._spans(block):
+                centred = np.eye(term.size) - shares[t]
+                part = centred @ covariance[own, own] @ centred.T
+                found[t][:, column] = np.sqrt(part.diagonal())
         return found
 
     def tune(self, hessians: list[Floats]) -> None:
@@ -330,12 +331,10 @@ class Regression:
         for term in self.terms:
             term.n_known = 0.0
         for block, covariance in zip(self.blocks(), self.covariances(hessians), strict=True):
-            at, part = block.n_common, 1.0 if block.free is None else self.factor
-            for term in (self.terms[t] for t in block.terms):
-                own = covariance[at : at + term.size, at : at + term.size]
-                trace = float((own * term.penalty).sum())
+            part = 1.0 if block.free is None else self.factor
+            for _, term, _, own in self._spans(block):
+                trace = float((covariance[own, own] * term.penalty).sum())
                 term.n_known += part * (term.size - term.precision * trace)
-                at += term.size
         for term in self.terms:
             square = float((term.values * (term.penalty @ term.values)).sum())
             term.precision = float(np.clip(term.n_known / max(square, 1e-12), 1e-2, 1e9))
