@@ -92,8 +92,8 @@ def segment_report(
     >>> report = segment_report(y, p, {"region": region})
     >>> report.select("segment", "rows", "forecast", "observed", "ratio")
       segment  rows  forecast  observed    ratio
-        south   989   0.49946   0.33468  0.67008
-        north  1011   0.48969   0.49555    1.012
+        south   978   0.48972   0.31493  0.64308
+        north  1022   0.50771   0.49804  0.98095
     """
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, clusters, keep_zeros=True)
     found = check_segments(segments, len(sample), of="y_prob")
