@@ -450,7 +450,8 @@ def _describe(base: SegmentMap, model: Regression, whole: Regression, classes: A
         name = " \u00d7 ".join(str(base.columns[j]) for j in term.columns)
         codes = term.codes(whole.columns.places)
         counts = np.bincount(codes, minlength=term.size + 1).tolist()
-        values = term.values - (term.values.mean(axis=1, keepdims=True) if model.n_free > 1 else 0)
+        centred = model.n_free > 1 and not term.scales
+        values = term.values - (term.values.mean(axis=1, keepdims=True) if centred else 0.0)
         if not term.scales and (largest := float(np.abs(values).max())) > 8:
             problem = f"the column {name!r} shifts log odds by up to {largest:.1f}"
             fix = "if it holds the outcome, or what follows from it, leave it out"
