@@ -202,7 +202,7 @@ def test_numbers_are_exact(value):
         ({"keep": ["*", "id"]}, 'keep: "\\*" stands for all columns; leave out id'),
         ({"keep": "*", "dialect": "mysql"}, "keep: mysql cannot return all columns"),
         ({"keep": "*", "dialect": "spark", "names": list("abc")}, "keep: spark .* all but some"),
-        ({"segments": "g"}, "segments: 1 columns given; the calibrator was fitted with 0"),
+        ({"segments": "g"}, "segments: 1 columns given; the calibrator uses 0"),
         ({"view": "a.b.c.d"}, r"view: is 'a.b.c.d'; expected \[\[catalog.\]schema.\]view"),
     ],
 )

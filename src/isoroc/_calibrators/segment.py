@@ -344,7 +344,8 @@ class SegmentCalibrator(Calibrator):
                 logits = self.map_.shifted_logits(values, known)
                 found.append(parts[1].verify(logits))
         else:
-            scores, code = self.map_.kind.score(NUMPY, columns_of(values)), np.zeros(len(values))
+            scores = self.map_.kind.score(NUMPY, columns_of(values))
+            code = np.zeros(len(values), dtype=np.intp)
             if len(self.map_.columns):
                 places = places_of(self.map_, self.encode_segments(segments)).places
                 code = np.unique(np.column_stack(places), axis=0, return_inverse=True)[1].ravel()
