@@ -69,7 +69,7 @@ class SegmentCalibrator(Calibrator):
     calibrator : calibrator, default=None
         What calibrates all rows, before and after the shifts; ``AutoCalibrator(random_state=0)``
         by default.
-    categorical : sequence of str, default=()
+    categorical : sequence of str, default=None
         Columns of numbers that are categories, such as numbers of sites. Strings and booleans
         always are.
     bins : int, default=20
@@ -147,7 +147,7 @@ class SegmentCalibrator(Calibrator):
 
     calibrator: Calibrator | None = None
     _: KW_ONLY
-    categorical: Sequence[str] = ()
+    categorical: Sequence[str] | None = None
     bins: int = 20
     max_terms: int = 15
     min_rows: int = 10
@@ -213,7 +213,8 @@ class SegmentCalibrator(Calibrator):
         check_units(sample, unit)
         warn_if_reversed(sample)
         if segments is not None:
-            names = check_names("categorical", self.categorical) if len(self.categorical) else ()
+            given = self.categorical
+            names = () if given is None else check_names("categorical", given)
             found = check_segments(segments, len(sample), categorical=names)
             sample = replace(sample, segments=found)
         return self._fit_validated(sample, weighting, P)
