@@ -134,7 +134,7 @@ def by_hand(own, X, rows):
                 entries += own.tables[j][place[j]]
         if None not in place:
             entries += own.tables[2][3 * place[0] + place[1]]
-        z = np.log(np.maximum(p, 1e-300))
+        z = np.log(own.common.apply(p[None])[0])
         z = z * max(1 + entries[-1], 0.05) + entries[:-1] + own.offset
         z -= np.log(np.exp(z - z.max()).sum()) + z.max()
         shifted = own.shifted.apply(z[None])[0]

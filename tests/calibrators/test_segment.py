@@ -127,8 +127,9 @@ def test_what_is_unknown_is_not_shifted(fitted):
     odd = segments.assign(region="never seen", age=np.nan)
     Q = fitted.predict_proba(P, odd)
     w = fitted.weight_
-    plain = fitted.shifted_.predict_proba(np.log(P) + fitted.map_.offset)
-    np.testing.assert_allclose(Q, (1 - w) * fitted.common_.predict_proba(P) + w * plain, atol=1e-12)
+    common = fitted.common_.predict_proba(P)
+    plain = fitted.shifted_.predict_proba(np.log(common) + fitted.map_.offset)
+    np.testing.assert_allclose(Q, (1 - w) * common + w * plain, atol=1e-12)
     found = fitted.count_unknown(odd.assign(age=np.where(np.arange(50) < 3, 30.0, np.inf)))
     assert dict(zip(found["column"], found["rows"], strict=True)) == {
         "region": 50,

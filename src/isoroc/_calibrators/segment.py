@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import product
 from types import SimpleNamespace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -55,14 +54,13 @@ SHIFTS = "column", "segment", "class", "rows", "shift", "error", "odds"
 
 @dataclass(eq=False, repr=False)
 class SegmentCalibrator(Calibrator):
-    """Forecasts corrected within segments: a table of shifts for each column, then a common map.
+    """Forecasts corrected within segments: a common map, and a table of shifts for each column.
 
     A model can be calibrated overall and wrong for young customers in the north. This calibrator
-    takes columns that describe the rows, categories or numbers. It adds to the log odds of each
-    forecast the entries of its segments, and calibrates the result. How far a column can differ
-    from 0 is learned from the rows, so columns that say nothing vanish. The result is mixed with
-    the map of all rows, with weights that make rows held out likely, so that few rows change
-    little.
+    takes columns that describe the rows, categories or numbers. It calibrates the forecasts, adds
+    the entries of their segments to the log odds, and calibrates the result. How far a column can
+    differ from 0 is learned from the rows, so columns that say nothing vanish. The result is mixed
+    with the map of all rows, so that few rows change little.
 
     Parameters
     ----------
@@ -109,8 +107,8 @@ class SegmentCalibrator(Calibrator):
 
     Notes
     -----
-    The forecast is ``(1 - w) * g(p) + w * h((1 + s) * log(p) + c + d)``, with maps g and h of the
-    same calibrator, sums s and c of table entries, and a constant d. Within a combination of
+    The forecast is ``(1 - w) * g(p) + w * h((1 + s) * log(g(p)) + c + d)``, with maps g and h of
+    the same calibrator, sums s and c of table entries, and a constant d. Within a combination of
     segments it keeps the order of two classes if the two maps do.
 
     Entries of a table have a normal prior around 0, those of neighbouring bins are close to each
@@ -264,28 +262,29 @@ class SegmentCalibrator(Calibrator):
         model.learn(self.max_terms)
         if not model.terms:
             return base
-        scale, fold, segments = Scale.of(dealt, model.u), dealt.folds(), dealt.segments
-        parts = held_out(model, fold, self.max_terms, FEW_ROWS)
-        unseen, logits = np.empty(len(fold)), np.empty((len(fold), sample.n_classes))
-        for f, part in enumerate(parts):
-            rows, own = np.flatnonzero(fold == f), scale.tables(base, part)
-            unseen[rows] = part.likelihood()
-            logits[rows] = own.shifted_logits(dealt.forecasts[rows], segments[rows])  # type: ignore[index]
-        likelihood = np.column_stack([without, unseen])
-        weight = float(mixture_weights(likelihood, dealt.row_weights(), np.array([4.0, 1.0]))[1])
+        fold, segments, Q = dealt.folds(), dealt.segments, base.common.apply(dealt.forecasts)
+        logits = np.empty_like(Q)
+        for f, part in enumerate(held_out(model, fold, self.max_terms, FEW_ROWS)):
+            rows, own = np.flatnonzero(fold == f), with_tables(base, part)
+            logits[rows] = own.shifted_logits(Q[rows], segments[rows])  # type: ignore[index]
+        # The second map is fitted to shifts that were learned from other rows. Both maps have seen
+        # the rows, so their likelihoods compare what the shifts change.
+        further: Any = {"squares": dealt.squares, "clusters": dealt.clusters}
+        unseen = Sample(logits, *dealt.arrays[1:], dealt.classes, "logit", **further)
+        second = self._pattern()
+        shifted = second._fit(unseen)
+        found = shifted.apply(logits)[np.arange(len(fold)), dealt.codes]
+        likelihood, prior = np.column_stack([without, found]), np.array([4.0, 1.0])
+        weight = float(mixture_weights(likelihood, dealt.row_weights(), prior)[1])
         if not weight:
             return base
-        # The second map is fitted to shifts that were learned from other rows.
-        further: Any = {"squares": dealt.squares, "clusters": dealt.clusters}
-        unseen_rows = Sample(logits, *dealt.arrays[1:], dealt.classes, "logit", **further)
-        self.shifted_ = self._pattern()
-        shifted = self.shifted_._fit(unseen_rows)
+        self.shifted_ = second
         whole = model
         if len(sample) > len(dealt):
             whole = _regression(sample, base)
             model = polish(model, whole)
         self.shifts_ = _describe(base, model, whole, sample.classes)
-        return replace(scale.tables(base, model), shifted=shifted, weight=weight)
+        return replace(with_tables(base, model), shifted=shifted, weight=weight)
 
     def _finish(self) -> None:
         # The maps are calibrators of their own, to look at, to apply and to export.
@@ -342,7 +341,7 @@ class SegmentCalibrator(Calibrator):
             found = [parts[0].verify(P)]
             if self.map_.is_shifted:
                 known = check_segments(segments, len(values), known=known_columns(self.map_))
-                logits = self.map_.shifted_logits(values, known)
+                logits = self.map_.shifted_logits(self.map_.apply(values), known)
                 found.append(parts[1].verify(logits))
         else:
             scores = self.map_.kind.score(NUMPY, columns_of(values))
@@ -388,43 +387,20 @@ def places_of(base: SegmentMap, codes: Floats) -> Columns:
     return Columns(places, sizes, [not len(levels) for levels in base.levels])
 
 
-class Scale(NamedTuple):
-    """The common map as a linear function ``gain * z + offset`` of log odds z before it.
-
-    Tables are learned behind the common map, where forecasts are calibrated, and used before it.
-    """
-
-    gain: float
-    offset: Floats  # shape (F,)
-
-    @classmethod
-    def of(cls, sample: Sample, u: Floats) -> Scale:
-        """Least squares, by the weight that rows have in a logistic regression."""
-        z = _free(sample.kind.logs(NUMPY, columns_of(sample.forecasts), 0.5 / len(sample)))
-        q = np.asarray(expit(u) if u.shape[1] == 1 else softmax(u, axis=1))
-        w = sample.row_weights()[:, None] * q * (1 - q) + 1e-12
-        at, to = ((w * x).sum(axis=0) / w.sum(axis=0) for x in (z, u))
-        gain = float((w * (z - at) * (u - to)).sum() / max((w * (z - at) ** 2).sum(), 1e-12))
-        gain = min(max(gain, 0.05), 20.0)
-        return cls(gain, to - gain * at)
-
-    def tables(self, base: SegmentMap, model: Regression) -> SegmentMap:
-        """The map with the tables of a regression."""
-        sizes, K = base.sizes(), max(2, len(self.offset))
-        tables, slope = [], max(1 + model.slope, 0.2)
-        for term in model.terms:
-            own = np.indices([sizes[j] for j in term.columns]).reshape(len(term.columns), -1)
-            places = dict(zip(term.columns, own, strict=True))
-            entries = term.entries(term.codes(places)) / slope
-            table = np.zeros((len(entries), K + 1))
-            shifts = entries * self.offset if term.scales else entries
-            table[:, -1:] = entries if term.scales else 0.0
-            table[:, K - shifts.shape[1] : K] = shifts / self.gain
-            tables.append(table)
-        pairs = np.array([(*term.columns, -1)[:2] for term in model.terms], dtype=np.int64)
-        offset = (model.intercept / slope + self.offset) / self.gain
-        offset = np.append(np.zeros(K - len(offset)), offset)
-        return replace(base, pairs=pairs.reshape(-1, 2), tables=tables, offset=offset)
+def with_tables(base: SegmentMap, model: Regression) -> SegmentMap:
+    """The map with the tables of a regression; the second map learns the common slope."""
+    sizes, K, slope = base.sizes(), len(base.offset), max(1 + model.slope, 0.2)
+    tables = []
+    for term in model.terms:
+        own = np.indices([sizes[j] for j in term.columns]).reshape(len(term.columns), -1)
+        entries = term.entries(term.codes(dict(zip(term.columns, own, strict=True)))) / slope
+        table = np.zeros((len(entries), K + 1))
+        last = K + 1 if term.scales else K
+        table[:, last - entries.shape[1] : last] = entries
+        tables.append(table)
+    pairs = np.array([(*term.columns, -1)[:2] for term in model.terms], dtype=np.int64)
+    offset = np.append(np.zeros(K - model.n_free), model.intercept / slope)
+    return replace(base, pairs=pairs.reshape(-1, 2), tables=tables, offset=offset)
 
 
 def check_distinct(name: str, column: Column) -> None:

@@ -102,7 +102,8 @@ def apply(
         n_bad, (_, _, example) = sum(count for _, count, _ in bad), min(bad)
         n_rows = sum(calibration.n_rows)
         print_warning(f"{n_bad:,} of {n_rows:,} rows have no valid forecast and {done}; {example}")
-    for name, n in zip(loaded.segments, np.sum(calibration.unknown, axis=0), strict=False):
+    unknown = np.sum(calibration.unknown, axis=0) if calibration.unknown else ()
+    for name, n in zip(loaded.segments, unknown, strict=False):
         if n:
             n_rows = sum(calibration.n_rows)
             print_note(f"{name}: {n:,} of {n_rows:,} rows are missing or unknown to fit")
