@@ -24,6 +24,7 @@ from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats, Ints
 from isoroc._counts import deal_by_content
 from isoroc._input import (
+    CellSample,
     InputError,
     Sample,
     Segments,
@@ -39,7 +40,7 @@ from isoroc._input import (
 )
 from isoroc._input.kinds import LOGITS, columns_of
 from isoroc._input.segments import Column, bin_edges, segment_names
-from isoroc._maps import IdentityMap, SegmentMap
+from isoroc._maps import IdentityMap, Map, SegmentMap
 from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
 from isoroc._maps.modelfile import checks
 from isoroc._maps.segments import apply_map, encode_segments, known_columns
@@ -107,9 +108,10 @@ class SegmentCalibrator(Calibrator):
 
     Notes
     -----
-    The forecast is ``(1 - w) * g(p) + w * h((1 + s) * log(g(p)) + c + d)``, with maps g and h of
-    the same calibrator, sums s and c of table entries, and a constant d. Within a combination of
-    segments it keeps the order of two classes if the two maps do.
+    The forecast is ``(1 - w) * g(p) + w * h((1 + s) * z + c + d)``, with maps g and h of the same
+    calibrator, sums s and c of table entries, a constant d, and z the logarithm of g(p) or of p,
+    whichever makes the outcomes likelier; with more than 50,000 rows that of g(p). Within a
+    combination of segments it keeps the order of two classes if the two maps do.
 
     Entries of a table have a normal prior around 0, those of neighbouring bins are close to each
     other. Its precision maximises the evidence (MacKay 1992). Missing values, and segments that
@@ -254,37 +256,53 @@ class SegmentCalibrator(Calibrator):
         return {"columns": np.array(list(columns), dtype=np.str_), "levels": levels, "cuts": cuts}
 
     def _learn(self, sample: Sample, base: SegmentMap) -> SegmentMap:
-        """The map with tables, if rows held out speak for them."""
+        """The map with tables, if shifts that were learned from other rows speak for them."""
         random_state = check_random_state(self.random_state)
         dealt = deal_by_content(sample.draw(MANY_ROWS), int(self.cv), random_state)
-        model = _regression(dealt, base)
-        without = model.likelihood()
-        model.learn(self.max_terms)
-        if not model.terms:
+        weights, rows = dealt.row_weights(), (np.arange(len(dealt)), dealt.codes)
+        # The common map may be far from linear, or lose what differs by segment: with many rows
+        # the first is the greater danger.
+        tried = [base] if len(sample) > len(dealt) else [base, replace(base, behind=False)]
+        candidates = [found for own in tried if (found := self._try(dealt, own)) is not None]
+        if not candidates:
             return base
-        fold, segments, Q = dealt.folds(), dealt.segments, base.common.apply(dealt.forecasts)
-        logits = np.empty_like(Q)
-        for f, part in enumerate(held_out(model, fold, self.max_terms, FEW_ROWS)):
-            rows, own = np.flatnonzero(fold == f), with_tables(base, part)
-            logits[rows] = own.shifted_logits(Q[rows], segments[rows])  # type: ignore[index]
-        # The second map is fitted to shifts that were learned from other rows. Both maps have seen
-        # the rows, so their likelihoods compare what the shifts change.
-        further: Any = {"squares": dealt.squares, "clusters": dealt.clusters}
-        unseen = Sample(logits, *dealt.arrays[1:], dealt.classes, "logit", **further)
-        second = self._pattern()
-        shifted = second._fit(unseen)
-        found = shifted.apply(logits)[np.arange(len(fold)), dealt.codes]
-        likelihood, prior = np.column_stack([without, found]), np.array([4.0, 1.0])
-        weight = float(mixture_weights(likelihood, dealt.row_weights(), prior)[1])
+        base, model, second, shifted, Q = max(candidates, key=lambda own: weights @ np.log(own[-1]))
+        # Both maps have seen the rows, so their likelihoods compare what the shifts change.
+        without = np.maximum(base.common.apply(dealt.forecasts)[rows], LEAST)
+        likelihood, prior = np.column_stack([without, Q]), np.array([4.0, 1.0])
+        weight = float(mixture_weights(likelihood, weights, prior)[1])
         if not weight:
             return base
-        self.shifted_ = second
-        whole = model
+        self.shifted_, whole = second, model
         if len(sample) > len(dealt):
             whole = _regression(sample, base)
             model = polish(model, whole)
         self.shifts_ = _describe(base, model, whole, sample.classes)
         return replace(with_tables(base, model), shifted=shifted, weight=weight)
+
+    def _try(
+        self, dealt: CellSample, base: SegmentMap
+    ) -> tuple[SegmentMap, Regression, Calibrator, Map, Floats] | None:
+        """Tables, and the second map: what it gives to the outcomes; None without tables.
+
+        The second map is fitted to shifts that were learned from other rows.
+        """
+        model = _regression(dealt, base)
+        model.learn(self.max_terms)
+        if not model.terms:
+            return None
+        fold, segments, Q = dealt.folds(), dealt.segments, base.common.apply(dealt.forecasts)
+        logits = np.empty_like(Q)
+        for f, part in enumerate(held_out(model, fold, self.max_terms, FEW_ROWS)):
+            rows, own = np.flatnonzero(fold == f), with_tables(base, part)
+            of_rows: Any = dealt.forecasts[rows], Q[rows], segments[rows]  # type: ignore[index]
+            logits[rows] = own.shifted_logits(*of_rows)
+        further: Any = {"squares": dealt.squares, "clusters": dealt.clusters}
+        unseen = Sample(logits, *dealt.arrays[1:], dealt.classes, "logit", **further)
+        second = self._pattern()
+        shifted = second._fit(unseen)
+        found = shifted.apply(logits)[np.arange(len(fold)), dealt.codes]
+        return base, model, second, shifted, np.maximum(found, LEAST)
 
     def _finish(self) -> None:
         # The maps are calibrators of their own, to look at, to apply and to export.
@@ -341,7 +359,7 @@ class SegmentCalibrator(Calibrator):
             found = [parts[0].verify(P)]
             if self.map_.is_shifted:
                 known = check_segments(segments, len(values), known=known_columns(self.map_))
-                logits = self.map_.shifted_logits(self.map_.apply(values), known)
+                logits = self.map_.shifted_logits(values, self.map_.apply(values), known)
                 found.append(parts[1].verify(logits))
         else:
             scores = self.map_.kind.score(NUMPY, columns_of(values))
@@ -364,8 +382,11 @@ class SegmentCalibrator(Calibrator):
 
 
 def _regression(sample: Sample, base: SegmentMap) -> Regression:
-    """Rows of a sample, with log odds after the common map."""
-    Q = np.log(np.maximum(base.common.apply(sample.forecasts), LEAST))
+    """Rows of a sample, with the log odds that are shifted."""
+    if base.behind:
+        Q = np.log(np.maximum(base.common.apply(sample.forecasts), LEAST))
+    else:  # certain forecasts would decide the slope
+        Q = sample.kind.logs(NUMPY, columns_of(sample.forecasts), 0.5 / len(sample))
     segments: Any = sample.segments
     columns = places_of(base, base.codes(segments))
     return Regression(_free(Q), sample.codes.astype(np.intp), sample.row_weights(), columns)

@@ -13,7 +13,7 @@ from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats, Ints
 from isoroc._input import InputError, Names, Segments, check_segments, slices
 from isoroc._input.arrays import to_native
-from isoroc._input.kinds import LOGITS
+from isoroc._input.kinds import LOGITS, columns_of
 from isoroc._maps.base import Forecasts, IdentityMap, Map, check_nested, state
 from isoroc._maps.modelfile import Fault, checks
 from isoroc._maps.modelfile.checks import check_array
@@ -24,14 +24,14 @@ LEAST_SCALE = 0.05
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SegmentMap(Map):
-    """The mean of a common map and of another one behind shifts of its logarithms z.
+    """The mean of a common map and of another one after shifts of logarithms z.
 
     With weight w: ``(1 - w) * common(p) + w * shifted((1 + s) * z + c + offset)``, where z is the
-    logarithm of ``common(p)`` and s and c are sums of entries of tables. A table belongs to one
-    column or to a pair of columns. A row of it holds the shifts of the K classes and, at the end, a
-    summand of the scale. Where a segment is unknown, the entries are 0. Within a combination of
-    segments the argument of `shifted` is a positive multiple of z plus a constant, so two classes
-    keep their order if both maps keep it.
+    logarithm of ``common(p)`` or, unless the shifts are `behind` the common map, of p, and s and c
+    are sums of entries of tables. A table belongs to one column or to a pair of columns. A row of
+    it holds the shifts of the K classes and, at the end, a summand of the scale. Where a segment is
+    unknown, the entries are 0. Within a combination of segments the argument of `shifted` is a
+    positive multiple of z plus a constant, so two classes keep their order if both maps keep it.
     """
 
     common: Map = state(checks.anything)
@@ -46,6 +46,7 @@ class SegmentMap(Map):
     """The columns of each table, shape (T, 2); -1 in place of the second if there is only one."""
     tables: Sequence[Floats] = state(checks.list_of(checks.anything, least=0))
     offset: Floats = state(checks.coefficients("K", largest=1e3))
+    behind: bool = state(checks.boolean, default=True)
 
     @property
     def exact(self) -> bool:  # type: ignore[override]
@@ -87,12 +88,10 @@ class SegmentMap(Map):
         cuts = between if len(self.levels[j]) else self.cuts[j]
         return ops.locate(cuts, ops.where(known, x, 0.0)), known
 
-    def shift(self, ops: Ops[V], Q: V, found: Sequence[tuple[V, Truth]]) -> V:
-        """Log probabilities for `shifted`, of forecasts Q of the common map.
-
-        `found` holds the segments, and if they are known.
-        """
-        z = ops.log(ops.maximum(Q, LEAST))
+    def shift(self, ops: Ops[V], X: V, common: V, found: Sequence[tuple[V, Truth]]) -> V:
+        """Log probabilities for `shifted`; `found` holds the segments, and if they are known."""
+        behind = self.behind
+        z = ops.log(ops.maximum(common, LEAST)) if behind else self.kind.logs(ops, X, LEAST)
         K, sizes, entries = ops.width(z), self.sizes(), []
         for (i, j), table in zip(self.pairs.tolist(), self.tables, strict=True):
             place, known = found[i]
@@ -113,7 +112,7 @@ class SegmentMap(Map):
         common, w = self.common.formula(ops, X), self.weight
         if not self.is_shifted:
             return common
-        shifted = self.shifted.formula(ops, self.shift(ops, common, found))
+        shifted = self.shifted.formula(ops, self.shift(ops, X, common, found))
         return shifted if w == 1 else (1 - w) * common + w * shifted
 
     def pruned(self) -> SegmentMap:
@@ -146,15 +145,15 @@ class SegmentMap(Map):
         """Calibrated forecasts of a forecast array whose rows have segments."""
         Q = self.apply(values)
         for rows in slices(len(values)) if self.is_shifted else ():
-            z = self.shifted_logits(Q[rows], segments[rows])
+            z = self.shifted_logits(values[rows], Q[rows], segments[rows])
             Q[rows] = (1 - self.weight) * Q[rows] + self.weight * self.shifted.apply(z)
         return Q
 
-    def shifted_logits(self, Q: Floats, segments: Segments) -> Floats:
-        """Log probabilities after the shifts of forecasts of the common map, shape (n, K)."""
+    def shifted_logits(self, values: Floats, common: Floats, segments: Segments) -> Floats:
+        """Log probabilities after the shifts, of forecasts before and after the common map."""
         codes = self.codes(segments)
         found = [self.locate(NUMPY, j, codes[:, [j]]) for j in range(codes.shape[1])]
-        return np.ascontiguousarray(self.shift(NUMPY, Q, found))
+        return np.ascontiguousarray(self.shift(NUMPY, columns_of(values), common, found))
 
 
 def known_columns(fitted: Map) -> dict[str, bool]:
