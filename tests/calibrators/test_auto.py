@@ -144,7 +144,7 @@ def test_an_impossible_outcome_does_not_turn_the_verdict_round():
 @pytest.mark.slow
 @pytest.mark.parametrize("K", [2, 3])
 def test_calibrated_forecasts_are_seldom_said_to_need_calibration(K):
-    """A fast version of the study `verdicts` of benchmarks/coverage.py."""
+    """A fast version of the study `verdicts` of benchmarks/simulations.py."""
     said = 0
     for seed in range(40):
         P, y = data(200, K, power=1.0, seed=seed)

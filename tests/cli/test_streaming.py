@@ -58,16 +58,6 @@ def test_figures_of_all_rows(evaluate, run_cli):
     assert abs(kept["value"] - all_rows["value"]) < kept["high"] - kept["low"]
 
 
-def test_other_columns_of_text_files(evaluate):
-    table = make_forecasts(300)
-    shrunk = {f"q_{name[2:]}": 0.5 * pl.col(name) + 1 / 6 for name in ("p_bird", "p_cat", "p_dog")}
-    table.with_columns(**shrunk).write_csv("both.csv")
-    found, expected = evaluate("both.csv", "-p", "p_*", "--compare", "q_*", "--sample", "0.8")
-    assert found["rows"] == expected["rows"] < 300
-    for column in ("before", "after", "change"):
-        assert_same(found, expected, OF_ALL_ROWS, column)
-
-
 def test_log_odds(evaluate, run_cli):
     rng = np.random.default_rng(0)
     z = rng.normal(size=400)

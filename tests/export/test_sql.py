@@ -200,7 +200,7 @@ def test_numbers_are_exact(value):
         ({"names": ["a", "A", "b"], "keep": []}, "names: .*'a' and 'A'.* pass other names"),
         ({"keep": ["calibrated_0"]}, "names: .*'calibrated_0'"),
         ({"keep": ["*", "id"]}, 'keep: "\\*" stands for all columns; leave out id'),
-        ({"keep": "*", "dialect": "mysql"}, "keep: mysql cannot hand on all columns"),
+        ({"keep": "*", "dialect": "mysql"}, "keep: mysql cannot return all columns"),
         ({"keep": "*", "dialect": "spark", "names": list("abc")}, "keep: spark .* all but some"),
         ({"group": "g"}, "group: the calibrator was fitted without groups; leave it out"),
         ({"view": "a.b.c.d"}, r"view: is 'a.b.c.d'; expected \[\[catalog.\]schema.\]view"),

@@ -43,7 +43,7 @@ def test_every_question_has_a_picture():
 
 
 def test_the_command_writes_figures(tmp_path, monkeypatch, capsys):
-    few = {name: GALLERY["GALLERY"][name] for name in ("roc", "roc-one-vs-rest")}
+    few = {name: GALLERY["GALLERY"][name] for name in ("decision-curve", "roc")}
     monkeypatch.setitem(GALLERY["main"].__globals__, "GALLERY", few)
     monkeypatch.setitem(GALLERY["main"].__globals__, "questions", dict)
     GALLERY["main"](["--out", str(tmp_path / "new"), "--style", "dark_background"])
