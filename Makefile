@@ -29,8 +29,8 @@ demo: .venv/runs  ## forecasts in, calibrated forecasts, a verdict, a picture an
 	$(BIN)/python examples/demo.py
 
 test: .venv/develops  ## everything that must hold before a commit lands
-	$(MAKE) --jobs 2 --output-sync lint types
-	$(MAKE) tests
+	$(MAKE) lint
+	$(MAKE) --jobs 2 types tests
 
 lint: .venv/develops .venv/actionlint
 	$(BIN)/ruff check .

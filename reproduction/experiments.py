@@ -17,8 +17,8 @@ from isoroc._core.types import Floats, Ints
 from isoroc._counts import Points
 from isoroc._support.table import Table
 from isoroc.metrics._surface.roc_points import Cases, Hull
-from reproduction.ascents import ascend_to_hull
 from reproduction.data import CLASSIFIERS, SIZES, Forecasts, Rows
+from reproduction.four_classes import hull_volume
 from reproduction.published import (
     GRID_SIZES,
     ReferenceBinning,
@@ -164,7 +164,7 @@ def volume(R: Floats, y: NDArray[Any]) -> float:
     """Hull volume under the ROC surface over all thresholds; the rows need not sum to one.
 
     All rows of a run have the same sum, and scaling all values alike does not change the surface.
-    For four classes it is a lower bound from 1,000 ascents.
+    For four classes it may be a lower bound from 1,000 ascents.
     """
     K = R.shape[1]
     # Rows of one bin have the same value, so one weighted row per bin and label is enough.
@@ -174,7 +174,7 @@ def volume(R: Floats, y: NDArray[Any]) -> float:
     if K > _VOLUME_UP_TO:
         codes = (some % K).astype(np.uint8)
         counts = Points.from_arrays(values[some // K], codes, weights[some].astype(np.float64))
-        return Hull(ascend_to_hull(Cases.of(counts), 1000)[:, :K]).volume
+        return hull_volume(Cases.of(counts))
     found = metrics.volume_under_surface(
         some % K, values[some // K], sample_weight=weights[some], labels=np.arange(K)
     )

@@ -73,7 +73,8 @@ def spaced(value):
     ids=lambda words: words[0],
 )
 def test_json_has_a_version_and_the_documented_keys(run_cli, words):
-    assert run_cli("fit", "data.csv", "-o", "new.json").code == 0
+    if "new.json" in words and words[0] != "fit":
+        assert run_cli("fit", "data.csv", "-o", "new.json").code == 0
     found = json.loads(run_cli(*words, "--json").out)
     assert isinstance(found["version"], int)
     assert spaced(found) == []

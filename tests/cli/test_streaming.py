@@ -20,9 +20,8 @@ def evaluate(run_cli, monkeypatch):
         found = []
         for many in (10, 10**6):
             monkeypatch.setattr("isoroc._cli.io.reading.MANY", many)
-            most_values = 1500 if many == 10 else 10**6
-            defaults = "isoroc._evaluation.measures.most_rows.__defaults__"
-            monkeypatch.setattr(defaults, (most_values, 1))
+            defaults = (1500 if many == 10 else 10**6, 1)
+            monkeypatch.setattr("isoroc._evaluation.measures.most_rows.__defaults__", defaults)
             ran = run_cli("evaluate", *words, "--resamples", "4", "--json")
             assert ran.code == 0, ran.err
             found.append(json.loads(ran.out))

@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 GALLERY = runpy.run_path(str(ROOT / "examples" / "gallery.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GALLERY["GALLERY"])
 def test_every_figure_of_the_gallery_can_be_drawn(name):
     display = GALLERY["GALLERY"][name]()
@@ -42,7 +43,7 @@ def test_every_question_has_a_picture():
 
 
 def test_the_command_writes_figures(tmp_path, monkeypatch, capsys):
-    few = {name: GALLERY["GALLERY"][name] for name in ("roc", "roc-one-vs-rest")}
+    few = {name: GALLERY["GALLERY"][name] for name in ("decision-curve", "roc")}
     monkeypatch.setitem(GALLERY["main"].__globals__, "GALLERY", few)
     monkeypatch.setitem(GALLERY["main"].__globals__, "questions", dict)
     GALLERY["main"](["--out", str(tmp_path / "new"), "--style", "dark_background"])

@@ -81,6 +81,7 @@ def test_what_is_missing_is_named(name, message):
     assert ran.stderr.endswith(f"ImportError: isoroc.{name} needs {message}\n")
 
 
+@pytest.mark.slow
 def test_reports_need_jinja2_only_for_their_page():
     ran = run("from isoroc import Report\nprint(Report([0, 1], [0.2, 0.7]).to_html())")
     assert ran.stderr.endswith("ImportError: Report.to_html needs jinja2: pip install jinja2\n")

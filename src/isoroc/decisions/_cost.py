@@ -162,9 +162,8 @@ class CostReport:
         return self["after"] if "after" in self.table["decisions"] else self["forecasts"]
 
     def __getitem__(self, decisions: str) -> float:
-        return dict(zip(self.table["decisions"], self.table["cost"].tolist(), strict=True))[
-            decisions
-        ]
+        costs = dict(zip(self.table["decisions"], self.table["cost"], strict=True))
+        return float(costs[decisions])
 
     def __repr__(self) -> str:
         return f"{self.table!r}\n  best constant action: {self.constant_action}"

@@ -66,8 +66,9 @@ class Triangle:
         """Fill polygons."""
         flat, edge = [self.flat(polygon) for polygon in corners], self.ax.get_facecolor()
         width = 0.9 if len(flat) <= 80 else 0.3 if len(flat) <= 1000 else 0.0
-        style = {"facecolors": colours, "edgecolors": [edge], "antialiased": width > 0}
-        self.ax.add_collection(PolyCollection(flat, lw=width, **style))
+        filled = PolyCollection(flat, facecolors=colours, edgecolors=[edge], lw=width)
+        filled.set_antialiased(width > 0)
+        self.ax.add_collection(filled)
 
     def arrows(self, P: Floats, Q: Floats, colours: Floats) -> None:
         """Draw arrows from the points P to the points Q."""
