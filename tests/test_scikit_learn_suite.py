@@ -60,6 +60,12 @@ def uses_the_class(name, value):
     )
 
 
-globals().update({n: value for n, value in vars(theirs).items() if uses_the_class(n, value)})
-for long in (theirs.test_calibration_multiclass, theirs.test_parallel_execution):
-    pytest.mark.slow(long)
+#: Those that take seconds.
+LONG = {
+    "test_calibrated_classifier_cv_works_with_large_confidence_scores",
+    "test_calibration",
+    "test_calibration_multiclass",
+    "test_parallel_execution",
+}
+tests = {n: value for n, value in vars(theirs).items() if uses_the_class(n, value)}
+globals().update({n: pytest.mark.slow(t) if n in LONG else t for n, t in tests.items()})

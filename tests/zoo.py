@@ -40,7 +40,6 @@ SHAPES: dict[int | str, dict[str, Any]] = {
     2: {"columns": 2, "unit": "probability"},
     3: {"columns": 3, "unit": "probability"},
     5: {"columns": 5, "unit": "probability"},
-    "2 logits": {"columns": 2, "unit": "logit"},
     "3 logits": {"columns": 3, "unit": "logit"},
 }
 

@@ -24,12 +24,12 @@ def in_numpy(formula, X, *, exact):
     return formula(NUMPY, X if exact else np.asfortranarray(X))
 
 
-def in_onnx(formula, X, *, exact, opset=17):
+def in_onnx(formula, X, *, exact, opset=17):  # noqa: ARG001
     onnx, onnxruntime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
     from isoroc._backends.onnx import Graph, OnnxOps  # noqa: PLC0415
 
     graph, tensor = Graph(opset, "own_"), onnx.helper.make_tensor_value_info
-    ops = OnnxOps(graph, exact=exact)
+    ops = OnnxOps(graph)
     Q = formula(ops, ops.input("X", X.shape[1]))
     graph.node("Identity", Q.name, output="Q")
     double = onnx.TensorProto.DOUBLE

@@ -141,9 +141,10 @@ def test_an_impossible_outcome_does_not_turn_the_verdict_round():
     assert not verdict.should_calibrate
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("K", [2, 3])
 def test_calibrated_forecasts_are_seldom_said_to_need_calibration(K):
-    """A fast version of the study `verdicts` of benchmarks/coverage.py."""
+    """A fast version of the study `verdicts` of benchmarks/simulations.py."""
     said = 0
     for seed in range(40):
         P, y = data(200, K, power=1.0, seed=seed)
@@ -153,6 +154,7 @@ def test_calibrated_forecasts_are_seldom_said_to_need_calibration(K):
     assert said <= 6
 
 
+@pytest.mark.slow
 def test_few_rows_of_calibrated_forecasts_change_little():
     """Most of the weight stays with the forecasts where rows cannot tell the members apart."""
     distance, excess = [], []

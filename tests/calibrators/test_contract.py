@@ -178,17 +178,16 @@ def test_a_frequency_of_two_is_the_row_twice(name, rest):
 
 
 @each
-@pytest.mark.parametrize("weight", [1 / 3, 1e6])
-def test_equal_weights_are_no_weights(name, weight):
+def test_equal_weights_are_no_weights(name):
     for K in classes_for(name):
         P, y = some_data(K)
         plain = make(name).fit(P, y)
-        weighted = make(name).fit(P, y, sample_weight=np.full(len(y), weight))
+        weighted = make(name).fit(P, y, sample_weight=np.full(len(y), 1 / 3))
         np.testing.assert_array_equal(weighted.predict_proba(P), plain.predict_proba(P))
         assert weighted.summary_ == plain.summary_
         plain, weighted = (
             isoroc.Counts.from_arrays(P, y, resolution="exact", sample_weight=weights)
-            for weights in (None, np.full(len(y), weight))
+            for weights in (None, np.full(len(y), 1 / 3))
         )
         plain, weighted = (make(name).fit_counts(own).predict_proba(P) for own in (plain, weighted))
         np.testing.assert_allclose(weighted, plain, rtol=1e-9, atol=1e-12)

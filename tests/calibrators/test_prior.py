@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
+from scipy.stats import chi2
 
 from isoroc import InputError, adjust_prior, estimate_prior
 
@@ -33,6 +34,16 @@ def test_adjusted_forecasts_are_those_of_the_other_population(seed, n_classes):
     np.testing.assert_allclose(adjust_prior(Q, old, new), expected, atol=1e-12)
     np.testing.assert_allclose(adjust_prior(expected, new, old), Q, atol=1e-12)
     np.testing.assert_allclose(adjust_prior(Q, old, old), Q, atol=1e-12)
+
+
+@pytest.mark.parametrize("K", [2, 4])
+def test_the_p_value_is_that_of_a_likelihood_ratio(K):
+    rng, old = np.random.default_rng(K), np.full(K, 1 / K)
+    _, Q = population(300, rng.dirichlet(np.full(K, 30)), rng, old=old)
+    found = estimate_prior(Q, old)
+    best = (301 * found.prior - old) / 300  # without the row that was added
+    lift = 2 * np.log(Q / old @ best).sum()
+    assert found.p_value == pytest.approx(chi2.sf(lift, K - 1))
 
 
 def test_shapes_and_names():

@@ -223,7 +223,7 @@ def test_every_calibrator_counts_its_changes(name, shape):
     P = forecasts(shape, 80, seed=3)
     K = max(P.shape[1], 2)
     if K == 2:
-        scores = P[:, 1] - P[:, 0] if shape == "2 logits" else P[:, -1]
+        scores = P[:, -1]
         t = float(np.median(scores))
         carried = calibrator.carry_over(t, P)
         changed = (calibrator.predict_proba(P)[:, 1] > carried.thresholds) != (scores > t)

@@ -184,18 +184,6 @@ def test_columns_of_other_names_are_not_taken_by_position(model, table, run_cli,
     assert model.exists()
 
 
-def test_a_model_to_compare_with_must_know_the_columns_too(table, run_cli):
-    for names in ("abc", "rst"):
-        columns = dict(zip(OTHER, names, strict=True))
-        table.rename(columns).write_csv(f"{names}.csv")
-        words = ["--probs", ",".join(names), "-c", "temperature", "-o", f"{names}.json"]
-        assert run_cli("fit", f"{names}.csv", *words).code == 0
-    words = ["evaluate", "abc.csv", "-m", "abc.json", "--compare", "rst.json", "--resamples", "0"]
-    ran = run_cli(*words)
-    assert (ran.code, "fitted on r, s, t, and the names a, b, c" in ran.err) == (2, True)
-    assert run_cli(*words, "--by-position").code == 0
-
-
 def test_columns_of_a_model_may_be_given_in_any_order_and_by_class(model, table, run_cli):
     words = ["apply", "model.json", "new.csv", "--names", "a,b,c", "-o", "out.csv"]
     table.rename(OTHER).write_csv("new.csv")

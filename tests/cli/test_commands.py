@@ -71,7 +71,7 @@ def test_export_to_onnx_is_the_same_map(table, run_cli):
 
 
 @pytest.mark.usefixtures("model")
-def test_export_to_onnx_with_labels_and_behind_a_classifier(table, run_cli):
+def test_export_to_onnx_with_labels(table, run_cli):
     import onnxruntime  # noqa: PLC0415
 
     def open_session(path):
@@ -84,15 +84,6 @@ def test_export_to_onnx_with_labels_and_behind_a_classifier(table, run_cli):
     np.testing.assert_array_equal(session.run(["label"], {"forecasts": P})[0], expected)
     found = session.get_modelmeta().custom_metadata_map["isoroc.checksum"]
     assert found == json.loads(Path("model.json").read_text())["checksum"]
-
-    text = "p (double[N, 3] x) => (double[N, 3] q) { q = Softmax <axis = 1> (x) }"
-    onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> {text}'), "c.onnx")
-    ran = run_cli("export", "model.json", "--onnx", "b.onnx", "--classifier", "c.onnx")
-    assert (ran.code, "takes x; returns q, label" in ran.err) == (0, True)
-    Q, labels = open_session("b.onnx").run(["q", "label"], {"x": np.log(P.clip(1e-300))})
-    np.testing.assert_array_equal(labels, isoroc.load("model.json").classes_[Q.argmax(axis=1)])
-    ran = run_cli("export", "model.json", "--onnx", "b.onnx", "--classifier", "missing.onnx")
-    assert (ran.code, "missing.onnx" in ran.err) == (2, True)
 
 
 @pytest.mark.usefixtures("model")

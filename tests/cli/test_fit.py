@@ -103,20 +103,6 @@ def test_filter_and_weights_equal_those_of_the_library(table, run_cli):
     assert (model.summary_["label"], model.summary_["columns"][0]) == ("y", "p_bird")
 
 
-def test_a_sample_is_random_but_reproducible(run_cli, monkeypatch):
-    make_forecasts(2000).write_csv("x.csv")
-    found = []
-    for batch in (1 << 17, 37):
-        monkeypatch.setattr("isoroc._cli.io.reading.BATCH", batch)
-        ran = run_cli("fit", "x.csv", "--sample", "0.25", "-c", "irp", "-o", "m.json")
-        assert ran.code == 0, ran.err
-        found.append(json.loads(Path("m.json").read_text())["model"])
-    assert found[0] == found[1]
-    assert isoroc.load("m.json").summary_["rows"] == pytest.approx(500, abs=60)
-    ran = run_cli("fit", "x.csv", "--sample", "10", "-o", "m.json")
-    assert "--sample 10: expected a fraction between 0 and 1" in ran.err
-
-
 def test_many_classes(run_cli):
     classes = [f"c{k:02d}" for k in range(14)]
     make_forecasts(200, classes).write_csv("x.csv")

@@ -8,50 +8,18 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-import isoroc
 from cli_tables import listing
-
-
-@pytest.mark.usefixtures("model")
-def test_other_names_of_commands(run_cli):
-    assert run_cli("show", "model.json").text == run_cli("inspect", "model.json").text
-    assert run_cli("predict", "model.json", "data.csv", "-o", "a.csv").code == 0
-    assert run_cli("apply", "model.json", "data.csv", "-o", "b.csv").code == 0
-    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
-    assert run_cli("version").text == f"{isoroc.__version__}\n"
-    assert run_cli("help").text == run_cli("--help").text
-    assert run_cli("help", "fit").text == run_cli("fit", "--help").text
-
-
-@pytest.mark.usefixtures("model")
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["apply", "data.csv", "-o", "-"],
-        ["monitor", "data.csv", "--json"],
-        ["inspect", "--json"],
-        ["export", "--sql", "duckdb"],
-    ],
-    ids=lambda words: words[0],
-)
-def test_the_model_may_be_an_option(run_cli, words):
-    expected = run_cli(words[0], "model.json", *words[1:])
-    assert expected.code == 0, expected.err
-    for option in (["--model", "model.json"], ["-m", "model.json"], ["--model=model.json"]):
-        assert run_cli(*words, *option).out == expected.out
 
 
 def test_the_label_may_be_y(table, run_cli):
     table.rename({"y": "animal"}).write_csv("x.csv")
     assert run_cli("fit", "x.csv", "-y", "animal", "-c", "temperature", "-o", "m.json").code == 0
-    Path("isoroc.toml").write_text("[columns]\nlabel = 'nothing'\n")
-    assert run_cli("fit", "x.csv", "-y", "animal", "-c", "temperature", "-o", "m.json").code == 0
 
 
 def test_an_unknown_command_imports_no_command():
-    code = "import sys; from isoroc._cli import main; main(['predct']); print(*sys.modules)"
+    code = "import sys; from isoroc._cli import main; main(['appy']); print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "predct: not a command; did you mean 'predict'?" in ran.stderr
+    assert "appy: not a command; did you mean 'apply'?" in ran.stderr
     assert not {"polars", "isoroc._cli.models", "sklearn", "scipy"} & set(ran.stdout.split())
 
 
@@ -73,17 +41,6 @@ def test_formats_and_names_without_an_ending(run_cli):
     words = ["-o", "out.xyz", "--output-format", "parquet"]
     assert run_cli("apply", "model.json", "data.csv", *words).code == 0
     assert pl.read_parquet("out.xyz").height == 300
-
-
-@pytest.mark.usefixtures("model")
-def test_pictures(run_cli):
-    for words in (["-o", "a.png", "--model", "model.json"], ["-o", "b.svg"]):
-        ran = run_cli("plot", "data.csv", *words)
-        assert ran.code == 0, ran.err
-    assert Path("a.png").read_bytes().startswith(b"\x89PNG")
-    assert "<svg" in Path("b.svg").read_text()
-    ran = run_cli("plot", "data.csv", "-o", "c.csv")
-    assert (ran.code, "ends in .png, .svg or .pdf" in ran.err) == (2, True)
 
 
 @pytest.mark.usefixtures("model")
@@ -116,7 +73,8 @@ def spaced(value):
     ids=lambda words: words[0],
 )
 def test_json_has_a_version_and_the_documented_keys(run_cli, words):
-    assert run_cli("fit", "data.csv", "-o", "new.json").code == 0
+    if "new.json" in words and words[0] != "fit":
+        assert run_cli("fit", "data.csv", "-o", "new.json").code == 0
     found = json.loads(run_cli(*words, "--json").out)
     assert isinstance(found["version"], int)
     assert spaced(found) == []

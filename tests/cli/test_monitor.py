@@ -75,20 +75,8 @@ def test_bad_options(run_cli):
     assert CalibrationMonitor.load("empty.json").totals.rows == 2000
     Path("bad.json").write_text("{}")
     assert "holds other data, not the state of a monitor" in error_of("--state", "bad.json")
-    assert "is not the state of a monitor" in error_of("--state", "bad.json", "--force")
-
-
-@pytest.mark.usefixtures("fitted")
-def test_pictures_over_time(run_cli):
-    make_forecasts(200, seed=1).write_csv("a.csv")
-    words = ["monitor", "model.json", "a.csv", "--state", "s.json", "--plot"]
-    assert run_cli(*words, "time.PNG").code == 0
-    assert Path("time.PNG").read_bytes()[:4] == b"\x89PNG"
-    ran = run_cli(*words, "time.jpeg")
-    assert ran.code == 2
-    assert "--plot time.jpeg: expected a name that ends in .png, .svg or .pdf" in ran.err
-    assert len(CalibrationMonitor.load("s.json").history_["rows"]) == 1  # nothing was counted
-    assert run_cli(*words, "nowhere/time.png").code == 2
+    Path("bad.json").write_text('{"format": "isoroc-monitor"}')
+    assert run_cli("monitor", "model.json", "data.csv", "--state", "bad.json").code == 2
 
 
 @pytest.mark.usefixtures("fitted")
@@ -109,9 +97,6 @@ def test_the_same_rows_count_once(run_cli):
         assert found["total"] == json.loads(first.text)["total"]
         assert found["batch"]["rows"] == 300
         assert Path("s.json").read_bytes() == state
-    insisted = run_cli("monitor", "model.json", "a.csv", *words, "--again")
-    assert json.loads(insisted.text)["total"]["rows"] == 600
-    assert "skipped" not in insisted.err
 
 
 @pytest.mark.usefixtures("fitted")
@@ -121,7 +106,7 @@ def test_a_state_begins_anew_with_another_model(run_cli):
     assert run_cli("fit", "data.csv", "-c", "irp", "-o", "other.json").code == 0
     ran = run_cli("monitor", "other.json", "a.csv", "--state", "s.json", "--json")
     assert ran.code == 0
-    assert "s.json: begun anew, as it had evidence about another model" in ran.err
+    assert "s.json: begun anew, because its evidence is about another model" in ran.err
     assert json.loads(ran.text)["total"]["rows"] == 100
     assert CalibrationMonitor.load("s.json").model == isoroc.load("other.json").checksum
 

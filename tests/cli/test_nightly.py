@@ -26,22 +26,13 @@ pytestmark = [
 ROWS = 250
 #: Runs that are killed at random moments; `make kills` asks for 500.
 KILLS = int(os.environ.get("ISOROC_KILLS", "2"))
-SETTINGS = """\
-[columns]
-label = "y"
-[evaluate]
-json = true
-resamples = 0
-[monitor]
-state = "state.json"
-"""
 
 
 @pytest.fixture
 def job(folder, monkeypatch):
-    """Folder of the job: the script, its settings, the first model and data of some days."""
-    Path("nightly.sh").write_text(blocks("operations.md", "bash")[0])
-    Path("isoroc.toml").write_text(SETTINGS)
+    """Folder of the job: the script, the first model and data of some days."""
+    script = blocks("operations.md", "bash")[0]
+    Path("nightly.sh").write_text(script.replace("--label animal", "--label y"))
     for day in range(4):
         make_forecasts(ROWS, seed=day).write_csv(f"{day}.csv")
     assert main(["fit", "0.csv", "--calibrator", "identity", "-o", "model.json"]) == 0

@@ -129,7 +129,6 @@ def should_calibrate(calibrator):
         (Setting(2, 2.0, 3, weighted=True), False),
         (Setting(2, 2.0, 3, weighted=True), True),
         (Setting(2, 0.0, 4), True),
-        (Setting(3, 2.0, 2), False),
         (Setting(3, 2.0, 2), True),
     ],
 )

@@ -145,7 +145,7 @@ WRITERS = {
 }
 
 
-def test_a_file_of_another_kind_is_replaced_only_by_force(table, run_cli):
+def test_a_file_of_another_kind_is_not_replaced(table, run_cli):
     table.write_csv("x.csv")
     for target, words in WRITERS.items():
         for _ in range(2):  # a file of the same kind is replaced
@@ -162,25 +162,15 @@ def test_a_file_of_another_kind_is_replaced_only_by_force(table, run_cli):
             if same or (is_text and target in ("notes.txt", "query.sql")) or target in words:
                 continue
             ran = run_cli(*words, "-o", target)
-            assert (ran.code, f"{target}: holds " in ran.err, "--force" in ran.err) == (
-                2,
-                True,
-                True,
-            )
+            assert (ran.code, f"{target}: holds " in ran.err) == (2, True)
             assert Path(target).read_bytes() == before
-    words = [*WRITERS["table.csv"], "-o", "state.json", "--output-format", "csv"]
-    assert run_cli(*words, "--force").code == 0
-    assert Path("state.json").read_text().startswith("id,")
     Path("empty").touch()
     assert run_cli(*WRITERS["model.json"], "-o", "empty").code == 0
 
 
 @pytest.mark.usefixtures("files")
-def test_states_and_pictures_do_not_replace_other_files(run_cli):
-    words = ["monitor", "model.json", "x.csv"]
-    Path("time.png").write_text("id,p\n")
-    for option, target in (("--state", "hard2.csv"), ("--plot", "time.png")):
-        Path("hard2.csv").write_text("id,p\n")
-        ran = run_cli(*words, option, target)
-        assert (ran.code, f"{target}: holds " in ran.err) == (2, True)
-        assert Path(target).read_text() == "id,p\n"
+def test_states_do_not_replace_other_files(run_cli):
+    Path("hard2.csv").write_text("id,p\n")
+    ran = run_cli("monitor", "model.json", "x.csv", "--state", "hard2.csv")
+    assert (ran.code, "hard2.csv: holds a table" in ran.err) == (2, True)
+    assert Path("hard2.csv").read_text() == "id,p\n"

@@ -3,8 +3,6 @@ import os
 import time
 from pathlib import Path
 
-import pytest
-
 
 def test_report_writes_a_page_and_prints_the_verdict(model, run_cli):
     ran = run_cli("report", "data.csv", "-m", model, "-o", "page.html", "--resamples", "0")
@@ -46,17 +44,15 @@ def test_report_from_counts_and_from_many_rows(model, table, run_cli, monkeypatc
     assert "--counts: rows and columns were chosen" in ran.err
 
 
-@pytest.mark.parametrize("end", ["html", pytest.param("svg", marks=pytest.mark.slow), "pdf"])
-def test_the_same_input_gives_the_same_bytes(model, run_cli, end, monkeypatch):
-    command = ["report", "--resamples", "0"] if end == "html" else ["plot"]
+def test_the_same_input_gives_the_same_bytes(model, run_cli, monkeypatch):
+    words = ["report", "data.csv", "--resamples", "0", "--model", model, "-o"]
     os.utime("data.csv", (0, 86400 * 365.25 * 80))
-    for name in ("a", "b"):
-        ran = run_cli(*command, "data.csv", "--model", model, "-o", f"{name}.{end}")
+    for name in ("a.html", "b.html"):
+        ran = run_cli(*words, name)
         assert ran.code == 0, ran.err
-        time.sleep(1.1 if name == "a" else 0)  # times in files are in seconds
-    assert Path(f"a.{end}").read_bytes() == Path(f"b.{end}").read_bytes()
-    if end == "html":
-        assert "2050-01-01 00:00 UTC" in Path("a.html").read_text()
-        monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
-        assert run_cli(*command, "data.csv", "--model", model, "-o", "d.html").code == 0
-        assert "1970-01-01 00:00 UTC" in Path("d.html").read_text()
+        time.sleep(1.1 if name == "a.html" else 0)  # times in files are in seconds
+    assert Path("a.html").read_bytes() == Path("b.html").read_bytes()
+    assert "2050-01-01 00:00 UTC" in Path("a.html").read_text()
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    assert run_cli(*words, "d.html").code == 0
+    assert "1970-01-01 00:00 UTC" in Path("d.html").read_text()

@@ -34,7 +34,7 @@ STEPS = [
             "inspect --help",
             "export --help",
             "count data.csv -l y -p p_* -o one.parquet",
-            "merge one.parquet one.parquet -o two.parquet",
+            "merge one.parquet -o two.parquet",
             *(f"apply {name}.json data.csv -o out.csv" for name in MODELS),
             "apply auto.json data.csv -o out.parquet",
             *(f"inspect {name}.json" for name in ("auto", "kernel", "monotone")),

@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 
 from cli_tables import make_forecasts
-from isoroc._evaluation import measures
 
 #: Metrics that are sums over all rows.
 OF_ALL_ROWS = ("log_loss", "brier_score_loss", "accuracy", "decisions_changed")
@@ -21,8 +20,8 @@ def evaluate(run_cli, monkeypatch):
         found = []
         for many in (10, 10**6):
             monkeypatch.setattr("isoroc._cli.io.reading.MANY", many)
-            most_values = 1500 if many == 10 else 10**6
-            monkeypatch.setattr(measures.most_rows, "__defaults__", (most_values, 1))
+            defaults = (1500 if many == 10 else 10**6, 1)
+            monkeypatch.setattr("isoroc._evaluation.measures.most_rows.__defaults__", defaults)
             ran = run_cli("evaluate", *words, "--resamples", "4", "--json")
             assert ran.code == 0, ran.err
             found.append(json.loads(ran.out))
@@ -57,16 +56,6 @@ def test_figures_of_all_rows(evaluate, run_cli):
     kept, all_rows = (each["measures"]["calibration_loss"]["before"] for each in (found, expected))
     assert kept["value"] != all_rows["value"]
     assert abs(kept["value"] - all_rows["value"]) < kept["high"] - kept["low"]
-
-
-def test_other_columns_of_text_files(evaluate):
-    table = make_forecasts(300)
-    shrunk = {f"q_{name[2:]}": 0.5 * pl.col(name) + 1 / 6 for name in ("p_bird", "p_cat", "p_dog")}
-    table.with_columns(**shrunk).write_csv("both.csv")
-    found, expected = evaluate("both.csv", "-p", "p_*", "--compare", "q_*", "--sample", "0.8")
-    assert found["rows"] == expected["rows"] < 300
-    for column in ("before", "after", "change"):
-        assert_same(found, expected, OF_ALL_ROWS, column)
 
 
 def test_log_odds(evaluate, run_cli):

@@ -1,8 +1,9 @@
 import numpy as np
+import pytest
 from hypothesis import given
 
 from isoroc._core.simplex import binary_scores
-from isoroc._counts import Points
+from isoroc._counts import BinaryCounts, Points
 from strategies import labelled_forecasts
 
 
@@ -19,6 +20,20 @@ def test_distinct_forecasts_keep_all_weight(data):
     for p, row in zip(counts.forecasts, counts.class_weights, strict=True):
         same = (p == P).all(axis=1)
         assert row.tolist() == [w[same & (y == k)].sum() for k in range(P.shape[1])]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_forecasts_of_blocks_are_sums_over_their_rows(weighted):
+    rng = np.random.default_rng(0)
+    p = rng.integers(0, 21, 100) / 20  # some blocks have one distinct forecast
+    y = (rng.random(100) < p).astype(np.uint8)
+    weights = rng.integers(1, 9, 100) / 8 if weighted else None
+    counts = BinaryCounts.from_arrays(p, y, weights)
+    low, high, _ = counts.isotonic_blocks()
+    assert (low == high).any()
+    w = np.ones(100) if weights is None else weights
+    expected = [(w * p)[(a <= p) & (p <= b)].sum() for a, b in zip(low, high, strict=True)]
+    np.testing.assert_allclose(counts.forecasts_in(low, high, "probability"), expected)
 
 
 def test_cells_are_few_and_lose_nothing_but_place():

@@ -63,7 +63,8 @@ def test_intervals_narrow_and_hold_what_new_rows_achieve():
     few, many = (
         threshold_for(*draw(n), metric="false_positive_rate", target=0.1) for n in (200, 20_000)
     )
-    for name, low, high in zip(*(many.table[c] for c in ("metric", "low", "high")), strict=True):
+    ends = (many.table[column] for column in ("metric", "low", "high"))
+    for name, low, high in zip(*ends, strict=True):
         assert high - low < 0.03
         p = np.linspace(0, 1, 200_001)
         acted = p >= float(many)

@@ -21,7 +21,7 @@ from strategies import labelled_forecasts
 FAST: dict[str, Any] = {"n_resamples": 2, "random_state": 0}
 ORDER = ("accuracy", "auc", "auc_one_vs_rest", "auc_one_vs_one", "vus")
 SHARES = ("decisions_changed", "pairs_reversed", "pairs_tied")
-few = settings(max_examples=settings().max_examples // 2)
+few = settings(max_examples=settings().max_examples // 4)
 
 
 def order_table(result):
@@ -253,6 +253,7 @@ def test_intervals_are_those_of_the_bootstrap(K):
     np.testing.assert_allclose(half / 1.96, expected.standard_error, rtol=0.2)
 
 
+@pytest.mark.slow
 def test_many_rows_are_sampled_for_volumes_only_and_it_says_so():
     y, P = example(3, n=6000)
     Q = P**2 / (P**2).sum(axis=1, keepdims=True)

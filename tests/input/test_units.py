@@ -318,7 +318,6 @@ def test_what_messages_recommend_works(case):
     ("swapped scores", "the two arguments are swapped"),
     ("swapped texts", "the two arguments are swapped"),
     ("duplicate columns", "P: several columns have the same name"),
-    ("an id", "leave out column 0, without which rows sum to 1"),
     ("ragged", "its rows have different numbers of entries"),
     ("one-hot", r"for one-hot labels pass y\.argmax\(1\)"),
     ("several labels", r"y: .* several labels per row \(multi-label\)"),

@@ -1,4 +1,4 @@
-"""Estimates come within their own intervals: a fast version of benchmarks/coverage.py."""
+"""Estimates come within their own intervals: a fast version of benchmarks/simulations.py."""
 
 import numpy as np
 import pytest

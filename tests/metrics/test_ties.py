@@ -106,6 +106,7 @@ def test_intervals_of_absolute_errors_cover(n_classes, power, n, times):
     assert covered >= 0.9 * times
 
 
+@pytest.mark.slow
 def test_the_log_loss_term_of_many_rows_is_covered():
     P, truth, _ = distorted(200_000, 3, 2.0, seed=99)
     logs = np.log(np.maximum(truth, 1e-300)) - np.log(np.maximum(P, 1e-300))

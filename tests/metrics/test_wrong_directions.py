@@ -32,6 +32,9 @@ def folded(P):
 
 
 CASES = [inverted, swapped, uninformative, nearly_constant, folded]
+numbers_of_classes = pytest.mark.parametrize(
+    "n_classes", [2, 3, pytest.param(10, marks=pytest.mark.slow)]
+)
 
 
 def draw(case, n, n_classes, seed=0):
@@ -47,7 +50,7 @@ def distance(P, truth, norm):
     return np.sqrt(((P - truth) ** 2).sum(axis=1).mean() / 2)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 10])
+@numbers_of_classes
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_calibration_error(case, n_classes, norm):
@@ -59,7 +62,7 @@ def test_calibration_error(case, n_classes, norm):
 
 
 @pytest.mark.parametrize("case", [inverted, uninformative])
-@pytest.mark.parametrize("n_classes", [2, 3, 10])
+@numbers_of_classes
 def test_calibration_error_of_few_rows(case, n_classes):
     found, expected = [], []
     for seed in range(10):
@@ -92,7 +95,7 @@ def test_classwise_error_of_inverted_forecasts():
     assert error == pytest.approx(expected, abs=0.02)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 10])
+@numbers_of_classes
 @pytest.mark.parametrize("case", CASES)
 def test_decomposition(case, n_classes):
     P, truth, y = draw(case, 3000, n_classes)
@@ -113,7 +116,7 @@ def test_inversion_does_not_change_refinement():
     assert expected.calibration < 0.01
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 10])
+@numbers_of_classes
 @pytest.mark.parametrize("case", CASES)
 def test_calibration_is_rejected(case, n_classes):
     P, _, y = draw(case, 1000, n_classes)
@@ -121,7 +124,7 @@ def test_calibration_is_rejected(case, n_classes):
     assert result.p_value <= 0.05
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 10])
+@numbers_of_classes
 @pytest.mark.parametrize("power", [0.5, 2.0])
 def test_over_and_underconfidence(n_classes, power):
     P, truth, y = distorted(3000, n_classes, power, seed=1)
@@ -130,6 +133,7 @@ def test_over_and_underconfidence(n_classes, power):
         assert calibration_error(y, P, norm=norm) == pytest.approx(expected, abs=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_classes", "n"), [(2, 200), (3, 200), (10, 200)])
 def test_calibrated_forecasts_have_a_small_error_by_chance(n_classes, n):
     values = []

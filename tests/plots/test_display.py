@@ -121,8 +121,7 @@ def of_logits(draw_forecasts):
     return draw
 
 
-@pytest.mark.parametrize("K", [2, 3])
-@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize(("K", "single"), [(2, True), (2, False), (3, True)])
 @pytest.mark.parametrize(
     "name",
     [

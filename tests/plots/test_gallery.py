@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 GALLERY = runpy.run_path(str(ROOT / "examples" / "gallery.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GALLERY["GALLERY"])
 def test_every_figure_of_the_gallery_can_be_drawn(name):
     display = GALLERY["GALLERY"][name]()

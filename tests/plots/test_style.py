@@ -139,6 +139,7 @@ def test_text_follows_the_current_style():
     assert lines[0] == lines[1]
 
 
+@pytest.mark.slow
 def test_drawing_in_given_axes_does_not_load_pyplot():
     code = """
 import sys

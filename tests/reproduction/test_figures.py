@@ -139,6 +139,7 @@ def test_the_mesh_covers_all_ways_to_divide_the_simplex():
     assert points[i].tolist() == [(side[y == k] == k).sum() / (y == k).sum() for k in range(3)]
 
 
+@pytest.mark.slow
 def test_all_figures_are_drawn(done, repetition, tmp_path, monkeypatch):
     fitted = fit_synthetic(n=150, grid_size=15)
     monkeypatch.setattr(figures, "fit_synthetic", lambda: fitted)

@@ -43,12 +43,14 @@ def test_one_command_from_a_csv_to_tables_and_figures(csv, tmp_path, capsys):
     assert {p.name for p in (out / "figures").iterdir()} == {"splitting.png", "splitting.pdf"}
 
 
+@pytest.mark.slow
 def test_ready_forecasts_have_no_repetition(forecasts, tmp_path):
     found = module.reproduce(forecasts(3), out=tmp_path)
     assert [each["classes"] for each in found["experiments"]] == [3]
     assert found["repetition"] == []
 
 
+@pytest.mark.slow
 def test_substitute_data_are_named_everywhere(tmp_path, monkeypatch):
     def fetch(**_):
         raise OSError("no network")

@@ -30,14 +30,13 @@ demo --keep .
 fit march.csv --label animal -c temperature -o model.json
 apply model.json may.csv -o may.parquet
 apply model.json may.csv -o may.ndjson
-apply model.json may.ndjson --suffix _again -o may.csv --force
+apply model.json may.ndjson --suffix _again -o again.csv
 count march.csv --label animal -o march.counts.parquet
-merge march.counts.parquet march.counts.parquet --again -o both.parquet
+merge march.counts.parquet -o both.parquet
 fit --counts march.counts.parquet -c irp -o irp.json
 evaluate april.csv --model model.json --resamples 0
 monitor model.json april.csv --label animal
 inspect model.json
-plot april.csv --model model.json -o out.png
 report april.csv --model model.json --resamples 0 -o out.html
 export model.json --sql duckdb -o out.sql
 """
@@ -82,6 +81,7 @@ def test_what_is_missing_is_named(name, message):
     assert ran.stderr.endswith(f"ImportError: isoroc.{name} needs {message}\n")
 
 
+@pytest.mark.slow
 def test_reports_need_jinja2_only_for_their_page():
     ran = run("from isoroc import Report\nprint(Report([0, 1], [0.2, 0.7]).to_html())")
     assert ran.stderr.endswith("ImportError: Report.to_html needs jinja2: pip install jinja2\n")

@@ -3,7 +3,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from isoroc._support.table import Table, markdown_table
+from isoroc._support.table import Table
 
 TABLE = Table(name=np.array(["a<b", "c"]), rate=np.array([0.123456789, 1e-9]))
 
@@ -52,8 +52,3 @@ def test_no_rows_still_have_columns():
 def test_selected_columns_come_in_the_order_of_the_selection():
     assert list(TABLE.select("rate", "name")) == ["rate", "name"]
     assert list(TABLE.select("rate")) == ["rate"]
-
-
-def test_markdown():
-    assert markdown_table(["a", "b"], []) == "| a | b |\n|---|---|"
-    assert markdown_table(["a"], [["1"], ["2"]]).splitlines()[2:] == ["| 1 |", "| 2 |"]

@@ -79,13 +79,13 @@ class NumpyOps(Ops[Any]):
         return np.take(table, place[:, 0], axis=0)
 
     def steps(self, cuts: Sequence[Floats], values: Sequence[Floats], a: Floats) -> Floats:
-        columns = zip(cuts, values, np.ascontiguousarray(a.T), strict=True)
-        return np.stack([own[rows.locate(at, column)] for at, own, column in columns], axis=1)
+        triples = zip(cuts, values, np.ascontiguousarray(a.T), strict=True)
+        return np.stack([steps[rows.locate(at, column)] for at, steps, column in triples], axis=1)
 
     def fraction_between(self, a: Floats, knots: Floats) -> Floats:
         levels = np.linspace(0, 1, knots.shape[1])
-        columns = zip(a.T, knots, strict=True)
-        return np.stack([np.interp(column, own, levels) for column, own in columns]).T
+        pairs = zip(a.T, knots, strict=True)
+        return np.stack([np.interp(column, at, levels) for column, at in pairs]).T
 
 
 NUMPY = NumpyOps()

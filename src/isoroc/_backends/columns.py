@@ -1,7 +1,7 @@
 """Vectors as lists of columns, for languages that compute with one column at a time.
 
-A language such as SQL implements `Scalars`, and `ColumnOps` writes vector operations out in these.
-Columns are made when they are first asked for: by then it is known how often they are used.
+A language such as SQL implements `Scalars`, and `ColumnOps` expresses vector operations in them.
+Columns are made at their first use, when it is known how often they are used.
 """
 
 from __future__ import annotations
@@ -64,30 +64,27 @@ class Scalars(ABC, Generic[C]):
         return place
 
     def is_at(self, place: C, number: int) -> C:
-        """Whether a place is this one."""
         return self.binary("==", place, self.number(float(number)))
 
     def every(self, conditions: Sequence[C]) -> C:
-        """Whether several conditions are true."""
         return reduce(partial(self.binary, "&"), conditions)
 
     def total(self, columns: Sequence[C]) -> C:
         """Sum of columns in the order in which NumPy adds the entries of a row."""
 
-        def split(own: list[C], widths: Sequence[int]) -> list[list[C]]:
-            entries = iter(own)
+        def split(given: list[C], widths: Sequence[int]) -> list[list[C]]:
+            entries = iter(given)
             return [list(islice(entries, width)) for width in widths]
 
         def add(a: list[C], b: list[C]) -> list[C]:
             return [self.binary("+", *pair) for pair in zip(a, b, strict=True)]
 
-        def add_pairs(own: list[C]) -> list[C]:
-            return add(own[::2], own[1::2])
+        def add_pairs(given: list[C]) -> list[C]:
+            return add(given[::2], given[1::2])
 
         return total(list(columns), len(columns), split, add, add_pairs)[0]
 
     def weighted(self, weights: Sequence[float], columns: Sequence[C]) -> C:
-        """Sum of columns times weights."""
         terms = [
             column if weight == 1 else self.binary("*", self.number(weight), column)
             for weight, column in zip(weights, columns, strict=True)
@@ -97,10 +94,10 @@ class Scalars(ABC, Generic[C]):
 
 
 class Columns(Value, Generic[C]):
-    """A vector whose columns are made, by a function of those of its inputs, when asked for.
+    """A vector with columns that a function makes from those of its inputs, at their first use.
 
-    Each column of an input is used `times` times; by default once, or once for each column that
-    it is combined with.
+    Each column of an input is used `times` times, by default once, or once for each column that it
+    is combined with.
     """
 
     def __init__(
@@ -122,12 +119,11 @@ class Columns(Value, Generic[C]):
             vector.uses += times or max(1, width // vector.width)
 
     def binary(self, operator: str, a: Any, b: Any) -> Columns[C]:
-        """``a operator b``, column by column."""
         return self.ops.each(partial(self.ops.scalars.binary, operator), a, b)
 
     def columns(self) -> list[C]:
-        """The columns; ask for them when all that uses them has been written."""
-        waiting: list[Columns[C]] = [self]  # not by recursion: formulas may be deep
+        """The columns; call this when the whole formula has been written."""
+        waiting: list[Columns[C]] = [self]  # a loop instead of recursion: formulas may be deep
         while waiting:
             missing = [vector for vector in waiting[-1].inputs if vector.made is None]
             if missing:
@@ -137,35 +133,34 @@ class Columns(Value, Generic[C]):
         return self.compute()
 
     def compute(self) -> list[C]:
-        """The columns, if those of all inputs were made."""
+        """The columns, once those of all inputs are made."""
         if self.made is None:
             made = self._make(*(vector.compute() for vector in self.inputs))
             self.depth = 1 + max((vector.depth for vector in self.inputs), default=0)
             if self.uses > 1 or self.depth > 30:  # no expression becomes deep
-                made = [self.ops.scalars.keep(own) for own in made]
+                made = [self.ops.scalars.keep(column) for column in made]
                 self.depth = 0
             self.made = made
         return self.made
 
 
 class ColumnOps(Ops[Columns[C]], Generic[C]):
-    """Vector operations, written out in operations on single columns."""
+    """Vector operations, expressed in operations on single columns."""
 
     def __init__(self, scalars: Scalars[C]) -> None:
         self.scalars = scalars
 
     def vector(self, columns: Sequence[C]) -> Columns[C]:
-        """A vector of columns that are there."""
         return Columns(self, len(columns), (), lambda: list(columns))
 
     def each(self, write: Callable[..., C], *parts: Any) -> Columns[C]:
-        """A function of each column of vectors or constants; one column goes with all others."""
+        """A function of each column of vectors or constants; single columns are repeated."""
         vectors = [self._lift(part) for part in parts]
         width = max(vector.width for vector in vectors)
 
         def make(*columns: list[C]) -> list[C]:
-            spread = (own * width if len(own) == 1 else own for own in columns)
-            return [write(*own) for own in zip(*spread, strict=True)]
+            spread = (part * width if len(part) == 1 else part for part in columns)
+            return [write(*entries) for entries in zip(*spread, strict=True)]
 
         return Columns(self, width, vectors, make)
 

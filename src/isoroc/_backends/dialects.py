@@ -1,4 +1,4 @@
-"""Dialects of SQL: the differences that matter for calibrators."""
+"""Differences between SQL dialects that matter for calibrators."""
 
 from __future__ import annotations
 
@@ -24,40 +24,40 @@ Dialect = Literal[
 
 @dataclass(frozen=True)
 class Rules:
-    """What a dialect has and what it lacks."""
+    """Features and limits of a dialect."""
 
     #: Name of the dialect in sqlglot.
     sqlglot: str
-    #: How doubles are written: ``1.5e0``, where that is a double and read without rounding errors;
-    #: a text that is cast, where it may be a decimal number; or an exact fraction of integers.
+    #: How doubles are written: ``1.5e0`` if that is a double and read without rounding errors, a
+    #: text that is cast if it may be a decimal number, or an exact fraction of integers.
     numbers: Literal["literal", "cast", "fraction"] = "literal"
-    #: How all columns of the table are handed on: as all columns except those that were added, as
-    #: one column that holds the row or a struct of it, or not at all.
+    #: How all columns of the table are returned: as all columns except the added ones, as one
+    #: column with the row or a struct of it, or not at all.
     star: Literal["except", "row", "struct"] | None = None
-    #: LIMIT of each stage, and whether it has an OFFSET of 0. Merging a stage into the next one
-    #: would repeat its expressions wherever they are used; either of these keeps planners from it.
+    #: LIMIT of each stage, and whether it has OFFSET 0. Both keep planners from merging a stage
+    #: into the next one, which would repeat its expressions wherever they are used.
     limit: int | None = None
     offset: bool = False
     #: Whether products and exponentials that round to 0 raise an error.
     underflow: bool = False
-    #: Whether exponentials that round to 0 are not computed.
+    #: Whether exponentials that round to 0 must be avoided.
     careful_exp: bool = False
-    #: Whether the value of a condition can be a column.
+    #: Whether a condition can be a column.
     conditions: bool = True
-    #: How the largest of several columns is found: by a function, or by an aggregate over rows.
+    #: Function for the largest of several columns, or an aggregate over rows.
     extremes: Literal["GREATEST", "MAX", "rows"] = "GREATEST"
-    #: Whether division by a constant is a product with its reciprocal, which rounds twice.
+    #: Whether division by a constant is computed by its reciprocal, which rounds twice.
     reciprocals: bool = False
-    #: Whether all that a branch of a CASE needs is computed for its rows only, at any distance.
+    #: Whether columns used only in a branch of a CASE are computed again in each branch.
     lazy: bool = False
-    #: How entries of a constant array are found by their place, at no cost per entry. Lists also
-    #: multiply matrices by inner products and search among many cuts.
+    #: How entries of a constant array are looked up. The lists of DuckDB also serve for inner
+    #: products and binary search.
     arrays: Literal["LIST_EXTRACT", "arrayElement", "brackets", "ELEMENT_AT"] | None = None
-    #: Classes that a map may have: planners take more than linear time for columns.
+    #: Largest number of classes: the time of planners grows faster than the number of columns.
     most_classes: int | None = None
-    #: Columns that a query may have.
+    #: Largest number of columns of a query.
     most_columns: int | None = None
-    #: Levels of CASE in an expression.
+    #: Largest number of nested CASE expressions.
     depth: int = 12
 
     @property

@@ -1,14 +1,11 @@
 """The operations as nodes of an ONNX graph of standard operators in double precision.
 
-A node takes about a microsecond, so few are written: equal ones are one, and unused ones are left
-out. Unless a map has steps, whose sums must be those of NumPy to the last bit, sums and multiples
-of vectors are kept as *linear functions* of tensors: several steps are then one matrix product.
+A node takes about a microsecond, so equal nodes are written once, and unused ones are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,20 +16,15 @@ from isoroc._backends.ops import Function, Ops, Value
 from isoroc._core.tree import BinTree
 from isoroc._core.types import Floats, Ints
 
-#: The operators on strings, and the first version that finds places of strings.
-ML, ML_OPSET = "ai.onnx.ml", 2
+#: Domain of the operators on strings, and the first version with integers as values.
+ML = "ai.onnx.ml"
+ML_OPSET = 2
 
-#: Largest size of the matrices that stand for steps which each column could take by itself.
-_FEW_WEIGHTS = 2048
-
-_BOOL, _INT32, _INT64 = onnx.TensorProto.BOOL, onnx.TensorProto.INT32, onnx.TensorProto.INT64
 _OPERATORS = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "<=": "LessOrEqual", "&": "And"}
-#: Functions whose operators have other names.
-_FUNCTIONS = {"absolute": "Abs", "maximum": "Max", "minimum": "Min"}
 
 
 class Graph:
-    """Nodes and constants of a version of the operators, whose names begin with a prefix."""
+    """Nodes and constants for a version of the operators; their names begin with a prefix."""
 
     def __init__(self, opset: int, prefix: str) -> None:
         self._opset = opset
@@ -42,13 +34,13 @@ class Graph:
         self._constants: dict[tuple[Any, ...], onnx.TensorProto] = {}
 
     def node(self, operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
-        """Add a node, unless there is an equal one; its output's name."""
+        """Name of the output of a node, which is added unless there is an equal one."""
         return self.nodes(operator, *inputs, outputs=[output], **attributes)[0]
 
     def nodes(
         self, operator: str, *inputs: str, outputs: Sequence[str], **attributes: Any
     ) -> Sequence[str]:
-        """Add a node of several outputs, named or not; their names."""
+        """Names of the outputs of a node, as for `node`; outputs may be unnamed."""
         key = (operator, inputs, tuple(outputs), str(attributes))
         if key not in self._known:
             at = f"{self.prefix}{operator}_{len(self._nodes)}_"
@@ -58,7 +50,6 @@ class Graph:
         return self._known[key]
 
     def constant(self, value: NDArray[Any]) -> str:
-        """Name of a constant."""
         key = (value.dtype.str, value.shape, value.tobytes())
         if key not in self._constants:
             name = f"{self.prefix}constant_{len(self._constants)}"
@@ -66,22 +57,21 @@ class Graph:
         return self._constants[key].name
 
     def integers(self, *values: int) -> str:
-        """Name of a constant vector."""
         return self.constant(np.array(values, dtype=np.int64))
 
     def inner(self) -> Graph:
-        """A graph for the inside of a node; names of both are different."""
+        """A graph for the inside of a node, with other names."""
         return Graph(self._opset, f"{self.prefix}inner_{len(self._nodes)}_")
 
     def reduce(self, operator: str, tensor: str, axis: int = 1) -> str:
-        """What an operator makes of the last axis; a matrix."""
+        """Reduce the last axis to a matrix."""
         keepdims = int(axis == 1)
-        if operator == "ReduceSum" or self._opset >= 18:  # axes of all are inputs
+        if operator == "ReduceSum" or self._opset >= 18:  # the axes are an input
             return self.node(operator, tensor, self.integers(axis), keepdims=keepdims)
         return self.node(operator, tensor, axes=[axis], keepdims=keepdims)
 
     def proto(self, name: str, inputs: list[Any], outputs: list[Any]) -> onnx.GraphProto:
-        """The graph of some outputs."""
+        """The graph of the nodes that some outputs need."""
         needed, kept = {output.name for output in outputs}, []
         for node in reversed(self._nodes):
             if needed.intersection(node.output):
@@ -92,93 +82,39 @@ class Graph:
 
 
 def _read_by(node: onnx.NodeProto) -> Iterator[str]:
-    """Names that a node takes, in graphs inside it too."""
+    """Inputs of a node, including those of graphs inside it."""
     yield from node.input
     for attribute in node.attribute:
         for inner in attribute.g.node:
             yield from _read_by(inner)
 
 
-@dataclass(frozen=True, eq=False)
-class Linear:
-    """Sum of products of matrices, (width, width of tensor), with named tensors; plus an offset."""
-
-    terms: dict[str, Floats]
-    offset: Floats
-
-    @property
-    def size(self) -> int:
-        """Entries of all matrices."""
-        return sum(matrix.size for matrix in self.terms.values())
-
-    def each(self, change: Callable[[Floats], Floats], offset: Floats) -> Linear:
-        """A function of each matrix, and another offset."""
-        return Linear({name: change(own) for name, own in self.terms.items()}, offset)
-
-    def times(self, factor: Any) -> Linear:
-        """Each column times a factor, or all times the same."""
-        factors = np.broadcast_to(factor, self.offset.shape)
-        return self.each(lambda own: factors[:, None] * own, factors * self.offset)
-
-    def plus(self, other: Linear) -> Linear:
-        """Sum of two of the same width."""
-        terms = dict(self.terms)
-        for name, matrix in other.terms.items():
-            terms[name] = terms[name] + matrix if name in terms else matrix
-        return Linear(terms, self.offset + other.offset)
-
-    def then(self, matrix: Floats) -> Linear:
-        """Product of a matrix with the result."""
-        return self.each(lambda own: matrix @ own, matrix @ self.offset)
-
-    def take(self, columns: list[int]) -> Linear:
-        """Some of the columns."""
-        return self.each(lambda own: own[columns], self.offset[columns])
-
-
 class Tensor(Value):
-    """A matrix of a graph: its name, or what it is a function of until its numbers are needed."""
+    """A matrix of a graph, by its name."""
 
-    def __init__(self, ops: OnnxOps, width: int, value: str | Linear) -> None:
+    def __init__(self, ops: OnnxOps, width: int, name: str) -> None:
         self._ops = ops
         self.width = width
-        self._value = value
-
-    @property
-    def name(self) -> str:
-        """Name in the graph, which computes it from now on."""
-        if isinstance(self._value, Linear):
-            self._value = self._ops.compute(self._value)
-        return self._value
-
-    @property
-    def linear(self) -> Linear | None:
-        """The function, if it has not been computed."""
-        return self._value if isinstance(self._value, Linear) else None
+        self.name = name
 
     def binary(self, operator: str, a: Any, b: Any) -> Tensor:
-        """``a operator b``."""
         return self._ops.combine(operator, a, b)
 
 
 class OnnxOps(Ops[Tensor]):
-    """Vectors are matrices of a graph; if exact, operations are those of the formula to the bit."""
+    """Vectors are matrices of a graph, computed in the order of the formula."""
 
-    def __init__(self, graph: Graph, *, exact: bool) -> None:
+    def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._exact = exact
 
     def input(self, name: str, width: int) -> Tensor:
-        """A matrix of the graph."""
         return Tensor(self, width, name)
 
     def find(self, name: str, names: Sequence[str]) -> Tensor:
         """Places of a column of strings among some names, -1 for others."""
         places: Any = {"keys_strings": list(names), "values_int64s": list(range(len(names)))}
-        found = self._graph.node("LabelEncoder", name, domain=ML, default_int64=-1, **places)
-        return Tensor(self, 1, found)
-
-    # Linear functions
+        place = self._graph.node("LabelEncoder", name, domain=ML, default_int64=-1, **places)
+        return Tensor(self, 1, place)
 
     def combine(self, operator: str, a: Any, b: Any) -> Tensor:
         """``a operator b``, of which at least one is a vector."""
@@ -186,75 +122,13 @@ class OnnxOps(Ops[Tensor]):
             return a
         if isinstance(b, Tensor) and _is_zero(a) and operator == "+":
             return b
-        width = max(_width(a), _width(b))
-        function = None if self._exact else self._combined(operator, a, b, width)
-        if function is not None:
-            return Tensor(self, width, function)
-        return self._apply(_OPERATORS[operator], a, b, width=width)
-
-    def _combined(self, operator: str, a: Any, b: Any, width: int) -> Linear | None:
-        """``a operator b`` as a linear function of what they are made of, where it is one."""
-        if operator == "*" and not isinstance(a, Tensor):
-            a, b = b, a
-        left = self._function(a, width)
-        if left is None:
-            return None
-        if operator in "*/" and not isinstance(b, Tensor):
-            return left.times(b if operator == "*" else 1 / np.asarray(b))
-        right = self._function(b, width) if operator in "+-" else None
-        if right is None:
-            return None
-        return left.plus(right if operator == "+" else right.times(-1.0))
-
-    def _function(self, a: Any, width: int) -> Linear | None:
-        """A vector or constants as a linear function of a width, unless that took many products."""
-        if not isinstance(a, Tensor):
-            return Linear({}, np.broadcast_to(np.asarray(a, dtype=np.float64), (width,)))
-        if a.linear is None and a.width * width > _FEW_WEIGHTS:
-            return None
-        function = a.linear or Linear({a.name: np.eye(a.width)}, np.zeros(a.width))
-        if a.width == width:
-            return function
-        return function.take([0] * width) if function.size * width <= _FEW_WEIGHTS else None
-
-    def compute(self, function: Linear) -> str:
-        """Name of the result of a linear function."""
-        width, graph = len(function.offset), self._graph
-        terms = {name: (matrix, _factor(matrix)) for name, matrix in function.terms.items()}
-        same = [
-            name
-            for name, (matrix, factor) in terms.items()
-            if matrix.shape[1] == width and factor is not None and (factor == 1).all()
-        ]
-        result = graph.constant(function.offset) if function.offset.any() else ""
-        for name in same:
-            result = graph.node("Add", name, result) if result else name
-            del terms[name]
-        if len(terms) > 2:  # one product is quicker than three
-            joined = np.hstack([matrix for matrix, _ in terms.values()])
-            terms = {graph.node("Concat", *terms, axis=1): (joined, None)}
-        for name, (matrix, factor) in terms.items():
-            if factor is not None and not result:
-                result = graph.node("Mul", name, graph.constant(factor))
-            elif factor is not None and (np.abs(factor) == 1).all() and np.ptp(factor) == 0:
-                result = graph.node("Add" if factor[0] > 0 else "Sub", result, name)
-            else:
-                result = graph.node("Gemm", name, graph.constant(matrix), result, transB=1)
-        return result
-
-    def linear(self, a: Tensor, matrix: Floats, offset: Floats | None = None) -> Tensor:
-        before = None if self._exact else a.linear
-        function = None if before is None else before.then(matrix)
-        if function is None or function.size > max(_FEW_WEIGHTS, matrix.size):
-            function = Linear({a.name: matrix}, np.zeros(len(matrix)))
-        if offset is not None:
-            function = Linear(function.terms, function.offset + offset)
-        return Tensor(self, len(matrix), function)
+        return self._apply(_OPERATORS[operator], a, b)
 
     # Each column by itself
 
     def function(self, name: Function, *arguments: Any) -> Tensor:
-        return self._apply(_FUNCTIONS.get(name, name.title()), *arguments)
+        other_names = {"absolute": "Abs", "maximum": "Max", "minimum": "Min"}
+        return self._apply(other_names.get(name, name.title()), *arguments)
 
     def where(self, condition: Tensor, a: Any, b: Any) -> Tensor:
         return self._apply("Where", condition, a, b)
@@ -279,16 +153,10 @@ class OnnxOps(Ops[Tensor]):
         return a.width
 
     def sum(self, a: Tensor) -> Tensor:
-        if not self._exact and a.width <= _FEW_WEIGHTS:
-            return self.linear(a, np.ones((1, a.width)))
         return self._reduced("ReduceSum", a)
 
-    def total(self, a: Tensor) -> Tensor:
-        return super().total(a) if self._exact else self.sum(a)
-
     def _sums_of_pairs(self, a: Tensor) -> Tensor:
-        # A product adds zeros to the sum of two numbers, so that it is the same to the last bit,
-        # except for rows with infinite numbers, which are refused.
+        # A product adds zeros to the sum of two numbers, which changes no bit of finite numbers.
         return self.linear(a, np.repeat(np.eye(a.width // 2), 2, axis=1))
 
     def largest(self, a: Tensor) -> tuple[Tensor, Tensor]:
@@ -299,56 +167,45 @@ class OnnxOps(Ops[Tensor]):
         return self._reduced("ReduceMin", a)
 
     def every(self, conditions: Tensor) -> Tensor:
-        numbers = self._apply("Cast", conditions, to=_INT32)
-        return self._apply("Cast", self._reduced("ReduceMin", numbers), to=_BOOL)
+        numbers = self._apply("Cast", conditions, to=onnx.TensorProto.INT32)
+        return self._apply("Cast", self._reduced("ReduceMin", numbers), to=onnx.TensorProto.BOOL)
 
     def _reduced(self, operator: str, a: Tensor) -> Tensor:
         return a if a.width == 1 else Tensor(self, 1, self._graph.reduce(operator, a.name))
 
     def is_at(self, place: Tensor, numbers: int | Ints) -> Tensor:
         values = np.asarray(numbers, dtype=np.int64)
-        found = self._graph.node("Equal", place.name, self._graph.constant(values))
-        return Tensor(self, values.size, found)
+        equal = self._graph.node("Equal", place.name, self._graph.constant(values))
+        return Tensor(self, values.size, equal)
 
     # Vectors of other widths
 
     def take(self, a: Tensor, columns: Sequence[int] | Ints) -> Tensor:
         places = [int(column) for column in columns]
         width = len(places)
-        if not self._exact and a.linear is not None:
-            return Tensor(self, width, a.linear.take(places))
         if places == list(range(a.width)):
             return a
         if width == 1 and a.width <= 32:
             return self.split(a, [1] * a.width)[places[0]]
-        found = self._graph.node("Gather", a.name, self._graph.integers(*places), axis=1)
-        return Tensor(self, width, found)
+        taken = self._graph.node("Gather", a.name, self._graph.integers(*places), axis=1)
+        return Tensor(self, width, taken)
 
     def split(self, a: Tensor, widths: Sequence[int]) -> list[Tensor]:
-        if len(widths) == 1 or (not self._exact and a.linear is not None):
-            return super().split(a, widths)
+        if len(widths) == 1:
+            return [a]
         sizes, unnamed = self._graph.integers(*widths), [""] * len(widths)
         parts = self._graph.nodes("Split", a.name, sizes, axis=1, outputs=unnamed)
         return [Tensor(self, width, part) for width, part in zip(widths, parts, strict=True)]
 
     def concat(self, parts: Sequence[Tensor]) -> Tensor:
-        if len(parts) == 1:
-            return parts[0]
-        width, start = sum(part.width for part in parts), 0
-        functions = [function for part in parts if (function := self._function(part, part.width))]
-        is_linear = any(part.linear is not None for part in parts)
-        if not self._exact and is_linear and len(functions) == len(parts):
-            joined = Linear({}, np.zeros(width))
-            for part, own in zip(parts, functions, strict=True):
-                joined = joined.plus(own.then(np.eye(width)[:, start : start + part.width]))
-                start += part.width
-            if joined.size <= _FEW_WEIGHTS:
-                return Tensor(self, width, joined)
-        return self._apply("Concat", *parts, axis=1, width=width)
+        width = sum(part.width for part in parts)
+        return parts[0] if len(parts) == 1 else self._apply("Concat", *parts, axis=1, width=width)
+
+    def linear(self, a: Tensor, matrix: Floats, offset: Floats | None = None) -> Tensor:
+        constants = [self._name(array) for array in (matrix, offset) if array is not None]
+        return Tensor(self, len(matrix), self._graph.node("Gemm", a.name, *constants, transB=1))
 
     def segment_sums(self, a: Tensor, weights: Floats) -> Tensor:
-        if len(weights) * weights.size <= _FEW_WEIGHTS:
-            return self.linear(a, _blocks(weights))
         return self._sums_of_runs(self._on_third_axis(a.name, *weights.shape), weights)
 
     def _on_third_axis(self, name: str, n_columns: int, n: int) -> str:
@@ -356,7 +213,6 @@ class OnnxOps(Ops[Tensor]):
         return self._graph.node("Reshape", name, self._graph.integers(0, n_columns, n))
 
     def _sums_of_runs(self, name: str, weights: Floats) -> Tensor:
-        """Weighted sums along a third axis."""
         scaled = self._graph.node("Mul", name, self._graph.constant(weights))
         return Tensor(self, len(weights), self._graph.reduce("ReduceSum", scaled, 2))
 
@@ -365,25 +221,25 @@ class OnnxOps(Ops[Tensor]):
     def steps(self, cuts: Sequence[Floats], values: Sequence[Floats], a: Tensor) -> Tensor:
         place, first = self._search(cuts, a)
         table = np.zeros(first[-1] + len(values[-1]))
-        for start, own in zip(first, values, strict=True):
-            table[start : start + len(own)] = own
+        for start, steps in zip(first, values, strict=True):
+            table[start : start + len(steps)] = steps
         return Tensor(self, a.width, self._graph.node("Gather", self._name(table), place))
 
     def locate(self, cuts: Floats, score: Tensor) -> Tensor:
         return Tensor(self, 1, self._search([cuts], score)[0])
 
     def _search(self, cuts: Sequence[Floats], a: Tensor) -> tuple[str, Ints]:
-        """Place of each column among its cuts in the lists of all, and where each list starts."""
-        # Binary search: a step asks whether the number lies above the cut half the range on. A list
-        # begins with an entry that is never read and ends with one that nothing exceeds.
+        """Place of each column in the joined lists of cuts, and where each list starts."""
+        # Binary search: a step compares the number with the cut half the range on. A list begins
+        # with an entry that is never read and ends with one that nothing exceeds.
         n_steps = max(map(len, cuts)).bit_length() or 1
-        # No step leads beyond ends that are as far as all steps together. Lists of equal lengths
-        # need no such check, if they are at most three times as long.
-        padded = len(cuts) << n_steps <= 3 * sum(len(own) + 2 for own in cuts)
-        after = [2**n_steps - 1 - len(own) if padded else 1 for own in cuts]
+        # Steps must not leave a list. If padding all lists to the same length costs at most a
+        # factor of three, no step can; otherwise each step is cut off at the end of its list.
+        padded = len(cuts) << n_steps <= 3 * sum(len(each) + 2 for each in cuts)
+        after = [2**n_steps - 1 - len(each) if padded else 1 for each in cuts]
         pairs = zip(cuts, after, strict=True)
-        lists = [np.pad(own, (1, n), constant_values=np.inf) for own, n in pairs]
-        lengths = np.array([len(own) for own in lists])
+        lists = [np.pad(each, (1, n), constant_values=np.inf) for each, n in pairs]
+        lengths = np.array([len(each) for each in lists])
         first = np.cumsum(lengths) - lengths
         ends, entries, graph = first + lengths - 1, np.concatenate(lists), self._graph
         joined, place = graph.constant(entries), graph.constant(first)
@@ -413,17 +269,17 @@ class OnnxOps(Ops[Tensor]):
         step.node("Gather", step.constant(children.ravel()), at, output=f"{node}_next")
         step.node("Identity", goes_on, output=f"{goes_on}_next")
         tensor = onnx.helper.make_tensor_value_info
-        truth = [tensor(name, _BOOL, []) for name in (goes_on, f"{goes_on}_next")]
-        number = [tensor(name, _INT64, ["N", 1]) for name in (node, f"{node}_next")]
-        inputs = [tensor(f"{step.prefix}depth", _INT64, []), truth[0], number[0]]
+        truth = [tensor(name, onnx.TensorProto.BOOL, []) for name in (goes_on, f"{goes_on}_next")]
+        number = [tensor(name, onnx.TensorProto.INT64, ["N", 1]) for name in (node, f"{node}_next")]
+        inputs = [tensor(f"{step.prefix}depth", onnx.TensorProto.INT64, []), truth[0], number[0]]
         body = step.proto("one_step_down", inputs, [truth[1], number[1]])
         more = graph.constant(np.array(max(tree.depths.max() - 1, 0)))
         leaf = graph.node("Loop", more, "", child, body=body)
         return Tensor(self, 1, graph.node("Gather", graph.constant(tree.bin_of_node), leaf))
 
     def look_up(self, table: Floats, place: Tensor) -> Tensor:
-        found = self._graph.node("GatherND", self._name(table), place.name)
-        return Tensor(self, table.shape[1], found)
+        rows = self._graph.node("GatherND", self._name(table), place.name)
+        return Tensor(self, table.shape[1], rows)
 
     # Smooth functions
 
@@ -434,19 +290,12 @@ class OnnxOps(Ops[Tensor]):
         return self._apply("LogSoftmax", a, axis=1)
 
     def hinges(self, a: Tensor, knots: Floats, slopes: Floats) -> Tensor:
-        offset = -(slopes @ knots)
-        if len(slopes) * slopes.size > _FEW_WEIGHTS:
-            each = self._on_third_axis(a.name, a.width, 1)
-            raised = self._graph.node("Max", each, self._name(knots))
-            return self._sums_of_runs(raised, slopes) + offset
-        # A product is quicker than copies of single columns.
-        repeats = np.repeat(np.eye(a.width), len(knots), axis=0)
-        each_often = self.linear(self.input(a.name, a.width), repeats)
-        raised_often = self.maximum(each_often, np.tile(knots, a.width))
-        return self.linear(raised_often, _blocks(slopes), offset)
+        each = self._on_third_axis(a.name, a.width, 1)
+        raised = self._graph.node("Max", each, self._name(knots))
+        return self._sums_of_runs(raised, slopes) - slopes @ knots
 
     def fraction_between(self, a: Tensor, knots: Floats) -> Tensor:
-        # Each stretch between two knots adds the share of it that lies below. The difference comes
+        # Each stretch between two knots adds its share below the column. The difference comes
         # first: close knots would otherwise cost digits.
         graph, low = self._graph, knots[:, :-1]
         above = graph.node("Sub", self._on_third_axis(a.name, a.width, 1), graph.constant(low))
@@ -466,19 +315,3 @@ def _is_zero(a: Any) -> bool:
 def _first_of_largest(graph: Graph, matrix: str) -> str:
     """Place of the largest entry of each row, the lowest on ties."""
     return graph.node("ArgMax", matrix, axis=1, keepdims=1, select_last_index=0)
-
-
-def _factor(matrix: Floats) -> Floats | None:
-    """What a product with a matrix multiplies each column with, if it does nothing else."""
-    width, n = matrix.shape
-    if n == 1:
-        return matrix[:, 0]
-    diagonal = matrix.diagonal()
-    is_diagonal = n == width and np.count_nonzero(matrix) == np.count_nonzero(diagonal)
-    return diagonal if is_diagonal else None
-
-
-def _blocks(weights: Floats) -> Floats:
-    """Matrix whose product with a vector is that of each row with its part of the vector."""
-    on_diagonal = np.eye(len(weights), dtype=bool)[:, :, None]
-    return np.where(on_diagonal, weights, 0.0).reshape(len(weights), -1)

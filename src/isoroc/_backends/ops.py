@@ -1,12 +1,12 @@
 """Ops: the vector operations that formulas use, whatever computes them.
 
-A formula is written once, over `Ops`, and each backend gives the operations a meaning: arrays of
-NumPy, tensors of torch, nodes of an ONNX graph, expressions of SQL. A *vector* holds some numbers
-per row. It has a width, the number of its columns, and it takes part in arithmetic (``+ - * /``),
-comparisons (``<=``) and conjunctions (``&``) with other vectors, with numbers, and with constant
-arrays of one number per column. A vector of width one is combined with each column of the other.
+A formula is written once, over `Ops`, and each backend implements the operations: arrays of NumPy,
+tensors of torch, nodes of an ONNX graph, expressions of SQL. A *vector* holds some numbers per row.
+Its width is the number of its columns. It takes part in arithmetic (``+ - * /``), comparisons
+(``<=``) and conjunctions (``&``) with other vectors, with numbers, and with constant arrays of one
+number per column. A vector of width one is combined with each column of the other.
 
-Operations are those of IEEE doubles. The methods that say so compute in a fixed order, so that maps
+Operations are those of IEEE doubles. Methods that say so compute in a fixed order, so that maps
 with steps return the same bits everywhere.
 """
 
@@ -24,16 +24,16 @@ import numpy as np
 from isoroc._core.tree import BinTree
 from isoroc._core.types import Floats, Ints
 
-#: A condition for each column of each row. NumPy and torch have arrays for these, too.
+#: A condition for each column of each row.
 Truth = Any
-#: A function of single numbers, or of two.
+#: A function of one or two numbers.
 Function = Literal["log", "exp", "sqrt", "floor", "absolute", "maximum", "minimum"]
 
 V = TypeVar("V", bound="Value")
 S = TypeVar("S", bound="Value")
 T = TypeVar("T")
 
-#: What the symbols stand for where values have these operators themselves.
+#: The operators of Python values.
 OPERATORS = {
     "+": operator.add,
     "-": operator.sub,
@@ -59,7 +59,7 @@ class Ops(ABC, Generic[V]):
         return self.function("log", a)
 
     def exp(self, a: V) -> V:
-        """Exponential; it may be 0 where that of doubles is below 1e-300."""
+        """Exponential; results below 1e-300 may be 0."""
         return self.function("exp", a)
 
     def sqrt(self, a: V) -> V:
@@ -67,7 +67,7 @@ class Ops(ABC, Generic[V]):
         return self.function("sqrt", a)
 
     def floor(self, a: V) -> V:
-        """Largest whole number that is not above a number, as a double."""
+        """Largest whole number not above a number, as a double."""
         return self.function("floor", a)
 
     def absolute(self, a: V) -> V:
@@ -87,7 +87,7 @@ class Ops(ABC, Generic[V]):
         """The first where a condition is true, the second where it is false or unknown."""
 
     def guarded(self, good: Truth, a: V, harmless: float) -> V:
-        """A vector where a row is good; elsewhere a number on which no function fails."""
+        """The vector in good rows; elsewhere a number on which no function fails."""
         return self.where(good, a, harmless)
 
     # The columns of a row together
@@ -98,7 +98,7 @@ class Ops(ABC, Generic[V]):
 
     @abstractmethod
     def sum(self, a: V) -> V:
-        """Sum of the columns in any order; width one, as all that follow here."""
+        """Sum of the columns in any order; the result has width one, as have the next."""
 
     def total(self, a: V) -> V:
         """Sum of the columns in the order in which NumPy adds the entries of a row."""
@@ -124,7 +124,7 @@ class Ops(ABC, Generic[V]):
         return values, places, a
 
     def largest_value(self, a: V) -> V:
-        """Largest column alone, which takes less time where its place would be computed as well."""
+        """Largest column alone, which may be quicker."""
         return self.largest(a)[0]
 
     @abstractmethod
@@ -137,7 +137,7 @@ class Ops(ABC, Generic[V]):
 
     @abstractmethod
     def is_at(self, place: V, numbers: int | Ints) -> Truth:
-        """Whether a place is a number; for several numbers a condition for each."""
+        """Whether a place equals a number, or each of several numbers."""
 
     def put(self, a: V, place: V, value: Any) -> V:
         """A vector with a value, one per row, at a place."""
@@ -150,7 +150,7 @@ class Ops(ABC, Generic[V]):
         """Some of the columns, which may be repeated."""
 
     def split(self, a: V, widths: Sequence[int]) -> list[V]:
-        """Parts of some widths, from the first column to the last."""
+        """Consecutive parts of the given widths."""
         ends = [0, *np.cumsum(widths).tolist()]
         return [self.take(a, range(*pair)) for pair in pairwise(ends)]
 
@@ -187,8 +187,12 @@ class Ops(ABC, Generic[V]):
     def steps(self, cuts: Sequence[Floats], values: Sequence[Floats], a: V) -> V:
         """A step function of each column: ``values[i]`` where i of its cuts lie below it."""
         pairs = enumerate(zip(cuts, values, strict=True))
-        places = [(own[:, None], self.locate(at, self.take(a, [k]))) for k, (at, own) in pairs]
-        return self.concat([self.look_up(table, place) for table, place in places])
+        return self.concat(
+            [
+                self.look_up(table[:, None], self.locate(cuts_of_column, self.take(a, [k])))
+                for k, (cuts_of_column, table) in pairs
+            ]
+        )
 
     # Smooth functions, made of the others unless a backend has a faster way
 
@@ -210,14 +214,14 @@ class Ops(ABC, Generic[V]):
         P, K = self.exp(logs), self.width(logs)
         if K <= 64:
             return logs - self.log(self.linear(P, np.ones((K, K)) - np.eye(K)))
-        # In linear time: the total less the column. Only for the largest column the difference
-        # could be inexact, so its others are added up.
+        # In linear time: the total less the column. For the largest column the difference could be
+        # inexact, so its others are added up.
         place = self.largest(P)[1]
         rest = self.sum(self.put(P, place, 0.0))
         return logs - self.log(self.put(self.sum(P) - P, place, rest))
 
     def mix_uniform(self, q: V, share: float) -> V:
-        """Forecasts with a share of the uniform one."""
+        """Mixture of forecasts with a share of the uniform forecast."""
         return (1 - share) * q + share / self.width(q) if share else q
 
     def hinges(self, a: V, knots: Floats, slopes: Floats) -> V:
@@ -228,7 +232,7 @@ class Ops(ABC, Generic[V]):
 
     def fraction_between(self, a: V, knots: Floats) -> V:
         """Fraction of the ascending ``knots[k]`` that lies below column k, linear in between."""
-        # Each stretch between two knots adds the share of it that lies below.
+        # Each stretch between two knots adds its share below the column.
         stretches = zip(knots.T[:-1], knots.T[1:], strict=True)
         shares = ((a - low) * (1 / (high - low)) for low, high in stretches)
         below = added(self.maximum(self.minimum(share, 1.0), 0.0) for share in shares)
@@ -252,7 +256,7 @@ def total(  # noqa: PLR0917
     block: int = 128,
     lanes: int = 8,
 ) -> T:
-    """Sum of n columns in NumPy's order, from what splits, adds, and adds columns two by two.
+    """Sum of n columns in NumPy's order, given functions that split, add, and add pairs.
 
     NumPy adds blocks of columns in several lanes at a time.
     """

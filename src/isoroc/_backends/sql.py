@@ -1,7 +1,7 @@
-"""SQL: vectors are lists of expressions, and queries compute what is used again in stages.
+"""SQL: vectors are lists of expressions, and queries compute reused columns in stages.
 
-Importing this module requires sqlglot. Dialect differences are in `dialects.py`. Pieces of SQL
-come first here, then the stages that they are put together in, then the vector operations.
+Importing this module requires sqlglot. Dialect differences are in `dialects.py`. This module has
+pieces of SQL first, then the stages of a query, then the vector operations.
 """
 
 from __future__ import annotations
@@ -24,62 +24,51 @@ from isoroc._core.types import Floats
 
 __all__ = ["DIALECTS", "RULES", "Dialect", "SqlOps", "SqlglotError", "nodes", "table_node"]
 
-#: Any piece of SQL; in quotes, as versions of sqlglot differ in what they call it.
+#: Any piece of SQL; in quotes, because its name differs between versions of sqlglot.
 Node: TypeAlias = "nodes.Expr"
 
-_DOUBLE = nodes.DataType.build("double")
-#: What sqlglot calls the columns that a star leaves out; versions differ.
-_EXCEPT = "except_" if "except_" in nodes.Star.arg_types else "except"
-#: Expressions that are conditions.
-_CONDITIONS = (nodes.LTE, nodes.GTE, nodes.EQ, nodes.And, nodes.Not)
-_ARITHMETIC = {"+": nodes.Add, "-": nodes.Sub, "*": nodes.Mul, "/": nodes.Div}
-_FUNCTIONS = {"log": nodes.Ln, "exp": nodes.Exp, "sqrt": nodes.Sqrt, "absolute": nodes.Abs}
-_EXTREMES = {"maximum": ("GREATEST", "MAX"), "minimum": ("LEAST", "MIN")}
-#: Arguments of a function, and conditions of a conjunction, at most.
+#: Largest number of arguments of a function, and of conditions of a conjunction.
 _MANY = 64
-#: Places beyond which looking up entries of arrays is as fast as CASE.
+#: Up to this number of entries, CASE is as fast as an array.
 FEW_PLACES = 16
 
 
 def adopt(node: Node) -> Node:
-    """The node itself if it is part of no expression yet, otherwise a copy: in linear time."""
+    """The node, or a copy if it is part of an expression already; copying always is quadratic."""
     return node if node.parent is None else node.copy()
 
 
 def column(name: str, table: str | None = None) -> Node:
-    """A column by its name, quoted."""
     return nodes.column(name, table, quoted=True)
 
 
 def call(name: str, *arguments: Node) -> Node:
-    """A function by the name that a dialect has for it: sqlglot leaves it as it is."""
+    """A function by its name in the dialect, which sqlglot does not translate."""
     return nodes.Anonymous(this=name, expressions=[adopt(a) for a in arguments])
 
 
 def table_node(parts: Sequence[str]) -> Node:
-    """A table by its name, after schema and catalog if there are any."""
+    """A table by the parts of its name: catalog, schema and table, or fewer."""
     return nodes.table_(*reversed(parts), quoted=True)  # type: ignore[misc,arg-type]
 
 
 def integer(value: int) -> Node:
-    """A literal integer."""
     literal = nodes.Literal.number(abs(value))
     return nodes.Neg(this=literal) if value < 0 else literal
 
 
 def double(value: Node) -> Node:
-    """Something as a double."""
-    return nodes.Cast(this=value, to=_DOUBLE.copy())
+    return nodes.Cast(this=value, to=nodes.DataType.build("double"))
 
 
 def decimal(value: float) -> Node:
-    """A double as a text that is cast: a literal like 0.1 is a decimal number in some dialects."""
+    """A double as a cast text; a literal such as 0.1 is a decimal number in some dialects."""
     text = f"{'-' * (value < 0)}Infinity" if math.isinf(value) else str(float(value))
     return double(nodes.Literal.string(text))
 
 
 def literal(value: float) -> Node:
-    """A double in scientific notation, which makes it one in many dialects: 0.1e0, -3e+20."""
+    """A double in scientific notation, such as 0.1e0 or -3e+20."""
     if math.isinf(value):
         return decimal(value)
     text = repr(abs(float(value)))
@@ -88,13 +77,13 @@ def literal(value: float) -> Node:
 
 
 def numbers_in_text(values: list[float], brackets: str = "[]") -> Node:
-    """A constant array as a text that is cast: one word to a parser, however long it is."""
+    """A constant array as a cast text, which is a single token to a parser."""
     text = nodes.Literal.string(f"{brackets[0]}{str(values)[1:-1]}{brackets[1]}")
     return nodes.Cast(this=text, to=nodes.DataType.build("array<double>"))
 
 
 def fraction(value: float) -> Node:
-    """A double as an integer and powers of two, as SQLite reads some decimals inexactly."""
+    """A double as an integer and powers of two, because SQLite reads some decimals inexactly."""
     mantissa, exponent = math.frexp(value)
     whole, exponent = int(mantissa * 2**53), exponent - 53
     while whole % 2 == 0 and exponent < 0:
@@ -109,7 +98,7 @@ def fraction(value: float) -> Node:
 
 
 def arithmetic(operator: type[Any], a: Node, b: Node) -> Node:
-    """An operation on two doubles, with parentheses where the order of operations needs them."""
+    """An operation on two doubles, with parentheses where they are needed."""
     sums, products = (nodes.Add, nodes.Sub), (nodes.Mul, nodes.Div)
     is_product = operator in products
     left = nodes.Paren(this=a) if is_product and isinstance(a, sums) else a
@@ -120,7 +109,7 @@ def arithmetic(operator: type[Any], a: Node, b: Node) -> Node:
 
 
 def case(ways: Sequence[tuple[Node, Node]], otherwise: Node, *, flat: bool = True) -> Node:
-    """CASE; one in its ELSE becomes part of it if it is to be flat."""
+    """CASE; if it is flat, a CASE in its ELSE becomes part of it."""
     ifs = [nodes.If(this=condition, true=value) for condition, value in ways]
     last = otherwise
     if flat and isinstance(otherwise, nodes.Case):
@@ -128,15 +117,15 @@ def case(ways: Sequence[tuple[Node, Node]], otherwise: Node, *, flat: bool = Tru
         last = otherwise.args.get("default") or nodes.Null()
     result = nodes.Case(ifs=ifs, default=None if isinstance(last, nodes.Null) else last)
     if last is not otherwise:
-        otherwise.parent = result  # its parts belong to the result now
+        otherwise.parent = result  # its parts belong to the result
     return result
 
 
 def choose(values: list[Node], is_within: Callable[[int], Node], first: int = 0) -> Node:
-    """The value of the first place, from `first` on, that passes; the last where none does.
+    """The value at a place, where ``is_within(k)`` is the condition that the place is at most k.
 
-    `is_within` is the condition that a place or one before it is the one. A CASE makes at most 16
-    choices one after the other; longer lists are halved first.
+    A CASE makes at most 16 choices one after the other; longer lists are halved first. The values
+    are those of the places from `first` on.
     """
     n = len(values)
     if n > 16:
@@ -148,15 +137,14 @@ def choose(values: list[Node], is_within: Callable[[int], Node], first: int = 0)
 
 
 class Stages:
-    """Columns by name, each in the first stage that has all that it is computed from.
+    """Named columns, each in the first stage that has all of its inputs.
 
-    Equal expressions are one column; one that is used only once becomes part of what uses it.
+    Equal expressions are one column. A column that is used only once is merged into its use.
     """
 
     def __init__(self, rules: Rules, taken: Sequence[str]) -> None:
         self._rules = rules
-        #: Most columns that a stage of the statement has, once it was written.
-        self.widest = 0
+        self.widest = 0  # largest number of columns of a stage, set by `select`
         self._columns: dict[str, Node] = {}
         self._name_of: dict[Node, str] = {}
         self._prefix = "isoroc_"
@@ -164,13 +152,14 @@ class Stages:
             self._prefix += "_"
 
     def keep(self, expression: Node) -> Node:
-        """The expression as a column, to be used more than once."""
+        """The expression as a column that may be used more than once."""
         if isinstance(expression, nodes.Column):
             return expression
         if isinstance(expression, nodes.EQ) and isinstance(expression.expression, nodes.Literal):
-            return expression  # whether a place is a number, which is found as fast as a column
+            return expression  # comparing a place with a number is as fast as a column
         name = self._name_of.get(expression)
-        as_number = isinstance(expression, _CONDITIONS) and not self._rules.conditions
+        conditions = (nodes.LTE, nodes.GTE, nodes.EQ, nodes.And, nodes.Not)
+        as_number = isinstance(expression, conditions) and not self._rules.conditions
         if name is None:
             if expression.find(nodes.Column) is None:
                 return expression
@@ -190,22 +179,22 @@ class Stages:
         replaced: Sequence[str] = (),
         where: Node | None = None,
     ) -> Any:
-        """The whole statement: some columns of a table, and outputs by their names.
+        """The whole statement: columns `keep` of a table, and outputs by name.
 
-        If `keep` is None, all columns are handed on but the replaced ones, whose names are among
-        the outputs; the `star` of the dialect's rules must allow it. Rows must satisfy `where`.
+        If `keep` is None, all columns are returned except the `replaced` ones, which are among the
+        outputs; the dialect must support it. Rows must satisfy `where`.
         """
         outputs = self._merge(outputs)
-        of_stages = self._stages()
+        stages = self._stages()
         source, first, last = self._hand_on(table_node(table), keep, replaced)
-        live = None if keep is None else self._live(of_stages, len(keep), outputs)
+        live = None if keep is None else self._live(stages, len(keep), outputs)
         before, queries, names = first, [], []
-        for number, own in enumerate(of_stages):
-            columns = own
+        for number, stage in enumerate(stages):
+            columns = stage
             if live is not None:
-                earlier = [column(name) for name in live[number] if name not in own]
+                earlier = [column(name) for name in live[number] if name not in stage]
                 before = [*([node.copy() for node in last] if number else first), *earlier]
-                columns = {name: own[name] for name in live[number] if name in own}
+                columns = {name: stage[name] for name in live[number] if name in stage}
             query = nodes.Select(expressions=[*before, *named(columns)]).from_(source, copy=False)
             if self._rules.limit is not None:
                 query = query.limit(integer(self._rules.limit), copy=False)
@@ -222,38 +211,34 @@ class Stages:
         return statement
 
     def _merge(self, outputs: dict[str, Node], most_levels: int = 40) -> dict[str, Node]:
-        """Outputs after columns that are used only once, which planners dislike, became parts.
+        """Outputs after merging columns that are used only once, which slow planners down.
 
-        Expressions get no more levels than `most_levels`.
+        Expressions get at most `most_levels` levels.
         """
         outputs, expressions = dict(outputs), self._columns | outputs
         surveyed = {name: _survey(node) for name, node in expressions.items()}
-        uses = Counter(found.name for used, _ in surveyed.values() for found in used)
-        height: dict[str, int] = {}
-        for name, (used, own) in surveyed.items():
-            node, levels = expressions[name], own
-            for found in used:
-                below = height.get(found.name, most_levels)
-                if uses[found.name] > 1 or own + below > most_levels:
+        uses = Counter(each.name for used, _ in surveyed.values() for each in used)
+        mergeable: dict[str, int] = {}  # columns that may be merged, and their levels
+        for name, (used, n_levels) in surveyed.items():
+            node, levels = expressions[name], n_levels
+            for each in used:
+                below = mergeable.get(each.name, most_levels)
+                if uses[each.name] > 1 or n_levels + below > most_levels:
                     continue
-                levels = max(levels, own + below)
-                part = self._columns.pop(found.name)
-                if found is node:  # an output that is a column
+                levels = max(levels, n_levels + below)
+                part = self._columns.pop(each.name)
+                if each is node:  # an output that is a column
                     outputs[name] = part
-                elif isinstance(part, nodes.Binary):
-                    found.replace(nodes.Paren(this=part))
                 else:
-                    found.replace(part)
-            # A choice stays by itself: engines limit how deep choices may be nested. And columns of
-            # the table are those of the first stage only.
-            own_only = all(found.name.startswith(self._prefix) for found in used)
+                    each.replace(nodes.Paren(this=part) if isinstance(part, nodes.Binary) else part)
+            # Engines limit how deep choices may be nested, and only the first stage has the columns
+            # of the table.
             is_choice = node.find(nodes.Case, nodes.Subquery) is not None
-            if own_only and not is_choice:
-                height[name] = levels
+            if not is_choice and all(each.name.startswith(self._prefix) for each in used):
+                mergeable[name] = levels
         return outputs
 
     def _stages(self) -> list[dict[str, Node]]:
-        """Stages of the columns, each with the columns that need no later one."""
         stages: list[dict[str, Node]] = []
         stage_of: dict[str, int] = {}
         for name, node in self._columns.items():
@@ -266,26 +251,28 @@ class Stages:
     def _hand_on(
         self, source: Any, keep: Sequence[str] | None, replaced: Sequence[str]
     ) -> tuple[Any, list[Node], list[Node]]:
-        """Where the first stage reads from, and what it and the last one hand on."""
+        """Source of the first stage, and the columns that it and the last one pass on."""
         if keep is not None:
             return source, [column(name) for name in keep], [column(name) for name in keep]
         if self._rules.star == "except":
             left_out = [*self._columns, *replaced]
             added = [nodes.to_identifier(name, quoted=True) for name in left_out]
-            return source, [nodes.Star()], [nodes.Star(**{_EXCEPT: added})]
+            # Versions of sqlglot differ in the name of this argument.
+            argument = "except_" if "except_" in nodes.Star.arg_types else "except"
+            return source, [nodes.Star()], [nodes.Star(**{argument: added})]
         row = f"{self._prefix}row"
         if self._rules.star == "row":
-            own = f"{self._prefix}source"
-            source = nodes.alias_(source, own, table=True, quoted=True)
+            alias = f"{self._prefix}source"
+            source = nodes.alias_(source, alias, table=True, quoted=True)
             whole: Node = nodes.Dot(this=nodes.Paren(this=column(row)), expression=nodes.Star())
-            return source, named({row: column(own)}), [whole]
+            return source, named({row: column(alias)}), [whole]
         whole = nodes.Column(this=nodes.Star(), table=nodes.to_identifier(row, quoted=True))
         return source, named({row: call("STRUCT", nodes.Star())}), [whole]
 
     def _live(
         self, stages: Sequence[dict[str, Node]], n_kept: int, outputs: dict[str, Node]
     ) -> list[list[str]] | None:
-        """Columns of each stage, and of those before, that later ones use; None for all, if few."""
+        """Columns that each stage must pass on; None for all, if they are few."""
         if len(self._columns) <= 64:  # a star is short, but planners bind each column
             return None
         known, needed, live = list(self._columns), _used(outputs.values()), []
@@ -298,32 +285,28 @@ class Stages:
 
 
 def _survey(node: Node) -> tuple[list[Node], int]:
-    """Columns that an expression uses, twice if a function of entries does, and its levels."""
+    """Columns that an expression uses, those in lambdas twice, and its levels."""
     if isinstance(node, nodes.Column):
         return [node], 1
     parts = [_survey(part) for part in node.iter_expressions()]
-    used = [found for of_part, _ in parts for found in of_part]
+    used = [each for used_in_part, _ in parts for each in used_in_part]
     levels = 1 + max((below for _, below in parts), default=0)
     return used * (2 if isinstance(node, nodes.Lambda) else 1), levels
 
 
 def _used(expressions: Iterable[Node]) -> set[str]:
-    return {found.name for node in expressions for found in node.find_all(nodes.Column)}
+    return {each.name for node in expressions for each in node.find_all(nodes.Column)}
 
 
 def named(columns: dict[str, Node]) -> list[Node]:
-    """Expressions with their names."""
     return [
         nodes.Alias(this=adopt(expression), alias=nodes.to_identifier(name, quoted=True))
         for name, expression in columns.items()
     ]
 
 
-_NUMBERS = {"literal": literal, "cast": decimal, "fraction": fraction}
-
-
 class SqlScalars(Scalars[Node]):
-    """Columns are expressions; those that are used again are named in stages of the query."""
+    """Columns are expressions; reused ones are named in stages of the query."""
 
     def __init__(self, rules: Rules, taken: Sequence[str]) -> None:
         self._rules = rules
@@ -333,7 +316,8 @@ class SqlScalars(Scalars[Node]):
         return self.stages.keep(column)
 
     def number(self, value: float) -> Node:
-        return nodes.Null() if math.isnan(value) else _NUMBERS[self._rules.numbers](value)
+        write = {"literal": literal, "cast": decimal, "fraction": fraction}[self._rules.numbers]
+        return nodes.Null() if math.isnan(value) else write(value)
 
     def function(self, name: Function, a: Node) -> Node:
         if name == "floor":
@@ -342,7 +326,8 @@ class SqlScalars(Scalars[Node]):
             a = self.keep(a)
             tiny = self.binary("<=", a, self.number(-690.0))
             return self.where(tiny, self.number(0.0), nodes.Exp(this=adopt(a)))
-        return _FUNCTIONS[name](this=adopt(a))
+        functions = {"log": nodes.Ln, "exp": nodes.Exp, "sqrt": nodes.Sqrt, "absolute": nodes.Abs}
+        return functions[name](this=adopt(a))
 
     def binary(self, operator: str, a: Node, b: Node) -> Node:
         if operator == "*" and self._rules.underflow:
@@ -350,13 +335,14 @@ class SqlScalars(Scalars[Node]):
         if operator == "/" and self._rules.reciprocals and b.find(nodes.Column) is None:
             a = self.keep(a)
             b = self.binary("+", b, self.binary("*", self.number(0.0), a))
-        if operator in _ARITHMETIC:
-            return arithmetic(_ARITHMETIC[operator], adopt(a), adopt(b))
-        of_truth = nodes.LTE if operator == "<=" else nodes.And
-        return of_truth(this=adopt(a), expression=adopt(b))
+        operators = {"+": nodes.Add, "-": nodes.Sub, "*": nodes.Mul, "/": nodes.Div}
+        if operator in operators:
+            return arithmetic(operators[operator], adopt(a), adopt(b))
+        logical = nodes.LTE if operator == "<=" else nodes.And
+        return logical(this=adopt(a), expression=adopt(b))
 
     def _factor(self, a: Node) -> Node:
-        """A number whose product with another one like it does not underflow."""
+        """The number, or 0 if it is so small that products might underflow."""
         if a.find(nodes.Column) is None:
             return a
         a = self.keep(a)
@@ -365,7 +351,7 @@ class SqlScalars(Scalars[Node]):
 
     def where(self, condition: Node, a: Node, b: Node) -> Node:
         if self._rules.lazy and a.find(nodes.Column):
-            # What only branches need would be computed again wherever it is used.
+            # Columns that only branches use would be computed again in each of them.
             if isinstance(b, nodes.Null):
                 start = self.where(condition, self.number(0.0), self.number(math.nan))
                 return self.binary("+", a, start)
@@ -383,10 +369,10 @@ class SqlScalars(Scalars[Node]):
             columns = [self.extreme(name, part) for part in _parts(columns)]
         if len(columns) == 1:
             return columns[0]
-        function, aggregate = _EXTREMES[name]
+        function, aggregate = ("GREATEST", "MAX") if name == "maximum" else ("LEAST", "MIN")
         if self._rules.extremes == "rows":
             return _extreme_of_rows(aggregate, columns)
-        # By name: sqlglot would guard its own GREATEST against NULLs, which do not come here.
+        # By name, because sqlglot guards its own GREATEST against NULLs, which do not occur here.
         return call(aggregate if self._rules.extremes == "MAX" else function, *columns)
 
     def every(self, conditions: Sequence[Node]) -> Node:
@@ -398,8 +384,8 @@ class SqlScalars(Scalars[Node]):
     def place_of(self, value: Node, columns: Sequence[Node]) -> Node:
         value = self.keep(value)
         ways = [
-            (nodes.EQ(this=adopt(self.keep(own)), expression=adopt(value)), integer(k))
-            for k, own in enumerate(columns[:-1])
+            (nodes.EQ(this=adopt(self.keep(each)), expression=adopt(value)), integer(k))
+            for k, each in enumerate(columns[:-1])
         ]
         return case(ways, integer(len(ways)))
 
@@ -407,7 +393,6 @@ class SqlScalars(Scalars[Node]):
         return nodes.EQ(this=adopt(place), expression=integer(number))
 
     def locate(self, cuts: Floats, score: Node) -> Node:
-        """Place among ascending cuts."""
         score = self.keep(score)
         if self._rules.lists and len(cuts) > _MANY:
             return self._search(cuts, score)
@@ -423,7 +408,7 @@ class SqlScalars(Scalars[Node]):
         )
 
     def _search(self, cuts: Floats, score: Node) -> Node:
-        """Place among many cuts by binary search: each step compares with an entry of a list."""
+        """Place among many cuts, by binary search in constant lists."""
         n_steps = len(cuts).bit_length()
         ends = np.pad(cuts, (0, 2**n_steps - 1 - len(cuts)), constant_values=np.inf)
         place = integer(0)
@@ -436,7 +421,6 @@ class SqlScalars(Scalars[Node]):
         return place
 
     def entry(self, values: list[float], place: Node) -> Node:
-        """Entry of a constant list at a place that was kept."""
         arrays = self._rules.arrays
         if arrays is None or len(values) <= FEW_PLACES:
             return choose(
@@ -456,9 +440,9 @@ class SqlScalars(Scalars[Node]):
         return call(arrays, entries, first)
 
     def bin_of(self, tree: BinTree, columns: Sequence[Node]) -> Node:
-        """Place among the bins of a tree: splits are nested CASE, some levels in each stage."""
-        columns = [self.keep(own) for own in columns]
-        unfinished: list[int] = []  # nodes at which the walk has to go on, numbered -1, -2, ...
+        """Place among the bins of a tree, by nested CASE, some levels in each stage."""
+        columns = [self.keep(each) for each in columns]
+        unfinished: list[int] = []  # nodes at which the walk continues, numbered -1, -2, ...
 
         def walk(node: int, depth: int) -> Node:
             if (place := tree.bin_of_node[node]) >= 0:
@@ -471,8 +455,8 @@ class SqlScalars(Scalars[Node]):
             kept = np.flatnonzero(children >= 0).tolist()
             margins = [self.binary("-", columns[k], self.number(gamma[k])) for k in kept]
             *below, last = [walk(int(children[k]), depth - 1) for k in kept]
-            # The first region whose margin no later one exceeds: no earlier one does either, as
-            # each of them was exceeded by a later one.
+            # The first region with a margin that no later one exceeds: each earlier one was
+            # exceeded by a later one.
             return case([(_leads(margins[i:]), way) for i, way in enumerate(below)], last)
 
         place = walk(0, self._rules.depth)
@@ -486,14 +470,13 @@ class SqlScalars(Scalars[Node]):
 
 
 def _leads(margins: list[Node]) -> Node:
-    """Whether the first margin is at least as large as the others."""
     first, *others = margins
     leads: list[Node] = [nodes.GTE(this=adopt(first), expression=adopt(other)) for other in others]
     return reduce(lambda a, b: nodes.And(this=a, expression=b), leads)
 
 
 class SqlOps(ColumnOps[Node]):
-    """Vector operations in a dialect of SQL; no column of a stage has one of the taken names."""
+    """Vector operations in a dialect of SQL; columns of stages avoid the taken names."""
 
     scalars: SqlScalars
 
@@ -503,7 +486,6 @@ class SqlOps(ColumnOps[Node]):
         self.stages = self.scalars.stages
 
     def read(self, names: Sequence[str]) -> Columns[Node]:
-        """Columns of the table as doubles."""
         return self.vector([self.scalars.keep(double(column(name))) for name in names])
 
     def find(self, name: str, values: list[str]) -> tuple[Columns[Node], Columns[Node]]:
@@ -516,7 +498,6 @@ class SqlOps(ColumnOps[Node]):
         return self.vector([self.scalars.keep(place)]), self.vector([self.scalars.keep(known)])
 
     def text(self, statement: Any) -> str:
-        """A statement as text."""
         return str(statement.sql(dialect=self._rules.sqlglot, pretty=True, copy=False))
 
     def linear(
@@ -525,33 +506,33 @@ class SqlOps(ColumnOps[Node]):
         if not self._rules.lists or a.width < 6 or matrix.size < 36:
             return super().linear(a, matrix, offset)
         rows = [numbers_in_text(row) for row in matrix.tolist()]
-        packed = self._reduced(lambda own: call("LIST_VALUE", *own), a)
+        packed = self._reduced(lambda columns: call("LIST_VALUE", *columns), a)
 
-        def make(own: list[Node]) -> list[Node]:
-            return [call("LIST_INNER_PRODUCT", own[0], row) for row in rows]
+        def make(packed: list[Node]) -> list[Node]:
+            return [call("LIST_INNER_PRODUCT", packed[0], row) for row in rows]
 
         product = Columns(self, len(rows), [packed], make)
         return product if offset is None else product + offset
 
     def hinges(self, a: Columns[Node], knots: Floats, slopes: Floats) -> Columns[Node]:
-        # The larger of two is half of their sum and distance, which takes less time than a choice.
+        # The larger of two is half of their sum plus distance, which is quicker than a choice.
         bent: Columns[Node] = a * (slopes.sum(axis=1) / 2) - slopes @ knots / 2
         distances = self.concat([self.absolute(a - knot) for knot in knots.tolist()])
         by_class = np.arange(len(knots) * a.width).reshape(len(knots), -1).T
         return bent + self.segment_sums(self.take(distances, by_class.ravel()), slopes / 2)
 
     def locate(self, cuts: Floats, score: Columns[Node]) -> Columns[Node]:
-        return self._reduced(lambda own: self.scalars.locate(cuts, own[0]), score)
+        return self._reduced(lambda columns: self.scalars.locate(cuts, columns[0]), score)
 
     def look_up(self, table: Floats, place: Columns[Node]) -> Columns[Node]:
-        def make(own: list[Node]) -> list[Node]:
-            at = self.scalars.keep(own[0])
+        def make(places: list[Node]) -> list[Node]:
+            at = self.scalars.keep(places[0])
             return [self.scalars.entry(values, at) for values in table.T.tolist()]
 
         return Columns(self, table.shape[1], [place], make)
 
     def route(self, tree: BinTree, a: Columns[Node]) -> Columns[Node]:
-        return self._reduced(lambda own: self.scalars.bin_of(tree, own), a)
+        return self._reduced(lambda columns: self.scalars.bin_of(tree, columns), a)
 
 
 def _clickhouse_numbers(values: list[float]) -> Node:

@@ -1,12 +1,12 @@
 """The operations on tensors of torch, in double precision on the device where they are.
 
-`trace` writes a formula down once as a module of torch operations, with its constants as buffers.
+`trace` turns a formula into a module of torch operations, with its constants as buffers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from isoroc._core.types import Floats, Ints
 
 
 class TorchVector(Value):
-    """A tensor of shape (n, width), or what stands for it in a trace."""
+    """A tensor of shape (n, width), or its proxy in a trace."""
 
     def __init__(self, ops: TorchOps, tensor: Any, width: int) -> None:
         self._ops = ops
@@ -29,7 +29,6 @@ class TorchVector(Value):
         self.width = width
 
     def binary(self, operator: str, a: Any, b: Any) -> TorchVector:
-        """``a operator b``."""
         return self._ops.each(OPERATORS[operator], a, b)
 
 
@@ -40,7 +39,7 @@ class TorchOps(Ops[TorchVector]):
         self._device = device
 
     def vector(self, tensor: Any, width: int | None = None) -> TorchVector:
-        """A tensor as a vector; only in a trace must the width be given."""
+        """A tensor as a vector; a proxy in a trace needs the width."""
         return TorchVector(self, tensor, int(tensor.shape[1]) if width is None else width)
 
     def _constant(self, values: Any, dtype: torch.dtype = torch.float64) -> Any:
@@ -60,8 +59,9 @@ class TorchOps(Ops[TorchVector]):
         return self.vector(function(*map(self._value, arguments)), width)
 
     def function(self, name: Function, *arguments: Any) -> TorchVector:
-        function = _OWN_FUNCTIONS.get(name) or getattr(torch, name)
-        return self.each(function, *arguments)
+        if name in ("maximum", "minimum"):
+            return self.each(partial(_extreme, name), *arguments)
+        return self.each(root if name == "sqrt" else getattr(torch, name), *arguments)
 
     def where(self, condition: TorchVector, a: Any, b: Any) -> TorchVector:
         return self.each(torch.where, condition, a, b)
@@ -75,8 +75,8 @@ class TorchOps(Ops[TorchVector]):
         return self.vector(a.tensor.sum(dim=1, keepdim=True), 1)
 
     def largest(self, a: TorchVector) -> tuple[TorchVector, TorchVector]:
-        found = a.tensor.max(dim=1, keepdim=True)
-        return self.vector(found[0], 1), self.vector(found[1], 1)
+        largest = a.tensor.max(dim=1, keepdim=True)
+        return self.vector(largest[0], 1), self.vector(largest[1], 1)
 
     def smallest(self, a: TorchVector) -> TorchVector:
         return self.vector(a.tensor.amin(dim=1, keepdim=True), 1)
@@ -108,7 +108,7 @@ class TorchOps(Ops[TorchVector]):
         return self.vector(joined, sum(part.width for part in parts))
 
     def linear(self, a: TorchVector, matrix: Floats, offset: Floats | None = None) -> TorchVector:
-        constants = [self._constant(own) for own in (matrix, offset) if own is not None]
+        constants = [self._constant(array) for array in (matrix, offset) if array is not None]
         return self.vector(functional.linear(a.tensor, *constants), len(matrix))
 
     def segment_sums(self, a: TorchVector, weights: Floats) -> TorchVector:
@@ -143,8 +143,8 @@ class TorchOps(Ops[TorchVector]):
         return self.split(self.vector(places, len(trees)), [1] * len(trees))
 
     def look_up(self, table: Floats, place: TorchVector) -> TorchVector:
-        found = torch.index_select(self._constant(table), 0, place.tensor[:, 0])
-        return self.vector(found, table.shape[1])
+        rows = torch.index_select(self._constant(table), 0, place.tensor[:, 0])
+        return self.vector(rows, table.shape[1])
 
     def steps(
         self, cuts: Sequence[Floats], values: Sequence[Floats], a: TorchVector
@@ -189,28 +189,22 @@ def _extreme(name: str, a: Any, b: Any) -> Any:
     return torch.clamp(a, min=b) if name == "maximum" else torch.clamp(a, max=b)
 
 
-_OWN_FUNCTIONS: dict[str, Callable[..., Any]] = {"sqrt": root}
-_OWN_FUNCTIONS |= {name: partial(_extreme, name) for name in ("maximum", "minimum")}
-
-
 def _stacked(rows: Sequence[Floats], filler: float) -> Floats:
     """Arrays of different lengths as the rows of a matrix."""
-    matrix = np.full((len(rows), max(map(len, rows))), filler)
-    for own, row in zip(matrix, rows, strict=True):
-        own[: len(row)] = row
-    return matrix
+    longest = max(map(len, rows))
+    padded = [np.pad(row, (0, longest - len(row)), constant_values=filler) for row in rows]
+    return np.stack(padded)
 
 
 class _Tracer(GraphAppendingTracer):
-    """Writes operations down, equal ones once, and makes buffers of their constants.
+    """Records operations, equal ones once, and registers their constants as buffers.
 
-    Numbers become buffers too, except 0, 1/2 and 1, of which formulas are full.
+    Numbers become buffers too, except 0, 1/2 and 1, which are frequent in formulas.
     """
 
-    def __init__(self, names: Mapping[bytes, str]) -> None:
+    def __init__(self) -> None:
         super().__init__(torch.fx.Graph())
         self.constants = torch.nn.Module()
-        self._names = names
         self._buffers: dict[Any, str] = {}
         self._nodes: dict[str, Any] = {}
 
@@ -219,13 +213,10 @@ class _Tracer(GraphAppendingTracer):
             a = torch.tensor(a, dtype=torch.float64, device="cpu")
         if not isinstance(a, torch.Tensor):
             return super().create_arg(a)
-        content = a.numpy().tobytes()
-        key = a.dtype, a.shape, content
+        key = a.dtype, a.shape, a.numpy().tobytes()
         if key not in self._buffers:
-            name = self._names.get(content, f"constant_{len(self._buffers)}")
-            name = f"{name}_{len(self._buffers)}" if name in self._buffers.values() else name
-            self.constants.register_buffer(name, a.clone())
-            self._buffers[key] = name
+            self._buffers[key] = f"constant_{len(self._buffers)}"
+            self.constants.register_buffer(self._buffers[key], a.clone())
         return self.create_node("get_attr", self._buffers[key], (), {})
 
     def create_node(self, kind: str, target: Any, *arguments: Any, **others: Any) -> Any:
@@ -235,14 +226,12 @@ class _Tracer(GraphAppendingTracer):
         return self._nodes[key]
 
 
-def trace(
-    formula: Callable[..., TorchVector], width: int, names: Mapping[bytes, str]
-) -> torch.fx.GraphModule:
-    """A formula of `TorchOps` and a vector of some width as a module of torch operations alone.
+def trace(formula: Callable[..., TorchVector], width: int) -> torch.fx.GraphModule:
+    """A formula of `TorchOps` and a vector of some width as a module of torch operations.
 
-    Its constants are buffers, and `names` holds those of some by their bytes.
+    Its constants are buffers.
     """
-    ops, tracer = TorchOps("cpu"), _Tracer(names)
+    ops, tracer = TorchOps("cpu"), _Tracer()
     forecasts = torch.fx.Proxy(tracer.graph.placeholder("forecasts"), tracer)
     tracer.graph.output(formula(ops, ops.vector(forecasts, width)).tensor.node)
     return torch.fx.GraphModule(tracer.constants, tracer.graph, "Formula")

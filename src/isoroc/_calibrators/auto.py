@@ -167,9 +167,11 @@ class AutoCalibrator(Calibrator):
         mixture = self._assemble(fitted, weights, exponent)
         if not self.verdict_.should_calibrate:
             change = np.abs(mixture.apply(dealt.forecasts) - before).max(axis=1)
-            figures = float(change.max()), mean(change, dealt.row_weights())
-            changes = dict(zip(("largest_change", "mean_change"), figures, strict=True))
-            self.verdict_ = replace(self.verdict_, **changes)
+            self.verdict_ = replace(
+                self.verdict_,
+                largest_change=float(change.max()),
+                mean_change=mean(change, dealt.row_weights()),
+            )
         return mixture
 
     def _assemble(self, fitted: list[Fitted], weights: Floats, exponent: float = 1.0) -> MixtureMap:

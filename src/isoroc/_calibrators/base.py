@@ -40,8 +40,7 @@ from isoroc._maps.modelfile.checks import Check
 from isoroc._maps.modelfile.maps import MAX_CLASSES, map_document
 from isoroc._support.threads import one_blas_thread
 
-#: Up to this many rows, nothing of a fit is shared between folds.
-FEW_ROWS = 500
+FEW_ROWS = 500  # up to this many rows, nothing of a fit is shared between folds
 #: What is saved of every calibrator besides its map and its own attributes.
 COMMON = ("classes_", "n_features_in_", "feature_names_in_")
 

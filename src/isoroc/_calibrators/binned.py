@@ -103,9 +103,13 @@ class HistogramCalibrator(BinCalibrator):
             fix = "IRPCalibrator takes any number of classes"
             raise InputError("P", None, f"{sample.n_classes} columns. {problem}", fix)
         kind, sample = sample.kind, sample.on_simplex()
-        numbers = {"prior": np.full(2, 0.5), "pseudocount": float(self.pseudocount)}
-        tree = cut_at(sample, self._cuts(sample))
-        return BinMap(kind=kind, tree=tree, reduction=None, **numbers)
+        return BinMap(
+            kind=kind,
+            reduction=None,
+            tree=cut_at(sample, self._cuts(sample)),
+            prior=np.full(2, 0.5),
+            pseudocount=float(self.pseudocount),
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

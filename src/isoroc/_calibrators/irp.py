@@ -289,9 +289,13 @@ class IRPCalibrator(BinCalibrator):
         if grown.forecast_pseudocount:
             pseudocounts = shared * constant + grown.forecast_pseudocount * grown.means
             prior = pseudocounts / pseudocounts.sum(axis=1, keepdims=True)
-        pseudocount = shared + grown.forecast_pseudocount
-        numbers = {"tree": grown.tree, "prior": prior, "pseudocount": pseudocount}
-        return BinMap(kind=kind, reduction=reduction, **numbers)
+        return BinMap(
+            kind=kind,
+            reduction=reduction,
+            tree=grown.tree,
+            prior=prior,
+            pseudocount=shared + grown.forecast_pseudocount,
+        )
 
     def _tilt(
         self,

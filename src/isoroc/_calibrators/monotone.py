@@ -43,7 +43,7 @@ from isoroc._input import Sample, slices
 from isoroc._input.kinds import Kind, columns_of
 from isoroc._maps import MonotoneMap
 from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
-from isoroc._maps.monotone import GradientCertificate, with_floor
+from isoroc._maps.monotone import MonotonicityCertificate, with_floor
 
 LEAST_SCALE_PRECISION = 2.0  # of the prior of the log scale
 MOST_ROWS = 50_000  # up to which each stands for itself
@@ -68,8 +68,8 @@ class MonotoneCalibrator(DescentCalibrator):
         Softness, bias and point r_kl of each prototype.
     directions_, interactions_ : ndarray of shape (K, K) or None
         The points t_k in rows, None if uniform, and J, None if 0.
-    certificate_ : GradientCertificate
-        The guarantee in words (``print(calibrator.certificate_)``), and the potential.
+    certificate_ : MonotonicityCertificate
+        The guarantee in words: ``print(calibrator.certificate_)``.
 
     See Also
     --------
@@ -107,8 +107,8 @@ class MonotoneCalibrator(DescentCalibrator):
     prototypes_ = FromMap()
 
     @property
-    def certificate_(self) -> GradientCertificate:
-        """The guarantee in words, and the potential."""
+    def certificate_(self) -> MonotonicityCertificate:
+        """The guarantee in words."""
         check_is_fitted(self, "map_")
         return self.map_.certificate(len(self.classes_))
 

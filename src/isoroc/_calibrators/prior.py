@@ -21,8 +21,7 @@ from isoroc._input import (
 )
 from isoroc._support.table import Table
 
-#: Least likelihood of a row.
-LEAST = 1e-12
+LEAST = 1e-12  # least likelihood of a row
 
 
 def adjust_prior(P: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:

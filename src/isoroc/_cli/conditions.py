@@ -9,9 +9,8 @@ from typing import Any, NamedTuple, Self
 
 from isoroc._cli.errors import CommandError, did_you_mean
 
-#: Figures by name. A figure is a number, or a dictionary with its value and the bounds of its
-#: interval; dictionaries may be nested: column, metric, bound.
-Values = Mapping[str, Any]
+#: Nested dictionaries: column, metric, then "value" and the bounds of its interval.
+Figures = Mapping[str, Any]
 
 _COMPARISONS: dict[type[ast.cmpop], tuple[str, Callable[[float, float], bool]]] = {
     ast.GtE: (">=", operator.ge), ast.LtE: ("<=", operator.le),
@@ -24,12 +23,12 @@ _OPERATIONS: dict[type[ast.operator | ast.unaryop], Callable[..., float]] = {
 
 
 class Condition(NamedTuple):
-    """A comparison of two expressions of numbers and figures, or a figure that is true or false."""
+    """A comparison of two expressions, or a figure that is true or false."""
 
     text: str
     left: ast.expr
     sign: ast.cmpop
-    right: ast.expr | None  # None for a figure, whose sign says whether it must be true or false
+    right: ast.expr | None  # None for a figure: `sign` is NotEq if it must be true, Eq if false
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -38,7 +37,7 @@ class Condition(NamedTuple):
             match ast.parse(text.strip(), mode="eval").body:
                 case ast.Compare(left, [sign], [right]) if type(sign) in _COMPARISONS:
                     for side in (left, right):
-                        _evaluate(side, lambda _names: 1.0)  # a ValueError if it is no expression
+                        _evaluate(side, lambda _names: 1.0)  # raises if it is not an expression
                     return cls(text.strip(), left, sign, right)
                 case ast.UnaryOp(ast.Not(), ast.Name() | ast.Attribute() as figure):
                     return cls(text.strip(), figure, ast.Eq(), None)
@@ -49,13 +48,15 @@ class Condition(NamedTuple):
         examples = "calibration_error>0.02 or after.log_loss > before.log_loss * 1.01"
         raise CommandError(f"--fail-if {text!r}: not a condition; write for example {examples}.")
 
-    def failure(self, values: Values, column: str = "") -> str | None:
-        """The condition and its values if it holds or one is NaN; figures are those of `column`."""
-        look_up = partial(_look_up, values=values, column=column)
+    def failure(self, figures: Figures, column: str = "") -> str | None:
+        """The condition with its values, if it holds or a value is NaN.
+
+        Metrics without a column are those of `column`.
+        """
+        look_up = partial(_look_up, figures=figures, column=column)
         if self.right is None:
-            names = ast.unparse(self.left).split(".")
-            found = look_up(names, truth=True)
-            return self.text if bool(found) == isinstance(self.sign, ast.NotEq) else None
+            figure = look_up(ast.unparse(self.left).split("."), truth=True)
+            return self.text if bool(figure) == isinstance(self.sign, ast.NotEq) else None
         left, right = (_evaluate(side, look_up) for side in (self.left, self.right))
         sign, compare = _COMPARISONS[type(self.sign)]
         unknown = ": not defined" if math.isnan(left) or math.isnan(right) else ""
@@ -64,7 +65,7 @@ class Condition(NamedTuple):
 
 
 def _evaluate(node: ast.expr, look_up: Callable[[list[str]], float]) -> float:
-    """Value of numbers, names that dots join, arithmetic and ``abs``; else a ValueError."""
+    """Value of numbers, dotted names, arithmetic and ``abs``; raises ValueError for others."""
     names = ast.unparse(node).split(".")
     match node:
         case ast.Constant(int() | float() as number) if not isinstance(number, bool):
@@ -83,30 +84,27 @@ def _evaluate(node: ast.expr, look_up: Callable[[list[str]], float]) -> float:
             raise ValueError(ast.dump(node))
     numbers = [_evaluate(each, look_up) for each in operands]
     try:
-        found = operation(*numbers)
+        result = operation(*numbers)
     except (ZeroDivisionError, OverflowError):
         return math.nan
-    return math.nan if math.isinf(found) and not any(map(math.isinf, numbers)) else found
+    return math.nan if math.isinf(result) and not any(map(math.isinf, numbers)) else result
 
 
-def _look_up(names: list[str], values: Values, column: str, *, truth: bool = False) -> float:
-    found: Any = values
-    first = names[0]
-    if first not in values and isinstance(values.get(column), Mapping):
-        if len(names) > 1 and first not in values[column]:
-            raise CommandError(f"--fail-if: no column {first!r}; {did_you_mean(first, values)}")
-        found = values[column]
+def _look_up(names: list[str], figures: Figures, column: str, *, truth: bool = False) -> float:
+    first, shown = names[0], ".".join(names)
+    entry: Any = figures
+    if first not in figures and isinstance(figures.get(column), Mapping):
+        entry = figures[column]
+        if len(names) > 1 and first not in entry:
+            raise CommandError(f"--fail-if: no column {first!r}; {did_you_mean(first, figures)}")
     for name in names:
-        inner = found if isinstance(found, Mapping) else {}
+        inner = entry if isinstance(entry, Mapping) else {}
         if name not in inner:
             raise CommandError(f"--fail-if: no metric {name!r}; {did_you_mean(name, inner)}")
-        found = inner[name]
-    if isinstance(found, Mapping):
-        if "value" not in found:
-            shown = ".".join(names)
-            raise CommandError(f"--fail-if: {shown} has several figures: {', '.join(found)}.")
-        found = found["value"]
-    if truth and not isinstance(found, bool):
-        shown = ".".join(names)
+        entry = inner[name]
+    if isinstance(entry, Mapping) and "value" not in entry:
+        raise CommandError(f"--fail-if: {shown} has several figures: {', '.join(entry)}.")
+    value = entry["value"] if isinstance(entry, Mapping) else entry
+    if truth and not isinstance(value, bool):
         raise CommandError(f"--fail-if {shown}: it is a number; compare it, as {shown} > 0.")
-    return math.nan if found is None else float(found)
+    return math.nan if value is None else float(value)

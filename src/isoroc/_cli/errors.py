@@ -7,8 +7,6 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """Exit codes of the command."""
-
     OK = 0
     CHECK_FAILED = 1  #: a condition of ``--fail-if`` holds, or an alarm of ``monitor``
     BAD_INPUT = 2  #: options, files or data that cannot be used

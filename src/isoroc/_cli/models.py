@@ -24,7 +24,7 @@ DEFAULT = "auto"
 
 
 def make_calibrator(name: str, words: dict[str, str], options: list[str]) -> Any:
-    """Unfitted calibrator with parameters as given; `options` are others of the command."""
+    """Unfitted calibrator with given parameters; `options` are the other options of the command."""
     from isoroc._calibrators.registry import methods  # noqa: PLC0415  # slow to import
 
     known = methods()
@@ -43,13 +43,14 @@ def make_calibrator(name: str, words: dict[str, str], options: list[str]) -> Any
 
 
 def calibrate(calibrator: Any, forecasts: Floats, groups: Names | None) -> Floats:
-    """Calibrated forecasts of rows, which belong to groups if the calibrator has them."""
-    Q = calibrator.predict_proba
-    return Q(forecasts) if groups is None else Q(forecasts, groups)  # type: ignore[no-any-return]
+    """Calibrated forecasts; a calibrator with groups needs the group of each row."""
+    predict = calibrator.predict_proba
+    Q: Floats = predict(forecasts) if groups is None else predict(forecasts, groups)
+    return Q
 
 
 def parse_value(text: str) -> Any:
-    """Value that a word stands for: JSON, None, a list separated by commas, or the word itself."""
+    """Value of a word: JSON, None, a list separated by commas, or the word itself."""
     if text.lower() in ("none", "true", "false"):
         return {"none": None, "true": True, "false": False}[text.lower()]
     for attempt in (text, f"[{text}]"):
@@ -61,7 +62,7 @@ def parse_value(text: str) -> Any:
 
 
 class Model(NamedTuple):
-    """A calibrator or its map from a file, and the columns of the fit, if the file names them."""
+    """A calibrator, or its map, from a file; and the columns of the fit, if the file names them."""
 
     path: str
     calibrator: Any
@@ -72,47 +73,48 @@ class Model(NamedTuple):
 
     @classmethod
     def load(cls, path: str, load: Callable[[str], Any] = load_map) -> Self:
-        """Model in a file: its map, which is quick to import, or the calibrator: `isoroc.load`."""
+        """Load a model: by default its map, which imports quickly; `isoroc.load` loads all."""
         if path == STANDARD:
             raise CommandError("a model cannot be read from standard input; name a file.")
         calibrator = load(path)
-        summary, own = calibrator.summary_, getattr(calibrator, "names", None)  # of a map
+        summary, names = calibrator.summary_, getattr(calibrator, "names", None)
         if hasattr(calibrator, "feature_names_in_"):
-            own = calibrator.feature_names_in_.tolist()
+            names = calibrator.feature_names_in_.tolist()
             # The command passes arrays, and scikit-learn warns of arrays without names.
             del calibrator.feature_names_in_
-        columns: Any = summary.get("columns") or own
+        columns: Any = summary.get("columns") or names
         valid = isinstance(columns, list) and len(columns) == calibrator.n_features_in_
-        names = [str(name) for name in columns] if valid else None
-        found = (summary.get(key) for key in ("label", "weight_column", "group_column"))
-        label, weight, group = (name if isinstance(name, str) else None for name in found)
+        columns = [str(name) for name in columns] if valid else None
+        stored = (summary.get(key) for key in ("label", "weight_column", "group_column"))
+        label, weight, group = (name if isinstance(name, str) else None for name in stored)
         grouped = getattr(calibrator, "grouped_", False)
         if grouped and group is None:
             problem = "the model has groups, but does not name their column"
             raise CommandError(f'{path}: {problem}; save it with summary={{"group_column": ...}}.')
-        return cls(path, calibrator, names, label, weight, group if grouped else None)
+        return cls(path, calibrator, columns, label, weight, group if grouped else None)
 
     def check(self, columns: list[str], classes: NDArray[Any], selection: Selection) -> None:
         """Raise an error if columns or classes are not those of the model."""
         self.check_columns(columns)
-        own, found = self.calibrator.classes_.tolist(), classes.tolist()
-        if own != found:
-            theirs = f"are not those of the forecasts ({listed(found)})"
-            raise CommandError(f"{self.path}: its classes ({listed(own)}) {theirs}.")
-        chosen = selection.by_position or selection.classes
-        if not chosen and columns != order_columns(columns, own, self.columns, selection):
-            fitted = ", ".join(self.columns or ())
-            raise CommandError(f"{self.path}: was fitted on the columns {fitted} in another order.")
+        fitted = self.calibrator.classes_.tolist()
+        if fitted != classes.tolist():
+            given = listed(classes.tolist())
+            problem = f"its classes ({listed(fitted)}) are not those of the forecasts ({given})"
+            raise CommandError(f"{self.path}: {problem}.")
+        is_chosen = selection.by_position or selection.classes
+        if not is_chosen and columns != order_columns(columns, fitted, self.columns, selection):
+            names = ", ".join(self.columns or ())
+            raise CommandError(f"{self.path}: was fitted on the columns {names} in another order.")
 
     def check_columns(self, columns: Sequence[str]) -> None:
-        """Raise an error if the number of columns is not the number that the model takes."""
+        """Raise an error if the number of columns is not that of the model."""
         n_columns = self.calibrator.n_features_in_
         if len(columns) != n_columns:
-            found = f"found {len(columns)} ({', '.join(columns)}); name them with --probs"
-            raise CommandError(f"the model takes {n_columns} column(s) of forecasts, {found}.")
+            given = f"found {len(columns)} ({', '.join(columns)}); name them with --probs"
+            raise CommandError(f"the model takes {n_columns} column(s) of forecasts, {given}.")
 
     def complete(self, selection: Selection, schema: Collection[str]) -> Selection:
-        """The selection with what the user left open as it was when the model was fitted."""
+        """The selection, with label, weight and unit of the fit where the user gave none."""
         if selection.label is None and self.label in schema:
             selection = replace(selection, label=self.label)
         if selection.weight is None and self.weight in schema:
@@ -137,6 +139,5 @@ def save_model(calibrator: Any, target: str, summary: dict[str, Any]) -> None:
 
 
 def versions() -> dict[str, str]:
-    """Versions of the packages that figures depend on."""
     names = ("isoroc", "numpy", "scipy", "scikit-learn", "polars")
     return {name.replace("-", "_"): version_of(name) for name in names}

@@ -7,23 +7,30 @@ from cyclopts import Group, Parameter
 
 #: What ``-`` becomes before options are parsed: a hyphen would start an option.
 STANDARD = "<standard>"
+#: Default ending of the names of calibrated columns.
+SUFFIX = "_cal"
 
 Forecasts = Annotated[list[str], Parameter(help="Files, globs, folders, or - for standard input.")]
-ModelFile = Annotated[str, Parameter(help="Model file written by isoroc fit, or --model FILE.")]
+ModelFile = Annotated[str, Parameter(help="Model file written by isoroc fit.")]
 UseModel = Annotated[
     str | None, Parameter(alias="-m", help="Model file, to compare before and after calibration.")
 ]
 Output = Annotated[str, Parameter(alias="-o")]
-Force = Annotated[
-    bool, Parameter(help="Replace an existing file of another kind, such as a model by a table.")
+FromCounts = Annotated[
+    bool, Parameter(help="The files are counts, written by isoroc count or by a warehouse.")
+]
+Suffix = Annotated[str, Parameter(help="Ending of the names of the calibrated columns.")]
+CalibratedNames = Annotated[
+    list[str] | None,
+    Parameter(help="Names of the calibrated columns in the order of the classes of the model."),
 ]
 Json = Annotated[bool, Parameter(help="Print JSON.")]
 Resamples = Annotated[
-    int, Parameter(help="Resamples for the interval of the volume of three classes; 0: none.")
+    int, Parameter(help="Resamples for the interval of the volume with three classes; 0: none.")
 ]
 Clusters = Annotated[
     str | None,
-    Parameter(help="Column of clusters of rows that may depend on each other, such as patients."),
+    Parameter(help="Column of clusters; rows of one cluster, such as a patient, are dependent."),
 ]
 _ROWS = Group.create_ordered("Rows and columns")
 
@@ -34,23 +41,23 @@ class InputOptions:
     """Which forecasts are read, and from which format."""
 
     probs: Annotated[list[str] | None, Parameter(alias="-p")] = None
-    """Columns of the forecasts, separated by commas: names and globs `p_*`. Default: those of the
-    model, or columns named `p_*`, `proba_*`, `p0`, `p1`, ... or `score`. For two classes one column
-    is enough: any score that increases with the probability of the second class."""
+    """Columns of the forecasts, separated by commas: names, or globs such as `p_*`. Default: the
+    columns of the model, or those named `p_*`, `proba_*`, `p0`, `p1`, ... or `score`. For two
+    classes one column is enough: a score that increases with the probability of the second."""
     classes: list[str] | None = None
-    """Class of each column of `--probs`, separated by commas, if it does not follow from the names
-    of the columns. The scores of a single column increase with the probability of its class."""
+    """Class of each column of `--probs`, separated by commas, if the names of the columns do not
+    end in it. A single column holds scores that increase with the probability of its class."""
     by_position: bool = False
-    """The columns of `--probs` are in the order of the classes, or of the columns that the model
-    was fitted on, whatever their names."""
+    """Ignore the names of the columns of `--probs`: they are in the order of the classes, or of the
+    columns that the model was fitted to."""
     where: str | None = None
     """Use only rows that satisfy this SQL condition: "day >= '2025-01-01' AND y IS NOT NULL"."""
     format: str | None = None
-    """Format of the input, if it follows from neither name nor content: csv, tsv, ndjson, parquet,
+    """Format of the input, if neither name nor content shows it: csv, tsv, ndjson, parquet,
     arrow."""
     separator: str | None = None
-    """Separator of the fields of CSV files, or tab. Default: the one of comma, semicolon, tab and |
-    that splits the header."""
+    """Field separator of CSV files: one character, or tab. Default: whichever of comma, semicolon,
+    tab and | splits the header into most columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,13 +69,12 @@ class Selection(InputOptions):
     unit: Literal[
         "auto", "probability", "percent", "proportion", "logit", "log_probability", "rank"
     ] = "auto"
-    """What the forecasts are. `auto` takes several columns for probabilities, and a single one for
-    log odds if a value lies outside [0, 1]."""
+    """Unit of the forecasts. `auto` reads several columns as probabilities, and a single one as log
+    odds if a value lies outside [0, 1]."""
     weight: Annotated[str | None, Parameter(alias="-w")] = None
-    """Column of the weights of the rows, or none. Default: that of the model, if there is one."""
-    sample: float | None = None
-    """Use only this fraction of the rows, such as 0.1, chosen at random but always the same."""
+    """Column of row weights, or `none`. Default: the weight column of the model, if any."""
 
 
-#: What is read if the user names neither rows nor columns.
-EVERYTHING, ALL_ROWS = InputOptions(), Selection()
+#: Defaults of the two: all rows, and columns that are found by name.
+EVERYTHING = InputOptions()
+ALL_ROWS = Selection()

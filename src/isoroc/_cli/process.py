@@ -5,10 +5,11 @@ import signal
 import sys
 import threading
 import time
+from contextvars import ContextVar
 
-#: Signals that end the command.
-_ENDING = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGXCPU")
-#: Whether one of them has arrived.
+#: Whether lines about the work are hidden.
+QUIET = ContextVar("quiet", default=False)
+#: Set when a signal that ends the command has arrived.
 _arrived = threading.Event()
 
 
@@ -41,12 +42,13 @@ def discard_output() -> None:
 
 
 def _clean_up_on_signals() -> None:
-    """Remove temporary files when a signal of `_ENDING` arrives, then exit with 128 + its number.
+    """Remove temporary files when a signal arrives, then exit with 128 + its number.
 
     Python runs handlers in the main thread, which may be in a library for minutes. The number of a
     signal is written to a pipe at once, and another thread reads it.
     """
-    known = {number for number in signal.Signals if number.name in _ENDING}
+    names = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGXCPU")
+    known = {number for number in signal.Signals if number.name in names}
     # nohup ignores SIGHUP, and that must stay so.
     ending = {number for number in known if signal.getsignal(number) != signal.SIG_IGN}
     reading, writing = os.pipe()

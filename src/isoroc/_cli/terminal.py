@@ -1,13 +1,10 @@
 """What users see: results on standard output, everything else on standard error."""
 
-import codecs
 import json
-import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 from rich.console import Console, JustifyMethod
@@ -16,25 +13,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from isoroc._cli.process import QUIET
+
 Advance = Callable[[int], None]
-#: Version of the JSON that commands print; another one if an entry is renamed or removed.
-JSON_VERSION = 1
-#: Whether lines about the work are not shown.
-_QUIET = ContextVar("quiet", default=False)
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Context in which lines about the work are not shown."""
-    before = _QUIET.set(True)
-    try:
-        yield
-    finally:
-        _QUIET.reset(before)
 
 
 def visible(text: str) -> str:
-    """Text that is shown; control characters are spelled out and cannot steer a terminal."""
+    """Text with control characters spelled out, so that they cannot steer a terminal."""
     return "".join(
         char if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf", "Cs")
         else char.encode("unicode_escape", "surrogatepass").decode()
@@ -44,7 +29,7 @@ def visible(text: str) -> str:
 
 def print_note(text: str) -> None:
     """Write a line about the work to standard error, unless the command is to be quiet."""
-    if not _QUIET.get():
+    if not QUIET.get():
         _write((text, ""))
 
 
@@ -54,7 +39,6 @@ def print_warning(text: str) -> None:
 
 
 def print_error(kind: str, message: str) -> None:
-    """Write one line about an error to standard error."""
     _write(("isoroc: ", "bold"), (f"{kind}: ", "bold red"), (message, ""))
 
 
@@ -65,7 +49,6 @@ def _write(*parts: tuple[str, str]) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print a line of the result."""
     sys.stdout.write(visible(text) + "\n")
 
 
@@ -78,11 +61,9 @@ def print_json(command: str, value: dict[str, Any]) -> None:
     """Print the result of a command as JSON; NaN becomes null, infinity the text "inf"."""
     from isoroc._maps.modelfile.document import plain  # noqa: PLC0415 -- slow to import
 
-    value = {"format": f"isoroc-{command}", "version": JSON_VERSION} | value
-    # C1 control characters and characters that the encoding lacks would not survive.
-    is_unicode = codecs.lookup(sys.stdout.encoding or "ascii").name.startswith("utf")
-    text = json.dumps(plain(value, "result"), indent=2, ensure_ascii=not is_unicode)
-    sys.stdout.write(re.sub(r"[\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+    # The version changes if an entry is renamed or removed.
+    value = {"format": f"isoroc-{command}", "version": 1} | value
+    sys.stdout.write(json.dumps(plain(value, "result"), indent=2) + "\n")
 
 
 def print_table(
@@ -105,7 +86,7 @@ def print_table(
 @contextmanager
 def progress_bar(title: str, total: int | None = None) -> Iterator[Advance]:
     """Context that yields a function to count rows; they are shown on terminals only."""
-    if _QUIET.get() or not sys.stderr.isatty():
+    if QUIET.get() or not sys.stderr.isatty():
         yield lambda _: None
         return
     parts = [TextColumn(title), BarColumn(), MofNCompleteColumn(), TextColumn("rows")]

@@ -5,7 +5,7 @@ from textwrap import dedent
 
 
 def _markdown(text: str) -> str:
-    """A text whose indented lines, which are examples, are a block of code."""
+    """A text with its indented lines, the examples, as a block of code."""
     examples = re.compile(r"(?m)((?:^  .+\n)+)")
     return examples.sub(lambda lines: f"\n```\n{dedent(lines[1])}```\n\n", text)
 
@@ -19,19 +19,15 @@ Calibrate the forecasts of classifiers.
   isoroc export model.json --sql duckdb --table forecasts
 Input files may be CSV, TSV, NDJSON (each also compressed: .gz, .zst), Parquet or Arrow. Several
 files, globs and folders are read as one table; - stands for standard input or output.
-`isoroc COMMAND --help` describes a command, `isoroc demo` runs an example. `predict` is another
-name of `apply`, and `show` of `inspect`.
+`isoroc COMMAND --help` describes a command, `isoroc demo` runs an example.
 """)
 
 EPILOGUE = """\
 Exit codes: 0 success; 1 a condition of `--fail-if` holds, or `monitor` raised an alarm;
 2 invalid options, files or data; 3 a bug in isoroc; 141 standard output was closed (broken pipe);
-128 + n ended by signal n, so 130 interrupted. Every command has these options: `--quiet` shows
-results, warnings and errors only; `--config FILE` reads options from a file, by default from
-`isoroc.toml` in the current folder; `--debug` shows the traceback of an error.
+128 + n ended by signal n, so 130 interrupted. Every command accepts `--quiet`, which shows only
+results, warnings and errors, and `--debug`, which shows the traceback of an error.
 """
-
-ALIASES = {"predict": "apply", "show": "inspect"}
 
 _TEXTS = {
     "fit": """\
@@ -45,7 +41,7 @@ the columns are in the order of the sorted labels. The same file always gives th
 because `--random-state` is 0 by default.
 """,
     "count": """\
-Count forecasts and outcomes: cells of forecasts with the weight of each class, in a small file.
+Count forecasts and outcomes in cells, and write the weight of each class per cell to a small file.
   isoroc count march.parquet --label y --probs p_cat,p_dog,p_bird -o march.counts.parquet
   isoroc count 'days/*.csv.gz' --label clicked --probs p_click --fold-by user -o days.counts.parquet
   isoroc fit --counts '*.counts.parquet' -o model.json
@@ -57,8 +53,7 @@ resolution.
 Merge files of counts.
   isoroc merge day1.counts.parquet day2.counts.parquet -o both.counts.parquet
   isoroc merge old.counts.parquet today.counts.parquet --decay 0.9 -o new.counts.parquet
-The output cannot be one of the inputs. It remembers the files that it was merged from, and one that
-is merged with it again is skipped.
+The output cannot be one of the inputs, so a job that is repeated counts nothing twice.
 """,
     "apply": """\
 Add calibrated forecasts to a table.
@@ -72,14 +67,13 @@ need little memory. The output file is complete or not written at all.
 Test whether calibrated forecasts are still right on new rows.
   isoroc monitor model.json today.parquet --label y --state state.json
   isoroc monitor model.json tomorrow.parquet --unlabelled
-The evidence of all runs with the same state file is accumulated. The chance of ever raising a false
-alarm is at most 5 %, however often the command runs. Rows that were counted before are skipped, so
-that a job can be repeated. The exit code is 1 after an alarm.
+Runs with the same state file accumulate evidence. The chance of ever raising a false alarm is at
+most 5 %, however often the command runs. Rows that were counted before are skipped, so a job can be
+repeated. The exit code is 1 after an alarm.
 """,
     "evaluate": """\
 Evaluate forecasts before and after calibration.
   isoroc evaluate april.parquet --label y --model model.json
-  isoroc evaluate april.parquet -l y -m model.json --compare older.json --markdown
   isoroc evaluate april.parquet -m model.json --fail-if "after.log_loss > before.log_loss"
 Use rows that the calibrator was not fitted on. With `--fail-if` the exit code is 1 if a condition
 holds.
@@ -89,11 +83,6 @@ Write a report: one self-contained HTML page.
   isoroc report april.parquet --model model.json -o report.html
   isoroc report --counts april.counts.parquet --model model.json -o report.html
 Use rows that the calibrator was not fitted on. The page needs no network and no other file.
-""",
-    "plot": """\
-Draw reliability diagrams before and after calibration.
-  isoroc plot april.parquet --model model.json -o reliability.png
-Use rows that the calibrator was not fitted on. `isoroc report` draws these and other pictures.
 """,
     "inspect": """\
 Show the contents of a model file: fitted parameters, bins, path, certificate, origin.

@@ -17,8 +17,7 @@ from isoroc._core.types import Codes, Floats, Ints
 #: Where the first of two probabilities is below this, the second has lost its digits: see
 #: `binary_scores`.
 PRECISE = 2.0**-20
-#: First probabilities below this count as this.
-LEAST = 1e-300
+LEAST = 1e-300  # first probabilities below this count as this
 #: By how much the score falls where the first probability grows by a factor e.
 STEP = PRECISE / (math.log(PRECISE) - math.log(LEAST))
 

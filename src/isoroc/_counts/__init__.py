@@ -1,16 +1,16 @@
 """Counts: all that calibration needs to know of forecasts and outcomes, however many there are.
 
-`Grid` says which forecasts share a cell and which rows share a fold: formulas over `Ops`, which
-NumPy, torch, dataframe engines and SQL run. `Cells` have one entry for each cell and fold: number
-of rows, weight of each class, sums of squared weights and of forecasts. Entries add up, so cells of
+`Grid` defines which forecasts share a cell and which rows share a fold. Its formulas over `Ops` run
+in NumPy, torch, dataframe engines and SQL. `Cells` have one entry per cell and fold: number of
+rows, weight of each class, sums of squared weights and of forecasts. Entries add up, so cells of
 parts of the data merge into those of the whole. `Counts`, the public object, are cells with their
-grid, classes and number of folds. To a calibrator they are a `CellSample`: for each entry the mean
-forecast, once for each class with weight.
+grid, classes and number of folds. A calibrator sees them as a `CellSample`: the mean forecast of
+each entry, once for each class with weight.
 
-On disk, and in the answer of a warehouse, counts are a table with one row for each fold, cell and
+In files and in the result of a warehouse, counts are a table with one row per fold, cell and
 label: ``fold``, the coordinates, ``label``, `Grid.added`, and the constant ``isoroc`` with the grid
-as JSON. `Points` and `BinaryCounts` are what growth makes of a sample: unordered points of any
-number of classes, and sorted scores of two.
+as JSON. Growth turns a sample into `Points`, unordered points of any number of classes, or into
+`BinaryCounts`, sorted scores of two.
 """
 
 from isoroc._counts.cells import deal_by_content as deal_by_content

@@ -1,4 +1,4 @@
-"""Cells: what is known of each cell and fold, and how rows are gathered in them."""
+"""Cells: the sums for each cell and fold, and how rows are gathered in them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY
 from isoroc._core.rows import group_equal
-from isoroc._core.types import Codes, Floats
+from isoroc._core.types import Codes, Floats, Ints
 from isoroc._counts.grid import Grid, cells
 from isoroc._input import SLICE, CellSample, InputError, Sample, deal_folds, slices
 from isoroc._input.kinds import columns_of
@@ -26,10 +26,10 @@ class Cells:
 
     keys: NDArray[Any]  # coordinates of the cell, (m, J); the forecast itself in an exact grid
     fold: NDArray[np.int64]  # (m,)
-    rows: NDArray[np.int64]  # how many rows there were, (m,)
+    rows: NDArray[np.int64]  # number of rows, (m,)
     class_weights: Floats  # weight of each class, (m, K)
-    sums: Floats  # sum of the forecasts, each times its weight, (m, C)
-    squares: Floats  # sum of the squared weights of each class: rows in effect, (m, K)
+    sums: Floats  # weighted sum of the forecasts, (m, C)
+    squares: Floats  # sum of the squared weights of each class, (m, K)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -50,15 +50,19 @@ class Cells:
         """Cells of rows, or of parts of cells with the weight of one class, in any order."""
         first, group = _distinct(keys, fold)
         m = len(first)
-        place = group * n_classes + codes
-        class_weights, of_squares = (
-            np.bincount(place, w, m * n_classes).reshape(m, n_classes).astype(np.float64)
+        entry = group * n_classes + codes
+        by_class = [
+            np.bincount(entry, w, m * n_classes).reshape(m, n_classes).astype(np.float64)
             for w in (weights, squares)
+        ]
+        return cls(
+            keys=keys[first],
+            fold=np.zeros(m, np.int64) if fold is None else fold[first].astype(np.int64),
+            rows=np.bincount(group, rows, m).astype(np.int64),
+            class_weights=by_class[0],
+            sums=_add_up(group, sums, m),
+            squares=by_class[1],
         )
-        folds = np.zeros(m) if fold is None else fold[first]
-        n_rows = np.bincount(group, rows, m).astype(np.int64)
-        added = _add_up(group, sums, m)
-        return cls(keys[first], folds.astype(np.int64), n_rows, class_weights, added, of_squares)
 
     def mean_forecasts(self, grid: Grid) -> Floats:
         """Mean forecast of each entry, shape (m, C), rounded as in `sample`."""
@@ -67,7 +71,7 @@ class Cells:
         return rounded(self.sums / self.class_weights.sum(axis=1, keepdims=True))
 
     def coarsen(self, grid: Grid, coarser: Grid, *, ordered: bool = True) -> Cells:
-        """The same in a grid whose cells are unions of those of this one."""
+        """The same in a coarser grid, each cell of which is a union of cells."""
         if grid == coarser:
             return self
         keys = grid.join(self.keys, coarser).astype(np.int32)
@@ -76,8 +80,7 @@ class Cells:
     def sample(self, grid: Grid, classes: Any) -> CellSample:
         """Weighted rows: the mean forecast of each entry, once for each class with weight.
 
-        Numbers are rounded, because their last digits depend on the order in which an engine adds
-        up rows, and fits must not.
+        Numbers are rounded, because their last digits depend on the order in which an engine adds.
         """
         entry, codes = np.nonzero(self.class_weights)
         means = self.mean_forecasts(grid)[entry]
@@ -91,7 +94,6 @@ class Cells:
         )
 
     def take(self, entries: NDArray[Any]) -> Cells:
-        """Some of the entries."""
         return Cells(*(column[entries] for column in vars(self).values()))
 
     def in_order(self) -> Cells:
@@ -100,20 +102,19 @@ class Cells:
 
 
 def rounded(values: Floats, n_bits: int = 32) -> Floats:
-    """Numbers with so many significant bits."""
+    """Numbers rounded to `n_bits` significant bits."""
     digits, exponents = np.frexp(values)
     return np.asarray(np.ldexp(np.rint(np.ldexp(digits, n_bits)), exponents - n_bits))
 
 
 def check_entries(number: int) -> None:
-    """Refuse counts of too many entries."""
     if number > MOST_ENTRIES:
         problem = f"gives more than {MOST_ENTRIES:,} cells, so most of them hold few rows"
         raise InputError("resolution", None, problem, "pass a lower one, such as 8, 4 or 2")
 
 
 def gather(parts: Sequence[Cells], *, ordered: bool = True) -> Cells:
-    """Entries of equal cells and folds of several parts, added up and put in order."""
+    """Sum of several parts, entry by entry."""
     columns = zip(*(vars(part).values() for part in parts), strict=True)
     joined = Cells(*map(np.concatenate, columns))
     first, group = _distinct(joined.keys, joined.fold)
@@ -128,13 +129,11 @@ def gather(parts: Sequence[Cells], *, ordered: bool = True) -> Cells:
 def _distinct(
     keys: NDArray[Any], fold: NDArray[Any] | None
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """First row of each distinct cell and fold, and the number of those of each row."""
+    """First row of each distinct cell and fold, and for each row the number of its cell."""
     hashes = hash_keys(keys, fold)
     first, group = group_equal(hashes)
     order = np.argsort(hashes[first])  # sums over cells do not depend on which row came first
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return first[order], place[group]
+    return first[order], np.argsort(order)[group]
 
 
 def _add_up(group: NDArray[np.intp], values: NDArray[Any], m: int) -> Floats:
@@ -142,7 +141,7 @@ def _add_up(group: NDArray[np.intp], values: NDArray[Any], m: int) -> Floats:
 
 
 def hash_keys(keys: NDArray[Any], fold: NDArray[Any] | None) -> NDArray[np.uint64]:
-    """SplitMix64 of each cell and fold; two have the same with a chance of one in 2**64."""
+    """SplitMix64 hash of each cell and fold; two collide with a probability of 2**-64."""
     columns = list(keys.T) if fold is None else [*keys.T, fold]
     total = np.zeros(len(keys), dtype=np.uint64)
     for number, column in enumerate(columns, start=1):
@@ -159,9 +158,9 @@ def hash_keys(keys: NDArray[Any], fold: NDArray[Any] | None) -> NDArray[np.uint6
 class Tally:
     """Gathers rows in cells, part by part.
 
-    More than `most` entries are gathered in the next coarser grid, down to the resolution `least`,
-    and more than `most_exact` distinct forecasts of an exact grid in cells. As grids nest, the
-    result does not depend on the order of the rows.
+    If there are more than `most` entries, the grid becomes coarser, down to the resolution `least`.
+    If an exact grid has more than `most_exact` distinct forecasts, they are gathered in cells.
+    Grids nest, so the result does not depend on the order of the rows.
     """
 
     grid: Grid
@@ -181,23 +180,23 @@ class Tally:
         fold: NDArray[Any] | None = None,
         squares: Floats | None = None,
     ) -> None:
-        """Add rows: forecasts (n, C), columns of labels, weights > 0, folds, squared weights."""
+        """Add rows: forecasts (n, C), codes of labels, weights > 0, folds, squared weights."""
         for rows in slices(len(codes)):
             P = forecasts[rows]
             keys = cells(NUMPY, np.asfortranarray(P), self.grid)
             keys = np.ascontiguousarray(keys if self.grid.exact else keys.astype(np.int32))
-            some = None if fold is None else fold[rows]
-            w = None if weights is None else weights[rows]
-            s = None if w is None else w**2 if squares is None else squares[rows]
-            sums = P if w is None else P * w[:, None]
-            added: Any = {"sums": sums, "weights": w, "squares": s}
-            self.add_cells(Cells.count(keys, some, codes[rows], n_classes=self.n_classes, **added))
+            folds = None if fold is None else fold[rows]
+            added: Any = {"n_classes": self.n_classes, "sums": P}
+            if weights is not None:
+                w = weights[rows]
+                added |= {"sums": P * w[:, None], "weights": w}
+                added["squares"] = w**2 if squares is None else squares[rows]
+            self.add_cells(Cells.count(keys, folds, codes[rows], **added))
 
     def add_cells(self, cells: Cells) -> None:
-        """Add cells of the same grid."""
         self.parts.append(cells)
         self.waiting += len(cells)
-        # Parts are joined when they have doubled what is there: the work stays linear.
+        # Parts are joined when the number of entries has doubled, so the work stays linear.
         if self.waiting > max(2 * self.joined, 4 * (self.most or 2 * SLICE)):
             self._join()
 
@@ -230,27 +229,36 @@ def probabilities(sample: Sample) -> Floats:
 def deal_by_content(
     sample: Sample, n_folds: int, random_state: np.random.RandomState
 ) -> CellSample:
-    """A sample in folds that neither the order of the rows nor that of the columns changes.
+    """A sample in folds that depend neither on the order of the rows nor on that of the columns.
 
-    Rows are sorted by what they hold, and their places are dealt to the folds at random. So equal
-    rows, and rows with the same forecast, spread over the folds. With clusters, these are dealt
-    instead. Classes are not stratified: that would make chance departures of their frequencies from
-    the forecasts look predictable.
+    Rows are sorted by their content and then dealt to the folds at random, so equal rows spread
+    over the folds. With clusters, the clusters are dealt. Classes are not stratified: that would
+    make chance departures of their frequencies from the forecasts look predictable.
     """
+    ordered = sample.take(_order_by_content(sample))
+    return CellSample(
+        **vars(ordered)
+        | {
+            "weights": ordered.row_weights(),
+            "squares": ordered.squared_weights(),
+            "fold": deal_folds(len(ordered), n_folds, random_state, ordered.clusters),
+        }
+    )
+
+
+def _order_by_content(sample: Sample) -> Ints:
+    """Order of the rows by forecast, group, class and weight, for any order of the columns."""
     P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
-    # The last digits of logits depend on the order of the columns: they decide at the very end.
+    # The last digits of logits depend on the order of the columns, so exact values only break ties.
     coarse = rounded(P, 24)
-    exact, content = (
+    exact_hash, coarse_hash = (
         np.add.reduce([hash_keys(column[:, None], None) for column in values.T])
         for values in (P, coarse)
     )
-    own = coarse[np.arange(len(sample)), sample.codes]
+    of_label = coarse[np.arange(len(sample)), sample.codes]
     groups = [] if sample.groups is None else [sample.groups]
-    order = np.lexsort((exact, sample.row_weights(), sample.codes, *groups, own, content))
-    dealt = sample.take(order)
-    weights, squares = dealt.row_weights(), dealt.squared_weights()
-    fold = deal_folds(len(order), n_folds, random_state, dealt.clusters)
-    return CellSample(**vars(dealt) | {"weights": weights, "fold": fold, "squares": squares})
+    keys = (exact_hash, sample.row_weights(), sample.codes, *groups, of_label, coarse_hash)
+    return np.asarray(np.lexsort(keys))
 
 
 def deal_in_cells(
@@ -273,16 +281,16 @@ def deal_in_cells(
 def in_cells(sample: Sample, most: int, n_drawn: int | None = None) -> CellSample:
     """A sample of many rows as cells, at most `most` in total over all of its folds.
 
-    Where cells of the least resolution are more than `n_drawn`, by default twice as many, so many
-    weighted rows are drawn from them at random: with many classes hardly two rows share a cell.
+    If there are more cells than `n_drawn`, by default twice `most`, even at the least resolution,
+    `n_drawn` weighted rows are drawn: with many classes hardly two rows share a cell.
     """
     columns, K = probabilities(sample), sample.n_classes
     start = Grid.choose(columns.shape[1], "auto")
-    # In larger cells, members that read logarithms would see forecasts differ from their mean.
+    # In larger cells, logarithms of forecasts would differ too much from that of their mean.
     least = {2: 1024, 3: 32, 4: 32}.get(K, start.resolution)
     tally = Tally(start, K, most=most, least=int(least))
     fold = sample.fold if isinstance(sample, CellSample) else None
     tally.add(columns, sample.codes, sample.weights, fold, sample.squares)
-    found = tally.cells().sample(tally.grid, sample.classes).draw(n_drawn or 2 * most)
-    forecasts = sample.kind.from_simplex(found.forecasts)
-    return replace(found, forecasts=forecasts, unit=sample.unit)
+    drawn = tally.cells().sample(tally.grid, sample.classes).draw(n_drawn or 2 * most)
+    forecasts = sample.kind.from_simplex(drawn.forecasts)
+    return replace(drawn, forecasts=forecasts, unit=sample.unit)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from isoroc._backends import NUMPY
 from isoroc._core.types import Floats
@@ -33,7 +33,7 @@ from isoroc._input import (
 class Builder:
     """Counts batches of arrays, or of tensors on their device: see `Counts.from_arrays`.
 
-    With `numbered`, labels are numbers of columns by default, as in `Counts.from_batches`.
+    With `numbered`, labels are by default the numbers of the columns, as in `Counts.from_batches`.
     """
 
     labels: Any
@@ -49,7 +49,7 @@ class Builder:
         check_folds(self.folds)
 
     def add(self, P: Any, y: Any, weight: Any = None, *, fold_by: Any = None) -> None:
-        """Add forecasts, labels and perhaps weights and row keys."""
+        """Add forecasts and labels, and optionally weights and row keys."""
         if type(P).__module__.partition(".")[0] == "torch":
             self._add_tensors(P, y, weight, fold_by)
             return
@@ -70,12 +70,12 @@ class Builder:
             heavy = np.flatnonzero(sample.weights)
             sample, key = sample.take(heavy), None if key is None else key[heavy]
         columns = probabilities(sample)
-        found = np.empty(len(columns), dtype=np.int16)
+        folds = np.empty(len(columns), dtype=np.int16)
         for rows in slices(len(columns)):
-            own = None if key is None else key[rows, None]
-            found[rows] = fold(NUMPY, np.asfortranarray(columns[rows]), self.folds, own)[:, 0]
+            keys = None if key is None else key[rows, None]
+            folds[rows] = fold(NUMPY, np.asfortranarray(columns[rows]), self.folds, keys)[:, 0]
         tally = self._tally_for(columns.shape[1], sample.classes)
-        tally.add(columns, sample.codes, sample.weights, found)
+        tally.add(columns, sample.codes, sample.weights, folds)
 
     def _add_tensors(self, P: Any, y: Any, weight: Any, fold_by: Any) -> None:
         from isoroc._counts import tensors  # noqa: PLC0415  # the only users are those of torch
@@ -99,7 +99,7 @@ class Builder:
         return self.tally
 
     def result(self) -> files.Parts:
-        """What counts are made of."""
+        """Parts of the counts of all that was added."""
         if self.tally is None or self.classes is None:
             raise InputError("batches", None, "there are none", "at least one is needed")
         for (plan, *_), table in self.tables.items():
@@ -112,19 +112,20 @@ class Builder:
 class Counts:
     """Counts of forecasts and outcomes: cells of forecasts with the weight of each class.
 
-    Counts are small, whatever the number of rows, and add up: those of two days are the sum of
-    those of each day. Every calibrator is fitted to them with `fit_counts`.
+    Counts are small, whatever the number of rows, and add up: the counts of two days are the sum of
+    the counts of each day. Every calibrator can be fitted to counts with `fit_counts`.
 
-    Forecasts are probabilities. Those of up to 12 classes share a cell if ``floor(N sqrt(p_k))`` is
-    the same for each class k, and so is ``floor(N (1 - max p)^(1/4))``, N being the resolution.
-    Above 12 classes a cell is given by the two largest probabilities, their classes and the rest.
+    Forecasts are probabilities. With up to 12 classes and the resolution N, two forecasts share a
+    cell if ``floor(N sqrt(p_k))`` is the same for each class k, and ``floor(N (1 - max p)^(1/4))``
+    too. With more classes, a cell is given by the two largest probabilities, their classes and the
+    sum of the others.
 
     Attributes
     ----------
     classes : ndarray of shape (K,)
         The labels, in the order of the columns of the forecasts.
     forecasts : ndarray of shape (m, K) or (m,)
-        Mean forecast of each entry, of which there is one for each cell and fold.
+        Mean forecast of each entry; there is one entry per cell and fold.
     class_weights : ndarray of shape (m, K)
         Weight of each class in each entry.
     fold, rows : ndarray of shape (m,)
@@ -132,11 +133,11 @@ class Counts:
     n_rows, weight, n_folds : int, float, int
         Number of rows, and weight, of all entries; number of folds.
     resolution : int or "exact"
-        N, or that every distinct forecast is a cell of its own.
+        N, or "exact" if every distinct forecast is its own cell.
 
     See Also
     --------
-    isoroc.export.counts_sql : The query with which a warehouse counts.
+    isoroc.export.counts_sql : SQL query that counts rows in a warehouse.
 
     Notes
     -----
@@ -167,27 +168,27 @@ class Counts:
     @classmethod
     def from_arrays(
         cls,
-        P: Any,
-        y: Any,
+        P: ArrayLike,
+        y: ArrayLike,
         *,
-        sample_weight: Any = None,
-        labels: Any = None,
+        sample_weight: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
         unit: UnitOption = "auto",
         resolution: Resolution = "auto",
         folds: int = 5,
-        fold_by: Any = None,
+        fold_by: ArrayLike | None = None,
     ) -> Counts:
         """Counts of forecasts and outcomes in memory.
 
         Parameters
         ----------
         P, y, sample_weight, labels, unit
-            As in `fit` of a calibrator. Forecasts are turned into probabilities. Tensors of torch
+            As in `fit` of a calibrator. Forecasts are converted to probabilities. Tensors of torch
             are counted on their device.
         resolution : int, "exact" or "auto", default="auto"
-            N, a power of two, or "exact" for one cell per distinct forecast. "auto" depends on the
-            number of classes: for two it is exact up to 65,536 distinct forecasts and 65,536 above,
-            for 3, 4, 5 it is 256, 64, 32, and 16 for more.
+            N, a power of two, or "exact" for one cell per distinct forecast. With "auto", counts of
+            two classes are exact up to 65,536 distinct forecasts; otherwise N is 65,536 for two
+            classes, 256, 64 and 32 for 3, 4 and 5, and 16 for more.
         folds : int, default=5
             Number of folds.
         fold_by : array-like of shape (n,), default=None
@@ -203,7 +204,7 @@ class Counts:
         cls,
         batches: Iterable[Sequence[Any]],
         *,
-        labels: Any = None,
+        labels: ArrayLike | None = None,
         unit: UnitOption = "auto",
         resolution: Resolution = "auto",
         folds: int = 5,
@@ -240,20 +241,19 @@ class Counts:
         label: str,
         *,
         weight: str | None = None,
-        labels: Any = None,
+        labels: ArrayLike | None = None,
         resolution: Resolution = "auto",
         folds: int = 5,
         fold_by: str | None = None,
     ) -> Counts:
-        """Counts of a dataframe of any engine, of which nothing but the cells is collected.
+        """Counts of a dataframe of any engine; only the cells are collected.
 
         Parameters
         ----------
         df : dataframe
             Of pandas, polars (eager or lazy), pyarrow, DuckDB (a relation), Dask or PySpark.
         probs : str or sequence of str
-            Columns of the forecasts, one for each class, or the column of the probabilities of the
-            second of two classes.
+            Columns of the forecasts, one per class, or the column of the second of two classes.
         label, weight : str
             Columns of the outcomes and of the weights, if there are any.
         labels : array-like of shape (K,), default=None
@@ -262,7 +262,7 @@ class Counts:
         resolution, folds
             As in `from_arrays`.
         fold_by : str, default=None
-            Column of whole numbers, such as a user's key: rows with the same number share a fold.
+            Column of whole numbers, such as a user id; rows with the same number share a fold.
 
         Examples
         --------
@@ -327,7 +327,7 @@ class Counts:
         return self.merge(other)
 
     def merge(self, *others: Counts) -> Counts:
-        """Counts of the rows of several counts together, of equal classes, grids and folds.
+        """Sum of several counts with equal classes, grids and folds.
 
         `coarsen` brings counts to the same resolution.
         """
@@ -343,7 +343,7 @@ class Counts:
         return replace(self, cells=gather([self.cells, *(other.cells for other in others)]))
 
     def coarsen(self, resolution: int) -> Counts:
-        """The same rows in larger cells, exactly as if they had been counted so.
+        """The same rows in larger cells, exactly as if they had been counted at this resolution.
 
         Parameters
         ----------
@@ -359,7 +359,7 @@ class Counts:
         return replace(self, grid=coarser, cells=self.cells.coarsen(self.grid, coarser))
 
     def decay(self, factor: float) -> Counts:
-        """The same with all weights multiplied by a factor: old rows count less than new ones.
+        """The same counts with all weights multiplied by a factor, so that old rows count less.
 
         Parameters
         ----------
@@ -375,26 +375,31 @@ class Counts:
         return replace(self, cells=replace(self.cells, **scaled))
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write the counts to a file, whole or not at all; requires pyarrow or polars."""
+        """Write the counts to a file atomically; requires pyarrow or polars."""
         files.write(path, (self.classes, self.grid, self.n_folds, self.cells), self.columns)
 
     @classmethod
-    def from_parquet(cls, path: str | os.PathLike[str], *paths: Any, labels: Any = None) -> Counts:
-        """Counts from files of `to_parquet`, or of a warehouse that ran `counts_sql`, merged.
+    def from_parquet(
+        cls,
+        path: str | os.PathLike[str],
+        *paths: str | os.PathLike[str],
+        labels: ArrayLike | None = None,
+    ) -> Counts:
+        """Counts from files that `to_parquet` or a warehouse with `counts_sql` wrote, merged.
 
         Parameters
         ----------
         path, *paths : path-like
-            The files; the answer of a warehouse may be in several.
+            The files; the result of a warehouse may be in several.
         labels : array-like of shape (K,), default=None
-            The class of each column of the forecasts, where a warehouse has counted. By default
-            columns are matched to labels by name, or follow the sorted labels.
+            The class of each column of the forecasts, if a warehouse counted. By default columns
+            are matched to labels by name, or follow the sorted labels.
         """
         first, *others = [cls(*parts) for parts in files.read((path, *paths), labels)]
         return first.merge(*others) if others else first
 
     def sample(self, *, per_fold: bool) -> CellSample:
-        """The counts as weighted rows, for calibrators."""
+        """The counts as weighted rows."""
         cells = self.cells
         if not per_fold:
             cells = gather([replace(cells, fold=np.zeros_like(cells.fold))])

@@ -35,7 +35,7 @@ _FIX = "expected a file of Counts.to_parquet or of counts_sql"
 def describe(
     grid: Grid, n_folds: int, columns: Any, classes: NDArray[Any] | None = None, **further: Any
 ) -> str:
-    """The constant column ``isoroc``: what the numbers mean, as JSON."""
+    """The constant column ``isoroc``: the meaning of the numbers, as JSON."""
     known = None if classes is None else classes.tolist()
     about = {"format": FORMAT, "library": version("isoroc"), "folds": n_folds}
     about |= {"columns": columns, "classes": known}
@@ -43,7 +43,7 @@ def describe(
 
 
 def write(path: str | os.PathLike[str], parts: Parts, columns: Sequence[str] | None) -> None:
-    """Write counts to a file. The sums of an entry, and its rows, stand with its first label."""
+    """Write counts to a file; rows and sums of an entry are in the row of its first label."""
     classes, grid, n_folds, cells = parts
     entry, code = np.nonzero(cells.class_weights)
     first = np.r_[True, entry[1:] != entry[:-1]]
@@ -53,7 +53,7 @@ def write(path: str | os.PathLike[str], parts: Parts, columns: Sequence[str] | N
     table = [cells.fold[entry], *cells.keys[entry].T, classes[code], rows, *of_class, *sums, about]
     names = ["fold", *grid.names, "label", *grid.added, "isoroc"]
     frame = nw.from_dict(dict(zip(names, table, strict=True)), backend=_library())
-    # Not written to a path, which pyarrow removes if that fails, even a device.
+    # pyarrow removes the file if writing fails, even a device, so it is not given the path.
     data = BytesIO()
     frame.write_parquet(data)
     with replacing(path) as new:
@@ -61,9 +61,11 @@ def write(path: str | os.PathLike[str], parts: Parts, columns: Sequence[str] | N
 
 
 def read(paths: Sequence[str | os.PathLike[str]], labels: Any = None) -> list[tuple[Any, ...]]:
-    """Counts of files, each as classes, grid, number of folds, cells, names of the columns."""
-    # Not every part of the answer of a warehouse, a file without classes, has all labels, so these
-    # are read as one table.
+    """Counts of files, each as classes, grid, number of folds, cells and column names.
+
+    Files of a warehouse do not list the classes, and a part of its result may lack some labels. So
+    such files are read as one table.
+    """
     tables: dict[Any, tuple[str, dict[str, Any], list[Any]]] = {}
     for path in paths:
         name = os.fspath(path)
@@ -75,7 +77,7 @@ def read(paths: Sequence[str | os.PathLike[str]], labels: Any = None) -> list[tu
 
 
 def _read(name: str) -> Any:
-    if not os.path.isfile(name):  # noqa: PTH113  # a Path would be of no further use
+    if not os.path.isfile(name):  # noqa: PTH113
         raise FileNotFoundError(f"path: there is no file {name!r}.")
     library = _library()
     options: dict[str, Any] = {"glob": False} if library == "polars" else {}
@@ -109,7 +111,7 @@ def _parse(labels: Any, name: str, about: dict[str, Any], frames: list[Any]) -> 
 
 
 def _bad_rows(frame: Any) -> str:
-    """How many rows are counted under no label, in words; empty if there are none."""
+    """Number of rows without a label, in words; empty if there are none."""
     bad = frame.filter(frame["label"].is_null())
     n_bad, n_rows = (int(part["rows"].sum()) for part in (bad, frame))
     return f"{n_bad} of {n_rows} rows are bad" if n_bad else ""
@@ -118,12 +120,12 @@ def _bad_rows(frame: Any) -> str:
 def _about(frame: Any, name: str) -> dict[str, Any]:
     if "isoroc" not in frame.columns:
         raise InputError("path", None, f"{name} holds no counts", _FIX)
-    found = frame["isoroc"].unique().to_list()
-    if len(found) != 1:
-        problem = f"{name} holds {len(found)} kinds of counts" if found else f"{name} has no rows"
-        raise InputError("path", None, problem, "write each to a file of its own")
+    texts = frame["isoroc"].unique().to_list()
+    if len(texts) != 1:
+        problem = f"{name} holds {len(texts)} kinds of counts" if texts else f"{name} has no rows"
+        raise InputError("path", None, problem, "write each to its own file")
     try:
-        about = migrate(json.loads(found[0]), FORMAT, key="format")
+        about = migrate(json.loads(texts[0]), FORMAT, key="format")
     except ValueError as error:
         problem, fix = (*error.args, _FIX)[:2]
         raise InputError("path", None, f"{name}: {problem}", fix) from error
@@ -156,7 +158,7 @@ def _classes(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Classes in the order of the columns, and the column of each row's label."""
     y = np.array(frame["label"].to_list())
-    # One forecast stands for all, as `check_sample` matches labels with names of columns.
+    # `check_sample` matches labels with names of columns; the forecasts do not matter.
     P: Any = np.full((len(y), n_columns), 1 / max(n_columns, 2))
     if columns is not None and (n_columns > 1 or labels is None):
         P = nw.from_dict(dict(zip(columns, P.T, strict=True)), backend=_library()).to_native()
@@ -170,7 +172,7 @@ def _numbers(frame: Any, column: str) -> NDArray[np.float64]:
 
 
 def _library() -> Any:
-    """Library for Parquet: one that is imported already, as another takes time and memory."""
+    """Library for Parquet, preferably one that is imported already."""
     for name in sorted(("pyarrow", "polars"), key=lambda name: name not in sys.modules):
         if find_spec(name) is not None:
             return name

@@ -24,7 +24,7 @@ _FIXES = {
 
 
 class Column(NamedTuple):
-    """An expression, and after which stage of the query it can be computed."""
+    """An expression, and the stage of the query after which it can be computed."""
 
     expression: nw.Expr
     stage: int = 0
@@ -33,9 +33,9 @@ class Column(NamedTuple):
 
 
 class _FrameScalars(Scalars[Column]):
-    """Columns are expressions of narwhals; what is used again becomes a column of a stage.
+    """Columns are narwhals expressions; reused ones become columns of a stage.
 
-    Each stage is one `with_columns`, which every engine runs as it is.
+    Each stage is one `with_columns`.
     """
 
     def __init__(self) -> None:
@@ -75,26 +75,23 @@ class _FrameScalars(Scalars[Column]):
         # One level of expressions: planners that merge stages would repeat a chain of choices.
         columns = [self.keep(column) for column in columns]
         function = nw.max_horizontal if name == "maximum" else nw.min_horizontal
-        found = function(*(column.expression for column in columns))
-        return Column(found, max(column.stage for column in columns))
+        extreme = function(*(column.expression for column in columns))
+        return Column(extreme, max(column.stage for column in columns))
 
 
 class FrameOps(ColumnOps[Column]):
-    """Vector operations on the columns of a dataframe."""
-
     scalars: _FrameScalars
 
     def __init__(self) -> None:
         super().__init__(_FrameScalars())
 
     def read(self, names: Sequence[str]) -> Columns[Column]:
-        """Columns of the dataframe."""
         return self.vector([Column(nw.col(name), is_kept=True) for name in names])
 
     def run_on(self, frame: Any, outputs: dict[str, Columns[Column]]) -> Any:
         """The dataframe with new columns, vectors of width one, by their names."""
-        found = {name: vector.columns()[0].expression for name, vector in outputs.items()}
-        for stage in (*self.scalars.stages, found):
+        last = {name: vector.columns()[0].expression for name, vector in outputs.items()}
+        for stage in (*self.scalars.stages, last):
             frame = frame.with_columns(**stage)
         return frame.drop(*(name for stage in self.scalars.stages for name in stage))
 
@@ -106,7 +103,7 @@ class FrameOps(ColumnOps[Column]):
 def count_frame(
     df: Any, probs: list[str], names: dict[str, Any], labels: Any, *, resolution: Any, folds: int
 ) -> Parts:
-    """What `Counts` of a dataframe are made of; `names` are those of label, weight and fold_by."""
+    """Parts of the counts of a dataframe; `names` has the columns label, weight and fold_by."""
     check_folds(folds)
     grid = Grid.choose(len(probs), resolution)
     frame = _elementwise(_select(nw.from_native(df), probs, names), _normalise)
@@ -124,8 +121,8 @@ def _add_up(frame: Any, keys: list[str], added: list[str], size: int = 2**20) ->
     """Sums of columns for each combination of keys, collected.
 
     Dask would shuffle all rows between workers, and start again whenever one of them is lost. So
-    there each partition is added up by itself, then these sums, a few at a time. The memory of a
-    lazy group-by of polars grows with the rows, so there it is batches of `size` rows.
+    each partition is added up first, then the sums, a few at a time. The memory of a lazy group-by
+    of polars grows with the rows, so polars adds up batches of `size` rows.
     """
     totals = [nw.col(name).sum() for name in added]
     if frame.implementation.is_polars() and hasattr(frame.to_native(), "collect_batches"):
@@ -159,7 +156,7 @@ def _elementwise(frame: Any, step: Callable[[Any], Any]) -> Any:
 
 
 def _normalise(frame: Any) -> Any:
-    """Forecasts as `predict_proba` sees them, and whether it would take them."""
+    """Clean forecasts, and whether they and the weights are valid."""
     ops, given = FrameOps(), frame.collect_schema().names()
     names = [name for name in given if name.startswith("p_")]
     X, good = kind_of(len(names)).clean(ops, ops.read(names))
@@ -169,7 +166,7 @@ def _normalise(frame: Any) -> Any:
 
 
 def _select(frame: Any, probs: list[str], names: dict[str, str | None]) -> Any:
-    """The columns that are needed, under names of our own."""
+    """The columns that are needed, under fixed names."""
     schema = frame.collect_schema()
     for argument, name in [*(("probs", name) for name in probs), *names.items()]:
         if name is not None and name not in schema:
@@ -188,7 +185,7 @@ def _select(frame: Any, probs: list[str], names: dict[str, str | None]) -> Any:
 
 
 def _check_rows(frame: Any, n_columns: int) -> None:
-    """Refuse a dataframe with bad rows: one aggregate query, and one more for an example."""
+    """Refuse a dataframe with bad rows, by one aggregate query, and one more for an example."""
     tests = {
         "probs": ([f"p_{k}" for k in range(n_columns)], nw.col("good")),
         "label": (["label"], ~nw.col("label").is_null()),
@@ -199,19 +196,19 @@ def _check_rows(frame: Any, n_columns: int) -> None:
     one, zero = nw.lit(1, nw.Int64()), nw.lit(0, nw.Int64())
     bad = {f"bad_{name}": nw.when(t).then(zero).otherwise(one) for name, (_, t) in tests.items()}
     flagged = frame.with_columns(**bad, row=one)
-    found = _first(flagged.select(*(nw.col(name).sum() for name in (*bad, "row"))))
-    if not found["row"]:
+    totals = _first(flagged.select(*(nw.col(name).sum() for name in (*bad, "row"))))
+    if not totals["row"]:
         raise InputError("df", None, "no rows", "at least one is needed")
     for name, (columns, _) in tests.items():
-        if n_bad := int(found[f"bad_{name}"]):
+        if n_bad := int(totals[f"bad_{name}"]):
             some = _first(flagged.filter(nw.col(f"bad_{name}") == 1).select(*columns).head(1))
             values = ", ".join(map(str, some.values()))
-            problem = f"{n_bad} of {int(found['row'])} rows are bad, such as {values}"
+            problem = f"{n_bad} of {int(totals['row'])} rows are bad, such as {values}"
             raise InputError(name, None, problem, _FIXES[name])
 
 
 def _are_few(frame: Any, n_columns: int) -> bool:
-    """Whether there are so few distinct forecasts that all can be kept."""
+    """Whether the distinct forecasts are few enough for an exact grid."""
     names = [f"q_{k}" for k in range(n_columns)]
     for some in (frame.head(4 * MOST_EXACT), frame):
         distinct = some.select(*names).unique().with_columns(one=nw.lit(1, nw.Int64()))
@@ -221,7 +218,6 @@ def _are_few(frame: Any, n_columns: int) -> bool:
 
 
 def _place(frame: Any, grid: Grid, n_folds: int) -> Any:
-    """Cell and fold of each row, and what is added up."""
     ops = FrameOps()
     X = ops.read([f"q_{k}" for k in range(grid.n_columns)])
     outputs = ops.named(grid.names, cells(ops, X, grid))
@@ -236,7 +232,6 @@ def _place(frame: Any, grid: Grid, n_folds: int) -> Any:
 
 
 def _first(frame: Any) -> dict[str, Any]:
-    """The first row."""
     return {name: v[0] for name, v in _collect(frame).to_dict(as_series=False).items()}
 
 

@@ -2,10 +2,10 @@
 
 The cell of a forecast is ``floor(N sqrt(p_k))`` for each class k. The square root maps the simplex
 to a sphere on which equal cells are equal in Fisher information, so resolution is finest near the
-vertices, where confident models live. One more coordinate, ``floor(N (1 - max p)^(1/4))``, keeps
-forecasts apart that are all but certain. N is a power of two: halving it joins cells and cuts none,
-so resolutions nest exactly. Only correctly rounded operations are used (products, sums, square
-roots, floors), so every engine that computes with IEEE doubles finds the same cells.
+vertices, where confident models live. A further coordinate, ``floor(N (1 - max p)^(1/4))``, parts
+forecasts next to certainty. N is a power of two: halving it joins cells and cuts none, so
+resolutions nest exactly. All operations are correctly rounded (products, sums, square roots,
+floors), so every engine with IEEE doubles finds the same cells.
 """
 
 from __future__ import annotations
@@ -22,16 +22,12 @@ from isoroc._input import InputError, check_number
 
 Resolution = int | Literal["auto", "exact"]
 
-#: Up to this many classes a cell has a coordinate for each of them; above, for the largest few.
-ALL_CLASSES = 12
-#: How many these are.
-TOP = 2
-#: Resolutions by the number of classes; the last stands for all others.
-RESOLUTIONS = {2: 2**16, 3: 256, 4: 64, 5: 32, 6: 16}
-#: Two classes: distinct scores up to which they are all kept.
+#: With two classes, counts are exact up to this number of distinct scores.
 MOST_EXACT = 2**16
 #: Hashes are remainders of this prime. Products of two fit the 53 bits of a double.
-PRIME, FACTOR, LIMB = 67_108_859, 44_485_709, 2**26
+PRIME = 67_108_859
+FACTOR = 44_485_709
+LIMB = 2**26
 
 
 @dataclass(frozen=True)
@@ -39,21 +35,23 @@ class Grid:
     """Cells of forecasts."""
 
     n_columns: int  # of the forecasts, 1 for scores of two classes
-    resolution: int | Literal["exact"]  # N, or every distinct forecast is a cell of its own
-    top: int | None = None  # how many of the largest probabilities have coordinates; None if all
+    resolution: int | Literal["exact"]  # N; "exact" if every distinct forecast is its own cell
+    top: int | None = None  # number of largest probabilities that have coordinates; None for all
 
     @classmethod
     def choose(cls, n_columns: int, resolution: Resolution) -> Grid:
-        """Grid with the defaults that depend on the number of classes."""
+        """Grid with defaults for the number of classes.
+
+        Up to 12 classes, a cell has a coordinate for each of them; above, for the two largest.
+        """
         K = max(n_columns, 2)
         if resolution == "auto":
             resolution = "exact" if K == 2 else default_resolution(K)
-        top = TOP if K > ALL_CLASSES and resolution != "exact" else None
+        top = 2 if K > 12 and resolution != "exact" else None
         return cls(n_columns, check_resolution(resolution), top)
 
     @property
     def names(self) -> list[str]:
-        """Names of the columns that tell cells apart."""
         if self.exact:
             return [f"cell_{k}" for k in range(self.n_columns)]
         if self.top is None:
@@ -64,16 +62,15 @@ class Grid:
 
     @property
     def added(self) -> list[str]:
-        """Names of the columns of a table of counts that are added up."""
+        """Names of the columns of a table of counts that add up."""
         return ["rows", "weight", "weight_squared", *(f"sum_{k}" for k in range(self.n_columns))]
 
     @property
     def exact(self) -> bool:
-        """Whether every distinct forecast is a cell of its own."""
         return self.resolution == "exact"
 
     def coarser(self) -> Grid:
-        """The next grid whose cells are unions of these; the same at the end."""
+        """The next coarser grid, with unions of these cells; the same grid at the end."""
         if self.exact:
             return Grid.choose(self.n_columns, default_resolution(max(self.n_columns, 2)))
         return replace(self, resolution=max(int(self.resolution) // 2, 1))
@@ -94,12 +91,11 @@ class Grid:
 
 
 def default_resolution(n_classes: int) -> int:
-    """N for K classes, so that counts of different days fit together without being asked to."""
-    return RESOLUTIONS.get(n_classes, min(RESOLUTIONS.values()))
+    """N for K classes. It is fixed, so counts of different days can be merged."""
+    return {2: 2**16, 3: 256, 4: 64, 5: 32}.get(n_classes, 16)
 
 
 def check_resolution(resolution: Any) -> Any:
-    """Check that a resolution is "exact" or a power of two."""
     if resolution == "exact":
         return resolution
     whole = isinstance(resolution, int | np.integer) and not isinstance(resolution, bool)
@@ -110,7 +106,6 @@ def check_resolution(resolution: Any) -> Any:
 
 
 def check_folds(folds: Any) -> None:
-    """Check a number of folds."""
     check_number("folds", folds, int, minimum=1)
     if folds > 1000:
         raise InputError("folds", None, f"is {folds}", "expected at most 1000")
@@ -136,16 +131,13 @@ def cells(ops: Ops[V], X: V, grid: Grid) -> V:
 
 
 def fold(ops: Ops[V], X: V, n_folds: int, key: V | None = None) -> V:
-    """Fold of each row by a hash of its forecast, or of its key, a whole number, if there is one.
-
-    Equal forecasts, or equal keys, share a fold.
-    """
+    """Fold of each row, by a hash of its key, a whole number, or else of its forecast."""
     if n_folds == 1:
         return 0.0 * ops.take(X, [0])
     if key is not None:
         high = ops.floor(key / float(LIMB))
         return _hash(ops, [key - high * float(LIMB), _remainder(ops, high, LIMB)], n_folds)
-    # Roots, so that the last digits of forecasts that are all but certain still count.
+    # With roots, the last digits of forecasts next to certainty still count.
     parts = mixing_weights(ops.width(X)) * ops.sqrt(X)
     scaled = added(ops.take(parts, [k]) for k in range(ops.width(X))) * float(LIMB)
     limbs = []
@@ -156,7 +148,7 @@ def fold(ops: Ops[V], X: V, n_folds: int, key: V | None = None) -> V:
 
 
 def mixing_weights(width: int) -> Floats:
-    """Factors with which the columns of a forecast are added up before they are hashed."""
+    """Weights of the columns of a forecast in the sum that is hashed."""
     return np.random.default_rng(0).random(width)
 
 

@@ -1,4 +1,4 @@
-"""What growth makes of a sample: sorted scores of two classes, points of any number of classes."""
+"""Data for growth: sorted scores of two classes, or points of any number of classes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ _UNIT: Floats = np.empty(0)
 class BinaryCounts:
     """Exact counts for two classes: the scores of each class, sorted, with their weights.
 
-    That is the whole content of the table "distinct score, weight of class 0, weight of class 1"
-    in a form that one sort builds. Sorting the classes apart leaves any real score exact and moves
-    no index along.
+    They hold the same information as the weight of each class per distinct score, and need only one
+    sort of each class, without indices.
     """
 
     scores: tuple[Floats, Floats]  # ascending, of class 0 and of class 1
@@ -31,7 +30,7 @@ class BinaryCounts:
 
     @classmethod
     def from_arrays(cls, scores: Floats, positive: Codes, weights: Any = None) -> BinaryCounts:
-        """Counts of rows with a score, the class 0 or 1, and perhaps a weight; 0 is left out."""
+        """Counts of scores, classes 0 or 1, and optional weights; rows of weight 0 are left out."""
         if weights is None:
             parted, n_negative = partition_scores(scores, positive)
             negatives, positives = parted[:n_negative], parted[n_negative:]
@@ -44,7 +43,6 @@ class BinaryCounts:
 
     @classmethod
     def from_sample(cls, sample: Sample) -> BinaryCounts:
-        """Counts of a sample of two classes."""
         return cls.from_arrays(binary_scores(sample.forecasts), sample.codes, sample.weights)
 
     @property
@@ -71,7 +69,7 @@ class BinaryCounts:
         return self.scores[0], self.weights[0], self.scores[1], self.weights[1]
 
     def forecasts_in(self, low: Floats, high: Floats, kind: Any) -> Floats:
-        """Weighted sum of the second probabilities in each of the blocks that hold all scores."""
+        """Weighted sum of the second probabilities in each block; the blocks hold all scores."""
         parts: list[tuple[Floats, Any]] = [(scores, 1.0) for scores in self.scores]
         if any(len(weights) for weights in self.weights):
             distinct, of_classes = self.distinct()  # the order of rows with ties must not matter
@@ -95,7 +93,7 @@ class Points:
 
     @classmethod
     def of_rows(cls, sample: Sample) -> Points:
-        """One point for each row, duplicates and all."""
+        """One point per row, including duplicates."""
         forecasts, codes, weights = sample.arrays
         forecasts = two_columns(forecasts)
         class_weights = np.zeros(forecasts.shape)
@@ -107,7 +105,7 @@ class Points:
     def from_arrays(
         cls, forecasts: Floats, codes: Codes, weights: Any = None, max_cells: int | None = None
     ) -> Points:
-        """Points of rows with a forecast, the column of its class, and perhaps a weight.
+        """Points of forecasts, codes of classes and optional weights.
 
         Up to `max_cells` rows every distinct forecast is a point. With more rows, the points are
         the mean forecasts of cells, as fine as `max_cells` allows.
@@ -127,10 +125,10 @@ class Points:
 
 
 def _in_canonical_order(forecasts: Floats, class_weights: Floats) -> tuple[Floats, Floats]:
-    """Points in an order that does not depend on that of the classes.
+    """Points in an order that does not change if the classes are permuted.
 
-    What growth draws at random, and the order in which it adds, are then the same if columns are
-    permuted. Rows are compared by their sorted forecasts, then by the class weights in that order.
+    So neither do the random draws and sums of growth. Rows are compared by their sorted forecasts,
+    then by the class weights in the same order.
     """
     if forecasts.shape[1] == 2:
         return forecasts, class_weights

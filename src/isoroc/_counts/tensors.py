@@ -1,7 +1,7 @@
-"""Counts of tensors of torch, on the device where they are: only cells come to the host.
+"""Counts of tensors of torch on their device; only the cells are copied to the host.
 
 If a table of all cells of the grid fits in memory, cells are numbered and rows are added to the
-table, so that nothing is sorted. Otherwise rows are grouped by a hash of their cell.
+table, without sorting. Otherwise rows are grouped by a hash of their cell.
 """
 
 from __future__ import annotations
@@ -34,15 +34,14 @@ try:
 except ImportError as error:
     raise ImportError("counts of tensors need torch: pip install torch") from error
 
-#: Rows that are counted at a time, where the memory of the device is not known.
+#: Rows that are counted at a time if the memory of the device is unknown.
 SLICE = 2**24
-#: Largest table of all cells, in bytes, where the memory of the device is not known.
+#: Largest table of all cells, in bytes, if the memory of the device is unknown.
 DENSE = 2**28
-_FIX = "expected finite logits, or probabilities that sum to one"
 
 
 class Batch(NamedTuple):
-    """Tensors of one device; the forecasts are not checked yet."""
+    """Tensors on one device; the forecasts are not checked yet."""
 
     forecasts: Any
     labels: Any
@@ -59,13 +58,13 @@ class Plan(NamedTuple):
 
     @property
     def sizes(self) -> list[int]:
-        """Number of values of the fold and of each coordinate, of a grid that is not exact."""
+        """Number of values of the fold and of each coordinate, unless the grid is exact."""
         K, N = self.grid.n_columns, int(self.grid.resolution)
         sizes = [K if name.startswith("class") else N + 1 for name in self.grid.names]
         return [self.n_folds, *sizes]
 
     def place(self, ops: Ops[V], X: V, key: V | None) -> tuple[V, V, V]:
-        """Whether rows are valid, forecasts on the simplex, fold and coordinates."""
+        """Whether rows are valid, their forecasts on the simplex, their fold and coordinates."""
         X, good = self.kind.clean(ops, X)
         P = self.kind.on_simplex(ops, X)
         return good, P, ops.concat([fold(ops, P, self.n_folds, key), cells(ops, P, self.grid)])
@@ -93,34 +92,34 @@ class CellSums:
 
     def add(self, number: Any, codes: Any, forecasts: Iterable[Any], weights: Any) -> None:
         """Add rows of these cells."""
-        place = number * self.n_classes + codes.to(number.dtype)
+        entry = number * self.n_classes + codes.to(number.dtype)
         one = torch.ones(1, dtype=torch.float64, device=number.device).expand(len(number))
-        self.class_weights.index_add_(0, place, one if weights is None else weights)
+        self.class_weights.index_add_(0, entry, one if weights is None else weights)
         for total, column in zip(self.sums, forecasts, strict=True):
             total.index_add_(0, number, column if weights is None else column * weights)
         if self.squares is not None:
-            self.squares.index_add_(0, place, weights**2)
+            self.squares.index_add_(0, entry, weights**2)
             self.rows.index_add_(0, number, (weights > 0).to(torch.float64))
 
     def cells(self, plan: Plan, coordinates: NDArray[Any] | None = None) -> Cells:
-        """The cells with weight; `coordinates` are those of all, which else follow from numbers."""
+        """The cells with weight; without `coordinates` of all cells, these follow from numbers."""
         class_weights = self.class_weights.reshape(-1, self.n_classes)
-        found = class_weights.sum(1).nonzero()[:, 0]
+        heavy = class_weights.sum(1).nonzero()[:, 0]
         squares = class_weights if self.squares is None else self.squares.reshape_as(class_weights)
         rows = class_weights.sum(1) if self.rows is None else self.rows
-        sums = torch.stack([total[found] for total in self.sums], 1)
-        numbers = (rows[found].long(), class_weights[found], sums, squares[found])
-        at: Any = found.cpu().numpy()
+        sums = torch.stack([total[heavy] for total in self.sums], 1)
+        tensors = (rows[heavy].long(), class_weights[heavy], sums, squares[heavy])
+        number = heavy.cpu().numpy()
         if coordinates is None:
-            coordinates, at = np.column_stack(np.unravel_index(at, plan.sizes)), slice(None)
-        placed = coordinates[at]
+            placed = np.column_stack(np.unravel_index(number, plan.sizes))
+        else:
+            placed = coordinates[number]
         keys = placed[:, 1:] if plan.grid.exact else placed[:, 1:].astype(np.int32)
-        own_fold = placed[:, 0].astype(np.int64)
-        return Cells(keys, own_fold, *(tensor.cpu().numpy() for tensor in numbers))
+        fold_of_cell = placed[:, 0].astype(np.int64)
+        return Cells(keys, fold_of_cell, *(tensor.cpu().numpy() for tensor in tensors))
 
 
 def check_batch(P: Any, y: Any, weight: Any, key: Any) -> Batch:
-    """Tensors of the device of the forecasts."""
     forecasts = P.detach().to(torch.float64).reshape(len(P), -1)
     device = forecasts.device
     if not len(forecasts):
@@ -142,7 +141,7 @@ def check_batch(P: Any, y: Any, weight: Any, key: Any) -> Batch:
 
 
 def plan_for(unit: UnitOption, grid: Grid, n_folds: int) -> Plan:
-    """How forecasts become cells, "auto" being probabilities."""
+    """How forecasts become cells; "auto" means probabilities."""
     check_option("unit", unit, ("auto", *units_of(grid.n_columns)))
     unit = "probability" if unit == "auto" else unit
     return Plan(kind_of(grid.n_columns, unit), grid, n_folds)
@@ -155,7 +154,6 @@ def _refuse(argument: str, bad: Any, values: Any, fix: str, start: int = 0) -> N
 
 
 def _encode(labels: Any, classes: NDArray[Any], n_classes: int) -> Any:
-    """Column of each label."""
     if len(classes) != n_classes:
         fix = f"expected {n_classes}, one for each column"
         raise InputError("labels", None, f"{len(classes)} entries", fix)
@@ -165,9 +163,9 @@ def _encode(labels: Any, classes: NDArray[Any], n_classes: int) -> Any:
     whole = torch.uint8 if classes.dtype.kind == "b" else None
     known, order = torch.sort(torch.as_tensor(classes, device=labels.device, dtype=whole))
     wide = labels.to(known.dtype)
-    place = torch.searchsorted(known, wide.contiguous()).clamp(max=n_classes - 1)
-    _refuse("y", known[place] != wide, labels, f"known are {classes.tolist()}; pass labels=")
-    return order[place]
+    nearest = torch.searchsorted(known, wide.contiguous()).clamp(max=n_classes - 1)
+    _refuse("y", known[nearest] != wide, labels, f"known are {classes.tolist()}; pass labels=")
+    return order[nearest]
 
 
 def count(
@@ -185,10 +183,11 @@ def count(
     fits = 0 < space * K < 2**31 and 8 * (3 * K + 1) * space <= most
     if fits and name not in tables:
         tables[name] = CellSums(space, K, batch)
+    fix = "expected finite logits, or probabilities that sum to one"
     for start in range(0, len(codes), step):
         rows = slice(start, start + step)
         part = Batch(*(None if tensor is None else tensor[rows] for tensor in batch))
-        refuse = partial(_refuse, "P", values=part.forecasts, fix=_FIX, start=start)
+        refuse = partial(_refuse, "P", values=part.forecasts, fix=fix, start=start)
         if fits:
             number, *P = _number(plan, part)
             if number.is_floating_point():
@@ -216,22 +215,22 @@ def _number(plan: Plan, batch: Batch) -> list[Any]:
 def number_clean(plan: Plan, P: Any) -> Any:
     """The first column of `Plan.number`, given columns of probabilities; None if some are unclean.
 
-    The same numbers by fewer passes over the memory: hashes are 64-bit integers, so that all limbs
-    together have one remainder, and factors that are powers of two move to where they are free.
+    The same numbers with fewer passes over the memory: hashes are 64-bit integers, so that all
+    limbs need one remainder, and factors that are powers of two are applied where they are free.
     """
     N, n_folds = int(plan.grid.resolution), plan.n_folds
     roots = root(P)
     weights = (mixing_weights(len(P)) * float(LIMB)).tolist()
     scaled = roots[0] * weights[0]
-    for own, weight in zip(roots[1:], weights[1:], strict=True):
-        scaled += own * weight
+    for column, weight in zip(roots[1:], weights[1:], strict=True):
+        scaled += column * weight
     low, high = (float(bound) for bound in P.sum(0).aminmax())
     slack = 0.9 * SUM_EXACT  # the order of the terms of a sum changes its last digits
     sums_fit = high <= 1 if len(P) == 1 else 1 - slack <= low and high <= 1 + slack
     if not (sums_fit and float(scaled.amin()) >= 0):  # the root of a negative number is NaN
         return None
-    # (((FACTOR + l0) FACTOR + l1) FACTOR + l2) FACTOR, given the limbs l0 of the whole part and l1
-    # and l2 of the fraction.
+    # (((FACTOR + l0) FACTOR + l1) FACTOR + l2) FACTOR, with the limb l0 of the whole part and the
+    # limbs l1 and l2 of the fraction.
     one, two, three, four = (pow(FACTOR, power, PRIME) for power in (1, 2, 3, 4))
     state = scaled.long().mul_(three).add_(four)
     fraction = scaled.frac_().mul_(float(LIMB**2)).long()
@@ -241,8 +240,8 @@ def number_clean(plan: Plan, P: Any) -> Any:
     number = state.remainder_(PRIME).remainder_(n_folds).int()
     if len(P) == 1:
         roots = torch.stack([root(1 - P[0]), roots[0]])
-    for own in roots:
-        number = own.mul_(N).int().add_(number, alpha=N + 1)
+    for column in roots:
+        number = column.mul_(N).int().add_(number, alpha=N + 1)
     if len(roots) > 2:
         rest = torch.clamp(1 - P.amax(0), min=0.0)
         number = root(root(rest)).mul_(N).int().add_(number, alpha=N + 1)

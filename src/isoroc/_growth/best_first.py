@@ -34,7 +34,6 @@ from isoroc._core.tree import BinTree, bin_values
 from isoroc._core.types import Floats, Ints
 from isoroc._counts import Points
 from isoroc._input import Sample
-from isoroc._maps.monotonicity import largest_slack
 from isoroc._support.progress import Report
 
 #: Least slack of a split. In the tree scope ties must not occur; in the global scope a bin that
@@ -232,19 +231,6 @@ class Growth:
             outside_points=self.points[np.concatenate(rows)] if rows else np.empty((0, K)),
             outside_bins=np.repeat(np.arange(len(rows)), [len(r) for r in rows]).astype(np.int32),
         )
-
-    def are_plausible(self, children: Floats, bound: Floats) -> NDArray[np.bool_]:
-        """Whether splits with children (C, K, K) keep bound and order: enough in the tree scope."""
-        kept = children.sum(axis=2) > 0
-        with np.errstate(invalid="ignore"):  # regions without points have no value
-            values = bin_values(children, self.pseudocounts[:, None, None, :])
-        difference = values[..., :, None] - values[..., None, :]  # (2, C, child, i, j)
-        inside = (difference >= bound[:, None, None]).all(axis=(3, 4)) | ~kept
-        each = np.arange(self.n_classes)
-        W = np.where(kept[:, :, None], difference[:, :, each, each], np.inf)
-        W[..., each, each] = np.inf
-        slack = np.minimum(*(largest_slack(side) for side in W))
-        return np.asarray(inside.all(axis=(0, 2)) & (slack >= self.least_slack))
 
     def plan(self, node: int, gamma: Floats) -> _Plan | None:
         """The split of a bin, if it separates its points and keeps the tree ROC monotone."""

@@ -21,8 +21,7 @@ from isoroc._input import InputError
 #: Points closer than this along an axis are ties: no threshold is put between them. It is a
 #: thousand times the rounding of p - gamma, so predictions sort the points as the search did.
 MIN_GAP = 1e-12
-#: Smaller gains, as shares of the weight, are rounding errors.
-LEAST_GAIN = 1e-12
+LEAST_GAIN = 1e-12  # smaller gains, as shares of the weight, are rounding errors
 
 
 class _Bin(NamedTuple):
@@ -75,7 +74,7 @@ class Sweep:
         random_state = np.random.RandomState((self.seed + int(members.sum())) % 2**32)
         rows = random_state.permutation(len(members))[:16]
         classes = starts.axes[0]
-        return best_of(growth, node, _without_ties(points[rows], classes), here.around)
+        return best_of(growth, node, _without_ties(points[rows], classes))
 
     def _starts(self, growth: Growth, here: _Bin, node: int) -> _Starts:
         """Starts of full splits and, after the first split of a tree, of pair splits."""
@@ -164,10 +163,10 @@ class GridSearch:
             return None
         tree = growth.tree()
         inside = tree.bins[tree.bin_of(self.lattice)] == node
-        return best_of(growth, node, self.lattice[inside], growth.surroundings(node))
+        return best_of(growth, node, self.lattice[inside])
 
 
-def best_of(growth: Growth, node: int, gammas: Floats, around: Surroundings) -> Split | None:
+def best_of(growth: Growth, node: int, gammas: Floats) -> Split | None:
     """The threshold of largest gain that is possible and worth it, or None."""
     points = growth.members[node]
     P, Y = growth.points[points], growth.point_weights[points]
@@ -177,7 +176,6 @@ def best_of(growth: Growth, node: int, gammas: Floats, around: Surroundings) -> 
     kept = weight > 0
     light = np.where(kept, weight, np.inf).min(axis=1) < growth.min_bin_weight
     possible = (kept.sum(axis=1) > 1) & ~light & (gain > LEAST_GAIN * Y.sum())
-    possible[possible] = growth.are_plausible(children[possible], around.bound)
     rounded = np.round(gain[possible] / Y.sum(), 12)  # equals are tried in their order
     for c in np.flatnonzero(possible)[np.argsort(-rounded, kind="stable")]:
         split = Split(gammas[c], float(gain[c]), children[c][kept[c]])

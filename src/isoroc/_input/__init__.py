@@ -5,9 +5,7 @@ Every refusal is an `InputError` that names the argument, the row and the fix.
 
 from isoroc._input.arrays import SLICE as SLICE
 from isoroc._input.arrays import check_length as check_length
-from isoroc._input.arrays import column_names as column_names
 from isoroc._input.arrays import in_order as in_order
-from isoroc._input.arrays import match_columns as match_columns
 from isoroc._input.arrays import slices as slices
 from isoroc._input.arrays import to_array as to_array
 from isoroc._input.arrays import with_readable_names as with_readable_names

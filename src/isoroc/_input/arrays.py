@@ -1,4 +1,4 @@
-"""Arrays of anything array-like, and which column belongs to which class, by name."""
+"""Arrays from anything array-like, and the class of each column by its name."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 
 from isoroc._input.error import InputError
 
-#: Rows that are worked on at a time.
+#: Default number of rows that are processed at a time.
 SLICE = 2**16
 
 
 def slices(n_rows: int, size: int = SLICE) -> Iterator[slice]:
-    """Rows 0 to n_rows, some at a time, so that temporary arrays stay short."""
+    """Consecutive slices of rows, so that temporary arrays stay short."""
     return (slice(start, start + size) for start in range(0, n_rows, size))
 
 
 def to_array(values: Any, *, name: str) -> NDArray[Any]:
-    """NumPy array of anything array-like, or of any dataframe or series that narwhals reads."""
+    """NumPy array of anything array-like, including tensors, dataframes and series."""
     if type(values) is np.ndarray:  # asking narwhals and SciPy takes longer than some maps
         return values
     sparse = sys.modules.get("scipy.sparse")  # whoever passes a sparse matrix has imported it
@@ -51,7 +51,7 @@ def to_array(values: Any, *, name: str) -> NDArray[Any]:
 
 
 def to_native(values: Any, *, name: str) -> Any:
-    """A dataframe or series of narwhals, or the values themselves if they are neither."""
+    """Narwhals dataframe or series; other values unchanged."""
     try:
         return nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
     except DuplicateError as error:
@@ -60,14 +60,14 @@ def to_native(values: Any, *, name: str) -> Any:
 
 
 def check_length(values: NDArray[Any], n_rows: int, *, name: str, of: str = "P") -> None:
-    """Refuse values that do not have one entry for each of the n_rows rows of `of`."""
-    if (found := len(values) if np.ndim(values) else 0) != n_rows:
-        raise InputError(name, None, f"{found} rows, but {of} has {n_rows}", "they must agree")
+    """Refuse values that do not have one entry for each row of the argument `of`."""
+    if (length := len(values) if np.ndim(values) else 0) != n_rows:
+        raise InputError(name, None, f"{length} rows, but {of} has {n_rows}", "they must agree")
 
 
 @cache
 def _before_narwhals() -> bool:
-    """Whether scikit-learn, which takes long to import, knows dataframes by other means."""
+    """Whether scikit-learn, which is slow to import, does not use narwhals yet."""
     return tuple(map(int, version("scikit-learn").split(".")[:2])) < (1, 9)
 
 
@@ -88,7 +88,7 @@ def column_names(P: Any) -> list[str] | None:
 
 @dataclass
 class _Names:
-    """What scikit-learn before 1.9 asks of a dataframe, by a protocol that polars has dropped."""
+    """Stand-in with the dataframe protocol of scikit-learn before 1.9, which polars has dropped."""
 
     names: list[str]
     shape: tuple[int, int]
@@ -101,10 +101,10 @@ class _Names:
 
 
 def with_readable_names(P: Any) -> Any:
-    """A dataframe, or a stand-in for it, whose names every supported scikit-learn finds.
+    """A dataframe, or a stand-in, with column names that every supported scikit-learn recognises.
 
-    Its names are of type `str`. pandas 2 keeps strings of NumPy unchanged, for example in
-    ``DataFrame(dict(zip(clf.classes_, P.T)))``, and scikit-learn does not take them for names.
+    scikit-learn ignores names that are NumPy strings, which pandas 2 keeps, for example in
+    ``DataFrame(dict(zip(clf.classes_, P.T)))``.
     """
     names = column_names(P)
     if names is None:
@@ -118,7 +118,7 @@ def with_readable_names(P: Any) -> Any:
 
 
 def in_order(P: Any, known: Sequence[str]) -> Any:
-    """A dataframe with its columns in the order of known names, if it has exactly these."""
+    """A dataframe with its columns in the order of `known`, if these are its names."""
     names = column_names(P)
     if names is None or names == list(known) or sorted(names) != sorted(known):
         return P
@@ -128,9 +128,9 @@ def in_order(P: Any, known: Sequence[str]) -> Any:
 def match_columns(
     names: list[str] | None, classes: NDArray[Any], *, given: bool, name: str = "P"
 ) -> NDArray[Any]:
-    """The class of each column, or the two classes of scores with that of larger scores last.
+    """The class of each column; for scores two classes, that of larger scores last.
 
-    `given` says whether the order of the classes is the user's, with which names must agree.
+    If the user has given the order of the classes, the names must agree with it.
     """
     labels = [str(label) for label in classes.tolist()]
     if names is None or not set(names) & set(labels) or len(set(labels)) < len(labels):

@@ -1,4 +1,4 @@
-"""InputError: what was wrong with what the user passed; and checks of parameters."""
+"""InputError, and checks of parameters."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from isoroc._support.hints import did_you_mean
 
 
 class InputError(ValueError):
-    """Input that cannot be used: which argument, which row, what is wrong and what to do.
+    """Invalid input: the argument, the row, the problem and the fix.
 
     Attributes
     ----------
     argument, problem, fix : str
-        Name of the argument, what is wrong, and what was expected or how to get there.
+        Name of the argument, what is wrong with it, and what to do.
     row : int or None
-        The first offending row, where one is to blame.
+        The first offending row, if any.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class InputError(ValueError):
 def check_number(
     name: str, value: Any, kind: type[Any] = float, *, minimum: float, others: tuple[Any, ...] = ()
 ) -> None:
-    """Check that a value is a finite number >= minimum, whole if the kind is int, or another."""
+    """Check that a value is a finite number >= minimum, an integer if kind is int, or in others."""
     if any(value is other or (isinstance(value, str) and value == other) for other in others):
         return
     whole = issubclass(kind, numbers.Integral)
@@ -62,7 +62,6 @@ def check_confidence(confidence: Any) -> None:
 
 
 def check_option(name: str, value: Any, options: tuple[Any, ...]) -> None:
-    """Check that a value is one of the options."""
     if not any(value is option or value == option for option in options):
         allowed = ", ".join(repr(option) for option in options)
         hint = did_you_mean(value, options)
@@ -71,16 +70,15 @@ def check_option(name: str, value: Any, options: tuple[Any, ...]) -> None:
 
 
 def check_names(name: str, given: Any) -> list[str]:
-    """Names in a list; one of them may be given by itself."""
+    """List of names, given as a name or several."""
     several = isinstance(given, Iterable) and not isinstance(given, str)
     names = list(given) if several else [given]
-    if not all(isinstance(own, str) for own in names):
+    if not all(isinstance(each, str) for each in names):
         raise InputError(name, None, f"is {given!r}", "expected a name or a sequence of names")
     return names
 
 
 def check_choices(name: str, chosen: Collection[str], allowed: Collection[str]) -> None:
-    """Raise unless one or more names were chosen, all of them allowed."""
     if isinstance(chosen, str) or not chosen or set(chosen) - set(allowed):
         expected = ", ".join(repr(choice) for choice in allowed)
         raise InputError(name, None, f"got {chosen!r}", f"expected one or more of {expected}")

@@ -1,8 +1,8 @@
 """Kinds of forecasts: what the numbers of a row are, and which rows are valid.
 
-Each kind is one object. It says, over `Ops`, which rows are forecasts, and what their
-probabilities, logarithms and, for two classes, scores are. `Kind.clean` is the only rule for a
-valid forecast: `is_clean` is a quick sufficient condition, and `explain` finds the words.
+Each kind is one object. It computes, over `Ops`, which rows are valid, and their probabilities,
+logarithms and, for two classes, scores. `Kind.clean` is the only rule for a valid forecast;
+`is_clean` is a quick sufficient condition, and `explain` words the message.
 """
 
 from __future__ import annotations
@@ -22,23 +22,22 @@ from isoroc._core.simplex import LEAST, PRECISE, score_next_to_one
 from isoroc._core.special import logit
 from isoroc._core.types import Floats, Ints
 
-#: Rows whose sum is off by more than this are refused, closer ones are normalised,
+#: Rows with a sum further from 1 are refused; other rows are normalised.
 SUM_TOLERANCE = 1e-3
-#: and rows closer than this stay unchanged: dividing them would only add rounding errors.
+#: Rows with a sum this close to 1 stay unchanged: dividing them would only add rounding errors.
 SUM_EXACT = 1e-12
 #: Probabilities outside [0, 1] by less than this are rounding errors, and are clipped.
 RANGE_TOLERANCE = 1e-6
-#: Logarithms of forecasts below this count as this: their squares must not overflow.
+#: Lower bound for logarithms of forecasts, so that their squares do not overflow.
 LOWEST_LOG = -1e100
 _LARGEST = sys.float_info.max
 
 Unit = Literal["probability", "percent", "proportion", "logit", "log_probability", "rank"]
-"""What users can say that forecasts are."""
 Bounds = tuple[float, float, float] | None
 
 
 class Problem(NamedTuple):
-    """What is wrong with a row, what to do, and the unit that its numbers may have."""
+    """What is wrong with a row, what to do, and the unit that its numbers may be in."""
 
     problem: str
     fix: str
@@ -49,15 +48,12 @@ class Problem(NamedTuple):
 class Kind(ABC):
     """What the numbers of a row are."""
 
-    name: str
-    """Name in model files."""
-    unit: Unit
-    """The unit of the numbers, as the parameter `unit` of `fit` names it."""
-    certain: float = 1.0
-    """Of probabilities and percentages: the number that stands for certainty."""
+    name: str  # in model files
+    unit: Unit  # as in the parameter `unit` of `fit`
+    certain: float = 1.0  # the number that means certainty: 100 for percentages
     #: What the numbers are once they are clean.
     scores: ClassVar[Literal["probability", "logit"]]
-    #: Whether two classes are given by one number.
+    #: Whether one number stands for two classes.
     single: ClassVar[bool]
     #: `clean` leaves rows unchanged if all numbers lie between the first two of these and the row
     #: sums to 1 up to the third. None if it may change any row.
@@ -65,14 +61,14 @@ class Kind(ABC):
 
     @abstractmethod
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
-        """The numbers as formulas take them, and whether they are a forecast.
+        """Numbers that formulas accept, and whether the row is a valid forecast.
 
-        With `exact`, forecasts are those of `predict_proba` to the last bit; otherwise up to
-        rounding errors, which takes fewer operations.
+        With `exact`, forecasts equal those of `predict_proba` to the last bit; otherwise up to
+        rounding errors, with fewer operations.
         """
 
     def is_clean(self, values: Floats) -> bool:
-        """Whether it is quickly seen that `clean` would leave a forecast array unchanged."""
+        """Quick check that `clean` would leave a forecast array unchanged; may miss some."""
         if self.unchanged is None or self.certain != 1:
             return False
         return are_within(columns_of(values), *self.unchanged)
@@ -83,7 +79,7 @@ class Kind(ABC):
 
     @abstractmethod
     def logs(self, ops: Ops[V], X: V, floor: float) -> V:
-        """Logarithms of the probabilities, those below a floor raised to it."""
+        """Logarithms of the probabilities, which are raised to the floor."""
 
     @abstractmethod
     def score(self, ops: Ops[V], X: V) -> V:
@@ -91,10 +87,10 @@ class Kind(ABC):
 
     @abstractmethod
     def explain(self, entries: Floats) -> Problem:
-        """What is wrong with a row that is not a forecast, and what to do."""
+        """What is wrong with an invalid row, and what to do."""
 
     def log_rows(self, values: Floats, floor: float) -> Floats:
-        """What `logs` returns for a forecast array, one row per class: shape (K, n)."""
+        """Result of `logs` for a forecast array, with shape (K, n)."""
         return np.ascontiguousarray(self.logs(NUMPY, columns_of(values), floor).T)
 
     def on_simplex(self, ops: Ops[V], X: V) -> V:
@@ -103,20 +99,20 @@ class Kind(ABC):
         return ops.take(P, [1]) if self.single else P
 
     def from_simplex(self, P: Floats) -> Floats:
-        """A forecast array of probabilities as one of this kind, which has as many columns."""
+        """A forecast array of probabilities, converted to this kind."""
         return P
 
     def restore(self, values: Floats) -> Floats:
-        """Clean numbers in the unit in which they were given."""
+        """Clean numbers, converted back to the unit of the user."""
         return values if self.certain == 1 else self.certain * values
 
     def decisions(self, values: Floats) -> Ints:
-        """The column with the largest probability in each row, the first on ties."""
+        """Column with the largest probability in each row, the first on ties."""
         return np.asarray(values.argmax(axis=1))
 
 
 class Probabilities(Kind):
-    """Probabilities of all classes, or percentages; cleaned, they are probabilities."""
+    """Probabilities or percentages of all classes; cleaned, they are probabilities."""
 
     scores = "probability"
     single = False
@@ -136,8 +132,8 @@ class Probabilities(Kind):
             total = ops.guarded(good, add(clipped), 1.0)
             return ops.guarded(good, clipped / total, filler), good
         unchanged = (off <= SUM_EXACT) & (smallest >= 0.0)
-        # Most rows stay unchanged, and databases compute the rest of a choice for others only, so
-        # what is clipped is not a vector that both choices share.
+        # Most rows stay unchanged, and databases evaluate the other branch for other rows only. So
+        # the clipped vector is written twice instead of being shared.
         total = ops.where(unchanged, 1.0, ops.where(good, add(ops.maximum(X, 0.0)), 1.0))
         divisor = ops.where(ops.absolute(total - 1.0) <= SUM_EXACT, 1.0, total)
         scaled = ops.maximum(X, 0.0) / divisor
@@ -147,12 +143,12 @@ class Probabilities(Kind):
         return X
 
     def logs(self, ops: Ops[V], X: V, floor: float) -> V:
-        """Logarithms; first of what is at least `LEAST`, which maps with other floors share."""
+        """Logarithms, first with the floor `LEAST`, so that maps with other floors share them."""
         z = ops.log(ops.maximum(self.probabilities(ops, X), LEAST))
         return z if floor <= LEAST else ops.maximum(z, math.log(floor))
 
     def score(self, ops: Ops[V], X: V) -> V:
-        """What `isoroc._core.simplex.binary_scores` returns."""
+        """The same as `isoroc._core.simplex.binary_scores`."""
         first, second = ops.take(X, [0]), ops.take(X, [1])
         return ops.where(first >= PRECISE, second, score_next_to_one(ops, first))
 
@@ -177,7 +173,7 @@ class Probabilities(Kind):
         return Problem(problem, f"{fix}; scores are one 1-D array", "logit")
 
     def log_rows(self, values: Floats, floor: float) -> Floats:
-        """The same by the compiled loop."""
+        """The same as `logs`, by a compiled loop."""
         P = self.probabilities(NUMPY, columns_of(values))
         return smooth.log_forecasts(np.ascontiguousarray(P), floor)
 
@@ -241,7 +237,7 @@ class Logits(Kind):
 
 
 class LogOdds(Kind):
-    """Log odds of the second of two classes, or any other score of which only the order counts."""
+    """Log odds of the second of two classes, or any score of which only the order counts."""
 
     scores = "logit"
     single = True
@@ -252,7 +248,7 @@ class LogOdds(Kind):
         return ops.guarded(good, X, 0.5), good
 
     def probabilities(self, ops: Ops[V], X: V) -> V:
-        """The logistic function, by exponentials that cannot overflow: some databases fail then."""
+        """The logistic function, by exponentials that cannot overflow, as some databases need."""
         small = ops.exp(-ops.absolute(X))
         less, more = small / (1.0 + small), 1.0 / (1.0 + small)
         negative = X <= 0.0
@@ -278,12 +274,11 @@ class LogOdds(Kind):
 
 
 class Proportions(Probabilities):
-    """Numbers in proportion to the probabilities, such as rounded ones, or votes."""
+    """Numbers proportional to the probabilities, such as votes."""
 
     unchanged = None
 
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
-        """Each row divided by its sum."""
         total = ops.total(X) if exact else ops.sum(X)
         good = (ops.smallest(X) >= 0.0) & (total >= sys.float_info.min) & (total <= _LARGEST)
         return ops.guarded(good, X / ops.guarded(good, total, 1.0), 1 / ops.width(X)), good
@@ -299,7 +294,6 @@ class LogProbabilities(Probabilities):
     unchanged = None
 
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:  # noqa: ARG002
-        """Probabilities, normalised."""
         good = ops.every(X <= _LARGEST) & (ops.largest_value(X) >= -_LARGEST)
         return ops.softmax(ops.guarded(good, ops.maximum(X, LOWEST_LOG), 0.0)), good
 
@@ -317,13 +311,12 @@ class LogProbabilities(Probabilities):
 class SecondLogProbability(LogOdds):
     """Logarithm of the probability of the second of two classes; cleaned, it is the log odds.
 
-    Sums of many logarithms, of which the exponential would be 0, keep their order.
+    Sums of many logarithms keep their order, although their exponentials would be 0.
     """
 
     unchanged = None
 
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:  # noqa: ARG002
-        """Log odds, finite next to a probability of 1."""
         good = (-_LARGEST <= X) & (X <= RANGE_TOLERANCE)
         x = ops.guarded(good, ops.minimum(X, 0.0), -1.0)
         return x - ops.log(ops.maximum(1.0 - ops.exp(x), 2.0**-53)), good
@@ -340,9 +333,13 @@ class SecondLogProbability(LogOdds):
 
 PROBABILITIES = Probabilities("probabilities", "probability")
 SECOND_PROBABILITY = SecondProbability("probability", "probability")
-LOGITS, LOG_ODDS = Logits("logits", "logit"), LogOdds("log_odds", "logit")
-_ALL: list[Kind] = [PROBABILITIES, SECOND_PROBABILITY, LOGITS, LOG_ODDS]
-_ALL += [
+LOGITS = Logits("logits", "logit")
+LOG_ODDS = LogOdds("log_odds", "logit")
+_ALL: list[Kind] = [
+    PROBABILITIES,
+    SECOND_PROBABILITY,
+    LOGITS,
+    LOG_ODDS,
     Probabilities("percentages", "percent", 100.0),
     SecondProbability("percentage", "percent", 100.0),
     Proportions("proportions", "proportion"),
@@ -356,12 +353,10 @@ _BY_UNIT = {(kind.unit, kind.single): kind for kind in _ALL}
 
 
 def units_of(n_columns: int) -> list[Unit]:
-    """What forecasts with a number of columns can be."""
     return [unit for unit, single in _BY_UNIT if single == (n_columns == 1)]
 
 
 def kind_of(n_columns: int, unit: Unit = "probability") -> Kind:
-    """The kind of forecasts with a number of columns."""
     return _BY_UNIT[unit, n_columns == 1]
 
 
@@ -371,23 +366,20 @@ def columns_of(values: Floats) -> Floats:
 
 
 def count_columns(values: Floats) -> int:
-    """Number of columns of a forecast array, 1 for scores."""
     return int(columns_of(values).shape[1])
 
 
 def _shown(value: float) -> str:
-    """A number as messages show it."""
     if math.isfinite(value):
         return f"{value:.6g}"
     return "NaN" if math.isnan(value) else "infinity" if value > 0 else "-infinity"
 
 
 def _unit_of_infinite(entries: Floats) -> Unit | None:
-    """Numbers that are not all finite may be log probabilities."""
     return "log_probability" if (entries <= 0).all() else None
 
 
 def _entries(entries: Floats) -> str:
-    """What is wrong with single numbers of a row, if anything: they are to be finite and >= 0."""
+    """The first number of a row that is infinite, NaN or negative, in words; empty if none is."""
     wrong = [*entries[~np.isfinite(entries)], *entries[entries < 0]]
     return f"holds {_shown(wrong[0])}" if wrong else ""

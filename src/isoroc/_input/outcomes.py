@@ -1,4 +1,4 @@
-"""Outcomes with the forecasts of the same rows: what metrics, evaluations and displays take."""
+"""Outcomes and forecasts as metrics, evaluations and displays take them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from isoroc._core.simplex import as_matrix, count_classes
 from isoroc._core.types import Floats
@@ -26,7 +26,11 @@ Aspect = Literal["canonical", "classwise", "top"]
 
 
 def check_outcomes(
-    y_true: Any, y_prob: Any, weight: Any = None, labels: Any = None, clusters: Any = None
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
 ) -> Sample:
     """Sample of labels and forecasts; for two classes the forecasts may be any real scores."""
     names: Any = {"name": "y_prob", "label_name": "y_true"}
@@ -34,11 +38,11 @@ def check_outcomes(
 
 
 def check_probabilities(
-    y_true: Any,
-    y_prob: Any,
-    weight: Any = None,
-    labels: Any = None,
-    clusters: Any = None,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
     *,
     keep_zeros: bool = False,
 ) -> Sample:
@@ -53,18 +57,18 @@ def check_probabilities(
 
 
 def check_after(
-    after: Any, before: Sample, *, probabilities: bool = False, name: str = "after"
+    after: ArrayLike, before: Sample, *, probabilities: bool = False, name: str = "after"
 ) -> Sample:
-    """Sample of the second forecasts of the same rows, those of weight 0 included, and classes.
+    """Sample of the second forecasts of the same rows and classes; rows of weight 0 are kept.
 
-    This is the only check of second forecasts. Columns with the names of the classes may be in any
-    order. With `probabilities` nothing else is accepted, and they become a matrix.
+    Columns with the names of the classes may be in any order. With `probabilities`, only
+    probabilities are accepted, and they become a matrix.
     """
     if before.classes is not None:
         after = in_order(after, before.classes.astype(str).tolist())
     forecasts = check_forecasts(after, name=name)
-    if (found := count_classes(forecasts)) != before.n_classes:
-        problem = f"{found} classes, but y_prob has {before.n_classes}"
+    if (n_classes := count_classes(forecasts)) != before.n_classes:
+        problem = f"{n_classes} classes, but y_prob has {before.n_classes}"
         raise InputError(name, None, problem, "they must agree")
     check_length(forecasts, len(before), name=name, of="y_prob")
     sample = replace(before, forecasts=forecasts, unit=resolve_unit(forecasts, "auto"))
@@ -90,7 +94,7 @@ def check_every_class(sample: Sample, fix: str) -> None:
 def split_by_kind(sample: Sample, kind: Aspect) -> list[Sample]:
     """The samples that must be calibrated: one, or one per class for "classwise".
 
-    Two classes, the top class, and one class against the rest are given by scores.
+    Samples of two classes, of the top class and of one class against the rest hold scores.
     """
     P, codes, weights = sample.arrays
     clusters = sample.clusters

@@ -1,8 +1,8 @@
-"""Valid forecasts that are hardly what the user means.
+"""Forecasts that are valid, but hardly what the user means.
 
-Scores of two classes outside [0, 1] are log odds unless the user says otherwise: `docs/input.md`
-lists the scores that are refused, and why. Forecasts that rank a class worse than chance are
-probably those of another column, or of another class.
+Scores of two classes outside [0, 1] are log odds unless the user says otherwise; `docs/input.md`
+lists the scores that are refused, and why. Forecasts that rank a class worse than chance probably
+belong to another column or class.
 """
 
 from __future__ import annotations
@@ -22,70 +22,70 @@ from isoroc._input.kinds import LOG_ODDS
 from isoroc._input.rows import shown
 from isoroc._input.sample import Sample, UnitOption, first_improbable
 
-#: Rows below which nothing is concluded, and the most rows that are looked at.
-LEAST_ROWS, MOST_ROWS = 20, 20_000
-#: Nats per row by which outcomes must be likelier in another unit.
-LEAST_GAIN = 0.05
-_RANK = 'unit="rank" with a calibrator that uses only the order, such as IsotonicCalibrator'
 
+def check_units(sample: Sample, unit: UnitOption, *, name: str = "P", min_rows: int = 20) -> None:
+    """Refuse scores that can hardly be log odds, unless the user says that they are.
 
-def check_units(sample: Sample, unit: UnitOption, *, name: str = "P") -> None:
-    """Refuse scores that can hardly be log odds unless the user says that they are.
-
-    Warn if this is in doubt.
+    Warn if this is in doubt. Fewer than `min_rows` rows are not checked.
     """
-    if unit != "auto" or sample.kind is not LOG_ODDS or len(sample) < LEAST_ROWS:
+    if unit != "auto" or sample.kind is not LOG_ODDS or len(sample) < min_rows:
         return
-    z = sample.forecasts
-    ends = float(z.min()), float(z.max())
-    some = sample.positive().draw(MOST_ROWS)
-    if (other := _other_unit(some.forecasts, some.codes == 1, *ends)) is not None:
-        problem, units = other
-        problem = "all scores lie between {:.6g} and {:.6g}".format(*ends) + problem
+    low, high = float(sample.forecasts.min()), float(sample.forecasts.max())
+    some = sample.positive().draw(20_000)
+    scores, second = some.forecasts, some.codes == 1
+    if (refusal := _refusal(scores, second, low, high)) is not None:
+        why, units = refusal
+        problem = f"all scores lie between {low:.6g} and {high:.6g}{why}"
         raise InputError(name, None, problem, f'say what they are: unit="logit", {units}')
-    if doubt := _doubt(z, some.forecasts, some.codes == 1):
+    if doubt := _doubt(sample.forecasts, scores, second):
         fix = 'say what they are with unit="logit", "probability", "percent" or "log_probability"'
         message = f"{name}: the scores are read as log odds, although {doubt}; {fix}."
         warnings.warn(message, UserWarning, stacklevel=3)
 
 
-def _other_unit(
-    x: Floats, second: NDArray[np.bool_], low: float, high: float
+def _refusal(
+    scores: Floats, second: NDArray[np.bool_], low: float, high: float
 ) -> tuple[str, str] | None:
-    """Why scores x of some rows are not log odds, and what they may be; None if they may be.
+    """Why scores between low and high are not log odds, and what they may be; None if they may be.
 
-    `second` says which rows are of the second class. All scores lie between `low` and `high`.
+    `second` says which rows belong to the second class.
     """
-    if low >= 0 and np.array_equal(2 * x, np.rint(2 * x)):
+    rank = 'unit="rank" with a calibrator that uses only the order, such as IsotonicCalibrator'
+    if low >= 0 and np.array_equal(2 * scores, np.rint(2 * scores)):
         percent = 'unit="percent", ' if high <= 100 else ""
-        return " and have steps of 1 or 1/2, as ratings and points have", percent + _RANK
+        return " and have steps of 1 or 1/2, as ratings and points have", percent + rank
     if low > 30 or high < -30:  # probabilities within 1e-13 of 0 or 1
-        return ", so as log odds they would all stand for the same certainty", _RANK
-    readings = {"percent": x / 100} if low >= 0 and high <= 100 else {}
-    readings |= {"log_probability": np.exp(x)} if -0.1 < high <= 0 else {}
+        return ", so as log odds they would all stand for the same certainty", rank
+    rate, readings = np.full(len(scores), second.mean()), dict[str, Floats]()
+    if low >= 0 and high <= 100:
+        readings["percent"] = scores / 100
+    if -0.1 < high <= 0:
+        readings["log_probability"] = np.exp(scores)
     for unit, p in readings.items():
-        fits = _gain(np.full(len(x), second.mean()), p, second).mean() < LEAST_GAIN
-        if fits and _is_likelier(p, expit(x), second):
+        # The other unit must be clearly better than log odds, and not clearly worse than the rate.
+        is_good = _gain(rate, p, second).mean() < 0.05
+        if is_good and _is_likelier(p, expit(scores), second):
             why = " and fit the outcomes better in another unit than as log odds"
             return why, f'unit="{unit}"'
     return None
 
 
-def _doubt(z: Floats, x: Floats, second: NDArray[np.bool_]) -> str:
-    """Why scores z may not be log odds; x are those of some rows, `second` their outcomes."""
-    share = np.mean((z >= 0) & (z <= 1))
+def _doubt(all_scores: Floats, scores: Floats, second: NDArray[np.bool_]) -> str:
+    """Why scores may not be log odds; `second` says which of some rows are of the second class."""
+    share = np.mean((all_scores >= 0) & (all_scores <= 1))
     if share >= 0.9:
-        row: Any = first_improbable(z)
-        return f"row {row} is {z[row]:.6g} and {share:.1%} of all lie between 0 and 1"
-    rate = second.mean()
-    if (z.min() >= 0 or z.max() <= 0) and _is_likelier(np.full(len(x), rate), expit(x), second):
-        side = "at least" if z.min() >= 0 else "at most"
+        row: Any = first_improbable(all_scores)
+        return f"row {row} is {all_scores[row]:.6g} and {share:.1%} of all lie between 0 and 1"
+    rate, low, high = second.mean(), all_scores.min(), all_scores.max()
+    is_one_sided = low >= 0 or high <= 0
+    if is_one_sided and _is_likelier(np.full(len(scores), rate), expit(scores), second):
+        side = "at least" if low >= 0 else "at most"
         return f"every forecast is then {side} 0.5, but the rate of the second class {rate:.3g}"
     return ""
 
 
 def range_of(sample: Sample) -> dict[str, Any]:
-    """Entry of a summary with which `check_new` compares scores that are not probabilities."""
+    """Entry of a summary that `check_new` compares new scores with, unless probabilities."""
     if not sample.kind.single or sample.unit == "probability":
         return {}
     given = sample.as_given()
@@ -93,15 +93,15 @@ def range_of(sample: Sample) -> dict[str, Any]:
 
 
 def _is_likelier(p: Floats, q: Floats, second: Any) -> bool:
-    """Whether outcomes are likelier under probabilities p than q, by four standard errors."""
+    """Whether outcomes are likelier under p than q: by .05 nats per row and 4 standard errors."""
     gain = _gain(p, q, second)
-    return bool(gain.mean() >= max(LEAST_GAIN, 4 * gain.std() / np.sqrt(len(gain))))
+    return bool(gain.mean() >= max(0.05, 4 * gain.std() / np.sqrt(len(gain))))
 
 
 def _gain(p: Floats, q: Floats, second: Any) -> Floats:
     """Log likelihood of each outcome under p less that under q, both away from certainty."""
-    own = [np.log(np.where(second, r, 1 - r).clip(1e-3, 1 - 1e-3)) for r in (p, q)]
-    return np.asarray(own[0] - own[1])
+    log_p, log_q = (np.log(np.where(second, r, 1 - r).clip(1e-3, 1 - 1e-3)) for r in (p, q))
+    return np.asarray(log_p - log_q)
 
 
 class Reversal(NamedTuple):
@@ -109,8 +109,7 @@ class Reversal(NamedTuple):
 
     label: Any
     area: float
-    other: Any
-    """The other class of scores, None if there is one column per class."""
+    other: Any  # the other class of scores; None if there is one column per class
 
     def __str__(self) -> str:
         cause = "the columns may stand in another order"
@@ -121,12 +120,12 @@ class Reversal(NamedTuple):
 
 
 def find_reversal(sample: Sample, *, level: float = 1e-4, max_classes: int = 50) -> Reversal | None:
-    """The worst of the classes that forecasts rank below the others beyond noise.
+    """The class that forecasts rank worst, if they rank it below the others beyond noise.
 
     `level` is the chance of finding one if forecasts are pure noise. Only the `max_classes` most
     frequent classes are considered.
     """
-    some = sample.positive().draw(MOST_ROWS)
+    some = sample.positive().draw(20_000)
     counts = np.bincount(some.codes, minlength=sample.n_classes)
     if sample.n_classes == 2:
         classes, columns = [1], [binary_scores(some.forecasts)]
@@ -134,16 +133,16 @@ def find_reversal(sample: Sample, *, level: float = 1e-4, max_classes: int = 50)
         classes = np.argsort(-counts, kind="stable")[:max_classes].tolist()
         columns = [some.forecasts[:, k] for k in classes]
     bound = normal_quantile(level / len(classes))
-    found = [
+    reversed_classes = [
         (area, k)
         for k, column in zip(classes, columns, strict=True)
         if 0 < counts[k] < len(some)
         for area, deviation in [_area(column, some.codes == k)]
         if deviation < bound
     ]
-    if not found:
+    if not reversed_classes:
         return None
-    area, k = min(found)
+    area, k = min(reversed_classes)
     return Reversal(sample.classes[k], area, sample.classes[0] if sample.kind.single else None)
 
 
@@ -157,10 +156,10 @@ def warn_if_reversed(sample: Sample, *, name: str = "P") -> None:
 
 
 def _area(scores: Floats, positive: NDArray[np.bool_]) -> tuple[float, float]:
-    """Area under the ROC curve, and how many standard deviations of noise it is above 1/2.
+    """Area under the ROC curve, and its deviation from 1/2 in standard deviations of noise.
 
-    The deviation is that of noise without ties. Ties make it smaller, but then few rows decide, and
-    the normal approximation would take a single odd row for a certainty.
+    The standard deviation is that without ties. With many ties, few rows decide, and the normal
+    approximation would take a single odd row for a certainty.
     """
     zeros, ones, unit = np.sort(scores[~positive]), np.sort(scores[positive]), np.empty(0)
     n0, n1 = len(zeros), len(ones)

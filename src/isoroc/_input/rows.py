@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from isoroc._backends import NUMPY, Ops, Truth, V
 from isoroc._core.types import Codes, Floats, Ints
@@ -16,12 +16,12 @@ from isoroc._input.error import InputError
 
 WEIGHT_FIX = "weights must be 0 or between 1e-100 and 1e+100"
 SWAPPED = ". If these are the forecasts, the two arguments are swapped"
-#: Groups by name; whole numbers and booleans are written as databases write them.
+#: Names of groups; whole numbers and booleans are spelled as in databases.
 Names = NDArray[np.str_]
 
 
-def check_weights(sample_weight: Any, n_rows: int) -> Floats | None:
-    """Weights as a float64 vector, or None where every row weighs the same."""
+def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None:
+    """Weights as a float64 vector, or None if every row weighs 1."""
     if sample_weight is None:
         return None
     if isinstance(sample_weight, numbers.Real):
@@ -45,9 +45,9 @@ def check_weights(sample_weight: Any, n_rows: int) -> Floats | None:
 
 
 def valid_weights(ops: Ops[V], weights: V) -> Truth:
-    """Which weights are valid: those that can be summed and multiplied without over- or underflow.
+    """Which weights can be summed and multiplied without overflow or underflow.
 
-    This is the only rule, as that of forecasts is `Kind.clean`.
+    This is the only rule for weights, as `Kind.clean` is for forecasts.
     """
     smallest, largest = 1e-100, 1e100
     positive = ops.where(weights <= 0.0, smallest, weights)
@@ -55,7 +55,7 @@ def valid_weights(ops: Ops[V], weights: V) -> Truth:
 
 
 def check_counts(weights: Floats, least_mean: float = 0.1) -> None:
-    """Refuse frequencies that are far below one per row, such as shares that sum to one."""
+    """Refuse frequencies far below one per row, such as shares that sum to one."""
     if (total := float(weights.sum())) < least_mean * len(weights):
         problem = f"{len(weights)} rows have a total weight of {total:.6g}"
         fix = 'frequencies count rows. If yours are relative, pass weighting="importance"'
@@ -67,8 +67,8 @@ def _no_weight() -> InputError:
     return InputError("sample_weight", None, "all weights are zero", fix)
 
 
-def check_groups(groups: Any, n_rows: int, *, of: str = "P", name: str = "groups") -> Names:
-    """Name of each row's group or cluster, of one entry per row of `of`."""
+def check_groups(groups: ArrayLike, n_rows: int, *, of: str = "P", name: str = "groups") -> Names:
+    """Name of each row's group or cluster."""
     values = to_array(groups, name=name)
     if values.ndim != 1:
         raise InputError(name, None, f"has shape {values.shape}", "expected one entry per row")
@@ -80,13 +80,12 @@ def check_groups(groups: Any, n_rows: int, *, of: str = "P", name: str = "groups
     return np.array([_name(value, row, name) for row, value in enumerate(values)], dtype=np.str_)
 
 
-def check_clusters(clusters: Any, n_rows: int, *, of: str = "P") -> Ints | None:
+def check_clusters(clusters: ArrayLike | None, n_rows: int, *, of: str = "P") -> Ints | None:
     """Number of each row's cluster, in the order of their names; None for independent rows."""
     if clusters is None:
         return None
-    names, code = np.unique(
-        check_groups(clusters, n_rows, of=of, name="clusters"), return_inverse=True
-    )
+    given = check_groups(clusters, n_rows, of=of, name="clusters")
+    names, code = np.unique(given, return_inverse=True)
     if len(names) < 2:
         problem = f"all {n_rows} rows are in cluster {names[0]!s}"
         raise InputError("clusters", None, problem, "at least two clusters are needed")
@@ -94,7 +93,7 @@ def check_clusters(clusters: Any, n_rows: int, *, of: str = "P") -> Ints | None:
 
 
 def rows_by_group(groups: Names | Ints) -> Iterator[tuple[str, Ints]]:
-    """Each group, in the order of their names, and its rows."""
+    """Name and rows of each group, sorted by name."""
     names, code = np.unique(groups, return_inverse=True)
     order = np.argsort(code, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(code))[:-1])
@@ -117,39 +116,41 @@ def _name(value: Any, row: int, argument: str) -> str:
 
 
 def encode_labels(
-    y: Any,
+    y: ArrayLike,
     n_classes: int,
     *,
-    labels: Any = None,
+    labels: ArrayLike | None = None,
     names: Any = None,
     forecasts: Floats | None = None,
     name: str = "y",
 ) -> tuple[NDArray[Any], Codes]:
     """Classes in the order of the forecasts' columns, and the column of each label.
 
-    The classes are `labels`, or the sorted distinct labels. Column names may include classes that
-    are absent from `y`. The forecasts only make errors more precise.
+    The classes are `labels`, or the sorted distinct labels, or column names that include classes
+    absent from `y`. The forecasts only make error messages more precise.
     """
     values = read_labels(y, forecasts, name=name)
     _check_labels_are_classes(values, name, forecasts)
     if labels is not None:
         return _encode_given(values, to_array(labels, name="labels"), n_classes, name)
-    found, codes = _distinct(values)
-    if len(found) == n_classes:
-        return found, codes
-    if len(found) > n_classes:
-        problem = f"{len(found)} classes, but the forecasts have {n_classes}"
+    classes, codes = _distinct(values)
+    n_found = len(classes)
+    if n_found == n_classes:
+        return classes, codes
+    if n_found > n_classes:
+        problem = f"{n_found} classes, but the forecasts have {n_classes}"
         raise InputError(name, None, problem, "pass one column of probabilities for each class")
-    if len(found) == 1:
-        raise InputError(name, None, f"one class only, {shown(found[0])}", "two or more are needed")
-    if (named := _classes_of(names, found)) is not None and len(named) == n_classes:
+    if n_found == 1:
+        only = shown(classes[0])
+        raise InputError(name, None, f"one class only, {only}", "two or more are needed")
+    if (named := _classes_of(names, classes)) is not None and len(named) == n_classes:
         return _encode_given(values, named, n_classes, name)
-    problem = f"{len(found)} of the {n_classes} classes of the forecasts"
+    problem = f"{n_found} of the {n_classes} classes of the forecasts"
     fix = f"with labels=, {n_classes} labels in the order of the columns"
     raise InputError(name, None, problem, f"say which column is which class {fix}")
 
 
-def read_labels(y: Any, forecasts: Floats | None = None, *, name: str = "y") -> NDArray[Any]:
+def read_labels(y: ArrayLike, forecasts: Floats | None = None, *, name: str = "y") -> NDArray[Any]:
     """Labels in one dimension; a single column is flattened with a warning."""
     try:
         values = to_array(y, name=name)
@@ -168,7 +169,7 @@ def read_labels(y: Any, forecasts: Floats | None = None, *, name: str = "y") -> 
 
 
 def _fix_matrix(values: NDArray[Any], forecasts: Floats | None, name: str) -> str:
-    """What to pass in place of a matrix of labels, depending on what the matrix is."""
+    """Advice for a user who passed a matrix of labels."""
     if values.dtype.kind in "biuf" and not _may_be_labels(forecasts):
         sums = values.sum(axis=1)
         if ((values == 0) | (values == 1)).all():
@@ -184,9 +185,8 @@ def _fix_matrix(values: NDArray[Any], forecasts: Floats | None, name: str) -> st
 
 def _may_be_labels(forecasts: Floats | None) -> bool:
     """Whether forecasts look like labels, so that the two arguments may be swapped."""
-    if forecasts is None:
-        return False
-    return forecasts.ndim == 1 and bool((forecasts == np.rint(forecasts)).all())
+    is_vector = forecasts is not None and forecasts.ndim == 1
+    return is_vector and np.array_equal(forecasts, np.rint(forecasts))
 
 
 def shown(label: Any) -> str:
@@ -195,7 +195,7 @@ def shown(label: Any) -> str:
 
 
 def _classes_of(names: Sequence[str] | None, found: NDArray[Any]) -> NDArray[Any] | None:
-    """Classes that columns are named after, if all labels found are among them."""
+    """Classes that columns are named after, if these include all labels found."""
     if names is None or not {str(label) for label in found.tolist()} <= set(names):
         return None
     if found.dtype.kind in "iu":
@@ -232,7 +232,7 @@ def _check_labels_are_classes(
 
 
 def _fix_vector(values: NDArray[Any], forecasts: Floats | None) -> str:
-    """What to pass in place of a vector of other things than labels."""
+    """Advice for a user who passed a vector that does not hold labels."""
     if isinstance(values[0], set | frozenset | list | tuple):
         return "several labels per row (multi-label) are not supported"
     shares = values.dtype.kind == "f" and values.min() >= 0 and values.max() <= 1
@@ -243,20 +243,20 @@ def _fix_vector(values: NDArray[Any], forecasts: Floats | None) -> str:
 
 
 def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
-    """Sorted distinct labels and the place of each label among them."""
+    """Sorted distinct labels, and the index of each label among them."""
     if values.dtype.kind in "biuf":
-        # Two classes are the case that comes with many millions of rows: no sort.
+        # Two classes, possibly with millions of rows: no sort.
         low, high = values.min(), values.max()
         is_high = values == high
         adjacent = values.dtype.kind in "biu" and int(high) - int(low) == 1
         if adjacent or (low < high and (is_high | (values == low)).all()):
             return np.array([low, high]), is_high.view(np.uint8)
     parts = [np.unique(values[rows]) for rows in slices(len(values))]
-    found = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
-    codes = np.empty(len(values), dtype=np.min_scalar_type(len(found) - 1))
+    classes = np.unique(np.concatenate(parts))
+    codes = np.empty(len(values), dtype=np.min_scalar_type(len(classes) - 1))
     for rows in slices(len(values)):
-        codes[rows] = np.searchsorted(found, values[rows])
-    return found, codes
+        codes[rows] = np.searchsorted(classes, values[rows])
+    return classes, codes
 
 
 def _encode_given(
@@ -268,8 +268,8 @@ def _encode_given(
         raise InputError("labels", None, f"{classes.size} entries", fix)
     _check_labels_are_classes(classes, "labels")
     order = np.argsort(classes)
-    place = np.searchsorted(classes, values, sorter=order).clip(max=n_classes - 1)
-    codes = order[place]
+    nearest = np.searchsorted(classes, values, sorter=order).clip(max=n_classes - 1)
+    codes = order[nearest]
     if (unseen := classes[codes] != values).any():
         row = int(np.argmax(unseen))
         fix = f"known are {', '.join(shown(label) for label in classes[:20])}"
@@ -278,7 +278,7 @@ def _encode_given(
 
 
 def check_two_classes(class_weights: Floats, classes: NDArray[Any]) -> None:
-    """Refuse data in which fewer than two classes have weight."""
+    """Refuse data with fewer than two classes of positive weight."""
     if not class_weights.any():
         raise _no_weight()
     if np.count_nonzero(class_weights) < 2:

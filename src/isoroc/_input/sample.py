@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from isoroc._backends import NUMPY
 from isoroc._core.intervals import effective_rows
@@ -41,7 +41,7 @@ Weighting = Literal["importance", "frequency"]
 
 
 def check_forecasts(
-    P: Any, *, name: str = "P", unit: UnitOption = "auto", advice: str = ""
+    P: ArrayLike, *, name: str = "P", unit: UnitOption = "auto", advice: str = ""
 ) -> Floats:
     """Forecast array of probabilities, logits or scores.
 
@@ -49,14 +49,14 @@ def check_forecasts(
     """
     values = read_forecasts(P, name=name)
     any_number = values.ndim == 1 and unit == "auto"
-    own: Unit = "logit" if any_number else resolve_unit(values, unit)
-    return clean(values, kind_of(count_columns(values), own), name=name, advice=advice)
+    resolved: Unit = "logit" if any_number else resolve_unit(values, unit)
+    return clean(values, kind_of(count_columns(values), resolved), name=name, advice=advice)
 
 
 def clean(values: Floats, kind: Kind, *, name: str, advice: str = "") -> Floats:
-    """A forecast array as formulas take it; raises at the first row that is not of the kind.
+    """A forecast array that formulas accept; raises at the first invalid row.
 
-    `advice` is what to do with ``unit=``, such as "pass", for users of functions that have it.
+    `advice` says what to do with the parameter ``unit``, such as "pass", if the caller has it.
     """
     if kind.is_clean(values):
         return values
@@ -65,10 +65,7 @@ def clean(values: Floats, kind: Kind, *, name: str, advice: str = "") -> Floats:
     if not good.all():
         row = int(np.argmin(good))
         problem, fix, unit = kind.explain(columns_of(values)[row])
-        odd = None if unit is None else _odd_column(values, row, kind)
-        if odd is not None:
-            fix = f"leave out column {odd}, without which rows sum to 1, if it is not a forecast"
-        elif unit is not None and advice:
+        if unit is not None and advice:
             of_unit = kind_of(count_columns(values), unit).name.replace("_", " ")
             fix += f'. For {of_unit} {advice} unit="{unit}"'
         elif unit == "logit" and not kind.single:
@@ -77,43 +74,29 @@ def clean(values: Floats, kind: Kind, *, name: str, advice: str = "") -> Floats:
     return np.ascontiguousarray(X).reshape(values.shape)
 
 
-def _odd_column(values: Floats, row: int, kind: Kind) -> int | None:
-    """The only column without which all rows are probabilities, given a row that is invalid."""
-    if kind is not PROBABILITIES or values.shape[1] < 3:
-        return None
-
-    def valid_without(k: int, rows: slice) -> bool:
-        return bool(valid_rows(np.delete(values[rows], k, axis=1), kind).all())
-
-    columns = [k for k in range(values.shape[1]) if valid_without(k, slice(row, row + 1))]
-    found = [k for k in columns if valid_without(k, slice(None))]
-    return found[0] if len(found) == 1 else None
-
-
 def valid_rows(values: Floats, kind: Kind) -> NDArray[np.bool_]:
-    """Which rows of a forecast array, NaN where a number is missing, are of a kind."""
+    """Which rows of a forecast array are valid; missing numbers are NaN."""
     with np.errstate(all="ignore"):
         _, good = kind.clean(NUMPY, columns_of(values))
     return np.asarray(good[:, 0])
 
 
 def first_improbable(scores: Floats) -> int | None:
-    """Row of the first score outside [0, 1] by more than rounding; None if there is none."""
+    """First row with a score outside [0, 1] beyond rounding; None if there is none."""
     if SECOND_PROBABILITY.is_clean(scores):
         return None
     good = valid_rows(scores, SECOND_PROBABILITY)
     return None if good.all() else int(np.argmin(good))
 
 
-def read_forecasts(P: Any, *, name: str, n_columns: int | None = None) -> Floats:
+def read_forecasts(P: ArrayLike, *, name: str, n_columns: int | None = None) -> Floats:
     """Numbers of shape (n, K), or of shape (n,) if there is one column; not yet clean."""
     raw = to_array(P, name=name)
     if np.iscomplexobj(raw):
         raise InputError(name, None, "Complex data not supported", "forecasts are real numbers")
     if raw.dtype.kind in "mM":
-        raise InputError(
-            name, None, f"has the type {raw.dtype}", "forecasts are numbers, not dates"
-        )
+        fix = "forecasts are numbers, not dates"
+        raise InputError(name, None, f"has the type {raw.dtype}", fix)
     try:
         values = np.ascontiguousarray(raw, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -130,18 +113,18 @@ def read_forecasts(P: Any, *, name: str, n_columns: int | None = None) -> Floats
         raise InputError(name, None, f"{values.ndim} dimensions", fix)
     if len(values) == 0:
         raise InputError(name, None, f"no rows (shape {values.shape})", "at least one is needed")
-    if (found := count_columns(values)) == 0:
+    if (n_given := count_columns(values)) == 0:
         problem = f"0 feature(s) (shape={values.shape}) while a minimum of 1 is required"
         raise InputError(name, None, problem)
-    if n_columns not in (None, found):
-        counts = (f"{n} columns" if n != 1 else "one column of scores" for n in (found, n_columns))
-        problem = "has {}, but the calibrator was fitted to {}".format(*counts)
+    if n_columns not in (None, n_given):
+        sizes = (f"{n} columns" if n != 1 else "one column of scores" for n in (n_given, n_columns))
+        problem = "has {}, but the calibrator was fitted to {}".format(*sizes)
         raise InputError(name, None, problem, "pass forecasts of the same kind as in fit")
-    return values.reshape(-1) if found == 1 else values
+    return values.reshape(-1) if n_given == 1 else values
 
 
-def check_new(P: Any, kind: Kind, n_columns: int, summary: dict[str, Any]) -> Floats:
-    """Forecast array of new rows for a map that was fitted to others, which are summarised."""
+def check_new(P: ArrayLike, kind: Kind, n_columns: int, summary: dict[str, Any]) -> Floats:
+    """Forecast array of new rows for a map; `summary` describes the rows of the fit."""
     values = read_forecasts(P, name="P", n_columns=n_columns)
     match summary.get("range"):
         case [int() | float() as low, int() | float() as high]:
@@ -156,8 +139,8 @@ def warn_if_probabilities(
 ) -> None:
     """Warn if forecasts of another unit look like probabilities.
 
-    Columns do if all rows are on the simplex. Scores do if at least 20 of them lie in [0, 1] while
-    those of `fit`, between the ends `fitted`, had a range of 4 or more.
+    Columns do if all rows are on the simplex. Scores do if there are at least 20, all in [0, 1],
+    while the scores of the fit had the range `fitted`, of length 4 or more.
     """
     if kind.unit in ("probability", "proportion"):
         return
@@ -177,7 +160,7 @@ def warn_if_probabilities(
 
 
 def resolve_unit(forecasts: Floats, unit: UnitOption) -> Unit:
-    """What forecasts are, where the user left it open."""
+    """The unit, where "auto" depends on the forecasts."""
     check_option("unit", unit, ("auto", *units_of(count_columns(forecasts))))
     if unit != "auto":
         return unit
@@ -191,26 +174,23 @@ class Sample:
 
     forecasts: Floats  # a clean forecast array: see `isoroc._core.simplex` and `Kind.scores`
     codes: Codes  # column of each row's label
-    weights: Floats | None = None  # None where every row has weight 1
+    weights: Floats | None = None  # None if every row has weight 1
     classes: Any = None  # label of each column; None for ranks or one class against the rest
-    unit: Unit = "probability"  # what the forecasts were, as users say it
+    unit: Unit = "probability"  # unit of the forecasts as users passed them
     groups: Names | None = None  # name of each row's group
-    squares: Floats | None = None  # sums of squared weights of the rows that each stands for
+    squares: Floats | None = None  # for each row, squared weights of the rows it stands for, summed
     clusters: Ints | None = None  # number of each row's cluster; None for independent rows
 
     @property
     def kind(self) -> Kind:
-        """The kind of the forecasts."""
         return kind_of(count_columns(self.forecasts), self.unit)
 
     @property
     def n_classes(self) -> int:
-        """K."""
         return count_classes(self.forecasts)
 
     @property
     def arrays(self) -> tuple[Floats, Codes, Floats | None]:
-        """Forecasts, codes and weights, as counts take them."""
         return self.forecasts, self.codes, self.weights
 
     def __len__(self) -> int:
@@ -241,10 +221,10 @@ class Sample:
         return self.row_weights() ** 2 if self.squares is None else self.squares
 
     def effective(self, weighting: Weighting = "importance") -> Self:
-        """The sample with weights that count rows, which every fit and penalty expects.
+        """The sample with weights that count rows, as fits and penalties expect.
 
-        Importance weights are scaled to sum to Kish's effective number of rows. Frequencies count
-        rows already: a row stands for as many rows of weight 1 as it weighs.
+        Importance weights are scaled to sum to Kish's effective number of rows. Frequencies are
+        numbers of rows already.
         """
         check_option("weighting", weighting, ("importance", "frequency"))
         if self.weights is None:
@@ -274,18 +254,16 @@ class Sample:
         return self.kind.decisions(self.forecasts)
 
     def measure(self, metric: Callable[..., Any], **options: Any) -> Any:
-        """What a metric returns for this sample, with codes as labels."""
+        """Value of a metric on this sample, with codes as labels."""
         options = {"sample_weight": self.weights, "labels": range(self.n_classes)} | options
         return metric(self.codes, self.forecasts, **options)
 
     def take(self, rows: NDArray[Any] | slice) -> Self:
-        """Sample of some of the rows."""
-        whole = ("classes", "unit")  # the same for all rows
-        own = {n: a[rows] for n, a in vars(self).items() if a is not None and n not in whole}
-        return replace(self, **own)
+        arrays = {name: a for name, a in vars(self).items() if name not in ("classes", "unit")}
+        return replace(self, **{name: a[rows] for name, a in arrays.items() if a is not None})
 
     def draw(self, n_rows: int) -> Self:
-        """Sample of some of the rows, drawn at random; all of them if there are not more."""
+        """At most `n_rows` rows, drawn at random without replacement."""
         return self if len(self) <= n_rows else self.take(self.drawn_rows(n_rows))
 
     def drawn_rows(self, n_rows: int) -> Ints:
@@ -293,32 +271,33 @@ class Sample:
         rng, n = np.random.default_rng(0), len(self)
         if n <= n_rows:
             return np.arange(n)
-        few = n >= 50 * n_rows  # then choice() takes time for n_rows only, and not for n
+        few = n >= 50 * n_rows  # then choice() takes time O(n_rows), not O(n)
         return np.sort(rng.choice(n, n_rows, replace=False) if few else rng.permutation(n)[:n_rows])
 
     def on_simplex(self) -> Self:
-        """The same with probabilities in place of logits of several columns."""
+        """The sample with probabilities in place of logits of several columns."""
         if self.kind.single:
             return self
         P = self.kind.on_simplex(NUMPY, self.forecasts)
         return replace(self, forecasts=P, unit="probability")
 
     def as_given(self) -> Floats:
-        """The forecasts in the unit in which users gave them, as `predict_proba` takes them."""
+        """The forecasts in the unit of the user, as `predict_proba` takes them."""
         return self.kind.restore(self.forecasts)
 
     def positive(self) -> Self:
-        """Sample without the rows of weight 0."""
         if self.weights is None or self.weights.all():
             return self
         return self.take(np.flatnonzero(self.weights))
 
 
 def join_samples(parts: Sequence[Sample]) -> Sample:
-    """One sample of the rows of several; where some have weights, others weigh 1 each."""
-    named = [n for n in ("groups", "clusters") if getattr(parts[0], n) is not None]
-    names = ["forecasts", "codes", *named]
-    arrays: Any = {n: np.concatenate([getattr(part, n) for part in parts]) for n in names}
+    """One sample of the rows of several; rows without weights weigh 1 if others have weights."""
+    given = [name for name in ("groups", "clusters") if getattr(parts[0], name) is not None]
+    arrays: Any = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("forecasts", "codes", *given)
+    }
     if any(part.weights is not None for part in parts):
         arrays["weights"] = np.concatenate([part.row_weights() for part in parts])
     return replace(parts[0], **arrays)
@@ -326,21 +305,21 @@ def join_samples(parts: Sequence[Sample]) -> Sample:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CellSample(Sample):
-    """A sample whose rows are cells of counts with the weight of one class each.
+    """A sample with cells of counts as rows, each with the weight of one class.
 
-    After `effective`, a cell stands for as many rows as it weighs.
+    After `effective`, the weight of a cell is its number of rows.
     """
 
     fold: Ints
     squares: Floats
 
     def draw(self, n_rows: int) -> Self:
-        """Cells of rows drawn at random; all of them if there are not more."""
+        """Cells of `n_rows` rows drawn at random; all cells if there are not more."""
         if len(self) <= n_rows:
             return self
         times, unit = self._times_drawn(n_rows), self.row_weights().sum() / n_rows
         part, weights = self.take(np.flatnonzero(times)), times[times > 0] * unit
-        # What a drawn row tells is as uncertain as its own weight and that of its cell's rows say.
+        # The variance of drawing adds to the variance within the cell.
         each = part.squares / part.row_weights()
         return replace(part, weights=weights, squares=weights * (each + weights.sum() / n_rows))
 
@@ -350,27 +329,25 @@ class CellSample(Sample):
         return np.arange(len(self)) if few else np.flatnonzero(self._times_drawn(n_rows))
 
     def folds(self) -> Ints:
-        """Fold of each cell, numbered from 0."""
-        found, fold = np.unique(self.fold, return_inverse=True)
-        if len(found) < 2:
+        distinct, fold = np.unique(self.fold, return_inverse=True)
+        if len(distinct) < 2:
             problem = "all rows are in one fold, and cross-validation takes two"
             fix = "count with folds=5, and fold_by= if rows tie"
             raise InputError("counts", None, problem, fix)
         return np.asarray(fold)
 
     def _times_drawn(self, n_rows: int) -> Ints:
-        """How often each cell is drawn."""
         weights = self.row_weights()
         return np.random.default_rng(0).multinomial(n_rows, weights / weights.sum())
 
 
 def check_sample(
-    P: Any,
-    y: Any,
-    sample_weight: Any = None,
-    labels: Any = None,
+    P: ArrayLike,
+    y: ArrayLike | None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
     *,
-    clusters: Any = None,
+    clusters: ArrayLike | None = None,
     unit: UnitOption = "auto",
     clip: bool = False,
     advice: str = "",
@@ -380,15 +357,14 @@ def check_sample(
     """Sample of forecasts, labels and weights as users pass them.
 
     By default columns are matched with labels by name, or else follow the sorted labels. With
-    `clip` scores that are probabilities but for rounding errors are clipped to [0, 1], which may
-    tie them.
+    `clip`, scores that exceed [0, 1] by rounding errors are clipped, which may tie them.
     """
     if y is None:
         raise InputError(label_name, None, "requires y to be passed, but the target y is None")
     values = read_forecasts(P, name=name)
     y = read_labels(y, values, name=label_name)  # before forecasts that only fit other labels fail
-    own = resolve_unit(values, unit)
-    kind = kind_of(count_columns(values), own)
+    resolved = resolve_unit(values, unit)
+    kind = kind_of(count_columns(values), resolved)
     unclipped = kind is SECOND_PROBABILITY and unit == "auto" and not clip
     warn_if_probabilities(values, kind, name=name)
     forecasts = clean(values, LOG_ODDS if unclipped else kind, name=name, advice=advice)
@@ -401,10 +377,10 @@ def check_sample(
     check_length(codes, len(forecasts), name=label_name, of=name)
     by_column = match_columns(names, classes, given=labels is not None, name=name)
     if by_column is not classes:
-        place = [by_column.tolist().index(label) for label in classes.tolist()]
-        classes, codes = by_column, np.array(place, dtype=codes.dtype)[codes]
+        column_of = [by_column.tolist().index(label) for label in classes.tolist()]
+        classes, codes = by_column, np.array(column_of, dtype=codes.dtype)[codes]
     numbers = check_clusters(clusters, len(forecasts), of=name)
-    return Sample(forecasts, codes, weights, classes, own, clusters=numbers)
+    return Sample(forecasts, codes, weights, classes, resolved, clusters=numbers)
 
 
 def deal_folds(
@@ -418,6 +394,6 @@ def deal_folds(
     Rows of one cluster share a fold.
     """
     if clusters is not None:
-        found, place = np.unique(clusters, return_inverse=True)
-        return deal_folds(len(found), n_folds, random_state)[place]
+        distinct, number = np.unique(clusters, return_inverse=True)
+        return deal_folds(len(distinct), n_folds, random_state)[number]
     return np.asarray(random_state.permutation(n_rows) % min(n_folds, n_rows))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from isoroc._core.simplex import as_matrix
 from isoroc._core.types import Floats
@@ -16,7 +16,9 @@ from isoroc._input.error import InputError
 from isoroc._input.sample import check_forecasts
 
 
-def check_unlabelled(P: Any, labels: Any, *, name: str = "P") -> tuple[Floats, NDArray[Any]]:
+def check_unlabelled(
+    P: ArrayLike, labels: ArrayLike | None, *, name: str = "P"
+) -> tuple[Floats, NDArray[Any]]:
     """Forecasts of shape (n, K) without outcomes, and the class of each column."""
     names = column_names(P)
     P = as_matrix(check_forecasts(P, name=name, unit="probability"))
@@ -40,17 +42,17 @@ def numbers_by_class(values: Any, classes: NDArray[Any], *, name: str) -> Floats
             problem = f"names {listed(by_name)}, but the classes are {listed(names)}"
             raise InputError(name, None, problem, "name each class once; labels= sets the classes")
         values = [by_name[label] for label in names]
-    found = check_numbers(values, name)
-    if found.shape != classes.shape:
-        problem = f"has shape {found.shape}, but there are {len(classes)} classes"
+    given = check_numbers(values, name)
+    if given.shape != classes.shape:
+        problem = f"has shape {given.shape}, but there are {len(classes)} classes"
         raise InputError(name, None, problem, "expected one number for each class")
-    return found
+    return given
 
 
 def check_shares(
     values: Any, classes: NDArray[Any], *, name: str, positive: bool, tolerance: float = 1e-6
 ) -> Floats:
-    """Class shares that sum to one up to the tolerance; one number is that of the second of two."""
+    """Class shares that sum to one; for two classes a number is the share of the second."""
     if isinstance(values, numbers.Real) and len(classes) == 2:
         values = [1 - values, values]
     shares = numbers_by_class(values, classes, name=name)
@@ -65,7 +67,7 @@ def check_shares(
     return np.asarray(shares / total)
 
 
-def check_numbers(values: Any, name: str) -> Floats:
+def check_numbers(values: ArrayLike, name: str) -> Floats:
     array = to_array(values, name=name)
     try:
         return np.asarray(array, dtype=np.float64)

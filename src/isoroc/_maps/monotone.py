@@ -12,19 +12,17 @@ and so a point of the simplex. A gradient of a convex function is cyclically mon
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from isoroc._backends import NUMPY, Ops, V
+from isoroc._backends import Ops, V
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats
 from isoroc._maps.base import Map, state
 from isoroc._maps.modelfile import Fault, checks
 from isoroc._support.table import Table
 
-#: Weight of log p beside log(p + floor).
-TRACE = 1e-4
+TRACE = 1e-4  # weight of log p beside log(p + floor)
 
 
 def with_floor(ops: Ops[V], logs: V, floor: float) -> V:
@@ -65,9 +63,9 @@ class MonotoneMap(Map):
             if not np.array_equal(self.interactions, self.interactions.T):
                 raise Fault("interactions", "expected a symmetric matrix")
 
-    def certificate(self, n_classes: int) -> GradientCertificate:
-        """The guarantee in words, and the potential."""
-        return GradientCertificate(n_classes, self.floor, self.is_increasing(), self)
+    def certificate(self, n_classes: int) -> MonotonicityCertificate:
+        """The guarantee in words."""
+        return MonotonicityCertificate(n_classes, self.floor, self.is_increasing())
 
     def coordinates(self, ops: Ops[V], X: V) -> V:
         """The points z in which the map is the gradient."""
@@ -207,18 +205,3 @@ class MonotonicityCertificate:
             "class is a non-decreasing function of its forecast. Different forecasts may become "
             "ties."
         )
-
-
-@dataclass(frozen=True, eq=False)
-class GradientCertificate(MonotonicityCertificate):
-    """The guarantee of a `MonotoneCalibrator`, and the potential that proves it."""
-
-    _map: MonotoneMap
-
-    def potential(self, z: Any) -> Floats:
-        """The convex function F at points z of shape (n, K), shape (n,)."""
-        return self._map.value(np.asarray(z, dtype=np.float64))
-
-    def gradient(self, z: Any) -> Floats:
-        """The gradient of F at points z, shape (n, K): the calibrated forecasts."""
-        return np.asarray(self._map.gradient(NUMPY, np.asarray(z, dtype=np.float64)))

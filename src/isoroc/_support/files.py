@@ -18,12 +18,11 @@ _UNFINISHED: set[Path] = set()
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Path of a new file that replaces `path` when the block ends without an error.
+    """Context that yields a new file, which replaces `path` if there is no error.
 
-    Readers of `path` see either the old content or all of the new content. If the block raises, the
-    old content stays and the new file is removed. Permissions of a file that exists are kept, and
-    its owner where that is allowed. Only regular files are replaced: devices and pipes are written
-    to.
+    Readers of `path` see either the old content or all of the new content. After an error, the old
+    content stays and the new file is removed. Permissions of an existing file are kept, and its
+    owner if allowed. Devices and pipes are written to instead of being replaced.
     """
     target = Path(os.path.realpath(path))  # write through a symbolic link, do not replace it
     old = target.stat() if target.exists() else None
@@ -34,8 +33,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         return
     new = target.with_name(f".isoroc-{secrets.token_hex(8)}{target.suffix}")
     with _unfinished(new):
-        # O_EXCL: no file of another process is overwritten. A new file gets the permissions that
-        # the umask sets; one that replaces another is never open to more users than that.
+        # O_EXCL: no file of another process is overwritten. A new file gets the permissions of the
+        # umask; one that replaces another is never readable by more users than that.
         try:
             mode = 0o666 if old is None else 0o600
             os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
@@ -55,9 +54,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def locked(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Context that one process at a time is in for a file; others wait.
+    """Context that locks a file; other processes wait.
 
-    What is locked is a hidden file beside it. A process that is killed has no lock any more.
+    The lock is on a hidden file beside it, and ends with the process.
     """
     target = Path(os.path.realpath(path))
     lock = target.with_name(f".{target.name}.lock")
@@ -83,7 +82,7 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _wait_for(handle: int) -> None:
-    """Lock an open file as soon as no other process has."""
+    """Lock an open file as soon as no other process holds the lock."""
     if sys.platform == "win32":
         import msvcrt  # noqa: PLC0415
 
@@ -98,28 +97,28 @@ def _wait_for(handle: int) -> None:
 
 
 def creation_time() -> datetime:
-    """Time that files are said to be created at; SOURCE_DATE_EPOCH makes them reproducible."""
+    """Creation time for files; SOURCE_DATE_EPOCH makes them reproducible."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     return datetime.fromtimestamp(int(epoch), UTC) if epoch.isdecimal() else datetime.now(UTC)
 
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Path of a folder that is removed when the block ends."""
+    """Context that yields a folder and removes it at the end."""
     folder = Path(tempfile.mkdtemp())
     with _unfinished(folder):
         yield folder
 
 
 def remove_unfinished() -> None:
-    """Remove files and folders that are still being written: the process is about to be killed."""
+    """Remove files and folders that are still being written, before the process is killed."""
     for path in list(_UNFINISHED):
         _remove(path)
 
 
 @contextmanager
 def _unfinished(path: Path) -> Iterator[None]:
-    """Context at whose end, or that of the process, a path is removed if it still exists."""
+    """Context that removes a path at its end, or at the end of the process."""
     _UNFINISHED.add(path)
     try:
         yield

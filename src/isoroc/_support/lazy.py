@@ -8,7 +8,7 @@ from typing import Any
 
 import lazy_loader
 
-#: What names that other packages use are called here.
+#: Names in other packages, and the names here.
 ELSEWHERE = {
     "PlattScaling": "isoroc.SigmoidCalibrator",
     "calibration_intercept": "isoroc.metrics.calibration_summary",
@@ -23,7 +23,7 @@ def attach(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """``__getattr__``, ``__dir__`` and ``__all__`` of a package whose stub lists its public names.
 
-    `needs` says what to install for optional packages. Errors about missing names suggest another.
+    `needs` says what to install for optional packages. Errors about missing names suggest one.
     """
     get, names, public = lazy_loader.attach_stub(module, file)
     extras = needs or {}
@@ -58,6 +58,8 @@ def _suggest(module: str, name: str, public: list[str]) -> str:
         return f"Did you mean {ELSEWHERE[name]!r}?"
     parts = [part for part in public if part.islower() and find_spec(f"{module}.{part}")]
     inside = [
-        f"{part}.{own}" for part in parts for own in import_module(f"{module}.{part}").__all__
+        f"{part}.{public_name}"
+        for part in parts
+        for public_name in import_module(f"{module}.{part}").__all__
     ]
     return did_you_mean(name, [*public, *inside])

@@ -9,10 +9,10 @@ import numpy as np
 
 
 def check_random_state(seed: Any) -> np.random.RandomState:
-    """What scikit-learn's function returns, without its import, a second, for whole numbers."""
+    """As scikit-learn's function, but without importing it (1 s) for integer seeds."""
     if isinstance(seed, numbers.Integral):
         return np.random.RandomState(int(seed))
     from sklearn import utils  # noqa: PLC0415
 
-    found: np.random.RandomState = utils.check_random_state(seed)
-    return found
+    state: np.random.RandomState = utils.check_random_state(seed)
+    return state

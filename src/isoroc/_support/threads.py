@@ -18,8 +18,8 @@ _limit = Lock()
 def one_blas_thread() -> Iterator[None]:
     """Context in which BLAS runs on one thread; it may be nested.
 
-    The number of BLAS threads belongs to the process. So where contexts of several threads overlap,
-    the first one sets the limit and restores what was before; the others do nothing.
+    The number of BLAS threads belongs to the process. If contexts of several threads overlap, the
+    first one sets and restores the limit, and the others do nothing.
     """
     if not _limit.acquire(blocking=False):
         yield
@@ -33,5 +33,5 @@ def one_blas_thread() -> Iterator[None]:
 
 @cache
 def _blas() -> ThreadpoolController:
-    """The BLAS libraries of this process. The search takes milliseconds, so it is made once."""
+    """The BLAS libraries of this process; the search takes milliseconds, so it runs once."""
     return ThreadpoolController().select(user_api="blas")

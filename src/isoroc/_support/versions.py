@@ -1,4 +1,4 @@
-"""Versions of file formats: files of older versions are migrated, those of newer ones refused."""
+"""Versions of file formats: older files are migrated, newer ones refused."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -17,8 +17,8 @@ def migrate(
 ) -> Document:
     """A document in the newest version of its format.
 
-    Each step turns a document of one version into one of the next, and the last step leads to the
-    newest version. Raises a `ValueError` of a problem and a fix for all other versions.
+    Each step turns a document of one version into the next; the last step leads to the newest. For
+    other versions, a `ValueError` with a problem and a fix is raised.
     """
     version, oldest = document.get(key), newest - len(steps)
     if type(version) is not int or version < oldest:

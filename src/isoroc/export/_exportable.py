@@ -16,10 +16,5 @@ def check_exportable(fitted: Any) -> None:
         from sklearn.utils.validation import check_is_fitted  # noqa: PLC0415  # served maps need none
 
         check_is_fitted(fitted, "map_")
-    raise InputError(
-        "calibrator",
-        None,
-        f"is of type {type(fitted).__name__}",
-        "expected a calibrator of isoroc; of a CalibratedClassifier export calibrators_[0] and put "
-        "it behind the exported model",
-    )
+    fix = "expected a calibrator of isoroc; from a CalibratedClassifier, export calibrators_[0]"
+    raise InputError("calibrator", None, f"is of type {type(fitted).__name__}", fix)

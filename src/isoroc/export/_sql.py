@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
-from textwrap import TextWrapper
+from textwrap import fill
 from typing import Any, Literal
 
 from isoroc._backends import sql
@@ -38,11 +38,10 @@ def to_sql(
     names: str | Sequence[str] | None = None,
     group: str | None = None,
     view: str | Sequence[str] | None = None,
-    checksum: str | None = None,
 ) -> str:
     """SQL query that calibrates the forecasts in a table as `predict_proba` does.
 
-    A row with a NULL, or that `predict_proba` would refuse, gets NULLs. Rows come in any order.
+    Rows with a NULL, and rows that `predict_proba` would refuse, get NULLs. Rows come in any order.
 
     Parameters
     ----------
@@ -51,23 +50,23 @@ def to_sql(
     columns : str or sequence of str
         Columns of the forecasts, in the order of the classes, or the one column of scores.
     dialect : str
-        Whose SQL to write: "bigquery", "clickhouse", "datafusion", "duckdb", "mysql" (also for
+        SQL dialect: "bigquery", "clickhouse", "datafusion", "duckdb", "mysql" (also for
         MariaDB), "polars", "postgres", "redshift", "snowflake", "spark", "sqlite", "trino" or
         "tsql" (SQL Server).
     table : str or sequence of str, default="forecasts"
-        The table; dots separate it from schema and catalog. Names with dots need a sequence.
+        Name of the table, after schema and catalog if needed, separated by dots. Names that
+        contain dots need a sequence.
     keep : str or sequence of str, default=None
-        Columns of the table that the query hands on, such as a key; `columns` by default. "*"
-        stands for all of them, which mysql, sqlite, trino and tsql do not support.
+        Other columns that the query returns, such as a key; by default `columns`. "*" returns all,
+        which mysql, sqlite, trino and tsql do not support.
     names : str or sequence of str, default=None
-        Names of the calibrated columns; ``calibrated_`` and the class by default. For scores, a
-        single name stands for the second class. With ``keep="*"``, a name in `columns` replaces it.
+        Names of the calibrated columns; by default ``calibrated_`` and the class. For scores, a
+        single name stands for the second class. With ``keep="*"``, a name in `columns` replaces
+        that column.
     group : str, default=None
         Column of the groups that a `GroupedCalibrator` was fitted with, compared as text.
     view : str or sequence of str, default=None
-        Name of a view: the statement creates it instead of returning rows.
-    checksum : str, default=None
-        Checksum for the comment at the top; by default of the file that ``save`` would write.
+        Create a view of this name instead of returning rows.
 
     Returns
     -------
@@ -103,7 +102,7 @@ def to_sql(
         group=group,
         view=None if view is None else _check_table(view, "view"),
     )
-    return f"{_header(calibrator, checksum)}\n{query}"
+    return f"{_header(calibrator)}\n{query}"
 
 
 def _name_outputs(
@@ -127,7 +126,7 @@ def _name_outputs(
 
 
 def _check_keep(keep: str | Sequence[str], names: Sequence[str]) -> list[str] | None:
-    """Columns of the table that the query hands on, None for all of them."""
+    """Other columns that the query returns, None for all of them."""
     kept = check_names("keep", keep)
     if "*" in kept:
         if len(kept) > 1:
@@ -141,24 +140,19 @@ def _check_keep(keep: str | Sequence[str], names: Sequence[str]) -> list[str] | 
 def _check_distinct(names: Sequence[str]) -> None:
     seen: dict[str, str] = {}
     for name in names:
-        # To most databases names that differ in case only are the same.
         if (folded := name.lower()) in seen:
-            problem = (
-                f"the query would have the columns {seen[folded]!r} and {name!r}, which are the "
-                "same to many databases"
-            )
-            raise InputError("names", None, problem, "pass other names")
+            both = f"the columns {seen[folded]!r} and {name!r} are the same to many databases"
+            raise InputError("names", None, both, "pass other names")
         seen[folded] = name
 
 
-def _header(calibrator: Any, checksum: str | None) -> str:
+def _header(calibrator: Any) -> str:
     """Comment about where the query comes from.
 
-    No text of a class can end the comment or open another one inside it: quotes, backslashes,
-    control and other than ASCII characters are escaped, and slashes and stars kept apart.
+    No class name can end the comment or open another one inside it: json escapes quotes,
+    backslashes, control and non-ASCII characters, and slashes are kept apart from stars.
     """
-    checksum = calibrator.checksum if checksum is None else checksum
-    model = [f"Model: {checksum}"] if checksum else []
+    model = [f"Model: {calibrator.checksum}"] if calibrator.checksum else []
     classes = ", ".join(json.dumps(str(label)) for label in calibrator.classes_)
     # The map of a model file has the name of its calibrator.
     kind = getattr(calibrator, "calibrator", None)
@@ -167,10 +161,8 @@ def _header(calibrator: Any, checksum: str | None) -> str:
     order = "Rows come in any order: keep a key, or add ORDER BY."
     text = "\n".join([about, *model, order, f"Classes: {classes}"])
     text = re.sub(r"(?<=\*)(?=/)|(?<=/)(?=\*)", " ", text)
-    wrapper = TextWrapper(
-        96, subsequent_indent="   ", break_long_words=False, break_on_hyphens=False
-    )
-    lines = [wrapper.fill(line) for line in text.split("\n")]
+    options: Any = {"break_long_words": False, "break_on_hyphens": False}
+    lines = [fill(line, 96, subsequent_indent="   ", **options) for line in text.split("\n")]
     return "/* " + "\n   ".join(lines) + " */"
 
 
@@ -187,8 +179,8 @@ def write_query(
 ) -> str:
     """Statement that calibrates the forecasts in a table, by a calibrator or a `LoadedMap`.
 
-    `outputs` holds the names of the calibrated columns with the class of each. Columns `keep` of
-    the table, None for all, are handed on. `table` and `view` are parts of names.
+    `outputs` are the calibrated columns with the class of each, `keep` other columns to return,
+    None for all, and `table` and `view` parts of names.
     """
     rules = RULES[_check_dialect(dialect)]
     if rules.most_classes is not None and len(columns) > rules.most_classes:
@@ -201,7 +193,7 @@ def write_query(
     replaced = [name for name in columns if name in outputs] if keep is None else []
     if keep is None and (rules.star is None or (rules.star != "except" and replaced)):
         which = "all but some" if replaced else "all"
-        problem = f"{dialect} cannot hand on {which} columns of a table without their names"
+        problem = f"{dialect} cannot return {which} columns of a table without their names"
         raise InputError("keep", None, problem, "name them")
     used = [*columns, *(keep or ()), *outputs, *table, *([group] if group else [])]
     ops = SqlOps(dialect, taken=used)
@@ -222,7 +214,6 @@ def write_query(
 
 
 def _check_dialect(dialect: Any) -> str:
-    """Refuse what is not a dialect."""
     if dialect not in DIALECTS:
         expected = f"expected one of {', '.join(DIALECTS)}"
         raise InputError("dialect", None, f"is {dialect!r}", expected)
@@ -230,7 +221,6 @@ def _check_dialect(dialect: Any) -> str:
 
 
 def _check_table(table: str | Sequence[str], argument: str = "table") -> list[str]:
-    """Parts of the name of a table."""
     parts = table.split(".") if isinstance(table, str) else check_names(argument, table)
     if not 1 <= len(parts) <= 3 or not all(parts):
         expected = f"expected [[catalog.]schema.]{argument}"
@@ -261,27 +251,27 @@ def counts_sql(
 ) -> str:
     """SQL query that counts forecasts and outcomes in a table as `Counts.from_frame` does.
 
-    `Counts.from_parquet` and ``isoroc fit --counts`` read a Parquet file with its answer.
+    `Counts.from_parquet` and ``isoroc fit --counts`` read its result from a Parquet file.
 
     Parameters
     ----------
     table : str or sequence of str
-        The table; dots separate it from schema and catalog.
+        Name of the table, after schema and catalog if needed, separated by dots.
     probs : str or sequence of str
-        Columns of the forecasts, one per class, or that of the second of two classes.
+        Columns of the forecasts, one per class, or the column of the second of two classes.
     label : str
         Column of the outcomes.
     dialect : str
-        Whose SQL to write, as in `to_sql`.
+        SQL dialect, as in `to_sql`.
     weight : str, default=None
         Column of weights.
     resolution, folds, fold_by
-        As in `Counts.from_frame`, but "auto" is 65,536 for two classes in any case.
+        As in `Counts.from_frame`, but "auto" is always 65,536 for two classes.
     where : str, default=None
         Condition that rows must satisfy, in the SQL of the dialect: ``"day >= '2026-01-01'"``.
     on_bad : {"fail", "skip"}, default="fail"
-        What readers of the counts do with rows whose forecast, label, weight or key is not valid,
-        which are counted under the label NULL: raise an error, or leave them out with a warning.
+        Rows with an invalid forecast, label, weight or key are counted under the label NULL.
+        Readers of the counts raise an error, or leave such rows out with a warning.
 
     Returns
     -------
@@ -306,12 +296,14 @@ def counts_sql(
         resolution = default_resolution(max(len(probs), 2))
     grid = Grid.choose(len(probs), resolution)
     others = {"label": label, "weight": weight, "fold_by": fold_by}
-    used = [n for name, own in others.items() if own is not None for n in check_names(name, [own])]
-    ops = SqlOps(dialect, taken=[*probs, *used, *parts])
+    used = {name: column for name, column in others.items() if column is not None}
+    for name, column in used.items():
+        check_names(name, [column])
+    ops = SqlOps(dialect, taken=[*probs, *used.values(), *parts])
     X, good = kind_of(len(probs)).clean(ops, ops.read(probs))
-    found = cells(ops, X, grid)
+    coordinates = cells(ops, X, grid)
     key = None if fold_by is None else ops.read([fold_by])
-    own_fold = fold(ops, X, folds, key)
+    folds_of_rows = fold(ops, X, folds, key)
     weighed = ops.vector([ops.scalars.number(1.0)]) if weight is None else ops.read([weight])
     if weight is not None:
         good = good & valid_weights(ops, weighed)
@@ -319,13 +311,13 @@ def counts_sql(
         good = good & (key <= sys.float_info.max)
     sums = ["weight", "weight_squared", *(f"sum_{k}" for k in range(len(probs)))]
     names = [*grid.names, "fold", *sums]
-    vectors = ops.concat([found, own_fold, weighed, weighed * weighed, X * weighed])
+    vectors = ops.concat([coordinates, folds_of_rows, weighed, weighed * weighed, X * weighed])
     rows: dict[str, sql.Node] = dict(zip(names, vectors.columns(), strict=True))
     rows["label"] = sql.case([(good.columns()[0], sql.column(label))], nodes.Null())
-    kept = [name for name in dict.fromkeys((label, weight, fold_by)) if name is not None]
+    kept = list(dict.fromkeys(used.values()))
     inner = ops.stages.select(parts, kept, rows, where=_condition(where, dialect))
     _check_width(ops, dialect)
-    # The columns that were handed on to be used are not part of the answer.
+    # Columns that were kept for later stages are not part of the result.
     inner.set("expressions", inner.expressions[len(kept) :])
     keys = ["fold", *grid.names, "label"]
     about = nodes.Literal.string(describe(grid, folds, tuple(probs), on_bad=on_bad))
@@ -341,7 +333,6 @@ def counts_sql(
 
 
 def _condition(where: str | None, dialect: str) -> Any:
-    """A condition of the user as a node."""
     if where is None:
         return None
     try:

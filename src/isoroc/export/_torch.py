@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 
 from isoroc._backends.torch import TorchOps, TorchVector, trace
 from isoroc._input import InputError
-from isoroc._maps.base import Map
 from isoroc._maps.mixture import calibrated, is_grouped
 from isoroc.export._exportable import check_exportable
 
@@ -20,13 +18,13 @@ from isoroc.export._exportable import check_exportable
 def to_torch(calibrator: Any) -> Any:
     """Module that calibrates as `predict_proba` does.
 
-    The module takes forecasts of shape (n, K), or (n,) or (n, 1) where the calibrator was fitted to
+    The module takes forecasts of shape (n, K), or (n,) or (n, 1) if the calibrator was fitted to
     scores, and returns calibrated forecasts of shape (n, K) in double precision. Smooth maps have
     gradients. Rows that `predict_proba` would refuse become NaN.
 
-    The numbers of the calibrator are buffers: they are part of `state_dict` and move with `to`, to
-    other devices but not to other types. The module consists of torch operations for any number of
-    rows, so that `torch.export` and `torch.compile` need one graph for all of them.
+    The numbers of the calibrator are buffers: they are part of `state_dict`, and `to` moves them to
+    other devices but leaves them doubles. `torch.export` and `torch.compile` need one graph for any
+    number of rows.
 
     Parameters
     ----------
@@ -73,8 +71,7 @@ class TorchCalibrator(torch.nn.Module):
 
         self.n_columns, self.n_classes = calibrator.n_features_in_, len(calibrator.classes_)
         self.fitted = type(calibrator).__name__
-        names = {np.asarray(own).tobytes(): name for name, own in _numbers(calibrator.map_)}
-        self.formula = trace(formula, self.n_columns, names)
+        self.formula = trace(formula, self.n_columns)
         self.mark = hashlib.sha256(self.formula.code.encode()).digest()
 
     def forward(self, forecasts: Any) -> Any:
@@ -89,7 +86,7 @@ class TorchCalibrator(torch.nn.Module):
         return f"{self.fitted}, columns={self.n_columns}, classes={self.n_classes}"
 
     def _apply(self, fn: Callable[..., Any], *options: Any, **others: Any) -> Any:
-        """Move the numbers to another device; ``half()`` and the like leave them doubles."""
+        """Move the numbers to another device; they stay doubles, also after ``half()``."""
 
         def move(tensor: Any) -> Any:
             moved = fn(tensor)
@@ -98,23 +95,11 @@ class TorchCalibrator(torch.nn.Module):
         return super()._apply(move, *options, **others)
 
     def get_extra_state(self) -> Any:
-        """A mark of the operations, for `load_state_dict`: a tensor, as all formats hold."""
+        """Hash of the operations, which `load_state_dict` compares; every format stores tensors."""
         return torch.frombuffer(bytearray(self.mark), dtype=torch.uint8)
 
     def set_extra_state(self, state: Any) -> None:
-        """Refuse the numbers of a module whose operations differ."""
+        """Refuse the numbers of a module with other operations."""
         if not torch.equal(state.cpu(), self.get_extra_state()):
             fix = "load them into to_torch of the calibrator that they came from"
-            raise InputError("state_dict", None, "is that of other operations", fix)
-
-
-def _numbers(own: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The numbers of a map and of its members, with their names."""
-    for name in own.states():
-        value = getattr(own, name)
-        parts = {f"_{m}": part for m, part in enumerate(value)} if isinstance(value, list) else {}
-        for suffix, part in (parts or {"": value}).items():
-            if isinstance(part, Map):
-                yield from _numbers(part, f"{prefix}{name}{suffix}_")
-            elif isinstance(part, float | np.ndarray):
-                yield f"{prefix}{name}{suffix}", part
+            raise InputError("state_dict", None, "belongs to other operations", fix)

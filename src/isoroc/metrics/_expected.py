@@ -34,7 +34,7 @@ from isoroc.metrics._resampling import BootstrapResult, summarize
 LOSSES = {"log_loss": log_losses, "brier_score_loss": brier_losses}
 METRICS = ("accuracy", "f1", "auc", *LOSSES, "confusion_matrix", "class_shares")
 #: Variance of what a calibrator learns, relative to that of an unbiased fit: those that shrink or
-#: overfit have a bias of up to 1.4 standard errors (benchmarks/coverage.py weeks).
+#: overfit have a bias of up to 1.4 standard errors (benchmarks/simulations.py weeks).
 MISFIT = 3.0
 
 

@@ -72,9 +72,9 @@ def test_column_names_come_along(tmp_path):
 
 @pytest.mark.parametrize(
     ("given_prior", "kept"),
-    [([0.25, 0.75], [0.25, 0.75]), ((0.25, 0.75), (0.25, 0.75)), (np.ones(2) / 2, np.ones(2) / 2)],
+    [([0.25, 0.75], [0.25, 0.75]), ((0.25, 0.75), [0.25, 0.75]), (np.ones(2) / 2, np.ones(2) / 2)],
 )
-def test_parameters_keep_their_type(given_prior, kept, tmp_path):
+def test_parameters_keep_their_type_but_tuples_become_lists(given_prior, kept, tmp_path):
     calibrator = IRPCalibrator(prior=given_prior, random_state=np.random.RandomState(0))
     loaded = isoroc.load(saved(calibrator.fit([0.1, 0.9, 0.2], [0, 1, 1]), tmp_path))
     assert_same(loaded.prior, kept)

@@ -12,19 +12,26 @@ from numpy.typing import NDArray
 import isoroc
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io import ndjson
-from isoroc._cli.io.columns import SUFFIX, check_column, find_forecasts, order_columns, split_words
+from isoroc._cli.io.columns import check_column, find_forecasts, order_columns, split_words
 from isoroc._cli.io.files import TABLE, check_target, open_source, write_frame
 from isoroc._cli.io.reading import check_types, groups_of, is_sampled, read_forecasts
 from isoroc._cli.io.source import ROW, Format, Source, choose_format, file_errors
 from isoroc._cli.models import Model, calibrate
-from isoroc._cli.options import EVERYTHING, Force, Forecasts, InputOptions, ModelFile, Output
+from isoroc._cli.options import (
+    EVERYTHING,
+    SUFFIX,
+    CalibratedNames,
+    Forecasts,
+    InputOptions,
+    ModelFile,
+    Output,
+    Suffix,
+)
 from isoroc._cli.terminal import Advance, print_note, print_warning, progress_bar
 from isoroc._core.types import Floats
 from isoroc._input import InputError, valid_rows
 
 OnBad = Literal["fail", "null", "skip"]
-#: Class shares are estimated from about this many rows, drawn at random.
-ESTIMATED_ROWS = 100_000
 
 
 def apply(
@@ -34,9 +41,8 @@ def apply(
     *,
     output: Output,
     selection: InputOptions = EVERYTHING,
-    force: Force = False,
-    suffix: str = SUFFIX,
-    names: list[str] | None = None,
+    suffix: Suffix = SUFFIX,
+    names: CalibratedNames = None,
     replace: bool = False,
     on_bad: OnBad = "fail",
     prior: list[str] | None = None,
@@ -49,27 +55,23 @@ def apply(
     ----------
     output
         File to write, or - for standard output.
-    suffix
-        Ending of the names of the calibrated columns.
-    names
-        Names of the calibrated columns in the order of the model's classes, instead of --suffix.
     replace
-        Replace the forecasts by the calibrated forecasts. The output may then be the input, if that
-        is one file and all of its rows are written.
+        Replace the forecasts by the calibrated forecasts. The output may then be the input file, if
+        there is only one and all of its rows are written.
     on_bad
-        What happens to rows without a valid forecast: `fail` ends the command and writes nothing,
-        `null` leaves the calibrated columns of such rows empty, `skip` leaves the rows out.
+        Treatment of rows without a valid forecast: `fail` writes nothing, `null` leaves their
+        calibrated columns empty, `skip` leaves the rows out.
     prior
         Adjust the forecasts to a population with these class shares, such as cat=0.3,dog=0.7.
     adapt_prior
-        Estimate the class shares of the rows, and adjust the forecasts to them.
+        Estimate the class shares of these rows, and adjust the forecasts to them.
     output_format
-        Format of the output, if it does not follow from its name. Default: that of the input.
+        Format of the output, if its name does not show it. Default: the format of the input.
     """
-    # Its own input may be replaced if no row is lost.
+    # The input may be replaced if no row is lost.
     whole = len(forecasts) == 1 and Path(forecasts[0]).is_file() and selection.where is None
     inputs = [] if replace and whole and on_bad != "skip" else forecasts
-    check_target(output, [model, *inputs], TABLE, force=force)
+    check_target(output, [model, *inputs], TABLE)
     if replace and names:
         raise CommandError("--replace keeps the names of the columns; leave out --names.")
     if prior is not None and adapt_prior:
@@ -85,31 +87,30 @@ def apply(
         if loaded.group is not None:
             check_column("the model's column of groups", loaded.group, schema)
         where = selection.where
-        step = Calibration(source, loaded, columns, added, where, on_bad)
+        calibration = Calibration(source, loaded, columns, added, where, on_bad)
         if prior is not None or adapt_prior:
-            step.adjust(prior, adapt=adapt_prior)
-        with progress_bar("calibrating", None if where else source.count()) as step.advance:
-            write_frame(step.run(form), output, form)
-    if step.bad:
+            calibration.adjust(prior, adapt=adapt_prior)
+        with progress_bar("calibrating", None if where else source.count()) as calibration.advance:
+            write_frame(calibration.run(form), output, form)
+    if bad := calibration.bad:
         done = "were left out" if on_bad == "skip" else "got null"
-        n_bad, (_, _, example) = sum(count for _, count, _ in step.bad), min(step.bad)
-        shown = f"{n_bad:,} of {sum(step.n_rows):,} rows have no valid forecast and {done}"
-        print_warning(f"{shown}; {example}")
+        n_bad, (_, _, example) = sum(count for _, count, _ in bad), min(bad)
+        n_rows = sum(calibration.n_rows)
+        print_warning(f"{n_bad:,} of {n_rows:,} rows have no valid forecast and {done}; {example}")
 
 
 def find_columns(model: Model, selection: InputOptions, source: Source) -> list[str]:
-    """Columns that a model is applied to, in the order in which it takes them."""
-    schema = source.schema
-    found = find_forecasts(selection.probs, schema, of_model=model.columns)
-    model.check_columns(found)
-    check_types(schema, found, source)
-    return order_columns(found, model.calibrator.classes_.tolist(), model.columns, selection)
+    """Columns of the forecasts in the order that a model expects."""
+    columns = find_forecasts(selection.probs, source.schema, of_model=model.columns)
+    model.check_columns(columns)
+    check_types(source.schema, columns, source)
+    return order_columns(columns, model.calibrator.classes_.tolist(), model.columns, selection)
 
 
 def _name_columns(
     columns: list[str], K: int, given: Collection[str], suffix: str, names: list[str] | None
 ) -> dict[str, int]:
-    """Names of the calibrated columns, and the class whose probability each of them holds."""
+    """Calibrated columns by name, each with the class that it belongs to."""
     if names is None:
         names = [f"{column}{suffix}" for column in columns]
     elif len(names) not in (K, len(columns)):
@@ -125,27 +126,27 @@ def _name_columns(
 
 @dataclass
 class Calibration:
-    """Adds columns of calibrated forecasts to batches of rows, perhaps in several threads."""
+    """Adds calibrated columns to batches of rows, possibly in several threads."""
 
     source: Source
     model: Model
-    columns: list[str]  # of the forecasts, in the order in which the model takes them
-    added: dict[str, int]  # calibrated columns, and the class whose probability each holds
+    columns: list[str]  # of the forecasts, in the order that the model expects
+    added: dict[str, int]  # calibrated columns, each with its class
     where: str | None = None
     on_bad: OnBad = "fail"
     advance: Advance = lambda _: None  # called with the number of rows of each batch
-    n_rows: list[int] = field(default_factory=list)  # of each batch
+    n_rows: list[int] = field(default_factory=list)  # per batch
+    #: For each batch with bad rows: number of the first, how many, what is wrong with the first.
     bad: list[tuple[int, int, str]] = field(default_factory=list)
-    """Batches with bad rows: number of the first, how many, what is wrong with the first."""
-    _adjusted: Callable[[Floats], Floats] = lambda Q: Q  # to other class shares
-    _copied: bool = False  # whether the lines of NDJSON files are copied
+    _adjusted: Callable[[Floats], Floats] = lambda Q: Q  # adjusts forecasts to class shares
+    _copied: bool = False  # True if the lines of NDJSON files are copied
     _numbers: list[str] = field(default_factory=list)  # columns of text that become numbers
 
     def run(self, form: Format) -> pl.LazyFrame:
-        """All rows with the calibrated columns, lazily, to be written to a format.
+        """All rows with the calibrated columns, lazily.
 
-        Other columns of CSV and TSV files stay text; the forecasts become numbers if the output
-        stores types. From NDJSON to NDJSON, the text of each row is copied.
+        Other columns of CSV and TSV files stay text. Their forecasts become numbers if the output
+        format stores types. From NDJSON to NDJSON, the text of each row is copied.
         """
         source = self.source
         is_json, in_folders = source.format.kind == "ndjson", any(map(source.folders, source.paths))
@@ -214,15 +215,14 @@ class Calibration:
         return f"{self.source.place(row[ROW][0])} is not a forecast"
 
     def adjust(self, prior: Sequence[str] | None, *, adapt: bool) -> None:
-        """Adjust the calibrated forecasts to given class shares, or to estimated ones."""
+        """Adjust the calibrated forecasts to class shares, given or estimated from these rows."""
         labels, old = self.model.calibrator.classes_, _old_shares(self.model.calibrator)
         new: Any = _parse_shares(split_words(prior) or [])
         if adapt:  # the rows are read once more
-            _, Q = self.draw(ESTIMATED_ROWS)
-            found = isoroc.estimate_prior(Q, old, labels=labels)
-            print_note("class shares of these rows:")
-            print_note(repr(found))
-            new = found.prior
+            _, Q = self.draw(100_000)
+            estimated = isoroc.estimate_prior(Q, old, labels=labels)
+            print_note(f"class shares of these rows:\n{estimated!r}")
+            new = estimated.prior
         try:
             isoroc.adjust_prior(old[None, :], old, new, labels=labels)
         except InputError as error:
@@ -257,6 +257,7 @@ def _parse_shares(words: Sequence[str]) -> dict[str, float]:
 
 
 def _old_shares(calibrator: Any) -> Floats:
+    """Class shares of the calibration rows."""
     weights = np.asarray(calibrator.summary_.get("class_weights", []), dtype=np.float64)
     if weights.shape != calibrator.classes_.shape:
         problem = "the model file does not contain the class weights of its calibration rows"

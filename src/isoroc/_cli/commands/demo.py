@@ -31,9 +31,9 @@ def demo(*, keep: str | None = None) -> int:
         tables = {path: _forecasts_of_a_month(600, seed=k) for k, path in enumerate(months)}
         march, april, may = tables
         model, calibrated = folder / "model.json", folder / "calibrated.csv"
-        found = [path for path in (*tables, model, calibrated) if path.exists()]
-        if found and (found[0] != march or march.read_text() != tables[march].write_csv()):
-            raise CommandError(f"{found[0]}: exists already; name another folder with --keep.")
+        existing = [path for path in (*tables, model, calibrated) if path.exists()]
+        if existing and (existing[0] != march or march.read_text() != tables[march].write_csv()):
+            raise CommandError(f"{existing[0]}: exists already; name another folder with --keep.")
         tables[may] = tables[may].drop("animal")
         for path, table in tables.items():
             table.write_csv(path)
@@ -53,7 +53,6 @@ def demo(*, keep: str | None = None) -> int:
 
 
 def _forecasts_of_a_month(n_rows: int, seed: int) -> pl.DataFrame:
-    """Overconfident forecasts and their outcomes."""
     rng = np.random.default_rng(seed)
     truth = rng.dirichlet(np.full(3, 0.8), n_rows)
     outcome = (truth.cumsum(axis=1) > rng.random((n_rows, 1))).argmax(axis=1)

@@ -1,13 +1,11 @@
 """``isoroc evaluate``: metrics of forecasts before and after calibration."""
 
-from collections import defaultdict
-from itertools import pairwise
 from typing import Any
 
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import ExitCode
 from isoroc._cli.io.files import open_source
-from isoroc._cli.io.reading import Compared, Comparison, warn_of_reversal
+from isoroc._cli.io.reading import Comparison, warn_of_reversal
 from isoroc._cli.models import Model, versions
 from isoroc._cli.options import (
     ALL_ROWS,
@@ -19,11 +17,10 @@ from isoroc._cli.options import (
     UseModel,
 )
 from isoroc._cli.terminal import print_error, print_json, print_table, print_text
-from isoroc._evaluation.before_after import Pair, make_pair
+from isoroc._evaluation.before_after import make_pair
 from isoroc._evaluation.evaluate import check_options, conclude, evaluate_pairs
 from isoroc._evaluation.evaluation import Evaluation
 from isoroc._evaluation.measures import Collector
-from isoroc._support.table import markdown_table
 
 
 def evaluate(
@@ -31,13 +28,11 @@ def evaluate(
     /,
     *,
     model: UseModel = None,
-    compare: str | None = None,
     selection: Selection = ALL_ROWS,
     by: str | None = None,
     clusters: Clusters = None,
     fail_if: list[str] | None = None,
     json: Json = False,
-    markdown: bool = False,
     resamples: Resamples = 200,
     confidence: float = 0.95,
 ) -> ExitCode:
@@ -45,40 +40,30 @@ def evaluate(
 
     Parameters
     ----------
-    compare
-        Another model file, or other columns of forecasts of the same rows.
     by
-        Column of groups of rows: metrics of each group, and a test of calibration.
+        Column of groups of rows: show the metrics of each group, and test its calibration.
     fail_if
         Exit with code 1 if this condition holds or a figure in it is not defined: a metric, one of
         > < >= <=, and a number, a metric or arithmetic: "after.log_loss.high > before.log_loss".
-    markdown
-        Print a Markdown table.
     confidence
         Probability that an interval covers the true value.
     """
     conditions = [Condition.parse(text) for text in fail_if or ()]
     options = check_options(confidence, resamples, random_state=0)
+    loaded = None if model is None else Model.load(model)
     with open_source(forecasts, selection) as source:
-        loaded = None if model is None else Model.load(model)
-        comparison = Comparison(source, selection, loaded, compare)
-        found = _evaluate(comparison, by, clusters, **options)
-    values = _values(found)
-    last = "after" if found[0].is_paired else "before"
-    failed = [text for condition in conditions if (text := condition.failure(values, last))]
+        evaluation = _evaluate(Comparison(source, selection, loaded), by, clusters, **options)
+    figures = _figures(evaluation)
+    default = "after" if evaluation.is_paired else "before"
+    failed = [text for condition in conditions if (text := condition.failure(figures, default))]
     if json:
-        entries = found[0].to_dict() | {"failed": failed}
-        if len(found) > 1:
-            entries["compared"] = found[1].to_dict()
-        models = {
-            name: {"file": each.path, "checksum": each.calibrator.checksum}
-            for name, each in comparison.models.items()
-        }
-        origin = {"files": source.names, "models": models, "versions": versions()}
-        print_json("evaluate", origin | entries)
+        origin: dict[str, Any] = {"files": source.names, "models": {}, "versions": versions()}
+        if loaded is not None:
+            checksum = loaded.calibrator.checksum
+            origin["models"]["after"] = {"file": loaded.path, "checksum": checksum}
+        print_json("evaluate", origin | evaluation.to_dict() | {"failed": failed})
     else:
-        for evaluation, title in zip(found, ("", "other, compared with after: "), strict=False):
-            _show(evaluation, title, markdown=markdown)
+        _show(evaluation)
     for text in failed:
         print_error("check failed", text)
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
@@ -86,50 +71,34 @@ def evaluate(
 
 def _evaluate(
     comparison: Comparison, by: str | None, clusters: str | None, **options: Any
-) -> list[Evaluation]:
-    """Evaluation of the first forecasts against the second, and of these against the third."""
+) -> Evaluation:
+    """Evaluation of all rows at once, or in batches if they are many and independent."""
     if by is not None or clusters is not None or not comparison.reader.are_many:
         rows = comparison.read(by, clusters=clusters)
-        return [evaluate_pairs([pair], **options) for pair in _pairs(rows)]
-    collectors = defaultdict[int, Collector](Collector)
-    for compared in comparison.stream():
-        for k, pair in enumerate(_pairs(compared)):
-            collectors[k].add(pair)
-    warn_of_reversal(collectors[0].kept.before)
-    return [conclude(collector, **options) for collector in collectors.values()]
+        return evaluate_pairs([make_pair(*rows.values())], **options)
+    collector = Collector()
+    for batch in comparison.stream():
+        collector.add(make_pair(*batch.values()))
+    warn_of_reversal(collector.kept.before)
+    return conclude(collector, **options)
 
 
-def _pairs(compared: Compared) -> list[Pair]:
-    samples = list(compared.values())
-    return [make_pair(a, b) for a, b in pairwise(samples)] or [make_pair(samples[0])]
-
-
-def _values(found: list[Evaluation]) -> dict[str, Any]:
+def _figures(evaluation: Evaluation) -> dict[str, Any]:
     """Figures by column and metric, for conditions."""
-    tables: list[dict[str, dict[str, Any]]] = [{} for _ in found]
-    for columns, evaluation in zip(tables, found, strict=True):
-        for measure, figures in evaluation.to_dict()["measures"].items():
-            for of, figure in figures.items():
-                columns.setdefault(of, {})[measure] = figure
-        if evaluation.is_paired:  # shares, such as that of changed decisions, also count as after
-            columns["after"] = columns["change"] | columns["after"]
-    verdict = found[0].verdict
-    values: dict[str, Any] = {"rows": found[0].n_rows, "p_value": verdict.p_value} | tables[0]
-    values["should_calibrate"] = verdict.should_calibrate
-    for columns in tables[1:]:
-        values |= {"other": columns["after"], "other_change": columns["change"]}
-    return values
+    columns: dict[str, dict[str, Any]] = {}
+    for measure, figures in evaluation.to_dict()["measures"].items():
+        for column, figure in figures.items():
+            columns.setdefault(column, {})[measure] = figure
+    if evaluation.is_paired:  # shares, such as that of changed decisions, also count as after
+        columns["after"] = columns["change"] | columns["after"]
+    verdict = evaluation.verdict
+    about = {"rows": evaluation.n_rows, "p_value": verdict.p_value}
+    return about | columns | {"should_calibrate": verdict.should_calibrate}
 
 
-def _show(evaluation: Evaluation, title: str, *, markdown: bool) -> None:
-    tables = {f"{title}{evaluation.n_rows:,} rows": evaluation.cells()}
+def _show(evaluation: Evaluation) -> None:
+    print_table(f"{evaluation.n_rows:,} rows", *evaluation.cells(), numeric=True)
     if evaluation.groups:
-        tables["groups"] = evaluation.group_cells()
-    for name, (head, rows) in tables.items():
-        if markdown:
-            print_text(markdown_table(head, rows) + "\n")
-        else:
-            print_table(name, head, rows, numeric=True)
-    if not markdown:
-        for sentence in (*evaluation.sentences(), *evaluation.notes):
-            print_text(sentence)
+        print_table("groups", *evaluation.group_cells(), numeric=True)
+    for sentence in (*evaluation.sentences(), *evaluation.notes):
+        print_text(sentence)

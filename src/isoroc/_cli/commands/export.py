@@ -6,11 +6,10 @@ from cyclopts import Parameter
 
 import isoroc
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.columns import SUFFIX, split_words
+from isoroc._cli.io.columns import split_words
 from isoroc._cli.io.files import ONNX, QUERY, check_target, write_bytes
-from isoroc._cli.io.source import file_errors
 from isoroc._cli.models import Model
-from isoroc._cli.options import STANDARD, Force, ModelFile, Output
+from isoroc._cli.options import STANDARD, SUFFIX, CalibratedNames, ModelFile, Output, Suffix
 from isoroc._cli.terminal import print_exact, print_note
 
 
@@ -23,16 +22,14 @@ def export(
     table: str = "forecasts",
     probs: Annotated[list[str] | None, Parameter(alias="-p")] = None,
     keep: list[str] | None = None,
-    suffix: str = SUFFIX,
-    names: list[str] | None = None,
+    suffix: Suffix = SUFFIX,
+    names: CalibratedNames = None,
     replace: bool = False,
     group: str | None = None,
     view: str | None = None,
     input_type: Literal["double", "float"] = "double",
     label: bool = False,
-    classifier: str | None = None,
     output: Output = STANDARD,
-    force: Force = False,
 ) -> None:
     """Convert a model file to ONNX or SQL.
 
@@ -46,39 +43,29 @@ def export(
     table
         Table of forecasts that the query reads.
     probs
-        Columns of that table in the order of the model's classes. Default: those of the fit.
+        Columns of that table in the order of the model's classes. Default: the columns of the fit.
     keep
         Other columns that the query returns, or * for all. Default: the forecasts.
-    suffix
-        Ending of the names of the calibrated columns, as in isoroc apply.
-    names
-        Names of the calibrated columns in the order of the model's classes, instead of --suffix.
     replace
         Return the calibrated forecasts under the names of the forecasts.
     group
-        Column of the groups in that table. Default: that of the fit.
+        Column of the groups in that table. Default: the group column of the fit.
     view
         Create a view of this name instead of returning rows.
     input_type
         Type of the input of the ONNX model.
     label
         The ONNX model also returns the class of the largest calibrated probability.
-    classifier
-        ONNX file of the classifier: write a model of both, from features to calibrated forecasts.
     output
         File for the SQL query. Default: standard output.
     """
     if (onnx is None) == (sql is None):
         raise CommandError("choose the target: --onnx FILE, or --sql DIALECT.")
     target, kind = (output, QUERY) if onnx is None else (onnx, ONNX)
-    check_target(target, [model, classifier], kind, force=force)
+    check_target(target, [model], kind)
     loaded = Model.load(model)
     if onnx is not None:
-        if classifier is None:
-            graph = isoroc.export.to_onnx(loaded.calibrator, input_type=input_type, label=label)
-        else:
-            with file_errors(classifier):
-                graph = isoroc.export.calibrate_onnx(classifier, loaded.calibrator)
+        graph = isoroc.export.to_onnx(loaded.calibrator, input_type=input_type, label=label)
         write_bytes(onnx, graph.SerializeToString())
         ends = (graph.graph.input, graph.graph.output)
         inputs, outputs = (", ".join(tensor.name for tensor in end) for end in ends)

@@ -19,8 +19,8 @@ from isoroc._cli.options import (
     ALL_ROWS,
     STANDARD,
     Clusters,
-    Force,
     Forecasts,
+    FromCounts,
     Json,
     Output,
     Selection,
@@ -42,8 +42,7 @@ def fit(
     *,
     output: Output,
     selection: Selection = ALL_ROWS,
-    force: Force = False,
-    counts: bool = False,
+    counts: FromCounts = False,
     weighting: Weighting = "importance",
     calibrator: Annotated[str, Parameter(alias="-c")] = DEFAULT,
     group: str | None = None,
@@ -60,62 +59,66 @@ def fit(
     ----------
     output
         Model file to write, or - for standard output.
-    counts
-        The files hold counts, of isoroc count or of a warehouse, instead of rows.
     weighting
-        What weights are: importance, of which only ratios matter, or frequency, numbers of rows.
+        Meaning of the weights: `frequency` if a weight is a number of rows, `importance` if only
+        the ratios of weights matter.
     calibrator
         The calibrator to fit; isoroc calibrators lists them.
     group
-        Column of groups of rows: groups that differ get maps of their own.
+        Column of groups of rows. Groups that differ from the others get their own maps.
     min_rows
         With --group, groups of fewer rows get the map of all rows. Default: 100.
     compare
-        Another model file, whose figures are those of old in conditions.
+        Another model file. Conditions refer to its figures as `old`, such as `old.log_loss`.
     fail_if
         Write no model and exit with code 1 if this condition holds: "class_rows < 100",
         "gain.low <= 0", "after.log_loss > before.log_loss", "not should_calibrate".
     parameters
         Parameters of the calibrator, such as --max-bins 20 --pseudocount 0.5.
     """
-    check_target(output, forecasts, MODEL, force=force)
+    check_target(output, forecasts, MODEL)
     if json and output == STANDARD:
         raise CommandError("--json and the model cannot both be standard output; name a file.")
     conditions = [Condition.parse(text) for text in fail_if or ()]
-    own = [*inspect.signature(fit).parameters, *(field.name for field in fields(Selection))]
-    named = [name.replace("_", "-") for name in own if name not in ("forecasts", "parameters")]
-    model = make_calibrator(calibrator, parameters, named)
+    model = make_calibrator(calibrator, parameters, _options())
     model = _with_groups(model, group, min_rows)
     rows, origin = _read(forecasts, selection, group, clusters, counts=counts)
-    sample, counted = _fit(model, rows, weighting), isinstance(rows, Counts)
-    found = _figures(model, sample, compare, counted=counted)
-    failed = [text for condition in conditions if (text := condition.failure(found))]
-    loss = {name: found[name]["log_loss"] for name in ("before", "after")}
-    chosen = {"group_column": group, "where": selection.where, "sample": selection.sample}
-    part = sample.draw(20_000)  # where the calibrated forecasts lie, for `isoroc monitor`
-    cells = count_forecasts(calibrate(model, part.as_given(), part.groups), part.weights)
-    summary = origin | chosen | {"log_loss": loss, "forecast_cells": cells.tolist()}
+    sample = _fit(model, rows, weighting)
+    counted = isinstance(rows, Counts)
+    figures = _figures(model, sample, compare, counted=counted)
+    failed = [text for condition in conditions if (text := condition.failure(figures))]
+    losses = {name: figures[name]["log_loss"] for name in ("before", "after")}
+    summary = origin | {"group_column": group, "where": selection.where, "log_loss": losses}
+    summary["forecast_cells"] = _forecast_cells(model, sample)
     if not failed:
         save_model(model, output, summary)
         print_note(_headline(calibrator, model, output))
-    if found["rows"] < 10:
-        print_warning(f"{found['rows']} rows are too few to calibrate; collect more.")
-    verdict, notes = getattr(_common(model), "verdict_", None), _notes(model, counted=counted)
-    for line in (*_classes(sample, origin["columns"] or []), *notes, *_losses(found)):
+    if figures["rows"] < 10:
+        print_warning(f"{figures['rows']} rows are too few to calibrate; collect more.")
+    notes = _notes(model, counted=counted)
+    for line in (*_classes(sample, origin["columns"] or []), *notes, *_losses(figures)):
         print_note(f"  {line}")
     if json:
+        verdict = getattr(_common(model), "verdict_", None)
         about = {"calibrator": calibrator, "classes": model.classes_, "notes": notes}
         about["verdict"] = verdict and verdict.to_dict()
         about |= {} if failed else {"checksum": read(output)["checksum"]}
         outcome = {"output": output, "failed": failed, "versions": versions()}
-        print_json("fit", about | summary | found | outcome)
+        print_json("fit", about | summary | figures | outcome)
     for text in failed:
         print_error("check failed", f"{text}; {output} was not written")
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
 
 
+def _options() -> list[str]:
+    """Names of the options of `fit`, to suggest where a user misspelled one."""
+    names = [*inspect.signature(fit).parameters, *(field.name for field in fields(Selection))]
+    no_options = ("forecasts", "selection", "parameters")
+    return [name.replace("_", "-") for name in names if name not in no_options]
+
+
 def _with_groups(model: Any, group: str | None, min_rows: int | None) -> Any:
-    """The calibrator, or one with maps of groups."""
+    """The calibrator, or a grouped calibrator of it."""
     if group is None and min_rows is not None:
         raise CommandError("--min-rows is the least number of rows of a group; name --group too.")
     if group is not None and not isinstance(model, isoroc.GroupedCalibrator):
@@ -126,7 +129,7 @@ def _with_groups(model: Any, group: str | None, min_rows: int | None) -> Any:
 def _read(
     files: list[str], selection: Selection, group: str | None, clusters: str | None, *, counts: bool
 ) -> tuple[Sample | Counts, dict[str, Any]]:
-    """What a calibrator is fitted to, and where it comes from."""
+    """Rows or counts to fit to, and where they come from."""
     if counts:
         for option, column in (("--group", group), ("--clusters", clusters)):
             if column is not None:
@@ -159,8 +162,15 @@ def _fit(model: Any, rows: Sample | Counts, weighting: Weighting) -> Sample:
     return rows
 
 
+def _forecast_cells(model: Any, sample: Sample) -> list[Any]:
+    """Where the calibrated forecasts of some rows lie; `isoroc monitor` compares with it."""
+    some = sample.draw(20_000)
+    cells = count_forecasts(calibrate(model, some.as_given(), some.groups), some.weights)
+    return list(cells.tolist())
+
+
 def _notes(model: Any, *, counted: bool) -> list[str]:
-    """The verdict in words, and which groups got maps of their own."""
+    """The verdict in words, and which groups have their own maps."""
     common, lines = _common(model), []
     if hasattr(common, "verdict_"):
         in_cells = counted or model.summary_["rows"] > common.max_cells
@@ -173,7 +183,6 @@ def _notes(model: Any, *, counted: bool) -> list[str]:
 
 
 def _common(model: Any) -> Any:
-    """The calibrator of all rows."""
     return model.common_ if getattr(model, "grouped_", False) else model
 
 
@@ -186,42 +195,40 @@ def _headline(name: str, model: Any, output: str) -> str:
 
 
 def _classes(sample: Sample, columns: list[str]) -> list[str]:
-    """How the columns were read."""
     if len(columns) == 1:
         return [f"{columns[0]} is the score of class {sample.classes[1]!s}"]
     pairs = [f"{name} is {label!s}" for name, label in zip(columns, sample.classes, strict=False)]
     return ["classes: " + ", ".join(pairs)] if len(columns) <= 12 else []
 
 
-def _losses(found: dict[str, Any]) -> list[str]:
-    before, after = (found[of]["log_loss"] for of in ("before", "after"))
+def _losses(figures: dict[str, Any]) -> list[str]:
+    before, after = (figures[name]["log_loss"] for name in ("before", "after"))
     # A verdict names the loss before calibration itself.
-    shown = "" if before is None or "gain" in found else f"{before:.4f} before, "
+    shown = "" if before is None or "gain" in figures else f"{before:.4f} before, "
     lines = [f"log loss on the rows of the fit: {shown}{after:.4f} after"]
-    if impossible := found["impossible"].get("before"):
+    if impossible := figures["impossible"].get("before"):
         lines.append(f"outcomes that had been given probability 0: {impossible:,}")
     return lines
 
 
 def _figures(model: Any, sample: Sample, old: str | None, *, counted: bool) -> dict[str, Any]:
-    """Rows, log losses before, after and of the model `old`, and what is known of unseen rows."""
+    """Figures for conditions: rows, log losses on these rows, and the verdict on unseen rows."""
     K = sample.n_classes
     per_class = sample.class_weights() if counted else np.bincount(sample.codes, minlength=K)
-    found: dict[str, Any] = {"rows": int(model.summary_["rows"])}
-    found["class_rows"] = float(per_class.min())
-    losses = _total_losses(sample, model)
-    for of in ("before", "after"):
-        loss = losses.means.get(("log_loss", of))
-        found[of] = {"log_loss": None if loss is None else loss.value}
-    found["impossible"] = losses.impossible
+    figures = {"rows": int(model.summary_["rows"]), "class_rows": float(per_class.min())}
+    totals = _total_losses(sample, model)
+    for name in ("before", "after"):
+        loss = totals.means.get(("log_loss", name))
+        figures[name] = {"log_loss": None if loss is None else loss.value}
+    figures["impossible"] = totals.impossible
     if old is not None:
-        losses = _total_losses(sample, _load(old, sample))
-        found["old"] = {"log_loss": losses.means["log_loss", "after"].value}
+        of_old = _total_losses(sample, _load(old, sample))
+        figures["old"] = {"log_loss": of_old.means["log_loss", "after"].value}
     if (verdict := getattr(_common(model), "verdict_", None)) is not None:
-        found["unseen"] = {"log_loss": verdict.after}
-        found["gain"] = {"value": verdict.gain, "low": verdict.low, "high": verdict.high}
-        found |= {"p_value": verdict.p_value, "should_calibrate": verdict.should_calibrate}
-    return found
+        figures["unseen"] = {"log_loss": verdict.after}
+        figures["gain"] = {"value": verdict.gain, "low": verdict.low, "high": verdict.high}
+        figures |= {"p_value": verdict.p_value, "should_calibrate": verdict.should_calibrate}
+    return figures
 
 
 def _total_losses(sample: Sample, model: Any) -> "Totals":
@@ -237,10 +244,11 @@ def _total_losses(sample: Sample, model: Any) -> "Totals":
 
 
 def _load(path: str, sample: Sample) -> Any:
+    """Calibrator of another model, which must have been fitted to the same classes and columns."""
     old = Model.load(path)
-    own, found = old.calibrator.classes_.tolist(), sample.classes.tolist()
     n_columns = 1 if sample.kind.single else sample.n_classes
-    if own != found or old.calibrator.n_features_in_ != n_columns:
+    same_classes = old.calibrator.classes_.tolist() == sample.classes.tolist()
+    if not same_classes or old.calibrator.n_features_in_ != n_columns:
         raise CommandError(f"--compare {path}: it was fitted to other classes or columns.")
     if (old.group is None) != (sample.groups is None):
         raise CommandError(f"--compare {path}: one of the two models has groups, the other not.")

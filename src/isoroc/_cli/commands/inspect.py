@@ -1,4 +1,4 @@
-"""``isoroc inspect`` and ``isoroc calibrators``: what a model file holds, what can be fitted."""
+"""``isoroc inspect`` and ``isoroc calibrators``: contents of a model file, list of calibrators."""
 
 from inspect import getdoc
 from typing import Any
@@ -13,11 +13,17 @@ from isoroc._maps.modelfile import decode, read
 def inspect(model: ModelFile, /, *, json: Json = False) -> None:
     """Show the contents of a model file: fitted parameters, bins, path, certificate, origin."""
     calibrator, document = Model.load(model).calibrator, read(model)
-    about = {"file": model, "calibrator": calibrator.calibrator, "classes": calibrator.classes_}
-    about["n_columns"] = calibrator.n_features_in_
-    about |= {"parameters": _parameters(document["model"]), "saved": document["saved"]}
-    about |= {"isoroc": document["library"], "checksum": document["checksum"]}
-    about["summary"] = document["summary"]
+    about = {
+        "file": model,
+        "calibrator": calibrator.calibrator,
+        "classes": calibrator.classes_,
+        "n_columns": calibrator.n_features_in_,
+        "parameters": _parameters(document["model"]),
+        "saved": document["saved"],
+        "isoroc": document["library"],
+        "checksum": document["checksum"],
+        "summary": document["summary"],
+    }
     tables = {name.removesuffix("_"): table for name, table in calibrator.tables().items()}
     certificate = calibrator.certificate()
     if "verdict_" in calibrator.state:
@@ -41,7 +47,7 @@ def inspect(model: ModelFile, /, *, json: Json = False) -> None:
 
 
 def _parameters(model: dict[str, Any]) -> dict[str, Any]:
-    """Parameters of a calibrator in a document; those that are calibrators become text."""
+    """Parameters of a stored calibrator; nested calibrators become text."""
     return {name: decode(entry, name, _describe) for name, entry in model["parameters"].items()}
 
 
@@ -51,15 +57,15 @@ def _describe(model: dict[str, Any], _place: str) -> str:
 
 
 def _fitted(model: dict[str, Any]) -> dict[str, Any]:
-    """Fitted attributes of a calibrator in a document, and of the calibrators that it contains."""
-    hidden = ("classes_", "n_features_in_", "verdict_")  # shown above
-    found = {name: _values(entry) for name, entry in model["state"].items() if name not in hidden}
-    found |= _values(model["map"]) if "map" in model else {}
-    return {name: values for name, values in found.items() if values != {}}
+    """Fitted attributes of a stored calibrator and of the calibrators that it contains."""
+    shown_above = ("classes_", "n_features_in_", "verdict_")
+    fitted = {k: _values(entry) for k, entry in model["state"].items() if k not in shown_above}
+    fitted |= _values(model["map"]) if "map" in model else {}
+    return {name: values for name, values in fitted.items() if values != {}}
 
 
 def _values(entry: Any) -> Any:
-    """Values of an entry of a document, without what only describes how they are stored."""
+    """Values of a stored entry, without the description of how they are stored."""
     if isinstance(entry, list) and any(isinstance(part, dict) for part in entry):
         named = ((f"{k}_{part.get('kind', '')}".rstrip("_"), part) for k, part in enumerate(entry))
         return {name: _values(part) for name, part in named}

@@ -1,4 +1,4 @@
-"""``isoroc report`` and ``isoroc plot``: a page or a picture, before and after calibration."""
+"""``isoroc report``: a page about forecasts before and after calibration."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,23 +7,15 @@ from typing import Any
 
 import isoroc
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.files import (
-    PAGE,
-    check_picture,
-    check_target,
-    dated_by,
-    open_source,
-    write_bytes,
-    write_picture,
-)
+from isoroc._cli.io.files import PAGE, check_target, dated_by, open_source, write_bytes
 from isoroc._cli.io.reading import Comparison, load_counts
 from isoroc._cli.io.source import Source
 from isoroc._cli.models import Model
 from isoroc._cli.options import (
     ALL_ROWS,
     Clusters,
-    Force,
     Forecasts,
+    FromCounts,
     Output,
     Resamples,
     Selection,
@@ -41,8 +33,7 @@ def report(
     model: UseModel = None,
     output: Output | None = None,
     selection: Selection = ALL_ROWS,
-    force: Force = False,
-    counts: bool = False,
+    counts: FromCounts = False,
     clusters: Clusters = None,
     by: str | None = None,
     title: str | None = None,
@@ -56,9 +47,7 @@ def report(
     output
         HTML file to write.
     by
-        Column of groups of rows, such as a site: a table of groups and diagrams of the largest.
-    counts
-        The files hold counts, of isoroc count or of a warehouse, instead of rows.
+        Column of groups of rows, such as a site: add a table, and diagrams of the largest groups.
     title
         Title of the page. Default: the name of the file of forecasts.
     json
@@ -67,7 +56,7 @@ def report(
     if output is None and not json:
         raise CommandError("name the page with -o report.html, or print its summary with --json.")
     if output is not None:
-        check_target(output, [model, *forecasts], PAGE, force=force)
+        check_target(output, [model, *forecasts], PAGE)
         if Path(output).suffix.lower() not in ("", ".html", ".htm"):
             raise CommandError(f"{output}: a report is a page; expected a name that ends in .html.")
     check_options(0.95, resamples, 0)
@@ -120,35 +109,3 @@ def _read(
         clusters=sample.clusters,
         groups=sample.groups,
     )
-
-
-def plot(
-    forecasts: Forecasts,
-    /,
-    *,
-    output: Output,
-    model: UseModel = None,
-    selection: Selection = ALL_ROWS,
-    force: Force = False,
-) -> None:
-    """Draw reliability diagrams before and after calibration.
-
-    Parameters
-    ----------
-    output
-        Picture to write: a .png, .svg or .pdf file.
-    """
-    kind = check_picture("--output", output, [model, *forecasts], force=force)
-    with open_source(forecasts, selection) as source:
-        loaded = None if model is None else Model.load(model)
-        compared = Comparison(source, selection, loaded).read()
-    sample = compared["before"].on_simplex()
-    display = isoroc.plots.CalibrationDisplay.from_predictions(
-        sample.classes[sample.codes],
-        sample.forecasts,
-        after=compared["after"].forecasts if model is not None else None,
-        labels=sample.classes,
-        sample_weight=sample.weights,
-    )
-    write_picture(display.figure_, output, kind, [model, *forecasts])
-    print_note(f"{output}: reliability of {len(sample):,} rows")

@@ -7,76 +7,14 @@ from itertools import islice
 from typing import Any
 
 from isoroc._cli.errors import CommandError, did_you_mean
-from isoroc._cli.options import EVERYTHING, InputOptions
+from isoroc._cli.options import EVERYTHING, SUFFIX, InputOptions
 
-#: What `apply` appends to the names of the forecasts that it calibrates.
-SUFFIX = "_cal"
-_SEVERAL = (r"proba_.+", r"prob_.+", r"p_.+", r"probability_.+", r"proba\d+", r"prob\d+", r"p\d+")
-_SINGLE = ("p", "prob", "proba", "probability", "score", "y_prob", "y_proba", "y_score", "forecast")
 _GIVE_CLASSES = "give the class of each column with --classes"
-_FOLDS = str, str.casefold
-_LABELS = ("y", "label", "target", "outcome", "y_true")
 
 
-def find_label(given: str | None, columns: Collection[str]) -> str:
-    """Column of the outcomes: the given one, or the only one with a usual name."""
-    if given is not None:
-        return check_column("--label", given, columns)
-    found = [name for name in columns if name.lower() in _LABELS]
-    if len(found) != 1:
-        what = f"{'several columns' if found else 'no column'} could hold the outcomes"
-        raise CommandError(f"{what}; name one with --label: {listed(found or columns, 30)}.")
-    return found[0]
-
-
-def find_forecasts(
-    given: Sequence[str] | None,
-    columns: Collection[str],
-    others: Collection[str | None] = (),
-    *,
-    of_model: Sequence[str] | None = None,
-) -> list[str]:
-    """Columns of the forecasts: those given, those `of_model`, or the only ones with usual names.
-
-    The columns that a user gives are names, which may contain commas, or globs.
-    """
-    if given:
-        words = [w for item in given for w in ([item] if item in columns else item.split(","))]
-        found = [name for word in words if word.strip() for name in _match(word.strip(), columns)]
-        if len(set(found)) < len(found):
-            raise CommandError(f"--probs: a column is named twice in {', '.join(found)}.")
-        return found
-    if of_model and set(of_model) <= set(columns):
-        return list(of_model)
-    free = [name for name in columns if name not in others]
-    families = _usual_names(free)
-    if not families:
-        problem = "no column has a usual name of forecasts (p_*, proba_*, score, ...)"
-        raise CommandError(f"{problem}; name them with --probs: {listed(free, 30)}.")
-    if len(families) > 1:
-        choices = " or ".join(",".join(family) for family in families)
-        raise CommandError(f"several sets of columns could be the forecasts; --probs {choices}?")
-    return families[0]
-
-
-def _usual_names(columns: list[str]) -> list[list[str]]:
-    """Sets of columns that could be the forecasts: of several classes, or else single ones."""
-    # Columns that `apply` added to a file are not the forecasts that it calibrated.
-    calibrated = {f"{name}{SUFFIX}" for name in columns}
-    columns = [name for name in columns if name not in calibrated]
-    usual = [[name for name in columns if re.fullmatch(p, name, re.IGNORECASE)] for p in _SEVERAL]
-    return (
-        [family for family in usual if len(family) > 1]
-        or [[name] for name in columns if name.lower() in _SINGLE]
-        or [family for family in usual if family]
-    )
-
-
-def check_column(option: str, name: str, columns: Collection[str]) -> str:
-    """The name, if there is such a column."""
-    if name not in columns:
-        raise CommandError(f"{option}: no column {name!r}; {did_you_mean(name, columns)}")
-    return name
+def listed(names: Iterable[Any], most: int = 8) -> str:
+    shown = [str(name) for name in islice(names, most + 1)]
+    return ", ".join([*shown[:most], *(["..."] if len(shown) > most else [])])
 
 
 def split_words(given: Sequence[str] | None) -> list[str] | None:
@@ -86,14 +24,85 @@ def split_words(given: Sequence[str] | None) -> list[str] | None:
     return [word.strip() for item in given for word in item.split(",") if word.strip()]
 
 
-def _match(word: str, columns: Collection[str]) -> list[str]:
-    if word in columns or not any(sign in word for sign in "*?["):
-        return [check_column("--probs", word, columns)]
-    found = [name for name in columns if fnmatchcase(name, word)]
-    if not found:
-        known = listed(columns, 30)
-        raise CommandError(f"--probs {word}: no column matches; expected some of {known}.")
-    return found
+def check_column(option: str, name: str, columns: Collection[str]) -> str:
+    """The name, if there is such a column."""
+    if name not in columns:
+        raise CommandError(f"{option}: no column {name!r}; {did_you_mean(name, columns)}")
+    return name
+
+
+def find_label(given: str | None, columns: Collection[str]) -> str:
+    """Column of the outcomes: the given one, or the only one with a usual name."""
+    if given is not None:
+        return check_column("--label", given, columns)
+    usual = [c for c in columns if c.lower() in ("y", "label", "target", "outcome", "y_true")]
+    if len(usual) != 1:
+        what = f"{'several columns' if usual else 'no column'} could hold the outcomes"
+        raise CommandError(f"{what}; name one with --label: {listed(usual or columns, 30)}.")
+    return usual[0]
+
+
+def find_forecasts(
+    given: Sequence[str] | None,
+    columns: Collection[str],
+    others: Collection[str | None] = (),
+    *,
+    of_model: Sequence[str] | None = None,
+) -> list[str]:
+    """Columns of the forecasts: those given, those of a model, or the only ones with usual names.
+
+    `others` are columns that hold something else.
+    """
+    if given:
+        return _given_columns(given, columns)
+    if of_model and set(of_model) <= set(columns):
+        return list(of_model)
+    free = [name for name in columns if name not in others]
+    candidates = _usual_columns(free)
+    if not candidates:
+        problem = "no column has a usual name of forecasts (p_*, proba_*, score, ...)"
+        raise CommandError(f"{problem}; name them with --probs: {listed(free, 30)}.")
+    if len(candidates) > 1:
+        choices = " or ".join(",".join(names) for names in candidates)
+        raise CommandError(f"several sets of columns could be the forecasts; --probs {choices}?")
+    return candidates[0]
+
+
+def _given_columns(given: Sequence[str], columns: Collection[str]) -> list[str]:
+    """Columns that a user named or matched by globs; a name may contain commas."""
+    chosen: list[str] = []
+    for item in given:
+        for word in [item] if item in columns else split_words([item]) or ():
+            if word in columns or not any(sign in word for sign in "*?["):
+                chosen.append(check_column("--probs", word, columns))
+                continue
+            matching = [name for name in columns if fnmatchcase(name, word)]
+            if not matching:
+                known = listed(columns, 30)
+                raise CommandError(f"--probs {word}: no column matches; expected some of {known}.")
+            chosen += matching
+    if len(set(chosen)) < len(chosen):
+        raise CommandError(f"--probs: a column is named twice in {', '.join(chosen)}.")
+    return chosen
+
+
+def _usual_columns(columns: list[str]) -> list[list[str]]:
+    """Sets of columns with usual names of forecasts: for several classes, or else single ones."""
+    # Columns that `apply` added to a file are not the forecasts that it calibrated.
+    calibrated = {f"{name}{SUFFIX}" for name in columns}
+    columns = [name for name in columns if name not in calibrated]
+    single = "p|prob|proba|probability|score|y_prob|y_proba|y_score|forecast"
+    several = r"proba_.+", r"prob_.+", r"p_.+", r"probability_.+", r"proba\d+", r"prob\d+", r"p\d+"
+
+    def matching(pattern: str) -> list[str]:
+        return [name for name in columns if re.fullmatch(pattern, name, re.IGNORECASE)]
+
+    families = [names for pattern in several if (names := matching(pattern))]
+    return (
+        [names for names in families if len(names) > 1]
+        or [[name] for name in matching(single)]
+        or families
+    )
 
 
 def arrange(
@@ -103,25 +112,25 @@ def arrange(
 
     A column belongs to the class that the user gave, or that its name ends in (``proba_cat``). If
     no name ends in a class, the columns are in the order of the sorted classes. For two classes one
-    column is enough: it belongs to the class that its name ends in, otherwise to the second one,
-    and the class that it belongs to comes last.
+    column is enough. It belongs to the class that its name ends in, or else to the second one, and
+    its class comes last.
     """
-    known, classes = sorted(labels), split_words(options.classes)
-    if options.by_position and classes is not None:
+    known, given = sorted(labels), split_words(options.classes)
+    if options.by_position and given is not None:
         raise CommandError("--classes and --by-position exclude each other; leave one out.")
     if len(columns) == 1:
-        return _arrange_one(columns[0], known, classes)
+        return _arrange_one(columns[0], known, given)
     if len(known) > len(columns):
         problem = f"{len(known)} classes ({listed(known)}) but {len(columns)} columns of"
         fix = "name one column for each class with --probs"
         raise CommandError(f"{problem} forecasts ({', '.join(columns)}); {fix}.")
-    if classes is not None:
-        owners = _given_classes(columns, known, classes)
+    if given is not None:
+        classes = _given_classes(columns, known, given)
     else:
         named = None if options.by_position else _classes_in_names(columns, known)
-        owners = named or _classes_in_order(columns, known)
-    order = sorted(range(len(columns)), key=lambda k: owners[k])
-    return [columns[k] for k in order], [owners[k] for k in order]
+        classes = named or _classes_in_order(columns, known)
+    order = sorted(range(len(columns)), key=lambda k: classes[k])
+    return [columns[k] for k in order], [classes[k] for k in order]
 
 
 def order_columns(
@@ -129,85 +138,79 @@ def order_columns(
 ) -> list[str]:
     """Columns in the order of a model's classes.
 
-    The names of the columns must be those `of_model` or end in the classes, unless the user gives
-    the class of each or says that they are in the order of the model's columns.
+    Their names must be those of the model or end in its classes, unless the user gives the class of
+    each column, a single column, or says that they are in the order of the model's columns.
     """
-    given = split_words(options.classes)
-    if given is None and not options.by_position and of_model:
+    single = len(columns) == 1
+    if of_model and not options.by_position and options.classes is None:
         if sorted(columns) == sorted(of_model):
             return of_model
         names = [*columns, *_without_common_end(columns)]
-        chosen = len(columns) == 1 and options.probs
-        if not chosen and not any(_classes_at_end(names, classes)):
+        is_chosen = single and options.probs
+        if not is_chosen and not any(_classes_at_end(names, classes)):
             raise CommandError(
                 f"the model was fitted on {', '.join(of_model)}, and the names "
                 f"{', '.join(columns)} are neither these nor those of its classes; "
                 f"{_GIVE_CLASSES}, or use --by-position if they are in this order."
             )
-    ordered, owners = arrange(columns, classes, options)
+    arranged, owners = arrange(columns, classes, options)
     if options.by_position:
         return columns
-    if len(columns) > 1:
-        by_class = dict(zip(owners, ordered, strict=True))
-        return [by_class[label] for label in classes]
-    if owners != classes:
+    if single and owners != classes:
         problem = f"the model takes scores of the class {classes[1]!s}, but {columns[0]} is named"
         fix = "name the column with --probs, or its class with --classes"
         raise CommandError(f"{problem} like those of {owners[1]!s}; {fix}.")
-    return columns
-
-
-def listed(names: Iterable[Any], most: int = 8) -> str:
-    """Some names or labels, for a message."""
-    shown = [str(name) for name in islice(names, most + 1)]
-    return ", ".join([*shown[:most], *(["..."] if len(shown) > most else [])])
+    if single:
+        return columns
+    column_of = dict(zip(owners, arranged, strict=True))
+    return [column_of[label] for label in classes]
 
 
 def _arrange_one(
-    column: str, known: list[Any], classes: Sequence[str] | None
+    column: str, known: list[Any], given: Sequence[str] | None
 ) -> tuple[list[str], list[Any]]:
     if len(known) != 2:
         problem = f"requires two classes, but the labels have {len(known)} ({listed(known)})"
         fix = "name one column for each class with --probs"
         raise CommandError(f"one column of forecasts ({column}) {problem}; {fix}.")
-    if classes is None:
+    if given is None:
         [at_end] = _classes_at_end([column], known)
         positive = at_end[0] if at_end else known[1]
     else:
         named = {str(label): label for label in known}
-        if len(classes) != 1 or classes[0] not in named:
-            options = listed(known)
-            raise CommandError(f"--classes: name the class of {column}, one of {options}.")
-        positive = named[classes[0]]
+        if len(given) != 1 or given[0] not in named:
+            choices = listed(known)
+            raise CommandError(f"--classes: name the class of {column}, one of {choices}.")
+        positive = named[given[0]]
     return [column], [label for label in known if label != positive] + [positive]
 
 
-def _given_classes(columns: Sequence[str], known: list[Any], classes: Sequence[str]) -> list[Any]:
-    if len(classes) != len(columns) or len(set(classes)) < len(classes):
+def _given_classes(columns: Sequence[str], known: list[Any], given: Sequence[str]) -> list[Any]:
+    if len(given) != len(columns) or len(set(given)) < len(given):
         expected = f"{len(columns)} different classes, one for each of {', '.join(columns)}"
-        raise CommandError(f"--classes: expected {expected}; got {', '.join(classes)}.")
-    owners = _typed_like(classes, known)
-    if absent := [label for label in known if label not in owners]:
+        raise CommandError(f"--classes: expected {expected}; got {', '.join(given)}.")
+    classes = _typed_like(given, known)
+    if absent := [label for label in known if label not in classes]:
         raise CommandError(f"--classes: the label {absent[0]!r} is not among them.")
-    return owners
+    return classes
 
 
 def _classes_in_names(columns: Sequence[str], known: list[Any]) -> list[Any] | None:
     """Class of each column by its name; None if no name ends in a class."""
-    names, found = columns, _classes_at_end(columns, known)
-    if not any(found):
+    names, at_end = columns, _classes_at_end(columns, known)
+    if not any(at_end):
         names = _without_common_end(columns)
-        found = _classes_at_end(names, known)
-    if not any(found):
+        at_end = _classes_at_end(names, known)
+    if not any(at_end):
         return None
-    named = [label for labels in found for label in labels]
+    named = [label for labels in at_end for label in labels]
     if set(named) != set(known) or len(set(named)) < len(named):
         problem = f"{', '.join(columns)} match the classes {listed(known)}"
         raise CommandError(f"only some of the columns {problem}; {_GIVE_CLASSES}.")
     if len(named) == len(columns):
         return named
-    # The other columns are of classes that do not occur: what follows the common beginning.
-    pairs = ((name, label) for name, labels in zip(names, found, strict=True) for label in labels)
+    # The other columns belong to classes that do not occur: what follows the common beginning.
+    pairs = ((name, label) for name, labels in zip(names, at_end, strict=True) for label in labels)
     starts = {name[: len(name) - len(str(label))] for name, label in pairs}
     start = next(iter(starts))
     rest = [name.removeprefix(start) for name in names]
@@ -239,7 +242,8 @@ def _classes_at_end(names: Sequence[str], known: Sequence[Any]) -> list[tuple[An
 
     The case of letters matters only if classes differ in it.
     """
-    exact, folded = ({fold(str(label)): (label,) for label in known} for fold in _FOLDS)
+    exact = {str(label): (label,) for label in known}
+    folded = {str(label).casefold(): (label,) for label in known}
     if len(folded) < len(exact):
         folded = {}
     return [_at_end(name, exact) or _at_end(name.casefold(), folded) for name in names]
@@ -255,7 +259,7 @@ def _at_end(name: str, classes: dict[str, tuple[Any, ...]]) -> tuple[Any, ...]:
 
 
 def _typed_like(texts: Sequence[str], known: list[Any]) -> list[Any]:
-    """Names of classes as labels of the type of the known ones."""
+    """Names of classes as labels of the same type as the known ones."""
     named = {str(label): label for label in known}
     try:
         return [named[text] if text in named else type(known[0])(text) for text in texts]

@@ -21,35 +21,35 @@ from isoroc._cli.io.source import KINDS, Format, Source, check_lines, file_error
 from isoroc._cli.options import EVERYTHING, STANDARD, InputOptions
 from isoroc._support.files import replacing, temporary_folder
 
-MODEL, STATE, COUNTS, TABLE = "a model", "the state of a monitor", "counts", "a table"
-PAGE, PICTURE, QUERY, ONNX = "a page", "a picture", "a query", "an ONNX model"
+MODEL = "a model"
+STATE = "the state of a monitor"
+COUNTS = "counts"
+TABLE = "a table"
+PAGE = "a page"
+QUERY = "a query"
+ONNX = "an ONNX model"
 OTHER = "other data"
-#: What the beginning of a file contains if it is of a kind.
-_MARKS = {
-    b'"isoroc-model"': MODEL,
-    b'"isoroc-monitor"': STATE,
-    b"<!doctype html>": PAGE,
-    **dict.fromkeys((b"\x89PNG", b"%PDF", b"<svg"), PICTURE),
-}
 
 
 @contextmanager
 def open_source(given: Sequence[str], options: InputOptions = EVERYTHING) -> Iterator[Source]:
-    """Context that yields the table in some files, globs, folders or standard input."""
+    """Context that yields the table in files, globs, folders or standard input."""
     if STANDARD in given and len(given) > 1:
         raise CommandError("standard input (-) cannot be combined with files.")
     with temporary_folder() as folder:
         if STANDARD in given:
-            paths, names = [_copy(sys.stdin.buffer, "standard input", folder)], ["standard input"]
+            names = ["standard input"]
+            paths = [_copy(sys.stdin.buffer, names[0], folder)]
         else:
-            found = expand(given)
-            paths, names = [_readable(path, folder) for path in found], list(map(str, found))
-        form = _common_format(paths, names, options)
-        yield Source(paths, form, names, hive=all(Path(item).is_dir() for item in given))
+            files = expand(given)
+            names = [str(file) for file in files]
+            paths = [_readable(file, folder) for file in files]
+        in_folders = all(Path(item).is_dir() for item in given)
+        yield Source(paths, _common_format(paths, names, options), names, hive=in_folders)
 
 
 def _common_format(paths: list[Path], names: list[str], options: InputOptions) -> Format:
-    """Format of files, which must be the same, with the separator of their fields."""
+    """Common format of the files, with the separator of their fields."""
     separator = "\t" if options.separator in ("tab", "\\t") else options.separator
     if separator is not None and len(separator.encode()) != 1:
         raise CommandError(f"--separator {separator}: expected one ASCII character, or tab.")
@@ -70,7 +70,7 @@ def _common_format(paths: list[Path], names: list[str], options: InputOptions) -
 
 
 def _readable(path: Path, folder: Path) -> Path:
-    """The path, or the path of a copy if it is a pipe."""
+    """The path itself, or that of a copy if it is a pipe."""
     if path.is_file():
         return path
     with file_errors(str(path)), path.open("rb") as pipe:
@@ -78,7 +78,6 @@ def _readable(path: Path, folder: Path) -> Path:
 
 
 def _copy(stream: IO[bytes], name: str, folder: Path) -> Path:
-    """Path of a copy of a pipe, or of what is typed at a terminal."""
     if not stream.readable():
         raise CommandError(f"{name} is closed; name a file.")
     with file_errors(name):
@@ -92,20 +91,18 @@ def _copy(stream: IO[bytes], name: str, folder: Path) -> Path:
 
 
 def expand(given: Sequence[str]) -> list[Path]:
-    """Files that names, globs and folders stand for."""
     return [path for item in given for path in _expand(item)]
 
 
 def _expand(item: str) -> list[Path]:
-    """Files that a name, a glob or a folder stands for, sorted."""
     path = Path(item)
     if path.is_dir():
         inside = (file.relative_to(path) for file in path.rglob("*") if file.is_file())
         shown = [file for file in inside if not any(part[0] in "._" for part in file.parts)]
-        found = sorted(path / file for file in shown if Format.from_name(file.name) is not None)
-        if not found:
+        files = sorted(path / file for file in shown if Format.from_name(file.name) is not None)
+        if not files:
             raise CommandError(f"{item}: no file in this folder ends in {', '.join(KINDS)}.")
-        return found
+        return files
     if path.exists():
         return [path]
     if path.is_symlink():
@@ -148,10 +145,8 @@ def _holds_binary(kind: pl.DataType) -> bool:
     return kind in (pl.Binary, pl.Object) or (inner is not None and _holds_binary(inner))
 
 
-def check_target(
-    target: str, inputs: Iterable[str | None] = (), kind: str = "", *, force: bool = True
-) -> None:
-    """Raise an error unless a target is writable, no input and, but for `force`, of the kind."""
+def check_target(target: str, inputs: Iterable[str | None] = (), kind: str = "") -> None:
+    """Raise an error unless a target is writable, not an input, and new or of the same kind."""
     path, real = Path(target), Path(os.path.realpath(target))
     if target == STANDARD:
         return
@@ -167,39 +162,29 @@ def check_target(
         if item is not None and _is_read(path, item):
             shown = "standard input" if item == STANDARD else item
             raise CommandError(f"{target}: is also an input ({shown}); name another file to write.")
-    found = "" if force else _kind_of(path)
-    if found not in ("", kind) and (found != OTHER or kind not in (TABLE, QUERY)):
-        fix = "name another file to write, or use --force"
-        raise CommandError(f"{target}: holds {found}, not {kind}; {fix}.")
+    existing = _kind_of(path) if kind else ""
+    if existing not in ("", kind) and (existing != OTHER or kind not in (TABLE, QUERY)):
+        raise CommandError(f"{target}: holds {existing}, not {kind}; name another file to write.")
 
 
 def _is_read(path: Path, item: str) -> bool:
-    """Whether an argument stands for a file, perhaps under another name."""
+    """Whether an argument names a file, possibly by another path."""
     if item != STANDARD:
-        return any(path.samefile(own) for own in _expand(item))
+        return any(path.samefile(file) for file in _expand(item))
     with suppress(OSError):  # it is not a file
         return os.path.samestat(path.stat(), os.fstat(sys.stdin.fileno()))
     return False
 
 
-def check_picture(option: str, target: str, inputs: Iterable[str | None], *, force: bool) -> str:
-    """Format of a picture, whose name must say it; otherwise as `check_target`."""
-    kind = Path(target).suffix.lower().removeprefix(".")
-    if kind not in ("png", "svg", "pdf"):
-        raise CommandError(f"{option} {target}: expected a name that ends in .png, .svg or .pdf.")
-    existing = [item for item in inputs if item is None or Path(item).exists()]
-    check_target(target, existing, PICTURE, force=force)
-    return kind
-
-
 def _kind_of(path: Path) -> str:
-    """What a file holds; empty if it is empty."""
+    """What a file holds; an empty text if it is empty."""
     with path.open("rb") as file:
         start = file.read(400)
     if start.startswith(b"PAR1"):
         with file_errors(str(path)):
             return COUNTS if "isoroc" in pl.read_parquet_schema(path) else TABLE
-    for mark, kind in _MARKS.items():
+    marks = {b'"isoroc-model"': MODEL, b'"isoroc-monitor"': STATE, b"<!doctype html>": PAGE}
+    for mark, kind in marks.items():
         if mark in start:
             return kind
     if path.suffix.lower() == ".onnx":
@@ -209,7 +194,7 @@ def _kind_of(path: Path) -> str:
 
 @contextmanager
 def dated_by(inputs: Iterable[str | None]) -> Iterator[None]:
-    """Context in which files get the date of the newest input: equal input gives equal bytes."""
+    """Context that dates files by the newest input, so that equal input gives equal bytes."""
     files = expand([item for item in inputs if item not in (None, STANDARD)])
     known = "SOURCE_DATE_EPOCH" in os.environ or not files
     if not known:
@@ -221,16 +206,7 @@ def dated_by(inputs: Iterable[str | None]) -> Iterator[None]:
             del os.environ["SOURCE_DATE_EPOCH"]
 
 
-def write_picture(figure: Any, target: str, kind: str, inputs: Iterable[str | None]) -> None:
-    """Write a figure of matplotlib, whole or not at all."""
-    from isoroc.plots._display import save_figure  # noqa: PLC0415 -- matplotlib is an extra
-
-    with output_to(target) as to, dated_by(inputs):
-        save_figure(figure, to, kind)
-
-
 def write_bytes(target: str, data: bytes | memoryview) -> None:
-    """Write bytes to a file, whole or not at all, or to standard output."""
     with output_to(target) as to:
         if isinstance(to, Path):
             to.write_bytes(data)
@@ -240,7 +216,7 @@ def write_bytes(target: str, data: bytes | memoryview) -> None:
 
 @contextmanager
 def output_to(target: str) -> Iterator[Path | IO[bytes]]:
-    """Standard output, or a path to write to, which becomes the target if nothing fails."""
+    """Context that yields standard output, or a path that replaces the target if nothing fails."""
     if target == STANDARD:
         if not sys.stdout.writable():
             raise UnsupportedOperation

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -36,29 +35,19 @@ from isoroc._input import (
 
 #: Rows above which ``fit`` and ``evaluate`` do not keep them all.
 MANY = 2_000_000
-#: Types that labels and forecasts may have besides numbers.
-_TEXT_TYPES = (pl.Boolean, pl.String, pl.Categorical, pl.Enum)
-#: What all labels of a text file may look like, and how they are then read; 01 is a name.
-_LOOKS: dict[str, Callable[[str], Any]] = {
-    r"0|-?[1-9]\d*": int,
-    r"(?:0|-?[1-9]\d*)(?:\.0*)?": float,
-    r"(?i:true|false)": lambda text: text.lower() == "true",
-}
 _NOT_CLASSES = "labels must be classes, not measurements; check --label."
-#: Samples of the same rows by the name of their forecasts: "before", "after" if there is a model,
-#: and "other" for what they are compared with.
+#: Samples of the same rows: "before", and "after" if there is a model.
 Compared = dict[str, Sample]
 
 
 class Labels:
-    """At most `max_classes` labels of a column in the order in which they occur."""
+    """Distinct labels of a column, at most `max_classes`, in the order of their occurrence."""
 
     def __init__(self, source: Source, column: str, *, max_classes: int) -> None:
         self._source, self._column, self._max_classes = source, column, max_classes
         self._found: dict[Any, None] = {}  # a set in order
 
     def add(self, batch: pl.DataFrame) -> None:
-        """Add those of a batch."""
         values = self._values(batch)
         missing = values.is_null()
         if values.dtype.is_float():
@@ -79,9 +68,10 @@ class Labels:
             self._found[label] = None
 
     def encode(self, batch: pl.DataFrame, codes: NDArray[Any]) -> NDArray[Any]:
-        """Code of each row's label, if those of all labels are `codes`."""
-        kind: Any = {"return_dtype": pl.UInt16, "default": None}
-        numbers = self._values(batch).replace_strict(list(self._found), range(len(codes)), **kind)
+        """Code of each row's label, where `codes` are those of the distinct labels."""
+        options: Any = {"return_dtype": pl.UInt16, "default": None}
+        labels = list(self._found)
+        numbers = self._values(batch).replace_strict(labels, range(len(labels)), **options)
         return np.asarray(codes[numbers.to_numpy()])
 
     def _values(self, batch: pl.DataFrame) -> pl.Series:
@@ -92,39 +82,38 @@ class Labels:
         return self._source.error(batch, int(where.arg_max() or 0), self._column, problem)
 
     def known(self) -> list[Any]:
-        """The labels; those of text files are integers, floats or booleans if all look like it."""
-        found = list(self._found)
-        if self._source.untyped and all(isinstance(label, str) for label in found):
-            for look, parse in _LOOKS.items():
-                if all(re.fullmatch(look, label) for label in found):
-                    return [parse(label) for label in found]
-            if all(re.fullmatch(r"-?\d*\.\d+", label) for label in found):
-                what = f"column {self._column!r} holds {found[0]}"
-                raise CommandError(f"{self._source.name}: {what}; {_NOT_CLASSES}")
-        return found
+        """The labels; in text files, integers, floats or booleans if all of them look like it."""
+        labels = list(self._found)
+        if not self._source.untyped or not all(isinstance(label, str) for label in labels):
+            return labels
+        looks: dict[str, Callable[[str], Any]] = {
+            r"0|-?[1-9]\d*": int,  # 01 is a name
+            r"(?:0|-?[1-9]\d*)(?:\.0*)?": float,
+            r"(?i:true|false)": lambda text: text.lower() == "true",
+        }
+        for look, parse in looks.items():
+            if all(re.fullmatch(look, label) for label in labels):
+                return [parse(label) for label in labels]
+        if all(re.fullmatch(r"-?\d*\.\d+", label) for label in labels):
+            what = f"column {self._column!r} holds {labels[0]}"
+            raise CommandError(f"{self._source.name}: {what}; {_NOT_CLASSES}")
+        return labels
 
     def among(self, classes: Sequence[Any]) -> list[Any]:
-        """Like `known`, but the equal elements of `classes`, where 1 is equal to 1.0 and to "1"."""
+        """The class that each known label stands for, where 1 is equal to 1.0 and to "1"."""
         same = {str(label): label for label in classes} | {label: label for label in classes}
-        found = [(label, label if label in same else str(label)) for label in self.known()]
-        for label, key in found:
-            if key not in same:
-                what = f"column {self._column!r} holds {label!r}, which is not a class"
-                fitted = ", ".join(map(str, classes))
-                raise CommandError(f"{self._source.name}: {what} of the model: {fitted}.")
-        return [same[key] for _, key in found]
+        keys = [label if label in same else str(label) for label in self.known()]
+        if unknown := [key for key in keys if key not in same]:
+            what = f"column {self._column!r} holds {unknown[0]!r}, which is not a class"
+            fitted = ", ".join(map(str, classes))
+            raise CommandError(f"{self._source.name}: {what} of the model: {fitted}.")
+        return [same[key] for key in keys]
 
 
 class Reader:
-    """Forecasts and outcomes of selected rows; a model settles what the user left open."""
+    """Forecasts and outcomes of selected rows; a model supplies what the user did not give."""
 
-    def __init__(
-        self,
-        source: Source,
-        selection: Selection,
-        model: Model | None = None,
-        of: Self | None = None,  # the reader of other forecasts of the same rows
-    ) -> None:
+    def __init__(self, source: Source, selection: Selection, model: Model | None = None) -> None:
         schema = source.schema
         selection = selection if model is None else model.complete(selection, schema)
         self.source, self.selection = source, selection
@@ -134,34 +123,28 @@ class Reader:
         elif self.weight is not None:
             check_column("--weight", self.weight, schema)
         others, of_model = [self.label, self.weight], None if model is None else model.columns
-        found = find_forecasts(selection.probs, schema, others, of_model=of_model)
-        used = [*found, self.label, *([self.weight] if self.weight else [])]
+        columns = find_forecasts(selection.probs, schema, others, of_model=of_model)
+        used = [*columns, self.label, *([self.weight] if self.weight else [])]
         if len(set(used)) < len(used):
             fix = "check --label, --probs and --weight"
             raise CommandError(f"a column is used twice: {', '.join(used)}; {fix}.")
         check_types(schema, [name for name in used if name != self.label], source)
         check_types(schema, [self.label], source, "; labels must be text, integers or booleans")
-        # The labels are read first, as the order of the columns depends on them.
-        if of is None:
-            self.labels, self.n_rows = self._read_labels(len(found))
-        else:
-            self.labels, self.n_rows = of.labels, of.n_rows
-        known = None if of is None else of.classes.tolist()
-        if model is not None:
-            known = model.calibrator.classes_.tolist()
-        if known is not None:
-            labels = self.labels.among(known)
-            self.columns = order_columns(found, known, of_model, selection)
-        else:
+        # The labels are read first, because the order of the columns depends on them.
+        self.labels, self.n_rows = self._read_labels(len(columns))
+        if model is None:
             labels = self.labels.known()
-            self.columns, known = arrange(found, set(labels), selection)
-        self.classes: NDArray[Any] = np.array(known)
-        places = {label: k for k, label in enumerate(known)}
-        codes = [places[label] for label in labels]
-        self._codes = np.array(codes, np.min_scalar_type(len(known) - 1))
+            self.columns, classes = arrange(columns, set(labels), selection)
+        else:
+            classes = model.calibrator.classes_.tolist()
+            labels = self.labels.among(classes)
+            self.columns = order_columns(columns, classes, of_model, selection)
+        self.classes: NDArray[Any] = np.array(classes)
+        code_of = {label: k for k, label in enumerate(classes)}
+        codes = [code_of[label] for label in labels]
+        self._codes = np.array(codes, np.min_scalar_type(len(classes) - 1))
 
     def _read_labels(self, n_columns: int) -> tuple[Labels, int]:
-        """The labels, and the number of rows."""
         labels, n_rows = Labels(self.source, self.label, max_classes=max(n_columns, 2)), 0
         for batch in self._batches([self.label]):
             labels.add(batch)
@@ -173,7 +156,6 @@ class Reader:
 
     @cached_property
     def unit(self) -> Any:
-        """What the forecasts are, "probability", "logit" or another unit."""
         selection, columns = self.selection, self.columns
         if selection.unit != "auto" or len(columns) > 1:
             return "probability" if selection.unit == "auto" else selection.unit
@@ -184,7 +166,7 @@ class Reader:
         return resolve_unit(known, "auto") if len(known) else "probability"
 
     def stream(self, others: Sequence[str] = ()) -> Iterator[tuple[Sample, pl.DataFrame]]:
-        """Samples, each with the rows that it was made of, which have other columns too."""
+        """Samples, each with the batch that it was read from, which has the `others` too."""
         weighted = [] if self.weight is None else [self.weight]
         for batch in self._batches([*self.columns, self.label, *weighted, *others]):
             codes = self.labels.encode(batch, self._codes)
@@ -192,14 +174,12 @@ class Reader:
             yield Sample(self.forecasts(batch), codes, weights, self.classes, self.unit), batch
 
     def forecasts(self, batch: pl.DataFrame) -> Floats:
-        """Validated forecasts of a batch."""
         check = partial(check_forecasts, unit=self.selection.unit, advice="pass")
         return read_forecasts(batch, self.columns, self.source, check)
 
     def count(
         self, resolution: Resolution = "auto", folds: int = 5, fold_by: str | None = None
     ) -> Counts:
-        """Counts of the rows."""
         if fold_by is not None:
             check_column("--fold-by", fold_by, self.source.schema)
         builder = Builder(self.classes, self.unit, resolution, folds)
@@ -212,86 +192,70 @@ class Reader:
 
     @property
     def are_many(self) -> bool:
-        """Whether more than `MANY` rows are selected, which are not kept."""
         return self.n_rows > MANY
 
     def are_countable(self) -> bool:
-        """Whether there are many rows of probabilities, so that they are counted."""
+        """Whether there are many rows of probabilities, which are then counted."""
         return self.are_many and self.unit == "probability"
 
     def _batches(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
-        """Selected rows of some columns, batch by batch."""
-        source, where, share = self.source, self.selection.where, self.selection.sample
-        if share is not None and not 0 < share <= 1:
-            raise CommandError(f"--sample {share:g}: expected a fraction between 0 and 1.")
+        source, where = self.source, self.selection.where
         rows = source.rows(where).select(ROW, *dict.fromkeys(names))
         total = source.count() if where is None else None
         with file_errors(source.name), progress_bar("reading", total) as advance:
-            for whole in rows.collect_batches(chunk_size=BATCH):
-                advance(len(whole))
-                batch = whole if share is None else whole.filter(is_sampled(whole, share))
+            for batch in rows.collect_batches(chunk_size=BATCH):
+                advance(len(batch))
                 if not batch.is_empty():
                     yield batch
 
 
 class Comparison:
-    """The same rows before and after calibration, and by another model or in other columns."""
+    """Forecasts of the same rows before and, if there is a model, after calibration."""
 
-    def __init__(
-        self, source: Source, selection: Selection, model: Model | None, compare: str | None = None
-    ) -> None:
-        self.models = {} if model is None else {"after": model}
-        if compare is not None and Path(compare).is_file():
-            self.models["other"] = Model.load(compare)
-        self.reader = Reader(source, selection, next(iter(self.models.values()), None))
-        self._readers = {"before": self.reader}
-        if compare is not None and "other" not in self.models:
-            changed: Any = {"probs": [compare], "classes": None, "by_position": False}
-            others = replace(self.reader.selection, **changed)
-            self._readers["other"] = Reader(source, others, of=self.reader)
+    def __init__(self, source: Source, selection: Selection, model: Model | None) -> None:
+        self.reader = Reader(source, selection, model)
+        self.model = model
 
     def stream(
         self, by: str | None = None, option: str = "--by", clusters: str | None = None
     ) -> Iterator[Compared]:
-        """Batches of rows with the forecasts that are compared, their groups and their clusters."""
-        reader, source, other = self.reader, self.reader.source, self._readers.get("other")
-        groups, numbers = {option: by, "--clusters": clusters}, dict[str, int]()
-        for model in self.models.values():
+        """Batches of rows with their forecasts, groups and clusters."""
+        reader, model, source = self.reader, self.model, self.reader.source
+        names, cluster_numbers = {option: by, "--clusters": clusters}, dict[str, int]()
+        if model is not None:
             model.check(reader.columns, reader.classes, reader.selection)
-            groups[f"{model.path}: its groups"] = model.group
+            names[f"{model.path}: its groups"] = model.group
         schema = source.schema
-        extra = [check_column(what, name, schema) for what, name in groups.items() if name]
-        for sample, batch in reader.stream([*(other.columns if other else ()), *extra]):
-            if (names := groups_of(batch, clusters, source)) is not None:
-                found = [numbers.setdefault(name, len(numbers)) for name in names.tolist()]
+        extra = [check_column(what, name, schema) for what, name in names.items() if name]
+        for sample, batch in reader.stream(extra):
+            if (of_rows := groups_of(batch, clusters, source)) is not None:
+                number = cluster_numbers
+                found = [number.setdefault(name, len(number)) for name in of_rows.tolist()]
                 sample = replace(sample, clusters=np.array(found, dtype=np.intp))  # noqa: PLW2901
             compared = {"before": replace(sample, groups=groups_of(batch, by, source))}
-            for name, model in self.models.items():
+            if model is not None:
                 of_model = groups_of(batch, model.group, source)
                 Q = calibrate(model.calibrator, sample.as_given(), of_model)
-                compared[name] = replace(sample, forecasts=Q, unit="probability")
-            if other is not None:
-                P = other.forecasts(batch)
-                compared["other"] = replace(sample, forecasts=P, unit=other.unit)
+                compared["after"] = replace(sample, forecasts=Q, unit="probability")
             yield compared
 
     def read(
         self, by: str | None = None, option: str = "--by", clusters: str | None = None
     ) -> Compared:
-        """All rows with the forecasts that are compared, their groups and their clusters."""
+        """All rows with their forecasts, groups and clusters."""
         batches = list(self.stream(by, option, clusters))
         compared = {name: join_samples([batch[name] for batch in batches]) for name in batches[0]}
-        for name, reader in self._readers.items():
-            if clusters is not None and compared[name].n_units < 2:
-                problem = f"all rows have the same value in column {clusters!r}"
-                raise CommandError(f"--clusters: {problem}; at least two clusters are needed.")
-            check_units(compared[name], reader.selection.unit, name=", ".join(reader.columns))
-            warn_of_reversal(compared[name])
+        before = compared["before"]
+        if clusters is not None and before.n_units < 2:
+            problem = f"all rows have the same value in column {clusters!r}"
+            raise CommandError(f"--clusters: {problem}; at least two clusters are needed.")
+        check_units(before, self.reader.selection.unit, name=", ".join(self.reader.columns))
+        warn_of_reversal(before)
         return compared
 
 
 def load_counts(files: list[str], selection: Selection = ALL_ROWS) -> Counts:
-    """Counts of files and globs, merged; nothing can be selected from them."""
+    """Merged counts of files and globs; rows and columns cannot be selected."""
     if selection != ALL_ROWS:
         raise CommandError("--counts: rows and columns were chosen when they were counted.")
     return Counts.from_parquet(*expand(files))
@@ -316,7 +280,6 @@ def read_forecasts(
 
 
 def read_weights(batch: pl.DataFrame, column: str, source: Source) -> Floats:
-    """Validated weights of a batch."""
     weights = _numbers(batch, column, source)
     if weights.any():  # a batch without weight is valid, a table without weight is not
         with _located(batch, [column], source):
@@ -346,14 +309,14 @@ def check_types(
 ) -> None:
     """Raise an error if a column holds neither numbers nor text."""
     for name in columns:
-        if not (schema[name].is_numeric() or schema[name] in _TEXT_TYPES):
-            found = f"column {name!r} has the type {schema[name]}"
-            raise CommandError(f"{source.name}: {found}{problem}.")
+        kind = schema[name]
+        if not kind.is_numeric() and kind not in (pl.Boolean, pl.String, pl.Categorical, pl.Enum):
+            raise CommandError(f"{source.name}: column {name!r} has the type {kind}{problem}.")
 
 
 @contextmanager
 def _located(batch: pl.DataFrame, columns: Sequence[str], source: Source) -> Iterator[None]:
-    """Context in which errors about a row of a batch name its file and columns."""
+    """Context that adds file and columns to errors about a row of a batch."""
     try:
         yield
     except InputError as error:
@@ -368,15 +331,14 @@ def _located(batch: pl.DataFrame, columns: Sequence[str], source: Source) -> Ite
 
 
 def _numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
-    """Column as finite numbers."""
     values = batch[name].cast(pl.Float64, strict=False)
     finite = values.is_finite().fill_null(value=False)
     if not finite.all():
         at = int(finite.arg_min() or 0)
         raw, value = batch[name][at], values[at]
-        found = f"{raw!r}, not a number"
-        found = found if value is None else f"{value}, not a finite number"
-        problem = "is empty" if raw is None else f"is {found}"
+        shown = repr(raw) if value is None else str(value)
+        what = "not a number" if value is None else "not a finite number"
+        problem = "is empty" if raw is None else f"is {shown}, {what}"
         fix = "correct such rows, or leave them out with --where."
         raise source.error(batch, at, name, f"{problem}; {fix}")
     return values.to_numpy()

@@ -23,31 +23,24 @@ from isoroc._cli.options import STANDARD
 
 #: Number of rows per batch.
 BATCH = 1 << 17
-#: How names of columns begin that the command adds while it works.
-OWN = "isoroc: "
+#: Prefix of the columns that the command adds while it works.
+RESERVED = "isoroc: "
 #: Column that keeps each row's number in the table when rows are filtered, for error messages.
-ROW = f"{OWN}row"
-#: Number of rows of each CSV file from which the types of columns in conditions are inferred, and
-#: text that stands for a missing value there.
-_TRIED = 1000
-_MISSING = ["NA", "N/A", "n/a", "null", "NULL", "None"]
+ROW = f"{RESERVED}row"
 
 FileFormat = Literal["csv", "tsv", "ndjson", "parquet", "arrow", "arrow stream"]
 KINDS: dict[str, FileFormat] = {
     ".csv": "csv", ".tsv": "tsv", ".ndjson": "ndjson", ".jsonl": "ndjson", ".parquet": "parquet",
     ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
 }  # fmt: skip
-_COMPRESSIONS: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
 #: First bytes of formats.
 _MARKS: dict[bytes, FileFormat] = {
     b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow stream"
 }  # fmt: skip
-_SEPARATORS = {"csv": ",", "tsv": "\t"}
+Compression = Literal["gzip", "zstd"]
 #: Length up to which polars can read lines, and Python quoted fields, without much memory.
 _LONGEST = 2**25
 csv.field_size_limit(_LONGEST)
-#: A header with line breaks between quotes may take this many lines.
-_HEADER_LINES = 64
 
 
 @dataclass(frozen=True)
@@ -55,34 +48,34 @@ class Format:
     """Format of a file, and the compression of the whole file."""
 
     kind: FileFormat
-    compression: Literal["gzip", "zstd"] | None = None
+    compression: Compression | None = None
     separator: str | None = None  # of the fields, if the format has one
 
     @classmethod
     def from_name(cls, name: str) -> Self | None:
-        """Format that the end of a file name stands for; None if it stands for none."""
+        """Format by the ending of a file name; None if the ending is unknown."""
         path = PurePath(name.lower())
-        compression = _COMPRESSIONS.get(path.suffix)
+        compressions: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
+        compression = compressions.get(path.suffix)
         kind = KINDS.get(path.suffix if compression is None else PurePath(path.stem).suffix)
         if kind is None:
             return None
         if compression is not None and kind in ("parquet", "arrow"):
             fix = f"remove the ending {path.suffix}"
             raise CommandError(f"{name}: {kind} files are compressed internally; {fix}.")
-        return cls(kind, compression, _SEPARATORS.get(kind))
+        return cls(kind, compression, {"csv": ",", "tsv": "\t"}.get(kind))
 
     @classmethod
     def from_option(cls, name: str) -> Self:
-        """Format that the user named in an option."""
-        found = cls.from_name(f"x.{name.lower().lstrip('.')}")
-        if found is None:
+        form = cls.from_name(f"x.{name.lower().lstrip('.')}")
+        if form is None:
             ends = [end[1:] for end in KINDS]
             raise CommandError(f"unknown format {name}; {did_you_mean(name, ends)}")
-        return found
+        return form
 
     @classmethod
     def from_content(cls, path: Path) -> Self:
-        """Format that the first bytes of a file indicate."""
+        """Format by the first bytes of a file."""
         with path.open("rb") as file:
             start = file.read(8)
         for mark, kind in _MARKS.items():
@@ -90,7 +83,7 @@ class Format:
                 return cls(kind)
         if start.startswith(b"(\xb5/\xfd"):
             return cls("csv", "zstd", ",")
-        compression: Literal["gzip"] | None = "gzip" if start.startswith(b"\x1f\x8b") else None
+        compression: Compression | None = "gzip" if start.startswith(b"\x1f\x8b") else None
         if compression is not None:
             with gzip.open(path) as inside:
                 start = inside.read(8)
@@ -99,15 +92,15 @@ class Format:
 
 
 def choose_format(target: str, option: str | None, of_input: Format) -> Format:
-    """Format to write: the one of the option, of the target's name, or of the input."""
-    name = None if target == STANDARD else Format.from_name(Path(target).name)
-    found = name if option is None else Format.from_option(option)
-    if found is None and target != STANDARD and (end := PurePath(target).suffix):
+    """Format to write: that of the option, of the target's name, or of the input."""
+    by_name = None if target == STANDARD else Format.from_name(Path(target).name)
+    form = by_name if option is None else Format.from_option(option)
+    if form is None and target != STANDARD and (end := PurePath(target).suffix):
         fix = f"expected {', '.join(KINDS)}, or --output-format"
         raise CommandError(f"{target}: {end} is not the ending of a format; {fix}.")
-    if found is not None:
-        same = found.kind == of_input.kind
-        return replace(found, separator=of_input.separator) if same else found
+    if form is not None:
+        same = form.kind == of_input.kind
+        return replace(form, separator=of_input.separator) if same else form
     if of_input.kind == "arrow stream":
         return Format("arrow")
     return replace(of_input, compression=None) if target == STANDARD else of_input
@@ -115,7 +108,7 @@ def choose_format(target: str, option: str | None, of_input: Format) -> Format:
 
 @dataclass(frozen=True)
 class Source:
-    """Files of one format as one table; all columns of CSV and TSV files are text, to be copied."""
+    """Files of one format as one table; all columns of CSV and TSV files are text."""
 
     paths: list[Path]
     format: Format
@@ -124,22 +117,20 @@ class Source:
 
     @property
     def untyped(self) -> bool:
-        """Whether the format stores all values as text."""
         return self.format.separator is not None
 
     def folders(self, path: Path) -> list[pl.Expr]:
-        """Columns that the names of the folders of a file stand for."""
+        """Columns from the names of the folders of a file, such as ``day=2025-03-01``."""
         parts = (part.partition("=") for part in path.parts[:-1] if self.hive)
         return [pl.lit(unquote(value)).alias(name) for name, sign, value in parts if name and sign]
 
     @property
     def name(self) -> str:
-        """Name of the whole table in messages."""
         rest = len(self.names) - 1
         return self.names[0] + (f" and {rest} more" if rest else "")
 
     def scan(self) -> pl.LazyFrame:
-        """All rows, lazily; polars itself reads the folders of Parquet and Arrow files."""
+        """All rows, lazily; polars reads the folders of Parquet and Arrow files itself."""
         if self.format.kind not in ("parquet", "arrow"):
             return _join([self._scan_file(k) for k in range(len(self.paths))])
         scan = pl.scan_parquet if self.format.kind == "parquet" else pl.scan_ipc
@@ -147,8 +138,8 @@ class Source:
         first, *rest = self._schemas
         if all(list(each.items()) == list(first.items()) for each in rest):
             return rows
-        of_folders = {k: v for k, v in rows.collect_schema().items() if k not in first} or None
-        options: dict[str, Any] = {"hive_partitioning": self.hive, "hive_schema": of_folders}
+        folders = {k: v for k, v in rows.collect_schema().items() if k not in first} or None
+        options: dict[str, Any] = {"hive_partitioning": self.hive, "hive_schema": folders}
         return _join([scan([path], glob=False, **options) for path in self.paths])
 
     @cached_property
@@ -158,14 +149,14 @@ class Source:
             "arrow": lambda path, _: pl.read_ipc_schema(path),
             "ndjson": ndjson.infer,
         }.get(self.format.kind, partial(_read_header, separator=self.format.separator or ","))
-        found = []
+        schemas = []
         for path, name in zip(self.paths, self.names, strict=True):
             with file_errors(name):
-                found.append(dict(read(path, name)))
-        return found
+                schemas.append(dict(read(path, name)))
+        return schemas
 
     def _scan_file(self, k: int) -> pl.LazyFrame:
-        """Rows of a file of another format; folders are columns of text."""
+        """Rows of a file that is neither Parquet nor Arrow; folders are columns of text."""
         path = self.paths[k]
         if self.untyped:
             options: Any = {"separator": self.format.separator, "infer_schema": False}
@@ -178,15 +169,14 @@ class Source:
 
     @cached_property
     def schema(self) -> dict[str, pl.DataType]:
-        """Names and types of the columns."""
         with file_errors(self.name):
-            found = dict(self.scan().collect_schema())
-        for name in (name for name in found if name.startswith(OWN)):
+            schema = dict(self.scan().collect_schema())
+        for name in (name for name in schema if name.startswith(RESERVED)):
             raise CommandError(f"{self.name}: the name {name!r} is reserved; rename the column.")
-        return found
+        return schema
 
     def _scan_lines(self, texts: Collection[str], others: Collection[str | None]) -> pl.LazyFrame:
-        """Lines of NDJSON files, and some columns of them, of which `texts` are read as text."""
+        """Lines of NDJSON files with some of their columns; `texts` are read as text."""
         schema = {name: kind for name, kind in self.schema.items() if name in others}
         self.check_values(schema)
         schema |= dict.fromkeys(texts, pl.String())
@@ -202,9 +192,9 @@ class Source:
     ) -> pl.LazyFrame:
         """Rows that satisfy an SQL condition, with their numbers in the column `ROW`.
 
-        In the condition, columns of CSV files have the types that their first rows have, but a
-        number that begins with 0, such as 01234, is text. With `copied`, the forecasts, NDJSON
-        files have only these columns, those of groups and the condition, and the text of each row.
+        In the condition, columns of CSV files have the types of their first rows, but numbers that
+        begin with 0, such as 01234, are text. With `copied`, NDJSON files have only these columns,
+        the `group`, the columns of the condition, and the text of each row.
         """
         names = [] if where is None else _columns_of(where, self.schema)
         rows = self._scan_lines(copied, [*names, group]) if copied else self.scan()
@@ -212,7 +202,7 @@ class Source:
         if where is None:
             return rows
         types = self._infer(names) if self.untyped else {}
-        texts = {name: f"{OWN}text of {name}" for name in types}
+        texts = {name: f"{RESERVED}text of {name}" for name in types}
         kept = (pl.col(name).alias(text) for name, text in texts.items())
         parsed = (parse_text(name, kind) for name, kind in types.items())
         typed = rows.with_columns(kept).with_columns(parsed)
@@ -226,28 +216,28 @@ class Source:
         return typed.sql(query).with_columns(restored).drop(texts.values())
 
     def _infer(self, names: Collection[str]) -> dict[str, pl.DataType]:
-        """Columns of a CSV file that hold no text, and the types that polars infers."""
-        files = [self._scan_file(k).head(_TRIED) for k in range(len(self.paths))]
+        """Types of those columns of CSV files that are not text, from 1,000 rows of each file."""
+        files = [self._scan_file(k).head(1000) for k in range(len(self.paths))]
         if not names:
             return {}
         texts = _join(files).select(names).collect()
+        missing = ["NA", "N/A", "n/a", "null", "NULL", "None"]
         data = texts.write_csv().encode()
-        found = pl.read_csv(data, infer_schema_length=None, null_values=_MISSING).schema
+        schema = pl.read_csv(data, infer_schema_length=None, null_values=missing).schema
         return {
             name: kind
-            for name, kind in found.items()
+            for name, kind in schema.items()
             if kind != pl.String and not texts[name].str.contains(r"^-?0\d").any()
         }
 
     def count(self) -> int | None:
-        """Number of rows, if the format stores it."""
         if self.format.kind not in ("parquet", "arrow"):
             return None
         with file_errors(self.name):
             return int(self.scan().select(pl.len()).collect().item())
 
     def place(self, row: int) -> str:
-        """File and row, for messages, of a row of the whole table, counted from 0."""
+        """File and row number within it, for messages, of a row of the whole table."""
         *others, last = self.names
         for name, path in zip(others, self.paths, strict=False):
             n_rows = Source([path], self.format, [name]).scan().select(pl.len()).collect().item()
@@ -257,7 +247,6 @@ class Source:
         return f"{last}: row {row}"
 
     def error(self, batch: pl.DataFrame, at: int, column: str, problem: str) -> CommandError:
-        """Error about a value in a row of a batch."""
         return CommandError(f"{self.place(batch[ROW][at])}, column {column!r} {problem}")
 
 
@@ -276,7 +265,7 @@ def _columns_of(where: str, schema: Mapping[str, pl.DataType]) -> list[str]:
 
 
 def parse_text(name: str, kind: pl.DataType) -> pl.Expr:
-    """Values of a column of text, null where the text is not of the type."""
+    """Values of a column of text, null where the text does not have the type."""
     text = pl.col(name)
     if kind == pl.Boolean:
         options: Any = {"default": None, "return_dtype": pl.Boolean}
@@ -292,7 +281,7 @@ def parse_text(name: str, kind: pl.DataType) -> pl.Expr:
 
 @contextmanager
 def file_errors(name: str) -> Iterator[None]:
-    """Context that turns errors of reading and writing into one line that names the file."""
+    """Context that turns errors of reading and writing into one that names the file."""
     try:
         yield
     except (pl.exceptions.PolarsError, OSError, csv.Error) as error:
@@ -305,8 +294,8 @@ def file_errors(name: str) -> Iterator[None]:
 def check_lines(path: Path, name: str, form: Format) -> None:
     """Raise an error if a line of a text file is far longer than `_LONGEST`.
 
-    Only one place in so many bytes is looked at, so this is quick for uncompressed files. Files
-    compressed by zstd are not checked.
+    Most of the file is skipped, so this is quick if it is not compressed. Files compressed by zstd
+    are not checked.
     """
     if form.kind not in ("csv", "tsv", "ndjson") or form.compression == "zstd":
         return
@@ -339,7 +328,8 @@ def _read_header(path: Path, name: str, separator: str) -> dict[str, pl.DataType
 
 
 def _first_record(path: Path, separator: str) -> list[str]:
-    lines = pl.scan_lines(path, glob=False).head(_HEADER_LINES).collect().to_series().to_list()
+    # A header may contain line breaks between quotes.
+    lines = pl.scan_lines(path, glob=False).head(64).collect().to_series().to_list()
     if lines:
         lines[0] = lines[0].removeprefix("\ufeff")  # byte order mark
         if "\r" in lines[0] and '"' not in lines[0]:

@@ -29,8 +29,7 @@ MAPS: dict[str, type[Map]] = {
     for name, kind in vars(_maps).items()
     if name.endswith("Map") and not isabstract(kind)
 }
-#: So that no file can make loading slow.
-MAX_CLASSES = 10_000
+MAX_CLASSES = 10_000  # so that no file can make loading slow
 
 
 def map_document(fitted: Any, place: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Coverage: how often intervals contain the truth, tests reject and monitors raise an alarm.
 
-    python benchmarks/coverage.py [STUDY ...] [--repetitions N] [--quick] [--jobs N]
+    python benchmarks/simulations.py [STUDY ...] [--repetitions N] [--quick] [--jobs N]
         [--arena FOLDER] [--sets N] [--data FOLDER]
 
 Every study is one function: it draws data whose truth is known, for a setting and a random
