@@ -63,7 +63,7 @@ class FromMap:
 
 
 class Documented:
-    """Links scikit-learn's HTML representation to the documentation, if a release has its address."""
+    """Links scikit-learn's HTML representation to the documentation, if its address is known."""
 
     _doc_link_module = "isoroc"
 

@@ -19,7 +19,18 @@ from isoroc._support.seeds import check_random_state
 
 @dataclass(frozen=True)
 class RateEstimate:
-    """An estimated rate, its interval, and what the labels alone would have given."""
+    """An estimated rate, its interval, and what the labels alone would have given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc.metrics import estimate_rate
+    >>> y = np.arange(100) % 4 > 0
+    >>> first = estimate_rate(y, y, np.arange(9000) % 4 > 0)
+    >>> second = estimate_rate(y, y, np.arange(9000) % 5 > 0)
+    >>> round(first.value, 3), round(second.minus(first).value, 3)
+    (0.75, 0.048)
+    """
 
     value: float
     """The estimated rate."""
