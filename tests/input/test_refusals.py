@@ -42,7 +42,7 @@ def options_of(function):
 
 
 METRICS = [name for name in dir(metrics) if inspect.isfunction(getattr(metrics, name))]
-METRICS = sorted({*METRICS} - {"bootstrap", "by_group", "expected"})
+METRICS = sorted({*METRICS} - {"bootstrap", "by_group", "estimate_rate", "expected"})
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -53,6 +53,8 @@ def test_options_of_metrics(name):
 
 def test_options_of_evaluations_counts_and_resamples():
     arrays = OUTCOMES, SCORES
+    rate = metrics.estimate_rate
+    assert_refused(lambda **given: rate(*arrays, SCORES, **given), options_of(rate))
     assert_refused(lambda **given: isoroc.evaluate(*arrays, **given), options_of(isoroc.evaluate))
     made = Counts.from_arrays
     assert_refused(lambda **given: made(SCORES, OUTCOMES, **given), options_of(made))

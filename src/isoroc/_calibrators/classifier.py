@@ -105,8 +105,8 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         An instance in place of `method`: anything with ``fit(P, y)`` and ``predict_proba(P)``. Its
         ``fit`` also gets ``labels``, ``unit``, ``sample_weight``, ``clusters`` and ``groups`` if it
         takes them; without ``labels`` it sees integers 0 to K - 1.
-    random_state : int, RandomState or None, default=None
-        Seed of the calibrator that `method` names; None stands for 0.
+    random_state : int, RandomState or None, default=0
+        Seed of the calibrator that `method` names.
     response : {"auto", "predict_proba", "decision_function"}, default="auto"
         What to calibrate; "auto" takes probabilities where the classifier has them. Decision
         functions are calibrated as logits.
@@ -159,7 +159,7 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
     n_jobs: int | None = None
     ensemble: bool | Literal["auto"] = "auto"
     calibrator: Any = None
-    random_state: int | np.random.RandomState | None = None
+    random_state: int | np.random.RandomState | None = 0
     response: Response = "auto"
     prior: Any = None
     weighting: Weighting = "importance"
@@ -285,7 +285,7 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
             return clone(self.calibrator, safe=False)
         made = methods()[self.method]()
         if "random_state" in made.get_params(deep=False):
-            made.set_params(random_state=0 if self.random_state is None else self.random_state)
+            made.set_params(random_state=self.random_state)
         return made
 
     def _make_pair(self, estimator: Any, classes: NDArray[Any]) -> CalibratedPair:
