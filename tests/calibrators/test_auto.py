@@ -222,7 +222,7 @@ def test_seeds_decide_and_threads_do_not():
 
 def test_members_keep_the_seed_that_they_were_given():
     P, y = data(300)
-    given = [IRPCalibrator(random_state=5), IRPCalibrator()]
+    given = [IRPCalibrator(random_state=5), IRPCalibrator(random_state=None)]
     cal = AutoCalibrator(members=given, random_state=0).fit(P, y)
     seeds = {member.random_state for member in cal.members_}
     assert 5 in seeds

@@ -29,7 +29,8 @@ def test_given_shares(run_cli, table):
 
 @pytest.mark.parametrize("rows", [100_000, 500])
 def test_estimated_shares(run_cli, monkeypatch, rows):
-    monkeypatch.setattr("isoroc._cli.commands.apply.ESTIMATED_ROWS", rows)
+    adjust = "isoroc._cli.commands.apply.Calibration.adjust.__kwdefaults__"
+    monkeypatch.setattr(adjust, {"n_estimated": rows})
     table = make_forecasts(4000)
     table.write_csv("data.csv")
     assert run_cli("fit", "data.csv", "-c", "temperature", "-o", "model.json").code == 0

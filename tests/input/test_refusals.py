@@ -42,9 +42,8 @@ def options_of(function):
 
 
 METRICS = [name for name in dir(metrics) if inspect.isfunction(getattr(metrics, name))]
-METRICS = sorted(
-    {*METRICS} - {"bootstrap", "expected", "segment_report", "segment_report_from_counts"}
-)
+LEFT_OUT = {"bootstrap", "estimate_rate", "expected"}
+METRICS = sorted({*METRICS} - LEFT_OUT - {"segment_report", "segment_report_from_counts"})
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -55,6 +54,8 @@ def test_options_of_metrics(name):
 
 def test_options_of_evaluations_counts_and_resamples():
     arrays = OUTCOMES, SCORES
+    rate = metrics.estimate_rate
+    assert_refused(lambda **given: rate(*arrays, SCORES, **given), options_of(rate))
     assert_refused(lambda **given: isoroc.evaluate(*arrays, **given), options_of(isoroc.evaluate))
     made = Counts.from_arrays
     assert_refused(lambda **given: made(SCORES, OUTCOMES, **given), options_of(made))

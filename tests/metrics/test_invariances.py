@@ -121,6 +121,7 @@ def test_every_public_metric_is_covered():
     results |= {"Volume", "ProbabilityScorer", "scorers"}
     results |= {"CalibrationSummary", "calibration_summary"}  # test_clinical.py
     results |= {"expected"}  # test_expected.py
+    results |= {"RateEstimate", "estimate_rate"}  # test_rate.py
     results |= {"segment_report", "segment_report_from_counts"}  # test_segments.py
     results |= {"CalibrationCurve", "calibration_curve"}  # test_binned.py
     names = {name.split("(")[0] for name in ANY_CLASSES | TWO_CLASSES}

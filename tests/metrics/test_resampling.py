@@ -162,7 +162,6 @@ def test_text():
     [
         (ValueError, {"n_resamples": 1}, "n_resamples: is 1; expected .* >= 2"),
         (ValueError, {"confidence": 95}, "confidence: is 95; expected 0 < confidence < 1"),
-        (ValueError, {"method": "bca"}, "method: expected one of"),
         (ValueError, {"after": [0.5]}, "after: 1 rows, but y_prob has 2"),
         (ValueError, {"y_true": [1, 0, 1]}, "y_true: 3 rows, but y_prob has 2"),
         (

@@ -231,6 +231,13 @@ def test_a_class_that_is_predicted_no_more_is_named():
     assert "No row is predicted as True, neither before nor after calibration" in never
 
 
+def test_forecasts_that_are_certain_are_counted():
+    p, y = np.linspace(0.1, 0.9, 100), np.arange(100) % 2
+    p[:3] = 0.0
+    notes = Report(y, p, n_resamples=0).summary["data"]["notes"]
+    assert "3.0 % of the forecasts before calibration are certain: 0 or 1." in notes
+
+
 def test_accuracy_is_neither_better_nor_worse():
     y, p, q = rare()
     for before, after, word in ((p, q, "higher"), (q, p, "lower")):

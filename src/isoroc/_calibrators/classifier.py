@@ -23,6 +23,7 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from isoroc._calibrators.base import Documented
 from isoroc._calibrators.mixing import agreed
 from isoroc._calibrators.prior import PriorEstimate, adjust_prior, estimate_prior
 from isoroc._calibrators.registry import methods
@@ -82,7 +83,7 @@ class _Rows(NamedTuple):
 
 
 @dataclass(eq=False, repr=False)
-class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier whose probabilities are calibrated on data that it was not trained on.
 
     It takes the parameters of scikit-learn's ``CalibratedClassifierCV`` and can replace it.
@@ -110,8 +111,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     segments : sequence of str or int, default=None
         Columns of `X`, by name or by position, within whose segments forecasts are corrected: a
         `SegmentCalibrator` is put around the calibrator, unless it is one.
-    random_state : int, RandomState or None, default=None
-        Seed of the calibrator that `method` names; None stands for 0.
+    random_state : int, RandomState or None, default=0
+        Seed of the calibrator that `method` names.
     response : {"auto", "predict_proba", "decision_function"}, default="auto"
         What to calibrate; "auto" takes probabilities where the classifier has them. Decision
         functions are calibrated as logits.
@@ -165,7 +166,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     ensemble: bool | Literal["auto"] = "auto"
     calibrator: Any = None
     segments: Any = None
-    random_state: int | np.random.RandomState | None = None
+    random_state: int | np.random.RandomState | None = 0
     response: Response = "auto"
     prior: Any = None
     weighting: Weighting = "importance"
@@ -292,7 +293,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         else:
             made = methods()[self.method]()
             if "random_state" in made.get_params(deep=False):
-                made.set_params(random_state=0 if self.random_state is None else self.random_state)
+                made.set_params(random_state=self.random_state)
         if self.segments is not None and not has_fit_parameter(made, "segments"):
             made = SegmentCalibrator(made)
         return made

@@ -95,7 +95,7 @@ class IRPCalibrator(BinCalibrator):
         "auto" is 0 for two classes, 1 for more.
     max_cells : int, default=10000
         With more rows, trees of three classes or more are grown on cells of forecasts.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState or None, default=0
         Seed of the search and of the folds of ``top="auto"``.
     verbose : int, default=0
         Whether to show progress on standard error.
@@ -164,7 +164,7 @@ class IRPCalibrator(BinCalibrator):
     min_bin_weight: float | Literal["auto"] = "auto"
     min_lift: float | Literal["auto"] = "auto"
     max_cells: int = 10_000
-    random_state: int | np.random.RandomState | None = None
+    random_state: int | np.random.RandomState | None = 0
     verbose: int = 0
 
     _uses_folds: ClassVar[bool] = True
@@ -412,7 +412,7 @@ class BaggedIRPCalibrator(Calibrator):
         Number of trees.
     max_samples : int, default=100000
         Largest number of draws for each tree, with replacement.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState or None, default=0
         Seed of the draws and of the growth of the trees.
     n_jobs : int, default=None
         Number of trees grown at a time.
@@ -448,7 +448,7 @@ class BaggedIRPCalibrator(Calibrator):
     _: KW_ONLY
     n_trees: int = 10
     max_samples: int = 100_000
-    random_state: int | np.random.RandomState | None = None
+    random_state: int | np.random.RandomState | None = 0
     n_jobs: int | None = None
 
     _shares: ClassVar[tuple[float, float]] = (0.3, 0.3)

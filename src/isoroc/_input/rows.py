@@ -194,8 +194,9 @@ def _fix_matrix(values: NDArray[Any], forecasts: Floats | None, name: str) -> st
 
 def _may_be_labels(forecasts: Floats | None) -> bool:
     """Whether forecasts look like labels, so that the two arguments may be swapped."""
-    is_vector = forecasts is not None and forecasts.ndim == 1
-    return is_vector and np.array_equal(forecasts, np.rint(forecasts))
+    if forecasts is None or forecasts.ndim != 1:
+        return False
+    return np.array_equal(forecasts, np.rint(forecasts))
 
 
 def shown(label: Any) -> str:

@@ -67,3 +67,9 @@ class Table(dict[str, NDArray[Any]]):
 
 def _text(value: Any) -> str:
     return f"{value:.5g}" if isinstance(value, float | np.floating) else str(value)
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Table in Markdown, for the programs of benchmarks/ and reproduction/."""
+    first, *rest = ["| " + " | ".join(cells) + " |" for cells in (head, *rows)]
+    return "\n".join([first, "|" + "---|" * len(head), *rest])

@@ -2,7 +2,6 @@ from ._cost import CostReport as CostReport
 from ._cost import best_threshold as best_threshold
 from ._cost import decide as decide
 from ._cost import expected_cost as expected_cost
-from ._cost import mean_cost as mean_cost
 from ._net_benefit import DecisionCurve as DecisionCurve
 from ._net_benefit import net_benefit as net_benefit
 from ._threshold import ThresholdReport as ThresholdReport

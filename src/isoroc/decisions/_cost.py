@@ -16,12 +16,9 @@ from isoroc._input import (
     InputError,
     check_after,
     check_confidence,
-    check_length,
     check_numbers,
     check_probabilities,
     check_unlabelled,
-    check_weights,
-    encode_labels,
     listed,
     numbers_by_class,
     to_array,
@@ -99,51 +96,6 @@ def best_threshold(costs: Any, labels: ArrayLike | None = None) -> float:
         problem = "one action is at least as good whatever happens"
         raise InputError("costs", None, problem, "expected a cost of errors above that of hits")
     return float(alarm / (alarm + miss))
-
-
-def mean_cost(
-    y_true: ArrayLike,
-    decisions: ArrayLike,
-    costs: Any,
-    *,
-    sample_weight: ArrayLike | None = None,
-    labels: ArrayLike | None = None,
-) -> float:
-    """Mean cost of given decisions.
-
-    With costs of shape (K, K), decisions are predicted labels, so
-    ``make_scorer(mean_cost, costs=costs, greater_is_better=False)`` scores any classifier.
-
-    Parameters
-    ----------
-    y_true, decisions : array-like of shape (n,)
-        Labels; names of actions.
-    costs, sample_weight, labels
-        As in `decide` and `expected_cost`.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> from isoroc.decisions import mean_cost
-    >>> mean_cost(["well", "ill"], ["ill", "well"], [[0, 9], [1, 0]], labels=["ill", "well"])
-    5.0
-    """
-    y = to_array(y_true, name="y_true")
-    n_classes = len(np.unique(y)) if labels is None else len(to_array(labels, name="labels"))
-    classes, codes = encode_labels(y, n_classes, labels=labels, name="y_true")
-    matrix = check_costs(costs, classes)
-    chosen = to_array(decisions, name="decisions")
-    check_length(chosen, len(codes), name="decisions", of="y_true")
-    column = {str(action): a for a, action in enumerate(matrix.actions.tolist())}
-    columns = [column.get(str(action), -1) for action in chosen.tolist()]
-    if -1 in columns:
-        row = columns.index(-1)
-        fix = f"the actions are {', '.join(column)}"
-        raise InputError("decisions", row, f"is {chosen.tolist()[row]!r}", fix)
-    return mean(matrix.values[codes, columns], check_weights(sample_weight, len(codes)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

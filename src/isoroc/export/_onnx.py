@@ -63,7 +63,7 @@ def to_onnx(
     types = {"double": onnx.TensorProto.DOUBLE, "float": onnx.TensorProto.FLOAT}
     check_option("input_type", input_type, tuple(types))
     oldest, newest = 13, onnx.defs.onnx_opset_version()
-    if not oldest <= opset <= newest:
+    if opset not in range(oldest, newest + 1):
         raise InputError("opset", None, f"is {opset}", f"expected {oldest} to {newest}")
     graph, tensor = Graph(int(opset), "isoroc_"), onnx.helper.make_tensor_value_info
     opsets = [onnx.helper.make_opsetid("", int(opset))]

@@ -5,6 +5,8 @@ from ._calibration import expected_calibration_error as expected_calibration_err
 from ._clinical import CalibrationSummary as CalibrationSummary
 from ._clinical import calibration_summary as calibration_summary
 from ._expected import expected as expected
+from ._rate import RateEstimate as RateEstimate
+from ._rate import estimate_rate as estimate_rate
 from ._resampling import BootstrapResult as BootstrapResult
 from ._resampling import bootstrap as bootstrap
 from ._roc import RocCurve as RocCurve

@@ -227,12 +227,14 @@ class Calibration:
             return str(error).partition(";")[0]
         return f"{self.source.place(row[ROW][0])} is not a forecast"
 
-    def adjust(self, prior: Sequence[str] | None, *, adapt: bool) -> None:
+    def adjust(
+        self, prior: Sequence[str] | None, *, adapt: bool, n_estimated: int = 100_000
+    ) -> None:
         """Adjust the calibrated forecasts to class shares, given or estimated from these rows."""
         labels, old = self.model.calibrator.classes_, _old_shares(self.model.calibrator)
         new: Any = _parse_shares(split_words(prior) or [])
         if adapt:  # the rows are read once more
-            _, Q = self.draw(100_000)
+            _, Q = self.draw(n_estimated)
             estimated = isoroc.estimate_prior(Q, old, labels=labels)
             print_note(f"class shares of these rows:\n{estimated!r}")
             new = estimated.prior

@@ -209,7 +209,8 @@ def _figures(model: Any, sample: Sample, old: str | None, *, counted: bool) -> d
     """Figures for conditions: rows, log losses on these rows, and the verdict on unseen rows."""
     K = sample.n_classes
     per_class = sample.class_weights() if counted else np.bincount(sample.codes, minlength=K)
-    figures = {"rows": int(model.summary_["rows"]), "class_rows": float(per_class.min())}
+    figures: dict[str, Any] = {"rows": int(model.summary_["rows"])}
+    figures["class_rows"] = float(per_class.min())
     totals = _total_losses(sample, model)
     for name in ("before", "after"):
         loss = totals.means.get(("log_loss", name))

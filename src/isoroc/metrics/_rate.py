@@ -1,0 +1,183 @@
+"""The rate of an outcome, from few labels and a judge's scores of many rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import hypot
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from isoroc._core.intervals import Estimate, Share, mean_of
+from isoroc._core.newton import logistic_regression
+from isoroc._core.special import expit
+from isoroc._core.types import Floats
+from isoroc._input import InputError, check_confidence, check_forecasts, check_sample
+from isoroc._support.seeds import check_random_state
+
+
+@dataclass(frozen=True)
+class RateEstimate:
+    """An estimated rate, its interval, and what the labels alone would have given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc.metrics import estimate_rate
+    >>> y = np.arange(100) % 4 > 0
+    >>> first = estimate_rate(y, y, np.arange(9000) % 4 > 0)
+    >>> second = estimate_rate(y, y, np.arange(9000) % 5 > 0)
+    >>> round(first.value, 3), round(second.minus(first).value, 3)
+    (0.75, 0.048)
+    """
+
+    value: float
+    """The estimated rate."""
+    low: float
+    """Lower end of the interval."""
+    high: float
+    """Upper end of the interval."""
+    labels_alone: Estimate
+    """The estimate without the scores."""
+    n_effective: float
+    """Number of labelled rows that would give as narrow an interval without the scores."""
+
+    def minus(self, other: RateEstimate) -> Estimate:
+        """The difference to another rate, estimated from other labels.
+
+        The interval combines both (Newcombe 1998). If the labels of both rates belong to the same
+        questions, the interval is too wide rather than too narrow.
+        """
+        difference = self.value - other.value
+        low = difference - hypot(self.value - self.low, other.high - other.value)
+        high = difference + hypot(self.high - self.value, other.value - other.low)
+        return Estimate(difference, low, high)
+
+
+def estimate_rate(
+    y: ArrayLike,
+    p: ArrayLike,
+    p_unlabelled: ArrayLike,
+    *,
+    labels: ArrayLike = (0, 1),
+    clusters: ArrayLike | None = None,
+    confidence: float = 0.95,
+    random_state: Any = 0,
+) -> RateEstimate:
+    """Rate of an outcome among all rows, of which few have labels and all have scores.
+
+    The typical case: a language model judges 10,000 answers, and people check 100 of them, drawn at
+    random. The mean of the scores is biased, the mean of the labels imprecise; this estimate is
+    neither (prediction-powered inference, Angelopoulos et al. 2023).
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Outcomes of the labelled rows, a random sample of all rows.
+    p : array-like of shape (n,) or (n, 2)
+        Scores of the labelled rows: probabilities, verdicts of 0 and 1, or any score that increases
+        with the probability of the outcome.
+    p_unlabelled : array-like of shape (N,) or (N, 2)
+        Scores of the other rows.
+    labels : array-like of shape (2,), default=(0, 1)
+        The two outcomes. The rate is that of the second.
+    clusters : array-like of shape (n,), default=None
+        Clusters of labelled rows that depend on each other.
+    confidence : float, default=0.95
+        Probability that the interval covers the rate.
+    random_state : int, RandomState or None, default=0
+        Seed of the folds.
+
+    Returns
+    -------
+    RateEstimate
+        The rate and its interval.
+
+    Notes
+    -----
+    The scores are calibrated on the labelled rows by logistic regression, in five folds, so that no
+    row is forecast by a fit to its own label. The estimate is the mean label plus the difference of
+    the mean forecasts of unlabelled and labelled rows, times the factor between 0 and 1 that
+    minimises the variance (PPI++, Angelopoulos et al. 2024). Scores that say nothing have factor 0.
+    The interval is Wilson's for the number of labels that would be as precise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc.metrics import estimate_rate
+    >>> rng = np.random.default_rng(0)
+    >>> right = rng.random(10_000) < 0.6
+    >>> judged = np.where(rng.random(10_000) < 0.9, right, ~right)  # the judge errs on 10 %
+    >>> rate = estimate_rate(right[:100], judged[:100], judged[100:])
+    >>> [round(x, 3) for x in (rate.value, rate.low, rate.high)]
+    [0.554, 0.492, 0.613]
+    >>> [round(x, 3) for x in rate.labels_alone]
+    [0.51, 0.412, 0.607]
+    """
+    check_confidence(confidence)
+    sample = check_sample(p, y, None, labels, clusters=clusters, name="p")
+    if len(sample) < 10:
+        raise InputError("y", None, f"{len(sample)} labelled rows", "expected at least 10")
+    others = check_forecasts(p_unlabelled, name="p_unlabelled", unit=sample.unit)
+    if others.ndim != sample.forecasts.ndim:
+        raise InputError("p_unlabelled", None, "other columns than p", "they must agree")
+    outcomes = sample.codes.astype(np.float64)
+    alone = mean_of(outcomes, None, sample.clusters)
+    scores, unlabelled = _log_odds(sample.forecasts), _log_odds(others)
+    forecasts, means = _cross_fit(scores, outcomes, unlabelled, sample.clusters, random_state)
+    factor = _factor(outcomes, forecasts, means)
+    rest = mean_of(outcomes - factor * forecasts, None, sample.clusters)
+    value = float(np.clip(rest.value + factor * means.mean(), 0.0, 1.0))
+    variance = rest.variance + factor**2 * means.var() / len(means)
+    spread = value * (1 - value)
+    size = spread / alone.variance if alone.variance > 0 and spread > 0 else float(len(sample))
+    precise = max(size, spread / variance) if variance > 0 else size
+    low, high = Share(value, precise).interval(confidence)
+    by_labels = Estimate(alone.value, *Share(alone.value, size).interval(confidence))
+    return RateEstimate(value, low, high, by_labels, float(precise))
+
+
+def _log_odds(values: Floats, floor: float = 1e-4) -> Floats:
+    """Log odds of probabilities; other scores unchanged."""
+    scores = values if values.ndim == 1 else values[:, -1]
+    if scores.min() < 0 or scores.max() > 1:
+        return scores
+    clipped = np.clip(scores, floor, 1 - floor)
+    return np.asarray(np.log(clipped) - np.log1p(-clipped))
+
+
+def _cross_fit(
+    scores: Floats, y: Floats, unlabelled: Floats, clusters: Any, random_state: Any
+) -> tuple[Floats, Floats]:
+    """Out-of-fold forecasts of the labelled rows, mean forecasts of the others over all folds."""
+    scale = scores.std() or 1.0
+    x, new = (scores - scores.mean()) / scale, (unlabelled - scores.mean()) / scale
+    units = np.arange(len(y)) if clusters is None else clusters
+    order = np.lexsort((y, scores)) if clusters is None else np.arange(units.max() + 1)
+    dealt = np.empty(len(order), dtype=np.int64)
+    dealt[order] = check_random_state(random_state).permutation(len(order)) % 5
+    fold = dealt[units]
+    forecasts, means = np.empty(len(y)), np.zeros(len(new))
+    for k in np.unique(fold):
+        rows = fold != k
+        # Half an outcome of each kind at the mean score keeps the intercept finite.
+        X = np.column_stack([np.ones(rows.sum() + 1), np.append(x[rows], 0.0)])
+        theta, _, _ = logistic_regression(
+            X,
+            np.append(y[rows], 0.5),
+            np.ones(len(X)),
+            start=np.zeros((1, 2)),
+            precision=np.array([[1e-3, 0.5]]),
+        )
+        intercept, slope = theta[0]
+        forecasts[~rows] = expit(intercept + slope * x[~rows])
+        means += expit(intercept + slope * new) / len(np.unique(fold))
+    return forecasts, means
+
+
+def _factor(y: Floats, forecasts: Floats, unlabelled: Floats) -> float:
+    """Weight of the forecasts that minimises the variance of the estimate."""
+    variance = np.concatenate([forecasts, unlabelled]).var() * (1 + len(y) / len(unlabelled))
+    covariance = ((y - y.mean()) * (forecasts - forecasts.mean())).sum() / (len(y) - 1)
+    return float(np.clip(covariance / variance, 0.0, 1.0)) if variance > 1e-12 else 0.0
