@@ -48,7 +48,6 @@ from isoroc._input.sample import resolve_unit as resolve_unit
 from isoroc._input.sample import valid_rows as valid_rows
 from isoroc._input.segments import Segments as Segments
 from isoroc._input.segments import check_segments as check_segments
-from isoroc._input.segments import read_column as read_column
 from isoroc._input.shares import check_numbers as check_numbers
 from isoroc._input.shares import check_shares as check_shares
 from isoroc._input.shares import check_unlabelled as check_unlabelled

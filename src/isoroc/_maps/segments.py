@@ -172,11 +172,6 @@ def encode_segments(fitted: SegmentMap, segments: Any) -> Floats:
     )
 
 
-def has_segments(fitted: Any) -> bool:
-    """Whether a calibrator was fitted with segments, so that it takes those of a row."""
-    return bool(known_columns(fitted.map_))
-
-
 def calibrated(
     ops: Ops[V], fitted: Any, X: V, found: Sequence[tuple[V, Truth]] = ()
 ) -> tuple[V, Truth]:
