@@ -102,7 +102,12 @@ def segment_report(
 
 
 def segment_report_from_counts(
-    counts: Mapping[Any, Counts], *, columns: Any = "segment", **options: Any
+    counts: Mapping[Any, Counts],
+    *,
+    columns: Any = "segment",
+    pairs: bool = True,
+    min_rows: int = 50,
+    confidence: float = 0.95,
 ) -> Table:
     """What `segment_report` returns, from the counts of each segment.
 
@@ -112,8 +117,13 @@ def segment_report_from_counts(
         Counts by the name of the segment, or by a tuple of names, one for each column.
     columns : str or sequence of str, default="segment"
         Names of the columns.
-    **options
-        `pairs`, `bins`, `min_rows` and `confidence` of `segment_report`.
+    pairs, min_rows, confidence : bool, int and float
+        As in `segment_report`.
+
+    Returns
+    -------
+    Table
+        As of `segment_report`.
 
     Examples
     --------
@@ -144,7 +154,8 @@ def segment_report_from_counts(
     P, codes, weights, squares = arrays
     sample = Sample(two_columns(P), codes, weights, parts[0].classes, squares=squares)
     segments = {name: [str(key[j]) for key in keys] for j, name in enumerate(names)}
-    return report_on(replace(sample, segments=check_segments(segments, len(keys))), **options)
+    sample = replace(sample, segments=check_segments(segments, len(keys)))
+    return report_on(sample, pairs=pairs, min_rows=min_rows, confidence=confidence)
 
 
 class Group(NamedTuple):
