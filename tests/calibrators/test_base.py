@@ -13,4 +13,6 @@ def test_html_representations_link_to_the_documentation(monkeypatch):
     known["Project-URL"] = "Repository, https://example.org/project"
     known["Project-URL"] = "Documentation, https://example.org/project/tree/main/docs"
     for estimator in made:
-        assert "https://example.org/project/tree/main/docs/calibrators.md" in estimator._repr_html_()
+        assert (
+            "https://example.org/project/tree/main/docs/calibrators.md" in estimator._repr_html_()
+        )
