@@ -63,7 +63,7 @@ class Set(NamedTuple):
 
     @property
     def source(self) -> str:
-        """Name of the data, of which there may be versions with fewer classes."""
+        """Name of the data, without the number of classes."""
         return re.sub(r"\d+$", "", self.dataset)
 
     @property

@@ -66,7 +66,7 @@ QUICK += ",TvA isotonic,TvA temperature,sklearn isotonic,sklearn sigmoid,sklearn
 RIVALS = ("SMS", "sklearn temperature", "sklearn isotonic")
 #: Share of the rarer class in the sets that are thinned, and of the test rows in the upper tail.
 RARE, TAIL = 0.015, 0.01
-#: A design may harm significantly on this share of the splits with at most so many rows.
+#: A design may harm significantly on this share of the splits with few rows.
 MOST_HARM, FEW = 0.05, 300
 #: Differences of more standard errors than this are significant.
 SIGNIFICANT = 1.96
@@ -121,7 +121,7 @@ def designs(group: str, members: list[str]) -> list[Design]:
 
 
 def group_of(n_classes: int) -> str:
-    """Name of the group that sets of so many classes belong to."""
+    """Name of the group of sets with this number of classes."""
     return next(group for group, where in GROUPS.items() if where(n_classes))
 
 

@@ -15,6 +15,14 @@ from isoroc.metrics import brier_score_loss, log_loss
 
 PICTURE = Path("build/demo/simplex.png")
 PAGE = Path("build/demo/report.html")
+NEXT = """
+Next, with your own table: a column of outcomes and one column of forecasts per class.
+
+  source .venv/bin/activate && pip install '.[all]'
+  isoroc fit yours.csv --label y -o model.json
+  isoroc evaluate others.csv --label y --model model.json
+  isoroc report others.csv --label y --model model.json -o report.html
+  isoroc apply model.json new.csv -o calibrated.csv"""
 
 
 def main() -> None:
@@ -54,6 +62,7 @@ def main() -> None:
     print(f"\nVerdict: {auto.verdict_}.")
     print(f"On the test rows it saved {gain:.4f} nats per row.")
     write_report(irp, P_test, y[test])
+    print(NEXT)
 
 
 def write_report(calibrator: IRPCalibrator, P: np.ndarray, y: np.ndarray) -> None:

@@ -91,7 +91,9 @@ def test_the_extra_all_brings_what_the_examples_import():
 @pytest.mark.slow
 def test_demo_prints_a_verdict(capsys):
     runpy.run_path(str(ROOT / "examples" / "demo.py"), run_name="__main__")
-    assert "Verdict: calibrate" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "Verdict: calibrate" in printed
+    assert printed.endswith("isoroc apply model.json new.csv -o calibrated.csv\n")
 
 
 @pytest.mark.slow

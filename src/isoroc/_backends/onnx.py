@@ -120,7 +120,7 @@ class OnnxOps(Ops[Tensor]):
         return Tensor(self, 1, inside), Tensor(self, 1, known)
 
     def combine(self, operator: str, a: Any, b: Any) -> Tensor:
-        """``a operator b``, of which at least one is a vector."""
+        """``a operator b``, where at least one is a vector."""
         if isinstance(a, Tensor) and _is_zero(b) and operator in "+-":
             return a
         if isinstance(b, Tensor) and _is_zero(a) and operator == "+":

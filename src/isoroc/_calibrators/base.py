@@ -102,7 +102,7 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         """Check the parameters, learn from a sample, set `_state`; return the map."""
 
     def _fit_part(self, sample: Sample, whole: Any) -> Map:  # noqa: ARG002
-        """The map for some of the rows to which `whole` was fitted, which may be a good start."""
+        """The map for some of the rows that `whole` was fitted to, which may be a good start."""
         return self._fit(sample)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Map, Floats]:

@@ -128,7 +128,7 @@ class PenalisedLoss(Rows, ABC):
 
     near_steps: ClassVar[int]  # at most, where the start is close
     rounds: ClassVar[int]  # at most, where it is not
-    dense: ClassVar[int]  # parameters up to which the curvature is a full matrix
+    dense: ClassVar[int]  # largest number of parameters with a full curvature matrix
 
     @property
     def total(self) -> float:

@@ -371,7 +371,7 @@ class IRPCalibrator(BinCalibrator):
         return min(losses, key=losses.__getitem__)
 
     def _most_joint(self) -> int:
-        """Classes up to which top="auto" calibrates all of them jointly."""
+        """Largest number of classes that top="auto" calibrates jointly."""
         return 4 if self.values == "constant" else 12
 
     def _check_parameters(self, n_classes: int) -> None:

@@ -128,7 +128,7 @@ class Problem(PenalisedLoss):
     """
 
     near_steps, rounds = 25, 20
-    most_features = 10_000_000  # up to which all rows are used
+    most_features = 10_000_000  # with more, some rows are drawn
     centre_rows = 4000  # among which centres are chosen
 
     def __init__(self, sample: Sample, stage: TemperatureMap, n_centres: int) -> None:

@@ -165,7 +165,7 @@ class Regression(PenalisedLoss):
     """Minimise the loss of ``softmax(transform(z))`` plus a ridge penalty on each kind of term."""
 
     near_steps, rounds = 5, 20
-    #: Terms up to which the Hessian is formed and penalties are learned: of a matrix, of a vector.
+    #: Largest numbers of terms, for a matrix and a vector, with a Hessian and learned penalties.
     newton_terms: ClassVar[tuple[int, int]] = (400, 90)
     newton_steps = 100
 

@@ -46,7 +46,7 @@ from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
 from isoroc._maps.monotone import MonotonicityCertificate, with_floor
 
 LEAST_SCALE_PRECISION = 2.0  # of the prior of the log scale
-MOST_ROWS = 50_000  # up to which each stands for itself
+MOST_ROWS = 50_000  # more rows are grouped
 WIDTH = 1 / 16  # of the cells that gather more rows
 
 
@@ -98,7 +98,7 @@ class MonotoneCalibrator(DescentCalibrator):
     """
 
     _shares: ClassVar[tuple[float, float]] = (4.0, 4.0)
-    #: Numbers in an array of the fit up to which all rows are used.
+    #: Largest size of an array of the fit; with more rows, some are drawn.
     _most_numbers: ClassVar[int] = 10_000_000
 
     map_: MonotoneMap

@@ -108,7 +108,7 @@ class Problem(PenalisedLoss):
     """
 
     rounds, dense = 30, 1300  # 30 classes that act on each other have fewer parameters
-    most_features = 20_000_000  # up to which all rows are used
+    most_features = 20_000_000  # with more, some rows are drawn
     chunk_numbers = 2**20  # in the arrays of the rows for which the curvature is formed at a time
 
     def __init__(self, sample: Sample, n_knots: int, penalty: float, pseudocount: float) -> None:

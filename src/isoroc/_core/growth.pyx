@@ -579,7 +579,7 @@ cdef class Ascent:
         return not has_cycle_below(W, K, self.slack)
 
     cdef bint _keeps_straddled(self, Side* side) noexcept nogil:
-        """Whether the earlier splits on both sides of which the bin lies stay ROC monotone."""
+        """Whether earlier splits that divide the bin stay ROC monotone."""
         cdef Py_ssize_t c, i, s, K = self.K, S = self.S
         cdef double* W = self.W
         for s in range(S):

@@ -176,7 +176,7 @@ class Mean:
         self._sums = np.zeros((4, 4))
 
     def add(self, values: Floats, weights: Floats, squares: Floats | None = None) -> None:
-        """Add rows, each of which may stand for several.
+        """Add rows; each may stand for several.
 
         `squares` are the sums of the squared weights of the rows that each stands for.
         """

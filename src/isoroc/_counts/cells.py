@@ -71,7 +71,7 @@ class Cells:
         return rounded(self.sums / self.class_weights.sum(axis=1, keepdims=True))
 
     def coarsen(self, grid: Grid, coarser: Grid, *, ordered: bool = True) -> Cells:
-        """The same in a coarser grid, each cell of which is a union of cells."""
+        """The same in a coarser grid, whose cells are unions of these."""
         if grid == coarser:
             return self
         keys = grid.join(self.keys, coarser).astype(np.int32)

@@ -30,7 +30,7 @@ class Pair:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows, of which cells may hold several."""
+        """Number of rows; a cell may hold several."""
         return len(self.before) if self.counted is None else self.counted
 
     @property

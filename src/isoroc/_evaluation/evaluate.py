@@ -170,7 +170,7 @@ class Evaluate:
         n_resamples: int = 200,
         random_state: Any = 0,
     ) -> Evaluation:
-        """Evaluate batches of rows, of which only some are kept.
+        """Evaluate batches of rows without keeping all of them.
 
         Parameters
         ----------
@@ -267,7 +267,7 @@ def _pairs_of_batches(
 
 
 def _second(after: Any, y_prob: Any, before: Sample) -> Sample | None:
-    """The second forecasts, of which a calibrator makes some from the first."""
+    """The second forecasts: those given, or those of a calibrator applied to the first."""
     if after is None:
         return None
     Q = calibrated(after, y_prob, before.segments) if hasattr(after, "predict_proba") else after

@@ -56,7 +56,7 @@ class Totals:
 
 
 class Direction:
-    """Mean differences between forecasts and outcomes, to which batches of rows are added.
+    """Mean differences between forecasts and outcomes, accumulated over batches of rows.
 
     With more than 50 classes, only the most probable class is summed.
     """

@@ -148,7 +148,7 @@ class Batch(NamedTuple):
 
     @classmethod
     def of(cls, P: Floats, codes: NDArray[Any], alternatives: Alternatives) -> Self:
-        """Sums over rows, of which some are treated at a time."""
+        """Sums over rows, computed in slices."""
         batch = cls(Totals.of(P[:0], codes[:0]), np.zeros(len(alternatives.family)))
         for rows in slices(len(P), max(1, 2**21 // len(alternatives.family))):
             ratios = alternatives.log_ratios(P[rows], codes[rows])

@@ -237,7 +237,7 @@ class Logits(Kind):
 
 
 class LogOdds(Kind):
-    """Log odds of the second of two classes, or any score of which only the order counts."""
+    """Log odds of the second of two classes, or any score where only the order counts."""
 
     scores = "logit"
     single = True

@@ -16,7 +16,7 @@ import numpy as np
 
 from isoroc._core.types import Floats, Ints
 
-MOST_ROWS = 2000  # up to which all cycles are checked; of more rows, this many are drawn
+MOST_ROWS = 2000  # with more rows, this many are drawn and checked
 TOLERANCE = 1e-12  # relative rounding error that comparisons allow for
 
 

@@ -65,7 +65,7 @@ def estimate_rate(
     confidence: float = 0.95,
     random_state: Any = 0,
 ) -> RateEstimate:
-    """Rate of an outcome among all rows, of which few have labels and all have scores.
+    """Rate of an outcome among all rows, where few rows have labels and all have scores.
 
     The typical case: a language model judges 10,000 answers, and people check 100 of them, drawn at
     random. The mean of the scores is biased, the mean of the labels imprecise; this estimate is

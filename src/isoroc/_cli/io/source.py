@@ -38,7 +38,7 @@ _MARKS: dict[bytes, FileFormat] = {
     b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow stream"
 }  # fmt: skip
 Compression = Literal["gzip", "zstd"]
-#: Length up to which polars can read lines, and Python quoted fields, without much memory.
+#: Longest line that polars, and longest quoted field that Python, can read in little memory.
 _LONGEST = 2**25
 csv.field_size_limit(_LONGEST)
 
