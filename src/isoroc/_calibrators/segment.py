@@ -362,15 +362,17 @@ class SegmentCalibrator(Calibrator):
                 logits = self.map_.shifted_logits(values, self.map_.apply(values), known)
                 found.append(parts[1].verify(logits))
         else:
-            scores = self.map_.kind.score(NUMPY, columns_of(values))
-            code = np.zeros(len(values), dtype=np.intp)
+            scores, code = (
+                self.map_.kind.score(NUMPY, columns_of(values)),
+                np.zeros(len(Q), np.intp),
+            )
             if len(self.map_.columns):
                 places = places_of(self.map_, self.encode_segments(segments)).places
                 code = np.unique(np.column_stack(places), axis=0, return_inverse=True)[1].ravel()
             z = np.hstack([np.zeros_like(scores), scores])
             found = [check_cyclic(z[rows], Q[rows]) for _, rows in rows_by_group(code)]
-        monotone, exact = all(found), all(own.exact for own in found)
-        return MonotonicityCheck(monotone, min(len(Q), sum(own.rows for own in found)), exact)
+        rows, exact = min(len(Q), sum(own.rows for own in found)), all(own.exact for own in found)
+        return MonotonicityCheck(all(found), rows, exact)
 
     def carry_over(self, thresholds: Any, P: Any = None) -> CarriedThresholds:
         """Thresholds of the common map, if there were no segments in `fit`; see `Calibrator`."""

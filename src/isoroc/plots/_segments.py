@@ -107,12 +107,11 @@ class SegmentsDisplay(Display):
         value, half = table["shift"][rows], half_width(0.95) * table["error"][rows]
         data = Table(value=value, low=value - half, high=value + half)
         several = len(set(table["class"].tolist())) > 1
-        names = []
-        for column, segment, label, n in zip(
-            *(table[name][rows].tolist() for name in ("column", "segment", "class", "rows")),
-            strict=True,
-        ):
-            names.append(f"{column}: {segment}{f', {label}' * several} ({n:,})")
+        about = (table[name][rows].tolist() for name in ("column", "segment", "class", "rows"))
+        names = [
+            f"{column}: {segment}{f', {label}' * several} ({n:,})"
+            for column, segment, label, n in zip(*about, strict=True)
+        ]
         layers = [Layer("segments", "after", "intervals", data)]
         return cls(layers, names, "shift of the log odds", 0.0).plot(ax, figsize=figsize)
 
@@ -128,15 +127,8 @@ class SegmentsDisplay(Display):
         ax.set_yticks(places, [shortened(name, 44) for name in self.names], size="small")
         ax.set_ylim(max(len(places), 1) - 0.5, -0.5)
         if self.neutral == 1:  # ratios; intervals of rare events may be long
-            values = np.concatenate([layer.data["value"] for layer in layers] + [[0.9, 1.1]])
-            low, high = (
-                np.concatenate([own.data[end] for own in layers]) for end in ("low", "high")
-            )
-            ends = max(low.min(initial=0.5), 0.25), min(high.max(initial=2.0), 4.0)
             ax.set_xscale("log")
-            ax.set_xlim(
-                0.95 * min(*ends, values[values > 0].min()), 1.05 * max(*ends, values.max())
-            )
+            ax.set_xlim(*np.clip(ax.get_xlim(), 0.2, 5.0))
             ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             ax.xaxis.set_major_formatter("{x:g}")
             ax.xaxis.set_minor_locator(NullLocator())
