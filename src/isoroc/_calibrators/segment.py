@@ -362,10 +362,8 @@ class SegmentCalibrator(Calibrator):
                 logits = self.map_.shifted_logits(values, self.map_.apply(values), known)
                 found.append(parts[1].verify(logits))
         else:
-            scores, code = (
-                self.map_.kind.score(NUMPY, columns_of(values)),
-                np.zeros(len(Q), np.intp),
-            )
+            scores = self.map_.kind.score(NUMPY, columns_of(values))
+            code = np.zeros(len(Q), np.intp)
             if len(self.map_.columns):
                 places = places_of(self.map_, self.encode_segments(segments)).places
                 code = np.unique(np.column_stack(places), axis=0, return_inverse=True)[1].ravel()
@@ -396,9 +394,8 @@ def _regression(sample: Sample, base: SegmentMap) -> Regression:
 
 def _free(logs: Floats) -> Floats:
     """Log odds of two classes, shape (n, 1), or centred logarithms of more, shape (n, K)."""
-    if logs.shape[1] == 2:
-        return logs[:, 1:] - logs[:, :1]
-    return np.asarray(logs - logs.mean(axis=1, keepdims=True))
+    two = logs.shape[1] == 2
+    return logs[:, 1:] - logs[:, :1] if two else logs - logs.mean(axis=1, keepdims=True)
 
 
 def places_of(base: SegmentMap, codes: Floats) -> Columns:
