@@ -298,7 +298,6 @@ def calibration_function(done: Experiment) -> Figure:
             forecasts.P_cal,
             after=after,
             panels=("forecasts", "values", "map"),
-            zoom=1,
             labels=1 + np.arange(done.n_classes),
         ).figure_
     figure.suptitle(f"published IRP: {forecasts.title}", y=1.06)
