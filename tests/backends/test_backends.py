@@ -125,14 +125,13 @@ def by_hand(own, X, rows):
     """The formula of the documentation, row by row."""
     found = []
     for p, region, age in zip(X, rows["region"], rows["age"], strict=True):
-        place = {"it's": 0, "north": 1}.get(region), None
-        if not np.isnan(age):
-            place = place[0], int(age > 30) + int(age > 50.5)
+        by_age = None if np.isnan(age) else int(age > 30) + int(age > 50.5)
+        place = {"it's": 0, "north": 1}.get(region), by_age
         entries = np.zeros(own.tables[0].shape[1])
         for j in range(2):
             if place[j] is not None:
                 entries += own.tables[j][place[j]]
-        if None not in place:
+        if place[0] is not None and place[1] is not None:
             entries += own.tables[2][3 * place[0] + place[1]]
         z = np.log(own.common.apply(p[None])[0])
         z = z * max(1 + entries[-1], 0.05) + entries[:-1] + own.offset

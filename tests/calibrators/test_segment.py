@@ -3,6 +3,7 @@
 import sqlite3
 import warnings
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -167,7 +168,7 @@ def test_any_dataframe(fitted):
 
 def test_the_order_of_rows_and_weights_do_not_matter():
     P, y, segments, _ = data(800)
-    make = SegmentCalibrator(TemperatureCalibrator()).fit
+    make: Any = SegmentCalibrator(TemperatureCalibrator()).fit
     expected = make(P, y, segments=segments).predict_proba(P, segments)
     order = np.random.default_rng(0).permutation(800)
     mixed = make(P[order], y[order], segments=segments.iloc[order])
@@ -182,7 +183,7 @@ def test_the_order_of_rows_and_weights_do_not_matter():
 def test_units_of_forecasts():
     P, y, segments, _ = data(1500)
     z = logit(P[:, 1])
-    make = SegmentCalibrator(TemperatureCalibrator()).fit
+    make: Any = SegmentCalibrator(TemperatureCalibrator()).fit
     expected = make(P, y, segments=segments).predict_proba(P, segments)
     for forecasts, unit in ((P[:, 1], "probability"), (z, "logit"), (100 * P, "percent"),
                             (np.log(P), "log_probability"), (np.log(P) + 3, "logit")):  # fmt: skip
@@ -248,7 +249,7 @@ def test_bad_parameters(fitted):
         SegmentCalibrator(SegmentCalibrator()).fit(P, y)
     for name in ("bins", "cv", "max_terms", "min_rows"):
         with pytest.raises(InputError, match=name):
-            SegmentCalibrator(**{name: -1}).fit(P, y, segments=segments)
+            SegmentCalibrator().set_params(**{name: -1}).fit(P, y, segments=segments)
     with pytest.raises(InputError, match="thresholds differ by segment"):
         fitted.carry_over(0.5, P)
 
@@ -288,7 +289,7 @@ def test_model_files(fitted, tmp_path):
 def test_exports(shape):
     P, y, segments, _ = data(1200, 3 if shape == 3 else 2)
     forecasts = {"p": P[:, 1:], "logit": logit(P[:, 1:]), 3: P}[shape]
-    unit = "logit" if shape == "logit" else "probability"
+    unit: Any = "logit" if shape == "logit" else "probability"
     calibrator = SegmentCalibrator(AutoCalibrator() if shape == "p" else TemperatureCalibrator())
     calibrator.fit(forecasts, y, segments=segments[["region", "age"]], unit=unit)
     segments.loc[::50, "region"] = "never seen"

@@ -129,7 +129,10 @@ def test_calibration_of_one_batch(table):
     P = table.select("^p_.*$").to_numpy()
     model = IRPCalibrator().fit(P, table["y"])
     columns, seen = ["p_bird", "p_cat", "p_dog"], list[int]()
-    source, loaded = Source([], Format("csv", None, ","), []), Model("", model, *[None] * 4)
+    source, loaded = (
+        Source([], Format("csv", None, ","), []),
+        Model("", model, None, None, None, {}),
+    )
     step = Calibration(source, loaded, columns, {"q": 1}, advance=seen.append)
     batch = table.with_row_index(ROW)
     assert step(batch)["q"].to_list() == model.predict_proba(P)[:, 1].tolist()

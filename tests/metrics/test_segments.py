@@ -1,5 +1,7 @@
 """The report of segments: its figures, its test, and its order."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -151,7 +153,7 @@ def test_counts_give_the_same():
     with pytest.raises(InputError, match="counts: 'north' has 1 names, and there are 2 columns"):
         segment_report_from_counts({"north": counts["north", "True"]}, columns=["a", "b"])
     with pytest.raises(InputError, match="counts: holds int; expected Counts"):
-        segment_report_from_counts({"north": 3})
+        segment_report_from_counts({"north": 3})  # type: ignore[dict-item]
 
 
 def test_adjusted_p_values():
@@ -162,12 +164,9 @@ def test_adjusted_p_values():
 
 def test_bad_input():
     p, y, segments = data(100)
-    for options, message in (
-        ({"bins": 1}, "bins"),
-        ({"min_rows": 0}, "min_rows"),
-        ({"confidence": 2}, "confidence"),
-    ):
-        with pytest.raises(InputError, match=message):
+    for name, value in (("bins", 1), ("min_rows", 0), ("confidence", 2)):
+        options: Any = {name: value}
+        with pytest.raises(InputError, match=name):
             segment_report(y, p, segments, **options)
     with pytest.raises(InputError, match=r"segments\['a'\]: 1 rows, but y_prob has 100"):
         segment_report(y, p, {"a": ["x"]})
