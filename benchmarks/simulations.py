@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import brentq, minimize
 from scipy.special import expit, logit, ndtr, ndtri, softmax, xlogy
-from scipy.stats import rankdata
+from scipy.stats import false_discovery_control, rankdata
 from threadpoolctl import threadpool_limits
 
 import isoroc
@@ -41,7 +41,6 @@ from isoroc import (
     estimate_prior,
     evaluate,
 )
-from isoroc._evaluation.evaluate import correct_p_values
 from isoroc._evaluation.monitor import Alternatives, Evidence
 from isoroc._input import check_probabilities
 from isoroc._support.table import markdown_table
@@ -831,7 +830,7 @@ def of_p_values(found: list[Figures]) -> Figures:
     entries = [entry for own in found for entry in own["entries"]]
     p = np.array([entry.pop("p") for entry in entries])
     counts = {"number": len(p), "worse, p <= .025": int((p <= 0.025).sum())}
-    counts["worse, corrected"] = int((correct_p_values(p) <= 0.05).sum())
+    counts["worse, corrected"] = int((false_discovery_control(p) <= 0.05).sum())
     return means(entries) | counts
 
 

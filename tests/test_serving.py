@@ -64,7 +64,7 @@ def test_the_service_returns_the_forecasts_of_the_calibrator(auto):
         ('{"forecasts": [[0.7, 0.2, 0.1], [0.7, 0.7, 0.1]]}', "row 1"),
         ('{"forecasts": [[0.7, NaN, 0.1]]}', "row 0"),
         ('{"forecasts": [[0.7, 0.3]]}', "3 columns"),
-        ('{"forecasts": [[0.7, 0.2, 0.1]], "groups": ["a"]}', "groups"),
+        ('{"forecasts": [[0.7, 0.2, 0.1]], "segments": {"a": ["x"]}}', "segments"),
         ('{"forecasts": "high"}', "list"),
         ('{"forecasts": [' + "[1, 0, 0]," * 10_000 + "[1, 0, 0]]}", "10000"),
     ],

@@ -88,5 +88,5 @@ def test_json_has_a_version_and_the_documented_keys(run_cli, words):
 @pytest.mark.usefixtures("model")
 def test_options_have_one_spelling_in_messages(run_cli):
     ran = run_cli("fit", "data.csv", "-o", "m.json", "--zzz", "1")
-    assert "min-rows" in ran.err
-    assert "min_rows" not in ran.err
+    assert "max-cells" in ran.err
+    assert "max_cells" not in ran.err

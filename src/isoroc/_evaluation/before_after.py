@@ -16,6 +16,7 @@ from isoroc._core.simplex import two_columns
 from isoroc._core.types import Floats, Ints
 from isoroc._counts import Counts
 from isoroc._input import InputError, Sample, join_samples
+from isoroc._maps.segments import known_columns
 
 
 @dataclass(frozen=True)
@@ -125,3 +126,10 @@ def join_pairs(pairs: Sequence[Pair]) -> Pair:
     seconds = [pair.after for pair in pairs if pair.after is not None]
     before = join_samples([pair.before for pair in pairs])
     return Pair(before, join_samples(seconds) if seconds else None)
+
+
+def calibrated(calibrator: Any, P: Any, segments: Any = None) -> Any:
+    """Forecasts of a calibrator; `segments` are for those that were fitted with segments."""
+    fitted = getattr(calibrator, "map_", None)
+    options = {"segments": segments} if fitted is not None and known_columns(fitted) else {}
+    return calibrator.predict_proba(P, **options)

@@ -9,9 +9,8 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from isoroc._counts import Counts
-from isoroc._evaluation.before_after import Pair, make_pair, pair_of_counts
+from isoroc._evaluation.before_after import Pair, calibrated, make_pair, pair_of_counts
 from isoroc._evaluation.evaluation import Evaluation, tabulate
-from isoroc._evaluation.forecasts import calibrated
 from isoroc._evaluation.measures import Collector
 from isoroc._input import (
     InputError,
@@ -98,7 +97,8 @@ class Evaluate:
 
     Examples
     --------
-    >>>     >>> from isoroc import evaluate
+    >>> import numpy as np
+    >>> from isoroc import evaluate
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)
     >>> y = rng.random(1000) < p**2
@@ -186,7 +186,8 @@ class Evaluate:
 
         Examples
         --------
-        >>>         >>> from isoroc import evaluate
+        >>> import numpy as np
+        >>> from isoroc import evaluate
         >>> rng = np.random.default_rng(0)
         >>> p = rng.random((4, 250))
         >>> y = rng.random((4, 250)) < p**2

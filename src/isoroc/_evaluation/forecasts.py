@@ -13,8 +13,8 @@ from sklearn.utils import _safe_indexing
 from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.binned import BinCalibrator
 from isoroc._calibrators.classifier import CalibratedClassifier
+from isoroc._evaluation.before_after import calibrated
 from isoroc._input import InputError, Sample, check_forecasts, first_improbable
-from isoroc._maps.segments import known_columns
 from isoroc.metrics import log_loss, roc_auc, volume_under_surface
 from isoroc.metrics._estimation.grouping import sum_classes
 
@@ -43,13 +43,6 @@ def forecasts_of(estimator: Any, X: Any, segments: Any = None) -> tuple[Any, Any
             return getattr(estimator, method)(X), None, estimator.classes_
     problem = f"{type(estimator).__name__} has neither predict_proba nor decision_function"
     raise InputError("estimator", None, problem, "pass a classifier or a calibrator")
-
-
-def calibrated(calibrator: Any, P: Any, segments: Any = None) -> Any:
-    """Forecasts of a calibrator; `segments` are for those that were fitted with segments."""
-    fitted = getattr(calibrator, "map_", None)
-    options = {"segments": segments} if fitted is not None and known_columns(fitted) else {}
-    return calibrator.predict_proba(P, **options)
 
 
 def unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:

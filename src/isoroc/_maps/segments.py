@@ -193,6 +193,10 @@ def apply_map(fitted: Map, values: Floats, segments: Any) -> Floats:
     if segments is None and known:
         fix = f"pass a table with the columns {', '.join(known)}; new segments are not shifted"
         raise InputError("segments", None, "were given in fit", fix)
-    if not isinstance(fitted, SegmentMap) or not known:
+    if not isinstance(fitted, SegmentMap):
+        if segments is not None:
+            raise InputError("segments", None, "the calibrator uses none", "leave them out")
+        return fitted.apply(values)
+    if not known:
         return fitted.apply(values)
     return fitted.apply_to_segments(values, check_segments(segments, len(values), known=known))

@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing
 from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.binned import BinCalibrator
 from isoroc._counts import Counts
-from isoroc._evaluation.before_after import Pair, make_pair, pair_of_counts
+from isoroc._evaluation.before_after import Pair, calibrated, make_pair, pair_of_counts
 from isoroc._evaluation.curves import (
     Axis,
     axis_of,
@@ -28,7 +28,7 @@ from isoroc._evaluation.curves import (
 from isoroc._evaluation.decision_curve import thresholds_of
 from isoroc._evaluation.evaluate import check_options, evaluate_pairs
 from isoroc._evaluation.evaluation import MEASURES, Evaluation, percent
-from isoroc._evaluation.forecasts import calibrated, is_calibration_set
+from isoroc._evaluation.forecasts import is_calibration_set
 from isoroc._evaluation.measures import most_rows
 from isoroc._evaluation.triangle import cells_of, triangles
 from isoroc._input import (
