@@ -108,7 +108,7 @@ def test_levels_occur_and_many_classes_have_no_empty_pictures(open_page):
     n, level = re.findall(r"In (\d+) rows True had a probability of ([0-9.]+) and", first)[0]
     assert float(level) in LEVELS
     dots = page.locator("section[aria-labelledby=reliability] .dot.before")
-    tips = dots.evaluate_all("dots => dots.map(dot => dot.dataset.tip)")
+    tips = dots.evaluate_all("dots => dots.map(dot => dot.querySelector('title').textContent)")
     assert [float(tip.split("forecast ")[1].split(",")[0]) for tip in tips] == LEVELS
     assert tips[LEVELS.index(float(level))].endswith(f"weight {n}")
     page = open_page("200")

@@ -180,7 +180,7 @@ def test_all_columns_and_views(engine):
     data = {"id": np.arange(20), "a": P[:, 0], "b": P[:, 1], "c": P[:, 2]}
     options = {"dialect": engine.dialect, "table": (engine.table,), "names": ["x", "y", "z"]}
     if engine.dialect == "mysql":
-        with pytest.raises(ValueError, match="keep: mysql cannot hand on all columns"):
+        with pytest.raises(ValueError, match="keep: mysql cannot return all columns"):
             to_sql(calibrator, ["a", "b", "c"], keep="*", **options)
         return
     rows = sorted(engine.run(to_sql(calibrator, ["a", "b", "c"], keep="*", **options), data))
