@@ -72,6 +72,18 @@ def test_neither_order_nor_scale_matters():
     )
 
 
+def test_scores_are_read_alike_in_both_parts():
+    """Logits of the other rows may all lie in [0, 1], where they look like probabilities."""
+    rng = np.random.default_rng(0)
+    z = np.append(rng.normal(size=100), rng.uniform(0.05, 0.95, 3000))
+    y = rng.random(100) < expit(2 * z[:100])
+    rate, shifted = (estimate_rate(y, z[:100] + c, z[100:] + c) for c in (0, 10))
+    assert rate.value == pytest.approx(shifted.value, abs=1e-9)
+    assert rate.value > expit(0.1)
+    with pytest.raises(InputError, match="p_unlabelled"):
+        estimate_rate(y, expit(z[:100]), z[:50])
+
+
 def test_clusters_widen_the_interval():
     rng = np.random.default_rng(0)
     patient = np.repeat(np.arange(40), 5)

@@ -6,11 +6,14 @@ from pathlib import Path
 from isoroc._evaluation.monitor import BatchReport, CalibrationMonitor
 from isoroc._support.files import replacing
 
+#: By name: what a gauge says, and its labels and values.
+Gauges = dict[str, tuple[str, list[tuple[dict[str, str], float]]]]
+
 
 def write_metrics(path: str, monitor: CalibrationMonitor, batch: BatchReport) -> None:
     """Replace the file at once, so that a scrape never sees half of it."""
     total = monitor.report()
-    gauges: dict[str, tuple[str, list[tuple[dict[str, str], float]]]] = {
+    gauges: Gauges = {
         "alarm": ("1 if an alarm was raised.", [({}, float(monitor.alarm_ is not None))])
     }
     figures = {
@@ -35,9 +38,7 @@ def write_metrics(path: str, monitor: CalibrationMonitor, batch: BatchReport) ->
         Path(temporary).write_text("".join(_lines(gauges, monitor.model or "")), encoding="utf-8")
 
 
-def _lines(
-    gauges: dict[str, tuple[str, list[tuple[dict[str, str], float]]]], model: str
-) -> Iterator[str]:
+def _lines(gauges: Gauges, model: str) -> Iterator[str]:
     for name, (text, values) in gauges.items():
         yield f"# HELP isoroc_monitor_{name} {text}\n# TYPE isoroc_monitor_{name} gauge\n"
         for labels, value in values:

@@ -124,7 +124,7 @@ def estimate_rate(
         raise InputError("p_unlabelled", None, "other columns than p", "they must agree")
     outcomes = sample.codes.astype(np.float64)
     alone = mean_of(outcomes, None, sample.clusters)
-    scores, unlabelled = _log_odds(sample.forecasts), _log_odds(others)
+    scores, unlabelled = (_log_odds(values, sample.unit) for values in (sample.forecasts, others))
     forecasts, means = _cross_fit(scores, outcomes, unlabelled, sample.clusters, random_state)
     factor = _factor(outcomes, forecasts, means)
     rest = mean_of(outcomes - factor * forecasts, None, sample.clusters)
@@ -138,10 +138,10 @@ def estimate_rate(
     return RateEstimate(value, low, high, by_labels, float(precise))
 
 
-def _log_odds(values: Floats, floor: float = 1e-4) -> Floats:
+def _log_odds(values: Floats, unit: str, floor: float = 1e-4) -> Floats:
     """Log odds of probabilities; other scores unchanged."""
     scores = values if values.ndim == 1 else values[:, -1]
-    if scores.min() < 0 or scores.max() > 1:
+    if unit != "probability":
         return scores
     clipped = np.clip(scores, floor, 1 - floor)
     return np.asarray(np.log(clipped) - np.log1p(-clipped))

@@ -47,11 +47,12 @@ def rate(
         y, classes = _outcomes(table[label], split_words(selection.classes))
         scores = _scores(source, table, columns[0])
     known = ~np.isnan(y)
-    keys = ["all rows"] * len(y) if by is None else table[by].cast(pl.String).to_list()
+    whole = pl.repeat("all rows", len(y), eager=True)
+    keys = whole if by is None else table[by].cast(pl.String).fill_null("")
     rates: dict[str, RateEstimate] = {}
     sizes = {}
-    for name in dict.fromkeys(keys):
-        rows = np.array([key == name for key in keys])
+    for name in keys.unique(maintain_order=True):
+        rows = (keys == name).to_numpy()
         parts = y[rows & known], scores[rows & known], scores[rows & ~known]
         sizes[name] = len(parts[0]), len(parts[2])
         if not min(sizes[name]):
