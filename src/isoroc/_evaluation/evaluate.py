@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from isoroc._counts import Counts
@@ -18,9 +19,11 @@ from isoroc._input import (
     UnitOption,
     check_after,
     check_confidence,
+    check_labels,
     check_number,
     check_sample,
     check_segments,
+    in_order,
     warn_if_reversed,
 )
 from isoroc._support.seeds import check_random_state
@@ -51,10 +54,15 @@ class Evaluate:
     clusters : array-like of shape (n,), default=None
         Cluster of each row, such as the patient of a visit, if rows of one cluster depend on each
         other. At least 60 clusters are recommended.
+    multilabel : bool, default=False
+        Whether labels do not exclude each other: `y_true` holds 0, 1 or NaN (missing) and `y_prob`
+        a forecast for each row and label, both of shape (n, L). Then figures are micro averages,
+        over all entries, "macro" ones are means over the labels, and `Evaluation.segments` has the
+        worst labels first. Intervals treat a row, with all of its labels, as one cluster.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; sorted by default.
+        The classes in the order of the columns; sorted by default. The names of several labels.
     unit : {"auto", "probability", "logit"}, default="auto"
         What the numbers in `y_prob` are. "auto": columns are probabilities, and scores are log odds
         if one lies outside [0, 1].
@@ -88,6 +96,8 @@ class Evaluate:
         others, and over pairs of classes by the scores of either (Hand and Till 2001).
     vus
         Volume under the hull of the ROC surface (three classes), from at most 2,000 rows.
+    macro_log_loss, macro_auc
+        Means over several labels. Labels with outcomes of one kind only have no area.
     pairs_reversed, pairs_tied
         Shares of the pairs of rows that the score of a class ordered before which it orders the
         other way round after, or no longer tells apart; pooled over the classes.
@@ -117,6 +127,7 @@ class Evaluate:
         *,
         segments: Any = None,
         clusters: ArrayLike | None = None,
+        multilabel: bool = False,
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         unit: UnitOption = "auto",
@@ -127,7 +138,8 @@ class Evaluate:
         """Evaluate arrays."""
         options = check_options(confidence, n_resamples, random_state)
         rows: Any = {"unit": unit, "segments": segments, "clusters": clusters}
-        pair = pair_of_arrays(y_true, y_prob, after, sample_weight, labels, **rows)
+        make = pair_of_labels if multilabel else pair_of_arrays
+        pair = make(y_true, y_prob, after, sample_weight, labels, **rows)
         return evaluate_pairs([pair], **options)
 
     def from_counts(
@@ -220,6 +232,34 @@ def pair_of_arrays(
     found = None if segments is None else check_segments(segments, len(before), of="y_prob")
     before = replace(before, segments=found)
     return make_pair(before, _second(after, y_prob, before))
+
+
+def pair_of_labels(
+    y_true: Any,
+    y_prob: Any,
+    after: Any = None,
+    sample_weight: Any = None,
+    labels: Any = None,
+    *,
+    unit: UnitOption = "auto",
+    segments: Any = None,
+    clusters: Any = None,
+) -> Pair:
+    """Pair of the entries of matrices of labels that do not exclude each other."""
+    if segments is not None:
+        problem = "are the labels if multilabel=True"
+        raise InputError("segments", None, problem, "evaluate each label by itself")
+    names: Any = {"name": "y_prob", "label_name": "y_true", "clusters": clusters, "unit": unit}
+    given = check_labels(y_prob, y_true, sample_weight, labels, **names)
+    pair = replace(make_pair(given.sample), multilabel=True)
+    if after is None:
+        return pair
+    Q = calibrated(after, y_prob) if hasattr(after, "predict_proba") else after
+    Q = in_order(Q, [str(name) for name in given.names.tolist()])
+    options: Any = {"unit": "probability", "name": "after", "label_name": "y_true"}
+    entries = check_labels(Q, given.known, **options).forecasts[given.known]
+    second = replace(given.sample, forecasts=np.ascontiguousarray(entries), unit="probability")
+    return replace(pair, after=make_pair(second).before)
 
 
 def check_options(confidence: float, n_resamples: int, random_state: Any) -> dict[str, Any]:

@@ -14,10 +14,13 @@ from typing import Any
 import numpy as np
 
 from isoroc._core.intervals import Share, Statistic, design_effect, effective_rows, variance_of_sum
+from isoroc._core.losses import log_losses
 from isoroc._core.rows import weigh_reversed
 from isoroc._core.simplex import binary_scores, count_classes
 from isoroc._core.types import Floats, Ints
-from isoroc._input import Sample
+from isoroc._evaluation.before_after import Pair
+from isoroc._evaluation.evaluation import Estimates
+from isoroc._input import Sample, rows_by_group
 from isoroc.metrics import bootstrap, volume_under_surface
 from isoroc.metrics._estimation.grouping import group_equal, weight_below
 
@@ -43,6 +46,37 @@ def measure_order(before: Sample, after: Sample) -> dict[tuple[str, str], Statis
         )
         estimates[name, "change"] = _change(float(b - a), db - da, before, sizes, disorder)
     return estimates
+
+
+def measure_labels(pair: Pair) -> Estimates:
+    """Log losses and areas under ROC curves, means over the labels of the segment "label"."""
+    sample, values, slopes = pair.before, {}, {}
+    label = sample.segments.columns["label"].values  # type: ignore[union-attr]
+    total = np.bincount(label, sample.row_weights())
+    weights = sample.row_weights() / total[label] / np.count_nonzero(total)
+    for stage, own in pair.series.items():
+        losses = log_losses(own.forecasts, own.codes)
+        values["macro_log_loss", stage] = weights @ losses
+        mean = np.bincount(label, weights * losses) / np.bincount(label, weights)
+        slopes["macro_log_loss", stage] = weights * (losses - mean[label])
+    for stage, own in pair.samples.items():
+        area, slope, n_labels = 0.0, np.zeros(len(own)), 0
+        for _, rows in rows_by_group(label):
+            part = own.take(rows)
+            (value, _), (of_rows, _) = areas(part, rank_rows(part.forecasts))
+            if not math.isnan(value):
+                area, n_labels = area + value, n_labels + 1
+                slope[rows] = of_rows
+        values["macro_auc", stage] = area / n_labels if n_labels else math.nan
+        slopes["macro_auc", stage] = slope / max(n_labels, 1)
+    for name in ("macro_log_loss", "macro_auc"):
+        if (name, "before") in values and (name, "after") in values:
+            values[name, "change"] = values[name, "after"] - values[name, "before"]
+            slopes[name, "change"] = slopes[name, "after"] - slopes[name, "before"]
+    return {
+        key: Statistic(float(value), float(variance_of_sum(slopes[key], sample.clusters)))
+        for key, value in values.items()
+    }
 
 
 def class_sizes(sample: Sample, slopes: Floats) -> Floats:

@@ -16,6 +16,11 @@ from isoroc._input.error import InputError
 
 WEIGHT_FIX = "weights must be 0 or between 1e-100 and 1e+100"
 SWAPPED = ". If these are the forecasts, the two arguments are swapped"
+#: What to do with several labels per row.
+MULTILABEL = (
+    "several labels per row (multi-label), 0 or 1 in the column of each, need MultiLabelCalibrator"
+    " and evaluate(..., multilabel=True)"
+)
 #: Names of groups; whole numbers and booleans are spelled as in databases.
 Names = NDArray[np.str_]
 
@@ -164,7 +169,7 @@ def read_labels(y: ArrayLike, forecasts: Floats | None = None, *, name: str = "y
     try:
         values = to_array(y, name=name)
     except InputError as error:
-        fix = f"{error.fix}. Several labels per row (multi-label) are not supported"
+        fix = f"{error.fix}. {MULTILABEL}"
         raise InputError(name, None, error.problem, fix) from error
     if values.ndim == 1:
         return values
@@ -184,8 +189,7 @@ def _fix_matrix(values: NDArray[Any], forecasts: Floats | None, name: str) -> st
         if ((values == 0) | (values == 1)).all():
             if (sums == 1).all():
                 return f"for one-hot labels pass {name}.argmax(1)"
-            fix = "0 and 1 with any row sums are several labels per row (multi-label)"
-            return f"{fix}, which do not exclude each other: calibrate each column by itself"
+            return MULTILABEL
         if values.min() >= 0 and np.allclose(sums, 1, atol=1e-3):
             fix = "rows that sum to 1 are soft labels, which are not supported. Pass the class that"
             return f"{fix} came true, or each row once per class, weighted by its share"
@@ -244,7 +248,7 @@ def _check_labels_are_classes(
 def _fix_vector(values: NDArray[Any], forecasts: Floats | None) -> str:
     """Advice for a user who passed a vector that does not hold labels."""
     if isinstance(values[0], set | frozenset | list | tuple):
-        return "several labels per row (multi-label) are not supported"
+        return MULTILABEL
     shares = values.dtype.kind == "f" and values.min() >= 0 and values.max() <= 1
     if shares and forecasts is not None and not _may_be_labels(forecasts):
         fix = "probabilities of a class are soft labels, which are not supported"
