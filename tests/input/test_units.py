@@ -321,7 +321,7 @@ def test_what_messages_recommend_works(case):
     ("ragged", "its rows have different numbers of entries"),
     ("one-hot", r"for one-hot labels pass y\.argmax\(1\)"),
     ("several labels", r"y: .* several labels per row \(multi-label\)"),
-    ("lists of labels", r"y: .* Several labels per row \(multi-label\)"),
+    ("lists of labels", r"y: .* several labels per row \(multi-label\)"),
     ("sets of labels", r"y: .* several labels per row \(multi-label\)"),
     ("soft labels", "y: .* rows that sum to 1 are soft labels"),
     ("soft labels of two classes", "y: .* are soft labels, which are not supported"),

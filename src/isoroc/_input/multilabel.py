@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from isoroc._core.special import expit
 from isoroc._core.types import Floats, Ints
 from isoroc._input.arrays import column_names, in_order, to_array
 from isoroc._input.error import InputError, check_option
@@ -31,7 +32,7 @@ def columns_of_labels(P: Any, name: str = "P") -> Any:
         return P
     for k, part in enumerate(P):
         if np.shape(part) != (len(P[0]), 2):
-            fix = "expected (n, 2): the probabilities of 0 and of 1, also of a label that never varied"
+            fix = "expected (n, 2), the probabilities of 0 and 1, even if a label never varied"
             raise InputError(f"{name}[{k}]", None, f"has shape {np.shape(part)}", fix)
     return np.column_stack([to_array(part, name=name)[:, 1] for part in P])
 
@@ -73,7 +74,8 @@ def check_labels(
         raise InputError("labels", None, "do not name the columns", f"expected {L} distinct names")
     cluster = check_clusters(clusters, n, of=name)
     if cluster is None and L > 1:
-        cluster = _by_content(np.where(known, forecasts + 2 * Y, np.inf))
+        p = expit(forecasts) if unit == "logit" else forecasts
+        cluster = _by_content(np.where(known, p + 2 * Y, np.inf))
     (row_of, label), weights = np.nonzero(known), check_weights(sample_weight, n)
     sample = Sample(
         np.ascontiguousarray(forecasts[known]),

@@ -169,7 +169,7 @@ def read_labels(y: ArrayLike, forecasts: Floats | None = None, *, name: str = "y
     try:
         values = to_array(y, name=name)
     except InputError as error:
-        fix = f"{error.fix}. {MULTILABEL}"
+        fix = f"{error.fix}; {MULTILABEL}"
         raise InputError(name, None, error.problem, fix) from error
     if values.ndim == 1:
         return values

@@ -45,10 +45,8 @@ class MultiLabelMap(Map):
 
     def formula(self, ops: Ops[V], X: V) -> V:
         columns, own = [], iter(self.own)
-        numbers = zip(
-            self.scales.tolist(), self.shifts.tolist(), self.weights.tolist(), strict=True
-        )
-        for (a, b, w), x in zip(numbers, ops.split(X, [1] * len(self.scales)), strict=True):
+        numbers = np.column_stack([self.scales, self.shifts, self.weights]).tolist()
+        for (a, b, w), x in zip(numbers, ops.split(X, [1] * len(numbers)), strict=True):
             q = self.common.formula(ops, x)
             if (a, b) != (1.0, 0.0):
                 z = ops.log(ops.maximum(q, LEAST))
