@@ -162,6 +162,8 @@ class MultiLabelCalibrator(Calibrator):
 
     def _fit(self, sample: Sample) -> MultiLabelMap:
         check_number("cv", self.cv, int, minimum=2)
+        if sample.segments is None:
+            raise InputError("counts", None, "hold one outcome per row", "pass rows to fit")
         self.common_ = self._pattern(AutoCalibrator(random_state=0))
         dealt = deal_by_content(sample, int(self.cv), check_random_state(self.random_state))
         label, names = dealt.segments.columns["label"]  # type: ignore[union-attr]
@@ -207,10 +209,6 @@ class MultiLabelCalibrator(Calibrator):
     def predict(self, P: Any) -> NDArray[Any]:
         """1 for each label with a calibrated probability above 0.5, shape (n, L)."""
         return np.asarray(self.predict_proba(P) > 0.5, dtype=np.intp)
-
-    def fit_counts(self, counts: Any, *, weighting: Weighting = "importance") -> NoReturn:  # noqa: ARG002
-        """Not available: counts hold one outcome per row."""
-        raise InputError("counts", None, "hold one outcome per row", "pass rows to fit")
 
     def carry_over(self, thresholds: Any, P: Any = None) -> NoReturn:  # noqa: ARG002
         """Not available: thresholds differ by label."""

@@ -235,31 +235,21 @@ def pair_of_arrays(
 
 
 def pair_of_labels(
-    y_true: Any,
-    y_prob: Any,
-    after: Any = None,
-    sample_weight: Any = None,
-    labels: Any = None,
-    *,
-    unit: UnitOption = "auto",
-    segments: Any = None,
-    clusters: Any = None,
+    y_true: Any, y_prob: Any, after: Any, *given: Any, segments: Any = None, **options: Any
 ) -> Pair:
-    """Pair of the entries of matrices of labels that do not exclude each other."""
+    """Pair of the entries of matrices of labels; `given` holds weights and names of labels."""
     if segments is not None:
-        problem = "are the labels if multilabel=True"
-        raise InputError("segments", None, problem, "evaluate each label by itself")
-    names: Any = {"name": "y_prob", "label_name": "y_true", "clusters": clusters, "unit": unit}
-    given = check_labels(y_prob, y_true, sample_weight, labels, **names)
-    pair = replace(make_pair(given.sample), multilabel=True)
-    if after is None:
-        return pair
-    Q = calibrated(after, y_prob) if hasattr(after, "predict_proba") else after
-    Q = in_order(Q, [str(name) for name in given.names.tolist()])
-    options: Any = {"unit": "probability", "name": "after", "label_name": "y_true"}
-    entries = check_labels(Q, given.known, **options).forecasts[given.known]
-    second = replace(given.sample, forecasts=np.ascontiguousarray(entries), unit="probability")
-    return replace(pair, after=make_pair(second).before)
+        raise InputError("segments", None, "are the labels if multilabel=True", "leave them out")
+    names: Any = {"name": "y_prob", "label_name": "y_true"}
+    found = check_labels(y_prob, y_true, *given, **names, **options)
+    second = None
+    if after is not None:
+        Q = calibrated(after, y_prob) if hasattr(after, "predict_proba") else after
+        Q = in_order(Q, [str(name) for name in found.names.tolist()])
+        again = check_labels(Q, found.known, unit="probability", **names | {"name": "after"})
+        entries = np.ascontiguousarray(again.forecasts[found.known])
+        second = replace(found.sample, forecasts=entries, unit="probability")
+    return replace(make_pair(found.sample, second), multilabel=True)
 
 
 def check_options(confidence: float, n_resamples: int, random_state: Any) -> dict[str, Any]:

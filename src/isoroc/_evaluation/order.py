@@ -50,32 +50,30 @@ def measure_order(before: Sample, after: Sample) -> dict[tuple[str, str], Statis
 
 def measure_labels(pair: Pair) -> Estimates:
     """Log losses and areas under ROC curves, means over the labels of the segment "label"."""
-    sample, values, slopes = pair.before, {}, {}
+    sample, terms = pair.before, dict[tuple[str, str], tuple[float, Floats]]()
     label = sample.segments.columns["label"].values  # type: ignore[union-attr]
     total = np.bincount(label, sample.row_weights())
-    weights = sample.row_weights() / total[label] / np.count_nonzero(total)
-    for stage, own in pair.series.items():
-        losses = log_losses(own.forecasts, own.codes)
-        values["macro_log_loss", stage] = weights @ losses
-        mean = np.bincount(label, weights * losses) / np.bincount(label, weights)
-        slopes["macro_log_loss", stage] = weights * (losses - mean[label])
+    share, n = sample.row_weights() / total[label], np.count_nonzero(total)
     for stage, own in pair.samples.items():
-        area, slope, n_labels = 0.0, np.zeros(len(own)), 0
+        found, slope = [], np.zeros(len(label))
         for _, rows in rows_by_group(label):
             part = own.take(rows)
-            (value, _), (of_rows, _) = areas(part, rank_rows(part.forecasts))
-            if not math.isnan(value):
-                area, n_labels = area + value, n_labels + 1
-                slope[rows] = of_rows
-        values["macro_auc", stage] = area / n_labels if n_labels else math.nan
-        slopes["macro_auc", stage] = slope / max(n_labels, 1)
-    for name in ("macro_log_loss", "macro_auc"):
-        if (name, "before") in values and (name, "after") in values:
-            values[name, "change"] = values[name, "after"] - values[name, "before"]
-            slopes[name, "change"] = slopes[name, "after"] - slopes[name, "before"]
+            (area, _), (slope[rows], _) = areas(part, rank_rows(part.forecasts))
+            found += [] if math.isnan(area) else [area]
+        terms["macro_auc", stage] = (
+            float(np.mean(found)) if found else math.nan,
+            slope / max(len(found), 1),
+        )
+        if stage in pair.series:
+            losses = log_losses(own.forecasts, own.codes)
+            means = np.bincount(label, share * losses)
+            terms["macro_log_loss", stage] = means.sum() / n, share * (losses - means[label]) / n
+    for name, _ in [key for key in terms if (key[0], "after") in terms and key[1] == "before"]:
+        (a, da), (b, db) = terms[name, "before"], terms[name, "after"]
+        terms[name, "change"] = b - a, db - da
     return {
-        key: Statistic(float(value), float(variance_of_sum(slopes[key], sample.clusters)))
-        for key, value in values.items()
+        key: Statistic(value, float(variance_of_sum(slopes, sample.clusters)))
+        for key, (value, slopes) in terms.items()
     }
 
 
