@@ -16,10 +16,11 @@ from isoroc._calibrators.mixing import mixture_weights
 from isoroc._calibrators.shifts import Columns, Regression, held_out, make_term
 from isoroc._calibrators.spline import SplineCalibrator
 from isoroc._core.simplex import LEAST
-from isoroc._core.types import Floats
+from isoroc._core.types import Floats, Ints
 from isoroc._counts import deal_by_content
 from isoroc._counts.cells import in_cells
 from isoroc._input import (
+    CellSample,
     InputError,
     Sample,
     UnitOption,
@@ -30,7 +31,7 @@ from isoroc._input import (
     columns_of_labels,
 )
 from isoroc._input.kinds import LABELS
-from isoroc._maps import MultiLabelMap
+from isoroc._maps import Map, MultiLabelMap
 from isoroc._maps.modelfile import checks
 from isoroc._maps.segments import LEAST_SCALE
 from isoroc._support.seeds import check_random_state
@@ -104,6 +105,7 @@ class MultiLabelCalibrator(Calibrator):
     random_state: int | np.random.RandomState | None = 0
 
     _deals_rows: ClassVar[bool] = True
+    _has_classes: ClassVar[bool] = False
     _state: ClassVar[dict[str, checks.Check]] = {
         "common_": checks.anything,
         "labels_": checks.table,
@@ -174,29 +176,23 @@ class MultiLabelCalibrator(Calibrator):
             in_cells(dealt, 20_000) if many else replace(sample, segments=None)
         )
         scales, (shifts, weights), own = np.ones(L), np.zeros((2, L)), []
-        if L > 1:
-            z = np.log(np.maximum(common.apply(dealt.forecasts), LEAST))
-            columns = Columns([label], [L], [False])
-            rows: Any = dealt.codes.astype(np.intp), dealt.row_weights(), columns
-            model = Regression(z[:, 1:] - z[:, :1], *rows)
-            scales, shifts = _scale_and_shift(model)
-            likelihood = np.empty((len(dealt), 2))
-            for f, part in enumerate(held_out(model, dealt.folds(), 0, few_rows=0)):
-                likelihood[dealt.folds() == f, 0] = part.likelihood()
         counts = np.bincount(2 * label + dealt.codes, minlength=2 * L).reshape(L, 2)
-        for k in np.flatnonzero(counts.min(axis=1) >= 5) if L > 1 else ():
-            inside = label == k
-            part, member = dealt.take(inside), self._pattern(SplineCalibrator())
-            found, Q = member._fit_out_of_fold(part, part.folds())
-            likelihood[inside, 1] = Q[np.arange(len(Q)), part.codes]
-            prior = np.array([2.0, 1.0])
-            weights[k] = mixture_weights(likelihood[inside], part.row_weights(), prior)[1]
-            own += [found] if weights[k] else []
-        numbers: Any = {"scale": scales, "shift": shifts, "weight": weights}
-        rows = {"rows": counts.sum(axis=1), "positives": counts[:, 1]}
-        self.labels_ = Table({"label": names} | rows | numbers)
-        numbers = {f"{name}s": values for name, values in numbers.items()}
+        if L > 1:
+            scales, shifts, likelihood = _scale_and_shift(dealt, common, label, L)
+            for k in np.flatnonzero(counts.min(axis=1) >= 5):
+                rows = np.flatnonzero(label == k)
+                weights[k], found = self._weigh(dealt.take(rows), likelihood[rows])
+                own += [found] if weights[k] else []
+        about = {"label": names, "rows": counts.sum(axis=1), "positives": counts[:, 1]}
+        self.labels_ = Table(about | {"scale": scales, "shift": shifts, "weight": weights})
+        numbers: Any = {"scales": scales, "shifts": shifts, "weights": weights}
         return MultiLabelMap(kind=LABELS[sample.unit], common=common, own=own, **numbers)
+
+    def _weigh(self, sample: CellSample, likelihood: Floats) -> tuple[float, Map]:
+        """Weight of a label's own map, next to one of this likelihood, and the map."""
+        found, Q = self._pattern(SplineCalibrator())._fit_out_of_fold(sample, sample.folds())
+        both = np.column_stack([likelihood, Q[np.arange(len(Q)), sample.codes]])
+        return float(mixture_weights(both, sample.row_weights(), np.array([2.0, 1.0]))[1]), found
 
     def _finish(self) -> None:
         summary = {name: own for name, own in self.summary_.items() if name != "range"}
@@ -215,15 +211,23 @@ class MultiLabelCalibrator(Calibrator):
         raise InputError("thresholds", None, "differ by label", "calibrate a single label")
 
 
-def _scale_and_shift(model: Regression) -> tuple[Floats, Floats]:
-    """Learn the scale and shift of the log odds of each label; 1 and 0 if labels do not differ."""
-    (size,) = model.columns.sizes
-    model.add(make_term(model.columns, (0,), 1, scales=scales) for scales in (False, True))
+def _scale_and_shift(
+    dealt: CellSample, common: Map, label: Ints, size: int
+) -> tuple[Floats, Floats, Floats]:
+    """Scale and shift of the common log odds of each label, and the likelihood of rows held out."""
+    z = np.log(np.maximum(common.apply(dealt.forecasts), LEAST))
+    columns = Columns([label], [size], [False])
+    rows = dealt.codes.astype(np.intp), dealt.row_weights(), columns
+    model = Regression(z[:, 1:] - z[:, :1], *rows)
+    model.add(make_term(columns, (0,), 1, scales=scales) for scales in (False, True))
     model.improve(30)
-    common = bool(model.terms)
-    scales = np.full(size, 1 + common * model.slope)
-    shifts = np.full(size, common * model.intercept[0])
+    scales, shifts = np.ones(size), np.zeros(size)
+    if model.terms:  # otherwise labels do not differ
+        scales, shifts = scales + model.slope, shifts + model.intercept
     for term in model.terms:
         total = scales if term.scales else shifts
         total += term.values[:, 0]
-    return np.maximum(scales, LEAST_SCALE), shifts
+    likelihood, fold = np.empty(len(dealt)), dealt.folds()
+    for f, part in enumerate(held_out(model, fold, 0, few_rows=0)):
+        likelihood[fold == f] = part.likelihood()
+    return np.maximum(scales, LEAST_SCALE), shifts, likelihood

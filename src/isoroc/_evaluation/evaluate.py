@@ -235,13 +235,20 @@ def pair_of_arrays(
 
 
 def pair_of_labels(
-    y_true: Any, y_prob: Any, after: Any, *given: Any, segments: Any = None, **options: Any
+    y_true: Any,
+    y_prob: Any,
+    after: Any,
+    sample_weight: Any,
+    labels: Any,
+    *,
+    segments: Any = None,
+    **options: Any,
 ) -> Pair:
-    """Pair of the entries of matrices of labels; `given` holds weights and names of labels."""
+    """Pair of the entries of matrices of labels that do not exclude each other."""
     if segments is not None:
         raise InputError("segments", None, "are the labels if multilabel=True", "leave them out")
     names: Any = {"name": "y_prob", "label_name": "y_true"}
-    found = check_labels(y_prob, y_true, *given, **names, **options)
+    found = check_labels(y_prob, y_true, sample_weight, labels, **names, **options)
     second = None
     if after is not None:
         Q = calibrated(after, y_prob) if hasattr(after, "predict_proba") else after

@@ -18,8 +18,8 @@ WEIGHT_FIX = "weights must be 0 or between 1e-100 and 1e+100"
 SWAPPED = ". If these are the forecasts, the two arguments are swapped"
 #: What to do with several labels per row.
 MULTILABEL = (
-    "several labels per row (multi-label), 0 or 1 in the column of each, need MultiLabelCalibrator"
-    " and evaluate(..., multilabel=True)"
+    "several labels per row (multi-label), 0 or 1 in the column of each, need MultiLabelCalibrator,"
+    " or the option multilabel of evaluate"
 )
 #: Names of groups; whole numbers and booleans are spelled as in databases.
 Names = NDArray[np.str_]
