@@ -327,6 +327,21 @@ def test_micro_and_macro_averages(evaluation):
     assert "macro_auc" not in single.measures
 
 
+def test_labels_are_matched_by_name():
+    P, y, _ = data()
+    names = list("vwxyz")
+    frame, outcomes = pd.DataFrame(P, columns=names), pd.DataFrame(y, columns=names)
+    calibrator = fit(frame, outcomes)
+    expected = evaluate(outcomes, frame, after=calibrator, multilabel=True).measures["log_loss"]
+    turned, Q = frame[names[::-1]], pd.DataFrame(calibrator.predict_proba(frame), columns=names)
+    for after in (calibrator, Q):
+        found = evaluate(outcomes, turned, after=after, multilabel=True).measures["log_loss"]
+        assert found["after"].value == pytest.approx(expected["after"].value)
+    report = Report.from_estimator(calibrator, turned, outcomes)
+    lines = {row["measure"]: row for row in report.summary["headline"]["rows"]}
+    assert lines["log_loss"]["after"]["value"] == pytest.approx(expected["after"].value)
+
+
 def test_the_worst_labels_come_first(evaluation):
     table = evaluation[-1].segments["before"]
     assert table["segment"][0] == "b"

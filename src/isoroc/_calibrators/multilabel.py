@@ -42,9 +42,9 @@ from isoroc._support.table import Table
 class MultiLabelCalibrator(Calibrator):
     """One map for each of several labels that do not exclude each other.
 
-    A common map is learned from all labels. Each label scales and shifts its log odds as far as the
-    rows show that it differs from the others, and the result is mixed with a map of the label's own
-    rows. So a label with five positives is calibrated almost as the others are.
+    A common map is learned from all labels. Each label scales and shifts its log odds as far as its
+    rows show that it differs from the others, and the result is mixed with a map learned from these
+    rows alone. So a label with five positives is calibrated almost like the others.
 
     Parameters
     ----------
@@ -131,8 +131,8 @@ class MultiLabelCalibrator(Calibrator):
         Parameters
         ----------
         P : array-like or dataframe of shape (n, L), or list of L arrays of shape (n, 2)
-            The probability of each label or, as forests and `MultiOutputClassifier` return them,
-            those of 0 and 1 for each label.
+            The forecast of each label or, as forests and `MultiOutputClassifier` return them, the
+            probabilities of 0 and 1 for each label.
         y : array-like or dataframe of shape (n, L)
             1 for the labels of a row, 0 for others, and NaN for unknown ones, which are left out.
         labels : array-like of shape (L,), default=None

@@ -251,8 +251,11 @@ def pair_of_labels(
     found = check_labels(y_prob, y_true, sample_weight, labels, **names, **options)
     second = None
     if after is not None:
-        Q = calibrated(after, y_prob) if hasattr(after, "predict_proba") else after
-        Q = in_order(Q, [str(name) for name in found.names.tolist()])
+        wanted, Q = [str(name) for name in found.names.tolist()], after
+        if hasattr(after, "predict_proba"):
+            Q, own = calibrated(after, y_prob), [str(name) for name in after.classes_]
+            Q = Q[:, [own.index(name) for name in wanted]] if {*own} == {*wanted} else Q
+        Q = in_order(Q, wanted)
         again = check_labels(Q, found.known, unit="probability", **names | {"name": "after"})
         entries = np.ascontiguousarray(again.forecasts[found.known])
         second = replace(found.sample, forecasts=entries, unit="probability")

@@ -50,6 +50,7 @@ def check_labels(
 ) -> Labelled:
     """Forecasts of labels and outcomes, 0, 1 or NaN if missing, as users pass them."""
     P = columns_of_labels(P, name)
+    P = P if labels is None else in_order(P, [str(label) for label in labels])
     values, names, named = read_forecasts(P, name=name), column_names(P), column_names(y)
     check_option("unit", unit, ("auto", *LABELS))
     if unit == "auto":
