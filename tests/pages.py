@@ -20,7 +20,6 @@ def blocks(page, language):
 
 #: Pages that run for more than a second.
 LONG = {
-    "credit.md",
     "decisions.md",
     "displays.md",
     "how-it-works.md",
