@@ -72,7 +72,7 @@ class CalibratedPair:
 
 
 class _Rows(NamedTuple):
-    """What is known of the rows besides the features."""
+    """Arrays with one entry per row besides the features."""
 
     classes: NDArray[Any]
     codes: Ints
@@ -84,7 +84,7 @@ class _Rows(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """A classifier whose probabilities are calibrated on data that it was not trained on.
+    """A classifier with probabilities calibrated on data that it was not trained on.
 
     It takes the parameters of scikit-learn's ``CalibratedClassifierCV`` and can replace it.
 
@@ -109,18 +109,18 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         ``fit`` also gets ``labels``, ``unit``, ``sample_weight``, ``clusters`` and ``segments`` if
         it takes them; without ``labels`` it sees integers 0 to K - 1.
     segments : sequence of str or int, default=None
-        Columns of `X`, by name or by position, within whose segments forecasts are corrected: a
-        `SegmentCalibrator` is put around the calibrator, unless it is one.
+        Columns of `X`, by name or by position. Forecasts are corrected within their segments by a
+        `SegmentCalibrator` around the calibrator.
     random_state : int, RandomState or None, default=0
         Seed of the calibrator that `method` names.
     response : {"auto", "predict_proba", "decision_function"}, default="auto"
         What to calibrate; "auto" takes probabilities where the classifier has them. Decision
         functions are calibrated as logits.
     prior : array-like of shape (K,) or mapping of labels to shares, default=None
-        Class shares of the population that is forecast, if only they differ from the rows in
-        `fit`; see `isoroc.adjust_prior`. `adapt_prior` estimates them.
+        Class shares of the population to forecast, if only these differ from the rows in `fit`; see
+        `isoroc.adjust_prior`. `adapt_prior` estimates them.
     weighting : {"importance", "frequency"}, default="importance"
-        What sample weights are to the calibrator, as in its `fit`.
+        Meaning of the sample weights, as in `fit` of the calibrator.
 
     Attributes
     ----------
@@ -129,9 +129,9 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
     calibrated_classifiers_ : list
         The fitted pairs, each with attributes `estimator` and `calibrator`: one, or one per fold.
     class_shares_, prior_ : ndarray of shape (K,)
-        Class shares of the rows in `fit`, and those that forecasts are adjusted to, or None.
+        Class shares of the rows in `fit`, and the shares that forecasts are adjusted to, or None.
     n_features_in_ : int
-        As the classifier reports it, and `feature_names_in_` too.
+        As reported by the classifier; so is `feature_names_in_`.
 
     See Also
     --------
@@ -205,11 +205,11 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         groups : array-like of shape (n,), default=None
             Groups of rows, for splitters that take them.
         clusters : array-like of shape (n,), default=None
-            Cluster of each row, such as the patient of a visit. Rows of one cluster share a fold.
-            A splitter in `cv` must see to that.
+            Cluster of each row, such as the patient of a visit. Rows of one cluster share a fold; a
+            splitter in `cv` must ensure this.
         **fit_params
-            Passed on to the classifier's ``fit``, cut to the fold's rows where they are as long
-            as the data. With metadata routing enabled, passed as was requested.
+            Passed on to the classifier's ``fit``. Parameters with one entry per row are cut to the
+            rows of the fold. With metadata routing enabled, they are passed as requested.
 
         Returns
         -------
@@ -262,7 +262,7 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         known = self if calibrator is None else calibrator
         if isinstance(calibrator, type) or not hasattr(known, "predict_proba"):
             problem = f"expected a calibrator, got {calibrator!r}"
-            fix = 'pass an instance, as AutoCalibrator(), or a name as method="auto"'
+            fix = 'pass an instance, such as AutoCalibrator(), or a name, such as method="auto"'
             raise InputError("calibrator", None, problem, fix)
         check_option("method", self.method, tuple(methods()))
         check_option("ensemble", self.ensemble, (True, False, "auto"))
@@ -362,7 +362,7 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
             return folds
         usable = [fold for fold in folds if len(np.unique(codes[fold[1]])) > 1]
         if not usable:
-            problem = "every fold holds out rows of one class only, and calibrating takes two"
+            problem = "every fold holds out rows of one class only, but calibration needs two"
             raise InputError("cv", None, problem, "use fewer folds, or ensemble=False")
         if len(usable) < len(folds):
             warnings.warn(
@@ -432,7 +432,7 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         return np.asarray(self.classes_[best])
 
     def adapt_prior(self, X: Any, **options: Any) -> PriorEstimate:
-        """Estimate the class shares of new rows without labels, and forecast for these from now on.
+        """Estimate the class shares of new rows without labels, and use them for later forecasts.
 
         Parameters
         ----------
@@ -470,7 +470,7 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         return to_forecasts(respond(estimator, X, classes, method), method)
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Who gets which metadata: the classifier's fit and the splitter's split."""
+        """Metadata routing: what the classifier's fit and the splitter's split receive."""
         fitting = MethodMapping().add(caller="fit", callee="fit")
         splitting = MethodMapping().add(caller="fit", callee="split")
         router = MetadataRouter(owner=self).add_self_request(self)
@@ -538,7 +538,7 @@ def _train(estimator: Any, X: Any, y: Any, rows: Ints, params: dict[str, Any]) -
 
 
 def _check_adjustable(shares: Floats, classes: NDArray[Any]) -> None:
-    """Refuse to adjust the share of a class that did not occur."""
+    """Raise an error if a class to be adjusted did not occur."""
     if not shares.all():
         problem = f"class {classes[int(np.argmin(shares))]!s} did not occur in the rows of fit"
         raise InputError("prior", None, problem, "fit to rows of all classes")

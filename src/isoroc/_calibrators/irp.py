@@ -57,8 +57,8 @@ class IRPCalibrator(BinCalibrator):
     forecasts is the convex hull of the ROC curve before.
 
     For more classes the simplex is split recursively at thresholds gamma into the regions
-    ``argmax(p - gamma)``. A split is made only if some threshold on the calibrated forecasts makes
-    it again on the calibration rows. `IRPCalibrator.paper` is the paper's calibrator.
+    ``argmax(p - gamma)``. A split is made only if some threshold on the calibrated forecasts
+    repeats it on the calibration rows. `IRPCalibrator.paper` is the paper's calibrator.
 
     Parameters
     ----------
@@ -67,9 +67,9 @@ class IRPCalibrator(BinCalibrator):
         (bin weight + pseudocount)``; 0 gives observed rates. "auto" is 1 plus, for
         ``prior="forecast"``, a weight that the labels determine.
     prior : {"forecast", "uniform", "marginal"} or array-like of shape (K,), default="forecast"
-        What the pseudocount pulls towards. "forecast" is the mean forecast of the bin's own rows,
-        with up to 1 of the pseudocount on the uniform forecast, so that no value is 0. "marginal"
-        is the class shares of the calibration set.
+        What the values of bins are pulled towards. "forecast" is the mean forecast of the bin's own
+        rows, with up to 1 of the pseudocount on the uniform forecast, so that no value is 0.
+        "marginal" is the class shares of the calibration set.
     monotonicity : {"tree", "global"} or None, default="tree"
         For which calibration rows a split must be repeatable: those that reach it, all (the
         paper's condition), or none (no guarantee). For two classes the first two are the same.
@@ -79,19 +79,20 @@ class IRPCalibrator(BinCalibrator):
     grid_size : int, default=None
         The lattice has step 1 / grid_size; by default 100 for three classes, fewer for more.
     values : {"auto", "tilted", "constant"}, default="auto"
-        Whether all rows of a bin get its value, as in the paper, or forecasts vary around it as far
-        as every split keeps its certificate. "auto" is constant for two classes, tilted for more.
+        "constant" gives all rows of a bin its value, as in the paper. "tilted" lets forecasts vary
+        around it as far as every split keeps its certificate. "auto" is constant for two classes,
+        tilted for more.
     top : int, "auto" or None, default="auto"
         Calibrate the `top` largest probabilities of each forecast and share the rest among the
         other classes. None calibrates all classes jointly. "auto" does so up to 12 classes, with
         constant values up to 4, and otherwise takes the best of 1, 2, 3 by cross-validation.
     max_bins : int, default=None
-        Stop growth there. By default it goes on to its natural end.
+        Largest number of bins. By default growth stops when no split is feasible.
     min_bin_weight : float or "auto", default="auto"
-        Least weight of a bin. "auto" is 0 for two classes, for more a thirtieth of the total
+        Smallest weight of a bin. "auto" is 0 for two classes, for more a thirtieth of the total
         weight, at most 20.
     min_lift : float or "auto", default="auto"
-        Least lift in log likelihood of a split, as a multiple of what chance alone would give.
+        Smallest gain in log likelihood of a split, as a multiple of what chance alone would give.
         "auto" is 0 for two classes, 1 for more.
     max_cells : int, default=10000
         With more rows, trees of three classes or more are grown on cells of forecasts.
@@ -107,8 +108,8 @@ class IRPCalibrator(BinCalibrator):
     tree_ : BinTree
         The partition with its class weights.
     prior_, pseudocount_ : ndarray of shape (K,) or (N, K), and float
-        The prior that was used, or that of each node, and its weight, which may be lowered so that
-        every split keeps its certificate.
+        The prior, or the prior of each node, and its weight. The weight may be lower than
+        requested, so that every split keeps its certificate.
     reduction_, top_ : TopReduction and int, or None
         The reduction to the largest probabilities; `tree_` and `prior_` are then of ranks.
     n_bins_, bin_values_ : int and ndarray of shape (n_bins, K)
@@ -120,7 +121,7 @@ class IRPCalibrator(BinCalibrator):
         One row per stage, from one bin to `n_bins_`: gain and threshold of the split that led to
         it, and the log loss of the calibration set.
     certificate_ : Certificate or None
-        For each split the threshold that makes it again on the calibrated forecasts; None with
+        For each split, the threshold that repeats it on the calibrated forecasts; None with
         ``monotonicity=None``.
 
     See Also
@@ -176,7 +177,7 @@ class IRPCalibrator(BinCalibrator):
 
     @classmethod
     def paper(cls, **parameters: Any) -> IRPCalibrator:
-        """The paper's calibrator, whose bins have zero calibration error on the calibration rows.
+        """The paper's calibrator: zero calibration error on the calibration rows.
 
         All classes jointly, observed rates as constant values, splits that can be repeated on all
         calibration rows, and growth to its natural end. Further parameters are passed on.
@@ -375,7 +376,7 @@ class IRPCalibrator(BinCalibrator):
         return 4 if self.values == "constant" else 12
 
     def _check_parameters(self, n_classes: int) -> None:
-        """Refuse parameters that make no sense, for K classes."""
+        """Raise an error for parameters that are invalid for K classes."""
         check_option("monotonicity", self.monotonicity, ("tree", "global", None))
         check_option("search", self.search, ("sweep", "grid"))
         check_option("values", self.values, ("auto", "tilted", "constant"))
@@ -398,16 +399,15 @@ class IRPCalibrator(BinCalibrator):
 class BaggedIRPCalibrator(Calibrator):
     """The mean of isotonic recursive partitions of resampled rows.
 
-    The mean is smoother and nearer the truth than one tree, and the spread of the trees shows how
-    far a forecast depends on the rows that happened to be seen. For two classes the mean is
-    non-decreasing. For more it has no certificate.
+    The mean is smoother and more accurate than one tree, and the spread of the trees shows how much
+    a forecast depends on the calibration rows. For two classes the mean is non-decreasing. For more
+    it has no certificate.
 
     Parameters
     ----------
     calibrator : IRPCalibrator, default=None
-        How trees are grown, ``IRPCalibrator()`` by default; its `random_state` and `verbose`
-        are not used. With ``top="auto"`` and many classes, trees take turns between several
-        reductions.
+        How trees are grown, ``IRPCalibrator()`` by default; its `random_state` and `verbose` are
+        not used. With ``top="auto"`` and many classes, trees alternate between several reductions.
     n_trees : int, default=10
         Number of trees.
     max_samples : int, default=100000
@@ -433,7 +433,7 @@ class BaggedIRPCalibrator(Calibrator):
 
     Notes
     -----
-    Rows are drawn one by one, so weights and the order of the rows change which rows a tree sees.
+    Single rows are drawn, so weights and the order of the rows change which rows a tree sees.
     With constant values, bins are pulled towards the uniform forecast only.
 
     Examples
