@@ -71,7 +71,7 @@ class Cells:
         return rounded(self.sums / self.class_weights.sum(axis=1, keepdims=True))
 
     def coarsen(self, grid: Grid, coarser: Grid, *, ordered: bool = True) -> Cells:
-        """The same in a coarser grid, whose cells are unions of these."""
+        """The same in a coarser grid; its cells are unions of these."""
         if grid == coarser:
             return self
         keys = grid.join(self.keys, coarser).astype(np.int32)
@@ -229,7 +229,7 @@ def probabilities(sample: Sample) -> Floats:
 def deal_by_content(
     sample: Sample, n_folds: int, random_state: np.random.RandomState
 ) -> CellSample:
-    """A sample in folds that depend neither on the order of the rows nor on that of the columns.
+    """A sample in folds that depend on the order of neither rows nor columns.
 
     Rows are sorted by their content and then dealt to the folds at random, so equal rows spread
     over the folds. With clusters, the clusters are dealt. Classes are not stratified: that would

@@ -47,11 +47,11 @@ class Pair:
 
     @cached_property
     def series(self) -> dict[str, Sample]:
-        """Those of `samples` whose forecasts are probabilities."""
+        """The `samples` that hold probabilities."""
         return {stage: sample for stage, sample in self.samples.items() if not sample.kind.single}
 
     def squared_weights(self) -> Floats:
-        """What the squared deviation of each row counts in the variance of a weighted sum."""
+        """Factor of each row's squared deviation in the variance of a weighted sum."""
         return self.before.squared_weights()
 
     def row_counts(self) -> Ints:
@@ -120,7 +120,7 @@ def pair_of_counts(counts: Counts, calibrator: Any = None) -> Pair:
 
 
 def join_pairs(pairs: Sequence[Pair]) -> Pair:
-    """One pair of the rows of several."""
+    """Concatenate the rows of several pairs."""
     if len(pairs) == 1:
         return pairs[0]
     seconds = [pair.after for pair in pairs if pair.after is not None]

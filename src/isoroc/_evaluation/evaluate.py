@@ -46,8 +46,8 @@ class Evaluate:
     after : array-like of shape (n, K) or (n,), or calibrator, default=None
         Forecasts of the same rows after calibration, or a fitted calibrator that makes them.
     segments : dataframe, mapping of names to columns, or array-like of shape (n,), default=None
-        Columns that describe the rows. `Evaluation.segments` tells where forecasts are wrong: the
-        tables of `isoroc.metrics.segment_report`. A `SegmentCalibrator` in `after` needs them.
+        Columns that describe the rows. `Evaluation.segments` then has the tables of
+        `isoroc.metrics.segment_report`. A `SegmentCalibrator` in `after` needs them.
     clusters : array-like of shape (n,), default=None
         Cluster of each row, such as the patient of a visit, if rows of one cluster depend on each
         other. At least 60 clusters are recommended.
@@ -81,16 +81,16 @@ class Evaluate:
         `isoroc.metrics.calibration_error` of whole forecasts, of each class (three classes or
         more), and of the largest probability.
     accuracy, decisions_changed
-        Shares of rows whose most probable class came true, and whose most probable class changed.
-        Log odds above 0 decide for the second class.
+        Share of rows for which the most probable class came true, and for which it changed. Log
+        odds above 0 decide for the second class.
     auc, or auc_one_vs_rest and auc_one_vs_one
         Area under the ROC curve of two classes. For more, the means over each class against all
         others, and over pairs of classes by the scores of either (Hand and Till 2001).
     vus
         Volume under the hull of the ROC surface (three classes), from at most 2,000 rows.
     pairs_reversed, pairs_tied
-        Shares of the pairs of rows that the score of a class ordered before which it orders the
-        other way round after, or no longer tells apart; pooled over the classes.
+        Shares of pairs of rows for which the order by the score of a class is reversed, or becomes
+        a tie; pooled over the classes. Pairs that were tied before do not count.
 
     Losses, accuracy and changed decisions are those of all rows. With many rows, everything else is
     based on some of them; `Evaluation.notes` says how many.

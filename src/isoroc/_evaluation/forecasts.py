@@ -48,8 +48,8 @@ def forecasts_of(estimator: Any, X: Any, segments: Any = None) -> tuple[Any, Any
 def unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
     """The calibrator of a `CalibratedClassifier` with a single one, and its input.
 
-    Any other estimator is returned unchanged: an ensemble, or a calibrator of several logits, whose
-    input is not a forecast.
+    Any other estimator is returned unchanged, such as an ensemble, or a calibrator of several
+    logits, which are not forecasts.
     """
     if isinstance(estimator, CalibratedClassifier) and len(estimator.calibrators_) == 1:
         (classifier,), (calibrator,) = estimator.estimators_, estimator.calibrators_
@@ -78,7 +78,7 @@ def measured(sample: Sample) -> Iterator[tuple[str, float]]:
 def staged(calibrator: Any, P: Any, sample: Sample, most: int = 60) -> Iterator[tuple[int, Sample]]:
     """Number of bins and calibrated forecasts of the stages of a path, in order.
 
-    Of more than `most` stages, some are returned, about evenly spaced on a logarithmic scale. Where
+    At most about `most` stages are returned, evenly spaced on a logarithmic scale. Where
     all rows of a bin have the same forecast, each bin and class is reduced to one row with the
     total weight.
     """

@@ -109,7 +109,7 @@ class Direction:
 
 
 def _terms(pair: Pair) -> dict[tuple[str, str], Floats]:
-    """Values of the rows whose means are measures."""
+    """Per-row values; the measures are their means."""
     terms: dict[tuple[str, str], Floats] = {}
     for stage, sample in pair.series.items():
         terms["log_loss", stage] = log_losses(sample.forecasts, sample.codes)

@@ -120,7 +120,7 @@ class Totals:
     observed: Floats
     expected: Floats
     variance: Floats
-    """Of the number of rows of each class, if forecasts are calibrated."""
+    """Variance of the number of rows of each class, if forecasts are calibrated."""
     in_cells: Floats
     """See `isoroc.metrics._estimation.cell_errors.sum_in_cells`."""
 
@@ -199,21 +199,21 @@ class BatchReport:
 
 
 class CalibrationMonitor:
-    """Whether calibrated forecasts are still right, as labels arrive, batch after batch.
+    """Sequential test of whether forecasts are still calibrated, as labels arrive in batches.
 
     Parameters
     ----------
     calibrator : calibrator, map, fitted classifier or array-like of shape (K,)
-        What makes the monitored forecasts; `update` applies it. Or only the classes in the order of
-        the columns; then `update` takes calibrated forecasts.
+        Model that makes the monitored forecasts; `update` applies it. If only the classes are
+        given, in the order of the columns, `update` takes calibrated forecasts.
     confidence : float, default=0.95
         If forecasts are calibrated, the chance of ever raising an alarm is at most 1 - confidence.
     tolerance : float, default=None
         Miscalibration to tolerate, in nats per row. Every model is slightly wrong, so with 0 every
-        model raises an alarm at some time. A calibrator that was fitted to n rows is wrong by about
-        K / n; the default is 2 K / n, or 0 if only the classes are given.
+        model eventually raises an alarm. A calibrator that was fitted to n rows is wrong by about K
+        / n; the default is 2 K / n, or 0 if only the classes are given.
     model : str, default=None
-        Name of what made the forecasts, by default the checksum of the calibrator.
+        Name of the model, by default the checksum of the calibrator.
 
     Attributes
     ----------
@@ -228,7 +228,7 @@ class CalibrationMonitor:
     history_ : Table
         One row per batch: `rows` and `evidence` of all rows so far; `log_loss` of the batch, the
         log loss that was `promised`, the `calibration_error` and its interval, `low` to `high`.
-        Rows that were merged are one batch.
+        Merged rows form one batch.
     seen_ : dict
         Names of the latest 10,000 batches, with the time (UTC) at which each was counted.
 
@@ -312,7 +312,7 @@ class CalibrationMonitor:
         Returns
         -------
         BatchReport
-            Of this batch alone; `report` is that of all batches.
+            Report of this batch alone; `report` covers all batches.
         """
         if self.source is not None and not calibrated:
             if self.calibrator is None:
@@ -325,7 +325,7 @@ class CalibrationMonitor:
         return self.add(Batch.of(Q, sample.codes, self.alternatives), batch)
 
     def add(self, rows: Batch, batch: str | None = None) -> BatchReport:
-        """Add a batch whose rows are summed up already; otherwise as `update`."""
+        """Add a batch given by its totals; otherwise like `update`."""
         if batch in self.seen_:
             problem = f"{batch!r} was counted on {self.seen_[batch]}"
             raise InputError("batch", None, problem, "count the rows of a batch once")
@@ -405,7 +405,7 @@ class CalibrationMonitor:
         other : CalibrationMonitor
             With the same classes, parameters and model.
         again : bool, default=False
-            Whether to merge it even if it has seen batches that this one has seen.
+            Whether to merge even if both have seen the same batches.
         """
         pairs = {name: (getattr(self, name), getattr(other, name)) for name in PARAMETERS}
         pairs["list of classes"] = self.classes_.tolist(), other.classes_.tolist()

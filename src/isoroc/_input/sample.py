@@ -333,7 +333,7 @@ class CellSample(Sample):
     def folds(self) -> Ints:
         distinct, fold = np.unique(self.fold, return_inverse=True)
         if len(distinct) < 2:
-            problem = "all rows are in one fold, and cross-validation takes two"
+            problem = "all rows are in one fold, but cross-validation needs two"
             fix = "count with folds=5, and fold_by= if rows tie"
             raise InputError("counts", None, problem, fix)
         return np.asarray(fold)

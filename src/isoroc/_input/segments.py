@@ -184,7 +184,7 @@ def _parsed(texts: list[str | None], codes: NDArray[np.intp], argument: str) -> 
 
 
 def bin_edges(values: Floats, n_bins: int) -> Floats:
-    """Ends of bins of about as many rows each; values as frequent as that have a bin of their own.
+    """Ends of bins with about equal numbers of rows; frequent values have bins of their own.
 
     The ends lie in the middle between two values, and the last bin has none.
     """

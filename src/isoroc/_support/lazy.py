@@ -21,7 +21,7 @@ ELSEWHERE = {
 def attach(
     module: str, file: str, *, needs: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """``__getattr__``, ``__dir__`` and ``__all__`` of a package whose stub lists its public names.
+    """``__getattr__``, ``__dir__`` and ``__all__`` of a package; its stub lists the public names.
 
     `needs` says what to install for optional packages. Errors about missing names suggest one.
     """

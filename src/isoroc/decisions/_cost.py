@@ -106,7 +106,7 @@ class CostReport:
     """Columns ``decisions``, ``cost``, ``low``, ``high`` and ``promised``, the mean cost that the
     forecasts expect: calibrated forecasts keep the promise up to noise."""
     constant_action: Any
-    """The action that is best if it is always taken."""
+    """The best constant action."""
     confidence: float
     """Probability that an interval covers the true mean."""
 
@@ -132,7 +132,7 @@ def expected_cost(
     clusters: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> CostReport:
-    """Mean cost of the decisions that forecasts lead to, see `decide`.
+    """Mean cost of the decisions that follow from forecasts; see `decide`.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from isoroc._maps import Map
 
 
 def check_exportable(fitted: Any) -> None:
-    """Refuse what is not a fitted calibrator of the package."""
+    """Raise an error unless it is a fitted calibrator of the package."""
     if isinstance(getattr(fitted, "map_", None), Map):
         return
     if hasattr(fitted, "fit_counts"):  # one of ours

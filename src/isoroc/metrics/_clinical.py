@@ -87,7 +87,7 @@ def calibration_summary(
         Mean (integrated calibration index, Eavg of rms), median, 90 % quantile and maximum over the
         rows of the distance between forecasts and a smooth calibration curve (Austin and Steyerberg
         2019). The curve is a logistic regression on a restricted cubic spline of ``logit(p)`` with
-        five knots, three if an outcome has less than 100 rows, and none below 20.
+        five knots, three if an outcome has fewer than 100 rows, and none below 20.
 
     The intervals of ratio and intercept contain the shifts of log odds that a score test does not
     reject; that of the slope is normal. Distances are never negative, so chance makes them too

@@ -126,7 +126,7 @@ class Decomposition:
     uncertainty: float
     """Entropy of the class frequencies: the loss of the best constant forecast."""
     resolution: float
-    """How much lower than that the loss would be after calibration."""
+    """Reduction of the loss below `uncertainty`, after calibration."""
     standard_errors: Floats
     """Standard errors of the five values."""
     of: Loss
@@ -195,8 +195,8 @@ def decompose(
     With "ties" the divergence of mean labels from forecasts is reduced by what chance adds to it.
     With "irp" it is the mean of ``sum_k (y_k - p_k) d(g_k, p_k) / (g_k - p_k)``, where d is the
     contribution of class k to D and g is learned from other rows. Its expectation is right with the
-    true g, and 0 with any g if the forecasts are calibrated. The loss that recalibration with g
-    saves is too small by all errors of g; it is used if it is larger. Both terms may be negative.
+    true g, and 0 with any g if the forecasts are calibrated. The loss saved by recalibration with g
+    is too small by the errors of g; it is used if it is larger. Both terms may be negative.
 
     Examples
     --------

@@ -63,7 +63,7 @@ class Layer(NamedTuple):
 
 @dataclass(repr=False, eq=False)
 class Display:
-    """Base class of the displays; `plot` sets the attributes whose names end with an underscore."""
+    """Base class of the displays; `plot` sets the attributes with a trailing underscore."""
 
     layers: list[Layer]
     """The plotted data."""
@@ -73,7 +73,7 @@ class Display:
     ax_: Any = field(init=False)
     """The first of these axes."""
     line_: Any = field(init=False)
-    """The curve, or a list if there is more or less than one."""
+    """The curve, or a list of curves if there is not exactly one."""
 
     #: Largest number of panels side by side, and the size of each in inches.
     _grid = (1, (5.2, 4.0))
@@ -122,7 +122,7 @@ class Display:
         figsize : tuple of float, default=None
             Width and height of the new figure in inches.
         **options
-            Of a `CalibrationDisplay`: `name`, and options of its curves.
+            For a `CalibrationDisplay`: `name`, and options of its curves.
         """
         shape = len(self.panels), *self._grid
         self.axes_ = axes_for(ax, *shape, figsize=figsize, projection=self._projection)
@@ -149,9 +149,9 @@ class BeforeAfterDisplay(Display):
         Parameters
         ----------
         estimator : calibrator or classifier
-            Fitted. For a calibrator of isoroc or a `CalibratedClassifier`, the forecasts before
-            and after calibration are drawn; only those after if the others must be probabilities
-            and are not.
+            Fitted. For a calibrator of isoroc or a `CalibratedClassifier`, the forecasts before and
+            after calibration are drawn; only those after if the display needs probabilities and the
+            others are not.
         X, y : array-like
             Forecasts for a calibrator or features for a classifier, and labels. Use rows that the
             estimator was not fitted on.
@@ -189,7 +189,7 @@ class BeforeAfterDisplay(Display):
         ax, figsize
             As in `plot`.
         **options
-            Those that the class describes.
+            Options that the class describes.
         """
         pos_label = options.get("pos_label")
         if pos_label is not None and labels is None and np.ndim(y_prob) == 1:
@@ -207,7 +207,7 @@ class BeforeAfterDisplay(Display):
 
 
 def _second(y_true: Any, pos_label: Any) -> list[Any]:
-    """The two labels, that whose probabilities are given last."""
+    """The two labels; the one with the given probabilities comes last."""
     known = np.unique(to_array(y_true, name="y_true")).tolist()
     others = [label for label in known if label != pos_label]
     if len(others) != 1:
@@ -368,7 +368,7 @@ def figure_of(ax: Axes) -> Figure:
 
 
 def save_figure(figure: Figure, target: Any, kind: str) -> None:
-    """Write a figure whose names in SVG files are not random; SOURCE_DATE_EPOCH sets its date."""
+    """Write a figure with reproducible names in SVG files; SOURCE_DATE_EPOCH sets its date."""
     with rc_context({"svg.hashsalt": "isoroc"}):
         figure.savefig(target, format=kind, dpi=150)
 

@@ -50,8 +50,8 @@ def monitor(
     Parameters
     ----------
     state
-        File that keeps the evidence of earlier runs. A missing or empty file, or one about another
-        model, is begun anew.
+        File that keeps the evidence of earlier runs. A missing or empty file, or the state of
+        another model, is replaced by a new state.
     unlabelled
         The rows have no labels yet: print the metrics that the forecasts promise.
     tolerance
@@ -162,7 +162,7 @@ def _load(state: str | None, begun: CalibrationMonitor) -> CalibrationMonitor:
         return begun
     if (stored := CalibrationMonitor.load(state)).model == begun.model:
         return stored
-    print_note(f"{state}: begun anew, because its evidence is about another model.")
+    print_note(f"{state}: started again, because its evidence is about another model.")
     return begun
 
 
