@@ -185,7 +185,7 @@ def _select(frame: Any, probs: list[str], names: dict[str, str | None]) -> Any:
 
 
 def _check_rows(frame: Any, n_columns: int) -> None:
-    """Refuse a dataframe with bad rows, by one aggregate query, and one more for an example."""
+    """Raise an error for bad rows: one aggregate query, and one more for an example."""
     tests = {
         "probs": ([f"p_{k}" for k in range(n_columns)], nw.col("good")),
         "label": (["label"], ~nw.col("label").is_null()),

@@ -60,7 +60,7 @@ def to_native(values: Any, *, name: str) -> Any:
 
 
 def check_length(values: NDArray[Any], n_rows: int, *, name: str, of: str = "P") -> None:
-    """Refuse values that do not have one entry for each row of the argument `of`."""
+    """Raise an error unless there is one entry for each row of the argument `of`."""
     if (length := len(values) if np.ndim(values) else 0) != n_rows:
         raise InputError(name, None, f"{length} rows, but {of} has {n_rows}", "they must agree")
 

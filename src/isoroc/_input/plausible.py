@@ -24,7 +24,7 @@ from isoroc._input.sample import Sample, UnitOption, first_improbable
 
 
 def check_units(sample: Sample, unit: UnitOption, *, name: str = "P", min_rows: int = 20) -> None:
-    """Refuse scores that can hardly be log odds, unless the user says that they are.
+    """Raise an error for scores that can hardly be log odds, unless `unit` says so.
 
     Warn if this is in doubt. Fewer than `min_rows` rows are not checked.
     """

@@ -55,7 +55,7 @@ def valid_weights(ops: Ops[V], weights: V) -> Truth:
 
 
 def check_counts(weights: Floats, least_mean: float = 0.1) -> None:
-    """Refuse frequencies far below one per row, such as shares that sum to one."""
+    """Raise an error for frequencies far below one per row, such as shares that sum to one."""
     if (total := float(weights.sum())) < least_mean * len(weights):
         problem = f"{len(weights)} rows have a total weight of {total:.6g}"
         fix = 'frequencies count rows. If yours are relative, pass weighting="importance"'
@@ -288,7 +288,7 @@ def _encode_given(
 
 
 def check_two_classes(class_weights: Floats, classes: NDArray[Any]) -> None:
-    """Refuse data with fewer than two classes of positive weight."""
+    """Raise an error if fewer than two classes have positive weight."""
     if not class_weights.any():
         raise _no_weight()
     if np.count_nonzero(class_weights) < 2:

@@ -148,7 +148,7 @@ class BinMap(Map):
         return table
 
     def _as_given(self, thresholds: Floats) -> Floats:
-        """Thresholds on scores; of two columns, on the probability of the second class."""
+        """Thresholds on scores, or on the probability of the second of two classes."""
         is_scored = self.tree.n_classes == 2 and not self.kind.single and self.reduction is None
         return unscored(thresholds) if is_scored else thresholds
 

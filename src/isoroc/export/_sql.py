@@ -232,7 +232,7 @@ def _check_table(table: str | Sequence[str], argument: str = "table") -> list[st
 
 
 def _check_width(ops: SqlOps, dialect: str) -> None:
-    """Refuse a query with more columns at once than a database allows."""
+    """Raise an error for a query with more columns at once than the database allows."""
     most = RULES[dialect].most_columns
     if most is not None and ops.stages.widest > most:
         needed = f"the query needs {ops.stages.widest:,} columns at once"

@@ -48,7 +48,7 @@ class Fault(Exception):  # noqa: N818
 
 
 class ModelFileError(ValueError):
-    """A model file that is damaged, was altered, or is not one."""
+    """The file is damaged, was altered, or is not a model file."""
 
 
 @contextmanager
