@@ -84,7 +84,7 @@ class _Rows(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """A classifier with probabilities calibrated on data that it was not trained on.
+    """A classifier whose probabilities are calibrated on data that it was not trained on.
 
     It takes the parameters of scikit-learn's ``CalibratedClassifierCV`` and can replace it.
 
@@ -117,8 +117,8 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         What to calibrate; "auto" takes probabilities where the classifier has them. Decision
         functions are calibrated as logits.
     prior : array-like of shape (K,) or mapping of labels to shares, default=None
-        Class shares of the population to forecast, if only these differ from the rows in `fit`; see
-        `isoroc.adjust_prior`. `adapt_prior` estimates them.
+        Class shares of the population that is forecast, if only they differ from the rows in
+        `fit`; see `isoroc.adjust_prior`. `adapt_prior` estimates them.
     weighting : {"importance", "frequency"}, default="importance"
         Meaning of the sample weights, as in `fit` of the calibrator.
 
@@ -129,7 +129,7 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
     calibrated_classifiers_ : list
         The fitted pairs, each with attributes `estimator` and `calibrator`: one, or one per fold.
     class_shares_, prior_ : ndarray of shape (K,)
-        Class shares of the rows in `fit`, and the shares that forecasts are adjusted to, or None.
+        Class shares of the rows in `fit`, and those that forecasts are adjusted to, or None.
     n_features_in_ : int
         As reported by the classifier; so is `feature_names_in_`.
 
@@ -432,7 +432,7 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         return np.asarray(self.classes_[best])
 
     def adapt_prior(self, X: Any, **options: Any) -> PriorEstimate:
-        """Estimate the class shares of new rows without labels, and use them for later forecasts.
+        """Estimate the class shares of new rows without labels, and forecast for these from now on.
 
         Parameters
         ----------
@@ -538,7 +538,7 @@ def _train(estimator: Any, X: Any, y: Any, rows: Ints, params: dict[str, Any]) -
 
 
 def _check_adjustable(shares: Floats, classes: NDArray[Any]) -> None:
-    """Raise an error if a class to be adjusted did not occur."""
+    """Refuse to adjust the share of a class that did not occur."""
     if not shares.all():
         problem = f"class {classes[int(np.argmin(shares))]!s} did not occur in the rows of fit"
         raise InputError("prior", None, problem, "fit to rows of all classes")

@@ -399,15 +399,16 @@ class IRPCalibrator(BinCalibrator):
 class BaggedIRPCalibrator(Calibrator):
     """The mean of isotonic recursive partitions of resampled rows.
 
-    The mean is smoother and more accurate than one tree, and the spread of the trees shows how much
-    a forecast depends on the calibration rows. For two classes the mean is non-decreasing. For more
-    it has no certificate.
+    The mean is smoother and nearer the truth than one tree, and the spread of the trees shows how
+    far a forecast depends on the rows that happened to be seen. For two classes the mean is
+    non-decreasing. For more it has no certificate.
 
     Parameters
     ----------
     calibrator : IRPCalibrator, default=None
-        How trees are grown, ``IRPCalibrator()`` by default; its `random_state` and `verbose` are
-        not used. With ``top="auto"`` and many classes, trees alternate between several reductions.
+        How trees are grown, ``IRPCalibrator()`` by default; its `random_state` and `verbose`
+        are not used. With ``top="auto"`` and many classes, trees take turns between several
+        reductions.
     n_trees : int, default=10
         Number of trees.
     max_samples : int, default=100000
@@ -433,7 +434,7 @@ class BaggedIRPCalibrator(Calibrator):
 
     Notes
     -----
-    Single rows are drawn, so weights and the order of the rows change which rows a tree sees.
+    Rows are drawn one by one, so weights and the order of the rows change which rows a tree sees.
     With constant values, bins are pulled towards the uniform forecast only.
 
     Examples

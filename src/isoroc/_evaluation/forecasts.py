@@ -78,7 +78,7 @@ def measured(sample: Sample) -> Iterator[tuple[str, float]]:
 def staged(calibrator: Any, P: Any, sample: Sample, most: int = 60) -> Iterator[tuple[int, Sample]]:
     """Number of bins and calibrated forecasts of the stages of a path, in order.
 
-    At most about `most` stages are returned, evenly spaced on a logarithmic scale. Where
+    Of more than `most` stages, some are returned, about evenly spaced on a logarithmic scale. Where
     all rows of a bin have the same forecast, each bin and class is reduced to one row with the
     total weight.
     """

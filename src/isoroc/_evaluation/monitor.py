@@ -228,7 +228,7 @@ class CalibrationMonitor:
     history_ : Table
         One row per batch: `rows` and `evidence` of all rows so far; `log_loss` of the batch, the
         log loss that was `promised`, the `calibration_error` and its interval, `low` to `high`.
-        Merged rows form one batch.
+        Rows that were merged are one batch.
     seen_ : dict
         Names of the latest 10,000 batches, with the time (UTC) at which each was counted.
 
@@ -405,7 +405,7 @@ class CalibrationMonitor:
         other : CalibrationMonitor
             With the same classes, parameters and model.
         again : bool, default=False
-            Whether to merge even if both have seen the same batches.
+            Whether to merge it even if it has seen batches that this one has seen.
         """
         pairs = {name: (getattr(self, name), getattr(other, name)) for name in PARAMETERS}
         pairs["list of classes"] = self.classes_.tolist(), other.classes_.tolist()

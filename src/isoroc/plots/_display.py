@@ -368,7 +368,7 @@ def figure_of(ax: Axes) -> Figure:
 
 
 def save_figure(figure: Figure, target: Any, kind: str) -> None:
-    """Write a figure with reproducible names in SVG files; SOURCE_DATE_EPOCH sets its date."""
+    """Write a figure whose names in SVG files are not random; SOURCE_DATE_EPOCH sets its date."""
     with rc_context({"svg.hashsalt": "isoroc"}):
         figure.savefig(target, format=kind, dpi=150)
 
