@@ -50,7 +50,7 @@ class MatrixCalibrator(DescentCalibrator):
         Strength of the penalties as a multiple of those of Berta et al. "auto" starts from 1 and
         learns one for each kind of term by evidence, if there are few terms.
     floor, pseudocount
-        As in `TemperatureCalibrator`, whose map comes first; the pseudocount is 1 by default.
+        As in `TemperatureCalibrator`, which is applied first; the pseudocount is 1 by default.
 
     Attributes
     ----------

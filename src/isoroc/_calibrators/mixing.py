@@ -221,7 +221,7 @@ def judge(sample: Sample, dealt: CellSample, before: Floats, after: Floats) -> V
 
 
 def _plain_loss(sample: Sample) -> tuple[float, int, int]:
-    """Log loss, number of rows whose outcome was given probability 0, and number of rows."""
+    """Log loss, number of outcomes that had probability 0, and number of rows."""
     total = loss = impossible = n_rows = 0.0
     for rows in slices(len(sample)):
         part = sample.take(rows)

@@ -47,7 +47,7 @@ from isoroc._maps.segments import apply_map, encode_segments, known_columns
 from isoroc._support.seeds import check_random_state
 from isoroc._support.table import Table
 
-#: Rows from which precisions and terms are learned, and up to which every fold learns its own.
+#: Most rows to learn tables from, and most rows for which each fold chooses its own terms.
 MANY_ROWS, FEW_ROWS = 50_000, 5_000
 #: Columns of `shifts_`.
 SHIFTS = "column", "segment", "class", "rows", "shift", "error", "odds"

@@ -28,7 +28,7 @@ from isoroc._evaluation.monitor import (
 from isoroc._support.files import locked
 from isoroc.metrics._estimation.cell_errors import OUTSIDE, TOLERATED, share_outside
 
-#: Number of rows from which expected metrics are computed, at most.
+#: Expected metrics are computed from at most this many rows.
 MOST_ROWS = 20_000
 
 

@@ -176,7 +176,7 @@ class CrossFit:
         return _normalise(values)
 
     def _tilt_in_bins(self, P: Floats, training: _Training) -> Floats:
-        """Forecasts whose means in the bins of IRP follow the labels, if they did not."""
+        """Forecasts tilted so that their means in the bins of IRP follow the labels."""
         sample, (weights, squares, tree, bin_of) = self._units.sample, training
         if self._reduced is sample:
             left = residuals(P, sample.codes)
