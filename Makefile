@@ -125,7 +125,8 @@ wheels: .venv/created  ## wheels of this platform in wheelhouse/, tested; needs 
 publish: .venv/created  # called by release.yml, which proves who it is by a token of its own
 	$(BIN)/pip install --quiet --require-hashes -r requirements/release.txt
 	$(BIN)/twine check --strict dist/*
-	$(BIN)/twine upload --non-interactive dist/*
+	$(BIN)/python -m pypi_attestations sign dist/*
+	$(BIN)/twine upload --non-interactive --attestations dist/*
 
 check-release: .venv/created  ## whether version, changelog and citation agree with TAG=v1.2.3
 	$(BIN)/python tools/check_release.py $(TAG)
@@ -135,7 +136,7 @@ lock: .venv/created  ## the versions in requirements/: development, the image, a
 	$(UV) --extra release --extra docs --extra browser pyproject.toml -o requirements/dev.txt
 	$(UV) --generate-hashes --extra cli --extra plots --extra report --extra onnx --extra sql pyproject.toml \
 	  -o requirements/image.txt
-	printf 'twine\ncibuildwheel\n' | $(UV) --generate-hashes - -o requirements/release.txt
+	printf 'twine\ncibuildwheel\npypi-attestations\n' | $(UV) --generate-hashes - -o requirements/release.txt
 
 clean:
 	rm -rf .venv build dist wheelhouse src/*.egg-info src/isoroc/_core/*.so .coverage

@@ -8,7 +8,9 @@ import subprocess
 import sys
 import tarfile
 import tomllib
+from fnmatch import fnmatch
 from importlib.metadata import PackageNotFoundError
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -140,13 +142,15 @@ def test_the_image_and_the_tools_that_publish_are_locked_with_hashes():
         versions, hashes = locked(name)
         assert versions
         assert min(hashes) > 0
-    assert {"twine", "cibuildwheel"} <= set(versions)
+    assert {"twine", "cibuildwheel", "pypi-attestations"} <= set(versions)
     makefile = (ROOT / "Makefile").read_text()
     for target in ("publish", "wheels"):
         (recipe,) = re.findall(rf"\n{target}:.*\n((?:\t.*\n)+)", makefile)
         assert re.findall("pip install (.*)", recipe) == [
             "--quiet --require-hashes -r requirements/release.txt"
         ]
+    assert "pypi_attestations sign dist/*" in makefile
+    assert "twine upload --non-interactive --attestations dist/*" in makefile
 
 
 @pytest.mark.parametrize(
@@ -207,17 +211,62 @@ def test_changelog_has_the_form_of_keep_a_changelog():
     assert set(re.findall(r"(?m)^### (.*)$", text)) <= kinds
 
 
-def test_every_supported_python_has_a_classifier_and_wheels():
-    config = PYPROJECT
-    wheels = config["tool"]["cibuildwheel"]["build"].split()
-    versions = [f"3.{wheel.removeprefix('cp3').removesuffix('-*')}" for wheel in wheels]
-    prefix = "Programming Language :: Python :: "
-    assert [
-        x.removeprefix(prefix)
-        for x in config["project"]["classifiers"]
-        if x.startswith(f"{prefix}3.")
-    ] == versions
-    assert config["project"]["requires-python"] == f">={versions[0]}"
+#: What `archs = ["auto64"]` stands for on the machines of the workflow.
+PLATFORMS = {
+    "ubuntu-latest": ["manylinux_x86_64", "musllinux_x86_64"],
+    "ubuntu-24.04-arm": ["manylinux_aarch64", "musllinux_aarch64"],
+    "macos-15-intel": ["macosx_x86_64"],
+    "macos-latest": ["macosx_arm64"],
+    "windows-latest": ["win_amd64"],
+}
+WHEELS = PYPROJECT["tool"]["cibuildwheel"]
+
+
+def matches(identifier, patterns):
+    return any(fnmatch(identifier, pattern) for pattern in patterns.split())
+
+
+def test_wheels_of_all_supported_pythons_on_all_platforms():
+    """`cibuildwheel --print-build-identifiers` lists the same."""
+    text = (ROOT / ".github" / "workflows" / "wheels.yml").read_text()
+    [machines] = re.findall(r"\n +os: \[(.*)\]\n +platform: \[auto\]\n", text)
+    assert machines.split(", ") == list(PLATFORMS)
+    assert re.findall("- os: (.*)\n +platform: (.*)\n", text) == [("ubuntu-latest", "pyodide")]
+    assert WHEELS["archs"] == ["auto64"]
+    known = [f"cp3{minor}{flag}" for minor in range(9, 17) for flag in ("", "t")]
+    built = [
+        [
+            python
+            for python in known
+            if matches(f"{python}-{platform}", WHEELS["build"])
+            and not matches(f"{python}-{platform}", WHEELS["skip"])
+        ]
+        for platform in chain.from_iterable(PLATFORMS.values())
+    ]
+    assert built == 7 * [["cp311", "cp312", "cp313", "cp314", "cp314t", "cp315", "cp315t"]]
+    prefix = "Programming Language :: Python :: 3."
+    versions = [x.removeprefix(prefix) for x in PYPROJECT["project"]["classifiers"] if prefix in x]
+    assert versions == [x.removeprefix("cp3") for x in built[0] if not x.endswith("t")]
+    assert PYPROJECT["project"]["requires-python"] == f">=3.{versions[0]}"
+
+
+def test_wheels_are_tested_with_files_that_exist():
+    chosen = {
+        "cp313-manylinux_x86_64": "-n auto",
+        "cp314t-manylinux_x86_64": "test_threads",
+        "cp315-win_amd64": "test_threads",
+        "cp314-pyodide_wasm32": "tests/core",
+        "cp314t-musllinux_x86_64": "load_map",
+    }
+    for identifier, expected in chosen.items():
+        command = WHEELS["test-command"]
+        for override in WHEELS["overrides"]:
+            if matches(identifier, override["select"]):
+                command = override["test-command"]
+        assert expected in command
+        paths = re.findall(r"\{project\}/(\S+)", command)
+        assert paths
+        assert all((ROOT / path).exists() for path in paths)
 
 
 def test_source_archives_do_not_depend_on_the_disk(tmp_path):
