@@ -108,6 +108,7 @@ docs: .venv/documents  ## the documentation site in build/docs/html; warnings ar
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going -d build/docs/doctrees docs build/docs/html
 
 dist: .venv/releases  ## source distribution and a wheel from it: the same bytes every time
+	$(BIN)/python -c 'import rattler_build as r; r.Stage0Recipe.from_file("recipe/recipe.yaml").render()'
 	$(BIN)/python tools/build_dist.py
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/check-wheel-contents dist/*.whl
@@ -128,7 +129,7 @@ publish: .venv/created  # called by release.yml, which proves who it is by a tok
 	$(BIN)/python -m pypi_attestations sign dist/*
 	$(BIN)/twine upload --non-interactive --attestations dist/*
 
-check-release: .venv/created  ## whether version, changelog and citation agree with TAG=v1.2.3
+check-release: .venv/created  ## whether version, changelog, citation and recipe agree with TAG=v1.2.3
 	$(BIN)/python tools/check_release.py $(TAG)
 
 lock: .venv/created  ## the versions in requirements/: development, the image, and the tools that publish

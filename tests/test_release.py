@@ -35,8 +35,10 @@ def released(tmp_path):
     package.mkdir(parents=True)
     (package / "__init__.py").write_text('__version__ = "1.2.3"\n')
     (tmp_path / "CITATION.cff").write_text(
-        "title: isoroc\nversion: 1.2.3\ndate-released: 2026-01-02\nrepository-code: https://host/a\n"
+        "title: isoroc\nversion: 1.2.3\ndate-released: 2026-01-02\n"
     )
+    (tmp_path / "recipe").mkdir()
+    (tmp_path / "recipe" / "recipe.yaml").write_text('context:\n  version: "1.2.3"\n')
     (tmp_path / "pyproject.toml").write_text('[tool.isoroc]\nhome = "https://host/a"\n')
     (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## [1.2.3] - 2026-01-02\n")
     return tmp_path
@@ -51,23 +53,20 @@ def test_a_tag_must_be_that_of_the_version(released, tag):
     assert "__version__ is 1.2.3" in problems(tag, released)[0]
 
 
-@pytest.mark.parametrize("name", ["CITATION.cff", "CHANGELOG.md"])
+@pytest.mark.parametrize("name", ["CITATION.cff", "CHANGELOG.md", "recipe/recipe.yaml"])
 def test_each_file_must_name_the_version(released, name):
     path = released / name
     path.write_text(path.read_text().replace("1.2.3", "1.2.2"))
     assert any(name in problem for problem in problems("v1.2.3", released))
 
 
-@pytest.mark.parametrize("home", ["https://host/b", ""])
-def test_the_address_of_the_repository_is_the_same_everywhere(released, home):
-    path = released / "pyproject.toml"
-    path.write_text(f'[tool.isoroc]\nhome = "{home}"\n')
+@pytest.mark.parametrize("home", ["", "host/a", "https://host/a/", "https://host/a b"])
+def test_a_release_needs_the_address_of_the_repository(released, home):
+    (released / "pyproject.toml").write_text(f'[tool.isoroc]\nhome = "{home}"\n')
     [problem] = problems("v1.2.3", released)
-    assert problem.startswith("repository-code in CITATION.cff")
-    citation = released / "CITATION.cff"
-    line = f"repository-code: {home}\n" if home else ""
-    citation.write_text(citation.read_text().replace("repository-code: https://host/a\n", line))
-    assert problems("v1.2.3", released) == []
+    assert problem.startswith(
+        "the address of the repository is not set: give home in [tool.isoroc]"
+    )
 
 
 def test_dates_must_agree(released):
@@ -79,18 +78,34 @@ def test_dates_must_agree(released):
     assert problem.startswith("CHANGELOG.md has no heading")
 
 
-def test_a_date_is_all_that_a_release_of_this_version_needs(tmp_path):
-    for name in ("CHANGELOG.md", "CITATION.cff", "pyproject.toml", "src/isoroc/__init__.py"):
+def test_a_date_and_an_address_are_all_that_a_release_of_this_version_needs(tmp_path):
+    names = ["CHANGELOG.md", "CITATION.cff", "pyproject.toml", "recipe/recipe.yaml"]
+    for name in [*names, "src/isoroc/__init__.py"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-    changes, citation = tmp_path / "CHANGELOG.md", tmp_path / "CITATION.cff"
+    changes, citation, project = (tmp_path / name for name in names[:3])
     version = isoroc.__version__
     heading, dated = f"## [{version}] - unreleased", f"## [{version}] - 2026-01-02"
     if heading in changes.read_text():  # until it is released
         changes.write_text(changes.read_text().replace(heading, dated))
         assert "date-released" not in citation.read_text()
         citation.write_text(f"{citation.read_text()}date-released: 2026-01-02\n")
+    if not HOME:  # until a maintainer sets it
+        [problem] = problems(f"v{version}", tmp_path)
+        assert "address of the repository is not set" in problem
+        project.write_text(project.read_text().replace('home = ""', 'home = "https://host/a"'))
     assert problems(f"v{version}", tmp_path) == []
+
+
+def test_the_recipe_has_the_requirements_of_the_package():
+    """`make dist` reads it with rattler-build."""
+    text = (ROOT / "recipe" / "recipe.yaml").read_text()
+    [run] = re.findall(r"\n  run:\n    - python\n((?:    - .*\n)+)\n", text)
+    lines = [line.removeprefix("    - ").replace(" ", "") for line in run.splitlines()]
+    assert lines == PYPROJECT["project"]["dependencies"]
+    host = re.findall(r"(setuptools|cython) (>=\S+)", text.split("\n  host:\n")[1])
+    built = [Requirement(line) for line in PYPROJECT["build-system"]["requires"]]
+    assert host == [(x.name.lower(), str(x.specifier)) for x in built]
 
 
 def test_the_image_has_a_supported_python():
