@@ -22,7 +22,7 @@ endif
 export PYTHONDONTWRITEBYTECODE :=
 ASAN = $(shell $(CC) -print-file-name=libasan.so)
 
-.PHONY: demo test explore kills test-slow test-browser test-engines lint types tests coverage sanitize bench arena unseen paper fuzz docs dist check-dist \
+.PHONY: demo test explore kills test-slow test-browser test-engines test-recipes lint types tests coverage sanitize bench arena unseen paper fuzz docs dist check-dist \
   check-release wheels publish test-oldest lock clean
 
 demo: .venv/runs  ## forecasts in, calibrated forecasts, a verdict, a picture and a report out
@@ -73,6 +73,9 @@ test-browser: .venv/browses  ## the report in a real browser
 test-engines: .venv/engines  ## counts, calibrators and their SQL on Dask, Spark, torch and six databases
 	ISOROC_ENGINES=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -W default tests/engines \
 	  src/isoroc/_backends/torch.py src/isoroc/_counts/tensors.py src/isoroc/export/_torch.py
+
+test-recipes: .venv/recipes  ## the recipes for MLflow and SHAP
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -W default tests/recipes
 
 coverage: .venv/develops  ## the tests once more, with the share of lines and branches that they reach
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
@@ -171,6 +174,10 @@ $(OLDEST)/installed: tests/oldest.txt $(SOURCES)
 # Each of these includes the requirements of development: a new clone compiles the kernels once.
 .venv/browses: .venv/created $(SOURCES)
 	$(BIN)/pip install --quiet -e '.[browser]'
+	touch $@ .venv/develops .venv/runs
+
+.venv/recipes: .venv/created $(SOURCES)
+	$(BIN)/pip install --quiet -e '.[recipes]'
 	touch $@ .venv/develops .venv/runs
 
 .venv/releases: .venv/created $(SOURCES)

@@ -64,9 +64,7 @@ def test_each_file_must_name_the_version(released, name):
 def test_a_release_needs_the_address_of_the_repository(released, home):
     (released / "pyproject.toml").write_text(f'[tool.isoroc]\nhome = "{home}"\n')
     [problem] = problems("v1.2.3", released)
-    assert problem.startswith(
-        "the address of the repository is not set: give home in [tool.isoroc]"
-    )
+    assert problem.startswith("the address of the repository is not set: home in [tool.isoroc]")
 
 
 def test_dates_must_agree(released):
