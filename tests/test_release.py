@@ -341,9 +341,10 @@ def test_the_links_of_a_release_are_made_from_the_address_of_the_repository():
     make = runpy.run_path(str(ROOT / "setup.py"), run_name="setup")
     home = "https://host/a"
     text = "![A](docs/a.png) [B](docs/b.md#c), [C](https://other/d) and [D](#e)"
-    assert make["absolute"](text, home) == (
+    image = '<img src="docs/a.png" width="5">'
+    assert make["absolute"](text + image, home) == (
         "![A](https://host/a/raw/main/docs/a.png) [B](https://host/a/blob/main/docs/b.md#c), "
-        "[C](https://other/d) and [D](#e)"
+        '[C](https://other/d) and [D](#e)<img src="https://host/a/raw/main/docs/a.png" width="5">'
     )
     assert all(link.startswith(home) for link in make["urls"](home).values())
     assert make["absolute"](text, "") == text
