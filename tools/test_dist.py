@@ -23,7 +23,10 @@ TAGS = [tag.removesuffix("-*") for tag in SETTINGS["build"].split()]
 
 def tag_of(python: str) -> str:
     """The tag of an interpreter in names of wheels; none for a command that does not run."""
-    code = "import sys; print('cp%d%d' % sys.version_info[:2] + sys.abiflags)"
+    code = (
+        "import sys, sysconfig; free = sysconfig.get_config_var('Py_GIL_DISABLED'); "
+        "print('cp%d%d' % sys.version_info[:2] + 't' * bool(free))"
+    )
     run = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
     return run.stdout.strip()
 
