@@ -59,7 +59,7 @@ def test_a_logged_calibrator_is_loaded_as_a_model(boosted, tmp_path, monkeypatch
     loss = evaluate(y[1000:], P[1000:], after=calibrator)["log_loss", "after"]
     assert logged.data.metrics["log_loss_after"] == loss
     report = mlflow.artifacts.load_text(f"{logged.info.artifact_uri}/report.html")
-    assert report.startswith("<!DOCTYPE html>")
+    assert report.startswith("<!doctype html>")
 
 
 def test_a_logged_classifier_returns_calibrated_probabilities(boosted, tmp_path, monkeypatch):
