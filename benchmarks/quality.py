@@ -513,7 +513,7 @@ def order_of(data: Set) -> dict[str, list[float]]:
             calibrator.fit(data.probas_cal, data.labels_cal, labels=labels)
             Q = calibrator.predict_proba(data.probas_test)
             both = data.labels_test, data.probas_test, Q
-            found = isoroc.evaluate(*both, labels=labels, n_resamples=0)
+            found = isoroc.evaluate(*both, labels=labels)
         changes = ("decisions_changed", "pairs_reversed", "pairs_tied")
         result[name] = [found["accuracy", "after"], found[area, "after"]]
         result[name] += [100 * found[change, "change"] for change in changes]

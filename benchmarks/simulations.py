@@ -332,7 +332,7 @@ def evaluations(rng: np.random.Generator, K: int, n: int, power: float) -> Figur
     }
     if K == 2:
         targets["auc", "before"] = 5 / 6  # of two classes whose probability is uniform
-    found = isoroc.evaluate(y, P, g, labels=range(K), n_resamples=100).measures
+    found = isoroc.evaluate(y, P, g, labels=range(K)).measures
     return {
         f"{measure} {of}": inside(found[measure][of].low, target, found[measure][of].high)
         for (measure, of), target in targets.items()
@@ -400,7 +400,7 @@ def measures(rng: np.random.Generator, rate: float, power: float, n: int, kind: 
     before, after = (powers(np.column_stack([1 - p, p]), t)[:, 1] for t in (power, 0.8 * power))
     weights = rng.exponential(size=n) if kind == "weighted" else None
     options: Any = {"sample_weight": weights, "clusters": cluster if kind == "clusters" else None}
-    found = evaluate(y, before, after, labels=[False, True], n_resamples=0, **options).measures
+    found = evaluate(y, before, after, labels=[False, True], **options).measures
     known = {name: own.get("before") for name, own in found.items()}
     known["change"] = found["log_loss"]["change"]
     return {
@@ -415,7 +415,7 @@ def areas(rng: np.random.Generator, events: int, n: int, auc: float) -> Figures:
     """Whether the interval of AUC covers with few events."""
     y = np.arange(n) < events
     scores = rng.normal(size=n) + np.sqrt(2) * ndtri(auc) * y
-    found = evaluate(y, scores, unit="logit", n_resamples=0).measures["auc"]["before"]
+    found = evaluate(y, scores, unit="logit").measures["auc"]["before"]
     return {} if np.isnan(found.low) else {"covered": inside(found.low, auc, found.high)}
 
 
@@ -649,7 +649,7 @@ def panel(rng: np.random.Generator, kind: str, rate: str, n: int) -> Figures:
     covers |= np.isnan(table["low"])
     many, true = many_scores(kind, rate)
     sure = np.maximum(many, 1 - many) - np.where(many > 0.5, true, 1 - true)
-    ends = evaluate(y, p, labels=[False, True], n_resamples=0).directions["before"]
+    ends = evaluate(y, p, labels=[False, True]).directions["before"]
     found = dict(zip(table["measure"].tolist(), covers.tolist(), strict=True))
     for name, row, target in (("top", 0, sure.mean()), ("class", 2, (many - true).mean())):
         found[f"direction, {name}"] = bool(inside(ends["low"][row], target, ends["high"][row]))

@@ -175,7 +175,7 @@ def segments() -> SegmentsDisplay:
     calibrator = SegmentCalibrator().fit(p[:3000], y[:3000], segments={"region": region[:3000]})
     new = {"region": region[3000:]}
     after = calibrator.predict_proba(p[3000:], new)
-    result = evaluate(y[3000:], p[3000:], after, segments=new, n_resamples=0)
+    result = evaluate(y[3000:], p[3000:], after, segments=new)
     return SegmentsDisplay.from_evaluation(result)
 
 

@@ -48,7 +48,7 @@ STEPS = [
         {"sklearn", "scipy.stats", "scipy.optimize", "scipy.spatial", "pandas", "pyarrow"},
     ),
     (
-        ["evaluate data.csv -m model.json -l y --resamples 0"],
+        ["evaluate data.csv -m model.json -l y"],
         {"sklearn", "scipy.stats", "pandas", "pyarrow", "isoroc._calibrators.base"},
     ),
     (

@@ -14,7 +14,7 @@ def rows():
 
 def test_segments_are_those_of_the_evaluation(rows, make_axes):
     p, y, segments = rows
-    result = evaluate(y, p, p**2, segments=segments, n_resamples=0)
+    result = evaluate(y, p, p**2, segments=segments)
     display = SegmentsDisplay.from_evaluation(result, ax=make_axes())
     assert display.names == ["region: south (800)", "region: north (400)"]
     for layer, of in zip(display.layers, ("before", "after"), strict=True):
@@ -26,7 +26,7 @@ def test_segments_are_those_of_the_evaluation(rows, make_axes):
     one = SegmentsDisplay.from_evaluation(result, most=1, ax=make_axes())
     assert one.names == display.names[:1]
     with pytest.raises(InputError, match="evaluation: has no segments"):
-        SegmentsDisplay.from_evaluation(evaluate(y, p, n_resamples=0))
+        SegmentsDisplay.from_evaluation(evaluate(y, p))
 
 
 def test_shifts_are_those_of_the_calibrator(rows, make_axes):

@@ -34,10 +34,10 @@ apply model.json may.ndjson --suffix _again -o again.csv
 count march.csv --label animal -o march.counts.parquet
 merge march.counts.parquet -o both.parquet
 fit --counts march.counts.parquet -c irp -o irp.json
-evaluate april.csv --model model.json --resamples 0
+evaluate april.csv --model model.json
 monitor model.json april.csv --label animal
 inspect model.json
-report april.csv --model model.json --resamples 0 -o out.html
+report april.csv --model model.json -o out.html
 export model.json --sql duckdb -o out.sql
 """
 

@@ -115,7 +115,6 @@ def _with_options(error: ValueError) -> str:
         "labels": "--classes",
         "classes": "--classes",
         "sample_weight": "--weight",
-        "n_resamples": "--resamples",
         "confidence": "--confidence",
         "tolerance": "--tolerance",
     }

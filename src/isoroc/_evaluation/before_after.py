@@ -45,6 +45,11 @@ class Pair:
         first = {"before": self.before}
         return first if self.after is None else first | {"after": self.after}
 
+    @property
+    def both(self) -> tuple[Sample, Sample]:
+        """The samples before and after, the first twice if there is only one."""
+        return self.before, self.before if self.after is None else self.after
+
     @cached_property
     def series(self) -> dict[str, Sample]:
         """Those of `samples` whose forecasts are probabilities."""

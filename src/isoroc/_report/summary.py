@@ -26,7 +26,7 @@ from isoroc._evaluation.curves import (
     thin,
 )
 from isoroc._evaluation.decision_curve import thresholds_of
-from isoroc._evaluation.evaluate import check_options, evaluate_pairs
+from isoroc._evaluation.evaluate import evaluate_pairs
 from isoroc._evaluation.evaluation import MEASURES, Evaluation, percent
 from isoroc._evaluation.forecasts import is_calibration_set
 from isoroc._evaluation.measures import most_rows
@@ -127,10 +127,9 @@ def summarize(
     evidence: ReportRows,
     title: str = "Calibration report",
     model_path: str = "model.json",
-    n_resamples: int = 200,
 ) -> dict[str, Any]:
     """Summary of the evidence, with plain values only: it can be written as JSON."""
-    evaluation = evaluate_pairs([evidence], **check_options(0.95, n_resamples, 0))
+    evaluation = evaluate_pairs([evidence])
     judged = evidence.draw(most_rows(evidence.n_classes))
     parts: dict[str, Any] = {
         "format": "isoroc report",
@@ -150,7 +149,6 @@ def summarize(
     parts["about"] = {
         "created": creation_time().strftime("%Y-%m-%d %H:%M UTC"),
         "versions": versions | {name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
-        "n_resamples": n_resamples,
     }
     summary: dict[str, Any] = plain(parts, "summary")
     return summary

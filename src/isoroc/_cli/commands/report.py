@@ -17,13 +17,11 @@ from isoroc._cli.options import (
     Forecasts,
     FromCounts,
     Output,
-    Resamples,
     SegmentColumns,
     Selection,
     UseModel,
 )
 from isoroc._cli.terminal import print_exact, print_note, print_text
-from isoroc._evaluation.evaluate import check_options
 from isoroc._report.report import Report
 
 
@@ -39,7 +37,6 @@ def report(
     segments: SegmentColumns = None,
     title: str | None = None,
     json: bool = False,
-    resamples: Resamples = 200,
 ) -> None:
     """Write a report: one self-contained HTML page.
 
@@ -58,8 +55,7 @@ def report(
         check_target(output, [model, *forecasts], PAGE)
         if Path(output).suffix.lower() not in ("", ".html", ".htm"):
             raise CommandError(f"{output}: a report is a page; expected a name that ends in .html.")
-    check_options(0.95, resamples, 0)
-    options: dict[str, Any] = {"model_path": model or "model.json", "n_resamples": resamples}
+    options: dict[str, Any] = {"model_path": model or "model.json"}
     loaded = None if model is None else Model.load(model, isoroc.load)
     if loaded is not None:
         options["calibrator"] = loaded.calibrator
