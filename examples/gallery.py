@@ -38,7 +38,6 @@ from isoroc.plots import (
     DecisionCurveDisplay,
     MapDisplay,
     MonitorDisplay,
-    PathDisplay,
     RocDisplay,
     SegmentsDisplay,
     SimplexDisplay,
@@ -96,15 +95,6 @@ def reliability_top() -> CalibrationDisplay:
 def roc() -> RocDisplay:
     P, y, *_ = generated(2, GaussianNB(), n_cal=300)
     return RocDisplay.from_estimator(IRPCalibrator(pseudocount=0).fit(P, y), P, y)
-
-
-def path() -> PathDisplay:
-    P, y, P_new, y_new = generated(3, GaussianNB(), n_cal=500)
-    models = {
-        "IRP": IRPCalibrator(random_state=0).fit(P, y),
-        "no monotonicity": IRPCalibrator(monotonicity=None, min_lift=0, random_state=0).fit(P, y),
-    }
-    return PathDisplay.from_estimator(models, P, y, test=(P_new, y_new))
 
 
 def simplex() -> SimplexDisplay:
@@ -230,7 +220,7 @@ def cases() -> Iterator[tuple[str, Callable[[], Any]]]:
     """Every display for all data sets."""
     for case, P, y, names in data_sets():
         calibrator = IRPCalibrator(random_state=0).fit(P, y, labels=names)
-        kinds: list[Any] = [CalibrationDisplay, RocDisplay, PathDisplay, MapDisplay]
+        kinds: list[Any] = [CalibrationDisplay, RocDisplay, MapDisplay]
         kinds += [DecisionCurveDisplay] * (len(names) == 2)
         kinds += [SimplexDisplay] * (len(names) == 3)
         for kind in kinds:
@@ -246,7 +236,6 @@ GALLERY: dict[str, Callable[[], Any]] = {
     "reliability-rare": reliability_rare,
     "roc": roc,
     "roc-one-vs-rest": roc_one_vs_rest,
-    "path": path,
     "simplex": simplex,
     "decision-curve": decision_curve,
     "monitor": monitor,
