@@ -3,7 +3,7 @@ from ._calibrators.auto import AutoCalibrator
 from ._calibrators.base import IdentityCalibrator
 from ._calibrators.binned import HistogramCalibrator
 from ._calibrators.classifier import CalibratedClassifier
-from ._calibrators.irp import BaggedIRPCalibrator, IRPCalibrator
+from ._calibrators.irp import IRPCalibrator
 from ._calibrators.isotonic import IsotonicCalibrator, VennAbersCalibrator
 from ._calibrators.kernel import KernelCalibrator
 from ._calibrators.matrix import MatrixCalibrator
@@ -28,7 +28,6 @@ from ._support.table import Table
 
 __all__ = [
     "AutoCalibrator",
-    "BaggedIRPCalibrator",
     "BatchReport",
     "BetaCalibrator",
     "CalibratedClassifier",

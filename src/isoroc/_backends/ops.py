@@ -176,10 +176,6 @@ class Ops(ABC, Generic[V]):
     def route(self, tree: BinTree, a: V) -> V:
         """Place among the bins of a tree of three classes or more."""
 
-    def routes(self, trees: Sequence[BinTree], a: V) -> list[V]:
-        """Places among the bins of several trees."""
-        return [self.route(tree, a) for tree in trees]
-
     @abstractmethod
     def look_up(self, table: Floats, place: V) -> V:
         """Rows of a table at the places."""

@@ -282,8 +282,6 @@ MAP_FAULTS = [
     ("AutoCalibrator", "members", [], "members: expected a list of one or more"),
     ("AutoCalibrator", "members", [3], r"weights: expected an array of shape \(1\)"),
     ("AutoCalibrator", "weights", array([1.0]), "weights: expected an array of shape"),
-    ("BaggedIRPCalibrator", "members", [None], r"members\[0\]: expected a map of probabilities"),
-    ("BaggedIRPCalibrator", "members", [], "members: expected a list"),
     ("IRPCalibrator", "shares", array([3.0]), "shares: expected an array of shape"),
     ("IRPCalibrator", "pseudocount", -1, "pseudocount: expected a number"),
     ("IsotonicCalibrator", "cuts", [array([1.0])], "cuts: expected a list of 3"),
