@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_softmax, logsumexp
+from scipy.special import log_softmax
 
 from isoroc._core.intervals import half_width
 from isoroc._core.losses import log_losses
@@ -95,12 +95,6 @@ class Evidence:
         share = 1 / (n_batches + 2)  # of the rest: 1/2, 1/6, 1/12, ... of all
         log_begun = np.logaddexp(self.log_begun, self.log_rest + math.log(share)) + log_products
         return type(self)(log_begun, self.log_rest + math.log1p(-share))
-
-    def merge(self, other: Evidence) -> Self:
-        """Evidence of two streams of rows: the product, alternative by alternative."""
-        mine, theirs = self.log_begun, other.log_begun
-        parts = [mine + theirs, mine + other.log_rest, theirs + self.log_rest]
-        return type(self)(np.asarray(logsumexp(parts, axis=0)), self.log_rest + other.log_rest)
 
     def value(self, alternatives: Alternatives, *families: str) -> float:
         """Logarithm of the average over alternatives, those of some families or all."""
@@ -228,7 +222,6 @@ class CalibrationMonitor:
     history_ : Table
         One row per batch: `rows` and `evidence` of all rows so far; `log_loss` of the batch, the
         log loss that was `promised`, the `calibration_error` and its interval, `low` to `high`.
-        Rows that were merged are one batch.
     seen_ : dict
         Names of the latest 10,000 batches, with the time (UTC) at which each was counted.
 
@@ -334,21 +327,16 @@ class CalibrationMonitor:
         self.evidence = self.evidence.add(products, self.n_batches)
         self.n_batches += 1
         if batch is not None:
-            self._remember({batch: datetime.now(UTC).isoformat(timespec="seconds")})
-        return self._add_entry(self._report(rows.totals, Evidence(products, NEVER)))
-
-    def _remember(self, batches: dict[str, str]) -> None:
-        self.seen_ = dict(list((self.seen_ | batches).items())[-10_000:])
-
-    def _add_entry(self, batch: BatchReport) -> BatchReport:
-        """Raise the alarm if the evidence suffices, and remember the batch."""
-        rows, evidence = self.totals.rows, self.evidence_
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            self.seen_ = dict(list((self.seen_ | {batch: now}).items())[-10_000:])
+        total, evidence = self.totals.rows, self.evidence_
         if self.alarm_ is None and evidence >= self.limit:
-            self.alarm_ = rows
-        error = [batch.calibration_error, batch.error_low, batch.error_high]
-        entry = [float(rows), evidence, batch.log_loss, batch.promised, *error]
+            self.alarm_ = total
+        report = self._report(rows.totals, Evidence(products, NEVER))
+        error = [report.calibration_error, report.error_low, report.error_high]
+        entry = [float(total), evidence, report.log_loss, report.promised, *error]
         self.entries = [*self.entries[-999:], entry]  # older ones count in the totals only
-        return batch
+        return report
 
     @property
     def limit(self) -> float:
@@ -392,38 +380,6 @@ class CalibrationMonitor:
         error = error_in_cells(totals.in_cells, width) if totals.rows else (0.0, 0.0, 0.0)
         losses = totals.loss / n, totals.promised / n
         return BatchReport(totals.rows, evidence.value(self.alternatives), *losses, *error, shares)
-
-    def merge(self, other: CalibrationMonitor, *, again: bool = False) -> Self:
-        """Add the rows of another monitor of the same forecasts, such as that of another machine.
-
-        Likelihood ratios are multiplied for each alternative, and raise the alarm if the product
-        suffices. An alarm of the other monitor does not carry over, so the chance of a false alarm
-        stays at most ``1 - confidence``. `history_` gets one entry.
-
-        Parameters
-        ----------
-        other : CalibrationMonitor
-            With the same classes, parameters and model.
-        again : bool, default=False
-            Whether to merge it even if it has seen batches that this one has seen.
-        """
-        pairs = {name: (getattr(self, name), getattr(other, name)) for name in PARAMETERS}
-        pairs["list of classes"] = self.classes_.tolist(), other.classes_.tolist()
-        for name, (mine, theirs) in pairs.items():
-            if mine != theirs:
-                problem = f"has another {name}: {theirs}, this one {mine}"
-                fix = "merge monitors of one model with the same classes and parameters"
-                raise InputError("other", None, problem, fix)
-        if (known := len(self.seen_.keys() & other.seen_.keys())) and not again:
-            problem = f"{known} of its {len(other.seen_)} batches were counted before"
-            raise InputError("other", None, problem, "merge each state once, or pass again=True")
-        self._remember(other.seen_)
-        self.totals = self.totals + other.totals
-        self.evidence = self.evidence.merge(other.evidence)
-        self.n_batches = max(self.n_batches, other.n_batches)
-        if other.totals.rows:
-            self._add_entry(other.report())
-        return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a small JSON file, atomically."""
