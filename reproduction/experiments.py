@@ -312,7 +312,7 @@ def claims(done: Experiment) -> dict[str, Any]:
     if K == 2:
         found["hull"] = {
             "AUC before": metrics.roc_auc(y, P),
-            "AUC of the hull before": metrics.hull_auc(y, P),
+            "AUC of the hull before": metrics.roc_convex_hull(y, P).area(),
             "AUC, isoroc without smoothing": metrics.roc_auc(y, calibrated),
             "AUC, IRP without smoothing": metrics.roc_auc(y, published),
         }

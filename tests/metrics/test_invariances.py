@@ -83,7 +83,6 @@ OTHERS = {
 }
 TWO_CLASSES = {
     "roc_auc": metrics.roc_auc,
-    "hull_auc": metrics.hull_auc,
     "symmetric_roc_curve": curve(metrics.symmetric_roc_curve),
     "roc_convex_hull": curve(metrics.roc_convex_hull),
 }

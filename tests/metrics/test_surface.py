@@ -10,7 +10,7 @@ from scipy.spatial import ConvexHull
 
 from isoroc import InputError
 from isoroc._core.simplex import regions
-from isoroc.metrics import hull_auc, roc_auc, roc_surface, symmetric_roc_curve
+from isoroc.metrics import roc_auc, roc_convex_hull, roc_surface, symmetric_roc_curve
 from isoroc.metrics import volume_under_surface as vus
 from isoroc.metrics._surface import surface
 from strategies import WEIGHTS, binary_data
@@ -134,8 +134,9 @@ def test_two_classes_are_the_curve(data):
 @given(binary_data())
 def test_two_classes_have_areas(data):
     scores, y, weights = data
-    assert float(vus(y, scores, sample_weight=weights)) == hull_auc(
-        y, scores, sample_weight=weights
+    assert (
+        float(vus(y, scores, sample_weight=weights))
+        == roc_convex_hull(y, scores, sample_weight=weights).area()
     )
     boxes = vus(y, scores, volume="boxes", sample_weight=weights)
     w = np.ones(len(y)) if weights is None else weights

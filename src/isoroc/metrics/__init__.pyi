@@ -10,7 +10,6 @@ from ._rate import estimate_rate as estimate_rate
 from ._resampling import BootstrapResult as BootstrapResult
 from ._resampling import bootstrap as bootstrap
 from ._roc import RocCurve as RocCurve
-from ._roc import hull_auc as hull_auc
 from ._roc import roc_auc as roc_auc
 from ._roc import roc_convex_hull as roc_convex_hull
 from ._roc import symmetric_roc_curve as symmetric_roc_curve
