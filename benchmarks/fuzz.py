@@ -65,8 +65,6 @@ def seeds(classes: Sequence[int]) -> list[tuple[bytes, np.ndarray]]:
             y = (P.cumsum(axis=1) > rng.random((100, 1))).argmax(axis=1)
             for forecasts in [P, P[:, 1:]] if K == 2 else [P]:
                 for name in CALIBRATORS:
-                    if name == "HistogramCalibrator" and K > 2:
-                        continue
                     calibrator = getattr(isoroc, name)()
                     if "cv" in calibrator.get_params():
                         calibrator.set_params(cv=2)

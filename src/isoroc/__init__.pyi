@@ -1,7 +1,6 @@
 from . import decisions, export, metrics, plots
 from ._calibrators.auto import AutoCalibrator
 from ._calibrators.base import IdentityCalibrator
-from ._calibrators.binned import HistogramCalibrator
 from ._calibrators.classifier import CalibratedClassifier
 from ._calibrators.irp import IRPCalibrator
 from ._calibrators.isotonic import IsotonicCalibrator, VennAbersCalibrator
@@ -35,7 +34,6 @@ __all__ = [
     "Counts",
     "Estimate",
     "Evaluation",
-    "HistogramCalibrator",
     "IRPCalibrator",
     "IdentityCalibrator",
     "InputError",

@@ -54,7 +54,7 @@ few = settings(
 
 
 #: Calibrators whose forecasts depend on the order of the columns.
-BY_COLUMNS = {"HistogramCalibrator", "IRPCalibrator"}
+BY_COLUMNS = {"IRPCalibrator"}
 
 
 def with_members(calibrator):

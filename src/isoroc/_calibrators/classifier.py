@@ -482,10 +482,6 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         inner = get_tags(self._make_estimator() if self.estimator is None else self.estimator)
         for name in ("sparse", "allow_nan", "positive_only"):
             setattr(tags.input_tags, name, getattr(inner.input_tags, name))
-        if hasattr(self.calibrator, "__sklearn_tags__"):
-            of_calibrator = get_tags(self.calibrator).classifier_tags
-            if of_calibrator is not None:
-                tags.classifier_tags.multi_class = of_calibrator.multi_class
         return tags
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 from isoroc._backends import NUMPY
-from isoroc._calibrators.base import FromMap
-from isoroc._calibrators.binned import BinCalibrator
+from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._calibrators.temperature import draw_part, fit_tempering
-from isoroc._core.types import Floats
+from isoroc._core.types import Floats, Ints
 from isoroc._growth import (
     GrowthOptions,
     Pulled,
@@ -41,10 +42,11 @@ from isoroc._maps.monotonicity import Certificate, certify
 from isoroc._maps.top import TopReduction
 from isoroc._support.progress import progress
 from isoroc._support.seeds import check_random_state
+from isoroc._support.table import Table
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class IRPCalibrator(BinCalibrator):
+class IRPCalibrator(Calibrator):
     """Isotonic recursive partitioning: bins whose splits can be repeated after calibration.
 
     For two classes this is isotonic regression, found as a path of nested partitions. With
@@ -163,10 +165,15 @@ class IRPCalibrator(BinCalibrator):
     random_state: int | np.random.RandomState | None = 0
     verbose: int = 0
 
+    _shares: ClassVar[tuple[float, float]] = (0.3, 0.3)
     _uses_folds: ClassVar[bool] = True
+    _uses_order_only: ClassVar[bool] = True
     _state: ClassVar[dict[str, checks.Check]] = {"certificate_": checks.certificate}
 
+    map_: BinMap = field(init=False)
     certificate_: Certificate | None = field(init=False)
+    tree_, prior_, pseudocount_, bin_values_ = FromMap(), FromMap(), FromMap(), FromMap()
+    n_bins_ = FromMap(lambda fitted: len(fitted.tree.bins))
     reduction_ = FromMap()
     top_ = FromMap(lambda fitted: fitted.reduction and fitted.reduction.top)
 
@@ -185,6 +192,28 @@ class IRPCalibrator(BinCalibrator):
         """
         fixed: Any = {"pseudocount": 0, "monotonicity": "global", "values": "constant", "top": None}
         return cls(**fixed | {"min_bin_weight": 0, "min_lift": 0} | parameters)
+
+    @property
+    def bins_(self) -> Table:
+        """One row per bin: bounds (two classes), weight, observed rates with intervals, values."""
+        check_is_fitted(self, "map_")
+        return self.map_.bins([str(label) for label in self.classes_])
+
+    @property
+    def path_(self) -> Table:
+        """One row per stage, from one bin to `n_bins_`: the split that led to it, and the loss."""
+        check_is_fitted(self, "map_")
+        return self.map_.path([str(label) for label in self.classes_])
+
+    def apply(self, P: Any) -> Ints:
+        """Row of `bins_` in which each forecast lies, shape (n,)."""
+        values = self._check_new(P)
+        return np.asarray(self.map_.bin_of(values))
+
+    def staged_predict_proba(self, P: Any) -> Iterator[Floats]:
+        """Iterate over the calibrated forecasts, shape (n, K), of every stage of `path_`."""
+        values = self._check_new(P)
+        return self.map_.stages(values)
 
     def verify(self, P: Any, y: Any, *, sample_weight: Any = None) -> MonotonicityCheck:
         """Check the certificate on the calibration rows, without the code that grew the tree.

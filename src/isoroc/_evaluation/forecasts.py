@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._calibrators.base import Calibrator
-from isoroc._calibrators.binned import BinCalibrator
 from isoroc._calibrators.classifier import CalibratedClassifier
+from isoroc._calibrators.irp import IRPCalibrator
 from isoroc._evaluation.before_after import calibrated
 from isoroc._input import InputError, Sample, check_forecasts, first_improbable
 
@@ -62,7 +62,7 @@ def are_probabilities(forecasts: Any) -> bool:
 
 def is_calibration_set(calibrator: Any, P: Any, sample: Sample) -> bool:
     """Whether the bins of a calibrator have the weights of these rows: it was fitted to them."""
-    if not isinstance(calibrator, BinCalibrator):
+    if not isinstance(calibrator, IRPCalibrator):
         return False
     expected = calibrator.tree_.class_weights[calibrator.tree_.bins]
     weights = sample.row_weights()
@@ -72,6 +72,5 @@ def is_calibration_set(calibrator: Any, P: Any, sample: Sample) -> bool:
     if not np.allclose(counted, expected.sum(axis=1)):
         return False
     # With `top` the weights are those of ranks and not of classes.
-    reduced = getattr(calibrator, "top_", None) is not None
     class_weights = np.bincount(sample.codes, weights, sample.n_classes)
-    return reduced or bool(np.allclose(class_weights, expected.sum(axis=0)))
+    return calibrator.top_ is not None or bool(np.allclose(class_weights, expected.sum(axis=0)))

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from isoroc._calibrators.base import Calibrator
-from isoroc._calibrators.binned import BinCalibrator
+from isoroc._calibrators.irp import IRPCalibrator
 from isoroc._counts import Counts
 from isoroc._evaluation.before_after import Pair, calibrated, make_pair, pair_of_counts
 from isoroc._evaluation.curves import (
@@ -417,7 +417,7 @@ def _curve(evidence: ReportRows, k: int) -> dict[str, Any]:
     else:
         event = event_of(before, k)
         x = axis_of([event, event_of(evidence.series["after"], k)])
-    is_binned = isinstance(calibrator, BinCalibrator) and not calibrator.map_.varies
+    is_binned = isinstance(calibrator, IRPCalibrator) and not calibrator.map_.varies
     if evidence.n_classes == 2 and is_binned:
         ends = (0.0, 1.0) if x.scale == "logit" else (x.low, x.high)
         edges = np.concatenate([ends[:1], calibrator.tree_.cuts, ends[1:]]).clip(*ends)
