@@ -110,7 +110,6 @@ def link_outside(app: Any, docname: str, source: list[str]) -> None:  # noqa: AR
 METHODS = {
     "adapt_prior",
     "apply",
-    "carry_over",
     "coordinates",
     "fit",
     "fit_counts",
