@@ -10,8 +10,6 @@ Operations are those of IEEE doubles. Methods that say so compute in a fixed ord
 with steps return the same bits everywhere.
 """
 
-from __future__ import annotations
-
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """CalibratedClassifier: any classifier with any calibrator behind it."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -216,7 +214,8 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         classes, columns = encode_labels(y, len(labels), labels=labels)
         codes: Ints = columns.astype(np.intp)
         weights = check_weights(sample_weight, len(codes))
-        check_two_classes(np.bincount(codes, weights, len(classes)), classes)
+        totals = np.bincount(codes, weights, len(classes))
+        check_two_classes(totals.astype(np.float64), classes)
         found = None
         if self.segments is not None:
             found = check_segments(take_columns(X, tuple(self.segments)), len(codes), of="X")

@@ -3,8 +3,6 @@
 Cells of counts are weighted rows; whatever needs single rows draws them from the cells.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

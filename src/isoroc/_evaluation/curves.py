@@ -1,7 +1,5 @@
 """Curves of forecasts: reliability, calibration maps and ROC curves, on axes of probabilities."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """The result of an evaluation: its table, its verdict, and how both are written."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

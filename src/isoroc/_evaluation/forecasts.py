@@ -1,7 +1,5 @@
 """Forecasts that an estimator makes, before and after calibration."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """All measures of a pair of forecasts: means over all rows, and what is estimated from some."""
 
-from __future__ import annotations
-
 from math import sqrt
 from typing import Any
 

@@ -5,8 +5,6 @@ with the rows drawn (infinitesimal jackknife, Efron 1982): no resampling is need
 intervals.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 

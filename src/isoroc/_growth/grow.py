@@ -5,8 +5,6 @@ Given the bins, labels are draws from a Dirichlet-multinomial distribution with 
 and c is the one that makes them likeliest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

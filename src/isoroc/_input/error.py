@@ -1,7 +1,5 @@
 """InputError, and checks of parameters."""
 
-from __future__ import annotations
-
 import math
 import numbers
 from collections.abc import Collection, Iterable

@@ -1,7 +1,5 @@
 """Values of the bins of trees."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property

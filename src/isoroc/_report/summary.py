@@ -1,7 +1,5 @@
 """The rows of a report, and its summary: a dictionary with everything that the page shows."""
 
-from __future__ import annotations
-
 import json
 import platform
 import re

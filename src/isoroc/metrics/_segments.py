@@ -1,7 +1,5 @@
 """Where forecasts are wrong: segments whose outcomes differ from their forecasts beyond chance."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations

@@ -1,7 +1,5 @@
 """MapDisplay: calibrated probabilities against the forecasts, for each class."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 

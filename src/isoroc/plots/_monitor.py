@@ -1,7 +1,5 @@
 """MonitorDisplay: batches of a monitor over time."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Self
 

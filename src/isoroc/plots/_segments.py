@@ -1,7 +1,5 @@
 """SegmentsDisplay: where forecasts are wrong, and how a calibrator shifts them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Self
 

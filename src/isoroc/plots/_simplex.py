@@ -1,7 +1,5 @@
 """SimplexDisplay: forecasts of three classes in a triangle, bins, and the calibration map."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self

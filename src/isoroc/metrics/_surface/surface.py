@@ -1,7 +1,5 @@
 """The ROC surface of any number of classes, and the volume under it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
