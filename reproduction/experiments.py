@@ -16,9 +16,9 @@ from isoroc._core.simplex import regions
 from isoroc._core.types import Floats, Ints
 from isoroc._counts import Points
 from isoroc._support.table import Table
-from isoroc.metrics._surface.roc_points import Cases, Hull
+from isoroc.metrics._surface.roc_points import Hull
 from reproduction.data import CLASSIFIERS, SIZES, Forecasts, Rows
-from reproduction.four_classes import hull_volume
+from reproduction.four_classes import Cases, hull_volume
 from reproduction.published import (
     GRID_SIZES,
     ReferenceBinning,

@@ -88,6 +88,6 @@ def test_dates_are_not_forecasts(kind):
     y = np.arange(20) % 2
     dates = np.arange(20).astype(kind)
     for forecasts in (dates, pd.Series(dates), np.stack([dates, dates], axis=1)):
-        for metric in (metrics.roc_convex_hull, metrics.roc_surface, metrics.log_loss):
+        for metric in (metrics.roc_convex_hull, metrics.volume_under_surface, metrics.log_loss):
             with pytest.raises(InputError, match="not dates"):
                 metric(y, forecasts)
