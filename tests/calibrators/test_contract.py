@@ -347,7 +347,7 @@ def assert_restored(calibrator, path, P):
 
 @cache
 def schema_validator():
-    path = Path(isoroc.__file__).with_name("_maps") / "modelfile" / "schema.json"
+    path = Path(__file__).resolve().parents[2] / "docs" / "model-file.schema.json"
     return pytest.importorskip("jsonschema").Draft202012Validator(json.loads(path.read_text()))
 
 

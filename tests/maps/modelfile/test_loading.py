@@ -48,9 +48,7 @@ def holders(draw, content):
 
 
 ROOT = Path(__file__).resolve().parents[3]
-SCHEMA = json.loads(
-    Path(isoroc.__file__).with_name("_maps").joinpath("modelfile", "schema.json").read_text()
-)
+SCHEMA = json.loads((ROOT / "docs" / "model-file.schema.json").read_text())
 
 
 @pytest.mark.project
