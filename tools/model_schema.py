@@ -1,6 +1,7 @@
 """Generate the JSON Schema of model files from the checks of the fields that they hold.
 
-``python tools/model_schema.py`` writes `docs/model-file.schema.json`; a test compares the file with `text()`.
+``python tools/model_schema.py`` writes `docs/model-file.schema.json`; a test compares the file with
+`text()`.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The model file: an envelope around a calibrator, read with suspicion and written whole.
 
-`docs/model-file.schema.json` describes the file to other tools. `tools/model_schema.py` generates it
-from the checks of the fields, which are what the loader uses.
+`docs/model-file.schema.json` describes the file to other tools. It is generated from the checks of
+the fields, which are what the loader uses.
 """
 
 import hashlib
