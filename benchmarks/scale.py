@@ -421,7 +421,7 @@ def print_service(options: argparse.Namespace) -> None:
 def print_sizes(_: argparse.Namespace) -> None:
     P, y = forecasts(100_000, 100)
     lines = []
-    for name in ("VennAbers", "Isotonic", "RecursiveBinning", "IRP"):
+    for name in ("VennAbers", "Isotonic", "IRP"):
         calibrator = getattr(isoroc, f"{name}Calibrator")()
         start = time.process_time()
         with warnings.catch_warnings():
