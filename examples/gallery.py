@@ -36,7 +36,6 @@ from isoroc import (
 from isoroc.plots import (
     CalibrationDisplay,
     DecisionCurveDisplay,
-    MapDisplay,
     MonitorDisplay,
     RocDisplay,
     SegmentsDisplay,
@@ -154,12 +153,6 @@ def by_region() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return p, rng.random(6000) < p**power, region
 
 
-def map_of_forecasts() -> MapDisplay:
-    p, y, segments = by_region()
-    calibrator = SegmentCalibrator().fit(p[:3000], y[:3000], segments=segments[:3000])
-    return MapDisplay.from_estimator(calibrator, p[3000:], y[3000:], segments=segments[3000:])
-
-
 def segments() -> SegmentsDisplay:
     p, y, region = by_region()
     calibrator = SegmentCalibrator().fit(p[:3000], y[:3000], segments={"region": region[:3000]})
@@ -220,7 +213,7 @@ def cases() -> Iterator[tuple[str, Callable[[], Any]]]:
     """Every display for all data sets."""
     for case, P, y, names in data_sets():
         calibrator = IRPCalibrator(random_state=0).fit(P, y, labels=names)
-        kinds: list[Any] = [CalibrationDisplay, RocDisplay, MapDisplay]
+        kinds: list[Any] = [CalibrationDisplay, RocDisplay]
         kinds += [DecisionCurveDisplay] * (len(names) == 2)
         kinds += [SimplexDisplay] * (len(names) == 3)
         for kind in kinds:
@@ -239,7 +232,6 @@ GALLERY: dict[str, Callable[[], Any]] = {
     "simplex": simplex,
     "decision-curve": decision_curve,
     "monitor": monitor,
-    "map": map_of_forecasts,
     "segments": segments,
 }
 

@@ -423,7 +423,7 @@ def _curve(evidence: ReportRows, k: int) -> dict[str, Any]:
         line["after"] = np.repeat(calibrator.bin_values_[:, 1], 2)
     else:
         Q = evidence.series["after"].forecasts
-        line = calibration_map(event, Q[:, k], x, n_points=40)[1]
+        line = calibration_map(event, Q[:, k], x)
     is_score = before.forecasts.ndim == 1
     return {"x": x, "y": Axis() if is_score else x, **short(dict(line))}
 
