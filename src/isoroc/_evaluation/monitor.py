@@ -1,11 +1,4 @@
-"""CalibrationMonitor: a sequential test of calibration, with estimates of what changed.
-
-Let q be the forecast of a row and r another forecast, a function of q. If q is the probability of
-the outcome y given the past, ``r[y] / q[y]`` has mean 1 given the past. So its product over rows is
-a martingale, and so is the average over alternatives r that are fixed in advance. The evidence is
-the logarithm of this average. It is also taken over the batch with which an alternative begins;
-otherwise a change would first have to make up for the evidence of all the good batches before it.
-"""
+"""CalibrationMonitor: a sequential test of calibration, with estimates of what changed."""
 
 from __future__ import annotations
 
@@ -232,11 +225,14 @@ class CalibrationMonitor:
 
     Notes
     -----
-    The alternatives are fixed: sharper and less sharp forecasts, other odds of one class, and
-    mixtures with the uniform forecast, each beginning with any of the batches. If forecasts are
-    calibrated given the past, the likelihood ratio of each is a martingale, so the chance that
-    their average ever exceeds ``1 / (1 - confidence)`` is at most ``1 - confidence`` (Ramdas,
-    Grünwald, Vovk and Shafer, Statistical Science 38, 2023).
+    Let q be the forecast of a row and r another forecast, a function of q. If q is the probability
+    of the outcome y given the past, ``r[y] / q[y]`` has mean 1 given the past. So its product over
+    rows is a martingale, and so is the average over alternatives r that are fixed in advance:
+    sharper and less sharp forecasts, other odds of one class, and mixtures with the uniform
+    forecast, each beginning with any of the batches (otherwise a change would first have to make up
+    for all the good batches before it). The chance that the average ever exceeds
+    ``1 / (1 - confidence)`` is at most ``1 - confidence`` (Ramdas, Grünwald, Vovk and Shafer,
+    Statistical Science 38, 2023).
 
     Examples
     --------

@@ -88,7 +88,9 @@ def fit(
     failed = [text for condition in conditions if (text := condition.failure(figures))]
     losses = {name: figures[name]["log_loss"] for name in ("before", "after")}
     summary = origin | {"where": selection.where, "log_loss": losses}
-    summary["forecast_cells"] = _forecast_cells(model, sample)
+    some = sample.draw(20_000)  # `isoroc monitor` compares new forecasts with these
+    Q = calibrate(model, some.as_given(), some.segments)
+    summary["forecast_cells"] = count_forecasts(Q, some.weights).tolist()
     if not failed:
         save_model(model, output, summary)
         print_note(_headline(calibrator, model, output))
@@ -154,13 +156,6 @@ def _fit(model: Any, rows: Sample | Counts, weighting: Weighting) -> Sample:
 
     fit_sample(model, rows, weighting)
     return rows
-
-
-def _forecast_cells(model: Any, sample: Sample) -> list[Any]:
-    """Where the calibrated forecasts of some rows lie; `isoroc monitor` compares with it."""
-    some = sample.draw(20_000)
-    cells = count_forecasts(calibrate(model, some.as_given(), some.segments), some.weights)
-    return list(cells.tolist())
 
 
 def _notes(model: Any, *, counted: bool) -> list[str]:
