@@ -28,7 +28,6 @@ from sklearn.naive_bayes import GaussianNB
 from isoroc import (
     AutoCalibrator,
     CalibratedClassifier,
-    CalibrationMonitor,
     IRPCalibrator,
     SegmentCalibrator,
     evaluate,
@@ -36,7 +35,6 @@ from isoroc import (
 from isoroc.plots import (
     CalibrationDisplay,
     DecisionCurveDisplay,
-    MonitorDisplay,
     RocDisplay,
     SegmentsDisplay,
     SimplexDisplay,
@@ -134,17 +132,6 @@ def decision_curve() -> DecisionCurveDisplay:
     return DecisionCurveDisplay.from_estimator(IRPCalibrator().fit(P, y), P_new, y_new)
 
 
-def monitor() -> MonitorDisplay:
-    """Forty days with 300 rows each; from day 25 on, forecasts are too extreme."""
-    rng = np.random.default_rng(0)
-    watching = CalibrationMonitor(["no", "yes"])
-    for day in range(40):
-        scores = rng.normal(scale=2, size=300)
-        chance = 1 / (1 + np.exp(-scores * (1 if day < 25 else 0.7)))
-        watching.update(np.where(rng.random(300) < chance, "yes", "no"), 1 / (1 + np.exp(-scores)))
-    return MonitorDisplay.from_monitor(watching)
-
-
 def by_region() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Forecasts that are right in the north, too low in the east and too high in the south."""
     rng = np.random.default_rng(0)
@@ -231,7 +218,6 @@ GALLERY: dict[str, Callable[[], Any]] = {
     "roc-one-vs-rest": roc_one_vs_rest,
     "simplex": simplex,
     "decision-curve": decision_curve,
-    "monitor": monitor,
     "segments": segments,
 }
 
