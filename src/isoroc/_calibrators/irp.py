@@ -1,10 +1,8 @@
 """IRPCalibrator: isotonic recursive partitioning."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -178,7 +176,7 @@ class IRPCalibrator(Calibrator):
     top_ = FromMap(lambda fitted: fitted.reduction and fitted.reduction.top)
 
     @classmethod
-    def paper(cls, **parameters: Any) -> IRPCalibrator:
+    def paper(cls, **parameters: Any) -> Self:
         """The paper's calibrator, whose bins have zero calibration error on the calibration rows.
 
         All classes jointly, observed rates as constant values, splits that can be repeated on all

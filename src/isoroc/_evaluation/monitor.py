@@ -1,7 +1,5 @@
 """CalibrationMonitor: a sequential test of calibration, with estimates of what changed."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -121,9 +119,9 @@ class Totals:
         sums = observed, P.sum(axis=0), variance, sum_in_cells(P, codes)
         return cls(len(P), float(loss), float(entropy), *sums)
 
-    def __add__(self, other: Totals) -> Totals:
+    def __add__(self, other: Self) -> Self:
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return Totals(*(mine + theirs for mine, theirs in pairs))
+        return type(self)(*(mine + theirs for mine, theirs in pairs))
 
 
 class Batch(NamedTuple):

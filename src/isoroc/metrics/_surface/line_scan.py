@@ -10,9 +10,7 @@ sort counts everything, and a corner is where a gain is followed by a loss. Any 
 role of class 0; the one with the fewest forecasts does.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -41,7 +39,7 @@ class Lines(NamedTuple):
         """Number of steps of a scan."""
         return len(self.values) * (len(self.right) + len(self.left))
 
-    def thin(self, most: int) -> Lines:
+    def thin(self, most: int) -> Self:
         """At most `most` of the lines, evenly spaced."""
         chosen = np.linspace(0, len(self.values) - 1, min(most, len(self.values)))
         return self._replace(values=self.values[np.unique(chosen.round().astype(np.intp))])

@@ -1,7 +1,5 @@
 """ROC points of pairs of classes, and the bodies that points span."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np
