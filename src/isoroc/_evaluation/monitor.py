@@ -96,7 +96,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, eq=False)
-class Totals:
+class RowSums:
     """Sums over rows."""
 
     rows: int
@@ -127,30 +127,30 @@ class Totals:
 class Batch(NamedTuple):
     """What a monitor needs to know about some rows; the batches of a stream add up."""
 
-    totals: Totals
+    totals: RowSums
     log_ratios: Floats
     """Sum over the rows for each alternative."""
 
     @classmethod
     def of(cls, P: Floats, codes: NDArray[Any], alternatives: Alternatives) -> Self:
         """Sums over rows, computed in slices."""
-        batch = cls(Totals.of(P[:0], codes[:0]), np.zeros(len(alternatives.family)))
+        batch = cls(RowSums.of(P[:0], codes[:0]), np.zeros(len(alternatives.family)))
         for rows in slices(len(P), max(1, 2**21 // len(alternatives.family))):
             ratios = alternatives.log_ratios(P[rows], codes[rows])
-            batch += cls(Totals.of(P[rows], codes[rows]), ratios.sum(axis=0))
+            batch += cls(RowSums.of(P[rows], codes[rows]), ratios.sum(axis=0))
         return batch
 
     def __add__(self, other: Any) -> Self:
         return type(self)(self.totals + other.totals, self.log_ratios + other.log_ratios)
 
 
-def _to_lists(values: Totals | Evidence) -> dict[str, Any]:
+def _to_lists(values: RowSums | Evidence) -> dict[str, Any]:
     """JSON values."""
     return {name: np.asarray(value).tolist() for name, value in vars(values).items()}
 
 
 def _from_lists(lists: dict[str, Any], empty: Any) -> Any:
-    """Totals or evidence from JSON values; `empty` has the types and shapes."""
+    """Sums or evidence from JSON values; `empty` has the types and shapes."""
     return type(empty)(*(_numbers(lists[name], value) for name, value in vars(empty).items()))
 
 
@@ -272,7 +272,7 @@ class CalibrationMonitor:
         self.confidence, self.tolerance = confidence, tolerance
         self.model = checksum if model is None else model
         self.alternatives = Alternatives(K)
-        self.totals = Totals.of(np.zeros((0, K)), np.zeros(0, dtype=np.intp))
+        self.totals = RowSums.of(np.zeros((0, K)), np.zeros(0, dtype=np.intp))
         self.evidence = Evidence.none(len(self.alternatives.family))
         self.n_batches = 0
         self.alarm_: int | None = None
@@ -361,7 +361,7 @@ class CalibrationMonitor:
         """What all batches so far say."""
         return self._report(self.totals, self.evidence)
 
-    def _report(self, totals: Totals, evidence: Evidence) -> BatchReport:
+    def _report(self, totals: RowSums, evidence: Evidence) -> BatchReport:
         n, width = max(totals.rows, 1), half_width(self.confidence)
         difference = (totals.observed - totals.expected) / n
         half = width * np.sqrt(totals.variance) / n

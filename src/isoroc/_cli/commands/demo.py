@@ -1,4 +1,4 @@
-"""``isoroc demo``: fit, evaluate, report and apply on generated data."""
+"""``isoroc demo``: fit, evaluate and apply on generated data."""
 
 import shlex
 from contextlib import nullcontext
