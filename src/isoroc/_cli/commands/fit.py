@@ -2,7 +2,7 @@
 
 import inspect
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from cyclopts import Parameter
@@ -31,9 +31,6 @@ from isoroc._evaluation.before_after import make_pair
 from isoroc._input import Sample, Weighting, slices
 from isoroc._maps.modelfile import read
 from isoroc.metrics._estimation.cell_errors import count_forecasts
-
-if TYPE_CHECKING:
-    from isoroc._evaluation.measures import Totals
 
 
 def fit(
@@ -221,8 +218,8 @@ def _figures(model: Any, sample: Sample, old: str | None, *, counted: bool) -> d
     return figures
 
 
-def _total_losses(sample: Sample, model: Any) -> "Totals":
-    """Losses of rows or cells before and after calibration, added up in batches."""
+def _total_losses(sample: Sample, model: Any) -> Any:
+    """`Totals` of rows or cells before and after calibration, added up in batches."""
     from isoroc._evaluation.measures import Totals  # noqa: PLC0415  # slow to import
 
     totals = Totals()
