@@ -71,9 +71,9 @@ def test_columns_in_other_units(name, unit):
 ])  # fmt: skip
 def test_evaluations_and_counts_know_the_units(unit, forecasts, y):
     plain = P if forecasts.ndim == 1 else P3
-    found = evaluate(y, forecasts, unit=unit, n_resamples=0)
+    found = evaluate(y, forecasts, unit=unit)
     if unit != "log_probability" or forecasts.ndim == 2:
-        expected = evaluate(y, plain, n_resamples=0)
+        expected = evaluate(y, plain)
         for measure in ("log_loss", "brier_score_loss"):
             assert found[measure, "before"] == pytest.approx(expected[measure, "before"])
     given: Any = ((plain, "probability"), (forecasts, unit))
@@ -264,7 +264,7 @@ FUNCTIONS = {
     "fit": lambda P, y: TemperatureCalibrator().fit(P, y),
     "predict_proba": lambda P, _: TemperatureCalibrator().fit(P3, Y3).predict_proba(P),
     "from_arrays": Counts.from_arrays,
-    "evaluate": lambda P, y: evaluate(y, P, n_resamples=0),
+    "evaluate": lambda P, y: evaluate(y, P),
     "log_loss": lambda P, y: metrics.log_loss(y, P),
     "calibration_error": lambda P, y: metrics.calibration_error(y, P),
     "roc_curve": lambda P, y: metrics.roc_auc(y, P),

@@ -1,7 +1,5 @@
 """Forecasts for a population with another class prior, and the estimation of this prior."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

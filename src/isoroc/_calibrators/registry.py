@@ -30,7 +30,7 @@ def kinds() -> dict[str, type[Any]]:
 
 @cache
 def methods() -> dict[str, type[Any]]:
-    """All calibrators of the package by their short names: "irp", "bagged-irp", "venn-abers"."""
+    """All calibrators of the package by their short names: "irp", "venn-abers"."""
     words = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
     return {
         words.sub("-", name.removesuffix("Calibrator")).lower(): kind

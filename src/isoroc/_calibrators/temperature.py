@@ -1,7 +1,5 @@
 """TemperatureCalibrator: one exponent for all forecasts, alone or before another correction."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal

@@ -25,9 +25,6 @@ CalibratedNames = Annotated[
     Parameter(help="Names of the calibrated columns in the order of the classes of the model."),
 ]
 Json = Annotated[bool, Parameter(help="Print JSON.")]
-Resamples = Annotated[
-    int, Parameter(help="Resamples for the interval of the volume with three classes; 0: none.")
-]
 Clusters = Annotated[
     str | None,
     Parameter(help="Column of clusters; rows of one cluster, such as a patient, are dependent."),

@@ -66,7 +66,6 @@ need little memory. The output file is complete or not written at all.
     "monitor": """\
 Test whether calibrated forecasts are still right on new rows.
   isoroc monitor model.json today.parquet --label y --state state.json
-  isoroc monitor model.json today.parquet --state state.json --prometheus /metrics/isoroc.prom
   isoroc monitor model.json tomorrow.parquet --unlabelled
 Runs with the same state file accumulate evidence. The chance of ever raising a false alarm is at
 most 5 %, however often the command runs. Rows that were counted before are skipped, so a job can be
@@ -84,12 +83,6 @@ Write a report: one self-contained HTML page.
   isoroc report april.parquet --model model.json -o report.html
   isoroc report --counts april.counts.parquet --model model.json -o report.html
 Use rows that the calibrator was not fitted on. The page needs no network and no other file.
-""",
-    "rate": """\
-Estimate the rate of an outcome from few labels and scores of all rows.
-  isoroc rate answers.csv --label correct --probs judge
-  isoroc rate answers.csv --label correct --probs judge --by system
-Rows without a label count as unlabelled; those with one must be a random sample of all rows.
 """,
     "inspect": """\
 Show the contents of a model file: fitted parameters, bins, path, certificate, origin.

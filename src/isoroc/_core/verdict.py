@@ -1,7 +1,5 @@
 """Verdict: whether calibration helps, as figures and in a sentence."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from math import isnan, nan
 from typing import Any, Literal

@@ -1,11 +1,9 @@
 """Counts: the mergeable statistic that every calibrator can be fitted to."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -177,7 +175,7 @@ class Counts:
         resolution: Resolution = "auto",
         folds: int = 5,
         fold_by: ArrayLike | None = None,
-    ) -> Counts:
+    ) -> Self:
         """Counts of forecasts and outcomes in memory.
 
         Parameters
@@ -208,7 +206,7 @@ class Counts:
         unit: UnitOption = "auto",
         resolution: Resolution = "auto",
         folds: int = 5,
-    ) -> Counts:
+    ) -> Self:
         """Counts of batches, such as those of a data loader.
 
         Parameters
@@ -245,7 +243,7 @@ class Counts:
         resolution: Resolution = "auto",
         folds: int = 5,
         fold_by: str | None = None,
-    ) -> Counts:
+    ) -> Self:
         """Counts of a dataframe of any engine; only the cells are collected.
 
         Parameters
@@ -323,10 +321,10 @@ class Counts:
         sizes = f"{self.n_rows:,} rows, {len(self.classes)} classes, {len(self):,} entries"
         return f"Counts({sizes}, {self.grid}, {self.n_folds} folds)"
 
-    def __add__(self, other: Counts) -> Counts:
+    def __add__(self, other: Self) -> Self:
         return self.merge(other)
 
-    def merge(self, *others: Counts) -> Counts:
+    def merge(self, *others: Self) -> Self:
         """Sum of several counts with equal classes, grids and folds.
 
         `coarsen` brings counts to the same resolution.
@@ -342,7 +340,7 @@ class Counts:
                     raise InputError("counts", None, f"{what} differ: {mine} and {theirs}", fix)
         return replace(self, cells=gather([self.cells, *(other.cells for other in others)]))
 
-    def coarsen(self, resolution: int) -> Counts:
+    def coarsen(self, resolution: int) -> Self:
         """The same rows in larger cells, exactly as if they had been counted at this resolution.
 
         Parameters
@@ -358,7 +356,7 @@ class Counts:
                 raise InputError("resolution", None, problem, "cells cannot be divided")
         return replace(self, grid=coarser, cells=self.cells.coarsen(self.grid, coarser))
 
-    def decay(self, factor: float) -> Counts:
+    def decay(self, factor: float) -> Self:
         """The same counts with all weights multiplied by a factor, so that old rows count less.
 
         Parameters
@@ -384,7 +382,7 @@ class Counts:
         path: str | os.PathLike[str],
         *paths: str | os.PathLike[str],
         labels: ArrayLike | None = None,
-    ) -> Counts:
+    ) -> Self:
         """Counts from files that `to_parquet` or a warehouse with `counts_sql` wrote, merged.
 
         Parameters

@@ -1,7 +1,5 @@
 """Counts of dataframes, by expressions that their own engines run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 

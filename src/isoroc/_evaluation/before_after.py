@@ -3,8 +3,6 @@
 Cells of counts are weighted rows; whatever needs single rows draws them from the cells.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -44,6 +42,11 @@ class Pair:
         """The samples by name: "before", and "after" if there is one."""
         first = {"before": self.before}
         return first if self.after is None else first | {"after": self.after}
+
+    @property
+    def both(self) -> tuple[Sample, Sample]:
+        """The samples before and after, the first twice if there is only one."""
+        return self.before, self.before if self.after is None else self.after
 
     @cached_property
     def series(self) -> dict[str, Sample]:

@@ -18,12 +18,10 @@ from isoroc._input import (
     UnitOption,
     check_after,
     check_confidence,
-    check_number,
     check_sample,
     check_segments,
     warn_if_reversed,
 )
-from isoroc._support.seeds import check_random_state
 from isoroc.metrics._segments import report_on
 
 #: What messages call the arguments.
@@ -60,10 +58,6 @@ class Evaluate:
         if one lies outside [0, 1].
     confidence : float, default=0.95
         Probability that an interval covers the true value.
-    n_resamples : int, default=200
-        How often rows are resampled for the interval of the volume of three classes; 0 for none.
-    random_state : int, RandomState or None, default=0
-        Seed of the resamples.
 
     Returns
     -------
@@ -87,7 +81,8 @@ class Evaluate:
         Area under the ROC curve of two classes. For more, the means over each class against all
         others, and over pairs of classes by the scores of either (Hand and Till 2001).
     vus
-        Volume under the hull of the ROC surface (three classes), from at most 2,000 rows.
+        Volume under the hull of the ROC surface (three classes), from at most 2,000 rows; it has no
+        interval. `isoroc.metrics.bootstrap` makes one.
     pairs_reversed, pairs_tied
         Shares of pairs of rows for which the order by the score of a class is reversed, or becomes
         a tie; pooled over the classes. Pairs that were tied before do not count.
@@ -121,14 +116,11 @@ class Evaluate:
         labels: ArrayLike | None = None,
         unit: UnitOption = "auto",
         confidence: float = 0.95,
-        n_resamples: int = 200,
-        random_state: Any = 0,
     ) -> Evaluation:
         """Evaluate arrays."""
-        options = check_options(confidence, n_resamples, random_state)
         rows: Any = {"unit": unit, "segments": segments, "clusters": clusters}
         pair = pair_of_arrays(y_true, y_prob, after, sample_weight, labels, **rows)
-        return evaluate_pairs([pair], **options)
+        return evaluate_pairs([pair], confidence)
 
     def from_counts(
         self,
@@ -136,8 +128,6 @@ class Evaluate:
         *,
         calibrator: Any = None,
         confidence: float = 0.95,
-        n_resamples: int = 200,
-        random_state: Any = 0,
     ) -> Evaluation:
         """Evaluate counts of any number of rows.
 
@@ -147,7 +137,7 @@ class Evaluate:
             Counts of rows that the calibrator was not fitted on.
         calibrator : calibrator, default=None
             Fitted calibrator that makes the forecasts after calibration.
-        confidence, n_resamples, random_state
+        confidence : float, default=0.95
             As in `evaluate`.
 
         Examples
@@ -156,8 +146,7 @@ class Evaluate:
         >>> evaluate.from_counts(Counts.from_arrays([0.2, 0.7, 0.6, 0.4], [0, 1, 1, 0])).n_rows
         4
         """
-        options = check_options(confidence, n_resamples, random_state)
-        return evaluate_pairs([pair_of_counts(counts, calibrator)], **options)
+        return evaluate_pairs([pair_of_counts(counts, calibrator)], confidence)
 
     def from_batches(
         self,
@@ -167,8 +156,6 @@ class Evaluate:
         calibrator: Any = None,
         unit: UnitOption = "probability",
         confidence: float = 0.95,
-        n_resamples: int = 200,
-        random_state: Any = 0,
     ) -> Evaluation:
         """Evaluate batches of rows without keeping all of them.
 
@@ -181,7 +168,7 @@ class Evaluate:
             All classes, in the order of the columns: a batch may lack some.
         calibrator : calibrator, default=None
             Fitted calibrator that makes the forecasts after calibration of batches without any.
-        unit, confidence, n_resamples, random_state
+        unit, confidence
             As in `evaluate`, without ``unit="auto"``.
 
         Examples
@@ -194,8 +181,7 @@ class Evaluate:
         >>> evaluate.from_batches(zip(y, p), labels=[False, True]).decision
         'calibrate'
         """
-        options = check_options(confidence, n_resamples, random_state)
-        return evaluate_pairs(_pairs_of_batches(batches, calibrator, labels, unit), **options)
+        return evaluate_pairs(_pairs_of_batches(batches, calibrator, labels, unit), confidence)
 
 
 evaluate = Evaluate()
@@ -222,29 +208,20 @@ def pair_of_arrays(
     return make_pair(before, _second(after, y_prob, before))
 
 
-def check_options(confidence: float, n_resamples: int, random_state: Any) -> dict[str, Any]:
-    """Options of `evaluate_pairs`."""
-    check_confidence(confidence)
-    check_number("n_resamples", n_resamples, int, minimum=0)
-    if n_resamples == 1:
-        raise InputError("n_resamples", None, "is 1", "expected 0, or at least 2")
-    seed = int(check_random_state(random_state).randint(2**31 - 1))
-    return {"confidence": confidence, "n_resamples": n_resamples, "seed": seed}
-
-
-def evaluate_pairs(pairs: Iterable[Pair], **options: Any) -> Evaluation:
+def evaluate_pairs(pairs: Iterable[Pair], confidence: float = 0.95) -> Evaluation:
     """Evaluation of rows in batches, and of the segments of the rows."""
+    check_confidence(confidence)
     collector = Collector()
     for pair in pairs:
         collector.add(pair)
     if not collector.totals.n_rows:
         raise InputError("y_true", None, "no rows", "at least one is needed")
-    return conclude(collector, **options)
+    return conclude(collector, confidence)
 
 
-def conclude(collector: Collector, *, confidence: float, n_resamples: int, seed: int) -> Evaluation:
+def conclude(collector: Collector, confidence: float) -> Evaluation:
     """Evaluation of the rows that were collected."""
-    estimates, notes = collector.measure(n_resamples, seed)
+    estimates, notes = collector.measure()
     kept, totals = collector.kept, collector.totals
     paired, K = kept.after is not None, kept.n_classes
     measures = tabulate(estimates, confidence, paired=paired, n_classes=K)

@@ -1,7 +1,5 @@
 """The result of an evaluation: its table, its verdict, and how both are written."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -293,10 +291,21 @@ class Evaluation:
         return head, rows
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values that JSON can hold; NaN becomes None."""
+        """Everything as plain values that JSON can hold; NaN of measures becomes None."""
+
+        def figure_of(estimate: Estimate) -> dict[str, float | None]:
+            named = estimate._asdict().items()
+            return {name: None if math.isnan(value) else float(value) for name, value in named}
+
+        def columns_of(tables: Mapping[str, Table]) -> dict[str, dict[str, list[Any]]]:
+            return {
+                stage: {name: column.tolist() for name, column in table.items()}
+                for stage, table in tables.items()
+            }
+
         measures = {
-            measure: {stage: _plain(figure._asdict()) for stage, figure in figures.items()}
-            for measure, figures in self.measures.items()
+            measure: {stage: figure_of(estimate) for stage, estimate in estimates.items()}
+            for measure, estimates in self.measures.items()
         }
         values = {
             "rows": self.n_rows,
@@ -307,17 +316,9 @@ class Evaluation:
             "measures": measures,
             "impossible": dict(self.impossible),
             "notes": list(self.notes),
-            "directions": {
-                stage: {name: column.tolist() for name, column in table.items()}
-                for stage, table in self.directions.items()
-            },
+            "directions": columns_of(self.directions),
         }
-        if self.segments:
-            values["segments"] = {
-                of: {name: column.tolist() for name, column in table.items()}
-                for of, table in self.segments.items()
-            }
-        return values
+        return values | ({"segments": columns_of(self.segments)} if self.segments else {})
 
     def frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """`table` as a dataframe of the named library."""
@@ -337,10 +338,6 @@ def _segment_name(table: Table, i: int) -> str:
     """A segment, and with three classes or more its class, in words."""
     name = f"{table['column'][i]}: {table['segment'][i]}"
     return f"{name} ({table['class'][i]})" if "class" in table else name
-
-
-def _plain(values: dict[str, float]) -> dict[str, float | None]:
-    return {name: None if math.isnan(value) else float(value) for name, value in values.items()}
 
 
 def _sentence(text: str) -> str:

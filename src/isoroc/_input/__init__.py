@@ -51,5 +51,4 @@ from isoroc._input.segments import check_segments as check_segments
 from isoroc._input.shares import check_numbers as check_numbers
 from isoroc._input.shares import check_shares as check_shares
 from isoroc._input.shares import check_unlabelled as check_unlabelled
-from isoroc._input.shares import listed as listed
 from isoroc._input.shares import numbers_by_class as numbers_by_class

@@ -5,8 +5,6 @@ lists the scores that are refused, and why. Forecasts that rank a class worse th
 belong to another column or class.
 """
 
-from __future__ import annotations
-
 import warnings
 from typing import Any, NamedTuple
 

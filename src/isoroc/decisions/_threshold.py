@@ -1,7 +1,5 @@
 """Thresholds that reach a target, and what they will reach on new rows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 

@@ -1,7 +1,5 @@
 """What can be exported."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from isoroc._input import InputError

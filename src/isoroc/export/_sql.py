@@ -3,8 +3,6 @@
 Importing this module requires sqlglot.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

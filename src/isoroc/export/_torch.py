@@ -1,7 +1,5 @@
 """Calibrators as modules of torch, in double precision."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Callable

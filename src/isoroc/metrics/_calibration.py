@@ -1,7 +1,5 @@
 """Calibration errors, binned and cross-fitted, and calibration curves."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal

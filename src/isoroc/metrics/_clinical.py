@@ -1,10 +1,8 @@
 """The clinical panel: observed/expected ratio, intercept, slope, ICI and its relatives."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -134,10 +132,10 @@ class _Rows(NamedTuple):
     weights: Floats
     clusters: Ints | None
 
-    def take(self, rows: NDArray[np.bool_]) -> _Rows:
+    def take(self, rows: NDArray[np.bool_]) -> Self:
         """Some of the rows."""
         clusters = None if self.clusters is None else self.clusters[rows]
-        return _Rows(self.z[rows], self.y[rows], self.weights[rows], clusters)
+        return type(self)(self.z[rows], self.y[rows], self.weights[rows], clusters)
 
 
 def _shift(rows: _Rows, confidence: float, farthest: float = 40.0) -> Estimate:

@@ -1,7 +1,5 @@
 """Performance before labels arrive: what calibrated forecasts say about themselves."""
 
-from __future__ import annotations
-
 import numbers
 import warnings
 from collections.abc import Callable

@@ -1,10 +1,8 @@
 """The rate of an outcome, from few labels and a judge's scores of many rows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import hypot
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,7 +41,7 @@ class RateEstimate:
     n_effective: float
     """Number of labelled rows that would give as narrow an interval without the scores."""
 
-    def minus(self, other: RateEstimate) -> Estimate:
+    def minus(self, other: Self) -> Estimate:
         """The difference to another rate, estimated from other labels.
 
         The interval combines both (Newcombe 1998). If the labels of both rates belong to the same

@@ -4,15 +4,12 @@ No global setting is changed. Text, ticks and backgrounds follow the current sty
 legible on white and on black.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
@@ -365,12 +362,6 @@ def figure_of(ax: Axes) -> Figure:
     """The figure of an axes, also if the axes is in a subfigure."""
     figure: Figure = ax.figure.figure
     return figure
-
-
-def save_figure(figure: Figure, target: Any, kind: str) -> None:
-    """Write a figure whose names in SVG files are not random; SOURCE_DATE_EPOCH sets its date."""
-    with rc_context({"svg.hashsalt": "isoroc"}):
-        figure.savefig(target, format=kind, dpi=150)
 
 
 def add_legend(ax: Axes, place: Any = "best", **options: Any) -> None:

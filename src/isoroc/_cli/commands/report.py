@@ -8,7 +8,7 @@ from typing import Any
 import isoroc
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import split_words
-from isoroc._cli.io.files import PAGE, check_target, dated_by, open_source, write_bytes
+from isoroc._cli.io.files import check_target, open_source, write_bytes
 from isoroc._cli.io.reading import Comparison, load_counts
 from isoroc._cli.models import Model
 from isoroc._cli.options import (
@@ -17,13 +17,11 @@ from isoroc._cli.options import (
     Forecasts,
     FromCounts,
     Output,
-    Resamples,
     SegmentColumns,
     Selection,
     UseModel,
 )
 from isoroc._cli.terminal import print_exact, print_note, print_text
-from isoroc._evaluation.evaluate import check_options
 from isoroc._report.report import Report
 
 
@@ -39,7 +37,6 @@ def report(
     segments: SegmentColumns = None,
     title: str | None = None,
     json: bool = False,
-    resamples: Resamples = 200,
 ) -> None:
     """Write a report: one self-contained HTML page.
 
@@ -55,11 +52,10 @@ def report(
     if output is None and not json:
         raise CommandError("name the page with -o report.html, or print its summary with --json.")
     if output is not None:
-        check_target(output, [model, *forecasts], PAGE)
+        check_target(output, [model, *forecasts])
         if Path(output).suffix.lower() not in ("", ".html", ".htm"):
             raise CommandError(f"{output}: a report is a page; expected a name that ends in .html.")
-    check_options(0.95, resamples, 0)
-    options: dict[str, Any] = {"model_path": model or "model.json", "n_resamples": resamples}
+    options: dict[str, Any] = {"model_path": model or "model.json"}
     loaded = None if model is None else Model.load(model, isoroc.load)
     if loaded is not None:
         options["calibrator"] = loaded.calibrator
@@ -72,8 +68,7 @@ def report(
         with open_source(forecasts, selection) as source:
             name, columns = source.name, split_words(segments) or []
             make = _read(Comparison(source, selection, loaded), loaded, clusters, columns)
-    with dated_by([model, *forecasts]):
-        made = make(title=title or f"Calibration report: {Path(name).name}", **options)
+    made = make(title=title or f"Calibration report: {Path(name).name}", **options)
     if output is not None:
         page = made.to_html().encode()
         write_bytes(output, page)

@@ -1,7 +1,5 @@
 """Maps in model files: everything is checked, nothing is executed."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import MISSING, dataclass, fields

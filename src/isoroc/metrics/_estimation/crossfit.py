@@ -14,8 +14,6 @@ What is learned for a row does not depend on its own label. So whatever is learn
 product with the residual of the row is 0 if forecasts are calibrated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
@@ -52,6 +50,37 @@ MOST_CLASSES = 64
 SHRINKAGE = 100.0
 #: Directions of a smaller mean square, relative to the largest one or to 1, are left out.
 NEGLIGIBLE = 1e-9
+
+
+class _Units(NamedTuple):
+    """Rows that are learned from as one: those with the same forecast, label and fold."""
+
+    sample: Sample
+    """With the sums of their weights."""
+    squares: Floats
+    """Sums of their squared weights."""
+    fold: Ints
+    value: Ints
+    """Number of the distinct forecast, or of the cell of scores."""
+    first: Ints
+    """One of the rows of each unit."""
+    of_row: Ints
+    """Unit of each row."""
+    scores: Floats | None
+    """Score of each row, within (0, 1), if those of a unit differ."""
+
+
+class _Training(NamedTuple):
+    """The rows to learn from while a fold is held out."""
+
+    weights: Floats
+    """Of all units, 0 for those held out."""
+    squares: Floats
+    """Squared weights, likewise."""
+    tree: BinTree
+    """Grown on the rows to learn from."""
+    bin_of: Ints
+    """Its bin in which each unit lies."""
 
 
 class CrossFit:
@@ -200,37 +229,6 @@ class CrossFit:
         if K == 2:
             added[:, 1] = -added[:, 0]
         return added
-
-
-class _Units(NamedTuple):
-    """Rows that are learned from as one: those with the same forecast, label and fold."""
-
-    sample: Sample
-    """With the sums of their weights."""
-    squares: Floats
-    """Sums of their squared weights."""
-    fold: Ints
-    value: Ints
-    """Number of the distinct forecast, or of the cell of scores."""
-    first: Ints
-    """One of the rows of each unit."""
-    of_row: Ints
-    """Unit of each row."""
-    scores: Floats | None
-    """Score of each row, within (0, 1), if those of a unit differ."""
-
-
-class _Training(NamedTuple):
-    """The rows to learn from while a fold is held out."""
-
-    weights: Floats
-    """Of all units, 0 for those held out."""
-    squares: Floats
-    """Squared weights, likewise."""
-    tree: BinTree
-    """Grown on the rows to learn from."""
-    bin_of: Ints
-    """Its bin in which each unit lies."""
 
 
 def shrink_factor(energy: float, noise: float, n_terms: int) -> float:
