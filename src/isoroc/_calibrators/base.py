@@ -4,6 +4,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
+from importlib.metadata import metadata
 from operator import attrgetter
 from typing import Any, ClassVar, Self
 
@@ -58,7 +59,20 @@ class FromMap:
         return self._read(calibrator.map_)  # type: ignore[misc]
 
 
-class Calibrator(ClassifierMixin, BaseEstimator, ABC):
+class Documented:
+    """Links scikit-learn's HTML representation to the documentation, if its address is known."""
+
+    _doc_link_module = "isoroc"
+
+    @property
+    def _doc_link_template(self) -> str:
+        for address in metadata("isoroc").get_all("Project-URL") or ():
+            if address.startswith("Documentation, "):
+                return f"{address.removeprefix('Documentation, ')}/calibrators.md"
+        return ""
+
+
+class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
     """Base of all calibrators: a subclass has parameters and `_fit`, which makes a map of a sample.
 
     Forecasts, the model file, ONNX, SQL and torch follow from the map, `map_`.

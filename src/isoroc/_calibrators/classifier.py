@@ -21,6 +21,7 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from isoroc._calibrators.base import Documented
 from isoroc._calibrators.mixing import agreed
 from isoroc._calibrators.registry import methods
 from isoroc._calibrators.segment import SegmentCalibrator
@@ -78,7 +79,7 @@ class _Rows(NamedTuple):
 
 
 @dataclass(eq=False, repr=False)
-class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier whose probabilities are calibrated on data that it was not trained on.
 
     It takes the parameters of scikit-learn's ``CalibratedClassifierCV`` and can replace it.
