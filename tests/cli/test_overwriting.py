@@ -132,3 +132,45 @@ def test_a_read_only_target_is_named(table, capsys):
     for words in (fit, state):
         assert main([*words, "b.json"]) == 2
         assert "b.json: Permission denied" in capsys.readouterr().err
+
+
+#: Files of each kind, and commands that write another kind.
+WRITERS = {
+    "model.json": ["fit", "x.csv", "-c", "temperature"],
+    "table.csv": ["apply", "model.json", "x.csv"],
+    "table.parquet": ["apply", "model.json", "x.csv"],
+    "counts.parquet": ["count", "x.csv"],
+    "page.html": ["report", "x.csv"],
+    "query.sql": ["export", "model.json", "--sql", "duckdb"],
+}
+
+
+def test_a_file_of_another_kind_is_not_replaced(table, run_cli):
+    table.write_csv("x.csv")
+    for target, words in WRITERS.items():
+        for _ in range(2):  # a file of the same kind is replaced
+            ran = run_cli(*words, "-o", target)
+            assert ran.code == 0, ran.err
+    Path("state.json").write_text('{"format": "isoroc-monitor"}')
+    Path("notes.txt").write_text("do not lose this")
+    kept = [*WRITERS, "state.json", "notes.txt"]
+    for target in kept:
+        before = Path(target).read_bytes()
+        for own, words in WRITERS.items():
+            same = own == target or {own, target} == {"table.csv", "table.parquet"}
+            is_text = own in ("table.csv", "table.parquet", "query.sql")
+            if same or (is_text and target in ("notes.txt", "query.sql")) or target in words:
+                continue
+            ran = run_cli(*words, "-o", target)
+            assert (ran.code, f"{target}: holds " in ran.err) == (2, True)
+            assert Path(target).read_bytes() == before
+    Path("empty").touch()
+    assert run_cli(*WRITERS["model.json"], "-o", "empty").code == 0
+
+
+@pytest.mark.usefixtures("files")
+def test_states_do_not_replace_other_files(run_cli):
+    Path("hard2.csv").write_text("id,p\n")
+    ran = run_cli("monitor", "model.json", "x.csv", "--state", "hard2.csv")
+    assert (ran.code, "hard2.csv: holds a table" in ran.err) == (2, True)
+    assert Path("hard2.csv").read_text() == "id,p\n"

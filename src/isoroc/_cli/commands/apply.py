@@ -13,7 +13,7 @@ import isoroc
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io import ndjson
 from isoroc._cli.io.columns import find_forecasts, order_columns, split_words
-from isoroc._cli.io.files import check_target, open_source, write_frame
+from isoroc._cli.io.files import TABLE, check_target, open_source, write_frame
 from isoroc._cli.io.reading import (
     check_model_segments,
     check_types,
@@ -77,7 +77,7 @@ def apply(
     # The input may be replaced if no row is lost.
     whole = len(forecasts) == 1 and Path(forecasts[0]).is_file() and selection.where is None
     inputs = [] if replace and whole and on_bad != "skip" else forecasts
-    check_target(output, [model, *inputs])
+    check_target(output, [model, *inputs], TABLE)
     if replace and names:
         raise CommandError("--replace keeps the names of the columns; leave out --names.")
     if prior is not None and adapt_prior:

@@ -11,7 +11,7 @@ import isoroc
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.io.columns import listed, split_words
-from isoroc._cli.io.files import check_target, open_source
+from isoroc._cli.io.files import MODEL, check_target, open_source
 from isoroc._cli.io.reading import Comparison, load_counts
 from isoroc._cli.io.source import BATCH
 from isoroc._cli.models import DEFAULT, Model, calibrate, make_calibrator, save_model, versions
@@ -70,7 +70,7 @@ def fit(
     parameters
         Parameters of the calibrator, such as --max-bins 20 --pseudocount 0.5.
     """
-    check_target(output, forecasts)
+    check_target(output, forecasts, MODEL)
     if json and output == STANDARD:
         raise CommandError("--json and the model cannot both be standard output; name a file.")
     conditions = [Condition.parse(text) for text in fail_if or ()]

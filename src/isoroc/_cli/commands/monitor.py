@@ -11,7 +11,7 @@ import numpy as np
 import isoroc
 from isoroc._cli.commands.apply import Calibration, find_columns
 from isoroc._cli.errors import CommandError, ExitCode
-from isoroc._cli.io.files import check_target, open_source
+from isoroc._cli.io.files import STATE, check_target, open_source
 from isoroc._cli.io.reading import Comparison
 from isoroc._cli.models import Model
 from isoroc._cli.options import ALL_ROWS, Forecasts, Json, ModelFile, Selection
@@ -59,7 +59,7 @@ def monitor(
         Probability of never raising a false alarm. An existing state keeps its own.
     """
     if state is not None:
-        check_target(state, [model, *forecasts])
+        check_target(state, [model, *forecasts], STATE)
     loaded = Model.load(model)
     if selection.weight is not None:
         raise CommandError("--weight: monitoring counts rows; leave the weights out.")

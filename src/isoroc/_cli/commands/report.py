@@ -8,7 +8,7 @@ from typing import Any
 import isoroc
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import split_words
-from isoroc._cli.io.files import check_target, open_source, write_bytes
+from isoroc._cli.io.files import PAGE, check_target, open_source, write_bytes
 from isoroc._cli.io.reading import Comparison, load_counts
 from isoroc._cli.models import Model
 from isoroc._cli.options import (
@@ -52,7 +52,7 @@ def report(
     if output is None and not json:
         raise CommandError("name the page with -o report.html, or print its summary with --json.")
     if output is not None:
-        check_target(output, [model, *forecasts])
+        check_target(output, [model, *forecasts], PAGE)
         if Path(output).suffix.lower() not in ("", ".html", ".htm"):
             raise CommandError(f"{output}: a report is a page; expected a name that ends in .html.")
     options: dict[str, Any] = {"model_path": model or "model.json"}

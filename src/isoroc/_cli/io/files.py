@@ -21,6 +21,15 @@ from isoroc._cli.io.source import KINDS, Format, Source, check_lines, file_error
 from isoroc._cli.options import EVERYTHING, STANDARD, InputOptions
 from isoroc._support.files import replacing, temporary_folder
 
+MODEL = "a model"
+STATE = "the state of a monitor"
+COUNTS = "counts"
+TABLE = "a table"
+PAGE = "a page"
+QUERY = "a query"
+ONNX = "an ONNX model"
+OTHER = "other data"
+
 
 @contextmanager
 def open_source(given: Sequence[str], options: InputOptions = EVERYTHING) -> Iterator[Source]:
@@ -136,8 +145,8 @@ def _holds_binary(kind: pl.DataType) -> bool:
     return kind in (pl.Binary, pl.Object) or (inner is not None and _holds_binary(inner))
 
 
-def check_target(target: str, inputs: Iterable[str | None] = ()) -> None:
-    """Raise an error if a target cannot be written, or is an input."""
+def check_target(target: str, inputs: Iterable[str | None] = (), kind: str = "") -> None:
+    """Raise an error unless a target is writable, not an input, and new or of the same kind."""
     path, real = Path(target), Path(os.path.realpath(target))
     if target == STANDARD:
         return
@@ -153,6 +162,9 @@ def check_target(target: str, inputs: Iterable[str | None] = ()) -> None:
         if item is not None and _is_read(path, item):
             shown = "standard input" if item == STANDARD else item
             raise CommandError(f"{target}: is also an input ({shown}); name another file to write.")
+    existing = _kind_of(path) if kind else ""
+    if existing not in ("", kind) and (existing != OTHER or kind not in (TABLE, QUERY)):
+        raise CommandError(f"{target}: holds {existing}, not {kind}; name another file to write.")
 
 
 def _is_read(path: Path, item: str) -> bool:
@@ -162,6 +174,22 @@ def _is_read(path: Path, item: str) -> bool:
     with suppress(OSError):  # it is not a file
         return os.path.samestat(path.stat(), os.fstat(sys.stdin.fileno()))
     return False
+
+
+def _kind_of(path: Path) -> str:
+    """What a file holds; an empty text if it is empty."""
+    with path.open("rb") as file:
+        start = file.read(400)
+    if start.startswith(b"PAR1"):
+        with file_errors(str(path)):
+            return COUNTS if "isoroc" in pl.read_parquet_schema(path) else TABLE
+    marks = {b'"isoroc-model"': MODEL, b'"isoroc-monitor"': STATE, b"<!doctype html>": PAGE}
+    for mark, kind in marks.items():
+        if mark in start:
+            return kind
+    if path.suffix.lower() == ".onnx":
+        return ONNX
+    return (TABLE if Format.from_name(path.name) else OTHER) if start else ""
 
 
 def write_bytes(target: str, data: bytes | memoryview) -> None:
