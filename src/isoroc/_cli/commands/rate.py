@@ -1,0 +1,110 @@
+"""``isoroc rate``: the rate of an outcome, from few labels and the scores of a judge."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from isoroc._cli.errors import CommandError
+from isoroc._cli.io.columns import check_column, find_forecasts, find_label, split_words
+from isoroc._cli.io.files import open_source
+from isoroc._cli.io.source import ROW, Source
+from isoroc._cli.options import ALL_ROWS, Forecasts, Json, Selection
+from isoroc._cli.terminal import print_json, print_table
+from isoroc._core.types import Floats
+from isoroc.metrics import RateEstimate, estimate_rate
+
+
+def rate(
+    forecasts: Forecasts,
+    /,
+    *,
+    selection: Selection = ALL_ROWS,
+    by: str | None = None,
+    confidence: float = 0.95,
+    json: Json = False,
+) -> None:
+    """Estimate the rate of an outcome from few labels and scores of all rows.
+
+    Parameters
+    ----------
+    by
+        Column of groups, such as models. Each has a rate, and its difference to the first.
+    confidence
+        Probability that an interval covers the rate.
+    """
+    if selection.weight is not None or selection.unit != "auto":
+        raise CommandError("--weight and --unit: rate reads rows of equal weight and any score.")
+    with open_source(forecasts, selection) as source:
+        label = find_label(selection.label, source.schema)
+        columns = find_forecasts(selection.probs, source.schema, [label, by])
+        if len(columns) > 1:
+            raise CommandError(f"--probs: {len(columns)} columns; name the one of the scores.")
+        used = [ROW, label, *columns]
+        if by is not None:
+            used.append(check_column("--by", by, source.schema))
+        table = source.rows(selection.where).select(used).collect()
+        y, classes = _outcomes(table[label], split_words(selection.classes))
+        scores = _scores(source, table, columns[0])
+    known = ~np.isnan(y)
+    whole = pl.repeat("all rows", len(y), eager=True)
+    keys = whole if by is None else table[by].cast(pl.String).fill_null("")
+    rates: dict[str, RateEstimate] = {}
+    sizes = {}
+    for name in keys.unique(maintain_order=True):
+        rows = (keys == name).to_numpy()
+        parts = y[rows & known], scores[rows & known], scores[rows & ~known]
+        sizes[name] = len(parts[0]), len(parts[2])
+        if not min(sizes[name]):
+            missing = "labels" if not sizes[name][0] else "rows without a label"
+            raise CommandError(f"{name}: no {missing}; rate needs rows of both kinds.")
+        rates[name] = estimate_rate(*parts, confidence=confidence)
+    first, *others = rates
+    gaps = {name: rates[name].minus(rates[first]) for name in others}
+    if json:
+        entries = [
+            {"group": name, "rate": vars(rates[name]), "difference": gaps.get(name)}
+            for name in rates
+        ]
+        print_json("rate", {"outcome": classes[-1], "confidence": confidence, "rates": entries})
+        return
+    lines = []
+    for name, found in rates.items():
+        alone, gap = found.labels_alone, gaps.get(name)
+        line = [str(name), *(f"{n:,}" for n in sizes[name]), f"{found.value:.3f}"]
+        line += [_interval(found), _interval(alone), f"{found.n_effective:,.0f}"]
+        difference = f"{gap.value:+.3f}, {_interval(gap)}" if gap else ""
+        lines.append([*line, difference] if gaps else line)
+    level = f"{100 * confidence:g} % interval"
+    head = ["", "labels", "others", "rate", level, "labels alone", "worth labels"]
+    head += [f"difference to {first}"] if gaps else []
+    print_table(f"Rate of {classes[-1]}", head, lines, numeric=True)
+
+
+def _interval(estimate: Any) -> str:
+    return f"{estimate.low:.3f} to {estimate.high:.3f}"
+
+
+def _outcomes(values: pl.Series, classes: list[str] | None) -> tuple[Floats, list[str]]:
+    """0, 1 or NaN for each row, and the two outcomes."""
+    texts = values.cast(pl.String).str.strip_chars().str.replace(r"^(-?\d+)\.0+$", "$1")
+    texts = texts.replace(["", "NaN", "nan", "null", "NA"], None)
+    seen = sorted(texts.drop_nulls().unique().to_list())
+    for pair in (["0", "1"], ["false", "true"]):
+        if classes is None and set(map(str.lower, seen)) <= set(pair):
+            texts, seen, classes = texts.str.to_lowercase(), pair, pair
+    outcomes = seen if classes is None else classes
+    if len(outcomes) != 2 or not set(seen) <= set(outcomes):
+        fix = "expected two; name them with --classes, the one of interest last"
+        raise CommandError(f"--label: the outcomes are {', '.join(seen) or 'missing'}; {fix}.")
+    codes = texts.replace_strict(outcomes, [0.0, 1.0], default=None, return_dtype=pl.Float64)
+    return codes.fill_null(float("nan")).to_numpy(), outcomes
+
+
+def _scores(source: Source, table: pl.DataFrame, column: str) -> Floats:
+    numbers = table[column].cast(pl.Float64, strict=False)
+    wrong = numbers.is_null() | ~numbers.is_finite().fill_null(value=False)
+    if wrong.any():
+        problem = "is not a number; leave out such rows with --where."
+        raise source.error(table, int(wrong.arg_max() or 0), column, problem)
+    return numbers.to_numpy()
