@@ -109,6 +109,7 @@ def link_outside(app: Any, docname: str, source: list[str]) -> None:  # noqa: AR
 # What users call on calibrators, classifiers and loaded maps; the class describes attributes.
 METHODS = {
     "apply",
+    "carry_over",
     "coordinates",
     "fit",
     "fit_counts",

@@ -136,10 +136,14 @@ def test_bad_parameters(params):
         AutoCalibrator(**params).fit([0.1, 0.9, 0.4, 0.6], [0, 1, 0, 1])
 
 
-def test_a_mixture_with_an_increasing_member_increases():
+def test_thresholds_carry_over_exactly():
     rng = np.random.default_rng(0)
     p = rng.random(600)
     y = (rng.random(600) < p**2).astype(int)
     cal = fitted_mixture(p, y, 2, np.array([0.1, 0.2, 0.3, 0.4]))  # with isotonic steps
     assert cal.map_.is_increasing()
-    assert (np.diff(cal.predict_proba(np.sort(p))[:, 1]) > 0).all()
+    for threshold in (0.1, 0.5, 0.83):
+        carried = cal.carry_over(threshold)
+        assert carried.exact
+        after = cal.predict_proba(p)[:, 1] > carried.thresholds
+        np.testing.assert_array_equal(after, p > threshold)

@@ -206,6 +206,7 @@ def test_without_segments():
     alone = IsotonicCalibrator().fit(P, y)
     without = SegmentCalibrator(IsotonicCalibrator()).fit(P, y)
     np.testing.assert_array_equal(without.predict_proba(P), alone.predict_proba(P))
+    assert without.carry_over(0.5, P).n_changed == alone.carry_over(0.5, P).n_changed
     assert without.shifts_.n_rows == 0
     np.testing.assert_array_equal(without.predict_proba(P, segments), without.predict_proba(P))
 
@@ -242,13 +243,15 @@ def test_columns_that_cannot_be_segments():
         make.fit(P, y, segments=segments.assign(leak=np.where(y, "yes", "no")))
 
 
-def test_bad_parameters():
+def test_bad_parameters(fitted):
     P, y, segments, _ = data(100)
     with pytest.raises(InputError, match=r"calibrator: is .*expected another calibrator"):
         SegmentCalibrator(SegmentCalibrator()).fit(P, y)
     for name in ("bins", "cv", "max_terms", "min_rows"):
         with pytest.raises(InputError, match=name):
             SegmentCalibrator().set_params(**{name: -1}).fit(P, y, segments=segments)
+    with pytest.raises(InputError, match="thresholds differ by segment"):
+        fitted.carry_over(0.5, P)
 
 
 def test_model_files(fitted, tmp_path):

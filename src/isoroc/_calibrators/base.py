@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from isoroc._calibrators import frames
+from isoroc._calibrators.thresholds import CarriedThresholds, carry_over
 from isoroc._core.types import Floats, Ints
 from isoroc._counts import Counts
 from isoroc._input import (
@@ -277,6 +278,40 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         """Label with the largest calibrated probability, the first of `classes_` on ties."""
         best = self.predict_proba(P).argmax(axis=1)
         return np.asarray(self.classes_[best])
+
+    def carry_over(self, thresholds: Any, P: Any = None) -> CarriedThresholds:
+        """Thresholds on the calibrated forecasts that repeat decisions made on forecasts before.
+
+        Two classes: a strictly increasing map repeats every decision; otherwise as few decisions
+        on the rows `P` change as possible. More classes: the result changes no decision on these
+        rows if there is such a threshold; otherwise it is the calibrated forecast of gamma.
+
+        Parameters
+        ----------
+        thresholds : float or array-like of shape (K,)
+            Two classes: a number; the decision is the second class iff its score is above it. More
+            classes: a vector gamma; the decision is the class with the largest ``p - gamma``.
+        P : array-like, dataframe or series, default=None
+            Forecasts of rows on which decisions are compared. Required unless the map is strictly
+            increasing.
+
+        Returns
+        -------
+        CarriedThresholds
+            With `thresholds`, `n_changed`, `n_rows` and `exact`.
+
+        Examples
+        --------
+        >>> from isoroc import IsotonicCalibrator, TemperatureCalibrator
+        >>> p, y = [0.1, 0.2, 0.7, 0.9, 0.95], [0, 1, 0, 1, 1]
+        >>> print(TemperatureCalibrator().fit(p, y).carry_over(0.8))
+        0.680977: the same decision for every forecast, as the map is increasing.
+        >>> print(IsotonicCalibrator().fit(p, y).carry_over(0.5, p))
+        0.5: 1 of 5 decisions change (20.00%).
+        """
+        check_is_fitted(self, "map_")
+        values = None if P is None else self._check_new(P)
+        return carry_over(self.map_, len(self.classes_), thresholds, values)
 
     def save(self, path: str | os.PathLike[str], *, summary: dict[str, Any] | None = None) -> None:
         """Write the fitted calibrator to a model file; `isoroc.load` reads it.

@@ -19,6 +19,7 @@ from isoroc._calibrators.auto import AutoCalibrator
 from isoroc._calibrators.base import Calibrator, FromMap, IdentityCalibrator, attach_fitted
 from isoroc._calibrators.mixing import mixture_weights
 from isoroc._calibrators.shifts import Columns, Regression, held_out, polish
+from isoroc._calibrators.thresholds import CarriedThresholds
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats, Ints
 from isoroc._counts import deal_by_content
@@ -370,6 +371,14 @@ class SegmentCalibrator(Calibrator):
             found = [check_cyclic(z[rows], Q[rows]) for _, rows in rows_by_group(code)]
         rows, exact = min(len(Q), sum(own.rows for own in found)), all(own.exact for own in found)
         return MonotonicityCheck(all(found), rows, exact)
+
+    def carry_over(self, thresholds: Any, P: Any = None) -> CarriedThresholds:
+        """Thresholds of the common map, if there were no segments in `fit`; see `Calibrator`."""
+        check_is_fitted(self, "map_")
+        if len(self.map_.columns):
+            fix = "thresholds differ by segment; common_ is the common map"
+            raise InputError("segments", None, "shift the forecasts", fix)
+        return super().carry_over(thresholds, P)
 
 
 def _regression(sample: Sample, base: SegmentMap) -> Regression:
