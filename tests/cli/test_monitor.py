@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 import isoroc
 from cli_tables import listing, make_forecasts
 from isoroc import CalibrationMonitor
+from isoroc._cli.prometheus import write_metrics
 
 COLUMNS = ["p_bird", "p_cat", "p_dog"]
 
@@ -176,3 +178,42 @@ def test_weights_are_refused(run_cli, words):
     ran = run_cli("monitor", "model.json", "data.csv", "--weight", "w", *words)
     assert ran.code == 2
     assert "--weight: monitoring counts rows" in ran.err
+
+
+@pytest.mark.usefixtures("fitted")
+def test_the_state_can_be_written_for_prometheus(run_cli):
+    make_forecasts(300, seed=1).write_csv("day.csv")
+    words = ["monitor", "model.json", "day.csv", "--state", "s.json"]
+    ran = run_cli(*words, "--prometheus", "isoroc.prom", "--json")
+    assert ran.code == 0, ran.err
+    found = json.loads(ran.text)
+    families = {f.name: f for f in text_string_to_metric_families(Path("isoroc.prom").read_text())}
+    assert {family.type for family in families.values()} == {"gauge"}
+    assert [s.value for s in families["isoroc_monitor_alarm"].samples] == [0]
+    rows = {s.labels["rows"]: s.value for s in families["isoroc_monitor_rows"].samples}
+    assert rows == {"batch": 300, "total": 300}
+    losses = {s.labels["rows"]: s.value for s in families["isoroc_monitor_log_loss"].samples}
+    assert losses["batch"] == pytest.approx(found["batch"]["log_loss"])
+    shares = {
+        s.labels["class"]: s.value
+        for s in families["isoroc_monitor_share_observed"].samples
+        if s.labels["rows"] == "batch"
+    }
+    observed = found["batch"]["shares"]
+    assert shares == pytest.approx(dict(zip(observed["class"], observed["observed"], strict=True)))
+
+
+def test_labels_of_prometheus_are_escaped(tmp_path):
+    monitor = CalibrationMonitor(['a "big" cat', "back\\slash", "two\nlines"])
+    batch = monitor.update(monitor.classes_[[0, 1, 2]], np.full((3, 3), 1 / 3))
+    path = tmp_path / "isoroc.prom"
+    write_metrics(str(path), monitor, batch)
+    families = text_string_to_metric_families(path.read_text())
+    names = {s.labels["class"] for f in families for s in f.samples if "class" in s.labels}
+    assert names == set(monitor.classes_)
+
+
+def test_metrics_do_not_replace_other_files(run_cli, fitted):  # noqa: ARG001
+    ran = run_cli("monitor", "model.json", "data.csv", "--prometheus", "model.json")
+    assert ran.code == 2
+    assert "model.json" in ran.err

@@ -66,6 +66,7 @@ need little memory. The output file is complete or not written at all.
     "monitor": """\
 Test whether calibrated forecasts are still right on new rows.
   isoroc monitor model.json today.parquet --label y --state state.json
+  isoroc monitor model.json today.parquet --state state.json --prometheus /metrics/isoroc.prom
   isoroc monitor model.json tomorrow.parquet --unlabelled
 Runs with the same state file accumulate evidence. The chance of ever raising a false alarm is at
 most 5 %, however often the command runs. Rows that were counted before are skipped, so a job can be

@@ -11,10 +11,11 @@ import numpy as np
 import isoroc
 from isoroc._cli.commands.apply import Calibration, find_columns
 from isoroc._cli.errors import CommandError, ExitCode
-from isoroc._cli.io.files import STATE, check_target, open_source
+from isoroc._cli.io.files import METRICS, STATE, check_target, open_source
 from isoroc._cli.io.reading import Comparison
 from isoroc._cli.models import Model
 from isoroc._cli.options import ALL_ROWS, Forecasts, Json, ModelFile, Selection
+from isoroc._cli.prometheus import write_metrics
 from isoroc._cli.terminal import print_json, print_note, print_table, print_text, print_warning
 from isoroc._core.types import Floats
 from isoroc._evaluation.monitor import (
@@ -41,6 +42,7 @@ def monitor(
     selection: Selection = ALL_ROWS,
     tolerance: float | None = None,
     confidence: float = 0.95,
+    prometheus: str | None = None,
     json: Json = False,
 ) -> ExitCode:
     """Test whether calibrated forecasts are still right on new rows.
@@ -57,9 +59,14 @@ def monitor(
         the number of calibration rows. An existing state keeps its own.
     confidence
         Probability of never raising a false alarm. An existing state keeps its own.
+    prometheus
+        File for the result in the text format of Prometheus, such as metrics.prom in the folder
+        that node exporter collects.
     """
     if state is not None:
         check_target(state, [model, *forecasts], STATE)
+    if prometheus is not None:
+        check_target(prometheus, [model, state, *forecasts], METRICS)
     loaded = Model.load(model)
     if selection.weight is not None:
         raise CommandError("--weight: monitoring counts rows; leave the weights out.")
@@ -81,6 +88,8 @@ def monitor(
             batch = CalibrationMonitor(monitored.classes_, **options).add(rows)
         if state is not None:
             monitored.save(state)
+    if prometheus is not None:
+        write_metrics(prometheus, monitored, batch)
     expected = _expect(some, loaded.calibrator, confidence)
     if json:
         entries: dict[str, Any] = {"alarm": monitored.alarm_, "advice": monitored.advice_}

@@ -28,6 +28,7 @@ TABLE = "a table"
 PAGE = "a page"
 QUERY = "a query"
 ONNX = "an ONNX model"
+METRICS = "metrics"
 OTHER = "other data"
 
 
@@ -184,6 +185,7 @@ def _kind_of(path: Path) -> str:
         with file_errors(str(path)):
             return COUNTS if "isoroc" in pl.read_parquet_schema(path) else TABLE
     marks = {b'"isoroc-model"': MODEL, b'"isoroc-monitor"': STATE, b"<!doctype html>": PAGE}
+    marks[b"# HELP isoroc_"] = METRICS
     for mark, kind in marks.items():
         if mark in start:
             return kind
