@@ -8,7 +8,7 @@ from typing import Any
 import isoroc
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import split_words
-from isoroc._cli.io.files import PAGE, check_target, open_source, write_bytes
+from isoroc._cli.io.files import PAGE, check_target, dated_by, open_source, write_bytes
 from isoroc._cli.io.reading import Comparison, load_counts
 from isoroc._cli.models import Model
 from isoroc._cli.options import (
@@ -68,7 +68,8 @@ def report(
         with open_source(forecasts, selection) as source:
             name, columns = source.name, split_words(segments) or []
             make = _read(Comparison(source, selection, loaded), loaded, clusters, columns)
-    made = make(title=title or f"Calibration report: {Path(name).name}", **options)
+    with dated_by([model, *forecasts]):
+        made = make(title=title or f"Calibration report: {Path(name).name}", **options)
     if output is not None:
         page = made.to_html().encode()
         write_bytes(output, page)

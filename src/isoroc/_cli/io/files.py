@@ -194,6 +194,20 @@ def _kind_of(path: Path) -> str:
     return (TABLE if Format.from_name(path.name) else OTHER) if start else ""
 
 
+@contextmanager
+def dated_by(inputs: Iterable[str | None]) -> Iterator[None]:
+    """Context that dates files by the newest input, so that equal input gives equal bytes."""
+    files = expand([item for item in inputs if item not in (None, STANDARD)])
+    known = "SOURCE_DATE_EPOCH" in os.environ or not files
+    if not known:
+        os.environ["SOURCE_DATE_EPOCH"] = str(int(max(path.stat().st_mtime for path in files)))
+    try:
+        yield
+    finally:
+        if not known:
+            del os.environ["SOURCE_DATE_EPOCH"]
+
+
 def write_bytes(target: str, data: bytes | memoryview) -> None:
     with output_to(target) as to:
         if isinstance(to, Path):
