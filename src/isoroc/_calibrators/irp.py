@@ -535,6 +535,10 @@ class _Bag(NamedTuple):
         """
         rng = np.random.default_rng(self.seed)
         n = len(sample)
+        if sample.clusters is not None:
+            distinct, unit = np.unique(sample.clusters, return_inverse=True)
+            rows = rng.integers(len(distinct), size=max(self.size * len(distinct) // n, 1))
+            return np.asarray(np.bincount(rows, minlength=len(distinct))[unit])
         if not isinstance(sample, CellSample):
             return np.bincount(rng.integers(n, size=self.size), minlength=n)
         weights, folds = sample.row_weights(), np.unique(sample.fold)

@@ -64,8 +64,8 @@ class Builder:
             if key.dtype.kind not in "biu":
                 fix = "expected whole numbers; hash other keys to integers first"
                 raise InputError("fold_by", None, f"has the type {key.dtype}", fix)
-            check_length(key, len(sample), name="fold_by")
-            key = key.astype(np.float64)
+            check_length(key, sample.n_rows, name="fold_by")
+            key = key.astype(np.float64) if sample.parts_of is None else key[sample.parts_of]
         if sample.weights is not None and not sample.weights.all():
             heavy = np.flatnonzero(sample.weights)
             sample, key = sample.take(heavy), None if key is None else key[heavy]
@@ -75,7 +75,9 @@ class Builder:
             keys = None if key is None else key[rows, None]
             folds[rows] = fold(NUMPY, np.asfortranarray(columns[rows]), self.folds, keys)[:, 0]
         tally = self._tally_for(columns.shape[1], sample.classes)
-        tally.add(columns, sample.codes, sample.weights, folds)
+        tally.add(
+            columns, sample.codes, sample.weights, folds, sample.squares, parts_of=sample.parts_of
+        )
 
     def _add_tensors(self, P: Any, y: Any, weight: Any, fold_by: Any) -> None:
         from isoroc._counts import tensors  # noqa: PLC0415  # the only users are those of torch

@@ -32,7 +32,7 @@ class Pair:
     @property
     def n_rows(self) -> int:
         """Number of rows; a cell may hold several."""
-        return len(self.before) if self.counted is None else self.counted
+        return self.before.n_rows if self.counted is None else self.counted
 
     @property
     def n_classes(self) -> int:
@@ -63,7 +63,7 @@ class Pair:
 
     def draw(self, most: int) -> Self:
         """The same with at most `most` rows, drawn at random; cells are replaced by rows."""
-        n, rng = self.n_rows, np.random.default_rng(0)
+        n, rng = len(self.before), np.random.default_rng(0)
         if self.counted is None:
             return self if n <= most else self.take(np.sort(rng.permutation(n)[:most]))
         times = self.row_counts()

@@ -42,10 +42,13 @@ from isoroc._input.sample import check_forecasts as check_forecasts
 from isoroc._input.sample import check_new as check_new
 from isoroc._input.sample import check_sample as check_sample
 from isoroc._input.sample import deal_folds as deal_folds
+from isoroc._input.sample import divide_rows as divide_rows
 from isoroc._input.sample import first_improbable as first_improbable
 from isoroc._input.sample import join_samples as join_samples
+from isoroc._input.sample import refuse_soft_labels as refuse_soft_labels
 from isoroc._input.sample import resolve_unit as resolve_unit
 from isoroc._input.sample import valid_rows as valid_rows
+from isoroc._input.sample import with_segments as with_segments
 from isoroc._input.segments import Segments as Segments
 from isoroc._input.segments import check_segments as check_segments
 from isoroc._input.shares import check_numbers as check_numbers
