@@ -18,6 +18,7 @@ from isoroc._counts.grid import MOST_EXACT, Grid, Resolution, check_folds, check
 from isoroc._input import (
     CellSample,
     InputError,
+    Sample,
     UnitOption,
     check_length,
     check_names,
@@ -57,7 +58,10 @@ class Builder:
             shape = np.shape(to_array(P, name="P"))
             self.labels = np.arange(2 if len(shape) < 2 else max(shape[1], 2))
         options: Any = {"unit": self.unit, "clip": True, "advice": "pass"}
-        sample = check_sample(P, y, weight, self.labels, **options)
+        self.add_sample(check_sample(P, y, weight, self.labels, **options), fold_by)
+
+    def add_sample(self, sample: Sample, fold_by: Any = None) -> None:
+        """Add checked rows, and optionally row keys."""
         check_units(sample, self.unit)
         key = None if fold_by is None else to_array(fold_by, name="fold_by")
         if key is not None:

@@ -56,6 +56,8 @@ class Pair:
 
     def row_counts(self) -> Ints:
         """Number of rows that each row stands for; in weighted cells, the effective number."""
+        if (parts_of := self.before.parts_of) is not None:  # the first part counts
+            return (np.diff(parts_of, prepend=-1) > 0).astype(np.int64)
         if self.counted is None:
             return np.ones(len(self.before), dtype=np.int64)
         rows = self.before.row_weights() ** 2 / self.squared_weights()

@@ -44,6 +44,7 @@ from isoroc._input.sample import check_sample as check_sample
 from isoroc._input.sample import deal_folds as deal_folds
 from isoroc._input.sample import divide_rows as divide_rows
 from isoroc._input.sample import first_improbable as first_improbable
+from isoroc._input.sample import join_parts as join_parts
 from isoroc._input.sample import join_samples as join_samples
 from isoroc._input.sample import refuse_soft_labels as refuse_soft_labels
 from isoroc._input.sample import resolve_unit as resolve_unit
@@ -56,3 +57,4 @@ from isoroc._input.shares import check_shares as check_shares
 from isoroc._input.shares import check_unlabelled as check_unlabelled
 from isoroc._input.shares import listed as listed
 from isoroc._input.shares import numbers_by_class as numbers_by_class
+from isoroc._input.soft import check_label_shares as check_label_shares

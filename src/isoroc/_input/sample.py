@@ -422,6 +422,15 @@ def divide_rows(sample: Sample, shares: Floats, start: int = 0) -> Sample:
     return replace(sample.take(parts_of), **changed)
 
 
+def join_parts(sample: Sample) -> tuple[Sample, Floats]:
+    """The rows that `divide_rows` has divided, and their soft labels, shape (n, K)."""
+    weights, squares = sample.row_weights(), sample.squared_weights()
+    _, first, row = np.unique(sample.parts_of, return_index=True, return_inverse=True)
+    shares = np.zeros((len(first), sample.n_classes))
+    shares[row, sample.codes] = weights**2 / squares
+    return replace(sample.take(first), weights=(squares / weights)[first]), shares
+
+
 def refuse_soft_labels(sample: Sample) -> None:
     """For what needs one outcome for each row."""
     if sample.parts_of is not None:

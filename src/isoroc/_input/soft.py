@@ -24,7 +24,15 @@ def read_outcomes(y: ArrayLike, forecasts: Floats, *, name: str = "y") -> NDArra
     if may_be_labels(forecasts) or values.dtype.kind not in "biuf":
         problem = f"y should be a 1d array, got shape {values.shape}"
         raise InputError(name, None, problem, f"labels are one column{SWAPPED}")
-    shares = values.astype(np.float64)
+    shares = check_label_shares(values.astype(np.float64), name=name)
+    if (K := count_classes(forecasts)) != shares.shape[1]:
+        problem = f"soft labels of {shares.shape[1]} classes, but the forecasts have {K}"
+        raise InputError(name, None, problem, "pass one column of shares for each class")
+    return shares
+
+
+def check_label_shares(shares: Floats, *, name: str = "y") -> Floats:
+    """Soft labels that sum to exactly 1 in each row."""
     if (bad := ~(np.isfinite(shares) & (shares >= 0)).all(axis=1)).any():
         row = int(np.argmax(bad))
         problem = f"is {shares[row].tolist()}"
@@ -39,9 +47,6 @@ def read_outcomes(y: ArrayLike, forecasts: Floats, *, name: str = "y") -> NDArra
             fix = f"{fix}. For counts pass {name} / {name}.sum(axis=1, keepdims=True), with"
             fix += f" sample_weight={name}.sum(axis=1) if rows with more votes weigh more"
         raise InputError(name, row, f"sums to {sums[row]:.6g}", fix)
-    if (K := count_classes(forecasts)) != shares.shape[1]:
-        problem = f"soft labels of {shares.shape[1]} classes, but the forecasts have {K}"
-        raise InputError(name, None, problem, "pass one column of shares for each class")
     shares = np.where(shares < 1e-12, 0.0, shares)  # such a part would not be a valid weight
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 

@@ -102,7 +102,7 @@ def gather(
     if (parts_of := before.parts_of) is not None:
         P = _safe_indexing(P, parts_of[before.row_weights() > 0])
     elif len(pair.before) < len(before):
-        P = _safe_indexing(P, np.flatnonzero(before.weights))
+        P = _safe_indexing(P, np.flatnonzero(before.row_weights()))
     return ReportRows(pair.before, pair.after, None, calibrator, P)
 
 
