@@ -425,7 +425,8 @@ def divide_rows(sample: Sample, shares: Floats, start: int = 0) -> Sample:
 def join_parts(sample: Sample) -> tuple[Sample, Floats]:
     """The rows that `divide_rows` has divided, and their soft labels, shape (n, K)."""
     weights, squares = sample.row_weights(), sample.squared_weights()
-    _, first, row = np.unique(sample.parts_of, return_index=True, return_inverse=True)
+    parts_of = np.asarray(sample.parts_of)
+    _, first, row = np.unique(parts_of, return_index=True, return_inverse=True)
     shares = np.zeros((len(first), sample.n_classes))
     shares[row, sample.codes] = weights**2 / squares
     return replace(sample.take(first), weights=(squares / weights)[first]), shares
