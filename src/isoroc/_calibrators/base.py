@@ -177,7 +177,7 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         self.classes_ = sample.classes
         class_weights = counted.class_weights()
         totals = {"weight": float(class_weights.sum()), "class_weights": class_weights.tolist()}
-        self.summary_ = {"rows": len(sample)} | totals | range_of(sample)
+        self.summary_ = {"rows": sample.n_rows} | totals | range_of(sample)
         self._finish()
         return self
 
