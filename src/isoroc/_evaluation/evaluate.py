@@ -36,8 +36,8 @@ class Evaluate:
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels.
+    y_true : array-like of shape (n,) or (n, K)
+        Labels, or the shares of the classes in each row (soft labels).
     y_prob : array-like of shape (n, K) or (n,)
         Forecasts before calibration; for two classes also the probability of the second one, or
         scores that increase with it.
