@@ -193,7 +193,7 @@ class AutoCalibrator(Calibrator):
         """The sample in folds; with many rows, in cells."""
         if isinstance(sample, CellSample):
             return sample
-        if len(sample) > self.max_cells and sample.clusters is None:
+        if len(sample) > self.max_cells and sample.n_units == sample.n_rows:
             return deal_in_cells(sample, int(self.cv), self.max_cells, random_state)
         return deal_by_content(sample, int(self.cv), random_state)
 

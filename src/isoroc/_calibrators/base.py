@@ -132,8 +132,8 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         P : array-like, dataframe or series
             Forecasts: one column of probabilities per class, shape (n, K), or, for two classes, n
             scores that increase with the probability of the second class.
-        y : array-like of shape (n,)
-            The label that came true for each row.
+        y : array-like of shape (n,) or (n, K)
+            The label that came true for each row, or the shares of the classes (soft labels).
         labels : array-like of shape (K,), default=None
             The class of each column, or the two classes in the order in which scores increase. By
             default columns are matched by name, and otherwise follow the sorted labels. Required if
@@ -177,7 +177,7 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         self.classes_ = sample.classes
         class_weights = counted.class_weights()
         totals = {"weight": float(class_weights.sum()), "class_weights": class_weights.tolist()}
-        self.summary_ = {"rows": len(sample)} | totals | range_of(sample)
+        self.summary_ = {"rows": sample.n_rows} | totals | range_of(sample)
         self._finish()
         return self
 

@@ -37,6 +37,7 @@ from isoroc._input import (
     check_units,
     rows_by_group,
     warn_if_reversed,
+    with_segments,
 )
 from isoroc._input.kinds import LOGITS, columns_of
 from isoroc._input.segments import Column, bin_edges, segment_names
@@ -215,8 +216,7 @@ class SegmentCalibrator(Calibrator):
         if segments is not None:
             given = self.categorical
             names = () if given is None else check_names("categorical", given)
-            found = check_segments(segments, len(sample), categorical=names)
-            sample = replace(sample, segments=found)
+            sample = with_segments(sample, segments, categorical=names)
         return self._fit_validated(sample, weighting, P)
 
     def _fit(self, sample: Sample) -> SegmentMap:

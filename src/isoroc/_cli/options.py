@@ -67,6 +67,9 @@ class Selection(InputOptions):
 
     label: Annotated[str | None, Parameter(alias=("-l", "-y"))] = None
     """Column of the outcomes. Default: the column named y, label, target, outcome or y_true."""
+    label_shares: list[str] | None = None
+    """Columns of soft labels, separated by commas: the share of each class in a row, such as the
+    share of annotators. Their names end in the classes, like those of the forecasts."""
     unit: Literal[
         "auto", "probability", "percent", "proportion", "logit", "log_probability", "rank"
     ] = "auto"

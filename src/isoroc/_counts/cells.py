@@ -179,8 +179,14 @@ class Tally:
         weights: Floats | None = None,
         fold: NDArray[Any] | None = None,
         squares: Floats | None = None,
+        *,
+        parts_of: Ints | None = None,
     ) -> None:
-        """Add rows: forecasts (n, C), codes of labels, weights > 0, folds, squared weights."""
+        """Add rows: forecasts (n, C), codes of labels, weights > 0, folds, squared weights.
+
+        `parts_of` is that of `Sample`: the parts of a row count once.
+        """
+        is_first = None if parts_of is None else np.diff(parts_of, prepend=-1) > 0
         for rows in slices(len(codes)):
             P = forecasts[rows]
             keys = cells(NUMPY, np.asfortranarray(P), self.grid)
@@ -191,6 +197,7 @@ class Tally:
                 w = weights[rows]
                 added |= {"sums": P * w[:, None], "weights": w}
                 added["squares"] = w**2 if squares is None else squares[rows]
+                added["rows"] = None if is_first is None else is_first[rows]
             self.add_cells(Cells.count(keys, folds, codes[rows], **added))
 
     def add_cells(self, cells: Cells) -> None:

@@ -16,6 +16,7 @@ from isoroc._counts.grid import MOST_EXACT, Grid, Resolution, check_folds, check
 from isoroc._input import (
     CellSample,
     InputError,
+    Sample,
     UnitOption,
     check_length,
     check_names,
@@ -55,15 +56,18 @@ class Builder:
             shape = np.shape(to_array(P, name="P"))
             self.labels = np.arange(2 if len(shape) < 2 else max(shape[1], 2))
         options: Any = {"unit": self.unit, "clip": True, "advice": "pass"}
-        sample = check_sample(P, y, weight, self.labels, **options)
+        self.add_sample(check_sample(P, y, weight, self.labels, **options), fold_by)
+
+    def add_sample(self, sample: Sample, fold_by: Any = None) -> None:
+        """Add checked rows, and optionally row keys."""
         check_units(sample, self.unit)
         key = None if fold_by is None else to_array(fold_by, name="fold_by")
         if key is not None:
             if key.dtype.kind not in "biu":
                 fix = "expected whole numbers; hash other keys to integers first"
                 raise InputError("fold_by", None, f"has the type {key.dtype}", fix)
-            check_length(key, len(sample), name="fold_by")
-            key = key.astype(np.float64)
+            check_length(key, sample.n_rows, name="fold_by")
+            key = key.astype(np.float64) if sample.parts_of is None else key[sample.parts_of]
         if sample.weights is not None and not sample.weights.all():
             heavy = np.flatnonzero(sample.weights)
             sample, key = sample.take(heavy), None if key is None else key[heavy]
@@ -73,7 +77,9 @@ class Builder:
             keys = None if key is None else key[rows, None]
             folds[rows] = fold(NUMPY, np.asfortranarray(columns[rows]), self.folds, keys)[:, 0]
         tally = self._tally_for(columns.shape[1], sample.classes)
-        tally.add(columns, sample.codes, sample.weights, folds)
+        tally.add(
+            columns, sample.codes, sample.weights, folds, sample.squares, parts_of=sample.parts_of
+        )
 
     def _add_tensors(self, P: Any, y: Any, weight: Any, fold_by: Any) -> None:
         from isoroc._counts import tensors  # noqa: PLC0415  # the only users are those of torch

@@ -30,7 +30,7 @@ class Pair:
     @property
     def n_rows(self) -> int:
         """Number of rows; a cell may hold several."""
-        return len(self.before) if self.counted is None else self.counted
+        return self.before.n_rows if self.counted is None else self.counted
 
     @property
     def n_classes(self) -> int:
@@ -59,6 +59,8 @@ class Pair:
 
     def row_counts(self) -> Ints:
         """Number of rows that each row stands for; in weighted cells, the effective number."""
+        if (parts_of := self.before.parts_of) is not None:  # the first part counts
+            return (np.diff(parts_of, prepend=-1) > 0).astype(np.int64)
         if self.counted is None:
             return np.ones(len(self.before), dtype=np.int64)
         rows = self.before.row_weights() ** 2 / self.squared_weights()
@@ -66,7 +68,7 @@ class Pair:
 
     def draw(self, most: int) -> Self:
         """The same with at most `most` rows, drawn at random; cells are replaced by rows."""
-        n, rng = self.n_rows, np.random.default_rng(0)
+        n, rng = len(self.before), np.random.default_rng(0)
         if self.counted is None:
             return self if n <= most else self.take(np.sort(rng.permutation(n)[:most]))
         times = self.row_counts()

@@ -19,8 +19,8 @@ from isoroc._input import (
     check_after,
     check_confidence,
     check_sample,
-    check_segments,
     warn_if_reversed,
+    with_segments,
 )
 from isoroc.metrics._segments import report_on
 
@@ -36,8 +36,8 @@ class Evaluate:
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels.
+    y_true : array-like of shape (n,) or (n, K)
+        Labels, or the shares of the classes in each row (soft labels).
     y_prob : array-like of shape (n, K) or (n,)
         Forecasts before calibration; for two classes also the probability of the second one, or
         scores that increase with it.
@@ -203,9 +203,9 @@ def pair_of_arrays(
     before = check_sample(y_prob, y_true, unit=unit, **options, **NAMES)
     if labels is None:
         warn_if_reversed(before, name="y_prob")
-    found = None if segments is None else check_segments(segments, len(before), of="y_prob")
-    before = replace(before, segments=found)
-    return make_pair(before, _second(after, y_prob, before))
+    if segments is not None:
+        before = with_segments(before, segments, of="y_prob")
+    return make_pair(before, _second(after, y_prob, before, segments))
 
 
 def evaluate_pairs(pairs: Iterable[Pair], confidence: float = 0.95) -> Evaluation:
@@ -238,15 +238,17 @@ def conclude(collector: Collector, confidence: float) -> Evaluation:
 def _pairs_of_batches(
     batches: Iterable[Sequence[Any]], calibrator: Any, labels: Any, unit: UnitOption
 ) -> Iterator[Pair]:
+    start = 0
     for y_true, y_prob, *rest in batches:
         after, weight = (*rest, None, None)[:2]
-        before = check_sample(y_prob, y_true, weight, labels, unit=unit, **NAMES)
+        before = check_sample(y_prob, y_true, weight, labels, unit=unit, start=start, **NAMES)
+        start += before.n_rows
         yield make_pair(before, _second(after if rest else calibrator, y_prob, before))
 
 
-def _second(after: Any, y_prob: Any, before: Sample) -> Sample | None:
+def _second(after: Any, y_prob: Any, before: Sample, segments: Any = None) -> Sample | None:
     """The second forecasts: those given, or those of a calibrator applied to the first."""
     if after is None:
         return None
-    Q = calibrated(after, y_prob, before.segments) if hasattr(after, "predict_proba") else after
+    Q = calibrated(after, y_prob, segments) if hasattr(after, "predict_proba") else after
     return check_after(Q, before)

@@ -18,7 +18,15 @@ from isoroc._core.losses import log_losses
 from isoroc._core.simplex import LEAST, as_matrix
 from isoroc._core.types import Codes, Floats
 from isoroc._counts import hash_keys
-from isoroc._input import InputError, check_confidence, check_number, check_sample, slices, to_array
+from isoroc._input import (
+    InputError,
+    check_confidence,
+    check_number,
+    check_sample,
+    refuse_soft_labels,
+    slices,
+    to_array,
+)
 from isoroc._support.files import replacing
 from isoroc._support.table import Table
 from isoroc._support.versions import migrate
@@ -308,6 +316,7 @@ class CalibrationMonitor:
                 raise InputError("P", None, problem, fix)
             P = self.calibrator.predict_proba(P)
         sample = check_sample(P, y, labels=self.classes_, unit="probability")
+        refuse_soft_labels(sample)
         Q = as_matrix(sample.forecasts)
         return self.add(Batch.of(Q, sample.codes, self.alternatives), batch)
 

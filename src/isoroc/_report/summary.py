@@ -34,8 +34,8 @@ from isoroc._input import (
     UnitOption,
     check_after,
     check_sample,
-    check_segments,
     find_reversal,
+    with_segments,
 )
 from isoroc._maps.modelfile.document import plain
 from isoroc._maps.segments import known_columns
@@ -94,10 +94,13 @@ def gather(
     options: Any = {"clusters": clusters, "unit": unit, "name": "P"}
     before = check_sample(P, y, sample_weight, labels, **options)
     changed = None if after is None else check_after(after, before, probabilities=True)
-    columns = None if segments is None else check_segments(segments, len(before))
-    pair = make_pair(replace(before, segments=columns), changed)
-    if before.weights is not None and len(pair.before) < len(before):
-        P = _safe_indexing(P, np.flatnonzero(before.weights))
+    if segments is not None:
+        before = with_segments(before, segments)
+    pair = make_pair(before, changed)
+    if (parts_of := before.parts_of) is not None:
+        P = _safe_indexing(P, parts_of[before.row_weights() > 0])
+    elif len(pair.before) < len(before):
+        P = _safe_indexing(P, np.flatnonzero(before.row_weights()))
     return ReportRows(pair.before, pair.after, None, calibrator, P)
 
 

@@ -11,7 +11,13 @@ from isoroc._core.intervals import Estimate, Share, mean_of
 from isoroc._core.newton import logistic_regression
 from isoroc._core.special import expit
 from isoroc._core.types import Floats
-from isoroc._input import InputError, check_confidence, check_forecasts, check_sample
+from isoroc._input import (
+    InputError,
+    check_confidence,
+    check_forecasts,
+    check_sample,
+    refuse_soft_labels,
+)
 from isoroc._support.seeds import check_random_state
 
 
@@ -115,6 +121,7 @@ def estimate_rate(
     """
     check_confidence(confidence)
     sample = check_sample(p, y, None, labels, clusters=clusters, name="p")
+    refuse_soft_labels(sample)
     if len(sample) < 10:
         raise InputError("y", None, f"{len(sample)} labelled rows", "expected at least 10")
     others = check_forecasts(p_unlabelled, name="p_unlabelled", unit=sample.unit)

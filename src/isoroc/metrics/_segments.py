@@ -21,6 +21,7 @@ from isoroc._input import (
     check_number,
     check_probabilities,
     check_segments,
+    with_segments,
 )
 from isoroc._input.segments import bin_edges, segment_names
 from isoroc._support.table import Table
@@ -95,9 +96,9 @@ def segment_report(
         north  1022   0.50771   0.49804  0.98095
     """
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, clusters, keep_zeros=True)
-    found = check_segments(segments, len(sample), of="y_prob")
+    sample = with_segments(sample, segments, of="y_prob")
     options: Any = {"pairs": pairs, "bins": bins, "min_rows": min_rows, "confidence": confidence}
-    return report_on(replace(sample, segments=found), **options)
+    return report_on(sample, **options)
 
 
 def segment_report_from_counts(

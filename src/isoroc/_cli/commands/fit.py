@@ -199,8 +199,9 @@ def _losses(figures: dict[str, Any]) -> list[str]:
 
 def _figures(model: Any, sample: Sample, old: str | None, *, counted: bool) -> dict[str, Any]:
     """Figures for conditions: rows, log losses on these rows, and the verdict on unseen rows."""
-    K = sample.n_classes
-    per_class = sample.class_weights() if counted else np.bincount(sample.codes, minlength=K)
+    per_class = np.bincount(sample.codes, minlength=sample.n_classes).astype(np.float64)
+    if counted or sample.parts_of is not None:
+        per_class = sample.class_weights()
     figures: dict[str, Any] = {"rows": int(model.summary_["rows"])}
     figures["class_rows"] = float(per_class.min())
     totals = _total_losses(sample, model)

@@ -70,6 +70,8 @@ def monitor(
     loaded = Model.load(model)
     if selection.weight is not None:
         raise CommandError("--weight: monitoring counts rows; leave the weights out.")
+    if selection.label_shares:
+        raise CommandError("--label-shares: monitoring needs labels; use --label.")
     if unlabelled:
         _show_expected(loaded, forecasts, selection, confidence, json=json)
         return ExitCode.OK

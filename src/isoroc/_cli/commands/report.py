@@ -22,6 +22,7 @@ from isoroc._cli.options import (
     UseModel,
 )
 from isoroc._cli.terminal import print_exact, print_note, print_text
+from isoroc._input import join_parts
 from isoroc._report.report import Report
 
 
@@ -95,9 +96,14 @@ def _read(
         return partial(Report.from_counts, reader.count())
     compared = comparison.read(list(dict.fromkeys([*segments, *own])), clusters)
     sample = compared["before"]
+    y = sample.classes[sample.codes]
+    if sample.parts_of is not None:
+        joined = {name: join_parts(part.positive()) for name, part in compared.items()}
+        sample, y = joined["before"]
+        compared = {name: rows for name, (rows, _) in joined.items()}
     return partial(
         Report,
-        sample.classes[sample.codes],
+        y,
         sample.as_given() if model is not None else sample.on_simplex().forecasts,
         after=compared["after"].forecasts if "after" in compared else None,
         labels=sample.classes,

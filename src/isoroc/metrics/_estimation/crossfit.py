@@ -128,6 +128,7 @@ class CrossFit:
             # Sums of multiples of a power of 2 are exact, whatever the order of rows.
             weights = np.maximum(np.rint(weights * 2.0**30), 1.0) / 2.0**30
             sample = replace(sample, weights=weights)
+        squares = weights**2 if sample.parts_of is None else sample.squared_weights()
         fold, order = np.empty(n, dtype=np.intp), order_rows(sample)
         clusters = None if sample.clusters is None else sample.clusters[order]
         fold[order] = deal_folds(n, self._n_folds, np.random.default_rng(0), clusters)
@@ -139,10 +140,10 @@ class CrossFit:
             sample = replace(sample, forecasts=means[value])
         elif 2 * value.max() > n:  # hardly any ties
             rows = np.arange(n)
-            return _Units(sample, weights**2, fold, value, rows, rows, scores)
+            return _Units(sample, squares, fold, value, rows, rows, scores)
         key = (value * sample.n_classes + sample.codes) * self._n_folds + fold
         _, first, of_row = np.unique(key, return_index=True, return_inverse=True)
-        sums, squares = (sum_rows(of_row, w, None) for w in (weights, weights**2))
+        sums, squares = (sum_rows(of_row, w, None) for w in (weights, squares))
         units = replace(sample.take(first), weights=sums)
         return _Units(units, squares, fold[first], value[first], first, of_row, scores)
 
