@@ -76,7 +76,7 @@ def test_bad_options(run_cli):
     assert run_cli(*words).code == 0
     assert CalibrationMonitor.load("empty.json").totals.rows == 2000
     Path("bad.json").write_text("{}")
-    assert "bad.json is not the state of a monitor" in error_of("--state", "bad.json")
+    assert "holds other data, not the state of a monitor" in error_of("--state", "bad.json")
     Path("bad.json").write_text('{"format": "isoroc-monitor"}')
     assert run_cli("monitor", "model.json", "data.csv", "--state", "bad.json").code == 2
 

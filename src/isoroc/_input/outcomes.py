@@ -1,7 +1,5 @@
 """Outcomes and forecasts as metrics, evaluations and displays take them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Labels, weights and groups of rows as users pass them."""
 
-from __future__ import annotations
-
 import numbers
 from collections.abc import Iterator, Sequence
 from typing import Any

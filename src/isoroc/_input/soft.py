@@ -1,7 +1,5 @@
 """Soft labels: the shares of the classes in each row, such as the votes of annotators."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

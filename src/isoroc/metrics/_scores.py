@@ -3,8 +3,6 @@
 Loss = calibration + refinement: what calibration can save, and what needs a better model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

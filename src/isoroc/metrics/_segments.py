@@ -44,14 +44,10 @@ def segment_report(
 
     Parameters
     ----------
-    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
-        Labels; probabilities.
+    y_true, y_prob, sample_weight, labels, clusters
+        As in `isoroc.evaluate`.
     segments : dataframe, mapping of names to columns, or array-like of shape (n,)
         Columns that describe the rows: strings, booleans or numbers, which are binned.
-    sample_weight, labels : array-like of shape (n,) and (K,), default=None
-        Weight of each row, and the classes in the order of the columns (sorted by default).
-    clusters : array-like of shape (n,), default=None
-        Cluster of each row, if rows of one cluster depend on each other.
     pairs : bool, default=True
         Whether to look at pairs of columns too.
     bins : int, default=5

@@ -330,13 +330,13 @@ def read_forecasts(
     check: Callable[[Floats], Floats] = check_forecasts,
 ) -> Floats:
     """Forecasts of a batch, of shape (n, K) or (n,), as `check` or a calibrator returns them."""
-    values = np.column_stack([_numbers(batch, name, source) for name in columns])
+    values = np.column_stack([read_numbers(batch, name, source) for name in columns])
     with _located(batch, columns, source):
         return check(values[:, 0] if len(columns) == 1 else values)
 
 
 def read_weights(batch: pl.DataFrame, column: str, source: Source) -> Floats:
-    weights = _numbers(batch, column, source)
+    weights = read_numbers(batch, column, source)
     if weights.any():  # a batch without weight is valid, a table without weight is not
         with _located(batch, [column], source):
             check_weights(weights, len(weights))
@@ -411,7 +411,8 @@ def _located(batch: pl.DataFrame, columns: Sequence[str], source: Source) -> Ite
         raise CommandError(f"{where} {error.problem}; {fix}.") from error
 
 
-def _numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
+def read_numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
+    """Numbers of a column, all of which must be finite."""
     values = batch[name].cast(pl.Float64, strict=False)
     finite = values.is_finite().fill_null(value=False)
     if not finite.all():

@@ -39,7 +39,7 @@ def _pair_curve(counts: Points, i: int, j: int) -> Floats:
     points = np.zeros((len(lost), counts.forecasts.shape[1]))
     points[:, i], points[:, j] = p, q = lost[:, 0], 1 - lost[:, 1]
     undominated = np.append(True, np.diff(p) > 0) & np.append(np.diff(q) < 0, True)
-    return points[undominated]
+    return np.asarray(points[undominated])
 
 
 class Boxes:
