@@ -111,7 +111,8 @@ docs: .venv/documents  ## the documentation site in build/docs/html; warnings ar
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going -d build/docs/doctrees docs build/docs/html
 
 dist: .venv/releases  ## source distribution and a wheel from it: the same bytes every time
-	$(BIN)/python -c 'import rattler_build as r; r.Stage0Recipe.from_file("recipe/recipe.yaml").render()'
+	$(BIN)/python -c 'import rattler_build as r; \
+	  r.Stage0Recipe.from_file("recipe/recipe.yaml").render(r.VariantConfig({"c_stdlib": ["sysroot"]}))'
 	$(BIN)/python tools/build_dist.py
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/check-wheel-contents dist/*.whl
