@@ -74,7 +74,7 @@ class Documented:
 
 
 class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
-    """Base of all calibrators: a subclass has parameters and `_fit`, which makes a map of a sample.
+    """Base of all calibrators: a subclass has parameters and `_fit`, which learns a map.
 
     Forecasts, the model file, ONNX, SQL and torch follow from the map, `map_`.
     """
@@ -289,8 +289,8 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         Parameters
         ----------
         thresholds : float or array-like of shape (K,)
-            Two classes: a number; the decision is the second class iff its score is above it. More
-            classes: a vector gamma; the decision is the class with the largest ``p - gamma``.
+            Two classes: a number; the second class is chosen if its score is above it. More
+            classes: a vector gamma; the class with the largest ``p - gamma`` is chosen.
         P : array-like, dataframe or series, default=None
             Forecasts of rows on which decisions are compared. Required unless the map is strictly
             increasing.

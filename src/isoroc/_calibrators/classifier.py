@@ -80,7 +80,7 @@ class _Rows(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """A classifier whose probabilities are calibrated on data that it was not trained on.
+    """A classifier with probabilities calibrated on data that it was not trained on.
 
     It takes the parameters of scikit-learn's ``CalibratedClassifierCV`` and can replace it.
 

@@ -178,7 +178,7 @@ class IRPCalibrator(Calibrator):
 
     @classmethod
     def paper(cls, **parameters: Any) -> Self:
-        """The paper's calibrator, whose bins have zero calibration error on the calibration rows.
+        """The paper's calibrator: zero calibration error on the calibration rows.
 
         All classes jointly, observed rates as constant values, splits that can be repeated on all
         calibration rows, and growth to its natural end. Further parameters are passed on.

@@ -21,10 +21,10 @@ class CarriedThresholds:
     Attributes
     ----------
     thresholds : float or ndarray of shape (K,)
-        Two classes: decide for the second class iff its calibrated probability is above it. More
+        Two classes: decide for the second class if its calibrated probability is above it. More
         classes: decide for the class with the largest ``q - thresholds``, the first on ties.
     n_changed, n_rows : int
-        Number of rows whose decision changes, and of rows compared; 0 if none were given.
+        Number of changed decisions, and number of rows compared; 0 if none were given.
     exact : bool
         Whether all possible forecasts get the same decision as before, up to rounding. Otherwise
         `n_changed` is known for the given rows only.

@@ -1,7 +1,7 @@
 """What calibration did to the order of rows: areas, volumes, reversed and tied pairs.
 
-All are functions of the weights of the rows, so the derivatives by the weights tell how they vary
-with the rows drawn (infinitesimal jackknife, Efron 1982): no resampling is needed. Volumes have no
+All are functions of the weights of the rows, so their derivatives with respect to the weights give
+the sampling variance (infinitesimal jackknife, Efron 1982), without resampling. Volumes have no
 intervals.
 """
 

@@ -48,7 +48,7 @@ class RateEstimate:
     """Number of labelled rows that would give as narrow an interval without the scores."""
 
     def minus(self, other: Self) -> Estimate:
-        """The difference to another rate, estimated from other labels.
+        """Difference from another rate, estimated from other labels.
 
         The interval combines both (Newcombe 1998). If the labels of both rates belong to the same
         questions, the interval is too wide rather than too narrow.
