@@ -1,9 +1,8 @@
 from . import decisions, export, metrics, plots
 from ._calibrators.auto import AutoCalibrator
 from ._calibrators.base import IdentityCalibrator
-from ._calibrators.binned import HistogramCalibrator
 from ._calibrators.classifier import CalibratedClassifier
-from ._calibrators.irp import BaggedIRPCalibrator, IRPCalibrator
+from ._calibrators.irp import IRPCalibrator
 from ._calibrators.isotonic import IsotonicCalibrator, VennAbersCalibrator
 from ._calibrators.kernel import KernelCalibrator
 from ._calibrators.matrix import MatrixCalibrator
@@ -29,7 +28,6 @@ from ._support.table import Table
 
 __all__ = [
     "AutoCalibrator",
-    "BaggedIRPCalibrator",
     "BatchReport",
     "BetaCalibrator",
     "CalibratedClassifier",
@@ -37,7 +35,6 @@ __all__ = [
     "Counts",
     "Estimate",
     "Evaluation",
-    "HistogramCalibrator",
     "IRPCalibrator",
     "IdentityCalibrator",
     "InputError",

@@ -1,7 +1,5 @@
 """MultiLabelCalibrator: labels that do not exclude each other."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, ClassVar, NoReturn, Self

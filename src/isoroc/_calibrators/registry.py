@@ -30,7 +30,7 @@ def kinds() -> dict[str, type[Any]]:
 
 @cache
 def methods() -> dict[str, type[Any]]:
-    """Calibrators of classes by their short names: "irp", "bagged-irp", "venn-abers"."""
+    """Calibrators of classes by their short names: "irp", "venn-abers"."""
     words = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
     return {
         words.sub("-", name.removesuffix("Calibrator")).lower(): kind
@@ -40,7 +40,7 @@ def methods() -> dict[str, type[Any]]:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Calibrator from a model file that `save` wrote: it predicts what the saved one did.
+    """Load a calibrator from a model file that `save` wrote; its forecasts are the same.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ModelFileError
-        If the file is not a sound model file; the message names the place in it and the fix.
+        If the file is not a valid model file; the message names the entry and the fix.
 
     Examples
     --------

@@ -5,8 +5,6 @@ logarithms and, for two classes, scores. `Kind.clean` is the only rule for a val
 `is_clean` is a quick sufficient condition, and `explain` words the message.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from abc import ABC, abstractmethod

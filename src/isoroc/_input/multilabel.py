@@ -1,7 +1,5 @@
 """Labels that do not exclude each other: one column of forecasts and one of 0 and 1 for each."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -8,8 +8,6 @@ maps loads neither SciPy nor scikit-learn, so that a saved model is quick to ser
 from isoroc._maps.base import Forecasts as Forecasts
 from isoroc._maps.base import IdentityMap as IdentityMap
 from isoroc._maps.base import Map as Map
-from isoroc._maps.base import state as state
-from isoroc._maps.bins import BaggedMap as BaggedMap
 from isoroc._maps.bins import BinMap as BinMap
 from isoroc._maps.bins import TiltedMap as TiltedMap
 from isoroc._maps.mixture import MixtureMap as MixtureMap

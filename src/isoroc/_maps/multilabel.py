@@ -1,7 +1,5 @@
 """MultiLabelMap: a map of two classes for each of several labels, close to a common one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Report: forecasts before and after calibration on one page."""
 
-from __future__ import annotations
-
 import html
 import json
 import os
@@ -47,8 +45,6 @@ class Report:
         Title of the page.
     model_path : str, default="model.json"
         Name of the model file in the code that applies the calibrator.
-    n_resamples : int, default=200
-        How often rows are resampled for the interval of the volume of three classes; 0 for none.
 
     Attributes
     ----------
@@ -64,7 +60,7 @@ class Report:
     >>> p = rng.random(4000)
     >>> y = rng.random(4000) < p**2
     >>> calibrator = IRPCalibrator().fit(p[:2000], y[:2000])
-    >>> report = Report.from_estimator(calibrator, p[2000:], y[2000:], n_resamples=0)
+    >>> report = Report.from_estimator(calibrator, p[2000:], y[2000:])
     >>> print(report.summary["verdict"]["sentences"][0])
     In 201 rows True had a probability of 0.5 to 0.6 (mean 0.55) and came true in 30 % of them;
     after calibration its probability is 0.31 on average.
@@ -86,12 +82,11 @@ class Report:
         unit: UnitOption = "auto",
         title: str = "Calibration report",
         model_path: str = "model.json",
-        n_resamples: int = 200,
     ) -> None:
         options = {"calibrator": calibrator, "after": after, "clusters": clusters}
         options["multilabel"] = multilabel
         evidence = gather(y, P, sample_weight, labels, unit, segments=segments, **options)
-        self.summary = summarize(evidence, title, model_path, n_resamples)
+        self.summary = summarize(evidence, title, model_path)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
@@ -128,7 +123,7 @@ class Report:
         calibrator : calibrator, default=None
             A fitted calibrator of isoroc that takes probabilities.
         **options
-            `title`, `model_path` and `n_resamples`.
+            `title` and `model_path`.
         """
         report = cls.__new__(cls)
         report.summary = summarize(gather_counts(counts, calibrator), **options)

@@ -1,6 +1,4 @@
-"""Where forecasts are wrong: segments whose outcomes differ from their forecasts beyond chance."""
-
-from __future__ import annotations
+"""Where forecasts are wrong: segments in which outcomes differ from forecasts beyond chance."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -23,6 +21,7 @@ from isoroc._input import (
     check_number,
     check_probabilities,
     check_segments,
+    with_segments,
 )
 from isoroc._input.segments import bin_edges, segment_names
 from isoroc._support.table import Table
@@ -45,14 +44,10 @@ def segment_report(
 
     Parameters
     ----------
-    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
-        Labels; probabilities.
+    y_true, y_prob, sample_weight, labels, clusters
+        As in `isoroc.evaluate`.
     segments : dataframe, mapping of names to columns, or array-like of shape (n,)
         Columns that describe the rows: strings, booleans or numbers, which are binned.
-    sample_weight, labels : array-like of shape (n,) and (K,), default=None
-        Weight of each row, and the classes in the order of the columns (sorted by default).
-    clusters : array-like of shape (n,), default=None
-        Cluster of each row, if rows of one cluster depend on each other.
     pairs : bool, default=True
         Whether to look at pairs of columns too.
     bins : int, default=5
@@ -65,7 +60,7 @@ def segment_report(
     Returns
     -------
     Table
-        One row for each segment and, of three classes or more, for each class: ``rows``, the mean
+        One row per segment and, with three classes or more, per class: ``rows``, the mean
         ``forecast``, the ``observed`` rate, their ``ratio`` (above 1 if forecasts are too low) with
         its interval from ``low`` to ``high``, ``p_value`` of a test that the forecasts are right on
         average, ``adjusted`` for the number of all segments (Benjamini and Hochberg 1995), and the
@@ -79,8 +74,9 @@ def segment_report(
     Notes
     -----
     If the forecasts of all segments are right, the chance that any adjusted p-value is at most a is
-    at most about a; otherwise about a share a of those segments is right. The distribution of the
-    number of outcomes has the mean, variance and skewness that the forecasts imply.
+    at most about a. Otherwise at most about a share a of the segments found in this way is right.
+    The distribution of the number of outcomes has the mean, variance and skewness that the
+    forecasts imply.
 
     Examples
     --------
@@ -96,9 +92,9 @@ def segment_report(
         north  1022   0.50771   0.49804  0.98095
     """
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, clusters, keep_zeros=True)
-    found = check_segments(segments, len(sample), of="y_prob")
+    sample = with_segments(sample, segments, of="y_prob")
     options: Any = {"pairs": pairs, "bins": bins, "min_rows": min_rows, "confidence": confidence}
-    return report_on(replace(sample, segments=found), **options)
+    return report_on(sample, **options)
 
 
 def segment_report_from_counts(
@@ -109,7 +105,7 @@ def segment_report_from_counts(
     min_rows: int = 50,
     confidence: float = 0.95,
 ) -> Table:
-    """What `segment_report` returns, from the counts of each segment.
+    """The table of `segment_report`, from the counts of each segment.
 
     Parameters
     ----------
@@ -123,7 +119,7 @@ def segment_report_from_counts(
     Returns
     -------
     Table
-        As of `segment_report`.
+        As in `segment_report`.
 
     Examples
     --------

@@ -1,7 +1,5 @@
 """Maps in model files: everything is checked, nothing is executed."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import MISSING, dataclass, fields
@@ -107,11 +105,11 @@ class LoadedMap:
 
     @property
     def unit_(self) -> Unit:
-        """What forecasts are, as `fit` was told or found: "probability", "logit" or another."""
+        """Unit of the forecasts, given to `fit` or inferred: "probability", "logit" or another."""
         return self.map_.kind.unit
 
     def predict_proba(self, P: Any, segments: Any = None) -> Floats:
-        """Calibrated forecasts, shape (n, K), as of the calibrator; `segments` if it uses any."""
+        """Calibrated forecasts, shape (n, K); pass `segments` if the calibrator uses any."""
         values = check_new(P, self.map_.kind, self.n_features_in_, self.summary_)
         return apply_map(self.map_, values, segments)
 
@@ -129,7 +127,7 @@ class LoadedMap:
 
 
 def load_map(path: str | os.PathLike[str]) -> LoadedMap:
-    """The map in a model file: it makes the forecasts of the saved calibrator.
+    """Load the map of a model file; its forecasts equal those of the saved calibrator.
 
     Unlike `isoroc.load`, it imports neither scikit-learn nor SciPy and reads no parameters of the
     fit, so it is the quickest way to serve a model.
