@@ -57,10 +57,8 @@ def measure_labels(pair: Pair) -> Estimates:
             part = own.take(rows)
             (area, _), (slope[rows], _) = areas(part, rank_rows(part.forecasts))
             found += [] if math.isnan(area) else [area]
-        terms["macro_auc", stage] = (
-            float(np.mean(found)) if found else math.nan,
-            slope / max(len(found), 1),
-        )
+        area = float(np.mean(found)) if found else math.nan
+        terms["macro_auc", stage] = area, slope / max(len(found), 1)
         if stage in pair.series:
             losses = log_losses(own.forecasts, own.codes)
             means = np.bincount(label, share * losses)
