@@ -160,7 +160,7 @@ def segment_map(kind, K, common, of_logits):
 
 
 #: Kinds of forecasts and numbers of classes.
-SHAPES = [(kind, 2) for kind in KINDS.values()]
+SHAPES = [(kind, 2) for kind in KINDS.values() if kind.exclusive]
 SHAPES += [(kind, K) for kind in (PROBABILITIES, LOGITS) for K in (3, 5)]
 #: Shapes of more columns than sums are taken of at once.
 WIDE = [(PROBABILITIES, 12), (LOGITS, 70)]

@@ -7,6 +7,7 @@ from ._calibrators.isotonic import IsotonicCalibrator, VennAbersCalibrator
 from ._calibrators.kernel import KernelCalibrator
 from ._calibrators.matrix import MatrixCalibrator
 from ._calibrators.monotone import MonotoneCalibrator
+from ._calibrators.multilabel import MultiLabelCalibrator
 from ._calibrators.prior import PriorEstimate, adjust_prior, estimate_prior
 from ._calibrators.registry import load
 from ._calibrators.segment import SegmentCalibrator
@@ -43,6 +44,7 @@ __all__ = [
     "MatrixCalibrator",
     "ModelFileError",
     "MonotoneCalibrator",
+    "MultiLabelCalibrator",
     "PriorEstimate",
     "Report",
     "SegmentCalibrator",

@@ -87,6 +87,8 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
     _uses_order_only: ClassVar[bool] = False
     #: Whether single rows are drawn or dealt to folds, so a frequency of 2 is not the row twice.
     _deals_rows: ClassVar[bool] = False
+    #: Whether a row has one outcome, and not any number of labels.
+    _has_classes: ClassVar[bool] = True
     #: Attributes besides the map that a model file holds, and what must be true of each.
     _state: ClassVar[dict[str, Check]] = {}
 

@@ -30,11 +30,12 @@ def kinds() -> dict[str, type[Any]]:
 
 @cache
 def methods() -> dict[str, type[Any]]:
-    """All calibrators of the package by their short names: "irp", "venn-abers"."""
+    """Calibrators of classes by their short names: "irp", "venn-abers"."""
     words = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
     return {
         words.sub("-", name.removesuffix("Calibrator")).lower(): kind
         for name, kind in sorted(kinds().items())
+        if kind._has_classes
     }
 
 
