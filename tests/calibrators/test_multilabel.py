@@ -202,7 +202,7 @@ def test_parameters_of_scikit_learn():
     calibrator = MultiLabelCalibrator(IsotonicCalibrator(), cv=3)
     assert clone(calibrator).get_params()["calibrator__pseudocount"] is not None
     calibrator.set_params(calibrator__pseudocount=2.0)
-    assert calibrator.calibrator.pseudocount == 2.0
+    assert calibrator.get_params()["calibrator__pseudocount"] == 2.0
 
 
 @pytest.mark.parametrize("unit", ["probability", "percent", "logit"])

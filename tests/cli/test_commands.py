@@ -149,7 +149,8 @@ def test_calibrators_are_those_of_the_package(run_cli):
         one = run_cli("calibrators", name).text
         for parameter in kind().get_params(deep=False):
             assert re.search(rf"(?m)^(\w+, )*{parameter}(, \w+)*( : |$)", one)
-    assert "    Stop growth there. By default it goes on" in run_cli("calibrators", "irp").text
+    shown = run_cli("calibrators", "irp").text
+    assert "    Largest number of bins. By default growth stops" in shown
     assert "did you mean 'irp'" in run_cli("calibrators", "ipr").err
 
 

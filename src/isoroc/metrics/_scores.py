@@ -65,7 +65,7 @@ def log_loss(
     >>> round(log_loss([0, 1], [0.25, 0.0]), 4)
     18.1657
     >>> round(log_loss([[0.8, 0.2], [0.4, 0.6]], [0.25, 0.5], excess=True), 4)
-    0.0135
+    0.0136
     """
     check_number("eps", eps, minimum=0)
     sample = check_probabilities(y_true, y_prob, sample_weight, labels)

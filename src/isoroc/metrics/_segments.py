@@ -44,10 +44,12 @@ def segment_report(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, labels, clusters
+    y_true, y_prob : array-like
         As in `isoroc.evaluate`.
     segments : dataframe, mapping of names to columns, or array-like of shape (n,)
         Columns that describe the rows: strings, booleans or numbers, which are binned.
+    sample_weight, labels, clusters : array-like, default=None
+        As in `isoroc.evaluate`.
     pairs : bool, default=True
         Whether to look at pairs of columns too.
     bins : int, default=5
