@@ -8,6 +8,7 @@ from ._calibrators.isotonic import IsotonicCalibrator, VennAbersCalibrator
 from ._calibrators.kernel import KernelCalibrator
 from ._calibrators.matrix import MatrixCalibrator
 from ._calibrators.monotone import MonotoneCalibrator
+from ._calibrators.ordinal import CumulativeCalibrator, OrdinalCalibrator
 from ._calibrators.prior import PriorEstimate, adjust_prior, estimate_prior
 from ._calibrators.registry import load
 from ._calibrators.segment import SegmentCalibrator
@@ -34,6 +35,7 @@ __all__ = [
     "CalibratedClassifier",
     "CalibrationMonitor",
     "Counts",
+    "CumulativeCalibrator",
     "Estimate",
     "Evaluation",
     "HistogramCalibrator",
@@ -46,6 +48,7 @@ __all__ = [
     "MatrixCalibrator",
     "ModelFileError",
     "MonotoneCalibrator",
+    "OrdinalCalibrator",
     "PriorEstimate",
     "Report",
     "SegmentCalibrator",
