@@ -223,17 +223,17 @@ def _second(y_true: Any, pos_label: Any) -> list[Any]:
 
 def class_panels(sample: Sample, pos_label: Any, kind: str = "auto") -> dict[str, Event]:
     """Events to draw, by the name of the panel: see `event_of`."""
-    classes = sample.classes.tolist()
+    classes, ordered = sample.classes.tolist(), kind == "thresholds"
+    if ordered:
+        classes.pop()  # all outcomes are at most the last class
     if pos_label is not None and pos_label not in classes:
         fix = f"expected one of {shortened(str(classes), 60)}"
         raise InputError("pos_label", None, f"got {pos_label!r}", fix)
     if kind == "top" or (kind == "auto" and pos_label is None and len(classes) > MAX_PANELS):
         return {TOP: None}
-    drawn = range(int(len(classes) == 2), len(classes))
-    if kind == "thresholds":
-        drawn = range(len(classes) - 1)
+    drawn = range(int(sample.n_classes == 2 and not ordered), len(classes))
     chosen = drawn if pos_label is None else [classes.index(pos_label)]
-    if kind == "thresholds":
+    if ordered:
         return {f"≤ {classes[k]}": slice(k + 1) for k in chosen}
     return {str(classes[k]): k for k in chosen}
 
