@@ -227,10 +227,10 @@ def test_ordered_classes_are_numbers(run_cli):
     for labels in ([1, 2, 3], ["low", "mid", "top"]):
         table = {f"p_{label}": P[:, k] for k, label in enumerate(labels)}
         pl.DataFrame(table | {"y": np.array(labels)[codes]}).write_parquet("x.parquet")
-        ran = run_cli("fit", "x.parquet", "-o", "m.json", "-c", "ordinal", "--overwrite")
+        ran = run_cli("fit", "x.parquet", "-o", f"{labels[0]}.json", "-c", "ordinal")
         if labels[0] == 1:
             assert ran.code == 0, ran.err
-            assert type(isoroc.load("m.json")) is isoroc.OrdinalCalibrator
+            assert type(isoroc.load("1.json")) is isoroc.OrdinalCalibrator
         else:
             assert ran.code != 0
             assert "the order of the classes 'low', 'mid', 'top' is not known" in ran.err
