@@ -20,10 +20,9 @@ from isoroc._maps import CumulativeMap, Forecasts
 class CumulativeCalibrator(DescentCalibrator):
     """One increasing map of the cumulative probabilities P(Y <= k) of ordered classes.
 
-    All thresholds k share the map, and each has a shift of its own. The shifts increase with k, so
-    calibrated cumulative probabilities are in order for every forecast. All parameters are shrunk
-    to the map that changes nothing, with strengths learned by evidence, so there is nothing to
-    tune.
+    All thresholds k share the map, and their shifts increase with k, so calibrated cumulative
+    probabilities are in order for every forecast. Parameters are shrunk to the map that changes
+    nothing, with strengths learned by evidence, so there is nothing to tune.
 
     Attributes
     ----------
@@ -31,38 +30,26 @@ class CumulativeCalibrator(DescentCalibrator):
         As in `IdentityCalibrator`. The classes are in ascending order.
     floor_, temperature_, smoothing_ : float
         As in `TemperatureCalibrator`, whose map comes first.
-    tilt_, location_ : ndarray of shape (K,)
-        t and c below.
-    rates_, shifts_ : ndarray of shape (2,) and (K - 1,)
-        a and b; the shift of each threshold.
+    tilt_, location_, rates_, shifts_ : ndarray of shape (K,), (K,), (2,) and (K - 1,)
+        t, c, (a, b) and s.
 
     See Also
     --------
     OrdinalCalibrator : Mixes this map with those of `AutoCalibrator`.
-    BetaCalibrator : The same map of log(F) and log(1 - F) for two classes.
 
     Notes
     -----
     Let z be the logarithms of the tempered forecasts, and F_k the probability of the first k
-    classes under ``softmax(z + t)``. The calibrated log odds of ``Y <= k`` are::
-
-        a log(F_k) - b log(1 - F_k) + <c, z> + shifts_[k]
-
-    with positive a and b. With a common shift, the other terms move all thresholds alike (parallel,
-    or proportional odds). Differences between shifts and the tilts t relax this.
+    classes under ``softmax(z + t)``. The calibrated log odds of ``Y <= k`` are ``a log(F_k) -
+    b log(1 - F_k) + <c, z> + s_k`` with positive a and b. With equal s and t = 0, all thresholds
+    are shifted alike.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from isoroc import CumulativeCalibrator
-    >>> rng = np.random.default_rng(0)
-    >>> P = rng.dirichlet(np.ones(4), size=2000)
-    >>> F = P.cumsum(axis=1)[:, :-1]
-    >>> F = 1 / (1 + np.exp(1) * (1 / F - 1))    # all log odds are one too high
-    >>> y = (rng.random((2000, 1)) > F).sum(axis=1)
-    >>> calibrator = CumulativeCalibrator().fit(P, y)
-    >>> calibrator.predict_proba([[0.25, 0.25, 0.25, 0.25]]).cumsum().round(1)
-    array([0.1, 0.3, 0.5, 1. ])
+    >>> P, y = [[0.6, 0.3, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6], [0.3, 0.4, 0.3]], [1, 2, 3, 1]
+    >>> CumulativeCalibrator().fit(P, y).predict([[0.5, 0.3, 0.2]])
+    array([1])
     """
 
     _orders_classes: ClassVar[bool] = True
@@ -79,18 +66,18 @@ class CumulativeCalibrator(DescentCalibrator):
 class OrdinalCalibrator(AutoCalibrator):
     """`AutoCalibrator` for ordered classes, such as ratings, grades or degrees of severity.
 
-    A `CumulativeCalibrator` joins the members of the mixture. It uses that neighbouring classes
-    are alike, and gets weight as far as that helps to forecast rows that it has not seen.
-
-    The order of the classes is that of `labels` in `fit`, of an ordered categorical, or of labels
-    that are numbers. Three or more classes with names need one of the first two.
+    A `CumulativeCalibrator`, which uses the order, joins the members of the mixture. The order is
+    that of `labels` in `fit`, of an ordered categorical, or of labels that are numbers; three or
+    more classes with names need one of the first two.
 
     Parameters
     ----------
-    members, caution, cv, max_cells, random_state, n_jobs, verbose
-        As in `AutoCalibrator`.
+    members : "auto" or list of calibrators, default="auto"
+        As in `AutoCalibrator`; "auto" adds a `CumulativeCalibrator`.
     monotone : bool, default=False
         Must be False: maps of cumulative probabilities are not cyclically monotone.
+    caution, cv, max_cells, random_state, n_jobs, verbose
+        As in `AutoCalibrator`.
 
     Attributes
     ----------
@@ -105,20 +92,14 @@ class OrdinalCalibrator(AutoCalibrator):
 
     Notes
     -----
-    Means over five models and 200 to 3,000 calibration rows, test rows: on 17 of 19 ordered sets
-    the ranked probability score is lower than that of `AutoCalibrator`, by 0.1 % on average, and
-    the log loss is at most 0.01 % higher on any set.
+    The weights make the outcomes likely. Weights for the lowest ranked probability score were not
+    better in that score on test rows.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from isoroc import OrdinalCalibrator
-    >>> rng = np.random.default_rng(0)
-    >>> P = rng.dirichlet([1, 2, 1], size=500)
-    >>> grades = ["poor", "fair", "good"]
-    >>> y = [rng.choice(grades, p=p) for p in P]
-    >>> calibrator = OrdinalCalibrator().fit(P, y, labels=grades)
-    >>> calibrator.predict([[0.1, 0.7, 0.2]])
+    >>> P, y = [[0.6, 0.3, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]], ["poor", "fair", "good"]
+    >>> OrdinalCalibrator().fit(P, y, labels=y).predict([[0.1, 0.7, 0.2]])
     array(['fair'], dtype='<U4')
     """
 
@@ -134,10 +115,9 @@ class OrdinalCalibrator(AutoCalibrator):
 class CumulativeLoss(EvidenceLoss):
     """Negative log posterior of the parameters theta of a `CumulativeMap`.
 
-    theta holds half the sum and half the difference of the logs of the rates, a shift of all
-    thresholds, the log of a factor of all differences between shifts, logs of a factor of each
-    (K - 2,), tilts (K,) and locations (K,). At 0 the map changes forecasts little: differences
-    between shifts are a twentieth of those between the log odds of the observed shares.
+    theta holds half the sum and half the difference of the logs of the rates, a shift, the log of a
+    factor of the differences between shifts, logs of one for each (K - 2,), tilts and locations. At
+    0 the differences are a twentieth of those between the log odds of the observed shares.
     """
 
     near_steps, rounds, dense = 10, 40, 800
@@ -168,10 +148,7 @@ class CumulativeLoss(EvidenceLoss):
         rate, skew, shift, _, _, tilt, location = np.split(theta, self.ends[:-1])
         stage, location = self.stage, location / self.scale
         return CumulativeMap(
-            kind=stage.kind,
-            floor=stage.floor,
-            temperature=stage.temperature,
-            smoothing=stage.smoothing,
+            **vars(stage),
             tilt=tilt,
             rates=np.exp(np.concatenate([rate + skew, rate - skew])),
             location=location - location.mean(),

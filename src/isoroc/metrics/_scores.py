@@ -125,15 +125,12 @@ def ranked_probability_score(
 ) -> float:
     """Mean squared error of the cumulative probabilities P(Y <= k) of ordered classes.
 
-    A forecast far from the outcome costs more than one of a neighbouring class (Epstein 1969). The
-    score is proper: the mean Brier score of the K - 1 thresholds k, so for two classes it is the
-    Brier score. Where it is defined as the sum over the thresholds, it is K - 1 times as large.
+    A proper score that charges more for probability far from the outcome (Epstein 1969): the mean
+    Brier score of the K - 1 thresholds k. Where it is defined as their sum, it is larger.
 
     Parameters
     ----------
-    y_true, y_prob : array-like
-        As in `log_loss`.
-    sample_weight : array-like of shape (n,), default=None
+    y_true, y_prob, sample_weight : array-like
         As in `log_loss`.
     labels : array-like of shape (K,), default=None
         The classes in ascending order, which is that of the columns. Required if three or more
@@ -142,13 +139,11 @@ def ranked_probability_score(
     Returns
     -------
     float
-        Between 0 and 1.
+        Between 0 and 1; for two classes the Brier score.
 
     Examples
     --------
     >>> from isoroc.metrics import ranked_probability_score
-    >>> ranked_probability_score([1, 1], [[0, 1, 0], [0.5, 0, 0.5]], labels=[1, 2, 3])
-    0.375
     >>> ranked_probability_score(["low"], [[0.5, 0.5, 0]], labels=["low", "mid", "high"])
     0.125
     """
