@@ -22,7 +22,7 @@ endif
 export PYTHONDONTWRITEBYTECODE :=
 ASAN = $(shell $(CC) -print-file-name=libasan.so)
 
-.PHONY: demo test explore kills test-slow test-browser test-engines lint types tests coverage sanitize bench arena unseen paper fuzz docs dist check-dist \
+.PHONY: demo test explore kills test-slow test-browser test-engines test-recipes lint types tests coverage sanitize bench arena unseen paper fuzz docs dist check-dist \
   check-release wheels publish test-oldest lock clean
 
 demo: .venv/runs  ## forecasts in, calibrated forecasts, a verdict, a picture and a report out
@@ -74,6 +74,9 @@ test-engines: .venv/engines  ## counts, calibrators and their SQL on Dask, Spark
 	ISOROC_ENGINES=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -W default tests/engines \
 	  src/isoroc/_backends/torch.py src/isoroc/_counts/tensors.py src/isoroc/export/_torch.py
 
+test-recipes: .venv/recipes  ## the recipes for MLflow and SHAP
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -W default tests/recipes
+
 coverage: .venv/develops  ## the tests once more, with the share of lines and branches that they reach
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
 
@@ -108,6 +111,8 @@ docs: .venv/documents  ## the documentation site in build/docs/html; warnings ar
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going -d build/docs/doctrees docs build/docs/html
 
 dist: .venv/releases  ## source distribution and a wheel from it: the same bytes every time
+	$(BIN)/python -c 'import rattler_build as r; \
+	  r.Stage0Recipe.from_file("recipe/recipe.yaml").render(r.VariantConfig({"c_stdlib": ["sysroot"]}))'
 	$(BIN)/python tools/build_dist.py
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/check-wheel-contents dist/*.whl
@@ -125,9 +130,10 @@ wheels: .venv/created  ## wheels of this platform in wheelhouse/, tested; needs 
 publish: .venv/created  # called by release.yml, which proves who it is by a token of its own
 	$(BIN)/pip install --quiet --require-hashes -r requirements/release.txt
 	$(BIN)/twine check --strict dist/*
-	$(BIN)/twine upload --non-interactive dist/*
+	$(BIN)/python -m pypi_attestations sign dist/*
+	$(BIN)/twine upload --non-interactive --attestations dist/*
 
-check-release: .venv/created  ## whether version, changelog and citation agree with TAG=v1.2.3
+check-release: .venv/created  ## whether version, changelog, citation and recipe agree with TAG=v1.2.3
 	$(BIN)/python tools/check_release.py $(TAG)
 
 lock: .venv/created  ## the versions in requirements/: development, the image, and the tools that publish
@@ -135,7 +141,7 @@ lock: .venv/created  ## the versions in requirements/: development, the image, a
 	$(UV) --extra release --extra docs --extra browser pyproject.toml -o requirements/dev.txt
 	$(UV) --generate-hashes --extra cli --extra plots --extra report --extra onnx --extra sql pyproject.toml \
 	  -o requirements/image.txt
-	printf 'twine\ncibuildwheel\n' | $(UV) --generate-hashes - -o requirements/release.txt
+	printf 'twine\ncibuildwheel\npypi-attestations\n' | $(UV) --generate-hashes - -o requirements/release.txt
 
 clean:
 	rm -rf .venv build dist wheelhouse src/*.egg-info src/isoroc/_core/*.so .coverage
@@ -169,6 +175,10 @@ $(OLDEST)/installed: tests/oldest.txt $(SOURCES)
 # Each of these includes the requirements of development: a new clone compiles the kernels once.
 .venv/browses: .venv/created $(SOURCES)
 	$(BIN)/pip install --quiet -e '.[browser]'
+	touch $@ .venv/develops .venv/runs
+
+.venv/recipes: .venv/created $(SOURCES)
+	$(BIN)/pip install --quiet -e '.[recipes]'
 	touch $@ .venv/develops .venv/runs
 
 .venv/releases: .venv/created $(SOURCES)

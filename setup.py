@@ -62,6 +62,7 @@ def absolute(text: str, home: str) -> str:
     """Markdown whose relative links lead to files of the repository at home, if there is one."""
     if not home:
         return text
+    text = text.replace('<img src="', f'<img src="{home}/raw/main/')
     return re.sub(
         r"(!?)(\[[^\]]*\]\()(?!https?:|#)",
         lambda link: f"{link[1]}{link[2]}{home}/{'raw' if link[1] else 'blob'}/main/",

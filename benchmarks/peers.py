@@ -134,7 +134,6 @@ def own_methods() -> list[Method]:
         "isoroc Auto": lambda: isoroc.AutoCalibrator(random_state=0),
         "isoroc Auto, monotone": lambda: isoroc.AutoCalibrator(monotone=True, random_state=0),
         "isoroc IRP": lambda: isoroc.IRPCalibrator(random_state=0),
-        "isoroc bagged IRP": lambda: isoroc.BaggedIRPCalibrator(random_state=0),
         "isoroc kernel": isoroc.KernelCalibrator,
         "isoroc spline": isoroc.SplineCalibrator,
         "isoroc matrix": isoroc.MatrixCalibrator,

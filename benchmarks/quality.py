@@ -493,7 +493,7 @@ def print_methods(rows: list[dict[str, Any]]) -> None:
 def calibrators() -> dict[str, Any]:
     """Calibrators whose effect on the order is shown."""
     names = ["Temperature", "Monotone", "Auto", "Kernel", "Matrix", "Spline", "Isotonic"]
-    names += ["VennAbers", "IRP", "BaggedIRP"]
+    names += ["VennAbers", "IRP"]
     found = {"before calibration": isoroc.IdentityCalibrator()}
     found |= {name: getattr(isoroc, f"{name}Calibrator")() for name in names}
     found["Temperature, floor"] = isoroc.TemperatureCalibrator(floor="auto")
@@ -513,7 +513,7 @@ def order_of(data: Set) -> dict[str, list[float]]:
             calibrator.fit(data.probas_cal, data.labels_cal, labels=labels)
             Q = calibrator.predict_proba(data.probas_test)
             both = data.labels_test, data.probas_test, Q
-            found = isoroc.evaluate(*both, labels=labels, n_resamples=0)
+            found = isoroc.evaluate(*both, labels=labels)
         changes = ("decisions_changed", "pairs_reversed", "pairs_tied")
         result[name] = [found["accuracy", "after"], found[area, "after"]]
         result[name] += [100 * found[change, "change"] for change in changes]
@@ -640,7 +640,6 @@ def print_growth(options: argparse.Namespace) -> None:
         "constant": IRPCalibrator(random_state=0, values="constant"),
         "tilted, the default": IRPCalibrator(random_state=0),
         "tilted, no certificate": IRPCalibrator(random_state=0, monotonicity=None),
-        "ten tilted trees": isoroc.BaggedIRPCalibrator(random_state=0),
     }
     parts = [data.split(min(1500, len(data.labels_cal) - 1), 0) for data in sets[::2]]
     for low, high in ((3, 4), (5, 12), (13, 10**6)):

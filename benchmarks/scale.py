@@ -257,7 +257,7 @@ def print_files(options: argparse.Namespace) -> None:
                 for command in (
                     ["fit", *common, "-o", model, "--calibrator", "irp"],
                     ["apply", model, data, "-o", out],
-                    ["evaluate", *common, "--model", model, "--resamples", "0", "--json"],
+                    ["evaluate", *common, "--model", model, "--json"],
                 ):
                     seconds, _, peak = measured("-m", "isoroc", *command)
                     K = "2" if probs == "p1" else "3"
@@ -278,11 +278,11 @@ apply model.json may.parquet -o out.parquet
 export model.json --sql duckdb -o out.sql
 export model.json --onnx out.onnx
 monitor model.json april.csv --label animal
-evaluate april.csv --model model.json --resamples 0
+evaluate april.csv --model model.json
 evaluate april.csv --model model.json
 fit march.csv --label animal --calibrator irp -o out.json
 fit march.csv --label animal -o out.json
-report april.csv --model model.json --resamples 0 -o out.html"""
+report april.csv --model model.json -o out.html"""
 
 
 def print_startup(_: argparse.Namespace) -> None:
@@ -421,7 +421,7 @@ def print_service(options: argparse.Namespace) -> None:
 def print_sizes(_: argparse.Namespace) -> None:
     P, y = forecasts(100_000, 100)
     lines = []
-    for name in ("VennAbers", "Isotonic", "RecursiveBinning", "IRP", "BaggedIRP"):
+    for name in ("VennAbers", "Isotonic", "IRP"):
         calibrator = getattr(isoroc, f"{name}Calibrator")()
         start = time.process_time()
         with warnings.catch_warnings():

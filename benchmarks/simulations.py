@@ -1,14 +1,13 @@
 """Coverage: how often intervals contain the truth, tests reject and monitors raise an alarm.
 
     python benchmarks/simulations.py [STUDY ...] [--repetitions N] [--quick] [--jobs N]
-        [--arena FOLDER] [--sets N] [--data FOLDER]
+        [--arena FOLDER] [--sets N]
 
 Every study is one function: it draws data whose truth is known, for a setting and a random
 generator, and returns figures, most of them whether an interval covers. The harness repeats it for
 all settings of the study, on all cores, and prints a table of the means: a row for each setting.
 `@study` puts a function into the table of studies, with its settings. Without names all studies
-run, except those on real forecasts, which need --arena (costs, segments) or --data (drift: the
-folder datasets/data of the package nannyml).
+run, except costs and segments, which use real forecasts and need --arena.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from functools import cache, partial
+from functools import cache
 from inspect import signature
 from itertools import product
 from math import log
@@ -33,20 +32,12 @@ from scipy.stats import false_discovery_control, rankdata
 from threadpoolctl import threadpool_limits
 
 import isoroc
-from isoroc import (
-    AutoCalibrator,
-    CalibrationMonitor,
-    InputError,
-    adjust_prior,
-    estimate_prior,
-    evaluate,
-)
+from isoroc import AutoCalibrator, CalibrationMonitor, InputError, evaluate
 from isoroc._evaluation.monitor import Alternatives, Evidence
 from isoroc._input import check_probabilities
 from isoroc._support.table import markdown_table
 from isoroc.decisions import decide, expected_cost, net_benefit, threshold_for
 from isoroc.metrics import (
-    bootstrap,
     calibration_error,
     calibration_summary,
     calibration_test,
@@ -258,65 +249,6 @@ def estimates(rng: np.random.Generator, K: int, n: int, power: float) -> Figures
     return found
 
 
-def wrong(rng: np.random.Generator, case: str, n: int, K: int) -> tuple[Array, Array]:
-    """Forecasts that are not a power of the truth, and E[Y | forecast]."""
-    g = rng.dirichlet(np.ones(K), n)
-    skewed = np.tile(np.arange(1.0, K + 1) / np.arange(1, K + 1).sum(), (n, 1))
-    flat = np.full_like(g, 1 / K)
-    first = 1 - np.abs(2 * g[:, :1] - 1)
-    folded = np.hstack([first, (1 - first) * g[:, 1:] / g[:, 1:].sum(axis=1, keepdims=True)])
-    return {
-        "inverted": ((1 - g) / (K - 1), g),
-        "two columns swapped": (g[:, [1, 0, *range(2, K)]], g),
-        "noise": (g, flat),
-        "constant": (flat, skewed),
-        "nearly constant": ((1 + 1e-3 * g) / (K + 1e-3), skewed),
-        "folded": (g, folded),
-        "power 2": (powers(g, 2.0), g),
-        "calibrated": (g, g),
-    }[case]
-
-
-def chance(found: list[Figures]) -> Figures:
-    """Means, and for errors of calibrated forecasts what they reach by chance."""
-    values = [own["l1"] for own in found]
-    return means(found) | {"l1, 95 % quantile": float(np.quantile(values, 0.95))}
-
-
-CASES = ("inverted", "two columns swapped", "noise", "constant", "nearly constant", "folded")
-
-
-@study({"K": (2, 3, 10), "case": (*CASES, "power 2", "calibrated"), "n": (200, 2000, 20_000)}, 40,
-       chance)  # fmt: skip
-def directions(rng: np.random.Generator, K: int, case: str, n: int) -> Figures:
-    """Forecasts that are wrong in every way, and calibrated ones: truth and mean estimates."""
-    P, g = wrong(rng, case, n, K)
-    y, truth = labels_of(g, rng), errors_of(g, P)
-    found = {k: calibration_error(y, P, norm=k, labels=range(K)) for k in ("l1", "l2")}
-    return {"l1, truth": truth["l1"], "l2, truth": truth["l2"], **found}
-
-
-RESAMPLED = {"irp": {"bins": "irp"}, "quantile": {"bins": "quantile"}}
-RESAMPLED |= {"irp, l2": {"bins": "irp", "norm": "l2"}}
-
-
-@study({"power": (0.7, 1.3, 2.0), "metric": tuple(RESAMPLED)}, 100)
-def intervals(rng: np.random.Generator, power: float, metric: str) -> Figures:
-    """Coverage of bootstrap intervals of calibration errors, two classes, 500 rows."""
-    P, _, y = draw(rng, 500, 2, power)
-    options = RESAMPLED[metric]
-    seed = int(rng.integers(2**31))
-    result = bootstrap(
-        partial(calibration_error, **options), y, P, n_resamples=99, random_state=seed
-    )
-    truth = population(2, power)[options.get("norm", "l1")]
-    mirrored = 2 * result.value - np.array([result.high, result.low])
-    return {
-        "percentile": bool(result.low <= truth <= result.high),
-        "basic": bool(mirrored[0] <= truth <= mirrored[1]),
-    }
-
-
 @study(DRAWN, 100)
 def evaluations(rng: np.random.Generator, K: int, n: int, power: float) -> Figures:
     """Coverage of the intervals of `evaluate`: forecasts before, the truth after."""
@@ -332,7 +264,7 @@ def evaluations(rng: np.random.Generator, K: int, n: int, power: float) -> Figur
     }
     if K == 2:
         targets["auc", "before"] = 5 / 6  # of two classes whose probability is uniform
-    found = isoroc.evaluate(y, P, g, labels=range(K), n_resamples=100).measures
+    found = isoroc.evaluate(y, P, g, labels=range(K)).measures
     return {
         f"{measure} {of}": inside(found[measure][of].low, target, found[measure][of].high)
         for (measure, of), target in targets.items()
@@ -400,7 +332,7 @@ def measures(rng: np.random.Generator, rate: float, power: float, n: int, kind: 
     before, after = (powers(np.column_stack([1 - p, p]), t)[:, 1] for t in (power, 0.8 * power))
     weights = rng.exponential(size=n) if kind == "weighted" else None
     options: Any = {"sample_weight": weights, "clusters": cluster if kind == "clusters" else None}
-    found = evaluate(y, before, after, labels=[False, True], n_resamples=0, **options).measures
+    found = evaluate(y, before, after, labels=[False, True], **options).measures
     known = {name: own.get("before") for name, own in found.items()}
     known["change"] = found["log_loss"]["change"]
     return {
@@ -415,7 +347,7 @@ def areas(rng: np.random.Generator, events: int, n: int, auc: float) -> Figures:
     """Whether the interval of AUC covers with few events."""
     y = np.arange(n) < events
     scores = rng.normal(size=n) + np.sqrt(2) * ndtri(auc) * y
-    found = evaluate(y, scores, unit="logit", n_resamples=0).measures["auc"]["before"]
+    found = evaluate(y, scores, unit="logit").measures["auc"]["before"]
     return {} if np.isnan(found.low) else {"covered": inside(found.low, auc, found.high)}
 
 
@@ -445,7 +377,7 @@ def verdicts(rng: np.random.Generator, K: int, spread: float, n: int) -> Figures
     for name, change in CHANGES.items() if rng.random() < 0.25 else [*CHANGES.items()][:1]:
         calibrator = AutoCalibrator(random_state=int(rng.integers(2**31)))
         calibrator.fit(change(P), y, labels=range(K))
-        found[name] = calibrator.verdict_.startswith("calibrate")
+        found[name] = calibrator.verdict_.should_calibrate
     return found
 
 
@@ -490,20 +422,13 @@ def first_alarm(
     return alarm, evidence
 
 
-@study({"K": (2, 3), "machines": (1, 2, 5, 10), "batches": (50, 1000)}, 1000)
-def alarms(rng: np.random.Generator, K: int, machines: int, batches: int) -> Figures:
-    """False alarms of one monitor and of those of several machines, alone and merged."""
-    if machines > 1 and batches > 50:
-        return {}
+@study({"K": (2, 3), "batches": (50, 1000)}, 1000)
+def alarms(rng: np.random.Generator, K: int, batches: int) -> Figures:
+    """False alarms of a monitor."""
     alternatives = Alternatives(K)
-    whole = none = Evidence.none(len(alternatives.family))
-    found, looks = [], []
-    for own in np.split(products(alternatives, K, machines * batches * BATCH, rng), machines):
-        alarm, evidence = first_alarm(alternatives, own, none)
-        whole = whole.merge(evidence)
-        found.append(alarm is not None)
-        looks.append(whole.value(alternatives) >= LIMIT)
-    return {"of any machine": any(found), "after merging": any(looks)}
+    none = Evidence.none(len(alternatives.family))
+    rows = products(alternatives, K, batches * BATCH, rng)
+    return {"false alarm": first_alarm(alternatives, rows, none)[0] is not None}
 
 
 @study({"K": (2, 3), "n": (500, 2000)}, 100)
@@ -649,7 +574,7 @@ def panel(rng: np.random.Generator, kind: str, rate: str, n: int) -> Figures:
     covers |= np.isnan(table["low"])
     many, true = many_scores(kind, rate)
     sure = np.maximum(many, 1 - many) - np.where(many > 0.5, true, 1 - true)
-    ends = evaluate(y, p, labels=[False, True], n_resamples=0).directions["before"]
+    ends = evaluate(y, p, labels=[False, True]).directions["before"]
     found = dict(zip(table["measure"].tolist(), covers.tolist(), strict=True))
     for name, row, target in (("top", 0, sure.mean()), ("class", 2, (many - true).mean())):
         found[f"direction, {name}"] = bool(inside(ends["low"][row], target, ends["high"][row]))
@@ -724,36 +649,6 @@ def weeks(rng: np.random.Generator, calibrator: str, K: int, n_cal: int, n: int)
     return {name: float(np.mean(covers)) for name, covers in found.items()}
 
 
-def drift_settings(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    if options.data is not None:
-        yield from every(
-            {"calibrator": CALIBRATORS, "n_cal": (1000, 20_000), "folder": (str(options.data),)}
-        )
-
-
-@study(drift_settings, 10)
-def drift(rng: np.random.Generator, calibrator: str, n_cal: int, folder: str) -> Figures:
-    """Employment in Massachusetts: calibrated on some rows of 2015, then 1,000 rows of a year."""
-    import polars as pl  # noqa: PLC0415
-
-    names = ("reference", "analysis", "analysis_target")
-    before, after, target = (
-        pl.read_parquet(Path(folder) / f"employment_MA_{part}.pq") for part in names
-    )
-    after = after.join(target, on="id")
-    some, column = before[rng.permutation(len(before))[:n_cal]], "predicted_probability"
-    fit = CALIBRATORS[calibrator]().fit(some[column].to_numpy(), some["employed"].to_numpy())
-    found: dict[str, list[float]] = {}
-    for _, rows in after.group_by("year", maintain_order=True):
-        part = rows[rng.permutation(len(rows))[:1000]]
-        y, Q = part["employed"].to_numpy(), fit.predict_proba(part[column].to_numpy())
-        for metric, truth in observed(y, Q).items():
-            ends = expected(Q, metric, calibration=fit, n_draws=200)
-            found.setdefault(metric, []).append(inside(ends.low, truth, ends.high))
-            found.setdefault(f"{metric} error", []).append(abs(ends.value - truth))
-    return {name: float(np.mean(values)) for name, values in found.items()}
-
-
 # Class shares, costs and segments
 
 MEANS = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0]])
@@ -768,9 +663,9 @@ def priors(rng: np.random.Generator, K: int, shift: str) -> Figures:
     y = rng.choice(K, size=300, p=new)
     x = MEANS[y] + rng.normal(size=(300, 2))
     Q = powers(old * np.exp(-((x[:, None] - MEANS[:K]) ** 2).sum(axis=2) / 2), 1.0)
-    found = estimate_prior(Q, old)
+    found = isoroc.estimate_prior(Q, old)
     right = []
-    for own in (adjust_prior(Q, old, new), Q):
+    for own in (isoroc.adjust_prior(Q, old, new), Q):
         shares = CalibrationMonitor(range(K)).update(y, own).shares
         right.append(float(np.mean((shares["low"] <= 0) & (shares["high"] >= 0))))
     return {
@@ -891,7 +786,6 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, help="processes; one per core by default")
     parser.add_argument("--arena", type=Path, help="folder of real forecasts")
     parser.add_argument("--sets", type=int, default=24, help="sets of the arena that are used")
-    parser.add_argument("--data", type=Path, help="folder with the samples of nannyml")
     options = parser.parse_args()
     unknown = set(options.studies) - set(STUDIES)
     if unknown:
@@ -900,7 +794,7 @@ def main() -> None:
         if any(STUDIES[name].settings(options)):
             run(name, options)
         else:
-            print(f"\n### {name}: left out, it needs --arena or --data")
+            print(f"\n### {name}: left out, it needs --arena")
 
 
 if __name__ == "__main__":

@@ -299,7 +299,7 @@ def print_report(options: argparse.Namespace) -> None:
     print(markdown_table(head, lines))
 
 
-EXPORTED = ["Auto", "Temperature", "Matrix", "Spline", "Monotone", "Isotonic", "IRP", "BaggedIRP"]
+EXPORTED = ["Auto", "Temperature", "Matrix", "Spline", "Monotone", "Isotonic", "IRP"]
 
 
 def exported(K: int, n: int = 5000) -> list[tuple[str, Any, np.ndarray]]:

@@ -108,7 +108,6 @@ def link_outside(app: Any, docname: str, source: list[str]) -> None:  # noqa: AR
 
 # What users call on calibrators, classifiers and loaded maps; the class describes attributes.
 METHODS = {
-    "adapt_prior",
     "apply",
     "carry_over",
     "coordinates",

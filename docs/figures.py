@@ -154,7 +154,7 @@ def of_page(page: Path) -> None:
 
 
 if __name__ == "__main__":
-    for name in ("clinical", "credit", "operations"):
+    for name in ("clinical", "operations"):
         of_page(Path(__file__).parent / f"{name}.md")
     monotonicity(Path(__file__).parent / "monotonicity.png")
     gradient(Path(__file__).parent / "gradient.png")

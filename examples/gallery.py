@@ -28,7 +28,6 @@ from sklearn.naive_bayes import GaussianNB
 from isoroc import (
     AutoCalibrator,
     CalibratedClassifier,
-    CalibrationMonitor,
     IRPCalibrator,
     SegmentCalibrator,
     evaluate,
@@ -36,9 +35,6 @@ from isoroc import (
 from isoroc.plots import (
     CalibrationDisplay,
     DecisionCurveDisplay,
-    MapDisplay,
-    MonitorDisplay,
-    PathDisplay,
     RocDisplay,
     SegmentsDisplay,
     SimplexDisplay,
@@ -98,15 +94,6 @@ def roc() -> RocDisplay:
     return RocDisplay.from_estimator(IRPCalibrator(pseudocount=0).fit(P, y), P, y)
 
 
-def path() -> PathDisplay:
-    P, y, P_new, y_new = generated(3, GaussianNB(), n_cal=500)
-    models = {
-        "IRP": IRPCalibrator(random_state=0).fit(P, y),
-        "no monotonicity": IRPCalibrator(monotonicity=None, min_lift=0, random_state=0).fit(P, y),
-    }
-    return PathDisplay.from_estimator(models, P, y, test=(P_new, y_new))
-
-
 def simplex() -> SimplexDisplay:
     P, y, *_ = generated(3, GaussianNB())
     return SimplexDisplay.from_estimator(IRPCalibrator(random_state=0).fit(P, y), P, y)
@@ -145,17 +132,6 @@ def decision_curve() -> DecisionCurveDisplay:
     return DecisionCurveDisplay.from_estimator(IRPCalibrator().fit(P, y), P_new, y_new)
 
 
-def monitor() -> MonitorDisplay:
-    """Forty days with 300 rows each; from day 25 on, forecasts are too extreme."""
-    rng = np.random.default_rng(0)
-    watching = CalibrationMonitor(["no", "yes"])
-    for day in range(40):
-        scores = rng.normal(scale=2, size=300)
-        chance = 1 / (1 + np.exp(-scores * (1 if day < 25 else 0.7)))
-        watching.update(np.where(rng.random(300) < chance, "yes", "no"), 1 / (1 + np.exp(-scores)))
-    return MonitorDisplay.from_monitor(watching)
-
-
 def by_region() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Forecasts that are right in the north, too low in the east and too high in the south."""
     rng = np.random.default_rng(0)
@@ -164,18 +140,12 @@ def by_region() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return p, rng.random(6000) < p**power, region
 
 
-def map_of_forecasts() -> MapDisplay:
-    p, y, segments = by_region()
-    calibrator = SegmentCalibrator().fit(p[:3000], y[:3000], segments=segments[:3000])
-    return MapDisplay.from_estimator(calibrator, p[3000:], y[3000:], segments=segments[3000:])
-
-
 def segments() -> SegmentsDisplay:
     p, y, region = by_region()
     calibrator = SegmentCalibrator().fit(p[:3000], y[:3000], segments={"region": region[:3000]})
     new = {"region": region[3000:]}
     after = calibrator.predict_proba(p[3000:], new)
-    result = evaluate(y[3000:], p[3000:], after, segments=new, n_resamples=0)
+    result = evaluate(y[3000:], p[3000:], after, segments=new)
     return SegmentsDisplay.from_evaluation(result)
 
 
@@ -230,7 +200,7 @@ def cases() -> Iterator[tuple[str, Callable[[], Any]]]:
     """Every display for all data sets."""
     for case, P, y, names in data_sets():
         calibrator = IRPCalibrator(random_state=0).fit(P, y, labels=names)
-        kinds: list[Any] = [CalibrationDisplay, RocDisplay, PathDisplay, MapDisplay]
+        kinds: list[Any] = [CalibrationDisplay, RocDisplay]
         kinds += [DecisionCurveDisplay] * (len(names) == 2)
         kinds += [SimplexDisplay] * (len(names) == 3)
         for kind in kinds:
@@ -246,11 +216,8 @@ GALLERY: dict[str, Callable[[], Any]] = {
     "reliability-rare": reliability_rare,
     "roc": roc,
     "roc-one-vs-rest": roc_one_vs_rest,
-    "path": path,
     "simplex": simplex,
     "decision-curve": decision_curve,
-    "monitor": monitor,
-    "map": map_of_forecasts,
     "segments": segments,
 }
 

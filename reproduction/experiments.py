@@ -16,9 +16,9 @@ from isoroc._core.simplex import regions
 from isoroc._core.types import Floats, Ints
 from isoroc._counts import Points
 from isoroc._support.table import Table
-from isoroc.metrics._surface.roc_points import Cases, Hull
+from isoroc.metrics._surface.roc_points import Hull
 from reproduction.data import CLASSIFIERS, SIZES, Forecasts, Rows
-from reproduction.four_classes import hull_volume
+from reproduction.four_classes import Cases, hull_volume
 from reproduction.published import (
     GRID_SIZES,
     ReferenceBinning,
@@ -312,7 +312,7 @@ def claims(done: Experiment) -> dict[str, Any]:
     if K == 2:
         found["hull"] = {
             "AUC before": metrics.roc_auc(y, P),
-            "AUC of the hull before": metrics.hull_auc(y, P),
+            "AUC of the hull before": metrics.roc_convex_hull(y, P).area(),
             "AUC, isoroc without smoothing": metrics.roc_auc(y, calibrated),
             "AUC, IRP without smoothing": metrics.roc_auc(y, published),
         }

@@ -18,7 +18,7 @@ from isoroc._core.types import Floats, Ints
 from isoroc._evaluation.triangle import bin_polygons, cells_of, mix, triangles
 from isoroc._support.table import Table
 from isoroc.metrics import roc_convex_hull, symmetric_roc_curve
-from isoroc.plots import PathDisplay, SimplexDisplay
+from isoroc.plots import SimplexDisplay
 from isoroc.plots._display import NEUTRAL, SERIES, axes_for, figure_of, style_of, tidy
 from isoroc.plots._simplex import Triangle
 from reproduction.experiments import (
@@ -148,15 +148,26 @@ def comparison_curves(done: Experiment) -> tuple[Table, Table]:
 def comparison(done: Experiment) -> Figure:
     """Volume and cross entropy of IRP and recursive binning against the number of bins."""
     curves, lines = comparison_curves(done)
-    display = PathDisplay(curves, lines).plot()
-    # As published, only the calibration scores are regularised, so the two need separate scales.
-    for place, data in ((4, "calibration"), (5, "test")):
-        shown = (curves["measure"] == AS_PUBLISHED) & (curves["data"] == data)
-        value = np.append(curves["value"][shown & (curves["n_bins"] > 2)], lines["value"][place])
+    methods = list(dict.fromkeys(curves["method"].tolist()))
+    axes = axes_for(None, lines.n_rows, columns=2, size=(4.4, 3.2))
+    for ax, measure, data, before in zip(axes, *lines.values(), strict=True):
+        shown = (curves["measure"] == measure) & (curves["data"] == data)
+        for i, method in enumerate(methods):
+            path = shown & (curves["method"] == method)
+            if path.any():
+                colour, _, dashes = style_of(i)
+                style: dict[str, Any] = {"color": colour, "ls": dashes, "label": method}
+                ax.plot(curves["n_bins"][path], curves["value"][path], **style)
+        ax.axhline(before, color=NEUTRAL, lw=1.2, ls=":", label="before calibration")
+        # As published, only the calibration scores are regularised, so the two differ in scale.
+        same = shown if measure == AS_PUBLISHED else curves["measure"] == measure
+        value = np.append(curves["value"][same & (curves["n_bins"] > 2)], before)
         margin = 0.08 * np.ptp(value)
-        display.axes_[place].set_ylim(value.min() - margin, value.max() + margin)
-    display.figure_.suptitle(f"{done.n_classes} classes: {done.forecasts.title}")
-    return display.figure_
+        limits = value.min() - margin, value.max() + margin
+        tidy(ax, xlabel="number of bins", ylabel=measure, title=f"{data} rows", ylim=limits)
+        ax.legend(fontsize="small")
+    figure_of(axes[0]).suptitle(f"{done.n_classes} classes: {done.forecasts.title}")
+    return figure_of(axes[0])
 
 
 #: Thresholds of the figure on splitting: central, off centre, outside the simplex.

@@ -26,16 +26,45 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import combinations, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from isoroc._core.simplex import sum_to_one
 from isoroc._core.special import convex_hull
 from isoroc._core.types import Floats, Ints
+from isoroc._counts import Points
 from isoroc._growth import MIN_GAP
 from isoroc.metrics._estimation.grouping import distinct_rows
-from isoroc.metrics._surface.roc_points import OUT_OF_REACH, Cases, Hull
+from isoroc.metrics._surface.roc_points import Hull
+
+#: If gamma_k exceeds another coordinate by this much, no forecast is in region k.
+OUT_OF_REACH = 3.0
+
+
+class Cases(NamedTuple):
+    """Forecasts, each with one class and its weight: `Points` with one row per class."""
+
+    forecasts: Floats
+    codes: Ints
+    shares: Floats  #: weight as a share of the total weight of the class
+
+    @classmethod
+    def of(cls, counts: Points) -> Cases:
+        """The cases of some counts."""
+        row, code = np.nonzero(counts.class_weights)
+        shares = counts.class_weights / counts.class_weights.sum(axis=0)
+        return cls(counts.forecasts[row], code, shares[row, code])
+
+    def reach(self, thresholds: Floats) -> Floats:
+        """The ROC point of each threshold, shape (m, K)."""
+        own = np.zeros((len(self.codes), self.forecasts.shape[1]))
+        own[np.arange(len(own)), self.codes] = self.shares
+        points = []
+        for some in np.array_split(thresholds, max(1, len(thresholds) * own.size // 2**22)):
+            region = (self.forecasts - some[:, None]).argmax(axis=2)
+            points.append((region == self.codes) @ own)
+        return np.vstack(points)
 
 
 def hull_volume(cases: Cases, n_ascents: int = 1000, most_thresholds: int = 500_000) -> float:

@@ -113,9 +113,6 @@ def step_maps(kind, K):
     for n_splits in (0, 1, 12):
         yield m.BinMap(**shrunk, **whole, tree=random_tree(K, n_splits))
         yield tilted_map(**shrunk, **whole, tree=random_tree(K, n_splits))
-    for make in (m.BinMap, tilted_map):
-        members = [make(**shrunk, **whole, tree=random_tree(K, 4, seed)) for seed in range(3)]
-        yield m.BaggedMap(kind=kind, members=members)
     for top in range(1, min(K - 1, 3)):
         for capped in (False, True):
             reduction = TopReduction(top, 0.01, capped)
@@ -123,12 +120,6 @@ def step_maps(kind, K):
             own: dict[str, Any] = {"reduction": reduction, "prior": prior}
             for make in (m.BinMap, tilted_map):
                 yield make(**shrunk, **own, tree=random_tree(top + 1, 6, top))
-                members = [
-                    make(**shrunk, **own, tree=random_tree(top + 1, 3)),
-                    make(**shrunk, **whole, tree=random_tree(K, 3)),
-                    make(**shrunk, **own, tree=random_tree(top + 1, 4)),
-                ]
-                yield m.BaggedMap(kind=kind, members=members)
     lengths = [5] if K == 2 else [0, 1, *rng.integers(2, 20, K - 2)]
     cuts = [np.sort(rng.random(n)) for n in lengths]
     values, upper = ([rng.random(n + 1) / 2 + 0.1 * i for n in lengths] for i in (1, 4))
@@ -176,7 +167,7 @@ def segment_map(kind, K, common, of_logits):
 
 
 #: Kinds of forecasts and numbers of classes.
-SHAPES = [(kind, 2) for kind in KINDS.values()]
+SHAPES = [(kind, 2) for kind in KINDS.values() if kind.exclusive]
 SHAPES += [(kind, K) for kind in (PROBABILITIES, LOGITS) for K in (3, 5)]
 #: Shapes of more columns than sums are taken of at once.
 WIDE = [(PROBABILITIES, 12), (LOGITS, 70)]
@@ -188,8 +179,6 @@ def is_rounded(own):
         return True
     if isinstance(own, m.IdentityMap):
         return own.kind.scores == "logit"
-    if isinstance(own, m.BaggedMap):
-        return any(map(is_rounded, own.members))
     if isinstance(own, m.TiltedMap):
         return True
     logits = own.kind.scores == "logit" and not own.kind.single

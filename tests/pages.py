@@ -10,7 +10,7 @@ PAGES = {
 }
 
 #: Lists of names, links and changes, and figures: other tests check what they refer to.
-WITHOUT_CODE = {"api.md", "changelog.md", "evidence.md", "installation.md", "stability.md"}
+WITHOUT_CODE = {"api.md", "changelog.md", "evidence.md", "installation.md"}
 
 
 def blocks(page, language):
@@ -20,7 +20,6 @@ def blocks(page, language):
 
 #: Pages that run for more than a second.
 LONG = {
-    "credit.md",
     "decisions.md",
     "displays.md",
     "how-it-works.md",

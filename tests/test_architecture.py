@@ -172,7 +172,7 @@ def test_dir_shows_exactly_the_public_names():
     assert dir(isoroc) == sorted(isoroc.__all__)
     for name in isoroc.__all__:
         assert getattr(isoroc, name).__doc__
-    with pytest.raises(AttributeError, match="attribute nothing"):
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         isoroc.nothing  # type: ignore[attr-defined]  # noqa: B018
 
 

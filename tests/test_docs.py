@@ -106,7 +106,7 @@ def test_deployed_models_agree(capsys):
 
 def test_relative_links_exist():
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
-        for target in re.findall(r"\]\(([^)#]+)", path.read_text()):
+        for target in re.findall(r'(?:\]\(|<img src=")([^)#"]+)', path.read_text()):
             if "://" not in target:
                 assert (path.parent / target).exists(), f"{path.name} links to {target}"
 

@@ -43,7 +43,6 @@ WITHOUT_EXAMPLE = {
     "ModelFileError",
     "PriorEstimate",
     "RocCurve",
-    "RocSurface",
     "ThresholdReport",
     "Volume",
 }

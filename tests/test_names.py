@@ -21,7 +21,7 @@ X, y = make_classification(300, random_state=0)
 MODEL = LogisticRegression().fit(X, y)
 P = MODEL.predict_proba(X)
 METHODS = """sigmoid isotonic temperature auto irp monotone spline kernel venn-abers matrix beta
-histogram identity"""
+identity"""
 
 
 @pytest.mark.parametrize("method", METHODS.split())

@@ -8,7 +8,9 @@ import subprocess
 import sys
 import tarfile
 import tomllib
+from fnmatch import fnmatch
 from importlib.metadata import PackageNotFoundError
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -33,8 +35,10 @@ def released(tmp_path):
     package.mkdir(parents=True)
     (package / "__init__.py").write_text('__version__ = "1.2.3"\n')
     (tmp_path / "CITATION.cff").write_text(
-        "title: isoroc\nversion: 1.2.3\ndate-released: 2026-01-02\nrepository-code: https://host/a\n"
+        "title: isoroc\nversion: 1.2.3\ndate-released: 2026-01-02\n"
     )
+    (tmp_path / "recipe").mkdir()
+    (tmp_path / "recipe" / "recipe.yaml").write_text('context:\n  version: "1.2.3"\n')
     (tmp_path / "pyproject.toml").write_text('[tool.isoroc]\nhome = "https://host/a"\n')
     (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## [1.2.3] - 2026-01-02\n")
     return tmp_path
@@ -49,23 +53,18 @@ def test_a_tag_must_be_that_of_the_version(released, tag):
     assert "__version__ is 1.2.3" in problems(tag, released)[0]
 
 
-@pytest.mark.parametrize("name", ["CITATION.cff", "CHANGELOG.md"])
+@pytest.mark.parametrize("name", ["CITATION.cff", "CHANGELOG.md", "recipe/recipe.yaml"])
 def test_each_file_must_name_the_version(released, name):
     path = released / name
     path.write_text(path.read_text().replace("1.2.3", "1.2.2"))
     assert any(name in problem for problem in problems("v1.2.3", released))
 
 
-@pytest.mark.parametrize("home", ["https://host/b", ""])
-def test_the_address_of_the_repository_is_the_same_everywhere(released, home):
-    path = released / "pyproject.toml"
-    path.write_text(f'[tool.isoroc]\nhome = "{home}"\n')
+@pytest.mark.parametrize("home", ["", "host/a", "https://host/a/", "https://host/a b"])
+def test_a_release_needs_the_address_of_the_repository(released, home):
+    (released / "pyproject.toml").write_text(f'[tool.isoroc]\nhome = "{home}"\n')
     [problem] = problems("v1.2.3", released)
-    assert problem.startswith("repository-code in CITATION.cff")
-    citation = released / "CITATION.cff"
-    line = f"repository-code: {home}\n" if home else ""
-    citation.write_text(citation.read_text().replace("repository-code: https://host/a\n", line))
-    assert problems("v1.2.3", released) == []
+    assert problem.startswith("the address of the repository is not set: home in [tool.isoroc]")
 
 
 def test_dates_must_agree(released):
@@ -77,18 +76,34 @@ def test_dates_must_agree(released):
     assert problem.startswith("CHANGELOG.md has no heading")
 
 
-def test_a_date_is_all_that_a_release_of_this_version_needs(tmp_path):
-    for name in ("CHANGELOG.md", "CITATION.cff", "pyproject.toml", "src/isoroc/__init__.py"):
+def test_a_date_and_an_address_are_all_that_a_release_of_this_version_needs(tmp_path):
+    names = ["CHANGELOG.md", "CITATION.cff", "pyproject.toml", "recipe/recipe.yaml"]
+    for name in [*names, "src/isoroc/__init__.py"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-    changes, citation = tmp_path / "CHANGELOG.md", tmp_path / "CITATION.cff"
+    changes, citation, project = (tmp_path / name for name in names[:3])
     version = isoroc.__version__
     heading, dated = f"## [{version}] - unreleased", f"## [{version}] - 2026-01-02"
     if heading in changes.read_text():  # until it is released
         changes.write_text(changes.read_text().replace(heading, dated))
         assert "date-released" not in citation.read_text()
         citation.write_text(f"{citation.read_text()}date-released: 2026-01-02\n")
+    if not HOME:  # until a maintainer sets it
+        [problem] = problems(f"v{version}", tmp_path)
+        assert "address of the repository is not set" in problem
+        project.write_text(project.read_text().replace('home = ""', 'home = "https://host/a"'))
     assert problems(f"v{version}", tmp_path) == []
+
+
+def test_the_recipe_has_the_requirements_of_the_package():
+    """`make dist` reads it with rattler-build."""
+    text = (ROOT / "recipe" / "recipe.yaml").read_text()
+    [run] = re.findall(r"\n  run:\n    - python\n((?:    - .*\n)+)\n", text)
+    lines = [line.removeprefix("    - ").replace(" ", "") for line in run.splitlines()]
+    assert lines == PYPROJECT["project"]["dependencies"]
+    host = re.findall(r"(setuptools|cython) (>=\S+)", text.split("\n  host:\n")[1])
+    built = [Requirement(line) for line in PYPROJECT["build-system"]["requires"]]
+    assert host == [(x.name.lower(), str(x.specifier)) for x in built]
 
 
 def test_the_image_has_a_supported_python():
@@ -140,13 +155,15 @@ def test_the_image_and_the_tools_that_publish_are_locked_with_hashes():
         versions, hashes = locked(name)
         assert versions
         assert min(hashes) > 0
-    assert {"twine", "cibuildwheel"} <= set(versions)
+    assert {"twine", "cibuildwheel", "pypi-attestations"} <= set(versions)
     makefile = (ROOT / "Makefile").read_text()
     for target in ("publish", "wheels"):
         (recipe,) = re.findall(rf"\n{target}:.*\n((?:\t.*\n)+)", makefile)
         assert re.findall("pip install (.*)", recipe) == [
             "--quiet --require-hashes -r requirements/release.txt"
         ]
+    assert "pypi_attestations sign dist/*" in makefile
+    assert "twine upload --non-interactive --attestations dist/*" in makefile
 
 
 @pytest.mark.parametrize(
@@ -207,17 +224,62 @@ def test_changelog_has_the_form_of_keep_a_changelog():
     assert set(re.findall(r"(?m)^### (.*)$", text)) <= kinds
 
 
-def test_every_supported_python_has_a_classifier_and_wheels():
-    config = PYPROJECT
-    wheels = config["tool"]["cibuildwheel"]["build"].split()
-    versions = [f"3.{wheel.removeprefix('cp3').removesuffix('-*')}" for wheel in wheels]
-    prefix = "Programming Language :: Python :: "
-    assert [
-        x.removeprefix(prefix)
-        for x in config["project"]["classifiers"]
-        if x.startswith(f"{prefix}3.")
-    ] == versions
-    assert config["project"]["requires-python"] == f">={versions[0]}"
+#: What `archs = ["auto64"]` stands for on the machines of the workflow.
+PLATFORMS = {
+    "ubuntu-latest": ["manylinux_x86_64", "musllinux_x86_64"],
+    "ubuntu-24.04-arm": ["manylinux_aarch64", "musllinux_aarch64"],
+    "macos-15-intel": ["macosx_x86_64"],
+    "macos-latest": ["macosx_arm64"],
+    "windows-latest": ["win_amd64"],
+}
+WHEELS = PYPROJECT["tool"]["cibuildwheel"]
+
+
+def matches(identifier, patterns):
+    return any(fnmatch(identifier, pattern) for pattern in patterns.split())
+
+
+def test_wheels_of_all_supported_pythons_on_all_platforms():
+    """`cibuildwheel --print-build-identifiers` lists the same."""
+    text = (ROOT / ".github" / "workflows" / "wheels.yml").read_text()
+    [machines] = re.findall(r"\n +os: \[(.*)\]\n +platform: \[auto\]\n", text)
+    assert machines.split(", ") == list(PLATFORMS)
+    assert re.findall("- os: (.*)\n +platform: (.*)\n", text) == [("ubuntu-latest", "pyodide")]
+    assert WHEELS["archs"] == ["auto64"]
+    known = [f"cp3{minor}{flag}" for minor in range(9, 17) for flag in ("", "t")]
+    built = [
+        [
+            python
+            for python in known
+            if matches(f"{python}-{platform}", WHEELS["build"])
+            and not matches(f"{python}-{platform}", WHEELS["skip"])
+        ]
+        for platform in chain.from_iterable(PLATFORMS.values())
+    ]
+    assert built == 7 * [["cp311", "cp312", "cp313", "cp314", "cp314t", "cp315", "cp315t"]]
+    prefix = "Programming Language :: Python :: 3."
+    versions = [x.removeprefix(prefix) for x in PYPROJECT["project"]["classifiers"] if prefix in x]
+    assert versions == [x.removeprefix("cp3") for x in built[0] if not x.endswith("t")]
+    assert PYPROJECT["project"]["requires-python"] == f">=3.{versions[0]}"
+
+
+def test_wheels_are_tested_with_files_that_exist():
+    chosen = {
+        "cp313-manylinux_x86_64": "-n auto",
+        "cp314t-manylinux_x86_64": "test_threads",
+        "cp315-win_amd64": "test_threads",
+        "cp314-pyodide_wasm32": "tests/core",
+        "cp314t-musllinux_x86_64": "load_map",
+    }
+    for identifier, expected in chosen.items():
+        command = WHEELS["test-command"]
+        for override in WHEELS["overrides"]:
+            if matches(identifier, override["select"]):
+                command = override["test-command"]
+        assert expected in command
+        paths = re.findall(r"\{project\}/(\S+)", command)
+        assert paths
+        assert all((ROOT / path).exists() for path in paths)
 
 
 def test_source_archives_do_not_depend_on_the_disk(tmp_path):
@@ -279,9 +341,10 @@ def test_the_links_of_a_release_are_made_from_the_address_of_the_repository():
     make = runpy.run_path(str(ROOT / "setup.py"), run_name="setup")
     home = "https://host/a"
     text = "![A](docs/a.png) [B](docs/b.md#c), [C](https://other/d) and [D](#e)"
-    assert make["absolute"](text, home) == (
+    image = '<img src="docs/a.png" width="5">'
+    assert make["absolute"](text + image, home) == (
         "![A](https://host/a/raw/main/docs/a.png) [B](https://host/a/blob/main/docs/b.md#c), "
-        "[C](https://other/d) and [D](#e)"
+        '[C](https://other/d) and [D](#e)<img src="https://host/a/raw/main/docs/a.png" width="5">'
     )
     assert all(link.startswith(home) for link in make["urls"](home).values())
     assert make["absolute"](text, "") == text

@@ -14,12 +14,15 @@ from formulas import is_rounded
 from isoroc import IRPCalibrator
 from strategies import binary_data, labelled_forecasts
 
-#: Every public calibrator by its name.
-KINDS = {name: getattr(isoroc, name) for name in isoroc.__all__ if name.endswith("Calibrator")}
+#: Every public calibrator of classes by its name; labels that do not exclude each other are others.
+KINDS = {
+    name: getattr(isoroc, name)
+    for name in isoroc.__all__
+    if name.endswith("Calibrator") and name != "MultiLabelCalibrator"
+}
 #: Parameters that keep fits short, for those that have them.
 SHORT = {
     "random_state": 0,
-    "n_trees": 2,
     "cv": 2,
     "depth": 2,
     "n_knots": 2,
@@ -28,7 +31,7 @@ SHORT = {
         KINDS["IdentityCalibrator"](),
         KINDS["TemperatureCalibrator"](),
         KINDS["IsotonicCalibrator"](),
-        KINDS["BaggedIRPCalibrator"](IRPCalibrator(top=None), n_trees=2, random_state=0),
+        IRPCalibrator(top=None, random_state=0),
     ],
 }
 
@@ -44,7 +47,7 @@ SHAPES: dict[int | str, dict[str, Any]] = {
 }
 
 #: Learned, but of the calibration rows rather than of the map: documented not to be kept.
-NOT_KEPT = {"oob_forecasts_", "summary_"}
+NOT_KEPT = {"summary_"}
 
 
 def make(name, **parameters):

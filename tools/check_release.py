@@ -1,10 +1,10 @@
-"""Check that a tag, the version of the package, CITATION.cff and CHANGELOG.md agree.
+"""Check that a tag, the version of the package, CITATION.cff, CHANGELOG.md and the recipe agree.
 
     python tools/check_release.py v0.1.0
 
 To release, replace "unreleased" in the changelog by the date, and add the same date as
-`date-released` to CITATION.cff. If pyproject.toml has the address of the repository, CITATION.cff
-must have it too.
+`date-released` to CITATION.cff. Releases need the address of the repository, which is set in
+pyproject.toml and nowhere else.
 """
 
 import re
@@ -37,10 +37,14 @@ def problems(tag: str, root: Path = ROOT) -> list[str]:
         found.append(f"CHANGELOG.md has no heading '## [{version}] - YYYY-MM-DD'")
     elif f"\ndate-released: {dated[1]}\n" not in citation:
         found.append(f"CITATION.cff has no line 'date-released: {dated[1]}'")
+    if f'\n  version: "{version}"\n' not in (root / "recipe" / "recipe.yaml").read_text("utf-8"):
+        found.append(f"recipe/recipe.yaml has no line 'version: \"{version}\"'")
     home = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["isoroc"]["home"]
-    address = re.search(r"^repository-code: (.+)$", citation, re.MULTILINE)
-    if (address[1] if address else "") != home:
-        found.append(f"repository-code in CITATION.cff is not the home in pyproject.toml, {home!r}")
+    if not re.fullmatch(r"https://\S+[^\s/]", home):
+        found.append(
+            "the address of the repository is not set: home in [tool.isoroc] of pyproject.toml is "
+            f"{home!r}; give it an address that starts with https:// and ends without a slash"
+        )
     return found
 
 

@@ -1,6 +1,7 @@
 """Generate the JSON Schema of model files from the checks of the fields that they hold.
 
-``python tools/model_schema.py`` writes `schema.json`; a test compares the file with `text()`.
+``python tools/model_schema.py`` writes `docs/model-file.schema.json`; a test compares the file with
+`text()`.
 """
 
 import json
@@ -10,14 +11,13 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-import isoroc
 from isoroc._calibrators.base import COMMON
 from isoroc._calibrators.registry import kinds
 from isoroc._input.kinds import KINDS
 from isoroc._maps.modelfile import codec, document
 from isoroc._maps.modelfile.maps import MAPS
 
-PATH = Path(isoroc.__file__).parent / "_maps" / "modelfile" / "schema.json"
+PATH = Path(__file__).resolve().parents[1] / "docs" / "model-file.schema.json"
 Rule = dict[str, Any]
 SCALAR: Rule = {"type": ["null", "boolean", "number", "string"]}
 
@@ -143,7 +143,7 @@ def schema() -> Rule:
 
 
 def text() -> str:
-    """The content of `schema.json`: one line per definition."""
+    """The content of the file: one line per definition."""
     rule = schema()
     lines = [f'  "{name}": {json.dumps(part)}' for name, part in rule.pop("$defs").items()]
     head = [f' "{name}": {json.dumps(part)}' for name, part in rule.items()]

@@ -5,6 +5,7 @@ another Python, its extras, and the other requirements of the tests: the lists t
 reads in pyproject.toml, and nothing else.
 """
 
+import fnmatch
 import os
 import shlex
 import shutil
@@ -12,16 +13,20 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["cibuildwheel"]
-#: Tags of the supported Pythons: cp311, ...
+#: Tags of the supported Pythons: cp311, ..., and cp314t, ... without the GIL.
 TAGS = [tag.removesuffix("-*") for tag in SETTINGS["build"].split()]
 
 
 def tag_of(python: str) -> str:
     """The tag of an interpreter in names of wheels; none for a command that does not run."""
-    code = "import sys; print('cp%d%d' % sys.version_info[:2])"
+    code = (
+        "import sys, sysconfig; free = sysconfig.get_config_var('Py_GIL_DISABLED'); "
+        "print('cp%d%d' % sys.version_info[:2] + 't' * bool(free))"
+    )
     run = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
     return run.stdout.strip()
 
@@ -36,18 +41,29 @@ def find_pythons() -> dict[str, str]:
     return {tag: path for tag, path in found.items() if tag in TAGS}
 
 
+def settings(tag: str) -> dict[str, Any]:
+    """What cibuildwheel would do with the wheel of a Python on Linux."""
+    chosen = dict(SETTINGS)
+    for override in SETTINGS["overrides"]:
+        patterns = override["select"].split()
+        if any(fnmatch.fnmatch(f"{tag}-manylinux_x86_64", pattern) for pattern in patterns):
+            chosen |= override
+    return chosen
+
+
 def test(python: str, tag: str) -> None:
     """Install into a new environment and run the tests there."""
+    chosen = settings(tag)
     folder = ROOT / "build" / "test-dist" / tag
     shutil.rmtree(folder, ignore_errors=True)
     subprocess.run([python, "-m", "venv", str(folder)], check=True)  # noqa: S603
     scripts = folder / ("Scripts" if os.name == "nt" else "bin")
-    archives = [*(ROOT / "dist").glob(f"*-{tag}-*.whl"), *(ROOT / "dist").glob("*.tar.gz")]
-    package = f"isoroc[{','.join(SETTINGS['test-extras'])}] @ {archives[0].as_uri()}"
+    archives = [*(ROOT / "dist").glob(f"*-cp*-{tag}-*.whl"), *(ROOT / "dist").glob("*.tar.gz")]
+    package = f"isoroc[{','.join(chosen['test-extras'])}] @ {archives[0].as_uri()}"
     pip = [str(scripts / "python"), "-m", "pip", "install", "--quiet"]
-    subprocess.run([*pip, package, *SETTINGS["test-requires"]], check=True)  # noqa: S603
-    command = shlex.split(SETTINGS["test-command"].replace("{project}", ROOT.as_posix()))
-    environment = os.environ | SETTINGS["test-environment"]
+    subprocess.run([*pip, package, *chosen["test-requires"]], check=True)  # noqa: S603
+    command = shlex.split(chosen["test-command"].replace("{project}", ROOT.as_posix()))
+    environment = os.environ | chosen["test-environment"]
     environment.pop("PYTHONPATH", None)  # of the installed package, not of the sources
     run = [str(scripts / command[0]), *command[1:]]
     subprocess.run(run, cwd=folder, env=environment, check=True)  # noqa: S603

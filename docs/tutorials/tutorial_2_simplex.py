@@ -35,7 +35,7 @@ print(irp.bins_.select("weight", "value_0", "value_1", "value_2"))
 # %%
 # The same as a picture: forecasts, bins, and where each forecast moves.
 
-from isoroc.plots import PathDisplay, SimplexDisplay
+from isoroc.plots import SimplexDisplay
 
 _ = SimplexDisplay.from_estimator(irp, P_test, y[test], panels=("forecasts", "bins", "map"))
 
@@ -53,6 +53,15 @@ print(irp.verify(P_cal, y[cal]))
 # How many bins?
 # --------------
 #
-# ``staged_predict_proba`` returns the forecasts of every stage of growth. The path shows the loss at each of them.
+# ``staged_predict_proba`` returns the forecasts of every stage of growth, so the loss of each can be drawn.
 
-_ = PathDisplay.from_estimator(irp, P_cal, y[cal], test=(P_test, y[test]))
+from matplotlib import pyplot as plt
+
+from isoroc.metrics import log_loss
+
+_, ax = plt.subplots()
+for name, P, rows in (("calibration rows", P_cal, cal), ("test rows", P_test, test)):
+    losses = [log_loss(y[rows], Q) for Q in irp.staged_predict_proba(P)]
+    ax.plot(irp.path_["n_bins"], losses, label=name)
+ax.set(xlabel="number of bins", ylabel="log loss")
+_ = ax.legend()

@@ -39,7 +39,7 @@ print(expected_cost(y_new, P_new, costs, after=Q_new))
 # For all costs at once
 # ---------------------
 
-from isoroc.plots import DecisionCurveDisplay, MonitorDisplay
+from isoroc.plots import DecisionCurveDisplay
 
 _ = DecisionCurveDisplay.from_predictions(y_new, P_new, after=Q_new)
 
@@ -67,4 +67,11 @@ for drift in (0.0, 0.0, 0.0, 0.4, 0.4, 0.4):
     print(monitor.advice_)
 
 # %%
-_ = MonitorDisplay.from_monitor(monitor)
+# The evidence of all rows so far, and the limit at which the alarm is raised:
+
+from matplotlib import pyplot as plt
+
+_, ax = plt.subplots()
+ax.plot(monitor.history_["rows"], monitor.history_["evidence"], marker="o")
+ax.axhline(monitor.limit, linestyle="--", color="gray")
+_ = ax.set(xlabel="rows so far", ylabel="evidence (nats)")

@@ -1,13 +1,13 @@
 from . import decisions, export, metrics, plots
 from ._calibrators.auto import AutoCalibrator
 from ._calibrators.base import IdentityCalibrator
-from ._calibrators.binned import HistogramCalibrator
 from ._calibrators.classifier import CalibratedClassifier
-from ._calibrators.irp import BaggedIRPCalibrator, IRPCalibrator
+from ._calibrators.irp import IRPCalibrator
 from ._calibrators.isotonic import IsotonicCalibrator, VennAbersCalibrator
 from ._calibrators.kernel import KernelCalibrator
 from ._calibrators.matrix import MatrixCalibrator
 from ._calibrators.monotone import MonotoneCalibrator
+from ._calibrators.multilabel import MultiLabelCalibrator
 from ._calibrators.ordinal import CumulativeCalibrator, OrdinalCalibrator
 from ._calibrators.prior import PriorEstimate, adjust_prior, estimate_prior
 from ._calibrators.registry import load
@@ -29,7 +29,6 @@ from ._support.table import Table
 
 __all__ = [
     "AutoCalibrator",
-    "BaggedIRPCalibrator",
     "BatchReport",
     "BetaCalibrator",
     "CalibratedClassifier",
@@ -38,7 +37,6 @@ __all__ = [
     "CumulativeCalibrator",
     "Estimate",
     "Evaluation",
-    "HistogramCalibrator",
     "IRPCalibrator",
     "IdentityCalibrator",
     "InputError",
@@ -48,6 +46,7 @@ __all__ = [
     "MatrixCalibrator",
     "ModelFileError",
     "MonotoneCalibrator",
+    "MultiLabelCalibrator",
     "OrdinalCalibrator",
     "PriorEstimate",
     "Report",

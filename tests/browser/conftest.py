@@ -28,7 +28,7 @@ def make_report(K, calibrator):
     P, y = overconfident(1600, K)
     calibrator.fit(P[:800], y[:800], labels=NAMES[K])
     title = "A <b>title</b> & more"
-    return Report(y[800:], P[800:], calibrator=calibrator, n_resamples=16, title=title)
+    return Report(y[800:], P[800:], calibrator=calibrator, title=title)
 
 
 def make_rare():
@@ -37,7 +37,7 @@ def make_rare():
     y = np.where(rng.random(2329) < 0.06, "fraud", "ok")
     p = np.where(y == "fraud", 0.35, 0.2) + 0.4 * rng.random(2329)
     P = np.column_stack([p, 1 - p])
-    return Report(y, P, after=[[q, 1 - q] for q in p / 6], n_resamples=0, labels=["fraud", "ok"])
+    return Report(y, P, after=[[q, 1 - q] for q in p / 6], labels=["fraud", "ok"])
 
 
 def make_segments():
@@ -45,14 +45,14 @@ def make_segments():
     rng = np.random.default_rng(0)
     p, site = rng.random(900), rng.choice(["Basel", "Bern", "Chur"], 900, p=[0.3, 0.6, 0.1])
     y = rng.random(900) < np.where(site == "Basel", p**3, p)
-    return Report(y, p, after=0.1 + 0.8 * p, segments={"site": site}, n_resamples=0)
+    return Report(y, p, after=0.1 + 0.8 * p, segments={"site": site})
 
 
 def make_ties():
     """Forecasts of six levels."""
     rng = np.random.default_rng(0)
     p = rng.choice([0.05, 0.3, 0.5, 0.7, 0.8, 0.9], 900)
-    return Report(rng.random(900) < p**2, p, after=p**2, n_resamples=0)
+    return Report(rng.random(900) < p**2, p, after=p**2)
 
 
 def make_certain():
@@ -60,7 +60,7 @@ def make_certain():
     rng = np.random.default_rng(0)
     truth = rng.random(900)
     p = np.where(truth < 0.3, 0.0, np.where(truth > 0.7, 1.0, truth))
-    return Report(rng.random(900) < truth, p, after=0.1 + 0.8 * p, n_resamples=0)
+    return Report(rng.random(900) < truth, p, after=0.1 + 0.8 * p)
 
 
 @pytest.fixture(scope="session")

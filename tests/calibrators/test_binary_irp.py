@@ -13,7 +13,7 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.isotonic import IsotonicRegression
 
 from isoroc import IRPCalibrator
-from isoroc.metrics import hull_auc, roc_convex_hull, symmetric_roc_curve
+from isoroc.metrics import roc_convex_hull, symmetric_roc_curve
 from strategies import arbitrary, binary_data
 
 pytestmark = arbitrary
@@ -171,7 +171,9 @@ def test_the_papers_forecasts(cover2):
     P, y = cover2["probas_cal"], cover2["labels_cal"]
     cal = IRPCalibrator(pseudocount=0).fit(P, y)
     assert cal.n_bins_ == 16
-    assert hull_auc(y, cal.predict_proba(P)) == pytest.approx(hull_auc(y, P))
+    assert roc_convex_hull(y, cal.predict_proba(P)).area() == pytest.approx(
+        roc_convex_hull(y, P).area()
+    )
 
 
 @pytest.mark.parametrize("container", [np.asarray, pd.DataFrame, pl.DataFrame, list])

@@ -314,7 +314,7 @@ def test_parallel_folds_give_the_same_model():
         ({"response": "decision_function"}, Y, "response: GaussianNB has no decision_function"),
         ({"ensemble": "no"}, Y, "ensemble: expected one of True, False, 'auto'; got 'no'"),
         ({"calibrator": "isotonic"}, Y, r"calibrator: expected .* got 'isotonic'; pass an instanc"),
-        ({"calibrator": IRPCalibrator}, Y, r"calibrator: .*; pass an instance, as AutoCalib"),
+        ({"calibrator": IRPCalibrator}, Y, r"calibrator: .*; pass an instance, such as AutoCalib"),
         ({"estimator": GaussianNB}, Y, "estimator: .*; pass an instance of a classifier"),
         ({"estimator": Ridge()}, Y, "estimator: Ridge is a regressor; pass a classifier"),
         ({"method": "platt"}, Y, "method: expected one of 'auto', .*'venn-abers'; got 'platt'"),

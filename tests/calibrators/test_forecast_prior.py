@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from scipy.special import expit, logit
 
 from isoroc import (
-    BaggedIRPCalibrator,
-    HistogramCalibrator,
     IRPCalibrator,
     load,
 )
@@ -193,26 +191,6 @@ def test_one_prior_does_not_depend_on_the_bin():
         cal = IRPCalibrator(prior=prior, random_state=0).fit(P, y)
         assert cal.prior_.shape == (3,)
         assert cal.pseudocount_ == 1.0
-
-
-def test_fixed_bins_have_the_uniform_prior():
-    P, y = overconfident(300, 2)
-    cal = HistogramCalibrator(pseudocount=3).fit(P, y)
-    positive = np.bincount(cal.apply(P), y == 1, cal.n_bins_)
-    expected = (positive + 1.5) / (np.bincount(cal.apply(P)) + 3)
-    np.testing.assert_allclose(cal.bin_values_[:, 1], expected)
-
-
-def test_bagged_trees_keep_the_uniform_prior():
-    P, y = overconfident(300, 3)
-    default, uniform = (
-        BaggedIRPCalibrator(tree, random_state=0).fit(P, y)
-        for tree in (
-            IRPCalibrator(values="constant"),
-            IRPCalibrator(values="constant", prior="uniform"),
-        )
-    )
-    np.testing.assert_array_equal(default.predict_proba(P), uniform.predict_proba(P))
 
 
 def test_a_larger_weight_is_nearer_to_the_forecasts():

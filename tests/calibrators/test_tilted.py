@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import log_loss, roc_auc_score
 
 import isoroc
-from isoroc import BaggedIRPCalibrator, IRPCalibrator
+from isoroc import IRPCalibrator
 from isoroc._core.simplex import regions
 from isoroc._maps import BinMap, TiltedMap
 from strategies import arbitrary, binary_data, labelled_forecasts
@@ -140,12 +140,11 @@ def test_better_than_constant_values(n_classes):
     loss = {
         name: log_loss(outcomes, cal.fit(P, y).predict_proba(new))
         for name, cal in {
-            "bagged": BaggedIRPCalibrator(random_state=0),
             "tilted": IRPCalibrator(random_state=0),
             "constant": IRPCalibrator(random_state=0, values="constant", top=None),
         }.items()
     }
-    assert loss["bagged"] < loss["tilted"] < loss["constant"] - 0.02
+    assert loss["tilted"] < loss["constant"] - 0.02
 
 
 def test_noise_is_not_taken_for_information():

@@ -45,7 +45,7 @@ def test_the_examples_in_help_texts_parse():
         (["fot"], "fot: not a command; did you mean 'fit'?"),
         (["fit"], "requires an argument"),
         (["evaluate", "x.csv", "--modle", "m"], "--modle"),
-        (["evaluate", "x.csv", "--resamples", "many"], "many"),
+        (["evaluate", "x.csv", "--confidence", "many"], "many"),
         (["export", "m.json", "--input-type", "half"], "half"),
     ],
 )

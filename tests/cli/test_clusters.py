@@ -25,13 +25,13 @@ def visits(run_cli, monkeypatch):  # noqa: ARG001  # its folder
 
 def test_evaluate_and_report_with_clusters(run_cli, visits):
     y, p, patient = visits["y"].to_numpy(), visits["p"].to_numpy(), visits["patient"].to_list()
-    expected = isoroc.evaluate(y, p, clusters=patient, n_resamples=0).measures["log_loss"]["before"]
-    words = ["visits.csv", "--clusters", "patient", "--resamples", "0", "--json"]
+    expected = isoroc.evaluate(y, p, clusters=patient).measures["log_loss"]["before"]
+    words = ["visits.csv", "--clusters", "patient", "--json"]
     found = json.loads(run_cli("evaluate", *words).text)["measures"]["log_loss"]["before"]
     assert list(found.values()) == pytest.approx(list(expected))
     headline = json.loads(run_cli("report", *words).text)["headline"]["rows"][0]
     assert headline["before"]["high"] == pytest.approx(expected.high)
-    plain = isoroc.evaluate(y, p, n_resamples=0).measures["log_loss"]["before"]
+    plain = isoroc.evaluate(y, p).measures["log_loss"]["before"]
     assert expected.high - expected.low > 2 * (plain.high - plain.low)
 
 

@@ -155,9 +155,9 @@ OTHER = {"p_bird": "p_ant", "p_cat": "p_bee", "p_dog": "p_cow"}
     "words",
     [
         ["apply", "model.json", "new.csv", "-o", "out.csv"],
-        ["evaluate", "new.csv", "--model", "model.json", "--resamples", "0", "--json"],
+        ["evaluate", "new.csv", "--model", "model.json", "--json"],
         ["monitor", "model.json", "new.csv", "--json"],
-        ["report", "new.csv", "--model", "model.json", "--resamples", "0", "--json"],
+        ["report", "new.csv", "--model", "model.json", "--json"],
     ],
     ids=lambda words: words[0],
 )

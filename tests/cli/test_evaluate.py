@@ -22,10 +22,10 @@ def report(ran):
 def test_json_is_that_of_the_evaluation(model, run_cli):
     new = make_forecasts(200, seed=1)
     new.write_csv("new.csv")
-    words = ("evaluate", "new.csv", "-m", "model.json", "--json", "--resamples", "16")
+    words = ("evaluate", "new.csv", "-m", "model.json", "--json")
     found = json.loads(run_cli(*words).out)
     P = new.select(COLUMNS).to_numpy()
-    result = isoroc.evaluate(new["y"], P, isoroc.load(model), n_resamples=16)
+    result = isoroc.evaluate(new["y"], P, isoroc.load(model))
     expected = result.to_dict()
     assert {name: found[name] for name in expected if name != "measures"} == {
         name: value for name, value in expected.items() if name != "measures"
@@ -44,7 +44,7 @@ def test_json_is_that_of_the_evaluation(model, run_cli):
 def test_weights_and_filters(run_cli):
     new = make_forecasts(100).filter(pl.col("y") != "dog")
     new.write_csv("new.csv")
-    words = ["-p", "p_cat", "-w", "w", "--where", "w > 0.5", "--json", "--resamples", "0"]
+    words = ["-p", "p_cat", "-w", "w", "--where", "w > 0.5", "--json"]
     found = report(run_cli("evaluate", "new.csv", *words))
     kept = new.filter(pl.col("w") > 0.5)
     expected = log_loss(kept["y"] == "cat", kept["p_cat"], sample_weight=kept["w"])
@@ -55,22 +55,22 @@ def test_weights_and_filters(run_cli):
 def test_the_brier_score_is_that_of_scikit_learn(run_cli):
     new = make_forecasts(100).filter(pl.col("y") != "dog")
     new.write_csv("new.csv")
-    found = report(run_cli("evaluate", "new.csv", "-p", "p_cat", "--resamples", "0", "--json"))
+    found = report(run_cli("evaluate", "new.csv", "-p", "p_cat", "--json"))
     expected = brier_score_loss(new["y"] == "cat", new["p_cat"])
     assert found["brier_score_loss"]["before"]["value"] == pytest.approx(expected)
 
 
 def test_scores_have_an_auc_but_no_losses(run_cli):
     pl.DataFrame({"score": [-1.0, 3.0, 2.0], "y": [0, 1, 0]}).write_csv("x.csv")
-    ran = run_cli("evaluate", "x.csv", "--resamples", "0")
+    ran = run_cli("evaluate", "x.csv")
     assert "Calibrate: these scores are not probabilities." in ran.text
-    found = report(run_cli("evaluate", "x.csv", "--json", "--resamples", "4"))
+    found = report(run_cli("evaluate", "x.csv", "--json"))
     assert found["auc"]["before"]["value"] == 1
     assert found["log_loss"]["before"]["value"] is None
     assert run_cli("fit", "x.csv", "-o", "m.json", "-c", "irp").code == 0
-    ran = run_cli("evaluate", "x.csv", "-m", "m.json", "--resamples", "0")
+    ran = run_cli("evaluate", "x.csv", "-m", "m.json")
     assert "Calibrate: the scores before calibration are not probabilities." in ran.text
-    ran = run_cli("evaluate", "x.csv", "--resamples", "0", "--fail-if", "log_loss > 1")
+    ran = run_cli("evaluate", "x.csv", "--fail-if", "log_loss > 1")
     assert ran.code == 1  # what is not known has not passed
     assert "check failed: log_loss > 1 (nan > 1: not defined)" in ran.err
 
@@ -79,7 +79,7 @@ def test_decisions_of_log_odds_are_compared_with_those_of_probabilities(run_cli)
     odds = [-2.0, 0.3, 1.5, 0.2, -0.1]
     pl.DataFrame({"score": odds, "y": [0, 0, 1, 1, 0]}).write_csv("x.csv")
     assert run_cli("fit", "x.csv", "-o", "m.json", "-c", "identity").code == 0
-    words = ["evaluate", "x.csv", "-m", "m.json", "--json", "--resamples", "4"]
+    words = ["evaluate", "x.csv", "-m", "m.json", "--json"]
     found = report(run_cli(*words))
     assert found["decisions_changed"]["change"]["value"] == 0
     assert found["accuracy"]["before"]["value"] == found["accuracy"]["after"]["value"] == 0.8
@@ -89,7 +89,7 @@ def test_decisions_of_log_odds_are_compared_with_those_of_probabilities(run_cli)
 
 @pytest.mark.usefixtures("model")
 def test_models_of_other_columns_or_classes(table, run_cli):
-    words = ["evaluate", "data.csv", "--resamples", "0", "-m"]
+    words = ["evaluate", "data.csv", "-m"]
     IRP = isoroc.IRPCalibrator
     IRP().fit(table["p_cat"].to_numpy(), table["y"] == "cat").save("binary.json")
     assert "which is not a class of the model" in run_cli(*words, "binary.json").err
@@ -108,12 +108,12 @@ def test_labels_unknown_to_the_model_are_errors(run_cli):
 def test_the_default_label_is_that_of_the_fit(table, run_cli):
     table.rename({"y": "animal"}).write_csv("x.csv")
     assert run_cli("fit", "x.csv", "-l", "animal", "-o", "m.json", "-c", "irp").code == 0
-    assert run_cli("evaluate", "x.csv", "-m", "m.json", "--resamples", "0").code == 0
+    assert run_cli("evaluate", "x.csv", "-m", "m.json").code == 0
 
 
 @pytest.mark.usefixtures("model")
 def test_fail_if_sets_the_exit_code(run_cli):
-    words = ["evaluate", "data.csv", "-m", "model.json", "--resamples", "0"]
+    words = ["evaluate", "data.csv", "-m", "model.json"]
     good = run_cli(*words, "--fail-if", "log_loss > 9", "--fail-if", "after.brier_score_loss<0")
     assert (good.code, good.err) == (0, "")
     bad = run_cli(
@@ -140,7 +140,7 @@ def test_conditions_know_intervals_differences_and_arithmetic(run_cli):
         "before.log_loss / 0 > 1": True,
     }
     words = [word for text in conditions for word in ("--fail-if", text)]
-    ran = run_cli("evaluate", "x.csv", "-m", "m.json", "--resamples", "20", "--json", *words)
+    ran = run_cli("evaluate", "x.csv", "-m", "m.json", "--json", *words)
     found = json.loads(ran.out)
     change = found["measures"]["log_loss"]["change"]
     assert change["low"] < change["value"] < change["high"] < 0
@@ -152,7 +152,7 @@ def test_conditions_know_intervals_differences_and_arithmetic(run_cli):
 @pytest.mark.usefixtures("model")
 def test_json_says_where_figures_come_from(run_cli, table):
     table.with_columns(p_dog=0.0, p_cat=1 - pl.col("p_bird")).write_csv("x.csv")
-    ran = run_cli("evaluate", "x.csv", "-m", "model.json", "--json", "--resamples", "0")
+    ran = run_cli("evaluate", "x.csv", "-m", "model.json", "--json")
     found = json.loads(ran.out)
     assert found["files"] == ["x.csv"]
     model = json.loads(Path("model.json").read_bytes())
@@ -166,10 +166,10 @@ def test_json_says_where_figures_come_from(run_cli, table):
 def test_weights_are_those_of_the_fit(run_cli, table):
     table.write_csv("x.csv")
     assert run_cli("fit", "x.csv", "-o", "m.json", "-c", "irp", "-w", "w").code == 0
-    words = ["evaluate", "x.csv", "-m", "m.json", "--json", "--resamples", "0"]
+    words = ["evaluate", "x.csv", "-m", "m.json", "--json"]
     by_model, given = run_cli(*words), run_cli(*words, "-w", "w")
     assert by_model.out == given.out != run_cli(*words, "-w", "none").out
-    assert run_cli("evaluate", "x.csv", "-w", "none", "--resamples", "0").code == 0
+    assert run_cli("evaluate", "x.csv", "-w", "none").code == 0
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_weights_are_those_of_the_fit(run_cli, table):
 )
 @pytest.mark.usefixtures("model")
 def test_invalid_conditions_are_errors(run_cli, condition, message):
-    words = ["evaluate", "data.csv", "-m", "model.json", "--resamples", "0"]
+    words = ["evaluate", "data.csv", "-m", "model.json"]
     ran = run_cli(*words, "--fail-if", condition)
     assert (ran.code, message in ran.err) == (2, True), ran.err
 
@@ -200,7 +200,7 @@ def test_conditions_compare(sign):
 
 @pytest.mark.usefixtures("model")
 def test_output_as_a_table(run_cli):
-    words = ["evaluate", "data.csv", "-m", "model.json", "--resamples", "0"]
+    words = ["evaluate", "data.csv", "-m", "model.json"]
     shown = run_cli(*words, "--confidence", "0.9").text
     assert "90 % interval of the change" in shown
     assert "log loss" in shown
@@ -211,7 +211,6 @@ def test_output_as_a_table(run_cli):
 
 def test_invalid_options_are_errors(run_cli):
     Path("x.csv").write_text("p,y\n0.5,1\n")
-    assert "--resamples: is 1; expected 0" in run_cli("evaluate", "x.csv", "--resamples", "1").err
     ran = run_cli("evaluate", "x.csv", "--confidence", "95")
     assert "--confidence: is 95.0; " in ran.err
 
@@ -219,19 +218,19 @@ def test_invalid_options_are_errors(run_cli):
 def test_a_class_that_does_not_occur_leaves_the_other_metrics_defined(model, run_cli):
     new = make_forecasts(60).filter(pl.col("y") != "dog").rename({"y": "target"})
     new.write_csv("new.csv")
-    found = report(run_cli("evaluate", "new.csv", "-m", model, "--json", "--resamples", "0"))
+    found = report(run_cli("evaluate", "new.csv", "-m", model, "--json"))
     assert found["vus"]["before"]["value"] is None
     assert 0 < found["auc_one_vs_rest"]["before"]["value"] < 1
     new.filter(pl.col("target") == "cat").write_csv("one.csv")
-    found = report(run_cli("evaluate", "one.csv", "-m", model, "--json", "--resamples", "0"))
+    found = report(run_cli("evaluate", "one.csv", "-m", model, "--json"))
     assert found["auc_one_vs_rest"]["before"]["value"] is None
 
 
 def test_an_outcome_of_probability_0_is_not_an_error(run_cli):
     Path("x.csv").write_text("p_0,p_1,y\n1,0,0\n0,1,0\n0.5,0.5,1\n")
-    ran = run_cli("evaluate", "x.csv", "--resamples", "8")
+    ran = run_cli("evaluate", "x.csv")
     assert ran.code == 0, ran.err
     assert "12.2" in ran.text
     Path("x.csv").write_text("p_0,p_1,y\n0.5,0.5,1\n")
-    found = report(run_cli("evaluate", "x.csv", "--resamples", "0", "--json"))
+    found = report(run_cli("evaluate", "x.csv", "--json"))
     assert found["calibration_error"]["before"]["value"] is None

@@ -45,7 +45,7 @@ def test_formats_and_names_without_an_ending(run_cli):
 
 @pytest.mark.usefixtures("model")
 def test_the_number_of_rows_in_conditions(run_cli):
-    words = ["evaluate", "data.csv", "-m", "model.json", "--resamples", "0", "--fail-if"]
+    words = ["evaluate", "data.csv", "-m", "model.json", "--fail-if"]
     ran = run_cli(*words, "rows < 301")
     assert (ran.code, "rows < 301 (300 < 301)" in ran.err) == (1, True)
     assert run_cli(*words, "rows < 300").code == 0
@@ -65,10 +65,10 @@ def spaced(value):
     "words",
     [
         ["fit", "data.csv", "-o", "new.json"],
-        ["evaluate", "data.csv", "-m", "model.json", "--resamples", "0"],
+        ["evaluate", "data.csv", "-m", "model.json"],
         ["monitor", "model.json", "data.csv"],
         ["inspect", "new.json"],
-        ["report", "data.csv", "--resamples", "0"],
+        ["report", "data.csv"],
     ],
     ids=lambda words: words[0],
 )

@@ -108,7 +108,7 @@ def test_a_state_begins_anew_with_another_model(run_cli):
     assert run_cli("fit", "data.csv", "-c", "irp", "-o", "other.json").code == 0
     ran = run_cli("monitor", "other.json", "a.csv", "--state", "s.json", "--json")
     assert ran.code == 0
-    assert "s.json: begun anew, because its evidence is about another model" in ran.err
+    assert "s.json: started again, because its evidence is about another model" in ran.err
     assert json.loads(ran.text)["total"]["rows"] == 100
     assert CalibrationMonitor.load("s.json").model == isoroc.load("other.json").checksum
 

@@ -96,16 +96,16 @@ def ways(rows, run_cli, batch=700):
     """The calibration error and its interval, by the way in which it was found."""
     y, P, weights, _ = rows
     K = P.shape[1]
-    options: Any = {"labels": range(K), "n_resamples": 0}
+    options: Any = {"labels": range(K)}
     found: Any = {"evaluate": evaluate(y, P, sample_weight=weights, **options)}
     counts = Counts.from_arrays(P, y, sample_weight=weights, labels=range(K))
-    found["counts"] = evaluate.from_counts(counts, n_resamples=0)
+    found["counts"] = evaluate.from_counts(counts)
     found["batches"] = evaluate.from_batches(batches_of(rows, batch), **options)
     found = {way: figure_of(each.to_dict()) for way, each in found.items()}
     report = Report(y, P, sample_weight=weights, **options)
     found["Report"] = headline_of(report.summary)
     table = pl.DataFrame({f"p_{k}": P[:, k] for k in range(K)}).with_columns(y=pl.Series(y))
-    words = ["rows.parquet", "--resamples", "0", "--json"]
+    words = ["rows.parquet", "--json"]
     if weights is not None:
         table = table.with_columns(w=pl.Series(weights))
         words += ["-w", "w"]
@@ -152,7 +152,7 @@ def test_all_ways_find_the_same(setting, many, run_cli, monkeypatch):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_rounding_changes_no_estimate(n_classes):
     raw = simulate(Setting(n_classes, 2.0), 2000, seed=1)
-    result = evaluate(raw.y, raw.P, n_resamples=0).measures["calibration_error"]["before"]
+    result = evaluate(raw.y, raw.P).measures["calibration_error"]["before"]
     for digits in (6, 4, 3, 2):
         error = calibration_error(raw.y, rounded(raw.P, digits))
         assert abs(error - result.value) < 0.2 * (result.high - result.low), digits
@@ -163,7 +163,7 @@ def test_rounding_changes_no_estimate(n_classes):
 def test_the_learned_verdict_agrees(digits, power, wrong):
     y, P, _, _ = simulate(Setting(2, power, digits), 2000, seed=2)
     assert should_calibrate(AutoCalibrator(random_state=0).fit(P, y)) == wrong
-    assert (evaluate(y, P, n_resamples=0).decision == "calibrate") == wrong
+    assert (evaluate(y, P).decision == "calibrate") == wrong
 
 
 def test_an_error_of_any_shape_is_found_in_few_values():
@@ -182,7 +182,7 @@ def test_counts_of_weighted_rows_are_no_copies():
     for seed in range(20):
         y, P, weights, _ = simulate(Setting(2, 1.0, 4, weighted=True), 2000, seed)
         counts = Counts.from_arrays(P[:, 1], y, sample_weight=weights)
-        rejected += evaluate.from_counts(counts, n_resamples=0).decision == "calibrate"
+        rejected += evaluate.from_counts(counts).decision == "calibrate"
     assert rejected <= 2  # more has 1 % at a rate of 2.5 %
 
 
@@ -195,7 +195,7 @@ def test_intervals_cover_and_estimates_have_little_bias(n_classes, power, digits
     truth, found = true_error(setting), []
     for seed in range(times):
         y, P, weights, _ = simulate(setting, 2000, seed)
-        result = evaluate(y, P, sample_weight=weights, labels=range(n_classes), n_resamples=0)
+        result = evaluate(y, P, sample_weight=weights, labels=range(n_classes))
         found.append(result.measures["calibration_error"]["before"])
     value, low, high = np.array(found).T
     assert np.sum((low <= truth) & (truth <= high)) >= 34  # fewer has 0.3 % at a rate of 95 %
@@ -227,7 +227,7 @@ def test_many_rows(setting, n, run_cli):
 @pytest.mark.slow
 def test_a_map_that_keeps_the_order_keeps_refinement():
     y, P, _, truth = simulate(Setting(2, 2.0), 1_000_000, seed=0)
-    result = evaluate(y, P, truth, n_resamples=0)
+    result = evaluate(y, P, truth)
     change = result.measures["refinement_loss"]["change"]
     assert change.low <= 0 <= change.high
     for of in ("before", "after"):

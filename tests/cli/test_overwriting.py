@@ -140,7 +140,7 @@ WRITERS = {
     "table.csv": ["apply", "model.json", "x.csv"],
     "table.parquet": ["apply", "model.json", "x.csv"],
     "counts.parquet": ["count", "x.csv"],
-    "page.html": ["report", "x.csv", "--resamples", "0"],
+    "page.html": ["report", "x.csv"],
     "query.sql": ["export", "model.json", "--sql", "duckdb"],
 }
 

@@ -27,7 +27,7 @@ def test_fit_evaluate_apply_export():
     fitted = run("fit", "march.csv", "--label", "y", "-c", "irp", "-o", "model.json")
     assert (fitted.returncode, fitted.stdout) == (0, b"")
     assert b"\x1b" not in fitted.stderr  # no progress bar, since this is not a terminal
-    sample = run("evaluate", "april.parquet", "-m", "model.json", "--resamples", "0",
+    sample = run("evaluate", "april.parquet", "-m", "model.json",
                  "--fail-if", "log_loss>0.1")  # fmt: skip
     assert sample.returncode == 1
     assert b"check failed: log_loss>0.1" in sample.stderr

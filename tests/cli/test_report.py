@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def test_report_writes_a_page_and_prints_the_verdict(model, run_cli):
-    ran = run_cli("report", "data.csv", "-m", model, "-o", "page.html", "--resamples", "0")
+    ran = run_cli("report", "data.csv", "-m", model, "-o", "page.html")
     assert ran.code == 0, ran.err
     assert "fitted to these very rows" in ran.text
     page = (model.parent / "page.html").read_text(encoding="utf-8")
@@ -14,7 +14,7 @@ def test_report_writes_a_page_and_prints_the_verdict(model, run_cli):
 
 
 def test_report_prints_the_summary(model, run_cli):  # noqa: ARG001
-    ran = run_cli("report", "data.csv", "--json", "--resamples", "0", "--title", "Mine")
+    ran = run_cli("report", "data.csv", "--json", "--title", "Mine")
     assert ran.code == 0, ran.err
     summary = json.loads(ran.text)
     assert (summary["title"], summary["model"]) == ("Mine", None)
@@ -24,13 +24,11 @@ def test_report_needs_a_target(model, run_cli):
     ran = run_cli("report", "data.csv", "-m", model)
     assert ran.code == 2
     assert "-o report.html" in ran.err
-    ran = run_cli("report", "data.csv", "--json", "--resamples", "1")
-    assert "--resamples: is 1; expected 0, or at least 2" in ran.err
 
 
 def test_report_from_counts_and_from_many_rows(model, table, run_cli, monkeypatch):
     assert run_cli("count", "data.csv", "-o", "data.counts.parquet").code == 0
-    words = ("-m", model, "--json", "--resamples", "0")
+    words = ("-m", model, "--json")
     ran = run_cli("report", "--counts", "data.counts.parquet", *words)
     assert ran.code == 0, ran.err
     counted = json.loads(ran.text)
@@ -45,7 +43,7 @@ def test_report_from_counts_and_from_many_rows(model, table, run_cli, monkeypatc
 
 
 def test_the_same_input_gives_the_same_bytes(model, run_cli, monkeypatch):
-    words = ["report", "data.csv", "--resamples", "0", "--model", model, "-o"]
+    words = ["report", "data.csv", "--model", model, "-o"]
     os.utime("data.csv", (0, 86400 * 365.25 * 80))
     for name in ("a.html", "b.html"):
         ran = run_cli(*words, name)

@@ -56,7 +56,7 @@ def test_models_with_segments(run_cli):
 
 @pytest.mark.usefixtures("fitted")
 def test_where_forecasts_are_wrong(run_cli):
-    words = ["evaluate", "new.parquet", "--segments", "region,age", "--resamples", "0"]
+    words = ["evaluate", "new.parquet", "--segments", "region,age"]
     ran = run_cli(*words)
     assert "Wrong in" in ran.text
     assert "region: south" in ran.text
@@ -112,7 +112,7 @@ def test_bad_segments(run_cli):
     new = pl.read_parquet("new.parquet")
     new.drop("region").write_csv("none.csv")
     for words in (["apply", "model.json", "none.csv", "-o", "out.csv"],
-                  ["evaluate", "none.csv", "-m", "model.json", "--resamples", "0"]):  # fmt: skip
+                  ["evaluate", "none.csv", "-m", "model.json"]):  # fmt: skip
         assert "model.json: its segments: no column 'region'" in error_of(*words)
     dated = new.with_columns(day=pl.date(2026, 1, 1))
     dated.write_parquet("dated.parquet")
@@ -126,7 +126,7 @@ def test_bad_segments(run_cli):
 
 @pytest.mark.usefixtures("fitted")
 def test_report_with_segments(run_cli):
-    words = ["--resamples", "0", "--json"]
+    words = ["--json"]
     ran = run_cli("report", "new.parquet", "-m", "model.json", *words)
     found = json.loads(ran.text)["segments"]
     assert "region: south" in found["columns"]["name"]  # those of the model

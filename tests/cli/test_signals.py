@@ -110,7 +110,7 @@ def odd_names(folder, run_cli):  # noqa: ARG001
     return classes, run_cli("fit", "x.parquet", "-o", "m.json", "-c", "irp")
 
 
-EVALUATION = ["evaluate", "x.parquet", "-m", "m.json", "--resamples", "0"]
+EVALUATION = ["evaluate", "x.parquet", "-m", "m.json"]
 
 
 def test_names_cannot_steer_a_terminal(odd_names, run_cli):

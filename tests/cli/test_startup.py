@@ -9,7 +9,6 @@ import pytest
 #: Calibrators of any number of classes.
 MODELS = [
     "auto",
-    "bagged-irp",
     "identity",
     "irp",
     "isotonic",
@@ -48,7 +47,7 @@ STEPS = [
         {"sklearn", "scipy.stats", "scipy.optimize", "scipy.spatial", "pandas", "pyarrow"},
     ),
     (
-        ["evaluate data.csv -m model.json -l y --resamples 0"],
+        ["evaluate data.csv -m model.json -l y"],
         {"sklearn", "scipy.stats", "pandas", "pyarrow", "isoroc._calibrators.base"},
     ),
     (
@@ -80,8 +79,7 @@ print(json.dumps(found))
 @pytest.mark.usefixtures("model")
 def test_commands_import_what_they_need(run_cli):
     for name in MODELS:
-        few = ["--n-trees", "2"] if name == "bagged-irp" else []
-        assert run_cli("fit", "data.csv", "-c", name, *few, "-o", f"{name}.json").code == 0
+        assert run_cli("fit", "data.csv", "-c", name, "-o", f"{name}.json").code == 0
     steps = [(commands, sorted(unneeded)) for commands, unneeded in STEPS]
     words = [sys.executable, "-c", SCRIPT, json.dumps(steps)]
     ran = json.loads(subprocess.run(words, capture_output=True, check=True).stdout)

@@ -22,7 +22,7 @@ def evaluate(run_cli, monkeypatch):
             monkeypatch.setattr("isoroc._cli.io.reading.MANY", many)
             defaults = (1500 if many == 10 else 10**6, 1)
             monkeypatch.setattr("isoroc._evaluation.measures.most_rows.__defaults__", defaults)
-            ran = run_cli("evaluate", *words, "--resamples", "4", "--json")
+            ran = run_cli("evaluate", *words, "--json")
             assert ran.code == 0, ran.err
             found.append(json.loads(ran.out))
         return found

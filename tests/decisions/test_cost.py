@@ -180,7 +180,7 @@ BAD_COSTS = [
     ([["x", "y"], ["z", "w"]], r"costs: expected numbers"),
     ({"go": [0, 1], "stop": [1]}, r"costs\['stop'\]: has shape \(1,\), but there are 2 classes"),
     ({"go": {"a": 1, "c": 2}, "stop": [1, 1]}, r"costs\['go'\]: names a, c, but the classes are"),
-    (pd.DataFrame({"x": [1, 2], "y": [2, 1]}, index=["a", "c"]), r"rows are named a, c, but"),
+    (pd.DataFrame({"x": [1, 2], "y": [2, 1]}, index=["a", "c"]), r"costs\['x'\]: names a, c, but"),
 ]
 
 

@@ -95,7 +95,7 @@ def test_weights_and_counts_are_the_same_rows():
     weighted = net_benefit(y, p, thresholds, sample_weight=times)
     np.testing.assert_allclose(weighted.values, expected.values)
     counts = Counts.from_arrays(np.repeat(p, times), np.repeat(y, times))
-    counted = evaluate.from_counts(counts, n_resamples=0).net_benefit(thresholds)
+    counted = evaluate.from_counts(counts).net_benefit(thresholds)
     np.testing.assert_allclose(counted.values, expected.values)
     np.testing.assert_allclose(counted.covariance, expected.covariance)
 
@@ -111,7 +111,7 @@ def test_net_benefit_is_what_decisions_save_against_never_acting():
 
 def test_evaluations_have_it():
     y, p, _ = draw()
-    result = evaluate(y, p, after=p**2, n_resamples=0)
+    result = evaluate(y, p, after=p**2)
     expected = net_benefit(y, p, [0.2, 0.3], after=p**2)
     np.testing.assert_allclose(result.net_benefit([0.2, 0.3]).values, expected.values)
 

@@ -1,7 +1,5 @@
 """Rows of one cluster may depend on each other: intervals, tests and folds allow for that."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
@@ -21,8 +19,6 @@ from isoroc.metrics import (
     decompose,
     segment_report,
 )
-
-FAST: Any = {"n_resamples": 0}
 
 
 def visits(n_clusters=60, size=5, seed=0, power=1.0):
@@ -44,9 +40,9 @@ def width(estimate):
 
 def test_copies_of_rows_change_no_interval():
     p, y, _ = visits(100, 1)
-    once = evaluate(y, p, np.sqrt(p), **FAST)
+    once = evaluate(y, p, np.sqrt(p))
     again = np.repeat(np.arange(100), 3)
-    twice = evaluate(y[again], p[again], np.sqrt(p)[again], clusters=again, **FAST)
+    twice = evaluate(y[again], p[again], np.sqrt(p)[again], clusters=again)
     for measure in ("log_loss", "brier_score_loss", "accuracy", "decisions_changed"):
         for of, estimate in once.measures[measure].items():
             np.testing.assert_allclose(twice.measures[measure][of], estimate, rtol=1e-9)
@@ -71,7 +67,7 @@ def test_copies_do_not_make_intervals_narrow(measure, of):
     again = np.repeat(np.arange(60), 10)
     copies = y[again], p[again], q[again]
     plain, clustered, once = (
-        width(evaluate(*rows, clusters=clusters, **FAST).measures[measure][of])
+        width(evaluate(*rows, clusters=clusters).measures[measure][of])
         for rows, clusters in ((copies, None), (copies, again), ((y, p, q), None))
     )
     assert clustered > (1.1 if measure == "calibration_error" else 1.4) * plain
@@ -81,8 +77,8 @@ def test_copies_do_not_make_intervals_narrow(measure, of):
 def test_copies_of_separable_rows_are_no_evidence():
     y, p = np.arange(20) >= 10, np.linspace(0.1, 0.9, 20)
     again = np.repeat(np.arange(20), 10)
-    once = evaluate(y, p, **FAST).measures["auc"]["before"]
-    copied = evaluate(y[again], p[again], clusters=again, **FAST).measures["auc"]["before"]
+    once = evaluate(y, p).measures["auc"]["before"]
+    copied = evaluate(y[again], p[again], clusters=again).measures["auc"]["before"]
     assert once.value == once.high == 1
     assert 0.5 < once.low < 0.9
     np.testing.assert_allclose(copied, once, rtol=1e-9)
@@ -93,7 +89,7 @@ def test_every_interval_takes_clusters():
     names = np.array([f"patient {c}" for c in cluster])
     functions = {
         "direction": lambda **c: width(
-            [evaluate(y, p, n_resamples=0, **c).directions["before"][end] for end in ENDS]
+            [evaluate(y, p, **c).directions["before"][end] for end in ENDS]
         )[2],
         "slope": lambda **c: width(summary(y, p, "slope", **c)),
         "ratio": lambda **c: width(summary(y, p, "observed_expected", **c)),
@@ -126,9 +122,9 @@ def curve(y, p, **options):
 def test_names_of_clusters_do_not_matter():
     p, y, cluster = visits(20, 4)
     named = np.array(["b", "a"])[cluster % 2].astype(object) + cluster.astype(str).astype(object)
-    first = evaluate(y, p, clusters=cluster, **FAST)
+    first = evaluate(y, p, clusters=cluster)
     order = np.random.default_rng(0).permutation(len(y))
-    second = evaluate(y[order], p[order], clusters=named[order], **FAST)
+    second = evaluate(y[order], p[order], clusters=named[order])
     for measure in ("log_loss", "auc", "accuracy"):
         np.testing.assert_allclose(
             second.measures[measure]["before"], first.measures[measure]["before"], rtol=1e-9
@@ -203,7 +199,7 @@ def test_reports_take_clusters():
     p, y, cluster = visits(40, 5)
     calibrator = IRPCalibrator().fit(p, y)
     plain, clustered = (
-        Report.from_estimator(calibrator, p, y, **FAST, **options).summary
+        Report.from_estimator(calibrator, p, y, **options).summary
         for options in ({}, {"clusters": cluster})
     )
     assert plain["headline"] != clustered["headline"]
@@ -237,7 +233,7 @@ def test_intervals_of_clustered_rows_cover():
     covered = dict.fromkeys(expected, 0)
     for seed in range(150):
         p, y, cluster = visits(60, 5, seed)
-        found = evaluate(y, p, clusters=cluster, **FAST).measures
+        found = evaluate(y, p, clusters=cluster).measures
         for measure, value in expected.items():
             _, low, high = found[measure]["before"]
             covered[measure] += low <= value <= high

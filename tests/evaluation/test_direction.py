@@ -5,7 +5,7 @@ from isoroc import evaluate
 
 
 def direction(y, P, **options):
-    return evaluate(y, P, n_resamples=0, **options).directions["before"]
+    return evaluate(y, P, **options).directions["before"]
 
 
 def draw(n=3000, K=3, power=2.0, seed=0):
@@ -54,7 +54,7 @@ def test_evaluations_say_it_in_a_sentence():
     y, P = draw()
     root = P**0.5
     root /= root.sum(axis=1, keepdims=True)
-    result = evaluate(y, P, after=root, n_resamples=0)
+    result = evaluate(y, P, after=root)
     expected = direction(y, P)
     np.testing.assert_allclose(result.directions["before"]["low"], expected["low"])
     sentence = result.sentences()[1]
@@ -62,9 +62,9 @@ def test_evaluations_say_it_in_a_sentence():
         f"Before calibration the forecasts were overconfident by {expected['difference'][0]:.4f}"
     )
     assert "after calibration no direction is clear" in sentence
-    assert not any("direction" in text for text in evaluate(y, root, n_resamples=0).sentences())
+    assert not any("direction" in text for text in evaluate(y, root).sentences())
     batches = ((y[rows], P[rows]) for rows in np.split(np.arange(len(y)), 4))
-    streamed = evaluate.from_batches(batches, labels=[0, 1, 2], n_resamples=0)
+    streamed = evaluate.from_batches(batches, labels=[0, 1, 2])
     np.testing.assert_allclose(streamed.directions["before"]["high"], expected["high"])
     assert "overconfident by" in streamed.sentences()[1]
     assert result.to_dict()["directions"]["before"]["event"] == ["top", "0", "1", "2"]

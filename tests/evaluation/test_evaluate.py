@@ -15,7 +15,6 @@ from isoroc._evaluation import measures
 from isoroc._evaluation.evaluation import MEASURES, tabulate
 from truths import distorted
 
-FAST: dict[str, Any] = {"n_resamples": 0}
 COUNTS = Counts.from_arrays([0.2, 0.7], [0, 1])
 
 
@@ -23,7 +22,7 @@ COUNTS = Counts.from_arrays([0.2, 0.7], [0, 1])
 def test_values_are_those_of_the_metrics(K):
     P, Q, y = distorted(400, K, 2.0, seed=0)
     options: dict[str, Any] = {"labels": range(K), "sample_weight": np.arange(400) % 4 + 1}
-    result = evaluate(y, P, Q, **options, **FAST)
+    result = evaluate(y, P, Q, **options)
     for of, R in (("before", P), ("after", Q)):
         parts = metrics.decompose(y, R, **options)
         expected = {
@@ -48,7 +47,7 @@ def test_values_are_those_of_the_metrics(K):
 def test_intervals_of_means_are_those_of_students_t_up_to_their_skewness():
     P, Q, y = distorted(300, 3, 2.0, seed=0)
     rows = [-np.log(R[np.arange(300), y]) for R in (P, Q)]
-    result = evaluate(y, P, Q, confidence=0.9, **FAST)
+    result = evaluate(y, P, Q, confidence=0.9)
     for of, values in zip(("before", "after", "change"), (*rows, rows[1] - rows[0]), strict=True):
         error = values.std(ddof=1) / np.sqrt(300)
         found = result.measures["log_loss"][of]
@@ -71,7 +70,7 @@ def test_intervals_cover_the_truth():
     covered = dict.fromkeys(expected, 0)
     for seed in range(30):
         P, truth, y = distorted(500, 2, 2.0, seed)
-        result = evaluate(y, P, truth, **FAST)
+        result = evaluate(y, P, truth)
         for (measure, of), value in expected.items():
             figure = result.measures[measure][of]
             covered[measure, of] += figure.low <= value <= figure.high
@@ -80,7 +79,7 @@ def test_intervals_cover_the_truth():
 
 def test_outcomes_of_probability_0_are_counted():
     y, p = [1, 0, 1, 1], [0.0, 0.2, 0.4, 0.9]
-    result = evaluate(y, p, after=[0.5] * 4, **FAST)
+    result = evaluate(y, p, after=[0.5] * 4)
     assert result.impossible == {"before": 1, "after": 0}
     assert result["log_loss", "before"] == pytest.approx(metrics.log_loss(y, p))
     assert "In 1 row the outcome was given probability 0 before calibration;" in repr(result)
@@ -144,8 +143,8 @@ def test_counts_are_the_rows_they_count():
     p = rng.random(3000).round(2)
     y = rng.random(3000) < p**2
     calibrator = IRPCalibrator().fit(p, y)
-    rows = evaluate(y, p, calibrator, **FAST)
-    counted = evaluate.from_counts(Counts.from_arrays(p, y), calibrator=calibrator, **FAST)
+    rows = evaluate(y, p, calibrator)
+    counted = evaluate.from_counts(Counts.from_arrays(p, y), calibrator=calibrator)
     assert counted.n_rows == rows.n_rows == 3000
     for measure, figures in rows.measures.items():
         for of, figure in figures.items():
@@ -165,13 +164,13 @@ def test_batches_are_one_table(monkeypatch):
             rows = slice(start, start + size)
             yield y[rows], P[rows], Q[rows], w[rows]
 
-    whole = evaluate(y, P, Q, sample_weight=w, **FAST)
-    found = evaluate.from_batches(batches(700), labels=range(3), **FAST)
+    whole = evaluate(y, P, Q, sample_weight=w)
+    found = evaluate.from_batches(batches(700), labels=range(3))
     for measure, figures in whole.measures.items():
         for of, figure in figures.items():
             np.testing.assert_allclose(found.measures[measure][of], figure, atol=1e-9)
     monkeypatch.setattr(measures.most_rows, "__defaults__", (3000, 1))
-    some = evaluate.from_batches(batches(700), labels=range(3), **FAST)
+    some = evaluate.from_batches(batches(700), labels=range(3))
     assert some.notes[0].startswith("Calibration errors and ranking are based on 1,0")
     for measure in ("log_loss", "accuracy", "decisions_changed"):
         np.testing.assert_allclose(
@@ -184,7 +183,7 @@ def test_batches_are_one_table(monkeypatch):
 
 def test_scores_rank_and_have_no_losses():
     odds, y = np.array([-2.0, 0.3, 1.5, 0.1]), [0, 1, 1, 0]
-    result = evaluate(y, odds, 1 / (1 + np.exp(-odds)), **FAST)
+    result = evaluate(y, odds, 1 / (1 + np.exp(-odds)))
     assert np.isnan(result["log_loss", "before"])
     assert result["auc", "before"] == result["auc", "after"] == 1
     assert result["decisions_changed", "change"] == 0
@@ -192,14 +191,14 @@ def test_scores_rank_and_have_no_losses():
 
 def test_the_result_prints_and_converts():
     P, Q, y = distorted(200, 3, 2.0, seed=0)
-    result = evaluate(y, P, Q, n_resamples=20)
+    result = evaluate(y, P, Q)
     text = repr(result)
     assert "95 % interval of the change" in text
     assert str(result.verdict)[1:] in text
     frame = result.frame()
     assert isinstance(frame, pd.DataFrame)
     assert list(frame.columns) == ["measure", "of", "value", "low", "high"]
-    assert set(frame["measure"]) == set(MEASURES) - {"auc"}
+    assert set(frame["measure"]) == set(MEASURES) - {"auc", "macro_log_loss", "macro_auc"}
     assert "<table>" in result._repr_html_()
     plain = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert (
@@ -209,12 +208,12 @@ def test_the_result_prints_and_converts():
     with pytest.raises(KeyError):
         result["accuracy", "nothing"]
     assert isinstance(result.measures["vus"]["before"], Estimate)
-    assert "after" not in evaluate(y, P, **FAST).measures["log_loss"]
+    assert "after" not in evaluate(y, P).measures["log_loss"]
 
 
 def test_many_classes_have_no_calibration_error_of_single_classes():
     P, Q, y = distorted(300, 60, 2.0, seed=0)
-    result = evaluate(y, P, Q, labels=range(60), **FAST)
+    result = evaluate(y, P, Q, labels=range(60))
     assert "classwise_calibration_error" not in result.measures
     areas = [roc_auc_score(y == k, P[:, k]) for k in np.unique(y)]
     assert result["auc_one_vs_rest", "before"] == pytest.approx(np.mean(areas))
@@ -228,7 +227,6 @@ def test_many_classes_have_no_calibration_error_of_single_classes():
         ({"y_prob": [0.2, -0.7], "unit": "probability"}, "y_prob: row 1"),
         ({"y_true": [0, 1, 1]}, "y_true: 3 rows, but y_prob has 2"),
         ({"after": [[0.1, 0.2, 0.7]] * 2}, "after: 3 classes, but y_prob has 2"),
-        ({"n_resamples": 1}, "expected 0, or at least 2"),
     ],
 )
 def test_bad_input(arguments, message):

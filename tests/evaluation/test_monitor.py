@@ -54,25 +54,6 @@ def test_evidence_is_the_average_over_beginnings(seed, cuts):
     assert monitor.evidence_ == pytest.approx(np.log(alternatives.weights @ total))
 
 
-@settings(max_examples=10)
-@given(st.integers(0, 10**6), st.integers(1, 99))
-def test_sums_of_machines_are_those_of_all_rows(seed, cut):
-    y, Q = draw(100, 3, np.random.default_rng(seed), power=0.5)
-    whole, one, other = (CalibrationMonitor(range(3)) for _ in range(3))
-    whole.update(y, Q)
-    one.update(y[:cut], Q[:cut])
-    other.update(y[cut:], Q[cut:])
-    products = np.exp(one.evidence.log_begun) + 0.5, np.exp(other.evidence.log_begun) + 0.5
-    expected = np.log(Alternatives(3).weights @ (products[0] * products[1]))
-    merged = one.merge(other)
-    assert merged.evidence_ == pytest.approx(expected)
-    found, of_all = merged.report(), whole.report()
-    assert found.rows == of_all.rows == 100
-    assert found.log_loss == pytest.approx(of_all.log_loss)
-    for name in ("observed", "forecast", "low", "high"):
-        np.testing.assert_allclose(found.shares[name], of_all.shares[name])
-
-
 def test_a_long_good_time_does_not_delay_the_alarm_much():
     rng = np.random.default_rng(2)
     delays = []
@@ -169,33 +150,6 @@ def test_a_deeply_nested_state_is_refused(tmp_path):
         CalibrationMonitor.load(path)
 
 
-def test_an_alarm_of_one_machine_is_not_that_of_ten():
-    """Alarms that carried over would make ten chances of 5 % out of one."""
-    rng, machines = np.random.default_rng(0), [CalibrationMonitor(range(2)) for _ in range(10)]
-    for machine in machines[:9]:
-        for _ in range(10):
-            machine.update(*draw(100, 2, rng))
-        assert machine.alarm_ is None
-    while machines[9].alarm_ is None:
-        machines[9].update(*draw(20, 2, rng, power=0.5))
-    whole = CalibrationMonitor(range(2))
-    for machine in machines:
-        whole.merge(machine)
-    assert whole.alarm_ is None
-    assert whole.evidence_ < whole.limit < machines[9].evidence_
-
-
-def test_evidence_of_machines_adds_up():
-    """No machine alone has enough evidence for an alarm, all of them together have."""
-    rng, whole = np.random.default_rng(3), CalibrationMonitor(range(2))
-    for _ in range(12):
-        machine = CalibrationMonitor(range(2))
-        machine.update(*draw(40, 2, rng, power=0.6))
-        assert machine.alarm_ is None
-        whole.merge(machine)
-    assert whole.alarm_ is not None
-
-
 def test_the_tolerance_is_that_of_the_model():
     rng = np.random.default_rng(0)
     p = rng.random(400)
@@ -258,20 +212,16 @@ def test_no_alarm_without_drift_after_a_fit_to_few_rows():
 
 def test_batches_are_counted_once(tmp_path):
     y, Q = draw(50, 2, np.random.default_rng(0))
-    one, other = CalibrationMonitor([0, 1]), CalibrationMonitor([0, 1])
+    one = CalibrationMonitor([0, 1])
     one.update(y, Q, batch="monday")
     evidence = one.evidence_
     with pytest.raises(InputError, match="batch: 'monday' was counted on 20"):
         one.update(y, Q, batch="monday")
     assert (one.totals.rows, one.evidence_) == (50, evidence)
-    other.update(y, Q, batch="tuesday")
-    one.merge(other).save(tmp_path / "state.json")
+    one.update(y, Q, batch="tuesday")
+    one.save(tmp_path / "state.json")
     found = CalibrationMonitor.load(tmp_path / "state.json")
     assert list(found.seen_) == ["monday", "tuesday"]
-    other.update(y, Q, batch="wednesday")
-    with pytest.raises(InputError, match="other: 1 of its 2 batches were counted before"):
-        found.merge(other)
-    assert found.merge(other, again=True).totals.rows == 200
 
 
 @given(st.integers(0, 10**6))
@@ -322,26 +272,20 @@ def test_bad_input():
         monitor.update([0, 2], [0.1, 0.2])
     with pytest.raises(InputError, match=r"P: row 1 is 1\.2"):
         monitor.update([0, 1], [0.1, 1.2])
-    with pytest.raises(InputError, match="other: has another list of classes"):
-        monitor.merge(CalibrationMonitor(["a", "b"]))
-    with pytest.raises(InputError, match="other: has another confidence"):
-        monitor.merge(CalibrationMonitor([0, 1], confidence=0.9))
 
 
-def test_calibration_error_of_batches_and_of_all_machines():
-    rng = np.random.default_rng(0)
-    one, other = CalibrationMonitor(range(3)), CalibrationMonitor(range(3))
+def test_calibration_error_of_batches_and_of_all_rows():
+    rng, monitor = np.random.default_rng(0), CalibrationMonitor(range(3))
     batches = [draw(400, 3, rng, odds=2.0) for _ in range(4)]
-    reports = [monitor.update(y, Q) for monitor in (one, other) for y, Q in batches[:2]]
+    reports = [monitor.update(y, Q) for y, Q in batches]
     assert all(r.error_low <= r.calibration_error <= r.error_high for r in reports)
-    merged = one.merge(other)
     whole = CalibrationMonitor(range(3))
-    y, Q = (np.concatenate(part) for part in zip(*batches[:2], *batches[:2], strict=True))
+    y, Q = (np.concatenate(part) for part in zip(*batches, strict=True))
     expected = whole.update(y, Q)
-    found = merged.report()
+    found = monitor.report()
     for name in ("calibration_error", "error_low", "error_high"):
         assert getattr(found, name) == pytest.approx(getattr(expected, name))
     assert found.error_low > 0
-    history = merged.history_
-    assert history["rows"].tolist() == [400, 800, 1600]  # merged rows are one batch
+    history = monitor.history_
+    assert history["rows"].tolist() == [400, 800, 1200, 1600]
     assert history["calibration_error"][0] == reports[0].calibration_error

@@ -32,8 +32,7 @@ def assert_refused(call, names):
 @pytest.mark.parametrize("name", KINDS)
 def test_parameters_of_calibrators(name):
     kind = KINDS[name]
-    rows = (SCORES, OUTCOMES) if name == "HistogramCalibrator" else (P, Y)
-    assert_refused(lambda **given: kind(**given).fit(*rows), kind().get_params(deep=False))
+    assert_refused(lambda **given: kind(**given).fit(P, Y), kind().get_params(deep=False))
 
 
 def options_of(function):
@@ -89,6 +88,6 @@ def test_dates_are_not_forecasts(kind):
     y = np.arange(20) % 2
     dates = np.arange(20).astype(kind)
     for forecasts in (dates, pd.Series(dates), np.stack([dates, dates], axis=1)):
-        for metric in (metrics.hull_auc, metrics.roc_surface, metrics.log_loss):
+        for metric in (metrics.roc_convex_hull, metrics.volume_under_surface, metrics.log_loss):
             with pytest.raises(InputError, match="not dates"):
                 metric(y, forecasts)

@@ -71,9 +71,9 @@ def test_columns_in_other_units(name, unit):
 ])  # fmt: skip
 def test_evaluations_and_counts_know_the_units(unit, forecasts, y):
     plain = P if forecasts.ndim == 1 else P3
-    found = evaluate(y, forecasts, unit=unit, n_resamples=0)
+    found = evaluate(y, forecasts, unit=unit)
     if unit != "log_probability" or forecasts.ndim == 2:
-        expected = evaluate(y, plain, n_resamples=0)
+        expected = evaluate(y, plain)
         for measure in ("log_loss", "brier_score_loss"):
             assert found[measure, "before"] == pytest.approx(expected[measure, "before"])
     given: Any = ((plain, "probability"), (forecasts, unit))
@@ -264,7 +264,7 @@ FUNCTIONS = {
     "fit": lambda P, y: TemperatureCalibrator().fit(P, y),
     "predict_proba": lambda P, _: TemperatureCalibrator().fit(P3, Y3).predict_proba(P),
     "from_arrays": Counts.from_arrays,
-    "evaluate": lambda P, y: evaluate(y, P, n_resamples=0),
+    "evaluate": lambda P, y: evaluate(y, P),
     "log_loss": lambda P, y: metrics.log_loss(y, P),
     "calibration_error": lambda P, y: metrics.calibration_error(y, P),
     "roc_curve": lambda P, y: metrics.roc_auc(y, P),
@@ -319,12 +319,10 @@ def test_what_messages_recommend_works(case):
     ("swapped texts", "the two arguments are swapped"),
     ("duplicate columns", "P: several columns have the same name"),
     ("ragged", "its rows have different numbers of entries"),
-    ("one-hot", r"for one-hot labels pass y\.argmax\(1\)"),
-    ("several labels", r"y: .* several labels per row \(multi-label\)"),
-    ("lists of labels", r"y: .* Several labels per row \(multi-label\)"),
-    ("sets of labels", r"y: .* several labels per row \(multi-label\)"),
-    ("soft labels", "y: .* rows that sum to 1 are soft labels"),
-    ("soft labels of two classes", "y: .* are soft labels, which are not supported"),
+    ("several labels", r"y: row \d+ sums to .* use MultiLabelCalibrator"),
+    ("lists of labels", r"y: .* several labels per row \(multi-label\) .* MultiLabelCalibrator"),
+    ("sets of labels", r"y: .* several labels per row \(multi-label\) .* MultiLabelCalibrator"),
+    ("soft labels of two classes", r"y: .* are soft labels. Pass one column for each class"),
     ("one-vs-rest", "P: row 0 sums to .* Divide one-vs-rest scores by their sum"),
     ("mappings", r"P: is a mapping, or a list of mappings, .* pass pandas\.DataFrame\(P\)"),
     ("infinite logarithms", 'P: row 0 holds -infinity; .* pass unit="log_probability"'),

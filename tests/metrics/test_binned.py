@@ -60,6 +60,18 @@ def test_the_curve_is_that_of_scikit_learn(data, n_bins):
     assert curve.frame().shape == (n_bins, 5)
 
 
+@pytest.mark.parametrize(
+    ("norm", "mean"),
+    [("l1", np.mean), ("l2", lambda x: np.sqrt(np.mean(x**2))), ("max", np.max)],
+)
+def test_the_error_of_two_classes_is_the_one_proposed_for_scikit_learn(data, norm, mean):
+    """Pull request 34261: ceil(cbrt(n)) bins of the quantiles of distinct forecasts."""
+    y, P = data
+    frequency, forecast = theirs(y == 2, P[:, 2], n_bins=10, strategy="quantile")
+    found = metrics.calibration_error(y == 2, P[:, 2], norm=norm, bins="quantile", n_bins=10)
+    assert found == pytest.approx(mean(abs(frequency - forecast)), rel=1e-12)
+
+
 def test_weights_are_counts(data):
     y, P = data
     repeats = np.random.default_rng(1).integers(1, 4, 1000)

@@ -179,14 +179,14 @@ def test_a_few_forecasts_close_to_each_other():
 
 def test_evaluations_have_it():
     y, p = draw(800, slope=0.6)
-    result = evaluate(y, p, after=expit(0.6 * logit(p)), n_resamples=0)
+    result = evaluate(y, p, after=expit(0.6 * logit(p)))
     assert result.calibration_summary("before")["slope"] == pytest.approx(
         calibration_summary(y, p)["slope"]
     )
     assert result.calibration_summary()["slope"] == pytest.approx(
         calibration_summary(y, p)["slope"] / 0.6
     )
-    counted = evaluate.from_counts(Counts.from_arrays(p, y), n_resamples=0)
+    counted = evaluate.from_counts(Counts.from_arrays(p, y))
     assert counted.calibration_summary()["slope"] == pytest.approx(
         result.calibration_summary("before")["slope"]
     )

@@ -23,16 +23,6 @@ def curve(function):
     return summary
 
 
-def surface_summary(*args, **options):
-    """What does not depend on how points that tie are chosen."""
-    points = metrics.roc_surface(*args, **options).points
-    return (
-        points.sum(axis=1).max(),
-        (points**2).sum(axis=1).max(),
-        np.sort(points, axis=1)[:, -2:].sum(axis=1).max(),
-    )
-
-
 def interval(y, P, labels, **options):
     metric = partial(metrics.brier_score_loss, labels=labels)
     result = metrics.bootstrap(metric, y, P, n_resamples=9, random_state=0, **options)
@@ -76,14 +66,12 @@ RANDOM = {
 OTHERS = {
     "brier_score_loss": metrics.brier_score_loss,
     "log_loss": metrics.log_loss,
-    "roc_surface": surface_summary,
     "volume_under_surface(hull)": metrics.volume_under_surface,
     "volume_under_surface(boxes)": partial(metrics.volume_under_surface, volume="boxes"),
     "bootstrap": interval,
 }
 TWO_CLASSES = {
     "roc_auc": metrics.roc_auc,
-    "hull_auc": metrics.hull_auc,
     "symmetric_roc_curve": curve(metrics.symmetric_roc_curve),
     "roc_convex_hull": curve(metrics.roc_convex_hull),
 }
@@ -117,7 +105,7 @@ def agree(found, expected):
 
 
 def test_every_public_metric_is_covered():
-    results = {"BootstrapResult", "CalibrationTest", "Decomposition", "RocCurve", "RocSurface"}
+    results = {"BootstrapResult", "CalibrationTest", "Decomposition", "RocCurve"}
     results |= {"Volume", "ProbabilityScorer", "scorers"}
     results |= {"CalibrationSummary", "calibration_summary"}  # test_clinical.py
     results |= {"expected"}  # test_expected.py

@@ -177,7 +177,7 @@ def test_bad_input():
 def test_evaluations_have_the_tables():
     p, y, segments = data()
     q = np.where((segments["region"] == "south") & (segments["age"] < 40), p**3, p)
-    result = evaluate(y, p, q, segments=segments, n_resamples=0)
+    result = evaluate(y, p, q, segments=segments)
     for of, forecasts in (("before", p), ("after", q)):
         expected = segment_report(y, forecasts, segments)
         for name, column in expected.items():
@@ -187,13 +187,13 @@ def test_evaluations_have_the_tables():
     worst = result.worst_segments(3)
     assert worst.n_rows == 3
     assert (worst["before_adjusted"] < 0.01).all()
-    before = evaluate(y, p, segments=segments, n_resamples=0)
+    before = evaluate(y, p, segments=segments)
     assert before.wrong_segments()[0].startswith("region \u00d7 age: south, up to")
     assert "Wrong in" in repr(before)
     found = before.to_dict()["segments"]["before"]
     assert found["ratio"] == before.segments["before"]["ratio"].tolist()
-    scores = evaluate(y, 10 * p - 5, segments=segments, n_resamples=0)  # no probabilities
+    scores = evaluate(y, 10 * p - 5, segments=segments)  # no probabilities
     assert scores.segments == {}
     weights = np.arange(2000) % 2
-    half = evaluate(y, p, segments=segments, sample_weight=weights, n_resamples=0)
+    half = evaluate(y, p, segments=segments, sample_weight=weights)
     assert half.segments["before"]["rows"].max() < 1000

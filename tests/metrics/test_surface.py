@@ -10,7 +10,7 @@ from scipy.spatial import ConvexHull
 
 from isoroc import InputError
 from isoroc._core.simplex import regions
-from isoroc.metrics import hull_auc, roc_auc, roc_surface, symmetric_roc_curve
+from isoroc.metrics import roc_auc, roc_convex_hull
 from isoroc.metrics import volume_under_surface as vus
 from isoroc.metrics._surface import surface
 from strategies import WEIGHTS, binary_data
@@ -85,12 +85,6 @@ def hull_volume(points):
     return ConvexHull(np.vstack([points, np.zeros(K), np.eye(K)])).volume
 
 
-def undominated(points):
-    return {
-        tuple(p) for p in points if not ((points >= p).all(axis=1) & (points > p).any(axis=1)).any()
-    }
-
-
 @given(three_classes())
 def test_three_classes_are_exact(case):
     P, y, weights = case
@@ -103,39 +97,13 @@ def test_three_classes_are_exact(case):
     assert float(boxes) == pytest.approx(union_of_boxes(points), abs=1e-9)
     assert float(boxes) <= float(hull) + 1e-9
 
-    found = roc_surface(y, P, sample_weight=weights)
-    assert found.exact
-    assert undominated(points.round(9)) <= set(map(tuple, found.points.round(9)))
-    assert set(map(tuple, found.points.round(9))) <= set(map(tuple, points.round(9)))
-    assert hull_volume(found.points) == pytest.approx(float(hull), abs=1e-9)
-
-
-@given(three_classes(max_rows=30))
-def test_thresholds_reach_their_points(case):
-    P, y, weights = case
-    found = roc_surface(y, P, sample_weight=weights)
-    np.testing.assert_allclose(found.thresholds.sum(axis=1), 1, atol=1e-12)
-    for point, gamma in zip(found.points, found.thresholds, strict=True):
-        assert point == pytest.approx(shares(P, y, weights, gamma))
-
-
-@given(binary_data())
-def test_two_classes_are_the_curve(data):
-    scores, y, weights = data
-    found = roc_surface(y, scores, sample_weight=weights)
-    curve = symmetric_roc_curve(y, scores, sample_weight=weights)
-    np.testing.assert_array_equal(found.points, np.column_stack([curve.p0, curve.p1]))
-    w = np.ones(len(y)) if weights is None else weights
-    for point, gamma in zip(found.points, found.thresholds, strict=True):
-        right = regions(scores, gamma) == y
-        assert point == pytest.approx([w[right & (y == k)].sum() / w[y == k].sum() for k in (0, 1)])
-
 
 @given(binary_data())
 def test_two_classes_have_areas(data):
     scores, y, weights = data
-    assert float(vus(y, scores, sample_weight=weights)) == hull_auc(
-        y, scores, sample_weight=weights
+    assert (
+        float(vus(y, scores, sample_weight=weights))
+        == roc_convex_hull(y, scores, sample_weight=weights).area()
     )
     boxes = vus(y, scores, volume="boxes", sample_weight=weights)
     w = np.ones(len(y)) if weights is None else weights
@@ -215,7 +183,6 @@ def test_more_rows_than_can_be_scanned(volume, monkeypatch):
     found = vus(y, P, volume=volume)
     assert (found.exact, found.resolution) == (False, 50)
     assert float(exact) - 1e-2 < float(found) < float(exact)
-    assert roc_surface(y, P).resolution == 50
 
 
 def test_the_papers_forecasts(cover2, cover3):
@@ -233,10 +200,9 @@ def test_the_papers_forecasts(cover2, cover3):
 
 def test_results_say_what_they_are():
     P, y = data(100, 3)
-    volume, surface = vus(y, P, resolution=20), roc_surface(y, P, resolution=20)
+    volume = vus(y, P, resolution=20)
     how = "lower bound, resolution 20"
     assert repr(volume) == f"Volume({volume.value:.6g}, hull, {how}, {volume.n_points} points)"
-    assert repr(surface) == f"RocSurface({len(surface.points)} points, 3 classes, {how})"
 
 
 @pytest.mark.parametrize(

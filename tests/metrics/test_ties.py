@@ -55,7 +55,7 @@ def test_calibrated_ties_are_left_alone_and_covered(n_classes, n_values):
     for seed in range(40):
         P, _, y = tied(1000, n_classes, n_values, 1.0, seed)
         labels = range(n_classes)
-        said += evaluate(y, P, labels=labels, n_resamples=0).decision == "calibrate"
+        said += evaluate(y, P, labels=labels).decision == "calibrate"
         for loss in ("log", "brier"):
             parts = decompose(y, P, loss=loss, labels=labels)
             assert parts.bins == "ties"
@@ -83,9 +83,7 @@ def test_intervals_of_ties_cover(n_classes, power):
         labels = range(n_classes)
         frames = [decompose(y, P, loss=loss, labels=labels).table() for loss in ("log", "brier")]
         ends = [(frame["low"][1], frame["high"][1]) for frame in frames]
-        figure = evaluate(y, P, labels=labels, n_resamples=0).measures["calibration_error"][
-            "before"
-        ]
+        figure = evaluate(y, P, labels=labels).measures["calibration_error"]["before"]
         ends.append((figure.low, figure.high))
         covered += [low <= t <= high for (low, high), t in zip(ends, truth, strict=True)]
     assert (covered >= 25).all()  # of 30; fewer has 0.3 % at a rate of 95 %
@@ -101,7 +99,7 @@ def test_intervals_of_absolute_errors_cover(n_classes, power, n, times):
     covered = 0
     for seed in range(times):
         P, _, y = distorted(n, n_classes, power, seed)
-        figure = evaluate(y, P, n_resamples=0).measures["calibration_error"]["before"]
+        figure = evaluate(y, P).measures["calibration_error"]["before"]
         covered += figure.low <= error <= figure.high
     assert covered >= 0.9 * times
 

@@ -126,8 +126,6 @@ def of_logits(draw_forecasts):
     "name",
     [
         "DecisionCurveDisplay",
-        "MapDisplay",
-        "PathDisplay",
         "CalibrationDisplay",
         "RocDisplay",
         "SimplexDisplay",
@@ -138,7 +136,6 @@ def test_displays_accept_what_calibrators_accept(name, K, single, of_logits):
     P, y, X, calibrator = of_logits(make, K, single)
     kind = getattr(plots, name)
     suits = {"DecisionCurveDisplay": K == 2, "SimplexDisplay": K == 3}
-    suits |= {"PathDisplay": make is IRPCalibrator, "MapDisplay": X.ndim == 2}
     if not suits.get(name, True):
         with pytest.raises(InputError):
             kind.from_estimator(calibrator, X, y)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from isoroc import InputError, SegmentCalibrator, TemperatureCalibrator, evaluate
-from isoroc.plots import SegmentsDisplay
+from isoroc.plots import CalibrationDisplay, SegmentsDisplay
 
 
 @pytest.fixture(scope="module")
@@ -14,7 +14,7 @@ def rows():
 
 def test_segments_are_those_of_the_evaluation(rows, make_axes):
     p, y, segments = rows
-    result = evaluate(y, p, p**2, segments=segments, n_resamples=0)
+    result = evaluate(y, p, p**2, segments=segments)
     display = SegmentsDisplay.from_evaluation(result, ax=make_axes())
     assert display.names == ["region: south (800)", "region: north (400)"]
     for layer, of in zip(display.layers, ("before", "after"), strict=True):
@@ -26,7 +26,7 @@ def test_segments_are_those_of_the_evaluation(rows, make_axes):
     one = SegmentsDisplay.from_evaluation(result, most=1, ax=make_axes())
     assert one.names == display.names[:1]
     with pytest.raises(InputError, match="evaluation: has no segments"):
-        SegmentsDisplay.from_evaluation(evaluate(y, p, n_resamples=0))
+        SegmentsDisplay.from_evaluation(evaluate(y, p))
 
 
 def test_shifts_are_those_of_the_calibrator(rows, make_axes):
@@ -41,3 +41,14 @@ def test_shifts_are_those_of_the_calibrator(rows, make_axes):
     assert "region: south, True (800)" in display.names or "region: south (800)" in display.names
     with pytest.raises(InputError, match="calibrator: is TemperatureCalibrator"):
         SegmentsDisplay.from_calibrator(TemperatureCalibrator())
+
+
+def test_displays_of_a_calibrator_with_segments(make_axes):
+    rng = np.random.default_rng(0)
+    p, region = rng.random(1200), rng.choice(["north", "south"], 1200)
+    y = rng.random(1200) < np.where(region == "north", p, p**3)
+    calibrator = SegmentCalibrator(TemperatureCalibrator()).fit(p, y, segments=region)
+    after = calibrator.predict_proba(p, region)
+    found = CalibrationDisplay.from_estimator(calibrator, p, y, segments=region, ax=make_axes())
+    expected = CalibrationDisplay.from_predictions(y, p, after=after, ax=make_axes())
+    np.testing.assert_array_equal(found.frame()["low"], expected.frame()["low"])

@@ -21,7 +21,7 @@ def rows_of(report):
 def test_rows_are_drawn(monkeypatch):
     monkeypatch.setattr("isoroc._evaluation.measures.most_rows.__defaults__", (600, 100))
     P, y = overconfident(1000, 2)
-    report = Report(y, P, after=P, n_resamples=0)
+    report = Report(y, P, after=P)
     assert report.summary["data"]["rows"] == 1000
     note = (
         "Calibration errors and ranking are based on 300 of 1,000 rows, drawn at random; losses "
@@ -41,9 +41,9 @@ def test_exact_counts_give_the_report_of_the_rows(K):
     P = np.repeat(P[:200], 2, axis=0)
     calibrator = IRPCalibrator(random_state=0, max_bins=6).fit(P, y)
     counts = Counts.from_arrays(P, y, resolution="exact")
-    counted = Report.from_counts(counts, calibrator=calibrator, n_resamples=0)
+    counted = Report.from_counts(counts, calibrator=calibrator)
     order = np.lexsort((y, *P.T))
-    of_rows = Report(y[order], P[order], calibrator=calibrator, n_resamples=0)
+    of_rows = Report(y[order], P[order], calibrator=calibrator)
     for measure, row in rows_of(of_rows).items():
         for of in {"before", "after", "change"} & set(row):
             expected = row[of]
@@ -63,9 +63,7 @@ def test_exact_counts_give_the_report_of_the_rows(K):
 def test_weighted_counts_have_intervals_of_their_rows():
     P, y = overconfident(300, 2)
     counts = Counts.from_arrays(P, y)
-    plain, decayed = (
-        rows_of(Report.from_counts(each, n_resamples=0)) for each in (counts, counts.decay(0.25))
-    )
+    plain, decayed = (rows_of(Report.from_counts(each)) for each in (counts, counts.decay(0.25)))
     for key in ("value", "low", "high"):
         found = decayed["log_loss"]["before"][key]
         assert found == pytest.approx(plain["log_loss"]["before"][key])

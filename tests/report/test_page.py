@@ -50,7 +50,7 @@ def make(names, n=120, **options):
     y = np.array(names, dtype=object)[(P.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)]
     y[:K] = names
     calibrator = IRPCalibrator(random_state=0).fit(P, y, labels=names)
-    return Report(y, P, calibrator=calibrator, n_resamples=0, labels=names, **options)
+    return Report(y, P, calibrator=calibrator, labels=names, **options)
 
 
 @pytest.mark.parametrize("K", [2, 3])
@@ -117,7 +117,7 @@ def test_size_is_bounded_with_many_classes():
     P = rng.dirichlet(np.full(K, 0.1), n)
     y = P.argmax(axis=1)
     Q = np.full((n, K), 1 / K)
-    report = Report(y, P, after=Q, labels=np.arange(K), n_resamples=0)
+    report = Report(y, P, after=Q, labels=np.arange(K))
     # Diagrams of two rows and maps of three dots would say nothing.
     names = [panel["event"] for panel in report.summary["reliability"]["panels"]]
     assert names == ["the most probable class"] * 2  # before and after

@@ -26,7 +26,7 @@ from scipy.stats import ttest_rel
 from sklearn.metrics import brier_score_loss, log_loss
 
 from isoroc import IRPCalibrator
-from isoroc.metrics import hull_auc, roc_convex_hull, symmetric_roc_curve
+from isoroc.metrics import roc_convex_hull, symmetric_roc_curve
 
 pytestmark = [pytest.mark.project, pytest.mark.usefixtures("small")]
 
@@ -76,7 +76,7 @@ def test_published_scores_are_too_low_by_the_log_of_the_sums_of_rows(forecasts):
 
 def test_the_volume_does_not_depend_on_the_scale_of_rows(forecasts):
     of = forecasts(2)
-    expected = hull_auc(of.y_cal, of.P_cal)
+    expected = roc_convex_hull(of.y_cal, of.P_cal).area()
     assert volume(of.P_cal, of.y_cal) == pytest.approx(expected)
     assert volume(1.1 * of.P_cal, of.y_cal) == pytest.approx(expected)
 

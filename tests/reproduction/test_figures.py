@@ -12,7 +12,7 @@ from reproduction.experiments import (
 from reproduction.figures import ILLUSTRATION, comparison_curves, fit_synthetic, synthetic_data
 
 from isoroc._core.simplex import regions
-from isoroc.metrics import hull_auc, symmetric_roc_curve
+from isoroc.metrics import roc_convex_hull, symmetric_roc_curve
 from reproduction import figures
 
 pytestmark = pytest.mark.project
@@ -49,8 +49,8 @@ def test_the_illustration_shows_that_the_hull_is_the_curve_after():
     )
     curve = symmetric_roc_curve(y, p)
     np.testing.assert_allclose(before, np.column_stack([curve.p0, curve.p1]))
-    assert np.trapezoid(after[:, 1], after[:, 0]) == pytest.approx(hull_auc(y, p))
-    assert hull_auc(y, p) > curve.area()
+    assert np.trapezoid(after[:, 1], after[:, 0]) == pytest.approx(roc_convex_hull(y, p).area())
+    assert roc_convex_hull(y, p).area() > curve.area()
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reproduction.four_classes import (
+    Cases,
     LineSearch,
     _trees,
     all_points,
@@ -16,7 +17,7 @@ from reproduction.four_classes import (
 from isoroc._counts import Points
 from isoroc.metrics import volume_under_surface
 from isoroc.metrics._surface.line_scan import all_lines, scan
-from isoroc.metrics._surface.roc_points import Cases, Hull, pair_curves
+from isoroc.metrics._surface.roc_points import Hull, pair_curves
 from strategies import labelled_forecasts
 
 
@@ -158,7 +159,7 @@ def test_three_classes_agree_with_the_line_scan():
     P = rng.dirichlet(np.ones(3), 80)
     y = np.array([rng.choice(3, p=p) for p in P], dtype=np.uint8)
     counts = Points.from_arrays(P, y)
-    _, hull = scan(all_lines(counts), Hull, pair_curves(counts, hull=True))
+    _, hull = scan(all_lines(counts), Hull, pair_curves(counts))
     points = all_points(Cases.of(counts))[:, :3]
     assert Hull(points).volume == pytest.approx(hull.volume, abs=1e-12)
 

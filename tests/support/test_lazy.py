@@ -1,9 +1,7 @@
 """Optional packages may be missing until something needs them."""
 
-import re
 import subprocess
 import sys
-from importlib import import_module
 
 import pytest
 
@@ -34,10 +32,10 @@ apply model.json may.ndjson --suffix _again -o again.csv
 count march.csv --label animal -o march.counts.parquet
 merge march.counts.parquet -o both.parquet
 fit --counts march.counts.parquet -c irp -o irp.json
-evaluate april.csv --model model.json --resamples 0
+evaluate april.csv --model model.json
 monitor model.json april.csv --label animal
 inspect model.json
-report april.csv --model model.json --resamples 0 -o out.html
+report april.csv --model model.json -o out.html
 export model.json --sql duckdb -o out.sql
 """
 
@@ -87,31 +85,14 @@ def test_reports_need_jinja2_only_for_their_page():
     assert ran.stderr.endswith("ImportError: Report.to_html needs jinja2: pip install jinja2\n")
 
 
-@pytest.mark.parametrize(
-    ("module", "name", "meant"),
-    [
-        ("isoroc", "TemperatureScaling", "TemperatureCalibrator"),
-        ("isoroc", "PlattScaling", "isoroc.SigmoidCalibrator"),
-        ("isoroc", "log_loss", "metrics.log_loss"),
-        ("isoroc", "ece", "isoroc.metrics.expected_calibration_error"),
-        ("isoroc.metrics", "ece", "isoroc.metrics.expected_calibration_error"),
-        ("isoroc.metrics", "ici", "isoroc.metrics.calibration_summary"),
-        ("isoroc.metrics", "calibration_slope", "isoroc.metrics.calibration_summary"),
+def test_python_suggests_a_name_that_exists():
+    for module, name, meant in (
+        ("isoroc", "TemperatureCalibratr", "TemperatureCalibrator"),
         ("isoroc.metrics", "brier_score", "brier_score_loss"),
-        ("isoroc.decisions", "best_thresholds", "best_threshold"),
-    ],
-)
-def test_names_that_do_not_exist_suggest_one_that_does(module, name, meant):
-    found = import_module(module)
-    hint = re.escape(f"{module} has no attribute {name!r}. Did you mean {meant!r}?")
-    with pytest.raises(AttributeError, match=hint):
-        getattr(found, name)
-    with pytest.raises(ImportError, match=hint):
-        exec(f"from {module} import {name}")  # noqa: S102
-    assert not hasattr(found, name)
-    package, _, last = meant.rpartition(".")
-    own = module if package in ("", "metrics") else package
-    assert hasattr(import_module("isoroc.metrics" if package == "metrics" else own), last)
+    ):
+        ran = run(f"import {module}\n{module}.{name}")
+        assert f"module {module!r} has no attribute {name!r}" in ran.stderr
+        assert f"Did you mean: {meant!r}?" in ran.stderr
 
 
 def test_other_names_raise_the_usual_errors():

@@ -1,5 +1,10 @@
-"""BLAS runs on one thread during fits and predictions, and as before afterwards."""
+"""BLAS runs on one thread in fits and predictions; calibrators work in many threads, or one."""
 
+import pkgutil
+import subprocess
+import sys
+import sysconfig
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Barrier, Thread
 
@@ -8,9 +13,10 @@ import pytest
 from sklearn.base import clone
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from isoroc import AutoCalibrator, IdentityCalibrator
+from isoroc import AutoCalibrator, IdentityCalibrator, _core, evaluate
 from isoroc._maps import IdentityMap
 from isoroc._support.threads import one_blas_thread
+from zoo import CASES, SHAPES, draw_labels, forecasts, make, probabilities
 
 BLAS = ThreadpoolController().select(user_api="blas").lib_controllers
 
@@ -84,3 +90,52 @@ def test_fits_and_predictions(n_jobs):
         assert member.map_.seen
         assert all(seen == {1} for seen in member.map_.seen)
     assert counts() == {2}
+
+
+@pytest.mark.parametrize(("name", "shape"), [case for case in CASES if case[1] in ("p", 3)])
+def test_threads_fit_and_share_calibrators(name, shape):
+    """Without the GIL, compiled loops run, and maps compute what they cache, at the same time."""
+    unit, P, new = SHAPES[shape]["unit"], forecasts(shape, 150, seed=1), forecasts(shape, 300)
+    y = draw_labels(probabilities(shape, P), seed=2)
+    expected = make(name).fit(P, y, unit=unit).predict_proba(new)
+    shared = make(name).fit(P, y, unit=unit)  # has computed nothing yet
+    together = Barrier(4)
+
+    def use(_):
+        together.wait()
+        own = make(name).fit(P, y, unit=unit)
+        together.wait()
+        return shared.predict_proba(new), own.predict_proba(new)
+
+    with ThreadPoolExecutor(4) as pool:
+        for pair in pool.map(use, range(4)):
+            assert np.array_equal(pair, [expected, expected])
+
+
+@pytest.mark.skipif(
+    not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="a Python that always has the GIL"
+)
+def test_compiled_modules_leave_the_gil_off():
+    """An extension that does not declare that it needs no GIL would enable it when imported."""
+    imports = "; ".join(
+        f"import {x.name}" for x in pkgutil.iter_modules(_core.__path__, f"{_core.__name__}.")
+    )
+    code = f"import sys; {imports}; print(sys._is_gil_enabled())"
+    command = [sys.executable, "-W", "error", "-c", code]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+@pytest.mark.parametrize("shape", ["p", 3])
+def test_no_thread_is_needed(monkeypatch, shape):
+    """As in a browser, where none can be started."""
+
+    def start(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Thread, "start", start)
+    P = forecasts(shape, 150, seed=1)
+    y = draw_labels(probabilities(shape, P), seed=2)
+    for name in (name for name, x in CASES if x == shape):
+        after = make(name).fit(P, y, unit=SHAPES[shape]["unit"]).predict_proba(P)
+        assert np.allclose(after.sum(axis=1), 1)
+    assert np.isfinite(evaluate(y, P, after=after)["log_loss", "after"])

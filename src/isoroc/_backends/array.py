@@ -1,7 +1,5 @@
 """The operations on arrays of NumPy."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Differences between SQL dialects that matter for calibrators."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -142,7 +142,7 @@ class OnnxOps(Ops[Tensor]):
 
     def _apply(self, operator: str, *inputs: Any, width: int = 0, **attributes: Any) -> Tensor:
         names = [self._name(a) for a in inputs]
-        width = width or max(_width(a) for a in inputs)
+        width = width or max(getattr(a, "width", np.size(a)) for a in inputs)
         return Tensor(self, width, self._graph.node(operator, *names, **attributes))
 
     def _name(self, a: Any) -> str:
@@ -309,10 +309,6 @@ class OnnxOps(Ops[Tensor]):
         shares = graph.node("Mul", above, graph.constant(1 / np.diff(knots, axis=1)))
         clipped = graph.node("Clip", shares, self._name(0.0), self._name(1.0))
         return Tensor(self, a.width, graph.reduce("ReduceMean", clipped, 2))
-
-
-def _width(a: Any) -> int:
-    return a.width if isinstance(a, Tensor) else np.size(a)
 
 
 def _is_zero(a: Any) -> bool:

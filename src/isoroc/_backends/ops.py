@@ -10,8 +10,6 @@ Operations are those of IEEE doubles. Methods that say so compute in a fixed ord
 with steps return the same bits everywhere.
 """
 
-from __future__ import annotations
-
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -175,10 +173,6 @@ class Ops(ABC, Generic[V]):
     @abstractmethod
     def route(self, tree: BinTree, a: V) -> V:
         """Place among the bins of a tree of three classes or more."""
-
-    def routes(self, trees: Sequence[BinTree], a: V) -> list[V]:
-        """Places among the bins of several trees."""
-        return [self.route(tree, a) for tree in trees]
 
     @abstractmethod
     def look_up(self, table: Floats, place: V) -> V:

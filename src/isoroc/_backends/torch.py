@@ -122,25 +122,16 @@ class TorchOps(Ops[TorchVector]):
         return self.vector(place, 1)
 
     def route(self, tree: BinTree, a: TorchVector) -> TorchVector:
-        return self.routes([tree], a)[0]
-
-    def routes(self, trees: Sequence[BinTree], a: TorchVector) -> list[TorchVector]:
-        """All rows descend all trees at once, one level in each turn; bins lead to themselves."""
-        descents = zip(*(tree.descent() for tree in trees), strict=True)
-        thresholds, children = map(np.concatenate, descents)
-        sizes = [len(tree.class_weights) for tree in trees]
-        starts = np.cumsum([0, *sizes[:-1]])
-        children = children + np.repeat(starts, sizes)[:, None]
+        """All rows descend one level in each turn; bins lead to themselves."""
+        thresholds, children = tree.descent()
         table, below = self._constant(thresholds), self._constant(children.ravel(), torch.int64)
-        points = a.tensor.detach()[:, None, :]
-        nodes = torch.zeros_like(points[:, :, 0], dtype=torch.int64)
-        nodes = nodes + self._constant(starts, torch.int64)
-        for _ in range(max(int(tree.depths.max()) for tree in trees)):
-            region = (points - functional.embedding(nodes, table)).argmax(dim=2)
-            nodes = torch.take(below, nodes * a.width + region)
-        bins = np.concatenate([tree.bin_of_node for tree in trees])
-        places = torch.take(self._constant(bins, torch.int64), nodes)
-        return self.split(self.vector(places, len(trees)), [1] * len(trees))
+        points = a.tensor.detach()
+        node = torch.zeros_like(points[:, 0], dtype=torch.int64)
+        for _ in range(int(tree.depths.max())):
+            region = (points - functional.embedding(node, table)).argmax(dim=1)
+            node = torch.take(below, node * a.width + region)
+        place = torch.take(self._constant(tree.bin_of_node, torch.int64), node)
+        return self.vector(place[:, None], 1)
 
     def cross(self, first: TorchVector, second: TorchVector, n_second: int) -> TorchVector:
         return self.vector(first.tensor * n_second + second.tensor, 1)

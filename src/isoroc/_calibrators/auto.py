@@ -48,27 +48,27 @@ class Fitted(NamedTuple):
 class AutoCalibrator(Calibrator):
     """A mixture of calibrators, weighted by how well each forecasts rows that it has not seen.
 
-    The weights make the outcomes of held-out rows likely under the mixture, so a map that overfits
-    gets none. The uncalibrated forecasts are a member too. With few rows they keep most of the
-    weight, so calibration changes little unless much is wrong.
+    The weights maximise the likelihood of held-out rows, so a map that overfits gets none. The
+    uncalibrated forecasts are a member too. With few rows they keep most of the weight, so
+    calibration changes little unless the forecasts are badly wrong.
 
     Parameters
     ----------
     members : "auto" or list of calibrators, default="auto"
         Calibrators to mix. "auto" chooses them by the number of classes.
     monotone : bool, default=False
-        Mix only members whose mixtures are monotone on all rows: `IdentityCalibrator` and
+        Mix only members that keep the mixture monotone on all rows: `IdentityCalibrator` and
         `MonotoneCalibrator`, and for two classes also `TemperatureCalibrator` and
         `IsotonicCalibrator`. Requires ``members="auto"``.
     caution : "verdict" or None, default=None
         "verdict" leaves the forecasts unchanged unless the verdict is to calibrate.
     cv : int, default=5
-        Number of folds. They are not stratified, which would favour maps that fit class
+        Number of folds. They are not stratified, because that would favour maps that fit class
         frequencies. With `clusters` in `fit`, rows of one cluster share a fold.
     max_cells : int, default=20000
         With more rows, members are fitted to at most this many cells of forecasts.
     random_state : int, RandomState or None, default=0
-        Seed of the folds and of members that draw.
+        Seed of the folds and of members that use random numbers.
     n_jobs : int, default=None
         Number of members fitted at a time.
     verbose : int, default=0
@@ -103,9 +103,9 @@ class AutoCalibrator(Calibrator):
     confident, too timid or, for two classes, shifted. Whatever the verdict, `predict_proba` applies
     the mixture, unless ``caution="verdict"``.
 
-    In tables and in the gain, each forecast is mixed with the uniform one, which has the weight of
-    one row. So no single row can decide the verdict. With more than 500 rows, folds share penalties
-    and floors learned from all rows.
+    In tables and in the gain, each forecast is mixed with the uniform forecast, with the weight of
+    one row, so that no single row decides the verdict. With more than 500 rows, folds share
+    penalties and floors learned from all rows.
 
     Examples
     --------
@@ -175,7 +175,7 @@ class AutoCalibrator(Calibrator):
         return mixture
 
     def _assemble(self, fitted: list[Fitted], weights: Floats, exponent: float = 1.0) -> MixtureMap:
-        """The mixture of the members that have weight."""
+        """Mixture of the members with nonzero weight."""
         kept = [fitted[m] for m in np.flatnonzero(weights)]
         self.members_ = [each.member for each in kept]
         return MixtureMap(
@@ -193,7 +193,7 @@ class AutoCalibrator(Calibrator):
         """The sample in folds; with many rows, in cells."""
         if isinstance(sample, CellSample):
             return sample
-        if len(sample) > self.max_cells and sample.clusters is None:
+        if len(sample) > self.max_cells and sample.n_units == sample.n_rows:
             return deal_in_cells(sample, int(self.cv), self.max_cells, random_state)
         return deal_by_content(sample, int(self.cv), random_state)
 
@@ -212,7 +212,7 @@ class AutoCalibrator(Calibrator):
             except (ArithmeticError, ValueError) as error:
                 return error
 
-        # Threads, because members spend their time in compiled code that lets others run.
+        # Threads: members spend their time in compiled code that releases the interpreter lock.
         results = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fit)(m) for m in members)
         for member, result in zip(members, results, strict=True):
             if isinstance(result, Exception):
@@ -235,7 +235,7 @@ class AutoCalibrator(Calibrator):
         elif not isinstance(members, Sequence) or not (
             members and all(isinstance(member, Calibrator) for member in members)
         ):
-            fix = 'expected "auto" or a list of calibrators of isoroc, as [IRPCalibrator()]'
+            fix = 'expected "auto" or a list of calibrators of isoroc, such as [IRPCalibrator()]'
             raise InputError("members", None, f"is {members!r}", fix)
         members = [clone(member) for member in members]
         for member in members:

@@ -1,7 +1,5 @@
 """Calibrator, what all calibrators have in common, and IdentityCalibrator, the simplest one."""
 
-from __future__ import annotations
-
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -78,12 +76,12 @@ class Documented:
 
 
 class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
-    """Base of all calibrators: a subclass has parameters and `_fit`, which makes a map of a sample.
+    """Base of all calibrators: a subclass has parameters and `_fit`, which learns a map.
 
     Forecasts, the model file, ONNX, SQL and torch follow from the map, `map_`.
     """
 
-    #: Relative share in a mixture before any row is seen: of two classes and of more.
+    #: Prior share in a mixture, for two classes and for more.
     _shares: ClassVar[tuple[float, float]] = (1.0, 1.0)
     #: Whether cross-validation is part of the fit, so that the folds of counts are needed.
     _uses_folds: ClassVar[bool] = False
@@ -91,8 +89,10 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
     _uses_order_only: ClassVar[bool] = False
     #: Whether the order of the classes counts, so that labels which are names need `labels`.
     _orders_classes: ClassVar[bool] = False
-    #: Whether rows are drawn or dealt one by one, so that a frequency of 2 is not the row twice.
+    #: Whether single rows are drawn or dealt to folds, so a frequency of 2 is not the row twice.
     _deals_rows: ClassVar[bool] = False
+    #: Whether a row has one outcome, and not any number of labels.
+    _has_classes: ClassVar[bool] = True
     #: Attributes besides the map that a model file holds, and what must be true of each.
     _state: ClassVar[dict[str, Check]] = {}
 
@@ -138,8 +138,8 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         P : array-like, dataframe or series
             Forecasts: one column of probabilities per class, shape (n, K), or, for two classes, n
             scores that increase with the probability of the second class.
-        y : array-like of shape (n,)
-            The label that came true for each row.
+        y : array-like of shape (n,) or (n, K)
+            The label that came true for each row, or the shares of the classes (soft labels).
         labels : array-like of shape (K,), default=None
             The class of each column, or the two classes in the order in which scores increase. By
             default columns are matched by name, and otherwise follow the sorted labels. Required if
@@ -147,8 +147,8 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         sample_weight : array-like of shape (n,), default=None
             Weight of each row.
         weighting : {"importance", "frequency"}, default="importance"
-            Only ratios of importance weights matter, and rows of unequal weight count as fewer.
-            With frequencies, weight 2 is the same as the row twice.
+            Only ratios of importance weights matter, and unequal weights lower the effective number
+            of rows. With frequencies, weight 2 is the same as the row twice.
         clusters : array-like of shape (n,), default=None
             Cluster of each row, such as the patient of a visit. Rows of one cluster share a fold,
             and standard errors allow for their dependence.
@@ -189,7 +189,7 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         self.classes_ = sample.classes
         class_weights = counted.class_weights()
         totals = {"weight": float(class_weights.sum()), "class_weights": class_weights.tolist()}
-        self.summary_ = {"rows": len(sample)} | totals | range_of(sample)
+        self.summary_ = {"rows": sample.n_rows} | totals | range_of(sample)
         self._finish()
         return self
 
@@ -263,12 +263,12 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
 
     @property
     def unit_(self) -> Unit:
-        """What forecasts are, as `fit` was told or found: "probability", "logit" or another."""
+        """Unit of the forecasts, given to `fit` or inferred: "probability", "logit" or another."""
         return self.map_.kind.unit
 
     @property
     def checksum(self) -> str | None:
-        """Checksum of the model file that `save` would write; None if no file can hold it."""
+        """Checksum of the model file that `save` would write; None if the model cannot be saved."""
         check_is_fitted(self, "map_")
         try:
             return checksum(to_document(self, "model"), self.summary_)
@@ -301,8 +301,8 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         Parameters
         ----------
         thresholds : float or array-like of shape (K,)
-            Two classes: a number; the decision is the second class iff its score is above it. More
-            classes: a vector gamma; the decision is the class with the largest ``p - gamma``.
+            Two classes: a number; the second class is chosen if its score is above it. More
+            classes: a vector gamma; the class with the largest ``p - gamma`` is chosen.
         P : array-like, dataframe or series, default=None
             Forecasts of rows on which decisions are compared. Required unless the map is strictly
             increasing.
@@ -368,11 +368,12 @@ class IdentityCalibrator(Calibrator):
     n_features_in_ : int
         Columns of the forecasts; 1 for scores.
     unit_, summary_, map_, checksum
-        What forecasts are; rows and weights of the fit; the fitted map; the checksum of its file.
+        Unit of the forecasts, rows and weights of the fit, the fitted map, and the checksum of its
+        model file.
 
     See Also
     --------
-    AutoCalibrator : Mixes this map with others, so that few rows change little.
+    AutoCalibrator : Mixes this map with others.
 
     Notes
     -----

@@ -1,7 +1,5 @@
 """CalibratedClassifier: any classifier with any calibrator behind it."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -25,7 +23,6 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from isoroc._calibrators.base import Documented
 from isoroc._calibrators.mixing import agreed
-from isoroc._calibrators.prior import PriorEstimate, adjust_prior, estimate_prior
 from isoroc._calibrators.registry import methods
 from isoroc._calibrators.segment import SegmentCalibrator
 from isoroc._core.types import Floats, Ints
@@ -38,7 +35,6 @@ from isoroc._input import (
     check_option,
     check_order,
     check_segments,
-    check_shares,
     check_two_classes,
     check_weights,
     encode_labels,
@@ -73,7 +69,7 @@ class CalibratedPair:
 
 
 class _Rows(NamedTuple):
-    """What is known of the rows besides the features."""
+    """Arrays with one entry per row besides the features."""
 
     classes: NDArray[Any]
     codes: Ints
@@ -85,7 +81,7 @@ class _Rows(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """A classifier whose probabilities are calibrated on data that it was not trained on.
+    """A classifier with probabilities calibrated on data that it was not trained on.
 
     It takes the parameters of scikit-learn's ``CalibratedClassifierCV`` and can replace it.
 
@@ -110,18 +106,15 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         ``fit`` also gets ``labels``, ``unit``, ``sample_weight``, ``clusters`` and ``segments`` if
         it takes them; without ``labels`` it sees integers 0 to K - 1.
     segments : sequence of str or int, default=None
-        Columns of `X`, by name or by position, within whose segments forecasts are corrected: a
-        `SegmentCalibrator` is put around the calibrator, unless it is one.
+        Columns of `X`, by name or by position. Forecasts are corrected within their segments by a
+        `SegmentCalibrator` around the calibrator.
     random_state : int, RandomState or None, default=0
         Seed of the calibrator that `method` names.
     response : {"auto", "predict_proba", "decision_function"}, default="auto"
         What to calibrate; "auto" takes probabilities where the classifier has them. Decision
         functions are calibrated as logits.
-    prior : array-like of shape (K,) or mapping of labels to shares, default=None
-        Class shares of the population that is forecast, if only they differ from the rows in
-        `fit`; see `isoroc.adjust_prior`. `adapt_prior` estimates them.
     weighting : {"importance", "frequency"}, default="importance"
-        What sample weights are to the calibrator, as in its `fit`.
+        Meaning of the sample weights, as in `fit` of the calibrator.
 
     Attributes
     ----------
@@ -129,14 +122,13 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         The labels.
     calibrated_classifiers_ : list
         The fitted pairs, each with attributes `estimator` and `calibrator`: one, or one per fold.
-    class_shares_, prior_ : ndarray of shape (K,)
-        Class shares of the rows in `fit`, and those that forecasts are adjusted to, or None.
     n_features_in_ : int
-        As the classifier reports it, and `feature_names_in_` too.
+        As reported by the classifier; so is `feature_names_in_`.
 
     See Also
     --------
     AutoCalibrator : The default calibrator.
+    isoroc.adjust_prior : Forecasts for a population with other class shares.
     sklearn.calibration.CalibratedClassifierCV : Calibrates each class against the rest.
 
     Notes
@@ -169,7 +161,6 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
     segments: Any = None
     random_state: int | np.random.RandomState | None = 0
     response: Response = "auto"
-    prior: Any = None
     weighting: Weighting = "importance"
 
     # Groups are used by the splitter, so a search or a pipeline with metadata routing passes them
@@ -206,11 +197,11 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         groups : array-like of shape (n,), default=None
             Groups of rows, for splitters that take them.
         clusters : array-like of shape (n,), default=None
-            Cluster of each row, such as the patient of a visit. Rows of one cluster share a fold.
-            A splitter in `cv` must see to that.
+            Cluster of each row, such as the patient of a visit. Rows of one cluster share a fold; a
+            splitter in `cv` must ensure this.
         **fit_params
-            Passed on to the classifier's ``fit``, cut to the fold's rows where they are as long
-            as the data. With metadata routing enabled, passed as was requested.
+            Passed on to the classifier's ``fit``. Parameters with one entry per row are cut to the
+            rows of the fold. With metadata routing enabled, they are passed as requested.
 
         Returns
         -------
@@ -226,13 +217,8 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
             check_order(classes)
         codes: Ints = columns.astype(np.intp)
         weights = check_weights(sample_weight, len(codes))
-        totals = np.bincount(codes, weights, len(classes)).astype(np.float64)
-        check_two_classes(totals, classes)
-        shares = np.asarray(totals / totals.sum())
-        prior = None
-        if self.prior is not None:
-            _check_adjustable(shares, classes)
-            prior = check_shares(self.prior, classes, name="prior", positive=False)
+        totals = np.bincount(codes, weights, len(classes))
+        check_two_classes(totals.astype(np.float64), classes)
         found = None
         if self.segments is not None:
             found = check_segments(take_columns(X, tuple(self.segments)), len(codes), of="X")
@@ -244,8 +230,6 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         else:
             pairs = self._fit_folds(X, y, rows, groups, fit_params)
         self.classes_: NDArray[Any] = rows.classes
-        self.class_shares_: Floats = shares
-        self.prior_: Floats | None = prior
         self.calibrated_classifiers_ = pairs
         for attribute in ("n_features_in_", "feature_names_in_"):
             if hasattr(pairs[0].estimator, attribute):
@@ -265,7 +249,7 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         known = self if calibrator is None else calibrator
         if isinstance(calibrator, type) or not hasattr(known, "predict_proba"):
             problem = f"expected a calibrator, got {calibrator!r}"
-            fix = 'pass an instance, as AutoCalibrator(), or a name as method="auto"'
+            fix = 'pass an instance, such as AutoCalibrator(), or a name, such as method="auto"'
             raise InputError("calibrator", None, problem, fix)
         check_option("method", self.method, tuple(methods()))
         check_option("ensemble", self.ensemble, (True, False, "auto"))
@@ -365,7 +349,7 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
             return folds
         usable = [fold for fold in folds if len(np.unique(codes[fold[1]])) > 1]
         if not usable:
-            problem = "every fold holds out rows of one class only, and calibrating takes two"
+            problem = "every fold holds out rows of one class only, but calibration needs two"
             raise InputError("cv", None, problem, "use fewer folds, or ensemble=False")
         if len(usable) < len(folds):
             warnings.warn(
@@ -417,15 +401,8 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         return agreed([calibrator.verdict_ for calibrator in self.calibrators_])
 
     def predict_proba(self, X: Any) -> Floats:
-        """Calibrated probabilities, shape (n, K), adjusted to `prior_` if there is one."""
+        """Calibrated probabilities, shape (n, K)."""
         check_is_fitted(self, "calibrated_classifiers_")
-        Q = self._predict_unadjusted(X)
-        if self.prior_ is None:
-            return Q
-        return adjust_prior(Q, self.class_shares_, self.prior_)
-
-    def _predict_unadjusted(self, X: Any) -> Floats:
-        """Calibrated probabilities for the class shares of the rows in `fit`."""
         pairs = self.calibrated_classifiers_
         return np.asarray(sum(pair.predict_proba(X) for pair in pairs) / len(pairs))
 
@@ -434,46 +411,13 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         best = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
-    def adapt_prior(self, X: Any, **options: Any) -> PriorEstimate:
-        """Estimate the class shares of new rows without labels, and forecast for these from now on.
-
-        Parameters
-        ----------
-        X : array-like or dataframe
-            New rows, as `predict_proba` takes them.
-        **options
-            `confidence` and `sample_weight` of `isoroc.estimate_prior`.
-
-        Returns
-        -------
-        PriorEstimate
-            Estimated shares with intervals. The shares become `prior_`.
-
-        Examples
-        --------
-        >>> from isoroc import CalibratedClassifier
-        >>> from sklearn.datasets import make_classification
-        >>> from sklearn.naive_bayes import GaussianNB
-        >>> X, y = make_classification(n_samples=2000, random_state=0)
-        >>> clf = CalibratedClassifier(GaussianNB()).fit(X[:1000], y[:1000])
-        >>> few = [i for i in range(1000, 2000) if y[i] == 0 or i % 5 == 0]  # fewer of class 1
-        >>> clf.adapt_prior(X[few]).prior.round(2), y[few].mean().round(2)
-        (array([0.85, 0.15]), np.float64(0.15))
-        """
-        check_is_fitted(self, "calibrated_classifiers_")
-        _check_adjustable(self.class_shares_, self.classes_)
-        Q = self._predict_unadjusted(X)
-        estimate = estimate_prior(Q, self.class_shares_, labels=self.classes_, **options)
-        self.prior_ = estimate.prior
-        return estimate
-
     def forecast(self, estimator: Any, X: Any, classes: NDArray[Any]) -> Floats:
         """Forecasts of a fitted classifier with one column for each of classes, or scores."""
         method = method_of(estimator, self.response)
         return to_forecasts(respond(estimator, X, classes, method), method)
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Who gets which metadata: the classifier's fit and the splitter's split."""
+        """Metadata routing: what the classifier's fit and the splitter's split receive."""
         fitting = MethodMapping().add(caller="fit", callee="fit")
         splitting = MethodMapping().add(caller="fit", callee="split")
         router = MetadataRouter(owner=self).add_self_request(self)
@@ -485,10 +429,6 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         inner = get_tags(self._make_estimator() if self.estimator is None else self.estimator)
         for name in ("sparse", "allow_nan", "positive_only"):
             setattr(tags.input_tags, name, getattr(inner.input_tags, name))
-        if hasattr(self.calibrator, "__sklearn_tags__"):
-            of_calibrator = get_tags(self.calibrator).classifier_tags
-            if of_calibrator is not None:
-                tags.classifier_tags.multi_class = of_calibrator.multi_class
         return tags
 
 
@@ -538,13 +478,6 @@ def _train(estimator: Any, X: Any, y: Any, rows: Ints, params: dict[str, Any]) -
 
     params = {name: cut(value) for name, value in params.items()}
     return estimator.fit(_safe_indexing(X, rows), _safe_indexing(y, rows), **params)
-
-
-def _check_adjustable(shares: Floats, classes: NDArray[Any]) -> None:
-    """Refuse to adjust the share of a class that did not occur."""
-    if not shares.all():
-        problem = f"class {classes[int(np.argmin(shares))]!s} did not occur in the rows of fit"
-        raise InputError("prior", None, problem, "fit to rows of all classes")
 
 
 def method_of(estimator: Any, response: Response) -> str:

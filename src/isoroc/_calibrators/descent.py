@@ -1,7 +1,5 @@
 """Penalised losses, minimised by L-BFGS in coordinates in which the curvature is the identity."""
 
-from __future__ import annotations
-
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Calibrated forecasts as new columns of a dataframe, on the engine that it belongs to."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence

@@ -1,17 +1,15 @@
-"""Isotonic recursive partitioning: IRPCalibrator, and BaggedIRPCalibrator, the mean of trees."""
+"""IRPCalibrator: isotonic recursive partitioning."""
 
-from __future__ import annotations
-
-from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, ClassVar, Literal, NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
-from isoroc._calibrators.binned import BinCalibrator
 from isoroc._calibrators.temperature import draw_part, fit_tempering
 from isoroc._core.types import Floats, Ints
 from isoroc._growth import (
@@ -35,20 +33,18 @@ from isoroc._input import (
     to_array,
 )
 from isoroc._input.kinds import Kind, columns_of
-from isoroc._maps import BaggedMap, BinMap, Forecasts, TemperatureMap, TiltedMap
+from isoroc._maps import BinMap, TemperatureMap, TiltedMap
 from isoroc._maps.cyclic import MonotonicityCheck
 from isoroc._maps.modelfile import checks
 from isoroc._maps.monotonicity import Certificate, certify
 from isoroc._maps.top import TopReduction
 from isoroc._support.progress import progress
 from isoroc._support.seeds import check_random_state
-
-#: What top="auto" chooses from where it does not calibrate all classes jointly.
-TOPS = (1, 2, 3)
+from isoroc._support.table import Table
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class IRPCalibrator(BinCalibrator):
+class IRPCalibrator(Calibrator):
     """Isotonic recursive partitioning: bins whose splits can be repeated after calibration.
 
     For two classes this is isotonic regression, found as a path of nested partitions. With
@@ -57,8 +53,8 @@ class IRPCalibrator(BinCalibrator):
     forecasts is the convex hull of the ROC curve before.
 
     For more classes the simplex is split recursively at thresholds gamma into the regions
-    ``argmax(p - gamma)``. A split is made only if some threshold on the calibrated forecasts makes
-    it again on the calibration rows. `IRPCalibrator.paper` is the paper's calibrator.
+    ``argmax(p - gamma)``. A split is made only if some threshold on the calibrated forecasts
+    repeats it on the calibration rows. `IRPCalibrator.paper` is the paper's calibrator.
 
     Parameters
     ----------
@@ -67,9 +63,9 @@ class IRPCalibrator(BinCalibrator):
         (bin weight + pseudocount)``; 0 gives observed rates. "auto" is 1 plus, for
         ``prior="forecast"``, a weight that the labels determine.
     prior : {"forecast", "uniform", "marginal"} or array-like of shape (K,), default="forecast"
-        What the pseudocount pulls towards. "forecast" is the mean forecast of the bin's own rows,
-        with up to 1 of the pseudocount on the uniform forecast, so that no value is 0. "marginal"
-        is the class shares of the calibration set.
+        What the values of bins are pulled towards. "forecast" is the mean forecast of the bin's own
+        rows, with up to 1 of the pseudocount on the uniform forecast, so that no value is 0.
+        "marginal" is the class shares of the calibration set.
     monotonicity : {"tree", "global"} or None, default="tree"
         For which calibration rows a split must be repeatable: those that reach it, all (the
         paper's condition), or none (no guarantee). For two classes the first two are the same.
@@ -79,19 +75,20 @@ class IRPCalibrator(BinCalibrator):
     grid_size : int, default=None
         The lattice has step 1 / grid_size; by default 100 for three classes, fewer for more.
     values : {"auto", "tilted", "constant"}, default="auto"
-        Whether all rows of a bin get its value, as in the paper, or forecasts vary around it as far
-        as every split keeps its certificate. "auto" is constant for two classes, tilted for more.
+        "constant" gives all rows of a bin its value, as in the paper. "tilted" lets forecasts vary
+        around it as far as every split keeps its certificate. "auto" is constant for two classes,
+        tilted for more.
     top : int, "auto" or None, default="auto"
         Calibrate the `top` largest probabilities of each forecast and share the rest among the
         other classes. None calibrates all classes jointly. "auto" does so up to 12 classes, with
         constant values up to 4, and otherwise takes the best of 1, 2, 3 by cross-validation.
     max_bins : int, default=None
-        Stop growth there. By default it goes on to its natural end.
+        Largest number of bins. By default growth stops when no split is feasible.
     min_bin_weight : float or "auto", default="auto"
-        Least weight of a bin. "auto" is 0 for two classes, for more a thirtieth of the total
+        Smallest weight of a bin. "auto" is 0 for two classes, for more a thirtieth of the total
         weight, at most 20.
     min_lift : float or "auto", default="auto"
-        Least lift in log likelihood of a split, as a multiple of what chance alone would give.
+        Smallest gain in log likelihood of a split, as a multiple of what chance alone would give.
         "auto" is 0 for two classes, 1 for more.
     max_cells : int, default=10000
         With more rows, trees of three classes or more are grown on cells of forecasts.
@@ -107,8 +104,8 @@ class IRPCalibrator(BinCalibrator):
     tree_ : BinTree
         The partition with its class weights.
     prior_, pseudocount_ : ndarray of shape (K,) or (N, K), and float
-        The prior that was used, or that of each node, and its weight, which may be lowered so that
-        every split keeps its certificate.
+        The prior, or the prior of each node, and its weight. The weight may be lower than
+        requested, so that every split keeps its certificate.
     reduction_, top_ : TopReduction and int, or None
         The reduction to the largest probabilities; `tree_` and `prior_` are then of ranks.
     n_bins_, bin_values_ : int and ndarray of shape (n_bins, K)
@@ -120,7 +117,7 @@ class IRPCalibrator(BinCalibrator):
         One row per stage, from one bin to `n_bins_`: gain and threshold of the split that led to
         it, and the log loss of the calibration set.
     certificate_ : Certificate or None
-        For each split the threshold that makes it again on the calibrated forecasts; None with
+        For each split, the threshold that repeats it on the calibrated forecasts; None with
         ``monotonicity=None``.
 
     See Also
@@ -167,16 +164,21 @@ class IRPCalibrator(BinCalibrator):
     random_state: int | np.random.RandomState | None = 0
     verbose: int = 0
 
+    _shares: ClassVar[tuple[float, float]] = (0.3, 0.3)
     _uses_folds: ClassVar[bool] = True
+    _uses_order_only: ClassVar[bool] = True
     _state: ClassVar[dict[str, checks.Check]] = {"certificate_": checks.certificate}
 
+    map_: BinMap = field(init=False)
     certificate_: Certificate | None = field(init=False)
+    tree_, prior_, pseudocount_, bin_values_ = FromMap(), FromMap(), FromMap(), FromMap()
+    n_bins_ = FromMap(lambda fitted: len(fitted.tree.bins))
     reduction_ = FromMap()
     top_ = FromMap(lambda fitted: fitted.reduction and fitted.reduction.top)
 
     @classmethod
-    def paper(cls, **parameters: Any) -> IRPCalibrator:
-        """The paper's calibrator, whose bins have zero calibration error on the calibration rows.
+    def paper(cls, **parameters: Any) -> Self:
+        """The paper's calibrator: zero calibration error on the calibration rows.
 
         All classes jointly, observed rates as constant values, splits that can be repeated on all
         calibration rows, and growth to its natural end. Further parameters are passed on.
@@ -189,6 +191,28 @@ class IRPCalibrator(BinCalibrator):
         """
         fixed: Any = {"pseudocount": 0, "monotonicity": "global", "values": "constant", "top": None}
         return cls(**fixed | {"min_bin_weight": 0, "min_lift": 0} | parameters)
+
+    @property
+    def bins_(self) -> Table:
+        """One row per bin: bounds (two classes), weight, observed rates with intervals, values."""
+        check_is_fitted(self, "map_")
+        return self.map_.bins([str(label) for label in self.classes_])
+
+    @property
+    def path_(self) -> Table:
+        """One row per stage, from one bin to `n_bins_`: the split that led to it, and the loss."""
+        check_is_fitted(self, "map_")
+        return self.map_.path([str(label) for label in self.classes_])
+
+    def apply(self, P: Any) -> Ints:
+        """Row of `bins_` in which each forecast lies, shape (n,)."""
+        values = self._check_new(P)
+        return np.asarray(self.map_.bin_of(values))
+
+    def staged_predict_proba(self, P: Any) -> Iterator[Floats]:
+        """Iterate over the calibrated forecasts, shape (n, K), of every stage of `path_`."""
+        values = self._check_new(P)
+        return self.map_.stages(values)
 
     def verify(self, P: Any, y: Any, *, sample_weight: Any = None) -> MonotonicityCheck:
         """Check the certificate on the calibration rows, without the code that grew the tree.
@@ -233,13 +257,11 @@ class IRPCalibrator(BinCalibrator):
         sample: Sample,
         reduction: TopReduction | None,
         random_state: Any,
-        report: Any = lambda _: None,
-        *,
-        pulled: bool = True,
+        report: Any,
     ) -> tuple[BinMap, Certificate | None]:
         """The map of a tree grown on a sample on the simplex, and its certificate."""
         tempering = tempered = None
-        tilted = self._is_tilted(sample.n_classes)
+        tilted = self.values == "tilted" or (self.values == "auto" and sample.n_classes > 2)
         if reduction is not None:
             sample = reduction.reduce_sample(sample)
         if tilted:
@@ -249,7 +271,7 @@ class IRPCalibrator(BinCalibrator):
             tempered = tempering.apply(P)
         prior = self._resolve_prior(sample.class_weights())
         options = self._options(prior, random_state, report)
-        if pulled and self._prior_is_forecast():
+        if self._prior_is_forecast():
             grown = self._pull(sample, options, tempered)
         else:
             grown = Pulled(grow_tree(sample, options))
@@ -345,10 +367,6 @@ class IRPCalibrator(BinCalibrator):
             raise InputError("prior", None, f"{prior.size} probabilities", fix)
         return np.asarray(prior[0])
 
-    def _is_tilted(self, n_classes: int) -> bool:
-        """Whether values vary in a bin."""
-        return self.values == "tilted" or (self.values == "auto" and n_classes > 2)
-
     def _choose_top(self, sample: Sample, random_state: Any) -> int | None:
         """The reduction with the lowest cross-validated log loss, where there is a choice."""
         if self.top != "auto" or sample.n_classes <= self._most_joint():
@@ -358,8 +376,8 @@ class IRPCalibrator(BinCalibrator):
         else:
             n_folds = 5 if len(sample) <= self.max_cells else 2
             fold = deal_folds(len(sample), n_folds, random_state, sample.clusters)
-        losses = dict.fromkeys(TOPS, 0.0)
-        for top in TOPS:
+        losses = dict.fromkeys((1, 2, 3), 0.0)
+        for top in losses:
             for k in range(fold.max() + 1):
                 seed = random_state.randint(2**31 - 1)
                 changed = {"top": top, "verbose": 0, "random_state": seed}
@@ -375,7 +393,7 @@ class IRPCalibrator(BinCalibrator):
         return 4 if self.values == "constant" else 12
 
     def _check_parameters(self, n_classes: int) -> None:
-        """Refuse parameters that make no sense, for K classes."""
+        """Raise an error for parameters that are invalid for K classes."""
         check_option("monotonicity", self.monotonicity, ("tree", "global", None))
         check_option("search", self.search, ("sweep", "grid"))
         check_option("values", self.values, ("auto", "tilted", "constant"))
@@ -392,169 +410,3 @@ class IRPCalibrator(BinCalibrator):
         if reduces and not isinstance(self.prior, str):
             fix = 'pass top=None, or prior="forecast", "uniform" or "marginal"'
             raise InputError("prior", None, "probabilities of classes, but bins are of ranks", fix)
-
-
-@dataclass(eq=False, repr=False)
-class BaggedIRPCalibrator(Calibrator):
-    """The mean of isotonic recursive partitions of resampled rows.
-
-    The mean is smoother and nearer the truth than one tree, and the spread of the trees shows how
-    far a forecast depends on the rows that happened to be seen. For two classes the mean is
-    non-decreasing. For more it has no certificate.
-
-    Parameters
-    ----------
-    calibrator : IRPCalibrator, default=None
-        How trees are grown, ``IRPCalibrator()`` by default; its `random_state` and `verbose`
-        are not used. With ``top="auto"`` and many classes, trees take turns between several
-        reductions.
-    n_trees : int, default=10
-        Number of trees.
-    max_samples : int, default=100000
-        Largest number of draws for each tree, with replacement.
-    random_state : int, RandomState or None, default=0
-        Seed of the draws and of the growth of the trees.
-    n_jobs : int, default=None
-        Number of trees grown at a time.
-
-    Attributes
-    ----------
-    classes_, n_features_in_, unit_, summary_, map_, checksum
-        As in `IdentityCalibrator`.
-    trees_, reductions_ : list of BinTree and list of TopReduction or None
-        The partitions, and what each tree sees: ranks and the rest, or all classes.
-    oob_forecasts_ : ndarray of shape (n, K)
-        Mean of the trees that have not seen a calibration row, or of all where every tree has. A
-        model file does not keep them.
-
-    See Also
-    --------
-    IRPCalibrator : One tree, with bins and a certificate.
-
-    Notes
-    -----
-    Rows are drawn one by one, so weights and the order of the rows change which rows a tree sees.
-    With constant values, bins are pulled towards the uniform forecast only.
-
-    Examples
-    --------
-    >>> from isoroc import BaggedIRPCalibrator
-    >>> P, y = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]], ["ant", "bee", "cat"]
-    >>> BaggedIRPCalibrator(random_state=0).fit(P, y).predict_std([[0.5, 0.3, 0.2]]).shape
-    (1, 3)
-    """
-
-    calibrator: IRPCalibrator | None = None
-    _: KW_ONLY
-    n_trees: int = 10
-    max_samples: int = 100_000
-    random_state: int | np.random.RandomState | None = 0
-    n_jobs: int | None = None
-
-    _shares: ClassVar[tuple[float, float]] = (0.3, 0.3)
-    _uses_order_only: ClassVar[bool] = True
-    _deals_rows: ClassVar[bool] = True
-
-    map_: BaggedMap = field(init=False)
-    trees_ = FromMap(lambda fitted: [member.tree for member in fitted.members])
-    reductions_ = FromMap(lambda fitted: [member.reduction for member in fitted.members])
-
-    def _fit(self, sample: Sample) -> BaggedMap:
-        check_number("n_trees", self.n_trees, int, minimum=1)
-        check_number("max_samples", self.max_samples, int, minimum=2)
-        irp = IRPCalibrator() if self.calibrator is None else self.calibrator
-        if not isinstance(irp, IRPCalibrator):
-            raise InputError("calibrator", None, f"is {irp!r}", "expected an IRPCalibrator")
-        irp._check_parameters(sample.n_classes)
-        kind, values, sample = sample.kind, sample.forecasts, sample.on_simplex()
-        turns = _turns(irp, sample.n_classes)[: self.n_trees]
-        reductions = [None if top is None else TopReduction.fit(top, sample) for top in turns]
-        counted = isinstance(sample, CellSample)
-        n = round(float(sample.row_weights().sum())) if counted else len(sample)
-        size = min(max(n, 1), self.max_samples)
-        random_state = check_random_state(self.random_state)
-        seeds = random_state.randint(2**31 - 1, size=self.n_trees)
-        bags = [_Bag(t, size, seed) for t, seed in enumerate(seeds.tolist())]
-        members = Parallel(n_jobs=self.n_jobs)(
-            delayed(_grow)(irp, kind, sample, reductions[t % len(turns)], bag)
-            for t, bag in enumerate(bags)
-        )
-        self.oob_forecasts_ = _out_of_bag(members, Forecasts(values, kind), sample, bags)
-        return BaggedMap(kind=kind, members=members)
-
-    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[BaggedMap, Floats]:  # noqa: ARG002
-        fitted = self._fit(sample)
-        return fitted, self.oob_forecasts_
-
-    def predict_std(self, P: Any) -> Floats:
-        """Standard deviation over the trees of each calibrated probability, shape (n, K)."""
-        values = self._check_new(P)
-        forecasts = Forecasts(values, self.map_.kind)
-        Q = [tree.compiled(forecasts) for tree in self.map_.members]
-        return np.asarray(np.std(Q, axis=0))
-
-
-def _out_of_bag(
-    members: list[BinMap], forecasts: Forecasts, sample: Sample, bags: list[_Bag]
-) -> Floats:
-    """Mean forecasts of the trees that have not seen a row; of all trees if there is none."""
-    total = np.zeros((len(sample), sample.n_classes))
-    unseen_total = np.zeros_like(total)
-    times = np.zeros((len(sample), 1))
-    for tree, bag in zip(members, bags, strict=True):
-        Q = tree.compiled(forecasts)
-        unseen = (bag.draw(sample) == 0)[:, None]
-        total += Q
-        unseen_total += unseen * Q
-        times += unseen
-    mean = total / len(bags)
-    return np.where(times > 0, unseen_total / np.maximum(times, 1), mean)
-
-
-def _turns(irp: IRPCalibrator, n_classes: int) -> tuple[int | None, ...]:
-    """What trees take turns with; all classes jointly cost more the more there are."""
-    if irp.top != "auto":
-        return (irp.top,)
-    if n_classes <= irp._most_joint():
-        return (None,)
-    return (1, None) if n_classes <= 12 else TOPS
-
-
-class _Bag(NamedTuple):
-    """A bootstrap sample."""
-
-    number: int
-    size: int
-    seed: int
-
-    def draw(self, sample: Sample) -> Ints:
-        """How often each row is in it.
-
-        A cell stands for as many rows as it weighs, so chance leaves hardly any out. With cells in
-        folds, each bag leaves one fold out instead.
-        """
-        rng = np.random.default_rng(self.seed)
-        n = len(sample)
-        if not isinstance(sample, CellSample):
-            return np.bincount(rng.integers(n, size=self.size), minlength=n)
-        weights, folds = sample.row_weights(), np.unique(sample.fold)
-        if len(folds) > 1:
-            weights = weights * (sample.fold != folds[self.number % len(folds)])
-        ends = np.cumsum(weights)
-        rows = rng.integers(max(int(ends[-1]), 1), size=self.size)
-        return np.bincount(np.searchsorted(ends, rows, side="right").clip(max=n - 1), minlength=n)
-
-
-def _grow(
-    irp: IRPCalibrator, kind: Kind, sample: Sample, reduction: TopReduction | None, bag: _Bag
-) -> BinMap:
-    times = bag.draw(sample)
-    drawn = sample.take(np.flatnonzero(times))
-    weights = times[times > 0].astype(np.float64)
-    if isinstance(sample, CellSample):
-        weights *= float(sample.row_weights().sum()) / bag.size
-    elif drawn.weights is not None:
-        weights *= drawn.weights
-    drawn = replace(drawn, weights=weights)
-    pulled = irp._is_tilted(sample.n_classes)
-    return irp._grow(kind, drawn, reduction, np.random.RandomState(bag.seed), pulled=pulled)[0]

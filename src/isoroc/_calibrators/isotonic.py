@@ -1,6 +1,4 @@
-"""Isotonic regression of each class against the rest: one fit, or two that count the outcome in."""
-
-from __future__ import annotations
+"""Isotonic regression of each class against the rest: one fit, or two as in Venn-Abers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,8 +19,8 @@ class IsotonicCalibrator(Calibrator):
     """Isotonic regression of each class against the rest, smoothed.
 
     Each column of the forecasts has a map of its own, and rows are divided by their sum; two
-    classes have one map. The order of the rows in each column is kept, but not that of the classes
-    in a row.
+    classes have one map. The order of the rows in each column is kept, up to ties; the order of the
+    classes in a row is not.
 
     Parameters
     ----------
@@ -67,7 +65,7 @@ class IsotonicCalibrator(Calibrator):
         check_number("pseudocount", self.pseudocount, minimum=0)
         K = sample.n_classes
         if K > 2 and self.pseudocount == 0:
-            problem = "is 0, but rows of more than two classes are divided by their sum, maybe 0"
+            problem = "is 0, but rows of three classes or more are divided by their sum, maybe 0"
             raise InputError("pseudocount", None, problem, "expected a number > 0")
         pseudocounts = self.pseudocount * np.array([1 - 1 / K, 1 / K])
         maps = [isotonic_steps(counts, pseudocounts) for counts in counts_of_classes(sample)]
@@ -92,8 +90,9 @@ class VennAbersCalibrator(Calibrator):
     """Inductive Venn-Abers prediction: an interval for each probability, and one value in it.
 
     Isotonic regression is fitted to the calibration rows and the row to be forecast twice: as if
-    its outcome were the class, and as if it were not. One of the two fits has the truth. With three
-    classes or more, each is set against the rest, and rows are divided by their sum.
+    its outcome were the class, and as if it were not. One of the two fits uses the true outcome.
+    With three classes or more, each class is calibrated against the rest, and rows are divided by
+    their sum.
 
     Attributes
     ----------

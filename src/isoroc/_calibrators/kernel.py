@@ -32,8 +32,8 @@ from isoroc._maps.scaling import Positions, trust
 class KernelCalibrator(DescentCalibrator):
     """Kernel scaling: a smooth correction that depends on the forecasts of all classes together.
 
-    It learns what only several forecasts say together, such as that two classes are confused where
-    a third is likely. Decisions change more often than with other calibrators.
+    It can learn, for example, that two classes are confused where a third is likely. Decisions
+    change more often than with other calibrators.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ class Problem(PenalisedLoss):
     def solve(self, penalty: float | None, n_learning: int = 4) -> Solution:
         """The theta of the lowest loss; without a penalty, one is learned.
 
-        It is a tenth of the one of the largest evidence: then unseen rows are forecast better.
+        It is a tenth of the penalty with the largest evidence, which forecasts unseen rows better.
         """
         self.penalty = penalty or 1.0
         theta = np.zeros(len(self.z) * len(self.features))  # it changes nothing

@@ -26,9 +26,9 @@ from isoroc._maps import Forecasts, MatrixMap, TemperatureMap
 from isoroc._maps.modelfile import checks
 from isoroc._maps.scaling import transform
 
-#: structure="auto" is "vector" for more classes than this: there a matrix forecasts worse.
+#: Above this many classes, structure="auto" is "vector", which forecasts better there.
 MATRIX_CLASSES = 30
-#: Kinds of terms; the penalties stand in this order.
+#: Kinds of terms, in the order of the penalties.
 BIAS, DIAGONAL, QUADRATIC, OFF_DIAGONAL = range(4)
 
 
@@ -50,7 +50,7 @@ class MatrixCalibrator(DescentCalibrator):
         Strength of the penalties as a multiple of those of Berta et al. "auto" starts from 1 and
         learns one for each kind of term by evidence, if there are few terms.
     floor, pseudocount
-        As in `TemperatureCalibrator`, whose map comes first; the pseudocount is 1 by default.
+        As in `TemperatureCalibrator`, which is applied first; the pseudocount is 1 by default.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class MatrixCalibrator(DescentCalibrator):
     quadratic_, intercept_ : ndarray of shape (K,)
         a and b.
     penalty_ : ndarray of shape (4,)
-        Multiples that were used: of b, the diagonal, a, and the entries off the diagonal.
+        Multiples for b, the diagonal of A, a, and the other entries of A.
 
     See Also
     --------

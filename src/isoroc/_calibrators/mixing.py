@@ -29,7 +29,7 @@ def share_of_forecasts(share: float, n_classes: int, n_rows: float, p: float) ->
 
 
 def exponent_of(mixed: Floats, sample: Sample) -> float:
-    """Power of a mixture's forecasts of unseen rows, shape (n, K), that makes outcomes likeliest.
+    """Exponent of the mixture with the largest likelihood on unseen rows, given (n, K) forecasts.
 
     Its logarithm has a normal prior of scale 0.1, narrower with few rows.
     """
@@ -43,7 +43,7 @@ def exponent_of(mixed: Floats, sample: Sample) -> float:
 def mixture_weights(
     likelihood: Floats, row_weights: Floats, prior: Floats, *, least: float = 0.1
 ) -> Floats:
-    """Weights under which the mixture makes the outcomes likely and stays close to the prior.
+    """Weights that maximise the likelihood of the mixture, with a penalty towards the prior.
 
     They maximise the log likelihood of the rows minus `STRENGTH` times the relative entropy of the
     weights to the prior. The weight of a bad member falls exponentially with the likelihood that it
@@ -221,7 +221,7 @@ def judge(sample: Sample, dealt: CellSample, before: Floats, after: Floats) -> V
 
 
 def _plain_loss(sample: Sample) -> tuple[float, int, int]:
-    """Log loss, number of rows whose outcome was given probability 0, and number of rows."""
+    """Log loss, number of outcomes that had probability 0, and number of rows."""
     total = loss = impossible = n_rows = 0.0
     for rows in slices(len(sample)):
         part = sample.take(rows)
@@ -236,7 +236,7 @@ def _plain_loss(sample: Sample) -> tuple[float, int, int]:
 
 
 def agreed(verdicts: Sequence[Verdict]) -> Verdict:
-    """The verdict of most, with the mean losses and gains of calibrators with rows of their own."""
+    """Majority verdict of calibrators fitted to different rows, with mean losses and gains."""
     first, *others = verdicts
     if not others:
         return first

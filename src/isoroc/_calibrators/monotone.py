@@ -413,7 +413,7 @@ def _by_class(codes: Ints) -> Iterator[tuple[int, slice]]:
 
 
 def gather(z: Floats, codes: Codes, weights: Floats) -> tuple[Floats, Codes, Floats]:
-    """Merge rows of one class in the same cell into one, at their mean and with their weight.
+    """Merge rows of one class in the same cell into their mean, with their total weight.
 
     Cells have the width `WIDTH` in each log forecast, so the loss changes by about its curvature
     times ``WIDTH**2 / 24``. Up to `MOST_ROWS` rows, and from four classes on, where rows would

@@ -1,7 +1,5 @@
 """Forecasts for a population with another class prior, and the estimation of this prior."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -170,7 +168,7 @@ def estimate_prior(
 
 
 def _interval(L: Floats, weights: Floats, best: Floats, k: int, width: float) -> list[float]:
-    """Shares of class k that a likelihood ratio test does not reject, whatever the others are."""
+    """Interval of the share of class k, from the profile likelihood ratio."""
     others, likelihood, rest = np.delete(best, k), L[:, [k]], np.delete(L, k, axis=1)
     others = others / others.sum() if others.any() else np.full(len(others), 1 / len(others))
     most = weights @ np.log(np.maximum(L @ best, LEAST))

@@ -37,6 +37,7 @@ from isoroc._input import (
     check_units,
     rows_by_group,
     warn_if_reversed,
+    with_segments,
 )
 from isoroc._input.kinds import LOGITS, columns_of
 from isoroc._input.segments import Column, bin_edges, segment_names
@@ -47,7 +48,7 @@ from isoroc._maps.segments import apply_map, encode_segments, known_columns
 from isoroc._support.seeds import check_random_state
 from isoroc._support.table import Table
 
-#: Rows from which precisions and terms are learned, and up to which every fold learns its own.
+#: Most rows to learn tables from, and most rows for which each fold chooses its own terms.
 MANY_ROWS, FEW_ROWS = 50_000, 5_000
 #: Columns of `shifts_`.
 SHIFTS = "column", "segment", "class", "rows", "shift", "error", "odds"
@@ -59,15 +60,15 @@ class SegmentCalibrator(Calibrator):
 
     A model can be calibrated overall and wrong for young customers in the north. This calibrator
     takes columns that describe the rows, categories or numbers. It calibrates the forecasts, adds
-    the entries of their segments to the log odds, and calibrates the result. How far a column can
-    differ from 0 is learned from the rows, so columns that say nothing vanish. The result is mixed
+    the entries of their segments to the log odds, and calibrates the result. The prior variance of
+    the shifts of a column is learned, so columns without information vanish. The result is mixed
     with the map of all rows, so that few rows change little.
 
     Parameters
     ----------
     calibrator : calibrator, default=None
-        What calibrates all rows, before and after the shifts; ``AutoCalibrator(random_state=0)``
-        by default.
+        Calibrates all rows, before and after the shifts; ``AutoCalibrator(random_state=0)`` by
+        default.
     categorical : sequence of str, default=None
         Columns of numbers that are categories, such as numbers of sites. Strings and booleans
         always are.
@@ -78,19 +79,19 @@ class SegmentCalibrator(Calibrator):
         Up to this many further tables are added where a score test at the level 1 %, corrected for
         the number tried, shows them: for pairs of columns, and scales of the log odds by column.
     min_rows : int, default=10
-        Categories of fewer rows are not told apart: they are shifted as unknown ones are, by 0. Of
-        more than 200 categories, the most frequent ones are kept.
+        Categories with fewer rows are not shifted, like unknown ones. At most the 200 most frequent
+        categories are kept.
     cv : int, default=5
-        Number of folds, in which rows are held out for the weight of the shifts.
+        Number of folds that estimate the weight of the shifted map.
     random_state : int, RandomState or None, default=0
-        Draws the folds.
+        Seed of the folds.
 
     Attributes
     ----------
     classes_, n_features_in_, unit_, summary_, map_, checksum
         As in `IdentityCalibrator`.
     columns_ : ndarray of str
-        Names of the columns that shift forecasts, which `predict_proba` needs.
+        Names of the columns that shift forecasts. `predict_proba` needs them.
     weight_ : float
         Weight of the shifted map; the common map has the rest.
     common_, shifted_ : calibrator
@@ -113,10 +114,10 @@ class SegmentCalibrator(Calibrator):
     whichever makes the outcomes likelier; with more than 50,000 rows that of g(p). Within a
     combination of segments it keeps the order of two classes if the two maps do.
 
-    Entries of a table have a normal prior around 0, those of neighbouring bins are close to each
-    other. Its precision maximises the evidence (MacKay 1992). Missing values, and segments that
-    `fit` has not seen, are shifted by 0. Categories are matched by name: the number 3 and the text
-    "3" are the same.
+    Entries of a table have a normal prior around 0, and a random walk prior over neighbouring bins.
+    Its precision maximises the evidence (MacKay 1992). Missing values, and segments that `fit` has
+    not seen, are shifted by 0. Categories are matched by name: the number 3 and the text "3" are
+    the same.
 
     Whether people may be treated differently by segment is not for a calibrator to decide.
 
@@ -171,7 +172,7 @@ class SegmentCalibrator(Calibrator):
         return self._pattern()._uses_folds
 
     def _pattern(self) -> Calibrator:
-        """What the maps are made of, not fitted."""
+        """The unfitted calibrator of the maps."""
         given: Any = self.calibrator
         if given is None:
             return AutoCalibrator(random_state=0)
@@ -215,8 +216,7 @@ class SegmentCalibrator(Calibrator):
         if segments is not None:
             given = self.categorical
             names = () if given is None else check_names("categorical", given)
-            found = check_segments(segments, len(sample), categorical=names)
-            sample = replace(sample, segments=found)
+            sample = with_segments(sample, segments, categorical=names)
         return self._fit_validated(sample, weighting, P)
 
     def _fit(self, sample: Sample) -> SegmentMap:
@@ -424,7 +424,7 @@ def with_tables(base: SegmentMap, model: Regression) -> SegmentMap:
 
 
 def check_distinct(name: str, column: Column) -> None:
-    """Refuse a column that numbers the rows or names each of them."""
+    """Raise an error for a column that identifies single rows."""
     known = column.values[~np.isnan(column.values)] if column.is_numeric else column.values
     n = len(known)
     if n < 50:
@@ -435,7 +435,7 @@ def check_distinct(name: str, column: Column) -> None:
         whole = (known == np.floor(known)).all() and known.max() - known.min() < 1.01 * n
         identifies = bool(whole) and len(np.unique(known)) == n
     if identifies:
-        problem = "has another value in almost every row, so it names rows, not segments"
+        problem = "has another value in almost every row, so it identifies rows, not segments"
         raise InputError(f"segments[{name!r}]", None, problem, "leave the column out")
 
 
@@ -452,7 +452,7 @@ def _describe(base: SegmentMap, model: Regression, whole: Regression, classes: A
         values = term.values - (term.values.mean(axis=1, keepdims=True) if centred else 0.0)
         if not term.scales and (largest := float(np.abs(values).max())) > 8:
             problem = f"the column {name!r} shifts log odds by up to {largest:.1f}"
-            fix = "if it holds the outcome, or what follows from it, leave it out"
+            fix = "leave it out if it is derived from the outcome"
             warnings.warn(f"segments: {problem}; {fix}.", UserWarning, stacklevel=6)
         labels = ["scale"] if term.scales else classes[-model.n_free :].tolist()
         for i, segment in enumerate(product(*segments)):

@@ -360,7 +360,7 @@ class Regression:
             self.where.append(term.codes(self.columns.places))
 
     def learn(self, max_terms: int, *, level: float = 0.01, at_once: int = 3) -> None:
-        """Fit a table for each column, and further ones that score tests show.
+        """Fit a table for each column, and those that score tests find significant.
 
         Pairs of columns and scales of columns are tried. In each round, up to `at_once` with the
         smallest p-values are added if these, times the number tried, are below the level.
@@ -368,7 +368,7 @@ class Regression:
         J, F = len(self.columns.sizes), self.u.shape[1]
         self.add(make_term(self.columns, (j,), F, scales=False) for j in range(J))
         self.improve(15)
-        # Of many columns, pairs of those are tried that say most by themselves.
+        # With many columns, only pairs of the most informative ones are tried.
         by_known = sorted(self.terms, key=lambda term: -term.n_known)
         tried = range(J) if J <= 20 else sorted(term.columns[0] for term in by_known[:20])
         left = [make_term(self.columns, (j,), F, scales=True) for j in tried]

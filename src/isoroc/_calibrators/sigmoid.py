@@ -1,7 +1,5 @@
 """SigmoidCalibrator and BetaCalibrator: logistic regression on the forecast of each class."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -47,8 +45,8 @@ class SigmoidCalibrator(Calibrator):
     Notes
     -----
     The calibrated forecast of a class is ``sigmoid(a log(p / (1 - p)) + b)``. Outcomes are smoothed
-    as Platt (1999) proposed. Small forecasts are raised to a floor between 1e-12 and 0.01, the one
-    of the largest likelihood.
+    as Platt (1999) proposed. Small forecasts are raised to a floor between 1e-12 and 0.01, chosen
+    by likelihood.
 
     Examples
     --------

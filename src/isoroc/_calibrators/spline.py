@@ -138,7 +138,7 @@ class Problem(PenalisedLoss):
         self.strengths = penalty * np.concatenate([shared, np.full(K * B + K, K), *matrix])
 
     def start(self) -> Floats:
-        """The theta of the map that changes nothing."""
+        """The theta of the identity map."""
         theta = np.zeros(len(self.strengths))
         theta[0] = self.scale[0]
         return theta

@@ -1,7 +1,5 @@
 """TemperatureCalibrator: one exponent for all forecasts, alone or before another correction."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -33,7 +31,7 @@ class TemperatureCalibrator(Calibrator):
     ----------
     floor : float or "auto", default="auto"
         Smaller forecasts are raised to this value. "auto" chooses the lowest of twelve values
-        between 1e-300 and 0.1 whose likelihood is within 2 nats of the largest.
+        between 1e-300 and 0.1 with a likelihood within 2 nats of the largest.
     pseudocount : float, default=0.1
         Weight of the uniform forecast in every calibrated one, against the total weight of the
         calibration rows. Above 0 no forecast is ever certain.
@@ -56,8 +54,8 @@ class TemperatureCalibrator(Calibrator):
     Notes
     -----
     With the share s = pseudocount / (weight of the rows + pseudocount), the calibrated forecast is
-    ``(1 - s) * softmax(log(max(p, floor)) / T) + s / K``. T has a lower bound, because the
-    likelihood of rows whose most probable class always comes true grows until T = 0.
+    ``(1 - s) * softmax(log(max(p, floor)) / T) + s / K``. T has a lower bound: if the most probable
+    class always comes true, the likelihood grows until T = 0.
 
     Examples
     --------
@@ -200,7 +198,7 @@ def inverse_temperature(
     start: float = 1.0,
     tolerance: float = 1e-10,
 ) -> float:
-    """1 / T that makes the outcomes likeliest under softmax(z / T), unless that is too steep.
+    """Maximum likelihood estimate of 1 / T in softmax(z / T), up to an upper bound.
 
     z, of shape (K, n), is nowhere below the logarithm of the floor.
     """

@@ -1,7 +1,5 @@
 """Decision thresholds on forecasts, carried over to calibrated forecasts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +8,7 @@ from scipy.special import log_softmax
 
 from isoroc._core.simplex import midpoint, regions, sum_to_one
 from isoroc._core.types import Floats
-from isoroc._input import InputError, to_array
+from isoroc._input import InputError, check_numbers
 from isoroc._input.kinds import Kind, Logits, LogOdds, SecondProbability
 from isoroc._maps import Map
 from isoroc._maps.monotonicity import bounds_of, solve
@@ -23,10 +21,10 @@ class CarriedThresholds:
     Attributes
     ----------
     thresholds : float or ndarray of shape (K,)
-        Two classes: decide for the second class iff its calibrated probability is above it. More
+        Two classes: decide for the second class if its calibrated probability is above it. More
         classes: decide for the class with the largest ``q - thresholds``, the first on ties.
     n_changed, n_rows : int
-        Number of rows whose decision changes, and of rows compared; 0 if none were given.
+        Number of changed decisions, and number of rows compared; 0 if none were given.
     exact : bool
         Whether all possible forecasts get the same decision as before, up to rounding. Otherwise
         `n_changed` is known for the given rows only.
@@ -49,7 +47,9 @@ def carry_over(
     fitted: Map, n_classes: int, thresholds: Any, values: Floats | None
 ) -> CarriedThresholds:
     """Thresholds on calibrated forecasts that repeat decisions, compared on the rows `values`."""
-    given = _numbers(thresholds)
+    given = check_numbers(thresholds, "thresholds")
+    if not np.isfinite(given).all():
+        raise InputError("thresholds", None, f"is {thresholds!r}", "expected finite numbers")
     if n_classes > 2:
         if given.shape != (n_classes,):
             fix = f"expected {n_classes} numbers, one per class"
@@ -66,17 +66,6 @@ def carry_over(
         problem = f"is {t:.6g}, but the forecasts are probabilities"
         raise InputError("thresholds", None, problem, "expected a number between 0 and 1")
     return _carry_number(fitted, t, values)
-
-
-def _numbers(thresholds: Any) -> Floats:
-    raw = thresholds if np.ndim(thresholds) == 0 else to_array(thresholds, name="thresholds")
-    try:
-        values = np.asarray(raw, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError("thresholds", None, f"thresholds must be numbers ({error})") from error
-    if not np.isfinite(values).all():
-        raise InputError("thresholds", None, f"is {thresholds!r}", "expected finite numbers")
-    return values
 
 
 def _carry_number(fitted: Map, t: float, forecasts: Floats | None) -> CarriedThresholds:

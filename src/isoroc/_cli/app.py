@@ -52,7 +52,9 @@ def _run(words: list[str], *, debug: bool) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         try:
-            _check_command(words)
+            if words and not words[0].startswith("-") and words[0] not in COMMANDS:
+                hint = did_you_mean(words[0], COMMANDS)
+                raise CommandError(f"{words[0]}: not a command; {hint}")  # noqa: TRY301
             code = build()(words)
             sys.stdout.flush()
         except KeyboardInterrupt:  # of polars, which handles SIGINT itself while it works
@@ -71,11 +73,6 @@ def _run(words: list[str], *, debug: bool) -> int:
             what = f"{type(error).__name__}: {first_line(error)}; use --debug for details"
             return _fail(ExitCode.INTERNAL, "internal error", what, debug=debug)
     return code if isinstance(code, int) else ExitCode.OK
-
-
-def _check_command(words: list[str]) -> None:
-    if words and not words[0].startswith("-") and words[0] not in COMMANDS:
-        raise CommandError(f"{words[0]}: not a command; {did_you_mean(words[0], COMMANDS)}")
 
 
 def _message(error: BaseException) -> str | None:  # noqa: PLR0911
@@ -115,7 +112,6 @@ def _with_options(error: ValueError) -> str:
         "labels": "--classes",
         "classes": "--classes",
         "sample_weight": "--weight",
-        "n_resamples": "--resamples",
         "confidence": "--confidence",
         "tolerance": "--tolerance",
     }

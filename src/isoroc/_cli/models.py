@@ -111,7 +111,7 @@ class Model(NamedTuple):
 
     def complete(self, selection: Selection, schema: Collection[str]) -> Selection:
         """The selection, with label, weight and unit of the fit where the user gave none."""
-        if selection.label is None and self.label in schema:
+        if not (selection.label or selection.label_shares) and self.label in schema:
             selection = replace(selection, label=self.label)
         if selection.weight is None and self.weight in schema:
             selection = replace(selection, weight=self.weight)

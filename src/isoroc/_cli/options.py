@@ -25,9 +25,6 @@ CalibratedNames = Annotated[
     Parameter(help="Names of the calibrated columns in the order of the classes of the model."),
 ]
 Json = Annotated[bool, Parameter(help="Print JSON.")]
-Resamples = Annotated[
-    int, Parameter(help="Resamples for the interval of the volume with three classes; 0: none.")
-]
 Clusters = Annotated[
     str | None,
     Parameter(help="Column of clusters; rows of one cluster, such as a patient, are dependent."),
@@ -70,6 +67,9 @@ class Selection(InputOptions):
 
     label: Annotated[str | None, Parameter(alias=("-l", "-y"))] = None
     """Column of the outcomes. Default: the column named y, label, target, outcome or y_true."""
+    label_shares: list[str] | None = None
+    """Columns of soft labels, separated by commas: the share of each class in a row, such as the
+    share of annotators. Their names end in the classes, like those of the forecasts."""
     unit: Literal[
         "auto", "probability", "percent", "proportion", "logit", "log_probability", "rank"
     ] = "auto"

@@ -14,7 +14,7 @@ _arrived = threading.Event()
 
 
 def prepare() -> None:
-    """Prepare this process: no temporary file survives, and no character is an error.
+    """Prepare this process: remove temporary files at its end, and encode any character.
 
     A stream that was closed gets a file that cannot be read or written, so that its use is an error
     and no other file takes its number.
@@ -30,7 +30,7 @@ def prepare() -> None:
 
 
 def wait_if_ending() -> None:
-    """Wait for the end of the process if a signal has arrived, whose files are being removed."""
+    """If a signal has arrived, wait until its files are removed and the process ends."""
     if _arrived.is_set():
         time.sleep(60)
 

@@ -3,10 +3,8 @@
 An interval holds the values that a test does not reject.
 """
 
-from __future__ import annotations
-
 from math import inf, nan, sqrt
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -133,7 +131,7 @@ class Share(NamedTuple):
     @classmethod
     def of(
         cls, value: float, variance: float, size: float, events: float, prior: float = 4.0
-    ) -> Share:
+    ) -> Self:
         """Share whose variance was estimated from `events` rows, those of the rarer outcome.
 
         `size` is the expected size; it has the weight of `prior` rows.

@@ -1,7 +1,5 @@
 """Losses of single rows, and the power of forecasts of least log loss."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Logistic regression by Newton's method."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

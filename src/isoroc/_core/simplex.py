@@ -4,8 +4,6 @@ A *forecast array* is a C-contiguous float64 matrix of shape (n, K) whose rows l
 or, for K = 2, a vector of n scores that order the rows.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, Literal
 

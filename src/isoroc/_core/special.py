@@ -1,7 +1,5 @@
 """Functions of SciPy, imported at the first call: most commands call none of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any

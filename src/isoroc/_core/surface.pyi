@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._core.types import Floats, Ints
+from isoroc._core.types import Floats
 
 def scan_lines(
     right: Floats,
@@ -17,4 +17,3 @@ def scan_lines(
 ) -> tuple[Floats, int]: ...
 def undominated(points: Floats) -> tuple[NDArray[np.bool_], float]: ...
 def lower_envelope(planes: Floats, cells: int) -> Floats: ...
-def own_shares(P: Floats, codes: Ints, weights: Floats, thresholds: Floats) -> Floats: ...

@@ -8,8 +8,6 @@ from libc.string cimport memmove
 
 import numpy as np
 
-from isoroc._core.rows cimport region_of
-
 
 cdef Py_ssize_t select_side(const double[:, ::1] rows, double a, bint above, double shift,
                             double[:, ::1] out, double* lost) noexcept nogil:
@@ -86,27 +84,19 @@ cdef Py_ssize_t find_corners(const double[:, ::1] right, const double[:, ::1] le
     return m
 
 
-cdef bint place_threshold(const double[:, ::1] right, const double[:, ::1] left, Corner corner,
-                          double a, double gap, double tolerance, double[::1] out) noexcept nogil:
-    """Write the threshold (a, b) of a corner; False if no gap is wide enough for one.
+cdef bint has_threshold(const double[:, ::1] right, const double[:, ::1] left, Corner corner,
+                        double gap, double tolerance) noexcept nogil:
+    """Whether a threshold can lie at a corner.
 
-    The threshold lies left of the line by half of what is free, at most half of `gap`. There the
-    places of the left list are lower by as much.
+    It would lie left of the line by half of what is free, at most half of `gap`. There the places
+    of the left list are lower by as much.
     """
     cdef Py_ssize_t i = corner.i, j = corner.j
     cdef double right_before = right[i - 1, 0] if i > 0 else -INFINITY
     cdef double left_before = left[j - 1, 0] if j > 0 else -INFINITY
     cdef double shift = min(gap, left[j, 0] - right_before) / 2
     cdef double low = max(right_before, left_before - shift)
-    cdef double high = min(right[i, 0], left[j, 0] - shift)
-    if not high - low > tolerance:
-        return False
-    if low == -INFINITY:
-        low = high - 2.0 if high < INFINITY else -1.0
-    if high == INFINITY:
-        high = low + 2.0
-    out[3], out[4] = a - shift, (low + high) / 2
-    return True
+    return min(right[i, 0], left[j, 0] - shift) - low > tolerance
 
 
 def scan_lines(const double[:, ::1] right, const double[:, ::1] left, const double[:, ::1] lines,
@@ -129,12 +119,12 @@ def scan_lines(const double[:, ::1] right, const double[:, ::1] left, const doub
     last one kept on their line, in the sum of all coordinates. Gaps up to `tolerance` separate
     nothing.
 
-    Returns corners with their thresholds, rows (p_1, p_2, p_3, a, b), and the next line to scan.
+    Returns corners (p_1, p_2, p_3), and the next line to scan.
     """
     cdef Py_ssize_t q, n_entries, n_corners, m = 0, L = lines.shape[0], D = table.shape[0] - 2
     cdef Py_ssize_t n_right = right.shape[0], n_left = left.shape[0]
     cdef double a, lost1, lost2, p1, p2, p3, last1, last2, last3
-    rows = np.empty((capacity + (n_right + n_left) // 2 + 2, 5))
+    rows = np.empty((capacity + (n_right + n_left) // 2 + 2, 3))
     cdef double[:, ::1] out = rows
     cdef double[:, ::1] r = np.empty((n_right + 1, 2))
     cdef double[:, ::1] l = np.empty((n_left + 1, 2))
@@ -154,7 +144,7 @@ def scan_lines(const double[:, ::1] right, const double[:, ::1] left, const doub
                 if last1 - p1 + last2 - p2 + p3 - last3 < step:
                     continue
                 last1, last2, last3 = p1, p2, p3
-                if place_threshold(r, l, corner[q], a, a - lines[line, 1], tolerance, out[m]):
+                if has_threshold(r, l, corner[q], a - lines[line, 1], tolerance):
                     out[m, 0], out[m, 1], out[m, 2] = p1, p2, p3
                     m += 1
             line += 1
@@ -249,17 +239,3 @@ def lower_envelope(const double[:, ::1] planes, Py_ssize_t cells):
                     f += 1
                 out[i, j] = slope[f] * y + level[f]
     return lowest
-
-
-def own_shares(const double[:, ::1] P, const Py_ssize_t[::1] codes, const double[::1] weights,
-               const double[:, ::1] thresholds):
-    """Weight of each class in its own region under each threshold, shape (C, K)."""
-    cdef Py_ssize_t c, i, n = P.shape[0], K = P.shape[1], C = thresholds.shape[0]
-    shares = np.zeros((C, K))
-    cdef double[:, ::1] out = shares
-    with nogil:
-        for c in range(C):
-            for i in range(n):
-                if region_of(&P[i, 0], &thresholds[c, 0], K) == codes[i]:
-                    out[c, codes[i]] += weights[i]
-    return shares

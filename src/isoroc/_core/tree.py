@@ -1,7 +1,5 @@
 """BinTree: the fitted model as plain arrays; the value of a bin and the gain of a split."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property

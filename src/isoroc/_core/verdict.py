@@ -1,7 +1,5 @@
 """Verdict: whether calibration helps, as figures and in a sentence."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from math import isnan, nan
 from typing import Any, Literal
@@ -20,20 +18,20 @@ class Verdict:
     before, after : float
         Log losses of the uncalibrated and of the calibrated forecasts.
     gain, low, high : float
-        By how much calibration lowers the log loss, and its interval. In cross-validation each loss
-        is bounded, so the gain may differ from ``before - after``.
+        Reduction of the log loss by calibration, and its interval. In cross-validation each loss is
+        bounded, so the gain may differ from ``before - after``.
     p_value : float
-        Of a score test of the uncalibrated forecasts (cross-validation), or of the test that the
-        loss is the same (second forecasts).
+        P-value of a score test of the uncalibrated forecasts (cross-validation), or of the test
+        that the loss is the same (second forecasts).
     confidence : float
         Probability that the interval covers the gain.
     based_on : "cross-validation", "second forecasts" or "calibration loss"
         Where `after` and `gain` come from: rows that were held out, rows with forecasts before and
         after calibration, or an estimate of what calibration could gain.
     n_rows, impossible : int
-        Number of rows, and of those whose outcome had been given probability 0 before calibration.
+        Number of rows, and number of outcomes that had probability 0 before calibration.
     largest_change, mean_change : float
-        By how much calibration changes the calibration rows, if applied against the verdict.
+        Change of the probabilities of the calibration rows, if applied against the verdict.
     n_folds, n_agreeing : int
         Number of calibrators of a `CalibratedClassifier`, and of those that agree.
 

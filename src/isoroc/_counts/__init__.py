@@ -1,4 +1,4 @@
-"""Counts: all that calibration needs to know of forecasts and outcomes, however many there are.
+"""Counts: all that calibration needs to know about any number of forecasts and outcomes.
 
 `Grid` defines which forecasts share a cell and which rows share a fold. Its formulas over `Ops` run
 in NumPy, torch, dataframe engines and SQL. `Cells` have one entry per cell and fold: number of

@@ -71,7 +71,7 @@ class Cells:
         return rounded(self.sums / self.class_weights.sum(axis=1, keepdims=True))
 
     def coarsen(self, grid: Grid, coarser: Grid, *, ordered: bool = True) -> Cells:
-        """The same in a coarser grid, whose cells are unions of these."""
+        """The same in a coarser grid; its cells are unions of these."""
         if grid == coarser:
             return self
         keys = grid.join(self.keys, coarser).astype(np.int32)
@@ -179,8 +179,14 @@ class Tally:
         weights: Floats | None = None,
         fold: NDArray[Any] | None = None,
         squares: Floats | None = None,
+        *,
+        parts_of: Ints | None = None,
     ) -> None:
-        """Add rows: forecasts (n, C), codes of labels, weights > 0, folds, squared weights."""
+        """Add rows: forecasts (n, C), codes of labels, weights > 0, folds, squared weights.
+
+        `parts_of` is that of `Sample`: the parts of a row count once.
+        """
+        is_first = None if parts_of is None else np.diff(parts_of, prepend=-1) > 0
         for rows in slices(len(codes)):
             P = forecasts[rows]
             keys = cells(NUMPY, np.asfortranarray(P), self.grid)
@@ -191,6 +197,7 @@ class Tally:
                 w = weights[rows]
                 added |= {"sums": P * w[:, None], "weights": w}
                 added["squares"] = w**2 if squares is None else squares[rows]
+                added["rows"] = None if is_first is None else is_first[rows]
             self.add_cells(Cells.count(keys, folds, codes[rows], **added))
 
     def add_cells(self, cells: Cells) -> None:
@@ -229,7 +236,7 @@ def probabilities(sample: Sample) -> Floats:
 def deal_by_content(
     sample: Sample, n_folds: int, random_state: np.random.RandomState
 ) -> CellSample:
-    """A sample in folds that depend neither on the order of the rows nor on that of the columns.
+    """A sample in folds that depend on the order of neither rows nor columns.
 
     Rows are sorted by their content and then dealt to the folds at random, so equal rows spread
     over the folds. With clusters, the clusters are dealt. Classes are not stratified: that would

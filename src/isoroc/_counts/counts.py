@@ -1,11 +1,9 @@
 """Counts: the mergeable statistic that every calibrator can be fitted to."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +16,7 @@ from isoroc._counts.grid import MOST_EXACT, Grid, Resolution, check_folds, check
 from isoroc._input import (
     CellSample,
     InputError,
+    Sample,
     UnitOption,
     check_length,
     check_names,
@@ -57,15 +56,18 @@ class Builder:
             shape = np.shape(to_array(P, name="P"))
             self.labels = np.arange(2 if len(shape) < 2 else max(shape[1], 2))
         options: Any = {"unit": self.unit, "clip": True, "advice": "pass"}
-        sample = check_sample(P, y, weight, self.labels, **options)
+        self.add_sample(check_sample(P, y, weight, self.labels, **options), fold_by)
+
+    def add_sample(self, sample: Sample, fold_by: Any = None) -> None:
+        """Add checked rows, and optionally row keys."""
         check_units(sample, self.unit)
         key = None if fold_by is None else to_array(fold_by, name="fold_by")
         if key is not None:
             if key.dtype.kind not in "biu":
                 fix = "expected whole numbers; hash other keys to integers first"
                 raise InputError("fold_by", None, f"has the type {key.dtype}", fix)
-            check_length(key, len(sample), name="fold_by")
-            key = key.astype(np.float64)
+            check_length(key, sample.n_rows, name="fold_by")
+            key = key.astype(np.float64) if sample.parts_of is None else key[sample.parts_of]
         if sample.weights is not None and not sample.weights.all():
             heavy = np.flatnonzero(sample.weights)
             sample, key = sample.take(heavy), None if key is None else key[heavy]
@@ -75,7 +77,9 @@ class Builder:
             keys = None if key is None else key[rows, None]
             folds[rows] = fold(NUMPY, np.asfortranarray(columns[rows]), self.folds, keys)[:, 0]
         tally = self._tally_for(columns.shape[1], sample.classes)
-        tally.add(columns, sample.codes, sample.weights, folds)
+        tally.add(
+            columns, sample.codes, sample.weights, folds, sample.squares, parts_of=sample.parts_of
+        )
 
     def _add_tensors(self, P: Any, y: Any, weight: Any, fold_by: Any) -> None:
         from isoroc._counts import tensors  # noqa: PLC0415  # the only users are those of torch
@@ -177,7 +181,7 @@ class Counts:
         resolution: Resolution = "auto",
         folds: int = 5,
         fold_by: ArrayLike | None = None,
-    ) -> Counts:
+    ) -> Self:
         """Counts of forecasts and outcomes in memory.
 
         Parameters
@@ -208,7 +212,7 @@ class Counts:
         unit: UnitOption = "auto",
         resolution: Resolution = "auto",
         folds: int = 5,
-    ) -> Counts:
+    ) -> Self:
         """Counts of batches, such as those of a data loader.
 
         Parameters
@@ -245,7 +249,7 @@ class Counts:
         resolution: Resolution = "auto",
         folds: int = 5,
         fold_by: str | None = None,
-    ) -> Counts:
+    ) -> Self:
         """Counts of a dataframe of any engine; only the cells are collected.
 
         Parameters
@@ -323,10 +327,10 @@ class Counts:
         sizes = f"{self.n_rows:,} rows, {len(self.classes)} classes, {len(self):,} entries"
         return f"Counts({sizes}, {self.grid}, {self.n_folds} folds)"
 
-    def __add__(self, other: Counts) -> Counts:
+    def __add__(self, other: Self) -> Self:
         return self.merge(other)
 
-    def merge(self, *others: Counts) -> Counts:
+    def merge(self, *others: Self) -> Self:
         """Sum of several counts with equal classes, grids and folds.
 
         `coarsen` brings counts to the same resolution.
@@ -342,7 +346,7 @@ class Counts:
                     raise InputError("counts", None, f"{what} differ: {mine} and {theirs}", fix)
         return replace(self, cells=gather([self.cells, *(other.cells for other in others)]))
 
-    def coarsen(self, resolution: int) -> Counts:
+    def coarsen(self, resolution: int) -> Self:
         """The same rows in larger cells, exactly as if they had been counted at this resolution.
 
         Parameters
@@ -358,7 +362,7 @@ class Counts:
                 raise InputError("resolution", None, problem, "cells cannot be divided")
         return replace(self, grid=coarser, cells=self.cells.coarsen(self.grid, coarser))
 
-    def decay(self, factor: float) -> Counts:
+    def decay(self, factor: float) -> Self:
         """The same counts with all weights multiplied by a factor, so that old rows count less.
 
         Parameters
@@ -384,7 +388,7 @@ class Counts:
         path: str | os.PathLike[str],
         *paths: str | os.PathLike[str],
         labels: ArrayLike | None = None,
-    ) -> Counts:
+    ) -> Self:
         """Counts from files that `to_parquet` or a warehouse with `counts_sql` wrote, merged.
 
         Parameters

@@ -1,7 +1,5 @@
 """Counts as a table with one row for each fold, cell and label, and as a Parquet file of it."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Counts of dataframes, by expressions that their own engines run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -185,7 +183,7 @@ def _select(frame: Any, probs: list[str], names: dict[str, str | None]) -> Any:
 
 
 def _check_rows(frame: Any, n_columns: int) -> None:
-    """Refuse a dataframe with bad rows, by one aggregate query, and one more for an example."""
+    """Raise an error for bad rows: one aggregate query, and one more for an example."""
     tests = {
         "probs": ([f"p_{k}" for k in range(n_columns)], nw.col("good")),
         "label": (["label"], ~nw.col("label").is_null()),

@@ -8,11 +8,9 @@ resolutions nest exactly. All operations are correctly rounded (products, sums, 
 floors), so every engine with IEEE doubles finds the same cells.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -39,7 +37,7 @@ class Grid:
     top: int | None = None  # number of largest probabilities that have coordinates; None for all
 
     @classmethod
-    def choose(cls, n_columns: int, resolution: Resolution) -> Grid:
+    def choose(cls, n_columns: int, resolution: Resolution) -> Self:
         """Grid with defaults for the number of classes.
 
         Up to 12 classes, a cell has a coordinate for each of them; above, for the two largest.
@@ -69,13 +67,13 @@ class Grid:
     def exact(self) -> bool:
         return self.resolution == "exact"
 
-    def coarser(self) -> Grid:
+    def coarser(self) -> Self:
         """The next coarser grid, with unions of these cells; the same grid at the end."""
         if self.exact:
-            return Grid.choose(self.n_columns, default_resolution(max(self.n_columns, 2)))
+            return self.choose(self.n_columns, default_resolution(max(self.n_columns, 2)))
         return replace(self, resolution=max(int(self.resolution) // 2, 1))
 
-    def join(self, keys: Any, coarser: Grid) -> Ints:
+    def join(self, keys: Any, coarser: Self) -> Ints:
         """Coordinates in a coarser grid from those in this one."""
         if self.exact:
             return np.asarray(cells(NUMPY, keys, coarser))

@@ -1,9 +1,7 @@
 """Data for growth: sorted scores of two classes, or points of any number of classes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -29,7 +27,7 @@ class BinaryCounts:
     weights: tuple[Floats, Floats]  # of each score; empty where every row weighs 1
 
     @classmethod
-    def from_arrays(cls, scores: Floats, positive: Codes, weights: Any = None) -> BinaryCounts:
+    def from_arrays(cls, scores: Floats, positive: Codes, weights: Any = None) -> Self:
         """Counts of scores, classes 0 or 1, and optional weights; rows of weight 0 are left out."""
         if weights is None:
             parted, n_negative = partition_scores(scores, positive)
@@ -42,7 +40,7 @@ class BinaryCounts:
         return cls((scores[first], scores[second]), (weights[first], weights[second]))
 
     @classmethod
-    def from_sample(cls, sample: Sample) -> BinaryCounts:
+    def from_sample(cls, sample: Sample) -> Self:
         return cls.from_arrays(binary_scores(sample.forecasts), sample.codes, sample.weights)
 
     @property
@@ -92,7 +90,7 @@ class Points:
     exact: bool = True  # whether every forecast stands for itself
 
     @classmethod
-    def of_rows(cls, sample: Sample) -> Points:
+    def of_rows(cls, sample: Sample) -> Self:
         """One point per row, including duplicates."""
         forecasts, codes, weights = sample.arrays
         forecasts = two_columns(forecasts)
@@ -104,7 +102,7 @@ class Points:
     @classmethod
     def from_arrays(
         cls, forecasts: Floats, codes: Codes, weights: Any = None, max_cells: int | None = None
-    ) -> Points:
+    ) -> Self:
         """Points of forecasts, codes of classes and optional weights.
 
         Up to `max_cells` rows every distinct forecast is a point. With more rows, the points are

@@ -4,8 +4,6 @@ If a table of all cells of the grid fits in memory, cells are numbered and rows 
 table, without sorting. Otherwise rows are grouped by a hash of their cell.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import partial
 from math import prod

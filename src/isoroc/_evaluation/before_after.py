@@ -3,8 +3,6 @@
 Cells of counts are weighted rows; whatever needs single rows draws them from the cells.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,11 +26,13 @@ class Pair:
     after: Sample | None = None
     counted: int | None = None
     """If the samples hold cells of counts, the number of rows that were counted."""
+    multilabel: bool = False
+    """Whether rows are entries of a matrix of labels, with the segment "label"."""
 
     @property
     def n_rows(self) -> int:
         """Number of rows; a cell may hold several."""
-        return len(self.before) if self.counted is None else self.counted
+        return self.before.n_rows if self.counted is None else self.counted
 
     @property
     def n_classes(self) -> int:
@@ -45,17 +45,24 @@ class Pair:
         first = {"before": self.before}
         return first if self.after is None else first | {"after": self.after}
 
+    @property
+    def both(self) -> tuple[Sample, Sample]:
+        """The samples before and after, the first twice if there is only one."""
+        return self.before, self.before if self.after is None else self.after
+
     @cached_property
     def series(self) -> dict[str, Sample]:
-        """Those of `samples` whose forecasts are probabilities."""
+        """The `samples` that hold probabilities."""
         return {stage: sample for stage, sample in self.samples.items() if not sample.kind.single}
 
     def squared_weights(self) -> Floats:
-        """What the squared deviation of each row counts in the variance of a weighted sum."""
+        """Factor of each row's squared deviation in the variance of a weighted sum."""
         return self.before.squared_weights()
 
     def row_counts(self) -> Ints:
         """Number of rows that each row stands for; in weighted cells, the effective number."""
+        if (parts_of := self.before.parts_of) is not None:  # the first part counts
+            return (np.diff(parts_of, prepend=-1) > 0).astype(np.int64)
         if self.counted is None:
             return np.ones(len(self.before), dtype=np.int64)
         rows = self.before.row_weights() ** 2 / self.squared_weights()
@@ -63,7 +70,7 @@ class Pair:
 
     def draw(self, most: int) -> Self:
         """The same with at most `most` rows, drawn at random; cells are replaced by rows."""
-        n, rng = self.n_rows, np.random.default_rng(0)
+        n, rng = len(self.before), np.random.default_rng(0)
         if self.counted is None:
             return self if n <= most else self.take(np.sort(rng.permutation(n)[:most]))
         times = self.row_counts()
@@ -120,7 +127,7 @@ def pair_of_counts(counts: Counts, calibrator: Any = None) -> Pair:
 
 
 def join_pairs(pairs: Sequence[Pair]) -> Pair:
-    """One pair of the rows of several."""
+    """Concatenate the rows of several pairs."""
     if len(pairs) == 1:
         return pairs[0]
     seconds = [pair.after for pair in pairs if pair.after is not None]

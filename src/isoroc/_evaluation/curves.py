@@ -1,7 +1,5 @@
 """Curves of forecasts: reliability, calibration maps and ROC curves, on axes of probabilities."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -156,17 +154,11 @@ def histogram(sample: Sample, axis: Axis = Axis(), n_bars: int = 20) -> Table:
     return Table(left=edges[:-1], right=edges[1:], percent=100 * counted / counted.sum())
 
 
-def calibration_map(
-    event: Sample, after: Floats, axis: Axis, n_cells: int = 40, n_points: int = 20
-) -> tuple[Table, Table]:
-    """Forecasts after calibration against those before: weights of cells, and a line of means."""
-    p, weights = event.forecasts, event.weights
-    cell = [np.minimum(axis.position(x) * n_cells, n_cells - 1).astype(np.intp) for x in (p, after)]
-    weight, *means = group_means(cell[0] * n_cells + cell[1], weights, p, after)
-    density = Table(before=means[0], after=means[1], weight=weight)
-    group = np.floor(axis.position(p) * n_points).astype(np.intp)
-    _, *means = group_means(group, weights, p, after)
-    return density, Table(before=means[0], after=means[1])
+def calibration_map(event: Sample, after: Floats, axis: Axis, n_points: int = 40) -> Table:
+    """Forecasts after calibration against those before: means of rows with similar forecasts."""
+    group = np.floor(axis.position(event.forecasts) * n_points).astype(np.intp)
+    _, *means = group_means(group, event.weights, event.forecasts, after)
+    return Table(before=means[0], after=means[1])
 
 
 def thin(x: Floats, y: Floats, most: int = 2000) -> Ints:

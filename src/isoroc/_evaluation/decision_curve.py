@@ -1,7 +1,5 @@
 """Net benefit of acting on forecasts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +18,7 @@ from isoroc.metrics._calibration import event_of, observed_rates
 class DecisionCurve:
     """Net benefit of strategies against the threshold, with intervals.
 
-    `isoroc.decisions.net_benefit` and `Evaluation.net_benefit` make one.
+    `isoroc.decisions.net_benefit` and `Evaluation.net_benefit` return one.
     """
 
     thresholds: Floats
@@ -41,7 +39,7 @@ class DecisionCurve:
         strategy : str
             One of `strategies`.
         minus : str, default=None
-            Another one, which is subtracted; the interval is that of paired differences.
+            Strategy to subtract; the interval is that of paired differences.
         scaled : bool, default=False
             Standardise: divide by the net benefit of the oracle, the share of the second class. The
             largest value is then 1.

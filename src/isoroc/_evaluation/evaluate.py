@@ -1,11 +1,10 @@
 """`evaluate`: forecasts before and after calibration, from arrays, counts or batches."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from isoroc._counts import Counts
@@ -18,12 +17,12 @@ from isoroc._input import (
     UnitOption,
     check_after,
     check_confidence,
-    check_number,
+    check_labels,
     check_sample,
-    check_segments,
+    in_order,
     warn_if_reversed,
+    with_segments,
 )
-from isoroc._support.seeds import check_random_state
 from isoroc.metrics._segments import report_on
 
 #: What messages call the arguments.
@@ -38,32 +37,33 @@ class Evaluate:
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels.
+    y_true : array-like of shape (n,) or (n, K)
+        Labels, or the shares of the classes in each row (soft labels).
     y_prob : array-like of shape (n, K) or (n,)
         Forecasts before calibration; for two classes also the probability of the second one, or
         scores that increase with it.
     after : array-like of shape (n, K) or (n,), or calibrator, default=None
         Forecasts of the same rows after calibration, or a fitted calibrator that makes them.
     segments : dataframe, mapping of names to columns, or array-like of shape (n,), default=None
-        Columns that describe the rows. `Evaluation.segments` tells where forecasts are wrong: the
-        tables of `isoroc.metrics.segment_report`. A `SegmentCalibrator` in `after` needs them.
+        Columns that describe the rows. `Evaluation.segments` then has the tables of
+        `isoroc.metrics.segment_report`. A `SegmentCalibrator` in `after` needs them.
     clusters : array-like of shape (n,), default=None
         Cluster of each row, such as the patient of a visit, if rows of one cluster depend on each
         other. At least 60 clusters are recommended.
+    multilabel : bool, default=False
+        Whether labels do not exclude each other: `y_true` holds 0, 1 or NaN (missing) and `y_prob`
+        a forecast for each row and label, both of shape (n, L). Then figures are micro averages,
+        over all entries, "macro" ones are means over the labels, and `Evaluation.segments` has the
+        worst labels first. Intervals treat a row, with all of its labels, as one cluster.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; sorted by default.
+        The classes in the order of the columns; sorted by default. The names of several labels.
     unit : {"auto", "probability", "logit"}, default="auto"
         What the numbers in `y_prob` are. "auto": columns are probabilities, and scores are log odds
         if one lies outside [0, 1].
     confidence : float, default=0.95
         Probability that an interval covers the true value.
-    n_resamples : int, default=200
-        How often rows are resampled for the interval of the volume of three classes; 0 for none.
-    random_state : int, RandomState or None, default=0
-        Seed of the resamples.
 
     Returns
     -------
@@ -81,16 +81,19 @@ class Evaluate:
         `isoroc.metrics.calibration_error` of whole forecasts, of each class (three classes or
         more), and of the largest probability.
     accuracy, decisions_changed
-        Shares of rows whose most probable class came true, and whose most probable class changed.
-        Log odds above 0 decide for the second class.
+        Share of rows for which the most probable class came true, and for which it changed. Log
+        odds above 0 decide for the second class.
     auc, or auc_one_vs_rest and auc_one_vs_one
         Area under the ROC curve of two classes. For more, the means over each class against all
         others, and over pairs of classes by the scores of either (Hand and Till 2001).
     vus
-        Volume under the hull of the ROC surface (three classes), from at most 2,000 rows.
+        Volume under the hull of the ROC surface (three classes), from at most 2,000 rows; it has no
+        interval. `isoroc.metrics.bootstrap` makes one.
+    macro_log_loss, macro_auc
+        Means over several labels. Labels with outcomes of one kind only have no area.
     pairs_reversed, pairs_tied
-        Shares of the pairs of rows that the score of a class ordered before which it orders the
-        other way round after, or no longer tells apart; pooled over the classes.
+        Shares of pairs of rows for which the order by the score of a class is reversed, or becomes
+        a tie; pooled over the classes. Pairs that were tied before do not count.
 
     Losses, accuracy and changed decisions are those of all rows. With many rows, everything else is
     based on some of them; `Evaluation.notes` says how many.
@@ -117,18 +120,17 @@ class Evaluate:
         *,
         segments: Any = None,
         clusters: ArrayLike | None = None,
+        multilabel: bool = False,
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         unit: UnitOption = "auto",
         confidence: float = 0.95,
-        n_resamples: int = 200,
-        random_state: Any = 0,
     ) -> Evaluation:
         """Evaluate arrays."""
-        options = check_options(confidence, n_resamples, random_state)
         rows: Any = {"unit": unit, "segments": segments, "clusters": clusters}
-        pair = pair_of_arrays(y_true, y_prob, after, sample_weight, labels, **rows)
-        return evaluate_pairs([pair], **options)
+        make = pair_of_labels if multilabel else pair_of_arrays
+        pair = make(y_true, y_prob, after, sample_weight, labels, **rows)
+        return evaluate_pairs([pair], confidence)
 
     def from_counts(
         self,
@@ -136,8 +138,6 @@ class Evaluate:
         *,
         calibrator: Any = None,
         confidence: float = 0.95,
-        n_resamples: int = 200,
-        random_state: Any = 0,
     ) -> Evaluation:
         """Evaluate counts of any number of rows.
 
@@ -147,7 +147,7 @@ class Evaluate:
             Counts of rows that the calibrator was not fitted on.
         calibrator : calibrator, default=None
             Fitted calibrator that makes the forecasts after calibration.
-        confidence, n_resamples, random_state
+        confidence : float, default=0.95
             As in `evaluate`.
 
         Examples
@@ -156,8 +156,7 @@ class Evaluate:
         >>> evaluate.from_counts(Counts.from_arrays([0.2, 0.7, 0.6, 0.4], [0, 1, 1, 0])).n_rows
         4
         """
-        options = check_options(confidence, n_resamples, random_state)
-        return evaluate_pairs([pair_of_counts(counts, calibrator)], **options)
+        return evaluate_pairs([pair_of_counts(counts, calibrator)], confidence)
 
     def from_batches(
         self,
@@ -167,8 +166,6 @@ class Evaluate:
         calibrator: Any = None,
         unit: UnitOption = "probability",
         confidence: float = 0.95,
-        n_resamples: int = 200,
-        random_state: Any = 0,
     ) -> Evaluation:
         """Evaluate batches of rows without keeping all of them.
 
@@ -181,7 +178,7 @@ class Evaluate:
             All classes, in the order of the columns: a batch may lack some.
         calibrator : calibrator, default=None
             Fitted calibrator that makes the forecasts after calibration of batches without any.
-        unit, confidence, n_resamples, random_state
+        unit, confidence
             As in `evaluate`, without ``unit="auto"``.
 
         Examples
@@ -194,8 +191,7 @@ class Evaluate:
         >>> evaluate.from_batches(zip(y, p), labels=[False, True]).decision
         'calibrate'
         """
-        options = check_options(confidence, n_resamples, random_state)
-        return evaluate_pairs(_pairs_of_batches(batches, calibrator, labels, unit), **options)
+        return evaluate_pairs(_pairs_of_batches(batches, calibrator, labels, unit), confidence)
 
 
 evaluate = Evaluate()
@@ -217,34 +213,53 @@ def pair_of_arrays(
     before = check_sample(y_prob, y_true, unit=unit, **options, **NAMES)
     if labels is None:
         warn_if_reversed(before, name="y_prob")
-    found = None if segments is None else check_segments(segments, len(before), of="y_prob")
-    before = replace(before, segments=found)
-    return make_pair(before, _second(after, y_prob, before))
+    if segments is not None:
+        before = with_segments(before, segments, of="y_prob")
+    return make_pair(before, _second(after, y_prob, before, segments))
 
 
-def check_options(confidence: float, n_resamples: int, random_state: Any) -> dict[str, Any]:
-    """Options of `evaluate_pairs`."""
-    check_confidence(confidence)
-    check_number("n_resamples", n_resamples, int, minimum=0)
-    if n_resamples == 1:
-        raise InputError("n_resamples", None, "is 1", "expected 0, or at least 2")
-    seed = int(check_random_state(random_state).randint(2**31 - 1))
-    return {"confidence": confidence, "n_resamples": n_resamples, "seed": seed}
+def pair_of_labels(
+    y_true: Any,
+    y_prob: Any,
+    after: Any,
+    sample_weight: Any,
+    labels: Any,
+    *,
+    segments: Any = None,
+    **options: Any,
+) -> Pair:
+    """Pair of the entries of matrices of labels that do not exclude each other."""
+    if segments is not None:
+        raise InputError("segments", None, "are the labels if multilabel=True", "leave them out")
+    names: Any = {"name": "y_prob", "label_name": "y_true"}
+    found = check_labels(y_prob, y_true, sample_weight, labels, **names, **options)
+    second = None
+    if after is not None:
+        wanted, Q = [str(name) for name in found.names.tolist()], after
+        if hasattr(after, "predict_proba"):
+            Q, own = calibrated(after, y_prob), [str(name) for name in after.classes_]
+            Q = Q[:, [own.index(name) for name in wanted]] if {*own} == {*wanted} else Q
+        Q = in_order(Q, wanted)
+        again = check_labels(Q, found.known, unit="probability", **names | {"name": "after"})
+        entries = np.ascontiguousarray(again.forecasts[found.known])
+        second = replace(found.sample, forecasts=entries, unit="probability")
+    return replace(make_pair(found.sample, second), multilabel=True)
 
 
-def evaluate_pairs(pairs: Iterable[Pair], **options: Any) -> Evaluation:
+def evaluate_pairs(pairs: Iterable[Pair], confidence: float = 0.95) -> Evaluation:
     """Evaluation of rows in batches, and of the segments of the rows."""
+    check_confidence(confidence)
     collector = Collector()
     for pair in pairs:
         collector.add(pair)
     if not collector.totals.n_rows:
         raise InputError("y_true", None, "no rows", "at least one is needed")
-    return conclude(collector, **options)
+    return conclude(collector, confidence)
 
 
-def conclude(collector: Collector, *, confidence: float, n_resamples: int, seed: int) -> Evaluation:
+def conclude(collector: Collector, confidence: float) -> Evaluation:
     """Evaluation of the rows that were collected."""
-    estimates, notes = collector.measure(n_resamples, seed)
+    estimates, notes = collector.measure()
     kept, totals = collector.kept, collector.totals
     paired, K = kept.after is not None, kept.n_classes
     measures = tabulate(estimates, confidence, paired=paired, n_classes=K)
@@ -261,15 +276,17 @@ def conclude(collector: Collector, *, confidence: float, n_resamples: int, seed:
 def _pairs_of_batches(
     batches: Iterable[Sequence[Any]], calibrator: Any, labels: Any, unit: UnitOption
 ) -> Iterator[Pair]:
+    start = 0
     for y_true, y_prob, *rest in batches:
         after, weight = (*rest, None, None)[:2]
-        before = check_sample(y_prob, y_true, weight, labels, unit=unit, **NAMES)
+        before = check_sample(y_prob, y_true, weight, labels, unit=unit, start=start, **NAMES)
+        start += before.n_rows
         yield make_pair(before, _second(after if rest else calibrator, y_prob, before))
 
 
-def _second(after: Any, y_prob: Any, before: Sample) -> Sample | None:
+def _second(after: Any, y_prob: Any, before: Sample, segments: Any = None) -> Sample | None:
     """The second forecasts: those given, or those of a calibrator applied to the first."""
     if after is None:
         return None
-    Q = calibrated(after, y_prob, before.segments) if hasattr(after, "predict_proba") else after
+    Q = calibrated(after, y_prob, segments) if hasattr(after, "predict_proba") else after
     return check_after(Q, before)

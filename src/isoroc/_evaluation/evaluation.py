@@ -1,7 +1,5 @@
 """The result of an evaluation: its table, its verdict, and how both are written."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,7 +31,7 @@ class Measure(NamedTuple):
 MEASURES = {
     "log_loss": Measure("log loss", -1, "mean negative log probability of what came true (nats)"),
     "calibration_loss": Measure("calibration loss", -1, "log loss that calibration would remove"),
-    "refinement_loss": Measure("refinement loss", -1, "log loss that only separation lowers"),
+    "refinement_loss": Measure("refinement loss", -1, "log loss that only a better model lowers"),
     "brier_score_loss": Measure("Brier score", -1, "mean squared distance from outcomes"),
     "calibration_error": Measure("calibration error", -1, "mean distance from observed shares"),
     "classwise_calibration_error": Measure("classwise calibration error", -1, "of single classes"),
@@ -42,10 +40,12 @@ MEASURES = {
     "auc": Measure("AUC", 1, "how often a row of the second class ranks above one of the first"),
     "auc_one_vs_rest": Measure("AUC, one class against the rest", 1, "mean over the classes"),
     "auc_one_vs_one": Measure("AUC, pairs of classes", 1, "mean over the pairs of classes"),
-    "vus": Measure("volume under the ROC surface", 1, "what thresholds get right of three classes"),
+    "macro_log_loss": Measure("log loss, mean over labels", -1, "each label counts the same"),
+    "macro_auc": Measure("AUC, mean over labels", 1, "how often a row with the label ranks above"),
+    "vus": Measure("volume under the ROC surface", 1, "how well thresholds separate three classes"),
     "decisions_changed": Measure("decisions changed", 0, "rows whose most probable class changed"),
     "pairs_reversed": Measure("pairs of rows reversed", 0, "pairs whose order was reversed"),
-    "pairs_tied": Measure("pairs of rows that became ties", 0, "pairs that differed before only"),
+    "pairs_tied": Measure("pairs of rows that became ties", 0, "pairs that were not ties before"),
 }
 #: Estimates by measure and what they are of: "before", "after" or "change".
 Estimates = dict[tuple[str, str], Statistic | Difference | Share]
@@ -64,14 +64,14 @@ def _text(value: float) -> str:
 class Evaluation:
     """Forecasts before and after calibration, measured on the same rows.
 
-    `evaluate` makes one. ``evaluation["log_loss", "change"]`` is one value; ``print`` shows the
-    table and the verdict.
+    `evaluate` returns one. ``evaluation["log_loss", "change"]`` is a single value; ``print`` shows
+    the table and the verdict.
 
     Notes
     -----
     An interval holds the values that a test does not reject, cut off at the smallest and largest
-    possible values. That of a change is for paired differences. The page on metrics says how they
-    are computed, and the page on coverage how often they hold the true value.
+    possible values. Intervals of changes are those of paired differences. The page on metrics says
+    how they are computed.
     """
 
     measures: Mapping[str, Mapping[str, Estimate]]
@@ -204,7 +204,7 @@ class Evaluation:
     def wrong_segments(self, level: float = 0.05) -> list[str]:
         """Segments in which the last forecasts are wrong, the costliest first.
 
-        About a share `level` of them, at most, is named by chance.
+        At most about a share `level` of them is named by chance.
         """
         table = list(self.segments.values())[-1] if self.segments else Table()
         wrong = np.flatnonzero(table["adjusted"] <= level) if table else ()
@@ -221,7 +221,7 @@ class Evaluation:
         """The costliest segments before calibration, with figures of all forecasts.
 
         Columns are ``name`` and ``rows`` and, for "before" and "after", ``ratio``, ``low``,
-        ``high`` and ``adjusted``, as ``before_ratio``.
+        ``high`` and ``adjusted``, such as ``before_ratio``.
         """
         first = next(iter(self.segments.values()))
         names = [_segment_name(first, i) for i in range(first.n_rows)]
@@ -293,10 +293,21 @@ class Evaluation:
         return head, rows
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values that JSON can hold; NaN becomes None."""
+        """Everything as plain values that JSON can hold; NaN of measures becomes None."""
+
+        def figure_of(estimate: Estimate) -> dict[str, float | None]:
+            named = estimate._asdict().items()
+            return {name: None if math.isnan(value) else float(value) for name, value in named}
+
+        def columns_of(tables: Mapping[str, Table]) -> dict[str, dict[str, list[Any]]]:
+            return {
+                stage: {name: column.tolist() for name, column in table.items()}
+                for stage, table in tables.items()
+            }
+
         measures = {
-            measure: {stage: _plain(figure._asdict()) for stage, figure in figures.items()}
-            for measure, figures in self.measures.items()
+            measure: {stage: figure_of(estimate) for stage, estimate in estimates.items()}
+            for measure, estimates in self.measures.items()
         }
         values = {
             "rows": self.n_rows,
@@ -307,17 +318,9 @@ class Evaluation:
             "measures": measures,
             "impossible": dict(self.impossible),
             "notes": list(self.notes),
-            "directions": {
-                stage: {name: column.tolist() for name, column in table.items()}
-                for stage, table in self.directions.items()
-            },
+            "directions": columns_of(self.directions),
         }
-        if self.segments:
-            values["segments"] = {
-                of: {name: column.tolist() for name, column in table.items()}
-                for of, table in self.segments.items()
-            }
-        return values
+        return values | ({"segments": columns_of(self.segments)} if self.segments else {})
 
     def frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """`table` as a dataframe of the named library."""
@@ -334,13 +337,9 @@ class Evaluation:
 
 
 def _segment_name(table: Table, i: int) -> str:
-    """A segment, and of three classes or more a class, in words."""
+    """A segment, and with three classes or more its class, in words."""
     name = f"{table['column'][i]}: {table['segment'][i]}"
     return f"{name} ({table['class'][i]})" if "class" in table else name
-
-
-def _plain(values: dict[str, float]) -> dict[str, float | None]:
-    return {name: None if math.isnan(value) else float(value) for name, value in values.items()}
 
 
 def _sentence(text: str) -> str:
@@ -350,8 +349,7 @@ def _sentence(text: str) -> str:
 def _clear_directions(table: Table, confidence: float) -> list[str]:
     """How the most probable class and the class that is farthest off are wrong, beyond chance.
 
-    Of three classes or more, one is named only if it would be with an interval that allows for
-    their number (Bonferroni).
+    With three classes or more, the level of the interval allows for their number (Bonferroni).
     """
     phrases = []
     gap, n_classes = table["difference"], len(table["difference"]) - 1
@@ -394,6 +392,7 @@ def tabulate(
         "vus": n_classes == 3,
         "classwise_calibration_error": 2 < n_classes <= MANY_CLASSES,
     }
+    exists |= {name: (name, "before") in estimates for name in ("macro_log_loss", "macro_auc")}
     unknown = Statistic(math.nan, math.nan)
     table: dict[str, dict[str, Estimate]] = {}
     for measure, (_, better, _) in MEASURES.items():

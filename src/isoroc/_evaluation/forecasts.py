@@ -1,22 +1,15 @@
-"""Forecasts that an estimator makes: before and after calibration, and along its path."""
+"""Forecasts that an estimator makes, before and after calibration."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing
 
 from isoroc._calibrators.base import Calibrator
-from isoroc._calibrators.binned import BinCalibrator
 from isoroc._calibrators.classifier import CalibratedClassifier
+from isoroc._calibrators.irp import IRPCalibrator
 from isoroc._evaluation.before_after import calibrated
 from isoroc._input import InputError, Sample, check_forecasts, first_improbable
-from isoroc.metrics import log_loss, roc_auc, volume_under_surface
-from isoroc.metrics._estimation.grouping import sum_classes
 
 
 def forecasts_of(estimator: Any, X: Any, segments: Any = None) -> tuple[Any, Any, NDArray[Any]]:
@@ -30,7 +23,8 @@ def forecasts_of(estimator: Any, X: Any, segments: Any = None) -> tuple[Any, Any
     if isinstance(estimator, Calibrator):
         after = calibrated(estimator, X, segments)
         kind = estimator.map_.kind
-        if kind.unit != "probability" and not (kind.single and kind.scores == "logit"):
+        scores = not kind.exclusive or (kind.single and kind.scores == "logit")
+        if kind.unit != "probability" and not scores:
             X = check_forecasts(X, name="X", unit=kind.unit)
             X = np.exp(X) if kind.scores == "logit" else X
         return X, after, estimator.classes_
@@ -48,8 +42,8 @@ def forecasts_of(estimator: Any, X: Any, segments: Any = None) -> tuple[Any, Any
 def unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
     """The calibrator of a `CalibratedClassifier` with a single one, and its input.
 
-    Any other estimator is returned unchanged: an ensemble, or a calibrator of several logits, whose
-    input is not a forecast.
+    Any other estimator is returned unchanged, such as an ensemble, or a calibrator of several
+    logits, which are not forecasts.
     """
     if isinstance(estimator, CalibratedClassifier) and len(estimator.calibrators_) == 1:
         (classifier,), (calibrator,) = estimator.estimators_, estimator.calibrators_
@@ -65,52 +59,9 @@ def are_probabilities(forecasts: Any) -> bool:
     return values.ndim == 2 or first_improbable(values) is None
 
 
-def measured(sample: Sample) -> Iterator[tuple[str, float]]:
-    """Log loss (not for scores), and the AUC of two classes or the VUS of three."""
-    if are_probabilities(sample.forecasts):
-        yield "log loss", sample.measure(log_loss)
-    if sample.n_classes == 2:
-        yield "AUC", sample.measure(roc_auc)
-    if sample.n_classes == 3:
-        yield "VUS", float(sample.measure(volume_under_surface))
-
-
-def staged(calibrator: Any, P: Any, sample: Sample, most: int = 60) -> Iterator[tuple[int, Sample]]:
-    """Number of bins and calibrated forecasts of the stages of a path, in order.
-
-    Of more than `most` stages, some are returned, about evenly spaced on a logarithmic scale. Where
-    all rows of a bin have the same forecast, each bin and class is reduced to one row with the
-    total weight.
-    """
-    n_bins, times = calibrator.path_["n_bins"].tolist(), 1
-    kept = range(len(n_bins))
-    if len(n_bins) > most:
-        kept = np.unique(np.rint(np.geomspace(1, len(n_bins), most)).astype(int) - 1).tolist()
-    if not calibrator.map_.varies:
-        _, first, bin_of = np.unique(calibrator.apply(P), return_index=True, return_inverse=True)
-        P, times = _safe_indexing(P, first), sample.n_classes
-        weights = sum_classes(bin_of, sample.codes, times, sample.weights).ravel()
-        codes = np.tile(np.arange(times, dtype=np.uint8), len(first))
-        sample = replace(sample, codes=codes, weights=weights, segments=None)
-    for i, Q in enumerate(calibrator.staged_predict_proba(P)):
-        if i in kept:
-            repeated = np.repeat(Q, times, axis=0)
-            yield n_bins[i], replace(sample, forecasts=repeated, unit="probability")
-
-
-def few_rows(
-    calibrator: Any, P: Any, sample: Sample, most: int = 20_000
-) -> tuple[Any, Any, Sample]:
-    """At most `most` of the rows, drawn at random, if each stage needs all rows."""
-    if calibrator.map_.varies and len(sample) > most:
-        rows = sample.drawn_rows(most)
-        P, sample = _safe_indexing(P, rows), sample.take(rows)
-    return calibrator, P, sample
-
-
 def is_calibration_set(calibrator: Any, P: Any, sample: Sample) -> bool:
     """Whether the bins of a calibrator have the weights of these rows: it was fitted to them."""
-    if not isinstance(calibrator, BinCalibrator):
+    if not isinstance(calibrator, IRPCalibrator):
         return False
     expected = calibrator.tree_.class_weights[calibrator.tree_.bins]
     weights = sample.row_weights()
@@ -120,6 +71,5 @@ def is_calibration_set(calibrator: Any, P: Any, sample: Sample) -> bool:
     if not np.allclose(counted, expected.sum(axis=1)):
         return False
     # With `top` the weights are those of ranks and not of classes.
-    reduced = getattr(calibrator, "top_", None) is not None
     class_weights = np.bincount(sample.codes, weights, sample.n_classes)
-    return reduced or bool(np.allclose(class_weights, expected.sum(axis=0)))
+    return calibrator.top_ is not None or bool(np.allclose(class_weights, expected.sum(axis=0)))

@@ -1,7 +1,5 @@
 """All measures of a pair of forecasts: means over all rows, and what is estimated from some."""
 
-from __future__ import annotations
-
 from math import sqrt
 from typing import Any
 
@@ -21,7 +19,7 @@ from isoroc._core.losses import are_impossible, brier_losses, log_losses
 from isoroc._core.types import Floats
 from isoroc._evaluation.before_after import Pair, join_pairs
 from isoroc._evaluation.evaluation import MANY_CLASSES, Estimates
-from isoroc._evaluation.order import measure_order, measure_volumes
+from isoroc._evaluation.order import measure_labels, measure_order, measure_volumes
 from isoroc._input import Aspect, Sample, slices
 from isoroc._support.table import Table
 from isoroc.metrics._estimation.calibration_terms import Parts, Term
@@ -109,7 +107,7 @@ class Direction:
 
 
 def _terms(pair: Pair) -> dict[tuple[str, str], Floats]:
-    """Values of the rows whose means are measures."""
+    """Per-row values; the measures are their means."""
     terms: dict[tuple[str, str], Floats] = {}
     for stage, sample in pair.series.items():
         terms["log_loss", stage] = log_losses(sample.forecasts, sample.codes)
@@ -155,7 +153,7 @@ class Collector:
         self._kept = [join_pairs(self._kept)]
         return self._kept[0]
 
-    def measure(self, n_resamples: int, seed: int) -> tuple[Estimates, list[str]]:
+    def measure(self) -> tuple[Estimates, list[str]]:
         """All measures of the rows that were added, and how they were computed."""
         kept = self.kept
         most = most_rows(kept.n_classes)
@@ -169,7 +167,10 @@ class Collector:
         if kept.counted is not None:
             notes.append("The rows were counted: each has the mean forecast of its cell.")
         notes += _calibration(judged, estimates, self.totals.n_rows)
-        notes += _order(judged, estimates, n_resamples, seed)
+        notes += _order(judged, estimates)
+        if kept.multilabel:
+            estimates |= measure_labels(judged)
+            notes.append("Rows are entries of labels; intervals treat all labels of a row as one.")
         return estimates, notes
 
 
@@ -263,18 +264,17 @@ def _put(estimates: Estimates, pair: Pair, measure: str, terms: dict[str, Term])
         estimates[measure, "change"] = Difference(first, second, correlation)
 
 
-def _order(pair: Pair, estimates: Estimates, n_resamples: int, seed: int) -> list[str]:
+def _order(pair: Pair, estimates: Estimates) -> list[str]:
     """Add areas, reversed and tied pairs, and volumes of three classes, and return notes."""
     n, K = pair.n_rows, pair.n_classes
     pair = pair.draw(max(2000, 2_000_000 // K))
-    after = pair.before if pair.after is None else pair.after
-    estimates |= measure_order(pair.before, after)
+    estimates |= measure_order(*pair.both)
     notes = []
     if pair.n_rows < n:
         notes.append(f"Ranking is based on {pair.n_rows:,} of {n:,} rows.")
     if K == 3:
-        volumes, judged = measure_volumes(pair.before, after, n_resamples, seed)
-        estimates |= volumes
-        if judged < n:
-            notes.append(f"Volumes are based on {judged:,} of {n:,} rows.")
+        few = pair.draw(2000)  # a volume takes long
+        estimates |= measure_volumes(*few.both)
+        if few.n_rows < n:
+            notes.append(f"Volumes are based on {few.n_rows:,} of {n:,} rows.")
     return notes

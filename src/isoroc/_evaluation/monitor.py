@@ -1,13 +1,4 @@
-"""CalibrationMonitor: a sequential test of calibration, with estimates of what changed.
-
-Let q be the forecast of a row and r another forecast, a function of q. If q is the probability of
-the outcome y given the past, ``r[y] / q[y]`` has mean 1 given the past. So its product over rows is
-a martingale, and so is the average over alternatives r that are fixed in advance. The evidence is
-the logarithm of this average. It is also taken over the batch with which an alternative begins;
-otherwise a change would first have to make up for the evidence of all the good batches before it.
-"""
-
-from __future__ import annotations
+"""CalibrationMonitor: a sequential test of calibration, with estimates of what changed."""
 
 import json
 import math
@@ -20,14 +11,22 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_softmax, logsumexp
+from scipy.special import log_softmax
 
 from isoroc._core.intervals import half_width
 from isoroc._core.losses import log_losses
 from isoroc._core.simplex import LEAST, as_matrix
 from isoroc._core.types import Codes, Floats
 from isoroc._counts import hash_keys
-from isoroc._input import InputError, check_confidence, check_number, check_sample, slices, to_array
+from isoroc._input import (
+    InputError,
+    check_confidence,
+    check_number,
+    check_sample,
+    refuse_soft_labels,
+    slices,
+    to_array,
+)
 from isoroc._support.files import replacing
 from isoroc._support.table import Table
 from isoroc._support.versions import migrate
@@ -96,12 +95,6 @@ class Evidence:
         log_begun = np.logaddexp(self.log_begun, self.log_rest + math.log(share)) + log_products
         return type(self)(log_begun, self.log_rest + math.log1p(-share))
 
-    def merge(self, other: Evidence) -> Self:
-        """Evidence of two streams of rows: the product, alternative by alternative."""
-        mine, theirs = self.log_begun, other.log_begun
-        parts = [mine + theirs, mine + other.log_rest, theirs + self.log_rest]
-        return type(self)(np.asarray(logsumexp(parts, axis=0)), self.log_rest + other.log_rest)
-
     def value(self, alternatives: Alternatives, *families: str) -> float:
         """Logarithm of the average over alternatives, those of some families or all."""
         kept = np.isin(alternatives.family, families or alternatives.family)
@@ -111,7 +104,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, eq=False)
-class Totals:
+class RowSums:
     """Sums over rows."""
 
     rows: int
@@ -120,7 +113,7 @@ class Totals:
     observed: Floats
     expected: Floats
     variance: Floats
-    """Of the number of rows of each class, if forecasts are calibrated."""
+    """Variance of the number of rows of each class, if forecasts are calibrated."""
     in_cells: Floats
     """See `isoroc.metrics._estimation.cell_errors.sum_in_cells`."""
 
@@ -134,38 +127,38 @@ class Totals:
         sums = observed, P.sum(axis=0), variance, sum_in_cells(P, codes)
         return cls(len(P), float(loss), float(entropy), *sums)
 
-    def __add__(self, other: Totals) -> Totals:
+    def __add__(self, other: Self) -> Self:
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return Totals(*(mine + theirs for mine, theirs in pairs))
+        return type(self)(*(mine + theirs for mine, theirs in pairs))
 
 
 class Batch(NamedTuple):
     """What a monitor needs to know about some rows; the batches of a stream add up."""
 
-    totals: Totals
+    totals: RowSums
     log_ratios: Floats
     """Sum over the rows for each alternative."""
 
     @classmethod
     def of(cls, P: Floats, codes: NDArray[Any], alternatives: Alternatives) -> Self:
         """Sums over rows, computed in slices."""
-        batch = cls(Totals.of(P[:0], codes[:0]), np.zeros(len(alternatives.family)))
+        batch = cls(RowSums.of(P[:0], codes[:0]), np.zeros(len(alternatives.family)))
         for rows in slices(len(P), max(1, 2**21 // len(alternatives.family))):
             ratios = alternatives.log_ratios(P[rows], codes[rows])
-            batch += cls(Totals.of(P[rows], codes[rows]), ratios.sum(axis=0))
+            batch += cls(RowSums.of(P[rows], codes[rows]), ratios.sum(axis=0))
         return batch
 
     def __add__(self, other: Any) -> Self:
         return type(self)(self.totals + other.totals, self.log_ratios + other.log_ratios)
 
 
-def _to_lists(values: Totals | Evidence) -> dict[str, Any]:
+def _to_lists(values: RowSums | Evidence) -> dict[str, Any]:
     """JSON values."""
     return {name: np.asarray(value).tolist() for name, value in vars(values).items()}
 
 
 def _from_lists(lists: dict[str, Any], empty: Any) -> Any:
-    """Totals or evidence from JSON values; `empty` has the types and shapes."""
+    """Sums or evidence from JSON values; `empty` has the types and shapes."""
     return type(empty)(*(_numbers(lists[name], value) for name, value in vars(empty).items()))
 
 
@@ -199,21 +192,21 @@ class BatchReport:
 
 
 class CalibrationMonitor:
-    """Whether calibrated forecasts are still right, as labels arrive, batch after batch.
+    """Sequential test of whether forecasts are still calibrated, as labels arrive in batches.
 
     Parameters
     ----------
     calibrator : calibrator, map, fitted classifier or array-like of shape (K,)
-        What makes the monitored forecasts; `update` applies it. Or only the classes in the order of
-        the columns; then `update` takes calibrated forecasts.
+        Model that makes the monitored forecasts; `update` applies it. If only the classes are
+        given, in the order of the columns, `update` takes calibrated forecasts.
     confidence : float, default=0.95
         If forecasts are calibrated, the chance of ever raising an alarm is at most 1 - confidence.
     tolerance : float, default=None
         Miscalibration to tolerate, in nats per row. Every model is slightly wrong, so with 0 every
-        model raises an alarm at some time. A calibrator that was fitted to n rows is wrong by about
-        K / n; the default is 2 K / n, or 0 if only the classes are given.
+        model eventually raises an alarm. A calibrator that was fitted to n rows is wrong by about K
+        / n; the default is 2 K / n, or 0 if only the classes are given.
     model : str, default=None
-        Name of what made the forecasts, by default the checksum of the calibrator.
+        Name of the model, by default the checksum of the calibrator.
 
     Attributes
     ----------
@@ -228,7 +221,6 @@ class CalibrationMonitor:
     history_ : Table
         One row per batch: `rows` and `evidence` of all rows so far; `log_loss` of the batch, the
         log loss that was `promised`, the `calibration_error` and its interval, `low` to `high`.
-        Rows that were merged are one batch.
     seen_ : dict
         Names of the latest 10,000 batches, with the time (UTC) at which each was counted.
 
@@ -239,11 +231,14 @@ class CalibrationMonitor:
 
     Notes
     -----
-    The alternatives are fixed: sharper and less sharp forecasts, other odds of one class, and
-    mixtures with the uniform forecast, each beginning with any of the batches. If forecasts are
-    calibrated given the past, the likelihood ratio of each is a martingale, so the chance that
-    their average ever exceeds ``1 / (1 - confidence)`` is at most ``1 - confidence`` (Ramdas,
-    Grünwald, Vovk and Shafer, Statistical Science 38, 2023).
+    Let q be the forecast of a row and r another forecast, a function of q. If q is the probability
+    of the outcome y given the past, ``r[y] / q[y]`` has mean 1 given the past. So its product over
+    rows is a martingale, and so is the average over alternatives r that are fixed in advance:
+    sharper and less sharp forecasts, other odds of one class, and mixtures with the uniform
+    forecast, each beginning with any of the batches (otherwise a change would first have to make up
+    for all the good batches before it). The chance that the average ever exceeds
+    ``1 / (1 - confidence)`` is at most ``1 - confidence`` (Ramdas, Grünwald, Vovk and Shafer,
+    Statistical Science 38, 2023).
 
     Examples
     --------
@@ -285,7 +280,7 @@ class CalibrationMonitor:
         self.confidence, self.tolerance = confidence, tolerance
         self.model = checksum if model is None else model
         self.alternatives = Alternatives(K)
-        self.totals = Totals.of(np.zeros((0, K)), np.zeros(0, dtype=np.intp))
+        self.totals = RowSums.of(np.zeros((0, K)), np.zeros(0, dtype=np.intp))
         self.evidence = Evidence.none(len(self.alternatives.family))
         self.n_batches = 0
         self.alarm_: int | None = None
@@ -312,7 +307,7 @@ class CalibrationMonitor:
         Returns
         -------
         BatchReport
-            Of this batch alone; `report` is that of all batches.
+            Report of this batch alone; `report` covers all batches.
         """
         if self.source is not None and not calibrated:
             if self.calibrator is None:
@@ -321,11 +316,12 @@ class CalibrationMonitor:
                 raise InputError("P", None, problem, fix)
             P = self.calibrator.predict_proba(P)
         sample = check_sample(P, y, labels=self.classes_, unit="probability")
+        refuse_soft_labels(sample)
         Q = as_matrix(sample.forecasts)
         return self.add(Batch.of(Q, sample.codes, self.alternatives), batch)
 
     def add(self, rows: Batch, batch: str | None = None) -> BatchReport:
-        """Add a batch whose rows are summed up already; otherwise as `update`."""
+        """Add a batch given by its totals; otherwise like `update`."""
         if batch in self.seen_:
             problem = f"{batch!r} was counted on {self.seen_[batch]}"
             raise InputError("batch", None, problem, "count the rows of a batch once")
@@ -334,21 +330,16 @@ class CalibrationMonitor:
         self.evidence = self.evidence.add(products, self.n_batches)
         self.n_batches += 1
         if batch is not None:
-            self._remember({batch: datetime.now(UTC).isoformat(timespec="seconds")})
-        return self._add_entry(self._report(rows.totals, Evidence(products, NEVER)))
-
-    def _remember(self, batches: dict[str, str]) -> None:
-        self.seen_ = dict(list((self.seen_ | batches).items())[-10_000:])
-
-    def _add_entry(self, batch: BatchReport) -> BatchReport:
-        """Raise the alarm if the evidence suffices, and remember the batch."""
-        rows, evidence = self.totals.rows, self.evidence_
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            self.seen_ = dict(list((self.seen_ | {batch: now}).items())[-10_000:])
+        total, evidence = self.totals.rows, self.evidence_
         if self.alarm_ is None and evidence >= self.limit:
-            self.alarm_ = rows
-        error = [batch.calibration_error, batch.error_low, batch.error_high]
-        entry = [float(rows), evidence, batch.log_loss, batch.promised, *error]
+            self.alarm_ = total
+        report = self._report(rows.totals, Evidence(products, NEVER))
+        error = [report.calibration_error, report.error_low, report.error_high]
+        entry = [float(total), evidence, report.log_loss, report.promised, *error]
         self.entries = [*self.entries[-999:], entry]  # older ones count in the totals only
-        return batch
+        return report
 
     @property
     def limit(self) -> float:
@@ -379,7 +370,7 @@ class CalibrationMonitor:
         """What all batches so far say."""
         return self._report(self.totals, self.evidence)
 
-    def _report(self, totals: Totals, evidence: Evidence) -> BatchReport:
+    def _report(self, totals: RowSums, evidence: Evidence) -> BatchReport:
         n, width = max(totals.rows, 1), half_width(self.confidence)
         difference = (totals.observed - totals.expected) / n
         half = width * np.sqrt(totals.variance) / n
@@ -392,38 +383,6 @@ class CalibrationMonitor:
         error = error_in_cells(totals.in_cells, width) if totals.rows else (0.0, 0.0, 0.0)
         losses = totals.loss / n, totals.promised / n
         return BatchReport(totals.rows, evidence.value(self.alternatives), *losses, *error, shares)
-
-    def merge(self, other: CalibrationMonitor, *, again: bool = False) -> Self:
-        """Add the rows of another monitor of the same forecasts, such as that of another machine.
-
-        Likelihood ratios are multiplied for each alternative, and raise the alarm if the product
-        suffices. An alarm of the other monitor does not carry over, so the chance of a false alarm
-        stays at most ``1 - confidence``. `history_` gets one entry.
-
-        Parameters
-        ----------
-        other : CalibrationMonitor
-            With the same classes, parameters and model.
-        again : bool, default=False
-            Whether to merge it even if it has seen batches that this one has seen.
-        """
-        pairs = {name: (getattr(self, name), getattr(other, name)) for name in PARAMETERS}
-        pairs["list of classes"] = self.classes_.tolist(), other.classes_.tolist()
-        for name, (mine, theirs) in pairs.items():
-            if mine != theirs:
-                problem = f"has another {name}: {theirs}, this one {mine}"
-                fix = "merge monitors of one model with the same classes and parameters"
-                raise InputError("other", None, problem, fix)
-        if (known := len(self.seen_.keys() & other.seen_.keys())) and not again:
-            problem = f"{known} of its {len(other.seen_)} batches were counted before"
-            raise InputError("other", None, problem, "merge each state once, or pass again=True")
-        self._remember(other.seen_)
-        self.totals = self.totals + other.totals
-        self.evidence = self.evidence.merge(other.evidence)
-        self.n_batches = max(self.n_batches, other.n_batches)
-        if other.totals.rows:
-            self._add_entry(other.report())
-        return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a small JSON file, atomically."""

@@ -1,24 +1,24 @@
 """What calibration did to the order of rows: areas, volumes, reversed and tied pairs.
 
-All are functions of the weights of the rows, so the derivatives by the weights tell how they vary
-with the rows drawn (infinitesimal jackknife, Efron 1982): no resampling is needed. Only volumes are
-resampled.
+All are functions of the weights of the rows, so their derivatives with respect to the weights give
+the sampling variance (infinitesimal jackknife, Efron 1982), without resampling. Volumes have no
+intervals.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
 from isoroc._core.intervals import Share, Statistic, design_effect, effective_rows, variance_of_sum
+from isoroc._core.losses import log_losses
 from isoroc._core.rows import weigh_reversed
 from isoroc._core.simplex import binary_scores, count_classes
 from isoroc._core.types import Floats, Ints
-from isoroc._input import Sample
-from isoroc.metrics import bootstrap, volume_under_surface
+from isoroc._evaluation.before_after import Pair
+from isoroc._evaluation.evaluation import Estimates
+from isoroc._input import Sample, rows_by_group
+from isoroc.metrics import volume_under_surface
 from isoroc.metrics._estimation.grouping import group_equal, weight_below
 
 #: Values, shape (m,), and their derivatives by the logarithms of the weights of the rows, (m, n).
@@ -43,6 +43,33 @@ def measure_order(before: Sample, after: Sample) -> dict[tuple[str, str], Statis
         )
         estimates[name, "change"] = _change(float(b - a), db - da, before, sizes, disorder)
     return estimates
+
+
+def measure_labels(pair: Pair) -> Estimates:
+    """Log losses and areas under ROC curves, means over the labels of the segment "label"."""
+    sample, terms = pair.before, dict[tuple[str, str], tuple[float, Floats]]()
+    label = sample.segments.columns["label"].values  # type: ignore[union-attr]
+    total = np.bincount(label, sample.row_weights())
+    share, n = sample.row_weights() / total[label], np.count_nonzero(total)
+    for stage, own in pair.samples.items():
+        found, slope = [], np.zeros(len(label))
+        for _, rows in rows_by_group(label):
+            part = own.take(rows)
+            (area, _), (slope[rows], _) = areas(part, rank_rows(part.forecasts))
+            found += [] if math.isnan(area) else [area]
+        area = float(np.mean(found)) if found else math.nan
+        terms["macro_auc", stage] = area, slope / max(len(found), 1)
+        if stage in pair.series:
+            losses = log_losses(own.forecasts, own.codes)
+            means = np.bincount(label, share * losses)
+            terms["macro_log_loss", stage] = means.sum() / n, share * (losses - means[label]) / n
+    for name, _ in [key for key in terms if (key[0], "after") in terms and key[1] == "before"]:
+        (a, da), (b, db) = terms[name, "before"], terms[name, "after"]
+        terms[name, "change"] = b - a, db - da
+    return {
+        key: Statistic(value, float(variance_of_sum(slopes, sample.clusters)))
+        for key, (value, slopes) in terms.items()
+    }
 
 
 def class_sizes(sample: Sample, slopes: Floats) -> Floats:
@@ -170,60 +197,10 @@ def pairs_of_rows(before: Ints, after: Ints, weights: Floats) -> Floats:
     return sums
 
 
-def measure_volumes(
-    before: Sample, after: Sample, n_resamples: int, seed: int
-) -> tuple[dict[tuple[str, str], Statistic | Share], int]:
-    """Volumes under the ROC surface of three classes, and the number of rows they are based on.
-
-    There are an eighth of the resamples, but at least 16. Before and after are resampled together,
-    so standard errors of changes are paired. With no resamples, standard errors are NaN.
-    """
-    rng = np.random.default_rng(seed)
-    before, after = _draw(before, after, 2000, rng)
-    values = _volumes(before, after, before.weights)
-    errors = np.full(3, math.nan)
-    if n_resamples:
-        few = _draw(before, after, 500, rng)  # a volume takes long
-
-        def metric(_: Any, __: Any, sample_weight: Floats | None = None) -> Floats:
-            return _volumes(*few, sample_weight)
-
-        places, times = np.arange(len(few[0])), max(n_resamples // 8, min(n_resamples, 16))
-        options: dict[str, Any] = {"sample_weight": few[0].weights, "n_resamples": times}
-        options["clusters"] = few[0].clusters
-        options["random_state"] = int(rng.integers(2**31 - 1))
-        draws = bootstrap(metric, places, places, **options).distribution
-        draws = draws[~np.isnan(draws[:, 0])]  # all classes have rows
-        if len(draws) > 1:
-            errors = draws.std(axis=0, ddof=1) * math.sqrt(len(few[0]) / len(before))
-    named = zip(("before", "after", "change"), values.tolist(), errors.tolist(), strict=True)
-    return {("vus", stage): Statistic(value, error**2) for stage, value, error in named}, len(
-        before
-    )
-
-
-def _draw(
-    before: Sample, after: Sample, most: int, rng: np.random.Generator
-) -> tuple[Sample, Sample]:
-    """At most this many rows, the same of both samples; whole clusters."""
-    n, clusters = len(before), before.clusters
-    if n <= most:
-        return before, after
-    if clusters is None:
-        rows = np.sort(rng.choice(n, most, replace=False))
-    else:  # in a random order, as many as have that many rows
-        rank = rng.permutation(int(clusters.max()) + 1)[clusters]
-        ends = np.cumsum(np.bincount(rank))
-        rows = np.flatnonzero(ends[rank] <= max(most, ends[ends > 0][0]))
-    return before.take(rows), after.take(rows)
-
-
-def _volumes(before: Sample, after: Sample, weights: Floats | None) -> Floats:
-    """Volumes before and after, and their difference; NaN if a class has no rows."""
-    if not np.bincount(before.codes, weights, 3).all():
-        return np.full(3, math.nan)
-    first, second = (
-        float(sample.measure(volume_under_surface, sample_weight=weights))
-        for sample in (before, after)
-    )
-    return np.array([first, second, second - first])
+def measure_volumes(before: Sample, after: Sample) -> dict[tuple[str, str], Statistic]:
+    """Volumes under the ROC surface of three classes, NaN if one is absent, without intervals."""
+    volumes = [math.nan, math.nan]
+    if before.class_weights().all():
+        volumes = [float(sample.measure(volume_under_surface)) for sample in (before, after)]
+    named = zip(("before", "after", "change"), [*volumes, volumes[1] - volumes[0]], strict=True)
+    return {("vus", stage): Statistic(value, math.nan) for stage, value in named}

@@ -1,7 +1,5 @@
 """Points of the simplex: colours, bins as polygons, cells that group many forecasts."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from isoroc._core.tree import BinTree

@@ -1,7 +1,7 @@
 """Growth of trees: `grow_tree`, and `grow_pulled` where forecasts are part of the prior."""
 
 from isoroc._growth.best_first import GrowthOptions
-from isoroc._growth.grow import Pulled, cut_at, grow_pulled, grow_tree
+from isoroc._growth.grow import Pulled, grow_pulled, grow_tree
 from isoroc._growth.pav import isotonic_steps, venn_abers_steps
 from isoroc._growth.search import MIN_GAP
 from isoroc._growth.tilt import Rows, held_out_pseudocount, tilt_bins
@@ -11,7 +11,6 @@ __all__ = [
     "GrowthOptions",
     "Pulled",
     "Rows",
-    "cut_at",
     "grow_pulled",
     "grow_tree",
     "held_out_pseudocount",

@@ -16,13 +16,11 @@ Where this departs from the paper:
 - A region without calibration points gets no bin.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +60,7 @@ class GrowthOptions:
     random_state: np.random.RandomState | None = None
     report: Report = lambda _: None
 
-    def for_sample(self, sample: Sample) -> GrowthOptions:
+    def for_sample(self, sample: Sample) -> Self:
         """The same options with the defaults that depend on the sample."""
         several, weight, lift = sample.n_classes > 2, self.min_bin_weight, self.min_lift
         if weight == "auto":

@@ -5,8 +5,6 @@ Given the bins, labels are draws from a Dirichlet-multinomial distribution with 
 and c is the one that makes them likeliest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -170,14 +168,3 @@ def points_of_leaves(tree: BinTree, sample: Sample) -> tuple[Points, Ints]:
         class_weights += np.bincount(leaf * K + codes[rows], some, m * K).reshape(m, K)
     number = np.cumsum(held) - 1
     return Points(points[held], class_weights[held]), number[leaf_of]
-
-
-def cut_at(sample: Sample, cuts: Floats) -> BinTree:
-    """Two classes: bins between ascending cuts, whatever the labels; empty ones are joined."""
-    options = GrowthOptions(np.zeros(2), monotonicity=None)
-    growth = Growth(Points.of_rows(sample), options)
-    last = 0
-    for cut in cuts:
-        children = growth.attempt(last, np.array([1 - cut, cut]))
-        last = last if children is None else int(children[1])
-    return growth.tree()

@@ -3,10 +3,8 @@
 A step function is its ascending cuts and one value more: ``values[i]`` above i of the cuts.
 """
 
-from __future__ import annotations
-
 import heapq
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -30,7 +28,7 @@ class Blocks(NamedTuple):
     @classmethod
     def of(
         cls, counts: BinaryCounts, scores: Literal["probability", "logit"] | None = None
-    ) -> Blocks:
+    ) -> Self:
         """Blocks of the isotonic regression; sums of forecasts need to know what scores are."""
         low, high, weights = counts.isotonic_blocks()
         sums = np.zeros(len(low)) if scores is None else counts.forecasts_in(low, high, scores)
@@ -50,7 +48,7 @@ class Blocks(NamedTuple):
             pseudocounts = pseudocounts + forecast_pseudocount * self.means()
         return np.asarray(bin_values(self.weights, pseudocounts)[:, 1])
 
-    def pool(self, pseudocounts: Floats, forecast_pseudocount: float = 0.0) -> Blocks:
+    def pool(self, pseudocounts: Floats, forecast_pseudocount: float = 0.0) -> Self:
         """Pool runs of blocks that are out of order until values increase strictly."""
         blocks = self
         while True:
@@ -61,7 +59,7 @@ class Blocks(NamedTuple):
                 return blocks
             last = np.append(first[1:], len(value)) - 1
             sums = (np.add.reduceat(a, first) for a in (blocks.weights, blocks.forecasts))
-            blocks = Blocks(blocks.low[first], blocks.high[last], *sums)
+            blocks = type(self)(blocks.low[first], blocks.high[last], *sums)
 
 
 def grow_isotonic(

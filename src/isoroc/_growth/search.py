@@ -1,7 +1,5 @@
 """Finding gamma: by exact line searches, the default, or on a lattice, as the paper does."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from itertools import combinations

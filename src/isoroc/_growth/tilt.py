@@ -8,10 +8,8 @@ now a minimum over rows instead of bins. Since r_b is the mean of q, a larger sh
 W, and with shares 0 every split has its certificate.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -134,11 +132,11 @@ class Leads(NamedTuple):
         np.minimum.at(limits, self.bins, np.where(drop > 1e-14, slack, 1.0).min(axis=1))
         return limits
 
-    def of_split(self, split: int) -> Leads:
+    def of_split(self, split: int) -> Self:
         """Those of one split, which becomes number 0."""
         here = slice(*np.searchsorted(self.splits, [split, split + 1]))
         columns: Any = (np.ascontiguousarray(column[here]) for column in self)
-        alone = Leads(*columns)
+        alone = type(self)(*columns)
         return alone._replace(splits=np.zeros_like(alone.splits))
 
 

@@ -1,13 +1,11 @@
 """Arrays from anything array-like, and the class of each column by its name."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Self
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -60,7 +58,7 @@ def to_native(values: Any, *, name: str) -> Any:
 
 
 def check_length(values: NDArray[Any], n_rows: int, *, name: str, of: str = "P") -> None:
-    """Refuse values that do not have one entry for each row of the argument `of`."""
+    """Raise an error unless there is one entry for each row of the argument `of`."""
     if (length := len(values) if np.ndim(values) else 0) != n_rows:
         raise InputError(name, None, f"{length} rows, but {of} has {n_rows}", "they must agree")
 
@@ -93,7 +91,7 @@ class _Names:
     names: list[str]
     shape: tuple[int, int]
 
-    def __dataframe__(self) -> _Names:
+    def __dataframe__(self) -> Self:
         return self
 
     def column_names(self) -> list[str]:

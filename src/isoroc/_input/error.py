@@ -1,13 +1,10 @@
 """InputError, and checks of parameters."""
 
-from __future__ import annotations
-
 import math
 import numbers
 from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 from typing import Any
-
-from isoroc._support.hints import did_you_mean
 
 
 class InputError(ValueError):
@@ -64,8 +61,8 @@ def check_confidence(confidence: Any) -> None:
 def check_option(name: str, value: Any, options: tuple[Any, ...]) -> None:
     if not any(value is option or value == option for option in options):
         allowed = ", ".join(repr(option) for option in options)
-        hint = did_you_mean(value, options)
-        got = f"got {value!r}. {hint}" if hint else f"got {value!r}"
+        near = get_close_matches(str(value), map(str, options), n=1)
+        got = f"got {value!r}" + (f". Did you mean {near[0]!r}?" if near else "")
         raise InputError(name, None, f"expected one of {allowed}", got)
 
 

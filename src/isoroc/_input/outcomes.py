@@ -1,7 +1,5 @@
 """Outcomes and forecasts as metrics, evaluations and displays take them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -70,7 +68,9 @@ def check_after(
     if (n_classes := count_classes(forecasts)) != before.n_classes:
         problem = f"{n_classes} classes, but y_prob has {before.n_classes}"
         raise InputError(name, None, problem, "they must agree")
-    check_length(forecasts, len(before), name=name, of="y_prob")
+    check_length(forecasts, before.n_rows, name=name, of="y_prob")
+    if before.parts_of is not None:
+        forecasts = forecasts[before.parts_of]
     sample = replace(before, forecasts=forecasts, unit=resolve_unit(forecasts, "auto"))
     return _as_probabilities(sample, name) if probabilities else sample
 
@@ -97,11 +97,10 @@ def split_by_kind(sample: Sample, kind: Aspect) -> list[Sample]:
     Samples of two classes, of the top class and of one class against the rest hold scores.
     """
     P, codes, weights = sample.arrays
-    clusters = sample.clusters
+    rows: Any = {name: getattr(sample, name) for name in ("squares", "clusters", "parts_of")}
 
     def against_rest(scores: Floats, right: NDArray[np.bool_]) -> Sample:
-        column = np.ascontiguousarray(scores)
-        return Sample(column, right.view(np.uint8), weights, clusters=clusters)
+        return Sample(np.ascontiguousarray(scores), right.view(np.uint8), weights, **rows)
 
     if kind == "top":
         best = P.argmax(axis=1)
@@ -109,5 +108,5 @@ def split_by_kind(sample: Sample, kind: Aspect) -> list[Sample]:
     if P.shape[1] == 2:
         return [against_rest(P[:, 1], codes == 1)]
     if kind == "canonical":
-        return [Sample(P, codes, weights, clusters=clusters)]
+        return [Sample(P, codes, weights, **rows)]
     return [against_rest(P[:, k], codes == k) for k in range(P.shape[1])]

@@ -5,8 +5,6 @@ lists the scores that are refused, and why. Forecasts that rank a class worse th
 belong to another column or class.
 """
 
-from __future__ import annotations
-
 import warnings
 from typing import Any, NamedTuple
 
@@ -24,7 +22,7 @@ from isoroc._input.sample import Sample, UnitOption, first_improbable
 
 
 def check_units(sample: Sample, unit: UnitOption, *, name: str = "P", min_rows: int = 20) -> None:
-    """Refuse scores that can hardly be log odds, unless the user says that they are.
+    """Raise an error for scores that can hardly be log odds, unless `unit` says so.
 
     Warn if this is in doubt. Fewer than `min_rows` rows are not checked.
     """

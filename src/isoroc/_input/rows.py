@@ -1,7 +1,5 @@
 """Labels, weights and groups of rows as users pass them."""
 
-from __future__ import annotations
-
 import numbers
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,6 +14,7 @@ from isoroc._input.error import InputError
 
 WEIGHT_FIX = "weights must be 0 or between 1e-100 and 1e+100"
 SWAPPED = ". If these are the forecasts, the two arguments are swapped"
+BINARISE = "pass a 0/1 column per label to MultiLabelCalibrator (see MultiLabelBinarizer)"
 #: Names of groups; whole numbers and booleans are spelled as in databases.
 Names = NDArray[np.str_]
 
@@ -55,7 +54,7 @@ def valid_weights(ops: Ops[V], weights: V) -> Truth:
 
 
 def check_counts(weights: Floats, least_mean: float = 0.1) -> None:
-    """Refuse frequencies far below one per row, such as shares that sum to one."""
+    """Raise an error for frequencies far below one per row, such as shares that sum to one."""
     if (total := float(weights.sum())) < least_mean * len(weights):
         problem = f"{len(weights)} rows have a total weight of {total:.6g}"
         fix = 'frequencies count rows. If yours are relative, pass weighting="importance"'
@@ -138,7 +137,11 @@ def encode_labels(
     The classes are `labels`, or the sorted distinct labels, or column names that include classes
     absent from `y`. The forecasts only make error messages more precise.
     """
-    values = read_labels(y, forecasts, name=name)
+    values = read_labels(y, name=name)
+    if values.ndim > 1:
+        problem = f"y should be a 1d array, got shape {values.shape}"
+        fix = "for soft labels fit the classifier first, then a calibrator to its forecasts"
+        raise InputError(name, None, problem, fix)
     _check_labels_are_classes(values, name, forecasts)
     if labels is not None:
         return _encode_given(values, to_array(labels, name="labels"), n_classes, name)
@@ -159,44 +162,24 @@ def encode_labels(
     raise InputError(name, None, problem, f"say which column is which class {fix}")
 
 
-def read_labels(y: ArrayLike, forecasts: Floats | None = None, *, name: str = "y") -> NDArray[Any]:
-    """Labels in one dimension; a single column is flattened with a warning."""
+def read_labels(y: ArrayLike, *, name: str = "y") -> NDArray[Any]:
+    """Labels in one dimension, or a matrix; a single column is flattened with a warning."""
     try:
         values = to_array(y, name=name)
     except InputError as error:
-        fix = f"{error.fix}. Several labels per row (multi-label) are not supported"
+        fix = f"{error.fix}. For several labels per row (multi-label) {BINARISE}"
         raise InputError(name, None, error.problem, fix) from error
-    if values.ndim == 1:
+    if values.ndim == 1 or (values.ndim == 2 and values.shape[1] > 1):
         return values
-    if values.ndim == 2 and values.shape[1] > 1:
-        problem = f"y should be a 1d array, got shape {values.shape}"
-        raise InputError(name, None, problem, _fix_matrix(values, forecasts, name))
     # Importing scikit-learn takes a second, which commands that only count rows do not spend.
     from sklearn.utils import column_or_1d  # noqa: PLC0415
 
     return np.asarray(column_or_1d(values, warn=True))
 
 
-def _fix_matrix(values: NDArray[Any], forecasts: Floats | None, name: str) -> str:
-    """Advice for a user who passed a matrix of labels."""
-    if values.dtype.kind in "biuf" and not _may_be_labels(forecasts):
-        sums = values.sum(axis=1)
-        if ((values == 0) | (values == 1)).all():
-            if (sums == 1).all():
-                return f"for one-hot labels pass {name}.argmax(1)"
-            fix = "0 and 1 with any row sums are several labels per row (multi-label)"
-            return f"{fix}, which do not exclude each other: calibrate each column by itself"
-        if values.min() >= 0 and np.allclose(sums, 1, atol=1e-3):
-            fix = "rows that sum to 1 are soft labels, which are not supported. Pass the class that"
-            return f"{fix} came true, or each row once per class, weighted by its share"
-    return f"labels are one column{SWAPPED}"
-
-
-def _may_be_labels(forecasts: Floats | None) -> bool:
+def may_be_labels(forecasts: Floats | None) -> bool:
     """Whether forecasts look like labels, so that the two arguments may be swapped."""
-    if forecasts is None or forecasts.ndim != 1:
-        return False
-    return np.array_equal(forecasts, np.rint(forecasts))
+    return forecasts is not None and np.array_equal(forecasts, np.rint(forecasts))
 
 
 def shown(label: Any) -> str:
@@ -244,11 +227,11 @@ def _check_labels_are_classes(
 def _fix_vector(values: NDArray[Any], forecasts: Floats | None) -> str:
     """Advice for a user who passed a vector that does not hold labels."""
     if isinstance(values[0], set | frozenset | list | tuple):
-        return "several labels per row (multi-label) are not supported"
+        return f"for several labels per row (multi-label) {BINARISE}"
     shares = values.dtype.kind == "f" and values.min() >= 0 and values.max() <= 1
-    if shares and forecasts is not None and not _may_be_labels(forecasts):
-        fix = "probabilities of a class are soft labels, which are not supported"
-        return f"{fix}. Pass the class that came true"
+    if shares and forecasts is not None and not may_be_labels(forecasts):
+        fix = "probabilities of a class are soft labels"
+        return f"{fix}. Pass one column for each class: numpy.column_stack([1 - y, y])"
     return f"labels name classes{SWAPPED}"
 
 
@@ -269,14 +252,20 @@ def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
     return classes, codes
 
 
-def _encode_given(
-    values: NDArray[Any], classes: NDArray[Any], n_classes: int, name: str
-) -> tuple[NDArray[Any], Codes]:
+def check_classes(classes: NDArray[Any], n_classes: int) -> NDArray[Any]:
+    """The argument `labels`: distinct classes in the order of the columns."""
     distinct = set(classes.tolist()) if classes.ndim == 1 else set()
     if classes.size != n_classes or len(distinct) != n_classes:
         fix = f"expected a list of {n_classes} distinct classes, one for each column"
         raise InputError("labels", None, f"{classes.size} entries", fix)
     _check_labels_are_classes(classes, "labels")
+    return classes
+
+
+def _encode_given(
+    values: NDArray[Any], classes: NDArray[Any], n_classes: int, name: str
+) -> tuple[NDArray[Any], Codes]:
+    check_classes(classes, n_classes)
     order = np.argsort(classes)
     nearest = np.searchsorted(classes, values, sorter=order).clip(max=n_classes - 1)
     codes = order[nearest]
@@ -304,7 +293,7 @@ def check_order(classes: NDArray[Any]) -> None:
 
 
 def check_two_classes(class_weights: Floats, classes: NDArray[Any]) -> None:
-    """Refuse data with fewer than two classes of positive weight."""
+    """Raise an error if fewer than two classes have positive weight."""
     if not class_weights.any():
         raise _no_weight()
     if np.count_nonzero(class_weights) < 2:

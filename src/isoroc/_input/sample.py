@@ -1,7 +1,5 @@
 """Sample: forecasts, outcomes and weights, validated once and used everywhere."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,9 +30,9 @@ from isoroc._input.rows import (
     check_counts,
     check_weights,
     encode_labels,
-    read_labels,
 )
-from isoroc._input.segments import Segments, join_segments
+from isoroc._input.segments import Segments, check_segments, join_segments
+from isoroc._input.soft import read_outcomes, shares_by_class
 
 UnitOption = Literal["auto"] | Unit
 Weighting = Literal["importance", "frequency"]
@@ -180,6 +178,7 @@ class Sample:
     segments: Segments | None = None  # columns that describe each row
     squares: Floats | None = None  # for each row, squared weights of the rows it stands for, summed
     clusters: Ints | None = None  # number of each row's cluster; None for independent rows
+    parts_of: Ints | None = None  # with soft labels, the row that each row is a part of
 
     @property
     def kind(self) -> Kind:
@@ -195,6 +194,11 @@ class Sample:
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows that the user passed; soft labels divide a row into parts."""
+        return len(self) if self.parts_of is None else len(np.unique(self.parts_of))
 
     @property
     def n_units(self) -> int:
@@ -235,7 +239,8 @@ class Sample:
             return replace(self, squares=self.weights)
         total, squares = float(self.weights.sum()), self.squared_weights()
         scale = effective_rows(total, float(squares.sum())) / total
-        if np.allclose(scale * squares, self.weights, rtol=1e-9, atol=0.0):  # all rows weigh alike
+        alike = np.allclose(scale * squares, self.weights, rtol=1e-9, atol=0.0)
+        if alike and (scale == 1 or self.parts_of is None):
             counts = None if self.squares is None else np.rint(scale * self.weights)
             return self if scale == 1 else replace(self, weights=counts, squares=counts)
         # With few digits, most sums are exact, and the order of rows does not matter.
@@ -293,7 +298,8 @@ class Sample:
 
 def join_samples(parts: Sequence[Sample]) -> Sample:
     """One sample of the rows of several; rows without weights weigh 1 if others have weights."""
-    given = [] if parts[0].clusters is None else ["clusters"]
+    optional = ("clusters", "squares", "parts_of")
+    given = [name for name in optional if getattr(parts[0], name) is not None]
     arrays: Any = {
         name: np.concatenate([getattr(part, name) for part in parts])
         for name in ("forecasts", "codes", *given)
@@ -333,7 +339,7 @@ class CellSample(Sample):
     def folds(self) -> Ints:
         distinct, fold = np.unique(self.fold, return_inverse=True)
         if len(distinct) < 2:
-            problem = "all rows are in one fold, and cross-validation takes two"
+            problem = "all rows are in one fold, but cross-validation needs two"
             fix = "count with folds=5, and fold_by= if rows tie"
             raise InputError("counts", None, problem, fix)
         return np.asarray(fold)
@@ -355,16 +361,18 @@ def check_sample(
     advice: str = "",
     name: str = "P",
     label_name: str = "y",
+    start: int | None = None,
 ) -> Sample:
     """Sample of forecasts, labels and weights as users pass them.
 
     By default columns are matched with labels by name, or else follow the sorted labels. With
-    `clip`, scores that exceed [0, 1] by rounding errors are clipped, which may tie them.
+    `clip`, scores that exceed [0, 1] by rounding errors are clipped, which may tie them. `start`
+    is the number of the first row of a batch.
     """
     if y is None:
         raise InputError(label_name, None, "requires y to be passed, but the target y is None")
     values = read_forecasts(P, name=name)
-    y = read_labels(y, values, name=label_name)  # before forecasts that only fit other labels fail
+    outcomes = read_outcomes(y, values, name=label_name)  # before forecasts for other labels fail
     resolved = resolve_unit(values, unit)
     kind = kind_of(count_columns(values), resolved)
     unclipped = kind is SECOND_PROBABILITY and unit == "auto" and not clip
@@ -373,16 +381,68 @@ def check_sample(
     weights = check_weights(sample_weight, len(forecasts))
     names = column_names(P)
     K = count_classes(forecasts)
+    check_length(outcomes, len(forecasts), name=label_name, of=name)
+    numbers = check_clusters(clusters, len(forecasts), of=name)
+    if outcomes.ndim == 2:
+        classes, shares = shares_by_class(
+            outcomes, column_names(y), labels, names, forecasts=name, name=label_name
+        )
+        codes = shares.argmax(axis=1).astype(np.min_scalar_type(K - 1))
+        sample = Sample(forecasts, codes, weights, classes, resolved, clusters=numbers)
+        is_soft = start is not None or not ((shares == 0) | (shares == 1)).all()
+        return divide_rows(sample, shares, start or 0) if is_soft else sample
     classes, codes = encode_labels(
-        y, K, labels=labels, names=names, forecasts=forecasts, name=label_name
+        outcomes, K, labels=labels, names=names, forecasts=forecasts, name=label_name
     )
-    check_length(codes, len(forecasts), name=label_name, of=name)
     by_column = match_columns(names, classes, given=labels is not None, name=name)
     if by_column is not classes:
         column_of = [by_column.tolist().index(label) for label in classes.tolist()]
         classes, codes = by_column, np.array(column_of, dtype=codes.dtype)[codes]
-    numbers = check_clusters(clusters, len(forecasts), of=name)
     return Sample(forecasts, codes, weights, classes, resolved, clusters=numbers)
+
+
+def divide_rows(sample: Sample, shares: Floats, start: int = 0) -> Sample:
+    """The sample with a part of each row for each class that has a share of it, shape (n, K).
+
+    The parts of a row have its weight in total and count as one row: they are a cluster.
+    """
+    parts_of, codes = np.nonzero(shares)
+    share, weights = shares[parts_of, codes], sample.row_weights()[parts_of]
+    if sample.clusters is None:  # numbers that do not depend on the order of the rows
+        content = np.column_stack([columns_of(sample.forecasts), shares, sample.row_weights()])
+        sample = replace(sample, clusters=np.argsort(np.lexsort(content.T)) + start)
+    changed: Any = {
+        "codes": codes.astype(sample.codes.dtype),
+        "weights": weights * share,
+        "squares": weights**2 * share,
+        "parts_of": parts_of + start,
+    }
+    return replace(sample.take(parts_of), **changed)
+
+
+def join_parts(sample: Sample) -> tuple[Sample, Floats]:
+    """The rows that `divide_rows` has divided, and their soft labels, shape (n, K)."""
+    weights, squares = sample.row_weights(), sample.squared_weights()
+    parts_of = np.asarray(sample.parts_of)
+    _, first, row = np.unique(parts_of, return_index=True, return_inverse=True)
+    shares = np.zeros((len(first), sample.n_classes))
+    shares[row, sample.codes] = weights**2 / squares
+    return replace(sample.take(first), weights=(squares / weights)[first]), shares
+
+
+def refuse_soft_labels(sample: Sample) -> None:
+    """For what needs one outcome for each row."""
+    if sample.parts_of is not None:
+        raise InputError("y", None, "soft labels", "expected the class that came true in each row")
+
+
+def with_segments(
+    sample: Sample, segments: Any, *, categorical: Sequence[str] = (), of: str = "P"
+) -> Sample:
+    """The sample with columns that describe the rows that the user passed."""
+    found = check_segments(segments, sample.n_rows, of=of, categorical=categorical)
+    parts_of = sample.parts_of
+    return replace(sample, segments=found if parts_of is None else found[parts_of])
 
 
 def deal_folds(

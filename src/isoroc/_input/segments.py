@@ -1,11 +1,9 @@
 """Segments: columns of numbers or categories that describe rows besides their forecasts."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -38,9 +36,9 @@ class Segments:
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())).values)
 
-    def __getitem__(self, rows: Any) -> Segments:
+    def __getitem__(self, rows: Any) -> Self:
         own = {name: c._replace(values=c.values[rows]) for name, c in self.columns.items()}
-        return Segments(own)
+        return type(self)(own)
 
     @property
     def names(self) -> list[str]:
@@ -184,7 +182,7 @@ def _parsed(texts: list[str | None], codes: NDArray[np.intp], argument: str) -> 
 
 
 def bin_edges(values: Floats, n_bins: int) -> Floats:
-    """Ends of bins of about as many rows each; values as frequent as that have a bin of their own.
+    """Ends of bins with about equal numbers of rows; frequent values have bins of their own.
 
     The ends lie in the middle between two values, and the last bin has none.
     """

@@ -1,7 +1,5 @@
 """Class shares, numbers per class, and forecasts that come without labels."""
 
-from __future__ import annotations
-
 import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Map: the numbers of a fitted calibrator, and the formula that makes forecasts of them."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Values of the bins of trees."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,16 +7,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from isoroc._backends import NUMPY, Ops, V, added
+from isoroc._backends import NUMPY, Ops, V
 from isoroc._core import smooth
 from isoroc._core.intervals import wilson
-from isoroc._core.rows import locate
 from isoroc._core.simplex import unscored
 from isoroc._core.special import xlogy
 from isoroc._core.tree import BinTree
 from isoroc._core.types import Floats, Ints
 from isoroc._input.kinds import PROBABILITIES, columns_of
-from isoroc._maps.base import Forecasts, Map, check_nested, state
+from isoroc._maps.base import Forecasts, Map, state
 from isoroc._maps.modelfile import Fault, checks
 from isoroc._maps.scaling import TemperatureMap
 from isoroc._maps.top import TopReduction
@@ -65,7 +62,15 @@ class BinMap(Map):
             points = self.kind.probabilities(ops, X) if self.varies else X
             bin_of = ops.locate(self.tree.cuts, self.kind.score(ops, X))
             return self.values_at(ops, points, bin_of)
-        return _of_trees(ops, self.kind.probabilities(ops, X), self.reduction, [self])
+        points, expand = self.kind.probabilities(ops, X), None
+        if self.reduction is not None:
+            points, expand = self.reduction.of(ops, points)
+        if self.tree.n_classes == 2:  # one rank and the rest
+            bin_of = ops.locate(self.tree.cuts, ops.take(points, [1]))
+        else:
+            bin_of = ops.route(self.tree, points)
+        Q = self.values_at(ops, points, bin_of)
+        return Q if expand is None else expand(Q)
 
     def compiled(self, forecasts: Forecasts) -> Floats:
         if self.reduction is None:
@@ -148,7 +153,7 @@ class BinMap(Map):
         return table
 
     def _as_given(self, thresholds: Floats) -> Floats:
-        """Thresholds on scores; of two columns, on the probability of the second class."""
+        """Thresholds on scores, or on the probability of the second of two classes."""
         is_scored = self.tree.n_classes == 2 and not self.kind.single and self.reduction is None
         return unscored(thresholds) if is_scored else thresholds
 
@@ -206,58 +211,3 @@ class TiltedMap(BinMap):
     def compiled_at(self, points: Floats, bin_of: Ints) -> Floats:
         tempering = self.floor, self.temperature, self.smoothing
         return smooth.tilted(np.ascontiguousarray(points), bin_of, self._table, *tempering)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class BaggedMap(Map):
-    """The mean of the maps of trees."""
-
-    members: Sequence[BinMap] = state(checks.list_of(checks.anything))
-    exact: ClassVar[bool] = True
-
-    def check(self, n_classes: int) -> None:
-        super().check(n_classes)
-        check_nested(self.members, self.kind, n_classes)
-        if not all(isinstance(member, BinMap) for member in self.members):
-            raise Fault("members", "expected maps of trees")
-
-    def steps(self) -> tuple[Floats, Floats]:
-        """For two classes the mean of all trees as one step function: cuts, and values (m, 2)."""
-        cuts = np.unique(np.concatenate([member.tree.cuts for member in self.members]))
-        ends = np.append(cuts, np.inf)  # the largest score of each step
-        values = [member.bin_values[locate(member.tree.cuts, ends)] for member in self.members]
-        return cuts, np.asarray(sum(values) / len(values))
-
-    def formula(self, ops: Ops[V], X: V) -> V:
-        first = self.members[0]
-        if first.tree.n_classes == 2 and first.reduction is None:
-            if isinstance(first, TiltedMap):
-                return added(member.formula(ops, X) for member in self.members) / float(
-                    len(self.members)
-                )
-            cuts, values = self.steps()
-            return ops.look_up(values, ops.locate(cuts, self.kind.score(ops, X)))
-        P = self.kind.probabilities(ops, X)
-        by_reduction: dict[TopReduction | None, list[BinMap]] = {}
-        for member in self.members:
-            by_reduction.setdefault(member.reduction, []).append(member)
-        turns = (_of_trees(ops, P, reduction, maps) for reduction, maps in by_reduction.items())
-        return added(turns) / float(len(self.members))
-
-
-def _of_trees(ops: Ops[V], P: V, reduction: TopReduction | None, maps: Sequence[BinMap]) -> V:
-    """Sum of the values of the bins of trees with one reduction.
-
-    Forecasts of all classes depend linearly on those of the ranks, so they are expanded once.
-    """
-    points, expand = (P, None) if reduction is None else reduction.of(ops, P)
-    places = _places(ops, [member.tree for member in maps], points)
-    Q = added(member.values_at(ops, points, at) for member, at in zip(maps, places, strict=True))
-    return Q if expand is None else expand(Q)
-
-
-def _places(ops: Ops[V], trees: Sequence[BinTree], points: V) -> list[V]:
-    """Places among the bins of trees. A reduction to one rank leaves trees of two classes."""
-    if trees[0].n_classes == 2:
-        return [ops.locate(tree.cuts, ops.take(points, [1])) for tree in trees]
-    return ops.routes(trees, points)

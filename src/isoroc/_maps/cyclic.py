@@ -8,8 +8,6 @@ that is, iff the complete digraph with these weights has no negative cycle (Rock
 two classes the condition is that q increases with the log odds.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Mixtures: means of maps."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

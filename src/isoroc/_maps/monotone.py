@@ -9,8 +9,6 @@ a weighted mean of prototypes,
 and so a point of the simplex. A gradient of a convex function is cyclically monotone.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +29,50 @@ def with_floor(ops: Ops[V], logs: V, floor: float) -> V:
     gap = -ops.absolute(logs - lowest)
     raised = ops.maximum(logs, lowest) + ops.log(1.0 + ops.exp(gap))
     return (1 - TRACE) * raised + TRACE * logs
+
+
+@dataclass(frozen=True, eq=False)
+class MonotonicityCertificate:
+    """What holds for a monotone map of K classes on all rows: ``print`` shows it in words.
+
+    Attributes
+    ----------
+    n_classes, floor : int and float
+        K; the floor in z, the coordinates of a map of three classes or more.
+    strict : bool
+        For two classes, whether the map is strictly increasing.
+    """
+
+    n_classes: int
+    floor: float
+    strict: bool
+
+    def table(self) -> Table:
+        """One row: the floor and the guarantee in words."""
+        return Table(floor=np.array([self.floor]), guarantee=np.array([str(self)]))
+
+    def __str__(self) -> str:
+        counted = f"forecasts below {LEAST:g} count as {LEAST:g}"
+        if self.n_classes > 2:
+            return (
+                "Cyclically monotone: on all rows, new ones included, the calibrated forecast q is "
+                f"the gradient of a convex potential of z, where z = {1 - TRACE:g} log(p + "
+                f"{self.floor:g}) + {TRACE:g} log(p) in each class ({counted}). For any two rows "
+                "<z - z', q - q'> >= 0. If z of one class rises and z of another falls by the same "
+                "amount, the difference of their calibrated probabilities does not fall. The most "
+                "probable class may change."
+            )
+        if self.strict:
+            return (
+                "Strictly increasing: on all rows, new ones included, the calibrated probability "
+                "of each class is a strictly increasing function of its forecast odds "
+                f"({counted}). The ROC curve is unchanged and no ties arise, up to rounding."
+            )
+        return (
+            "Non-decreasing: on all rows, new ones included, the calibrated probability of each "
+            "class is a non-decreasing function of its forecast. Different forecasts may become "
+            "ties."
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -161,47 +203,3 @@ class MonotoneMap(Map):
         own = np.asarray(self.scale * (1 - softness) - towards_all)
         each = ops.take(z, np.repeat(np.arange(K), L))
         return each * own + ops.sum(z) * towards_all + self.biases.ravel()
-
-
-@dataclass(frozen=True, eq=False)
-class MonotonicityCertificate:
-    """What holds for a monotone map of K classes on all rows: ``print`` shows it in words.
-
-    Attributes
-    ----------
-    n_classes, floor : int and float
-        K; the floor in z, the coordinates of a map of three classes or more.
-    strict : bool
-        For two classes, whether the map is strictly increasing.
-    """
-
-    n_classes: int
-    floor: float
-    strict: bool
-
-    def table(self) -> Table:
-        """One row: the floor and the guarantee in words."""
-        return Table(floor=np.array([self.floor]), guarantee=np.array([str(self)]))
-
-    def __str__(self) -> str:
-        counted = f"forecasts below {LEAST:g} count as {LEAST:g}"
-        if self.n_classes > 2:
-            return (
-                "Cyclically monotone: on all rows, new ones included, the calibrated forecast q is "
-                f"the gradient of a convex potential of z, where z = {1 - TRACE:g} log(p + "
-                f"{self.floor:g}) + {TRACE:g} log(p) in each class ({counted}). For any two rows "
-                "<z - z', q - q'> >= 0. If z of one class rises and z of another falls by the same "
-                "amount, the difference of their calibrated probabilities does not fall. The most "
-                "probable class may change."
-            )
-        if self.strict:
-            return (
-                "Strictly increasing: on all rows, new ones included, the calibrated probability "
-                "of each class is a strictly increasing function of its forecast odds "
-                f"({counted}). The ROC curve is unchanged and no ties arise, up to rounding."
-            )
-        return (
-            "Non-decreasing: on all rows, new ones included, the calibrated probability of each "
-            "class is a non-decreasing function of its forecast. Different forecasts may become "
-            "ties."
-        )

@@ -15,8 +15,6 @@ regions only.
 Two scopes: "global" takes all calibration points into W, "tree" only those that reach the split.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Literal
 

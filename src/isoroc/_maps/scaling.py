@@ -1,7 +1,5 @@
 """Scaling: a softmax of functions of log forecasts, most of them after temperature scaling."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

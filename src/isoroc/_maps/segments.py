@@ -1,10 +1,8 @@
 """SegmentMap: a common map, then log odds shifted and scaled by segment, then another map."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -115,7 +113,7 @@ class SegmentMap(Map):
         shifted = self.shifted.formula(ops, self.shift(ops, X, common, found))
         return shifted if w == 1 else (1 - w) * common + w * shifted
 
-    def pruned(self) -> SegmentMap:
+    def pruned(self) -> Self:
         """The same map without columns that no table uses."""
         used = np.unique(self.pairs[self.pairs >= 0])
         place = np.append(np.searchsorted(used, np.arange(len(self.columns))), -1)

@@ -1,7 +1,5 @@
 """Step functions of the forecast of each class."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A forecast becomes its m largest entries and the rest, a point of an (m+1)-simpl
 rank of its class, or "rest". After calibration the rest is shared among the other classes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self

@@ -1,7 +1,5 @@
 """The pictures of a report as SVG, drawn from its summary."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 

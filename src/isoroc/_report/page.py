@@ -1,7 +1,5 @@
 """The page of a report: a template that is filled with the summary."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from functools import cache

@@ -1,7 +1,5 @@
 """Report: forecasts before and after calibration on one page."""
 
-from __future__ import annotations
-
 import html
 import json
 import os
@@ -38,14 +36,15 @@ class Report:
     segments : dataframe, mapping of names to columns, or array-like of shape (n,), default=None
         Columns that describe the rows. The report shows the segments in which forecasts are wrong,
         before and after. A `SegmentCalibrator` needs them.
+    multilabel : bool, default=False
+        Whether labels do not exclude each other, as in `isoroc.evaluate`; implied by a
+        `MultiLabelCalibrator`.
     unit : {"auto", "probability", "logit"}, default="auto"
         What `P` holds; with a calibrator of several columns, what it was fitted to.
     title : str, default="Calibration report"
         Title of the page.
     model_path : str, default="model.json"
         Name of the model file in the code that applies the calibrator.
-    n_resamples : int, default=200
-        How often rows are resampled for the interval of the volume of three classes; 0 for none.
 
     Attributes
     ----------
@@ -61,7 +60,7 @@ class Report:
     >>> p = rng.random(4000)
     >>> y = rng.random(4000) < p**2
     >>> calibrator = IRPCalibrator().fit(p[:2000], y[:2000])
-    >>> report = Report.from_estimator(calibrator, p[2000:], y[2000:], n_resamples=0)
+    >>> report = Report.from_estimator(calibrator, p[2000:], y[2000:])
     >>> print(report.summary["verdict"]["sentences"][0])
     In 201 rows True had a probability of 0.5 to 0.6 (mean 0.55) and came true in 30 % of them;
     after calibration its probability is 0.31 on average.
@@ -79,14 +78,15 @@ class Report:
         sample_weight: ArrayLike | None = None,
         clusters: ArrayLike | None = None,
         segments: Any = None,
+        multilabel: bool = False,
         unit: UnitOption = "auto",
         title: str = "Calibration report",
         model_path: str = "model.json",
-        n_resamples: int = 200,
     ) -> None:
         options = {"calibrator": calibrator, "after": after, "clusters": clusters}
+        options["multilabel"] = multilabel
         evidence = gather(y, P, sample_weight, labels, unit, segments=segments, **options)
-        self.summary = summarize(evidence, title, model_path, n_resamples)
+        self.summary = summarize(evidence, title, model_path)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
@@ -123,7 +123,7 @@ class Report:
         calibrator : calibrator, default=None
             A fitted calibrator of isoroc that takes probabilities.
         **options
-            `title`, `model_path` and `n_resamples`.
+            `title` and `model_path`.
         """
         report = cls.__new__(cls)
         report.summary = summarize(gather_counts(counts, calibrator), **options)

@@ -1,7 +1,5 @@
 """The rows of a report, and its summary: a dictionary with everything that the page shows."""
 
-from __future__ import annotations
-
 import json
 import platform
 import re
@@ -14,7 +12,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from isoroc._calibrators.base import Calibrator
-from isoroc._calibrators.binned import BinCalibrator
+from isoroc._calibrators.irp import IRPCalibrator
 from isoroc._counts import Counts
 from isoroc._evaluation.before_after import Pair, calibrated, make_pair, pair_of_counts
 from isoroc._evaluation.curves import (
@@ -26,7 +24,7 @@ from isoroc._evaluation.curves import (
     thin,
 )
 from isoroc._evaluation.decision_curve import thresholds_of
-from isoroc._evaluation.evaluate import check_options, evaluate_pairs
+from isoroc._evaluation.evaluate import evaluate_pairs, pair_of_labels
 from isoroc._evaluation.evaluation import MEASURES, Evaluation, percent
 from isoroc._evaluation.forecasts import is_calibration_set
 from isoroc._evaluation.measures import most_rows
@@ -36,8 +34,8 @@ from isoroc._input import (
     UnitOption,
     check_after,
     check_sample,
-    check_segments,
     find_reversal,
+    with_segments,
 )
 from isoroc._maps.modelfile.document import plain
 from isoroc._maps.segments import known_columns
@@ -85,9 +83,17 @@ def gather(
     after: Any,
     segments: Any = None,
     clusters: Any = None,
+    multilabel: bool = False,
 ) -> ReportRows:
     """Check the arguments of a report and put them together."""
     _check_calibrator(calibrator)
+    if multilabel or (calibrator is not None and not calibrator.map_.kind.exclusive):
+        if calibrator is not None:
+            after, unit = calibrator if after is None else after, calibrator.unit_
+        rows: Any = {"unit": unit, "segments": segments, "clusters": clusters}
+        pair = pair_of_labels(y, P, after, sample_weight, labels, **rows)
+        about: Any = {"calibrator": calibrator, "input": pair.before.forecasts}
+        return ReportRows(pair.before, pair.after, multilabel=True, **about)
     if calibrator is not None:
         if after is None:
             after = calibrated(calibrator, P, segments)
@@ -96,11 +102,14 @@ def gather(
     options: Any = {"clusters": clusters, "unit": unit, "name": "P"}
     before = check_sample(P, y, sample_weight, labels, **options)
     changed = None if after is None else check_after(after, before, probabilities=True)
-    columns = None if segments is None else check_segments(segments, len(before))
-    pair = make_pair(replace(before, segments=columns), changed)
-    if before.weights is not None and len(pair.before) < len(before):
-        P = _safe_indexing(P, np.flatnonzero(before.weights))
-    return ReportRows(pair.before, pair.after, None, calibrator, P)
+    if segments is not None:
+        before = with_segments(before, segments)
+    pair = make_pair(before, changed)
+    if (parts_of := before.parts_of) is not None:
+        P = _safe_indexing(P, parts_of[before.row_weights() > 0])
+    elif len(pair.before) < len(before):
+        P = _safe_indexing(P, np.flatnonzero(before.row_weights()))
+    return ReportRows(pair.before, pair.after, calibrator=calibrator, input=P)
 
 
 def gather_counts(counts: Any, calibrator: Any) -> ReportRows:
@@ -113,7 +122,7 @@ def gather_counts(counts: Any, calibrator: Any) -> ReportRows:
     P = pair.before.forecasts
     if calibrator is not None and calibrator.n_features_in_ == 1:
         P = P[:, 1]
-    return ReportRows(pair.before, pair.after, pair.counted, calibrator, P)
+    return ReportRows(pair.before, pair.after, pair.counted, calibrator=calibrator, input=P)
 
 
 def _check_calibrator(calibrator: Any) -> None:
@@ -127,10 +136,9 @@ def summarize(
     evidence: ReportRows,
     title: str = "Calibration report",
     model_path: str = "model.json",
-    n_resamples: int = 200,
 ) -> dict[str, Any]:
     """Summary of the evidence, with plain values only: it can be written as JSON."""
-    evaluation = evaluate_pairs([evidence], **check_options(0.95, n_resamples, 0))
+    evaluation = evaluate_pairs([evidence])
     judged = evidence.draw(most_rows(evidence.n_classes))
     parts: dict[str, Any] = {
         "format": "isoroc report",
@@ -150,7 +158,6 @@ def summarize(
     parts["about"] = {
         "created": creation_time().strftime("%Y-%m-%d %H:%M UTC"),
         "versions": versions | {name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
-        "n_resamples": n_resamples,
     }
     summary: dict[str, Any] = plain(parts, "summary")
     return summary
@@ -419,7 +426,7 @@ def _curve(evidence: ReportRows, k: int) -> dict[str, Any]:
     else:
         event = event_of(before, k)
         x = axis_of([event, event_of(evidence.series["after"], k)])
-    is_binned = isinstance(calibrator, BinCalibrator) and not calibrator.map_.varies
+    is_binned = isinstance(calibrator, IRPCalibrator) and not calibrator.map_.varies
     if evidence.n_classes == 2 and is_binned:
         ends = (0.0, 1.0) if x.scale == "logit" else (x.low, x.high)
         edges = np.concatenate([ends[:1], calibrator.tree_.cuts, ends[1:]]).clip(*ends)
@@ -427,7 +434,7 @@ def _curve(evidence: ReportRows, k: int) -> dict[str, Any]:
         line["after"] = np.repeat(calibrator.bin_values_[:, 1], 2)
     else:
         Q = evidence.series["after"].forecasts
-        line = calibration_map(event, Q[:, k], x, n_points=40)[1]
+        line = calibration_map(event, Q[:, k], x)
     is_score = before.forecasts.ndim == 1
     return {"x": x, "y": Axis() if is_score else x, **short(dict(line))}
 

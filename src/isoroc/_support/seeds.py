@@ -1,7 +1,5 @@
 """Random numbers from what users pass as `random_state`."""
 
-from __future__ import annotations
-
 import numbers
 from typing import Any
 

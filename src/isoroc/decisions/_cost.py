@@ -1,12 +1,9 @@
 """Actions of least expected cost, and what decisions cost."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -19,7 +16,6 @@ from isoroc._input import (
     check_numbers,
     check_probabilities,
     check_unlabelled,
-    listed,
     numbers_by_class,
     to_array,
 )
@@ -35,9 +31,9 @@ def decide(P: ArrayLike, costs: Any, labels: ArrayLike | None = None) -> NDArray
         Calibrated forecasts, or the probability of the second of two classes.
     costs : array-like of shape (K, A), mapping or dataframe
         ``costs[k, a]`` is the cost of action a if class k occurs; gains are negative costs. A
-        mapping or dataframe has one entry or column per action, with K numbers in the order of the
-        classes, or a mapping of labels to numbers. In an array with K columns the actions are the
-        classes; other arrays number their actions. A pandas index is matched with the labels.
+        mapping, or dataframe of pandas or polars, has one entry per action, with K numbers in the
+        order of the classes, or a mapping of labels to numbers, as the index of pandas is. In an
+        array with K columns the actions are the classes; other arrays number their actions.
     labels : array-like of shape (K,), default=None
         The classes in the order of the columns; by default the column names of a dataframe, or
         their numbers.
@@ -106,7 +102,7 @@ class CostReport:
     """Columns ``decisions``, ``cost``, ``low``, ``high`` and ``promised``, the mean cost that the
     forecasts expect: calibrated forecasts keep the promise up to noise."""
     constant_action: Any
-    """The action that is best if it is always taken."""
+    """The best constant action."""
     confidence: float
     """Probability that an interval covers the true mean."""
 
@@ -132,7 +128,7 @@ def expected_cost(
     clusters: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> CostReport:
-    """Mean cost of the decisions that forecasts lead to, see `decide`.
+    """Mean cost of the decisions that follow from forecasts; see `decide`.
 
     Parameters
     ----------
@@ -212,8 +208,8 @@ class Costs:
 def check_costs(costs: Any, classes: NDArray[Any]) -> Costs:
     """Cost matrix of what the user passed, with its rows in the order of the classes."""
     K = len(classes)
-    columns = _columns_by_action(costs, classes)
-    if columns is None:
+    columns = costs.to_dict() if hasattr(costs, "to_dict") else costs  # a dataframe
+    if not isinstance(columns, Mapping):
         values = check_numbers(costs, "costs")
         if values.ndim != 2 or values.shape[0] != K:
             shape = " x ".join(map(str, values.shape)) or "a number"
@@ -234,21 +230,3 @@ def check_costs(costs: Any, classes: NDArray[Any]) -> Costs:
         fix = "costs are finite numbers; use a large one for what must not happen"
         raise InputError("costs", row, "holds a number that is not finite", fix)
     return Costs(values, actions)
-
-
-def _columns_by_action(costs: Any, classes: NDArray[Any]) -> dict[Any, Any] | None:
-    if isinstance(costs, Mapping):
-        return dict(costs)
-    frame = nw.from_native(costs, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
-        return None
-    index = nw.maybe_get_index(frame)
-    columns = {name: frame[name].to_numpy() for name in frame.columns}
-    if index is None or list(index) == list(range(len(frame))):
-        return columns
-    if sorted(map(str, index)) != sorted(map(str, classes.tolist())):
-        problem = f"rows are named {listed(index)}, but the classes are {listed(classes)}"
-        raise InputError("costs", None, problem, "name them alike, or pass labels=")
-    names = [str(name) for name in index]
-    order = [names.index(str(label)) for label in classes.tolist()]
-    return {name: column[order] for name, column in columns.items()}

@@ -1,7 +1,5 @@
 """Decision curves: the net benefit of acting on forecasts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from numpy.typing import ArrayLike

@@ -1,7 +1,5 @@
 """Thresholds that reach a target, and what they will reach on new rows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -25,7 +23,7 @@ class ThresholdReport:
     """A threshold and what it achieves; ``float(report)`` is the threshold."""
 
     threshold: float
-    """Act on rows whose probability is at least this."""
+    """Act on rows with at least this probability."""
     metric: str
     target: float
     table: Table
@@ -38,7 +36,7 @@ class ThresholdReport:
 
     def __repr__(self) -> str:
         sign = ">=" if self.metric in AT_LEAST else "<="
-        head = f"  act from {self.threshold:.6g} on: {self.metric} {sign} {self.target:g}"
+        head = f"  act at or above {self.threshold:.6g}: {self.metric} {sign} {self.target:g}"
         return f"{head}\n{self.table!r}"
 
 
@@ -86,8 +84,8 @@ def threshold_for(
     -----
     A threshold that is chosen on some rows does worse on others. Intervals are those of Clopper and
     Pearson, which allow for this: the share of the population above the k-th largest of m rows has
-    the distribution Beta(k, m + 1 - k), and its quantile is the lower end. For precision this was
-    measured; the page on credit and fraud has the figures. Weighted rows count less (Kish).
+    the distribution Beta(k, m + 1 - k), and its quantile is the lower end. For precision the
+    coverage was measured: see the page on decisions. Weighted rows count less (Kish).
 
     Examples
     --------
@@ -119,7 +117,7 @@ def threshold_for(
     k = len(classes) - 1 if label is None else classes.index(label)
     p = sample.forecasts if sample.forecasts.ndim == 1 else sample.forecasts[:, k]
     event, weights = (sample.codes == k) * 1.0, sample.row_weights()
-    # What acting on no row achieves, and on all rows from each distinct forecast on.
+    # What acting on no row achieves, and on the rows at or above each distinct forecast.
     values, step = np.unique(-p, return_inverse=True)
     thresholds = np.append(np.nextafter(p.max(), np.inf), -values)
     right, acted = (

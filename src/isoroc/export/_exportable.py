@@ -1,7 +1,5 @@
 """What can be exported."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from isoroc._input import InputError
@@ -9,7 +7,7 @@ from isoroc._maps import Map
 
 
 def check_exportable(fitted: Any) -> None:
-    """Refuse what is not a fitted calibrator of the package."""
+    """Raise an error unless it is a fitted calibrator of the package."""
     if isinstance(getattr(fitted, "map_", None), Map):
         return
     if hasattr(fitted, "fit_counts"):  # one of ours

@@ -3,8 +3,6 @@
 Importing this module requires sqlglot.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -232,7 +230,7 @@ def _check_table(table: str | Sequence[str], argument: str = "table") -> list[st
 
 
 def _check_width(ops: SqlOps, dialect: str) -> None:
-    """Refuse a query with more columns at once than a database allows."""
+    """Raise an error for a query with more columns at once than the database allows."""
     most = RULES[dialect].most_columns
     if most is not None and ops.stages.widest > most:
         needed = f"the query needs {ops.stages.widest:,} columns at once"

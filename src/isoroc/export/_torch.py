@@ -1,7 +1,5 @@
 """Calibrators as modules of torch, in double precision."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Callable
@@ -108,7 +106,7 @@ class TorchCalibrator(torch.nn.Module):
         return torch.frombuffer(bytearray(self.mark), dtype=torch.uint8)
 
     def set_extra_state(self, state: Any) -> None:
-        """Refuse the numbers of a module with other operations."""
+        """Raise an error for the numbers of a module with other operations."""
         if not torch.equal(state.cpu(), self.get_extra_state()):
             fix = "load them into to_torch of the calibrator that they came from"
             raise InputError("state_dict", None, "belongs to other operations", fix)

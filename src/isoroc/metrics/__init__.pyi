@@ -10,7 +10,6 @@ from ._rate import estimate_rate as estimate_rate
 from ._resampling import BootstrapResult as BootstrapResult
 from ._resampling import bootstrap as bootstrap
 from ._roc import RocCurve as RocCurve
-from ._roc import hull_auc as hull_auc
 from ._roc import roc_auc as roc_auc
 from ._roc import roc_convex_hull as roc_convex_hull
 from ._roc import symmetric_roc_curve as symmetric_roc_curve
@@ -25,7 +24,5 @@ from ._segments import segment_report as segment_report
 from ._segments import segment_report_from_counts as segment_report_from_counts
 from ._significance import CalibrationTest as CalibrationTest
 from ._significance import calibration_test as calibration_test
-from ._surface.surface import RocSurface as RocSurface
 from ._surface.surface import Volume as Volume
-from ._surface.surface import roc_surface as roc_surface
 from ._surface.surface import volume_under_surface as volume_under_surface

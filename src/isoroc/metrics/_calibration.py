@@ -1,7 +1,5 @@
 """Calibration errors, binned and cross-fitted, and calibration curves."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -85,14 +83,14 @@ def calibration_error(
 
     Notes
     -----
-    Estimates with bins are too large by what chance adds, which grows with the number of bins, and
-    too small by what differs within bins. "irp" uses the identities
-    ``E|g - p| = E[sign(g - p) (Y - p)]`` and ``E(g - p)**2 = E[(g - p) (Y - p)]`` with
-    ``g = E[Y | p]``, summed over the classes, and learns the first factor from rows other than
-    those of the second. Whatever is learned, the mean product is 0 if forecasts are calibrated.
-    Negative estimates are returned as 0. The square of "l2" is nearly unbiased. "l1" is at most the
-    calibration error on average, and less if signs are hard to learn from few rows; the interval of
-    `isoroc.evaluate` allows for that. The page on metrics says how ``E[Y | p]`` is learned.
+    Chance makes binned estimates too large, more so with more bins, and differences within bins
+    make them too small. "irp" uses the identities ``E|g - p| = E[sign(g - p) (Y - p)]`` and ``E(g -
+    p)**2 = E[(g - p) (Y - p)]`` with ``g = E[Y | p]``, summed over the classes, and learns the
+    first factor from rows other than those of the second. Whatever is learned, the mean product is
+    0 if forecasts are calibrated. Negative estimates are returned as 0. The square of "l2" is
+    nearly unbiased. "l1" is at most the calibration error on average, and less if signs are hard to
+    learn from few rows; the interval of `isoroc.evaluate` allows for that. The page on metrics says
+    how ``E[Y | p]`` is learned.
 
     Examples
     --------

@@ -1,10 +1,8 @@
 """The clinical panel: observed/expected ratio, intercept, slope, ICI and its relatives."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -87,7 +85,7 @@ def calibration_summary(
         Mean (integrated calibration index, Eavg of rms), median, 90 % quantile and maximum over the
         rows of the distance between forecasts and a smooth calibration curve (Austin and Steyerberg
         2019). The curve is a logistic regression on a restricted cubic spline of ``logit(p)`` with
-        five knots, three if an outcome has less than 100 rows, and none below 20.
+        five knots, three if an outcome has fewer than 100 rows, and none below 20.
 
     The intervals of ratio and intercept contain the shifts of log odds that a score test does not
     reject; that of the slope is normal. Distances are never negative, so chance makes them too
@@ -134,10 +132,10 @@ class _Rows(NamedTuple):
     weights: Floats
     clusters: Ints | None
 
-    def take(self, rows: NDArray[np.bool_]) -> _Rows:
+    def take(self, rows: NDArray[np.bool_]) -> Self:
         """Some of the rows."""
         clusters = None if self.clusters is None else self.clusters[rows]
-        return _Rows(self.z[rows], self.y[rows], self.weights[rows], clusters)
+        return type(self)(self.z[rows], self.y[rows], self.weights[rows], clusters)
 
 
 def _shift(rows: _Rows, confidence: float, farthest: float = 40.0) -> Estimate:

@@ -1,7 +1,5 @@
 """Performance before labels arrive: what calibrated forecasts say about themselves."""
 
-from __future__ import annotations
-
 import numbers
 import warnings
 from collections.abc import Callable
@@ -58,7 +56,7 @@ def expected(
             "class_shares"}
         F1 is that of the second of two classes, or the mean over classes. The AUC of more classes
         is the mean over each against the rest. Entry (i, j) of a confusion matrix is the number of
-        rows of class i whose most probable class is j.
+        rows of class i with the most probable class j.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     calibration : int, array-like of shape (m, K) or (m,), or calibrator, default=None
@@ -83,10 +81,10 @@ def expected(
     -----
     Each row has each label with its probability as a weight, so ratios such as F1 are ratios of
     expected numbers. The interval comes from draws of labels. It covers if forecasts are calibrated
-    on the new rows, however the distribution of the forecasts changed; a change of the labels given
-    a forecast cannot be seen without labels. With `calibration`, each draw also changes slope and
-    shifts of the log odds by as much as n / 3 calibration rows leave uncertain (with n, intervals
-    would be too narrow for calibrators that shrink or overfit).
+    on the new rows, even if their distribution has changed; a change of the labels given a forecast
+    cannot be seen without labels. With `calibration`, each draw also changes slope and shifts of
+    the log odds by as much as n / 3 calibration rows leave uncertain (with n, intervals would be
+    too narrow for calibrators that shrink or overfit).
 
     Examples
     --------

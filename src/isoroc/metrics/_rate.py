@@ -1,10 +1,8 @@
 """The rate of an outcome, from few labels and a judge's scores of many rows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import hypot
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +11,13 @@ from isoroc._core.intervals import Estimate, Share, mean_of
 from isoroc._core.newton import logistic_regression
 from isoroc._core.special import expit
 from isoroc._core.types import Floats
-from isoroc._input import InputError, check_confidence, check_forecasts, check_sample
+from isoroc._input import (
+    InputError,
+    check_confidence,
+    check_forecasts,
+    check_sample,
+    refuse_soft_labels,
+)
 from isoroc._support.seeds import check_random_state
 
 
@@ -43,8 +47,8 @@ class RateEstimate:
     n_effective: float
     """Number of labelled rows that would give as narrow an interval without the scores."""
 
-    def minus(self, other: RateEstimate) -> Estimate:
-        """The difference to another rate, estimated from other labels.
+    def minus(self, other: Self) -> Estimate:
+        """Difference from another rate, estimated from other labels.
 
         The interval combines both (Newcombe 1998). If the labels of both rates belong to the same
         questions, the interval is too wide rather than too narrow.
@@ -117,6 +121,7 @@ def estimate_rate(
     """
     check_confidence(confidence)
     sample = check_sample(p, y, None, labels, clusters=clusters, name="p")
+    refuse_soft_labels(sample)
     if len(sample) < 10:
         raise InputError("y", None, f"{len(sample)} labelled rows", "expected at least 10")
     others = check_forecasts(p_unlabelled, name="p_unlabelled", unit=sample.unit)

@@ -1,7 +1,5 @@
 """The symmetric ROC curve of two classes, its convex hull, and the areas under them."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,7 +65,8 @@ def roc_convex_hull(
 ) -> RocCurve:
     """Vertices of the convex hull of the symmetric ROC curve.
 
-    The edges of the hull are the bins of isotonic regression.
+    The edges of the hull are the bins of isotonic regression, and the area under it is the AUC
+    after isotonic calibration.
 
     Parameters
     ----------
@@ -82,8 +81,8 @@ def roc_convex_hull(
     --------
     >>> from isoroc.metrics import roc_convex_hull
     >>> hull = roc_convex_hull([0, 1, 0, 1], [0.1, 0.3, 0.4, 0.8])
-    >>> hull.p0, hull.p1
-    (array([0. , 0.5, 1. , 1. ]), array([1. , 1. , 0.5, 0. ]))
+    >>> hull.p0, hull.p1, hull.area()
+    (array([0. , 0.5, 1. , 1. ]), array([1. , 1. , 0.5, 0. ]), 0.875)
     """
     _, highest, class_weights = _counts(y_true, y_prob, sample_weight, labels).isotonic_blocks()
     return _curve(highest, class_weights)
@@ -118,33 +117,6 @@ def roc_auc(
     0.875
     """
     return _counts(y_true, y_prob, sample_weight, labels).area()
-
-
-def hull_auc(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    labels: ArrayLike | None = None,
-) -> float:
-    """Area under the convex hull of the ROC curve: the AUC after isotonic calibration.
-
-    Parameters
-    ----------
-    y_true, y_prob, sample_weight, labels : array-like
-        As in `roc_auc`.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> from isoroc.metrics import hull_auc
-    >>> hull_auc([0, 1, 0, 1], [0.1, 0.3, 0.4, 0.8])
-    0.875
-    """
-    return roc_convex_hull(y_true, y_prob, sample_weight=sample_weight, labels=labels).area()
 
 
 def _counts(y_true: Any, y_prob: Any, sample_weight: Any, labels: Any) -> BinaryCounts:

@@ -3,8 +3,6 @@
 Loss = calibration + refinement: what calibration can save, and what needs a better model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -35,20 +33,26 @@ def log_loss(
     y_prob: ArrayLike,
     *,
     eps: float = EPSILON,
+    excess: bool = False,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
     """Mean of ``-log`` of the probability forecast for the observed class.
 
     As in scikit-learn, an observed class of probability 0 counts as one of probability 2.2e-16 and
-    costs 36.04 nats. `isoroc.evaluate` reports the number of such rows.
+    costs 36.04 nats. `isoroc.evaluate` reports the number of such rows. For soft labels it is the
+    cross entropy.
 
     Parameters
     ----------
-    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
-        Labels; forecasts, or the probability of the second of two classes.
+    y_true : array-like of shape (n,) or (n, K)
+        Labels, or the shares of the classes in each row (soft labels).
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts, or the probability of the second of two classes.
     eps : float, default=2.2e-16
         Probabilities below `eps` are replaced by `eps`. With 0 the loss may be infinite.
+    excess : bool, default=False
+        Whether to subtract the mean entropy of soft labels, the least possible loss.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row; weight 2 is the same as the row twice.
     labels : array-like of shape (K,), default=None
@@ -66,10 +70,15 @@ def log_loss(
     0.4904
     >>> round(log_loss([0, 1], [0.25, 0.0]), 4)
     18.1657
+    >>> round(log_loss([[0.8, 0.2], [0.4, 0.6]], [0.25, 0.5], excess=True), 4)
+    0.0136
     """
     check_number("eps", eps, minimum=0)
     sample = check_probabilities(y_true, y_prob, sample_weight, labels)
-    return mean(log_losses(sample.forecasts, sample.codes, float(eps)), sample.weights)
+    losses = log_losses(sample.forecasts, sample.codes, float(eps))
+    if excess and sample.weights is not None and sample.squares is not None:
+        losses = losses + np.log(sample.weights**2 / sample.squares)  # of the share of each part
+    return mean(losses, sample.weights)
 
 
 def brier_score_loss(
@@ -172,7 +181,7 @@ class Decomposition:
     uncertainty: float
     """Entropy of the class frequencies: the loss of the best constant forecast."""
     resolution: float
-    """How much lower than that the loss would be after calibration."""
+    """Reduction of the loss below `uncertainty`, after calibration."""
     standard_errors: Floats
     """Standard errors of the five values."""
     of: Loss
@@ -241,8 +250,8 @@ def decompose(
     With "ties" the divergence of mean labels from forecasts is reduced by what chance adds to it.
     With "irp" it is the mean of ``sum_k (y_k - p_k) d(g_k, p_k) / (g_k - p_k)``, where d is the
     contribution of class k to D and g is learned from other rows. Its expectation is right with the
-    true g, and 0 with any g if the forecasts are calibrated. The loss that recalibration with g
-    saves is too small by all errors of g; it is used if it is larger. Both terms may be negative.
+    true g, and 0 with any g if the forecasts are calibrated. The loss saved by recalibration with g
+    is too small by the errors of g; it is used if it is larger. Both terms may be negative.
 
     Examples
     --------

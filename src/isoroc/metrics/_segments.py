@@ -1,6 +1,4 @@
-"""Where forecasts are wrong: segments whose outcomes differ from their forecasts beyond chance."""
-
-from __future__ import annotations
+"""Where forecasts are wrong: segments in which outcomes differ from forecasts beyond chance."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -23,6 +21,7 @@ from isoroc._input import (
     check_number,
     check_probabilities,
     check_segments,
+    with_segments,
 )
 from isoroc._input.segments import bin_edges, segment_names
 from isoroc._support.table import Table
@@ -45,14 +44,12 @@ def segment_report(
 
     Parameters
     ----------
-    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
-        Labels; probabilities.
+    y_true, y_prob : array-like
+        As in `isoroc.evaluate`.
     segments : dataframe, mapping of names to columns, or array-like of shape (n,)
         Columns that describe the rows: strings, booleans or numbers, which are binned.
-    sample_weight, labels : array-like of shape (n,) and (K,), default=None
-        Weight of each row, and the classes in the order of the columns (sorted by default).
-    clusters : array-like of shape (n,), default=None
-        Cluster of each row, if rows of one cluster depend on each other.
+    sample_weight, labels, clusters : array-like, default=None
+        As in `isoroc.evaluate`.
     pairs : bool, default=True
         Whether to look at pairs of columns too.
     bins : int, default=5
@@ -65,7 +62,7 @@ def segment_report(
     Returns
     -------
     Table
-        One row for each segment and, of three classes or more, for each class: ``rows``, the mean
+        One row per segment and, with three classes or more, per class: ``rows``, the mean
         ``forecast``, the ``observed`` rate, their ``ratio`` (above 1 if forecasts are too low) with
         its interval from ``low`` to ``high``, ``p_value`` of a test that the forecasts are right on
         average, ``adjusted`` for the number of all segments (Benjamini and Hochberg 1995), and the
@@ -79,8 +76,9 @@ def segment_report(
     Notes
     -----
     If the forecasts of all segments are right, the chance that any adjusted p-value is at most a is
-    at most about a; otherwise about a share a of those segments is right. The distribution of the
-    number of outcomes has the mean, variance and skewness that the forecasts imply.
+    at most about a. Otherwise at most about a share a of the segments found in this way is right.
+    The distribution of the number of outcomes has the mean, variance and skewness that the
+    forecasts imply.
 
     Examples
     --------
@@ -96,9 +94,9 @@ def segment_report(
         north  1022   0.50771   0.49804  0.98095
     """
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, clusters, keep_zeros=True)
-    found = check_segments(segments, len(sample), of="y_prob")
+    sample = with_segments(sample, segments, of="y_prob")
     options: Any = {"pairs": pairs, "bins": bins, "min_rows": min_rows, "confidence": confidence}
-    return report_on(replace(sample, segments=found), **options)
+    return report_on(sample, **options)
 
 
 def segment_report_from_counts(
@@ -109,7 +107,7 @@ def segment_report_from_counts(
     min_rows: int = 50,
     confidence: float = 0.95,
 ) -> Table:
-    """What `segment_report` returns, from the counts of each segment.
+    """The table of `segment_report`, from the counts of each segment.
 
     Parameters
     ----------
@@ -123,7 +121,7 @@ def segment_report_from_counts(
     Returns
     -------
     Table
-        As of `segment_report`.
+        As in `segment_report`.
 
     Examples
     --------
@@ -226,8 +224,9 @@ def _measure(sample: Sample, group: Group, k: int, min_rows: int, confidence: fl
     total, square, forecast, observed = (sums(x) for x in (w, squares, w * p, w * came))
     plain, third = sums(squares * spread), sums(squares**2 / w * spread * (1 - 2 * p))
     step, variance = square / np.maximum(total, 1e-300) / 2, plain
-    if sample.clusters is not None:
-        variance, step, third = _clustered(sample, w * (came - p), group), 0 * step, 0 * third
+    found = _clustered(sample, w * (came - p), group)
+    if found is not None:
+        variance, step, third = found, 0 * step, 0 * third
     S = observed - forecast
     information = np.maximum(sums(w * spread), 1e-12)
     cost = np.maximum(S**2 - variance, 0.0) / (2 * information) / w.sum()
@@ -250,11 +249,17 @@ def _measure(sample: Sample, group: Group, k: int, min_rows: int, confidence: fl
     )
 
 
-def _clustered(sample: Sample, residuals: Floats, group: Group) -> Floats:
-    """Variance of the sum of the residuals of each segment if rows of a cluster depend."""
-    clusters: Any = sample.clusters
+def _clustered(sample: Sample, residuals: Floats, group: Group) -> Floats | None:
+    """Variance of the sum of the residuals of each segment if rows of a cluster depend.
+
+    None if no cluster has several rows in a segment, as the labels of a row have.
+    """
+    if (clusters := sample.clusters) is None:
+        return None
     size, width = len(group.names), int(clusters.max()) + 1
     found, inverse = np.unique(group.codes * width + clusters, return_inverse=True)
+    if len(found) == len(inverse):
+        return None
     of = found // width
     sums, n = np.bincount(inverse, residuals), np.bincount(of, minlength=size)
     return np.bincount(of, sums**2, size) * n / np.maximum(n - 1, 1)

@@ -1,7 +1,5 @@
 """A test of calibration: whether the labels are compatible with draws from the forecasts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal

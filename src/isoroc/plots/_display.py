@@ -4,15 +4,12 @@ No global setting is changed. Text, ticks and backgrounds follow the current sty
 legible on white and on black.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
@@ -65,7 +62,7 @@ class Layer(NamedTuple):
 
 @dataclass(repr=False, eq=False)
 class Display:
-    """Base class of the displays; `plot` sets the attributes whose names end with an underscore."""
+    """Base class of the displays; `plot` sets the attributes with a trailing underscore."""
 
     layers: list[Layer]
     """The plotted data."""
@@ -75,7 +72,7 @@ class Display:
     ax_: Any = field(init=False)
     """The first of these axes."""
     line_: Any = field(init=False)
-    """The curve, or a list if there is more or less than one."""
+    """The curve, or a list of curves if there is not exactly one."""
 
     #: Largest number of panels side by side, and the size of each in inches.
     _grid = (1, (5.2, 4.0))
@@ -124,7 +121,7 @@ class Display:
         figsize : tuple of float, default=None
             Width and height of the new figure in inches.
         **options
-            Of a `CalibrationDisplay`: `name`, and options of its curves.
+            For a `CalibrationDisplay`: `name`, and options of its curves.
         """
         shape = len(self.panels), *self._grid
         self.axes_ = axes_for(ax, *shape, figsize=figsize, projection=self._projection)
@@ -151,9 +148,9 @@ class BeforeAfterDisplay(Display):
         Parameters
         ----------
         estimator : calibrator or classifier
-            Fitted. For a calibrator of isoroc or a `CalibratedClassifier`, the forecasts before
-            and after calibration are drawn; only those after if the others must be probabilities
-            and are not.
+            Fitted. For a calibrator of isoroc or a `CalibratedClassifier`, the forecasts before and
+            after calibration are drawn; only those after if the display needs probabilities and the
+            others are not.
         X, y : array-like
             Forecasts for a calibrator or features for a classifier, and labels. Use rows that the
             estimator was not fitted on.
@@ -191,7 +188,7 @@ class BeforeAfterDisplay(Display):
         ax, figsize
             As in `plot`.
         **options
-            Those that the class describes.
+            Options that the class describes.
         """
         pos_label = options.get("pos_label")
         if pos_label is not None and labels is None and np.ndim(y_prob) == 1:
@@ -211,7 +208,7 @@ class BeforeAfterDisplay(Display):
 
 
 def _second(y_true: Any, pos_label: Any) -> list[Any]:
-    """The two labels, that whose probabilities are given last."""
+    """The two labels; the one with the given probabilities comes last."""
     known = np.unique(to_array(y_true, name="y_true")).tolist()
     others = [label for label in known if label != pos_label]
     if len(others) != 1:
@@ -373,12 +370,6 @@ def figure_of(ax: Axes) -> Figure:
     """The figure of an axes, also if the axes is in a subfigure."""
     figure: Figure = ax.figure.figure
     return figure
-
-
-def save_figure(figure: Figure, target: Any, kind: str) -> None:
-    """Write a figure whose names in SVG files are not random; SOURCE_DATE_EPOCH sets its date."""
-    with rc_context({"svg.hashsalt": "isoroc"}):
-        figure.savefig(target, format=kind, dpi=150)
 
 
 def add_legend(ax: Axes, place: Any = "best", **options: Any) -> None:

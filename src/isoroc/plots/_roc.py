@@ -1,7 +1,5 @@
 """RocDisplay: ROC curves of two classes, or of each class against the rest."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Self
 

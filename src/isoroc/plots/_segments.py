@@ -1,7 +1,5 @@
 """SegmentsDisplay: where forecasts are wrong, and how a calibrator shifts them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -39,7 +37,7 @@ class SegmentsDisplay(Display):
     >>> rng = np.random.default_rng(0)
     >>> p, region = rng.random(600), rng.choice(["north", "south"], 600)
     >>> y = rng.random(600) < np.where(region == "north", p, p**2)
-    >>> result = evaluate(y, p, segments={"region": region}, n_resamples=0)
+    >>> result = evaluate(y, p, segments={"region": region})
     >>> SegmentsDisplay.from_evaluation(result).names
     ['region: south (302)', 'region: north (298)']
     """

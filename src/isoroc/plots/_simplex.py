@@ -1,7 +1,5 @@
 """SimplexDisplay: forecasts of three classes in a triangle, bins, and the calibration map."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -11,7 +9,7 @@ import numpy as np
 from matplotlib.collections import PolyCollection
 from matplotlib.transforms import ScaledTranslation
 
-from isoroc._calibrators.binned import BinCalibrator
+from isoroc._calibrators.irp import IRPCalibrator
 from isoroc._core.types import Floats, Ints
 from isoroc._evaluation.forecasts import unwrap
 from isoroc._evaluation.triangle import bin_polygons, cells_of, mix
@@ -118,7 +116,7 @@ class SimplexDisplay(BeforeAfterDisplay):
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
         """As for every display; a calibrator with bins of three classes has its bins drawn."""
         estimator, X = unwrap(estimator, X)
-        if isinstance(estimator, BinCalibrator) and getattr(estimator, "top_", None) is None:
+        if isinstance(estimator, IRPCalibrator) and estimator.top_ is None:
             bin_of = estimator.apply(X)
             weights = check_weights(options.get("sample_weight"), len(bin_of))
             kept = slice(None) if weights is None else np.flatnonzero(weights)
@@ -131,7 +129,7 @@ class SimplexDisplay(BeforeAfterDisplay):
         series: dict[str, Sample],
         *,
         panels: Sequence[str] | None = None,
-        bins: tuple[BinCalibrator, Ints] | None = None,
+        bins: tuple[IRPCalibrator, Ints] | None = None,
     ) -> Self:
         sample, *others = series.values()
         after = others[0].forecasts if others else None
@@ -203,7 +201,7 @@ def _table(names: list[str], P: Floats, values: Floats | None = None, **others: 
     return Table(columns, **others)
 
 
-def _partition(bins: BinCalibrator, names: list[str]) -> list[Layer]:
+def _partition(bins: IRPCalibrator, names: list[str]) -> list[Layer]:
     """Corners of the bins, and the thresholds of the splits."""
     polygons, gammas = bin_polygons(bins.tree_), bins.tree_.thresholds
     number = np.repeat(np.arange(len(polygons)), [len(polygon) for polygon in polygons])

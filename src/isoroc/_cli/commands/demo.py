@@ -1,4 +1,4 @@
-"""``isoroc demo``: fit, evaluate, report and apply on generated data."""
+"""``isoroc demo``: fit, evaluate and apply on generated data."""
 
 import shlex
 from contextlib import nullcontext
@@ -39,7 +39,7 @@ def demo(*, keep: str | None = None) -> int:
             table.write_csv(path)
         for step in (
             ["fit", march, "--label", "animal", "-o", model],
-            ["evaluate", april, "--model", model, "--resamples", "20"],
+            ["evaluate", april, "--model", model],
             ["apply", model, may, "-o", calibrated],
         ):
             words = [str(word) for word in step]

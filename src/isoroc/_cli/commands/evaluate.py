@@ -13,16 +13,16 @@ from isoroc._cli.options import (
     Clusters,
     Forecasts,
     Json,
-    Resamples,
     SegmentColumns,
     Selection,
     UseModel,
 )
 from isoroc._cli.terminal import print_error, print_json, print_table, print_text
 from isoroc._evaluation.before_after import make_pair
-from isoroc._evaluation.evaluate import check_options, conclude, evaluate_pairs
+from isoroc._evaluation.evaluate import conclude, evaluate_pairs
 from isoroc._evaluation.evaluation import Evaluation
 from isoroc._evaluation.measures import Collector
+from isoroc._input import check_confidence
 
 
 def evaluate(
@@ -35,7 +35,6 @@ def evaluate(
     clusters: Clusters = None,
     fail_if: list[str] | None = None,
     json: Json = False,
-    resamples: Resamples = 200,
     confidence: float = 0.95,
 ) -> ExitCode:
     """Evaluate forecasts before and after calibration.
@@ -49,11 +48,11 @@ def evaluate(
         Probability that an interval covers the true value.
     """
     conditions = [Condition.parse(text) for text in fail_if or ()]
-    options = check_options(confidence, resamples, random_state=0)
+    check_confidence(confidence)
     loaded = None if model is None else Model.load(model)
     with open_source(forecasts, selection) as source:
         comparison, columns = Comparison(source, selection, loaded), split_words(segments) or []
-        evaluation = _evaluate(comparison, columns, clusters, **options)
+        evaluation = _evaluate(comparison, columns, clusters, confidence)
     figures = _figures(evaluation)
     default = "after" if evaluation.is_paired else "before"
     failed = [text for condition in conditions if (text := condition.failure(figures, default))]
@@ -71,17 +70,17 @@ def evaluate(
 
 
 def _evaluate(
-    comparison: Comparison, segments: list[str], clusters: str | None, **options: Any
+    comparison: Comparison, segments: list[str], clusters: str | None, confidence: float
 ) -> Evaluation:
     """Evaluation of all rows at once, or in batches if they are many and independent."""
     if segments or clusters is not None or not comparison.reader.are_many:
         rows = comparison.read(segments, clusters)
-        return evaluate_pairs([make_pair(*rows.values())], **options)
+        return evaluate_pairs([make_pair(*rows.values())], confidence)
     collector = Collector()
     for batch in comparison.stream():
         collector.add(make_pair(*batch.values()))
     warn_of_reversal(collector.kept.before)
-    return conclude(collector, **options)
+    return conclude(collector, confidence)
 
 
 def _figures(evaluation: Evaluation) -> dict[str, Any]:

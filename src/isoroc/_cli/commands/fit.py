@@ -2,7 +2,7 @@
 
 import inspect
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from cyclopts import Parameter
@@ -31,9 +31,6 @@ from isoroc._evaluation.before_after import make_pair
 from isoroc._input import Sample, Weighting, slices
 from isoroc._maps.modelfile import read
 from isoroc.metrics._estimation.cell_errors import count_forecasts
-
-if TYPE_CHECKING:
-    from isoroc._evaluation.measures import Totals
 
 
 def fit(
@@ -88,7 +85,9 @@ def fit(
     failed = [text for condition in conditions if (text := condition.failure(figures))]
     losses = {name: figures[name]["log_loss"] for name in ("before", "after")}
     summary = origin | {"where": selection.where, "log_loss": losses}
-    summary["forecast_cells"] = _forecast_cells(model, sample)
+    some = sample.draw(20_000)  # `isoroc monitor` compares new forecasts with these
+    Q = calibrate(model, some.as_given(), some.segments)
+    summary["forecast_cells"] = count_forecasts(Q, some.weights).tolist()
     if not failed:
         save_model(model, output, summary)
         print_note(_headline(calibrator, model, output))
@@ -156,13 +155,6 @@ def _fit(model: Any, rows: Sample | Counts, weighting: Weighting) -> Sample:
     return rows
 
 
-def _forecast_cells(model: Any, sample: Sample) -> list[Any]:
-    """Where the calibrated forecasts of some rows lie; `isoroc monitor` compares with it."""
-    some = sample.draw(20_000)
-    cells = count_forecasts(calibrate(model, some.as_given(), some.segments), some.weights)
-    return list(cells.tolist())
-
-
 def _notes(model: Any, *, counted: bool) -> list[str]:
     """The verdict in words, and which columns shift the forecasts."""
     common, lines = _common(model), []
@@ -207,8 +199,9 @@ def _losses(figures: dict[str, Any]) -> list[str]:
 
 def _figures(model: Any, sample: Sample, old: str | None, *, counted: bool) -> dict[str, Any]:
     """Figures for conditions: rows, log losses on these rows, and the verdict on unseen rows."""
-    K = sample.n_classes
-    per_class = sample.class_weights() if counted else np.bincount(sample.codes, minlength=K)
+    per_class = np.bincount(sample.codes, minlength=sample.n_classes).astype(np.float64)
+    if counted or sample.parts_of is not None:
+        per_class = sample.class_weights()
     figures: dict[str, Any] = {"rows": int(model.summary_["rows"])}
     figures["class_rows"] = float(per_class.min())
     totals = _total_losses(sample, model)
@@ -226,8 +219,8 @@ def _figures(model: Any, sample: Sample, old: str | None, *, counted: bool) -> d
     return figures
 
 
-def _total_losses(sample: Sample, model: Any) -> "Totals":
-    """Losses of rows or cells before and after calibration, added up in batches."""
+def _total_losses(sample: Sample, model: Any) -> Any:
+    """`Totals` of rows or cells before and after calibration, added up in batches."""
     from isoroc._evaluation.measures import Totals  # noqa: PLC0415  # slow to import
 
     totals = Totals()

@@ -28,7 +28,7 @@ from isoroc._evaluation.monitor import (
 from isoroc._support.files import locked
 from isoroc.metrics._estimation.cell_errors import OUTSIDE, TOLERATED, share_outside
 
-#: Number of rows from which expected metrics are computed, at most.
+#: Expected metrics are computed from at most this many rows.
 MOST_ROWS = 20_000
 
 
@@ -50,8 +50,8 @@ def monitor(
     Parameters
     ----------
     state
-        File that keeps the evidence of earlier runs. A missing or empty file, or one about another
-        model, is begun anew.
+        File that keeps the evidence of earlier runs. A missing or empty file, or the state of
+        another model, is replaced by a new state.
     unlabelled
         The rows have no labels yet: print the metrics that the forecasts promise.
     tolerance
@@ -70,6 +70,8 @@ def monitor(
     loaded = Model.load(model)
     if selection.weight is not None:
         raise CommandError("--weight: monitoring counts rows; leave the weights out.")
+    if selection.label_shares:
+        raise CommandError("--label-shares: monitoring needs labels; use --label.")
     if unlabelled:
         _show_expected(loaded, forecasts, selection, confidence, json=json)
         return ExitCode.OK
@@ -162,7 +164,7 @@ def _load(state: str | None, begun: CalibrationMonitor) -> CalibrationMonitor:
         return begun
     if (stored := CalibrationMonitor.load(state)).model == begun.model:
         return stored
-    print_note(f"{state}: begun anew, because its evidence is about another model.")
+    print_note(f"{state}: started again, because its evidence is about another model.")
     return begun
 
 

@@ -8,7 +8,8 @@ import polars as pl
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import check_column, find_forecasts, find_label, split_words
 from isoroc._cli.io.files import open_source
-from isoroc._cli.io.source import ROW, Source
+from isoroc._cli.io.reading import read_numbers
+from isoroc._cli.io.source import ROW
 from isoroc._cli.options import ALL_ROWS, Forecasts, Json, Selection
 from isoroc._cli.terminal import print_json, print_table
 from isoroc._core.types import Floats
@@ -35,6 +36,8 @@ def rate(
     """
     if selection.weight is not None or selection.unit != "auto":
         raise CommandError("--weight and --unit: rate reads rows of equal weight and any score.")
+    if selection.label_shares:
+        raise CommandError("--label-shares: rate takes the class that came true; use --label.")
     with open_source(forecasts, selection) as source:
         label = find_label(selection.label, source.schema)
         columns = find_forecasts(selection.probs, source.schema, [label, by])
@@ -45,7 +48,7 @@ def rate(
             used.append(check_column("--by", by, source.schema))
         table = source.rows(selection.where).select(used).collect()
         y, classes = _outcomes(table[label], split_words(selection.classes))
-        scores = _scores(source, table, columns[0])
+        scores = read_numbers(table, columns[0], source)
     known = ~np.isnan(y)
     whole = pl.repeat("all rows", len(y), eager=True)
     keys = whole if by is None else table[by].cast(pl.String).fill_null("")
@@ -99,12 +102,3 @@ def _outcomes(values: pl.Series, classes: list[str] | None) -> tuple[Floats, lis
         raise CommandError(f"--label: the outcomes are {', '.join(seen) or 'missing'}; {fix}.")
     codes = texts.replace_strict(outcomes, [0.0, 1.0], default=None, return_dtype=pl.Float64)
     return codes.fill_null(float("nan")).to_numpy(), outcomes
-
-
-def _scores(source: Source, table: pl.DataFrame, column: str) -> Floats:
-    numbers = table[column].cast(pl.Float64, strict=False)
-    wrong = numbers.is_null() | ~numbers.is_finite().fill_null(value=False)
-    if wrong.any():
-        problem = "is not a number; leave out such rows with --where."
-        raise source.error(table, int(wrong.arg_max() or 0), column, problem)
-    return numbers.to_numpy()

@@ -17,13 +17,12 @@ from isoroc._cli.options import (
     Forecasts,
     FromCounts,
     Output,
-    Resamples,
     SegmentColumns,
     Selection,
     UseModel,
 )
 from isoroc._cli.terminal import print_exact, print_note, print_text
-from isoroc._evaluation.evaluate import check_options
+from isoroc._input import join_parts
 from isoroc._report.report import Report
 
 
@@ -39,7 +38,6 @@ def report(
     segments: SegmentColumns = None,
     title: str | None = None,
     json: bool = False,
-    resamples: Resamples = 200,
 ) -> None:
     """Write a report: one self-contained HTML page.
 
@@ -58,8 +56,7 @@ def report(
         check_target(output, [model, *forecasts], PAGE)
         if Path(output).suffix.lower() not in ("", ".html", ".htm"):
             raise CommandError(f"{output}: a report is a page; expected a name that ends in .html.")
-    check_options(0.95, resamples, 0)
-    options: dict[str, Any] = {"model_path": model or "model.json", "n_resamples": resamples}
+    options: dict[str, Any] = {"model_path": model or "model.json"}
     loaded = None if model is None else Model.load(model, isoroc.load)
     if loaded is not None:
         options["calibrator"] = loaded.calibrator
@@ -99,9 +96,14 @@ def _read(
         return partial(Report.from_counts, reader.count())
     compared = comparison.read(list(dict.fromkeys([*segments, *own])), clusters)
     sample = compared["before"]
+    y = sample.classes[sample.codes]
+    if sample.parts_of is not None:
+        joined = {name: join_parts(part.positive()) for name, part in compared.items()}
+        sample, y = joined["before"]
+        compared = {name: rows for name, (rows, _) in joined.items()}
     return partial(
         Report,
-        sample.classes[sample.codes],
+        y,
         sample.as_given() if model is not None else sample.on_simplex().forecasts,
         after=compared["after"].forecasts if "after" in compared else None,
         labels=sample.classes,

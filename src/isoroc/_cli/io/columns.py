@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 from isoroc._cli.errors import CommandError, did_you_mean
@@ -42,6 +42,14 @@ def find_label(given: str | None, columns: Collection[str]) -> str:
     return usual[0]
 
 
+def find_shares(given: Sequence[str], columns: Collection[str]) -> dict[str, str]:
+    """Columns of soft labels by class: what follows the beginning that all names share."""
+    chosen = _given_columns(given, columns, "--label-shares")
+    alike = list(takewhile(lambda letters: len(set(letters)) == 1, zip(*chosen, strict=False)))
+    start = max((i + 1 for i, letters in enumerate(alike) if not letters[0].isalnum()), default=0)
+    return {name[start:]: name for name in chosen}
+
+
 def find_forecasts(
     given: Sequence[str] | None,
     columns: Collection[str],
@@ -54,7 +62,7 @@ def find_forecasts(
     `others` are columns that hold something else.
     """
     if given:
-        return _given_columns(given, columns)
+        return _given_columns(given, columns, "--probs")
     if of_model and set(of_model) <= set(columns):
         return list(of_model)
     free = [name for name in columns if name not in others]
@@ -68,21 +76,21 @@ def find_forecasts(
     return candidates[0]
 
 
-def _given_columns(given: Sequence[str], columns: Collection[str]) -> list[str]:
+def _given_columns(given: Sequence[str], columns: Collection[str], option: str) -> list[str]:
     """Columns that a user named or matched by globs; a name may contain commas."""
     chosen: list[str] = []
     for item in given:
         for word in [item] if item in columns else split_words([item]) or ():
             if word in columns or not any(sign in word for sign in "*?["):
-                chosen.append(check_column("--probs", word, columns))
+                chosen.append(check_column(option, word, columns))
                 continue
             matching = [name for name in columns if fnmatchcase(name, word)]
             if not matching:
                 known = listed(columns, 30)
-                raise CommandError(f"--probs {word}: no column matches; expected some of {known}.")
+                raise CommandError(f"{option} {word}: no column matches; expected some of {known}.")
             chosen += matching
     if len(set(chosen)) < len(chosen):
-        raise CommandError(f"--probs: a column is named twice in {', '.join(chosen)}.")
+        raise CommandError(f"{option}: a column is named twice in {', '.join(chosen)}.")
     return chosen
 
 

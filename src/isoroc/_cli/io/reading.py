@@ -12,7 +12,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from isoroc._cli.errors import CommandError, in_options
-from isoroc._cli.io.columns import arrange, check_column, find_forecasts, find_label, order_columns
+from isoroc._cli.io.columns import (
+    arrange,
+    check_column,
+    find_forecasts,
+    find_label,
+    find_shares,
+    listed,
+    order_columns,
+)
 from isoroc._cli.io.files import expand
 from isoroc._cli.io.source import BATCH, ROW, Source, file_errors
 from isoroc._cli.models import Model, calibrate
@@ -27,9 +35,11 @@ from isoroc._input import (
     Segments,
     check_forecasts,
     check_groups,
+    check_label_shares,
     check_segments,
     check_units,
     check_weights,
+    divide_rows,
     find_reversal,
     join_samples,
     resolve_unit,
@@ -47,6 +57,7 @@ class Labels:
 
     def __init__(self, source: Source, column: str, *, max_classes: int) -> None:
         self._source, self._column, self._max_classes = source, column, max_classes
+        self.columns = [column]
         self._found: dict[Any, None] = {}  # a set in order
 
     def add(self, batch: pl.DataFrame) -> None:
@@ -112,6 +123,35 @@ class Labels:
         return [same[key] for key in keys]
 
 
+class Shares:
+    """Columns of soft labels, in place of `Labels`."""
+
+    def __init__(self, source: Source, selection: Selection, *, n_classes: int) -> None:
+        found = find_shares(selection.label_shares or (), source.schema)
+        self._source, self._labels, self.columns = source, list(found), list(found.values())
+        if len(found) != n_classes:
+            problem = f"{len(found)} columns, but the forecasts have {n_classes} classes"
+            raise CommandError(f"--label-shares: {problem}; name one column for each class.")
+
+    def encode(self, batch: pl.DataFrame, codes: NDArray[Any]) -> Floats:
+        """Share of each class, where `codes` are those of the columns."""
+        shares = read_forecasts(batch, self.columns, self._source, check_label_shares)
+        return np.asarray(shares[:, np.argsort(codes)])
+
+    def known(self) -> list[Any]:
+        """The classes that the names end in; integers if all of them look like it."""
+        are_integers = all(re.fullmatch(r"0|[1-9]\d*", label) for label in self._labels)
+        return [int(label) for label in self._labels] if are_integers else self._labels
+
+    def among(self, classes: Sequence[Any]) -> list[Any]:
+        """The class that each column stands for."""
+        same = {str(label): label for label in classes}
+        if unknown := [label for label in self._labels if label not in same]:
+            problem = f"{unknown[0]} is not a class of the model ({listed(classes)})"
+            raise CommandError(f"--label-shares: {problem}; rename the columns.")
+        return [same[label] for label in self._labels]
+
+
 class Reader:
     """Forecasts and outcomes of selected rows; a model supplies what the user did not give."""
 
@@ -119,19 +159,24 @@ class Reader:
         schema = source.schema
         selection = selection if model is None else model.complete(selection, schema)
         self.source, self.selection = source, selection
-        self.label, self.weight = find_label(selection.label, schema), selection.weight
+        if selection.label_shares and selection.label:
+            raise CommandError("--label and --label-shares exclude each other; leave one out.")
+        self.label = None if selection.label_shares else find_label(selection.label, schema)
+        self.weight = selection.weight
         if self.weight == "none" and self.weight not in schema:
             self.weight = None
         elif self.weight is not None:
             check_column("--weight", self.weight, schema)
-        others, of_model = [self.label, self.weight], None if model is None else model.columns
+        shares = find_shares(selection.label_shares or (), schema).values()
+        others, of_model = [self.label, self.weight, *shares], model and model.columns
         columns = find_forecasts(selection.probs, schema, others, of_model=of_model)
-        used = [*columns, self.label, *([self.weight] if self.weight else [])]
+        used = [*columns, *(name for name in others if name is not None)]
         if len(set(used)) < len(used):
             fix = "check --label, --probs and --weight"
             raise CommandError(f"a column is used twice: {', '.join(used)}; {fix}.")
         check_types(schema, [name for name in used if name != self.label], source)
-        check_types(schema, [self.label], source, "; labels must be text, integers or booleans")
+        if self.label is not None:
+            check_types(schema, [self.label], source, "; labels must be text, integers or booleans")
         # The labels are read first, because the order of the columns depends on them.
         self.labels, self.n_rows = self._read_labels(len(columns))
         if model is None:
@@ -146,12 +191,17 @@ class Reader:
         codes = [code_of[label] for label in labels]
         self._codes = np.array(codes, np.min_scalar_type(len(classes) - 1))
 
-    def _read_labels(self, n_columns: int) -> tuple[Labels, int]:
-        labels, n_rows = Labels(self.source, self.label, max_classes=max(n_columns, 2)), 0
-        for batch in self._batches([self.label]):
-            labels.add(batch)
+    def _read_labels(self, n_columns: int) -> tuple[Labels | Shares, int]:
+        n_classes, n_rows = max(n_columns, 2), 0
+        if self.label is None:
+            labels: Any = Shares(self.source, self.selection, n_classes=n_classes)
+        else:
+            labels = Labels(self.source, self.label, max_classes=n_classes)
+        for batch in self._batches(labels.columns):
+            if self.label is not None:
+                labels.add(batch)
             n_rows += len(batch)
-        if not labels.known():
+        if not n_rows:
             which = "" if self.selection.where is None else f" with {self.selection.where}"
             raise CommandError(f"{self.source.name}: no rows{which}; at least one is needed.")
         return labels, n_rows
@@ -169,11 +219,18 @@ class Reader:
 
     def stream(self, others: Sequence[str] = ()) -> Iterator[tuple[Sample, pl.DataFrame]]:
         """Samples, each with the batch that it was read from, which has the `others` too."""
-        weighted = [] if self.weight is None else [self.weight]
-        for batch in self._batches([*self.columns, self.label, *weighted, *others]):
-            codes = self.labels.encode(batch, self._codes)
+        weighted, start = [] if self.weight is None else [self.weight], 0
+        for batch in self._batches([*self.columns, *self.labels.columns, *weighted, *others]):
+            outcomes: Any = self.labels.encode(batch, self._codes)
+            codes = outcomes if outcomes.ndim == 1 else np.zeros(len(batch), self._codes.dtype)
             weights = read_weights(batch, self.weight, self.source) if self.weight else None
-            yield Sample(self.forecasts(batch), codes, weights, self.classes, self.unit), batch
+            sample = Sample(self.forecasts(batch), codes, weights, self.classes, self.unit)
+            if outcomes.ndim == 1:
+                yield sample, batch
+                continue
+            parts = divide_rows(sample, outcomes, start)
+            yield parts, batch[np.asarray(parts.parts_of) - start]
+            start += len(batch)
 
     def forecasts(self, batch: pl.DataFrame) -> Floats:
         check = partial(check_forecasts, unit=self.selection.unit, advice="pass")
@@ -188,8 +245,7 @@ class Reader:
         for sample, batch in self.stream([] if fold_by is None else [fold_by]):
             if sample.weights is None or sample.weights.any():
                 key = None if fold_by is None else batch[fold_by].cast(pl.Int64).to_numpy()
-                y = sample.classes[sample.codes]
-                builder.add(sample.as_given(), y, sample.weights, fold_by=key)
+                builder.add_sample(sample, key)
         return Counts(*builder.result(), tuple(self.columns))
 
     @property
@@ -274,13 +330,13 @@ def read_forecasts(
     check: Callable[[Floats], Floats] = check_forecasts,
 ) -> Floats:
     """Forecasts of a batch, of shape (n, K) or (n,), as `check` or a calibrator returns them."""
-    values = np.column_stack([_numbers(batch, name, source) for name in columns])
+    values = np.column_stack([read_numbers(batch, name, source) for name in columns])
     with _located(batch, columns, source):
         return check(values[:, 0] if len(columns) == 1 else values)
 
 
 def read_weights(batch: pl.DataFrame, column: str, source: Source) -> Floats:
-    weights = _numbers(batch, column, source)
+    weights = read_numbers(batch, column, source)
     if weights.any():  # a batch without weight is valid, a table without weight is not
         with _located(batch, [column], source):
             check_weights(weights, len(weights))
@@ -355,7 +411,8 @@ def _located(batch: pl.DataFrame, columns: Sequence[str], source: Source) -> Ite
         raise CommandError(f"{where} {error.problem}; {fix}.") from error
 
 
-def _numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
+def read_numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
+    """Numbers of a column, all of which must be finite."""
     values = batch[name].cast(pl.Float64, strict=False)
     finite = values.is_finite().fill_null(value=False)
     if not finite.all():

@@ -175,7 +175,7 @@ def check_array(
 
 
 def check_tree(tree: BinTree, place: str) -> None:
-    """Refuse a tree that no growth could have left."""
+    """Raise a `Fault` for a tree that growth cannot produce."""
     N, K = check_array(tree.class_weights, f"{place}.class_weights", shape=(None, None)).shape
     check_array(tree.split_nodes, f"{place}.split_nodes", kind="i", shape=(None,))
     S = len(tree.split_nodes)
@@ -224,7 +224,7 @@ def _check_cuts(tree: BinTree, place: str) -> None:
 
 
 def check_reduction(reduction: TopReduction, place: str) -> None:
-    """Refuse a reduction that keeps no class or cannot share the rest."""
+    """Raise a `Fault` for a reduction that keeps no class or cannot share the rest."""
     if reduction.top < 1:
         raise Fault(f"{place}.top", "expected a number >= 1")
     if not reduction.floor > 0:
@@ -232,7 +232,7 @@ def check_reduction(reduction: TopReduction, place: str) -> None:
 
 
 def check_certificate(certificate: Certificate, place: str) -> None:
-    """Refuse a certificate whose parts do not fit together."""
+    """Raise a `Fault` for an inconsistent certificate."""
     S, K = check_array(certificate.thresholds, f"{place}.thresholds", shape=(None, None)).shape
     check_array(certificate.calibrated_thresholds, f"{place}.calibrated_thresholds", shape=(S, K))
     check_array(certificate.slack, f"{place}.slack", shape=(S,))

@@ -1,4 +1,4 @@
-"""Values of parameters and fitted attributes as JSON, and back, bit for bit: see `schema.json`.
+"""Values of parameters and fitted attributes as JSON, and back, bit for bit.
 
 JSON's own values stay unchanged. Every other value is an object with a "type".
 """

@@ -1,7 +1,5 @@
 """Maps in model files: everything is checked, nothing is executed."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import MISSING, dataclass, fields
@@ -107,11 +105,11 @@ class LoadedMap:
 
     @property
     def unit_(self) -> Unit:
-        """What forecasts are, as `fit` was told or found: "probability", "logit" or another."""
+        """Unit of the forecasts, given to `fit` or inferred: "probability", "logit" or another."""
         return self.map_.kind.unit
 
     def predict_proba(self, P: Any, segments: Any = None) -> Floats:
-        """Calibrated forecasts, shape (n, K), as of the calibrator; `segments` if it uses any."""
+        """Calibrated forecasts, shape (n, K); pass `segments` if the calibrator uses any."""
         values = check_new(P, self.map_.kind, self.n_features_in_, self.summary_)
         return apply_map(self.map_, values, segments)
 
@@ -129,7 +127,7 @@ class LoadedMap:
 
 
 def load_map(path: str | os.PathLike[str]) -> LoadedMap:
-    """The map in a model file: it makes the forecasts of the saved calibrator.
+    """Load the map of a model file; its forecasts equal those of the saved calibrator.
 
     Unlike `isoroc.load`, it imports neither scikit-learn nor SciPy and reads no parameters of the
     fit, so it is the quickest way to serve a model.
@@ -215,8 +213,9 @@ def _check_common(state: dict[str, Any], kind: Kind) -> int:
     classes = state.get("classes_")
     if not isinstance(classes, np.ndarray) or classes.ndim != 1:
         raise Fault("model.state.classes_", "expected an array")
-    if not 2 <= len(classes) <= MAX_CLASSES:
-        problem = f"expected 2 to {MAX_CLASSES} classes, got {len(classes)}"
+    least = 1 + kind.exclusive
+    if not least <= len(classes) <= MAX_CLASSES:
+        problem = f"expected {least} to {MAX_CLASSES} classes, got {len(classes)}"
         raise Fault("model.state.classes_", problem)
     if len(set(classes.tolist())) != len(classes) or any(c != c for c in classes.tolist()):  # noqa: PLR0124
         raise Fault("model.state.classes_", "the classes are not distinct")
@@ -241,7 +240,6 @@ def _check_forecasts(fitted: Map, n_classes: int) -> None:
         values[0, 0] = values[1, -1] = 1.0
         values = fitted.kind.from_simplex(values)
     Q = fitted.apply(values)
-    if Q.shape != (len(values), n_classes) or not (
-        (Q >= 0).all() and (np.abs(Q.sum(axis=1) - 1) < ROUNDING).all()
-    ):
+    off = np.abs(Q.sum(axis=1) - 1) if fitted.kind.exclusive else Q - 1
+    if Q.shape != (len(values), n_classes) or not ((Q >= 0).all() and (off < ROUNDING).all()):
         raise Fault("model.map", "the forecasts made from it are not valid probabilities")

@@ -7,11 +7,9 @@ chance, which makes plain estimates too large. What chance adds is known, becaus
 with the same forecast are a multinomial sample, and is subtracted.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from math import hypot, sqrt
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 from scipy.special import digamma, exp1, gammaln, xlogy
@@ -141,7 +139,7 @@ class Parts(NamedTuple):
     """What is known about the rows of parts whose bins are "ties" or "irp"."""
 
     @classmethod
-    def of(cls, sample: Sample, kind: Aspect, bins: Bins | None = None) -> Parts:
+    def of(cls, sample: Sample, kind: Aspect, bins: Bins | None = None) -> Self:
         """Parts of a sample; by default bins are "ties" for few distinct values, or "irp"."""
         # Decided by all rows, also those of weight 0: resampling must not change it.
         # Labels of a cluster are not a multinomial sample: what chance adds is not known.

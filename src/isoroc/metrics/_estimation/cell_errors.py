@@ -1,7 +1,5 @@
 """Outcomes less forecasts in cells of the forecasts of each class: sums that can be merged."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -14,8 +14,6 @@ What is learned for a row does not depend on its own label. So whatever is learn
 product with the residual of the row is 0 if forecasts are calibrated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
@@ -52,6 +50,37 @@ MOST_CLASSES = 64
 SHRINKAGE = 100.0
 #: Directions of a smaller mean square, relative to the largest one or to 1, are left out.
 NEGLIGIBLE = 1e-9
+
+
+class _Units(NamedTuple):
+    """Rows that are learned from as one: those with the same forecast, label and fold."""
+
+    sample: Sample
+    """With the sums of their weights."""
+    squares: Floats
+    """Sums of their squared weights."""
+    fold: Ints
+    value: Ints
+    """Number of the distinct forecast, or of the cell of scores."""
+    first: Ints
+    """One of the rows of each unit."""
+    of_row: Ints
+    """Unit of each row."""
+    scores: Floats | None
+    """Score of each row, within (0, 1), if those of a unit differ."""
+
+
+class _Training(NamedTuple):
+    """The rows to learn from while a fold is held out."""
+
+    weights: Floats
+    """Of all units, 0 for those held out."""
+    squares: Floats
+    """Squared weights, likewise."""
+    tree: BinTree
+    """Grown on the rows to learn from."""
+    bin_of: Ints
+    """Its bin in which each unit lies."""
 
 
 class CrossFit:
@@ -99,6 +128,7 @@ class CrossFit:
             # Sums of multiples of a power of 2 are exact, whatever the order of rows.
             weights = np.maximum(np.rint(weights * 2.0**30), 1.0) / 2.0**30
             sample = replace(sample, weights=weights)
+        squares = weights**2 if sample.parts_of is None else sample.squared_weights()
         fold, order = np.empty(n, dtype=np.intp), order_rows(sample)
         clusters = None if sample.clusters is None else sample.clusters[order]
         fold[order] = deal_folds(n, self._n_folds, np.random.default_rng(0), clusters)
@@ -110,10 +140,10 @@ class CrossFit:
             sample = replace(sample, forecasts=means[value])
         elif 2 * value.max() > n:  # hardly any ties
             rows = np.arange(n)
-            return _Units(sample, weights**2, fold, value, rows, rows, scores)
+            return _Units(sample, squares, fold, value, rows, rows, scores)
         key = (value * sample.n_classes + sample.codes) * self._n_folds + fold
         _, first, of_row = np.unique(key, return_index=True, return_inverse=True)
-        sums, squares = (sum_rows(of_row, w, None) for w in (weights, weights**2))
+        sums, squares = (sum_rows(of_row, w, None) for w in (weights, squares))
         units = replace(sample.take(first), weights=sums)
         return _Units(units, squares, fold[first], value[first], first, of_row, scores)
 
@@ -176,7 +206,7 @@ class CrossFit:
         return _normalise(values)
 
     def _tilt_in_bins(self, P: Floats, training: _Training) -> Floats:
-        """Forecasts whose means in the bins of IRP follow the labels, if they did not."""
+        """Forecasts tilted so that their means in the bins of IRP follow the labels."""
         sample, (weights, squares, tree, bin_of) = self._units.sample, training
         if self._reduced is sample:
             left = residuals(P, sample.codes)
@@ -200,37 +230,6 @@ class CrossFit:
         if K == 2:
             added[:, 1] = -added[:, 0]
         return added
-
-
-class _Units(NamedTuple):
-    """Rows that are learned from as one: those with the same forecast, label and fold."""
-
-    sample: Sample
-    """With the sums of their weights."""
-    squares: Floats
-    """Sums of their squared weights."""
-    fold: Ints
-    value: Ints
-    """Number of the distinct forecast, or of the cell of scores."""
-    first: Ints
-    """One of the rows of each unit."""
-    of_row: Ints
-    """Unit of each row."""
-    scores: Floats | None
-    """Score of each row, within (0, 1), if those of a unit differ."""
-
-
-class _Training(NamedTuple):
-    """The rows to learn from while a fold is held out."""
-
-    weights: Floats
-    """Of all units, 0 for those held out."""
-    squares: Floats
-    """Squared weights, likewise."""
-    tree: BinTree
-    """Grown on the rows to learn from."""
-    bin_of: Ints
-    """Its bin in which each unit lies."""
 
 
 def shrink_factor(energy: float, noise: float, n_terms: int) -> float:

@@ -5,8 +5,6 @@ bin may be empty. Besides, an order of rows and classes that does not depend on 
 passed: metrics that use random numbers or break ties depend on the set of rows only.
 """
 
-from __future__ import annotations
-
 import heapq
 from dataclasses import replace
 from math import isqrt

@@ -10,14 +10,11 @@ sort counts everything, and a corner is where a gain is followed by a loss. Any 
 role of class 0; the one with the fewest forecasts does.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from isoroc._core import surface as kernels
-from isoroc._core.simplex import sum_to_one
 from isoroc._core.types import Floats, Ints
 from isoroc._counts import Points
 from isoroc._growth import MIN_GAP
@@ -42,7 +39,7 @@ class Lines(NamedTuple):
         """Number of steps of a scan."""
         return len(self.values) * (len(self.right) + len(self.left))
 
-    def thin(self, most: int) -> Lines:
+    def thin(self, most: int) -> Self:
         """At most `most` of the lines, evenly spaced."""
         chosen = np.linspace(0, len(self.values) - 1, min(most, len(self.values)))
         return self._replace(values=self.values[np.unique(chosen.round().astype(np.intp))])
@@ -84,36 +81,28 @@ def _events(x: Floats, position: Floats, weights: Floats) -> Floats:
 def scan(
     families: list[Lines], body: type[Body], start: Floats, *, step: float = 0.0
 ) -> tuple[Floats, Body]:
-    """The corners on some lines, at least `step` apart, that span a body, as rows, and the body.
+    """The corners on some lines, at least `step` apart, that span a body, and the body.
 
-    `start` has rows known already. For a hull they must include the hulls of all pairs of classes.
-    Then the hull contains the projection of any corner to a face of the cube, because with one
-    class out of reach the others can only gain, and so everything that a corner dominates. The
+    `start` has points known already. For a hull they must include the hulls of all pairs of
+    classes. Then the hull contains the projection of any corner to a face of the cube, because with
+    one class out of reach the others can only gain, and so everything that a corner dominates. The
     table of heights relies on that.
     """
     # A finer table costs more and skips more corners.
     cells = int(np.clip(sum(family.work for family in families) ** 0.5 / 16, 64, 512))
-    spanned = body(start[:, :3])
-    rows = start[spanned.kept]
+    spanned = body(start)
+    points = start[spanned.kept]
     batch = 8192  # corners to find before the body is computed again; then twice as many
     for lines in families:
         # An order of the lines that covers the plane early, so that the table is good early.
         values = lines.values[np.argsort(np.arange(len(lines.values)) * 0.618034 % 1)]
-        line = 0
+        line, classes = 0, np.argsort(lines.order)
         while line < len(values):
             table = spanned.heights(cells, lines.order)
             fixed = lines.totals, table, body.concave, step, MIN_GAP
             corners, line = kernels.scan_lines(lines.right, lines.left, values, line, batch, *fixed)
-            rows = np.vstack([rows, _rows(corners, lines.order)])
-            spanned = body(rows[:, :3])
-            rows = rows[spanned.kept]
+            points = np.vstack([points, corners[:, classes]])
+            spanned = body(points)
+            points = points[spanned.kept]
             batch *= 2
-    return rows, spanned
-
-
-def _rows(corners: Floats, order: Ints) -> Floats:
-    """Corners (p, a, b) as rows, with columns in the order of the classes."""
-    thresholds = np.zeros((len(corners), 3))
-    thresholds[:, order[1:]] = -corners[:, 3:]
-    points = corners[:, np.argsort(order)]
-    return np.hstack([points, sum_to_one(thresholds)])
+    return points, spanned

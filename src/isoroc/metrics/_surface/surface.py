@@ -1,6 +1,4 @@
-"""The ROC surface of any number of classes, and the volume under it."""
-
-from __future__ import annotations
+"""The volume under the ROC surface."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -20,25 +18,7 @@ from isoroc._input import (
 )
 from isoroc.metrics._roc import roc_convex_hull, symmetric_roc_curve
 from isoroc.metrics._surface.line_scan import all_lines, scan
-from isoroc.metrics._surface.roc_points import Body, Boxes, Cases, Hull, pair_curves
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RocSurface:
-    """Points of a ROC surface, and thresholds that reach them."""
-
-    points: Floats
-    """Entry [q, k]: the share of class k that is in region k under threshold q."""
-    thresholds: Floats
-    """Thresholds gamma that reach the points, shape (m, K); their coordinates sum to 1."""
-    exact: bool
-    """Whether all points that `roc_surface` describes were found."""
-    resolution: int | None = None
-    """If not exact, the `resolution` that was used, see `roc_surface`."""
-
-    def __repr__(self) -> str:
-        m, K = self.points.shape
-        return f"RocSurface({m} points, {K} classes, {_how(self.exact, self.resolution)})"
+from isoroc.metrics._surface.roc_points import Body, Boxes, Hull, pair_curves
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,7 +30,7 @@ class Volume:
     exact: bool
     """Whether all thresholds were taken into account; otherwise the value is a lower bound."""
     resolution: int | None = None
-    """If not exact, the `resolution` that was used, see `roc_surface`."""
+    """If not exact, the `resolution` that was used."""
     n_points: int = field(default=0, compare=False)
     """Number of ROC points that span the volume."""
 
@@ -58,65 +38,8 @@ class Volume:
         return self.value
 
     def __repr__(self) -> str:
-        how = _how(self.exact, self.resolution)
+        how = "exact" if self.exact else f"lower bound, resolution {self.resolution}"
         return f"Volume({self.value:.6g}, {self.volume}, {how}, {self.n_points} points)"
-
-
-def _how(exact: bool, resolution: int | None) -> str:  # noqa: FBT001
-    return "exact" if exact else f"lower bound, resolution {resolution}"
-
-
-def roc_surface(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    labels: ArrayLike | None = None,
-    resolution: int | None = None,
-) -> RocSurface:
-    """The ROC surface: the shares of each class that one threshold can classify correctly.
-
-    A threshold gamma puts a forecast p into the region k with the largest ``p_k - gamma_k``. Its
-    ROC point holds, for each class, the share of rows that fall into their own region. For two
-    classes this is the symmetric ROC curve; for three, all undominated points, also of each pair of
-    classes while the third is out of reach.
-
-    Parameters
-    ----------
-    y_true, y_prob, sample_weight, labels : array-like
-        As in `log_loss`, with two or three classes. Scores of two classes may be any numbers.
-    resolution : int, default=None
-        For three classes, how many lines of thresholds to scan in each of two directions. By
-        default all of them up to some thousand rows, and 50 to 200 beyond.
-
-    Returns
-    -------
-    RocSurface
-
-    Examples
-    --------
-    >>> from isoroc.metrics import roc_surface
-    >>> P = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.5, 0.3, 0.2], [0.4, 0.4, 0.2], [0.1, 0.1, 0.8]]
-    >>> surface = roc_surface([0, 1, 2, 0, 2], P)
-    >>> surface
-    RocSurface(6 points, 3 classes, exact)
-    >>> surface.points[-2:]
-    array([[1. , 1. , 0. ],
-           [1. , 1. , 0.5]])
-    """
-    sample = _check_sample(y_true, y_prob, sample_weight, labels, resolution)
-    if sample.n_classes == 2:
-        curve = sample.measure(symmetric_roc_curve)
-        scores = curve.thresholds
-        scores[0] = np.nextafter(scores[1], -np.inf)
-        points = np.column_stack([curve.p0, curve.p1])
-        return RocSurface(points, np.column_stack([1 - scores, scores]), exact=True)
-    counts = Points.from_arrays(*sample.arrays)
-    rows, _, used = _scan_lines(counts, "boxes", resolution)
-    rows = np.vstack([rows, pair_curves(counts, hull=False)])
-    thresholds = np.ascontiguousarray(rows[:, 3:])
-    points, first = np.unique(Cases.of(counts).reach(thresholds), axis=0, return_index=True)
-    return RocSurface(points, thresholds[first], exact=used is None, resolution=used)
 
 
 def volume_under_surface(
@@ -130,6 +53,10 @@ def volume_under_surface(
 ) -> Volume:
     """Volume under the ROC surface: how well forecasts separate the classes, between 0 and 1.
 
+    A threshold gamma puts a forecast p into the region k with the largest ``p_k - gamma_k``. Its
+    ROC point holds, for each class, the share of rows that fall into their own region. The points
+    of all thresholds are the ROC surface, the symmetric ROC curve of two classes.
+
     Two volumes have this name. The *hull* is the convex hull of the ROC points, the origin and the
     unit vectors: what random mixtures of thresholds reach. Its volume is 1 for perfect forecasts
     and 1 / K! for constant ones. The *boxes* are the set that ROC points dominate: what single
@@ -139,11 +66,15 @@ def volume_under_surface(
     Parameters
     ----------
     y_true, y_prob : array-like
-        As in `roc_surface`.
+        As in `log_loss`, with two or three classes. Scores of two classes may be any numbers.
     volume : {"hull", "boxes"}
         Which of the two volumes.
-    resolution, sample_weight, labels
-        As in `roc_surface`. A volume that is not exact is a lower bound.
+    resolution : int, default=None
+        For three classes, how many lines of thresholds to scan in each of two directions. By
+        default all of them up to some thousand rows, and 50 to 200 beyond; then the volume is a
+        lower bound.
+    sample_weight, labels : array-like, default=None
+        As in `log_loss`.
 
     Returns
     -------
@@ -165,8 +96,8 @@ def volume_under_surface(
         curve = sample.measure(roc_convex_hull if volume == "hull" else symmetric_roc_curve)
         value = curve.area() if volume == "hull" else float(np.diff(curve.p0) @ curve.p1[1:])
         return Volume(value, volume, exact=True, n_points=len(curve.p0))
-    rows, body, used = _scan_lines(Points.from_arrays(*sample.arrays), volume, resolution)
-    return Volume(body.volume, volume, used is None, used, len(rows))
+    points, body, used = _scan_lines(Points.from_arrays(*sample.arrays), volume, resolution)
+    return Volume(body.volume, volume, used is None, used, len(points))
 
 
 def _check_sample(
@@ -190,7 +121,7 @@ def _scan_lines(
     resolution: int | None,
     most_steps: int = 2 * 10**8,
 ) -> tuple[Floats, Body, int | None]:
-    """Rows that span a volume of three classes, the body, and the resolution if not exact.
+    """Points that span a volume of three classes, the body, and the resolution if not exact.
 
     All lines are scanned if that takes at most `most_steps` steps, 15 % of that for boxes.
     """
@@ -205,4 +136,4 @@ def _scan_lines(
     # If only some lines are scanned, corners on a line need not be much closer than the lines.
     step = 0.0 if used is None or volume == "hull" else 0.25 / used
     body = Hull if volume == "hull" else Boxes
-    return *scan(families, body, pair_curves(counts, hull=True), step=step), used
+    return *scan(families, body, pair_curves(counts), step=step), used
