@@ -84,6 +84,13 @@ def smooth_maps(kind, K):
         intercept=of_classes,
         reach=0.6,
     )
+    yield m.CumulativeMap(
+        **tempered,
+        tilt=0.3 * of_classes,
+        rates=np.array([0.7, 1.2]),
+        location=0.2 * rng.normal(size=K),
+        shifts=np.sort(rng.normal(size=K - 1)),
+    )
     J = 0.2 * rng.normal(size=(K, K)) * (1 - np.eye(K))
     directions = rng.random((K, K)) * (1 - np.eye(K))
     directions /= directions.sum(axis=1, keepdims=True)

@@ -8,6 +8,7 @@ from ._calibrators.kernel import KernelCalibrator
 from ._calibrators.matrix import MatrixCalibrator
 from ._calibrators.monotone import MonotoneCalibrator
 from ._calibrators.multilabel import MultiLabelCalibrator
+from ._calibrators.ordinal import CumulativeCalibrator, OrdinalCalibrator
 from ._calibrators.prior import PriorEstimate, adjust_prior, estimate_prior
 from ._calibrators.registry import load
 from ._calibrators.segment import SegmentCalibrator
@@ -33,6 +34,7 @@ __all__ = [
     "CalibratedClassifier",
     "CalibrationMonitor",
     "Counts",
+    "CumulativeCalibrator",
     "Estimate",
     "Evaluation",
     "IRPCalibrator",
@@ -45,6 +47,7 @@ __all__ = [
     "ModelFileError",
     "MonotoneCalibrator",
     "MultiLabelCalibrator",
+    "OrdinalCalibrator",
     "PriorEstimate",
     "Report",
     "SegmentCalibrator",

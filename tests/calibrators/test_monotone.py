@@ -248,7 +248,7 @@ def test_gradient_and_curvature_of_the_posterior(K, monkeypatch):
     H = np.zeros((family.n_parameters, family.n_parameters))
     for i in range(150):
         one = posterior(family, P[i : i + 1], y[i : i + 1], np.ones(1))
-        g = one.loss(theta)[1] - family.precision() * theta
+        g = one.loss(theta)[1] - family.priors.precision() * theta
         H += weights[i] * np.outer(g, g)
     np.testing.assert_allclose(rows.curvature(theta), H, rtol=1e-7, atol=1e-9)
     monkeypatch.setattr(Posterior, "dense", 1)

@@ -2,6 +2,7 @@
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from copy import copy
 from typing import Any, ClassVar, NamedTuple
 
@@ -181,6 +182,59 @@ class PenalisedLoss(Rows, ABC):
     def solve_near(self, whole: Solution) -> Floats:
         """The theta of the lowest loss, close to a solution under other weights of the rows."""
         return self.descend(whole.theta, whole.factor, n_steps=self.near_steps, ftol=FTOL)
+
+
+class Priors:
+    """Normal priors of parameters; those of one kind share a precision, which evidence teaches."""
+
+    def __init__(
+        self, sizes: Mapping[str, int], prior: Mapping[str, float], fixed: set[str]
+    ) -> None:
+        self.kinds = np.repeat(np.arange(len(sizes)), list(sizes.values()))
+        self._prior = np.array([prior[kind] for kind in sizes])
+        self._learned = np.array([kind not in fixed for kind in sizes])
+        self._precisions = self._prior.copy()
+
+    def precision(self) -> Floats:
+        """Precision of the prior of each parameter."""
+        return self._precisions[self.kinds]
+
+    def learn(self, theta: Floats, variances: Floats) -> float:
+        """Set the precisions to those of larger evidence; return the largest change of a log."""
+        learned = larger_evidence(self.kinds, theta, self._precisions, variances, self._prior)
+        learned = np.clip(learned, self._prior / 100, self._prior * 100)
+        learned = np.where(self._learned, learned, self._prior)
+        change = np.abs(np.log(learned / self._precisions)).max()
+        self._precisions = learned
+        return float(change)
+
+
+class EvidenceLoss(PenalisedLoss):
+    """A negative log posterior whose priors are learned by evidence."""
+
+    priors: Priors
+
+    @abstractmethod
+    def curvature(self, theta: Floats) -> Floats:
+        """Curvature of the loss without its prior, or the diagonal."""
+
+    def factor(self, theta: Floats) -> Factor:
+        """Curvature of the loss with its prior."""
+        return Factor(self.curvature(theta), self.priors.precision())
+
+    def maximise(self, theta: Floats, *, learn: bool, n_learning: int = 8) -> Solution:
+        """The largest posterior from a start on; with `learn` the precisions are learned first."""
+        factor = None
+        for count in range(n_learning + 1 if learn else 0):
+            H = self.curvature(theta)
+            factor = Factor(H, self.priors.precision())
+            if count:
+                change = self.priors.learn(theta, factor.variances())
+                factor = Factor(H, self.priors.precision())
+                if change <= 0.1 or count == n_learning:
+                    break
+            theta = self.descend(theta, factor, n_steps=15, ftol=1e-5)
+        return self.settle(theta, factor, rounds=self.rounds, n_steps=100)
 
 
 class DescentCalibrator(Calibrator):

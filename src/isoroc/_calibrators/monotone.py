@@ -25,10 +25,9 @@ from isoroc._backends import NUMPY
 from isoroc._calibrators.base import FromMap
 from isoroc._calibrators.descent import (
     DescentCalibrator,
-    Factor,
-    PenalisedLoss,
+    EvidenceLoss,
+    Priors,
     Solution,
-    larger_evidence,
 )
 from isoroc._calibrators.temperature import (
     FLOORS,
@@ -235,10 +234,7 @@ class Departures:
             for (kind, size), end in zip(sizes.items(), ends, strict=True)
         }
         self.n_parameters = ends[-1]
-        self.kinds = np.repeat(np.arange(len(sizes)), list(sizes.values()))
-        self._prior = np.array([prior[kind] for kind in sizes])
-        self._learned = np.array([kind not in fixed for kind in sizes])
-        self.precisions = self._prior.copy()
+        self.priors = Priors(sizes, prior, fixed)
 
     def map_of(self, theta: Floats, kind: Kind, floor: float) -> MonotoneMap:
         """The map with these parameters."""
@@ -266,19 +262,6 @@ class Departures:
             interactions=interactions,
         )
 
-    def precision(self) -> Floats:
-        """Precision of the prior of each parameter, shape (n_parameters,)."""
-        return self.precisions[self.kinds]
-
-    def learn(self, theta: Floats, variances: Floats) -> float:
-        """Set the precisions to those of larger evidence; return the largest change of a log."""
-        learned = larger_evidence(self.kinds, theta, self.precisions, variances, self._prior)
-        learned = np.clip(learned, self._prior / 100, self._prior * 100)
-        learned = np.where(self._learned, learned, self._prior)
-        change = np.abs(np.log(learned / self.precisions)).max()
-        self.precisions = learned
-        return float(change)
-
 
 class Slopes(NamedTuple):
     """Loss of some rows, and the derivatives of each row's loss."""
@@ -290,7 +273,7 @@ class Slopes(NamedTuple):
     mixed: Floats  # in y = exp(J) x, shape (K, n)
 
 
-class Posterior(PenalisedLoss):
+class Posterior(EvidenceLoss):
     """Negative log posterior of the departures theta for a sample with a floor."""
 
     near_steps, rounds, dense = 10, 40, 800
@@ -305,7 +288,8 @@ class Posterior(PenalisedLoss):
         z, codes, weights = gather(_floored(sample, floor), sample.codes, sample.row_weights())
         # Sorted by outcome, the rows of one class share the entries r_kl[outcome].
         order = np.argsort(codes, kind="stable")
-        self.departures, self.kind, self.floor = departures, sample.kind, floor
+        self.departures, self.priors = departures, departures.priors
+        self.kind, self.floor = sample.kind, floor
         self.rows = np.empty(0, np.intp) if rows is None or len(z.T) < len(rows) else rows[order]
         self.z = np.ascontiguousarray((z - z.mean(axis=0))[:, order])
         self.weights = weights[order]
@@ -345,7 +329,7 @@ class Posterior(PenalisedLoss):
             dt = a * matrices[1] - np.einsum("klj,kl->kj", entries, soft)
             dt = t * (dt - (t * dt).sum(axis=1, keepdims=True))
             parts += [(dJ + dJ.T)[self.departures.pairs], dt[self.departures.others]]
-        precision = self.departures.precision()
+        precision = self.priors.precision()
         gradient = np.concatenate(parts) + precision * theta
         return loss + float(precision @ theta**2) / 2, gradient
 
@@ -397,24 +381,6 @@ class Posterior(PenalisedLoss):
             G[places["direction"]] -= entries[k] * (is_outcome[j] - towards[k])
             G[places["direction"]] *= t[k, j][:, None]
         return G
-
-    def factor(self, theta: Floats) -> Factor:
-        """Curvature of the loss with its prior."""
-        return Factor(self.curvature(theta), self.departures.precision())
-
-    def maximise(self, theta: Floats, *, learn: bool, n_learning: int = 8) -> Solution:
-        """The largest posterior from a start on; with `learn` the precisions are learned first."""
-        factor = None
-        for count in range(n_learning + 1 if learn else 0):
-            H = self.curvature(theta)
-            factor = Factor(H, self.departures.precision())
-            if count:
-                change = self.departures.learn(theta, factor.variances())
-                factor = Factor(H, self.departures.precision())
-                if change <= 0.1 or count == n_learning:
-                    break
-            theta = self.descend(theta, factor, n_steps=15, ftol=1e-5)
-        return self.settle(theta, factor, rounds=self.rounds, n_steps=100)
 
 
 def _slopes(F: MonotoneMap, z: Floats, codes: Ints, weights: Floats) -> Slopes:

@@ -97,7 +97,9 @@ def _make(document: dict[str, Any], place: str) -> Any:
     """Calibrator with the parameters of a document, not fitted."""
     kind = kinds().get(document["kind"]) if document["type"] == "calibrator" else None
     if kind is None:
-        raise Fault(f"{place}.kind", f"{document['kind']!a} is not a calibrator of this version")
+        raise Fault(
+            f"{place}.kind", f"{document.get('kind')!a} is not a calibrator of this version"
+        )
     calibrator = kind()
     known, inner = calibrator.get_params(deep=False), f"{place}.parameters"
     vars(calibrator).update(decode_known(document["parameters"], known, inner, _make_pattern))

@@ -30,8 +30,10 @@ from isoroc._input.plausible import range_of as range_of
 from isoroc._input.plausible import warn_if_reversed as warn_if_reversed
 from isoroc._input.rows import WEIGHT_FIX as WEIGHT_FIX
 from isoroc._input.rows import Names as Names
+from isoroc._input.rows import categories_of as categories_of
 from isoroc._input.rows import check_clusters as check_clusters
 from isoroc._input.rows import check_groups as check_groups
+from isoroc._input.rows import check_order as check_order
 from isoroc._input.rows import check_two_classes as check_two_classes
 from isoroc._input.rows import check_weights as check_weights
 from isoroc._input.rows import encode_labels as encode_labels

@@ -295,6 +295,8 @@ MAP_FAULTS = [
     ("MatrixCalibrator", "intercept", array([1e200, 0, 0]), "intercept: expected smaller"),
     ("KernelCalibrator", "knots", array([9 * [0.0]] * 3), "knots: expected ascending"),
     ("KernelCalibrator", "weights", array([[1.0]] * 3), "weights: expected an array of shape"),
+    ("CumulativeCalibrator", "shifts", array([1.0, 0.5]), "shifts: expected 2 ascending"),
+    ("CumulativeCalibrator", "rates", array([1.0, 0.0]), "rates: expected numbers > 0"),
     ("SplineCalibrator", "slopes", array([1.0]), "slopes: expected an array of shape"),
 ]
 
