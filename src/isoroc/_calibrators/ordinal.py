@@ -92,8 +92,7 @@ class OrdinalCalibrator(AutoCalibrator):
 
     Notes
     -----
-    The weights make the outcomes likely. Weights for the lowest ranked probability score were not
-    better in that score on test rows.
+    The weights of the mixture maximise the likelihood, not the ranked probability score.
 
     Examples
     --------
