@@ -235,8 +235,7 @@ def test_without_departures_forecasts_of_two_classes_stay_as_they_are():
 @pytest.mark.parametrize("K", [2, 3, 5, 7])
 def test_gradient_and_curvature_of_the_posterior(K, monkeypatch):
     monkeypatch.setattr(Departures, "pair_classes", 5)  # seven classes do not interact
-    for name in ("chunk_numbers", "gradient_numbers", "least_rows"):  # several parts of rows
-        monkeypatch.setattr(Posterior, name, 40)
+    monkeypatch.setattr(Posterior, "gradient_numbers", 40)  # several parts of rows
     P, y = overconfident(150, K)
     weights = np.random.default_rng(1).random(150) + 0.5
     family = Departures(K, 0.01)

@@ -38,3 +38,15 @@ def kernel(
     intercept: Floats,
     reach: float,
 ) -> Floats: ...
+def slopes(
+    z: Floats,
+    rises: Floats,
+    codes: Ints,
+    weights: Floats,
+    scale: float,
+    softness: Floats,
+    biases: Floats,
+    directions: Floats,
+    factors: Floats | None,
+    of_rows: bool,
+) -> tuple[float, Floats, Floats, Floats, Floats]: ...

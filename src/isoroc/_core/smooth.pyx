@@ -34,6 +34,20 @@ cdef extern from "smooth.h" nogil:
                     Py_ssize_t last)
     void product_tile(const double* weights, const double* h, double* z, Py_ssize_t m,
                       Py_ssize_t K)
+    void score_tile(const double* z, const double* rises, double a, const double* softness,
+                    const double* biases, double* s, Py_ssize_t K, Py_ssize_t L)
+    void lower_tile(double* z, Py_ssize_t K)
+    void exp_tile(double* z, Py_ssize_t K)
+    void level_tile(const double* e, const double* towards, const double* outcome,
+                    const double* softness, double* entries, double* x, double* v, Py_ssize_t K,
+                    Py_ssize_t L)
+    void sum_tile(const double* x, double* y, Py_ssize_t K)
+    void mix_tile(const double* x, const double* v, const double* y, const double* weights,
+                  double* all, double* outcome, double* mixed, Py_ssize_t K)
+    void slope_tile(double* e, double* entries, const double* y, const double* pull,
+                    const double* weights, const double* all, const double* outcome,
+                    const double* rises, const double* z, const double* softness, double* sums,
+                    double* soft, Py_ssize_t K, Py_ssize_t L)
 
 
 #: Places at which the ranks of log forecasts bend.
@@ -277,6 +291,87 @@ def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :]
             softmax_tile(q, K, 0.0)
             store_rows(q, &out[i, 0], K, width)
     return rows
+
+
+def slopes(const double[:, ::1] z, const double[:, ::1] rises, const Py_ssize_t[::1] codes,
+           const double[::1] weights, double scale, const double[:, ::1] softness,
+           const double[:, ::1] biases, const double[:, ::1] directions, const double[:, :] factors,
+           bint of_rows):
+    """Loss of rows under a monotone map, and its derivatives: see `isoroc._calibrators.monotone`.
+
+    `rises` are <z, t_k - e_k>, and `factors` are exp(J), or None for ones. After the loss come the
+    derivatives in the scores, alone, times the rises and times z, shape (3, K, L); minus those in
+    r_kl, shape (K, L, K); for each row x, the derivatives in exp(J) x, and the sums over the levels
+    of those in the scores times the softness, shape (3, K, n); and with `of_rows` for each row the
+    derivatives in the scores and minus those in r_kl[outcome], shape (2, K, L, n).
+    """
+    cdef Py_ssize_t t, i, j, k, n = z.shape[1], K = z.shape[0], L = softness.shape[1], KL = K * L
+    cdef Py_ssize_t K4 = in_fours(K), stride = n if of_rows else ROWS
+    cdef int r, width
+    cdef double loss = 0.0
+    cdef double[::1] groups = np.zeros(K4 * K), weight = np.zeros(ROWS)
+    if factors is not None:
+        for k in range(K):
+            for j in range(K):
+                groups[of_four(k, j, K)] = factors[k, j]
+    sums, entries = np.zeros((3, K, L, ROWS)), np.zeros((K, K, L))
+    rows, mixed = np.empty((2, K, L, stride)), np.empty((3, K, n))
+    cdef double[:, :, :, ::1] to_sums = sums, to_rows = rows
+    cdef double[:, :, ::1] to_entries = entries, to_mixed = mixed
+    cdef double[:, ::1] across = np.ascontiguousarray(directions.T)
+    cdef double[:, ::1] tiles = np.zeros((10, (K4 + KL) * ROWS))
+    cdef double* own = &tiles[0, 0]
+    cdef double* rise = &tiles[1, 0]
+    cdef double* towards = &tiles[2, 0]
+    cdef double* outcome = &tiles[3, 0]
+    cdef double* e = &tiles[4, 0]
+    cdef double* entry = &tiles[5, 0]
+    cdef double* x = &tiles[6, 0]
+    cdef double* v = &tiles[7, 0]
+    cdef double* y = &tiles[8, 0]
+    cdef double* dy = &tiles[9, 0]
+    cdef double* entries_of
+    cdef double[2 * ROWS] totals
+    with nogil:
+        for t in range((n + ROWS - 1) // ROWS):
+            i = t * ROWS
+            width = <int>min(<Py_ssize_t>ROWS, n - i)
+            load(own, &z[0, i], K, n, width)
+            load(rise, &rises[0, i], K, n, width)
+            for r in range(ROWS):
+                weight[r] = weights[i + r] if r < width else 0.0
+                j = codes[i + (r if r < width else 0)]
+                for k in range(K):
+                    towards[k * ROWS + r] = across[j, k]
+                outcome[j * ROWS + r] = 1.0
+            score_tile(own, rise, scale, &softness[0, 0], &biases[0, 0], e, K, L)
+            lower_tile(e, KL)
+            exp_tile(e, KL)
+            level_tile(e, towards, outcome, &softness[0, 0], entry, x, v, K, L)
+            if factors is None:
+                sum_tile(x, y, K)
+            else:
+                product_tile(&groups[0], x, y, K, K4)
+            mix_tile(x, v, y, &weight[0], totals, totals + ROWS, dy, K)
+            store(x, &to_mixed[0, 0, i], K, n, width)
+            store(dy, &to_mixed[1, 0, i], K, n, width)
+            if factors is None:
+                sum_tile(dy, v, K)
+            else:
+                product_tile(&groups[0], dy, v, K, K4)
+            slope_tile(e, entry, y, v, &weight[0], totals, totals + ROWS, rise, own,
+                       &softness[0, 0], &to_sums[0, 0, 0, 0], x, K, L)
+            store(x, &to_mixed[2, 0, i], K, n, width)
+            for r in range(width):
+                loss += weight[r] * (log(totals[r]) - log(totals[ROWS + r]))
+                entries_of = &to_entries[codes[i + r], 0, 0]
+                for k in range(KL):
+                    entries_of[k] += entry[k * ROWS + r]
+            for r in range(ROWS):
+                outcome[codes[i + (r if r < width else 0)] * ROWS + r] = 0.0
+            store(e, &to_rows[0, 0, 0, i if of_rows else 0], KL, stride, width)
+            store(entry, &to_rows[1, 0, 0, i if of_rows else 0], KL, stride, width)
+    return loss, sums.sum(axis=3), entries.transpose(1, 2, 0), mixed, rows
 
 
 cdef inline Py_ssize_t in_fours(Py_ssize_t n) noexcept nogil:
