@@ -46,7 +46,9 @@ class Factor:
     def _divide(self, values: Floats, *, trans: int) -> Floats:
         if self._root.ndim == 1:
             return np.asarray(values / self._root)
-        return np.asarray(solve_triangular(self._root, values, lower=True, trans=trans))
+        return np.asarray(
+            solve_triangular(self._root, values, lower=True, trans=trans, check_finite=False)
+        )
 
     def gain(self, gradient: Floats) -> float:
         """What a Newton step promises: half the squared length of the gradient."""

@@ -218,10 +218,12 @@ def choose_centres(x: Floats, n_centres: int) -> Ints:
     L = np.empty((n_centres, n))
     left = np.ones(n)
     pivots: list[int] = []
-    pivot = int((x**2).sum(axis=0).argmin())
+    half_squares = (x**2).sum(axis=0) / 2
+    pivot = int(half_squares.argmin())
     while len(pivots) < n_centres and left[pivot] > 1e-4:
         i = len(pivots)
-        L[i] = bumps(x[:, [pivot]].T, x)[0] - L[:i, pivot] @ L[:i]
+        distances = half_squares + half_squares[pivot] - x[:, pivot] @ x  # squared, over 2
+        L[i] = 1 / (1 + np.maximum(distances, 0.0)) - L[:i, pivot] @ L[:i]
         L[i] /= np.sqrt(left[pivot])
         left -= L[i] ** 2
         pivots.append(pivot)

@@ -287,7 +287,7 @@ class Slopes(NamedTuple):
     loss: float
     sums: Floats  # in s_kl; these times the rises; times z; shape (3, K, L)
     entries: Floats  # minus that in r_kl, shape (K, L, K)
-    mixed: Floats  # of each row: x; in exp(J) x; in s_kl, times the softness; shape (3, K, n)
+    mixed: Floats  # of each row, if classes interact: see `smooth.slopes`, shape (3, K, n)
     rows: Floats  # of each row: in s_kl; minus that in r_kl[outcome]; shape (2, K, L, n)
 
 

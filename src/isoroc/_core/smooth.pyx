@@ -301,12 +301,12 @@ def slopes(const double[:, ::1] z, const double[:, ::1] rises, const Py_ssize_t[
 
     `rises` are <z, t_k - e_k>, and `factors` are exp(J), or None for ones. After the loss come the
     derivatives in the scores, alone, times the rises and times z, shape (3, K, L); minus those in
-    r_kl, shape (K, L, K); for each row x, the derivatives in exp(J) x, and the sums over the levels
-    of those in the scores times the softness, shape (3, K, n); and with `of_rows` for each row the
-    derivatives in the scores and minus those in r_kl[outcome], shape (2, K, L, n).
+    r_kl, shape (K, L, K); with factors, for each row x, the derivatives in exp(J) x, and the sums
+    over the levels of those in the scores times the softness, shape (3, K, n); with `of_rows`, for
+    each row the derivatives in the scores and minus those in r_kl[outcome], shape (2, K, L, n).
     """
     cdef Py_ssize_t t, i, j, k, n = z.shape[1], K = z.shape[0], L = softness.shape[1], KL = K * L
-    cdef Py_ssize_t K4 = in_fours(K), stride = n if of_rows else ROWS
+    cdef Py_ssize_t K4 = in_fours(K)
     cdef int r, width
     cdef double loss = 0.0
     cdef double[::1] groups = np.zeros(K4 * K), weight = np.zeros(ROWS)
@@ -315,7 +315,7 @@ def slopes(const double[:, ::1] z, const double[:, ::1] rises, const Py_ssize_t[
             for j in range(K):
                 groups[of_four(k, j, K)] = factors[k, j]
     sums, entries = np.zeros((3, K, L, ROWS)), np.zeros((K, K, L))
-    rows, mixed = np.empty((2, K, L, stride)), np.empty((3, K, n))
+    rows, mixed = np.empty((2, K, L, n if of_rows else 0)), np.empty((3, K, n))
     cdef double[:, :, :, ::1] to_sums = sums, to_rows = rows
     cdef double[:, :, ::1] to_entries = entries, to_mixed = mixed
     cdef double[:, ::1] across = np.ascontiguousarray(directions.T)
@@ -353,15 +353,16 @@ def slopes(const double[:, ::1] z, const double[:, ::1] rises, const Py_ssize_t[
             else:
                 product_tile(&groups[0], x, y, K, K4)
             mix_tile(x, v, y, &weight[0], totals, totals + ROWS, dy, K)
-            store(x, &to_mixed[0, 0, i], K, n, width)
-            store(dy, &to_mixed[1, 0, i], K, n, width)
             if factors is None:
                 sum_tile(dy, v, K)
             else:
                 product_tile(&groups[0], dy, v, K, K4)
+                store(x, &to_mixed[0, 0, i], K, n, width)
+                store(dy, &to_mixed[1, 0, i], K, n, width)
             slope_tile(e, entry, y, v, &weight[0], totals, totals + ROWS, rise, own,
                        &softness[0, 0], &to_sums[0, 0, 0, 0], x, K, L)
-            store(x, &to_mixed[2, 0, i], K, n, width)
+            if factors is not None:
+                store(x, &to_mixed[2, 0, i], K, n, width)
             for r in range(width):
                 loss += weight[r] * (log(totals[r]) - log(totals[ROWS + r]))
                 entries_of = &to_entries[codes[i + r], 0, 0]
@@ -369,8 +370,9 @@ def slopes(const double[:, ::1] z, const double[:, ::1] rises, const Py_ssize_t[
                     entries_of[k] += entry[k * ROWS + r]
             for r in range(ROWS):
                 outcome[codes[i + (r if r < width else 0)] * ROWS + r] = 0.0
-            store(e, &to_rows[0, 0, 0, i if of_rows else 0], KL, stride, width)
-            store(entry, &to_rows[1, 0, 0, i if of_rows else 0], KL, stride, width)
+            if of_rows:
+                store(e, &to_rows[0, 0, 0, i], KL, n, width)
+                store(entry, &to_rows[1, 0, 0, i], KL, n, width)
     return loss, sums.sum(axis=3), entries.transpose(1, 2, 0), mixed, rows
 
 
