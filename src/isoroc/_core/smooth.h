@@ -207,6 +207,22 @@ TILE(moments)(const double *__restrict q, const double *__restrict z, double *__
     }
 }
 
+/* Losses of rows with log odds z and outcomes y in [0, 1], times their weights; the derivatives of
+   each take the place of z, its curvature goes to another array. */
+TILE(logistic)(double *__restrict z, const double *__restrict y, const double *__restrict weights,
+               double *__restrict curvature, double *__restrict losses) {
+    double e[ROWS], q[ROWS];
+    EACH_ROW e[r] = -fabs(z[r]);
+    exp_rows(e);
+    EACH_ROW losses[r] = 1.0 + e[r];
+    EACH_ROW q[r] = 1.0 / losses[r];
+    EACH_ROW e[r] *= q[r];
+    log_rows(losses);
+    EACH_ROW losses[r] = weights[r] * (losses[r] + (LARGER(z[r], 0.0) - y[r] * z[r]));
+    EACH_ROW curvature[r] = weights[r] * (q[r] * e[r]);
+    EACH_ROW z[r] = weights[r] * ((z[r] > 0.0 ? q[r] : e[r]) - y[r]);
+}
+
 /* Log odds of each class against the sum of the others, from forecasts and their logarithms.
    One minus the probability would lose everything where that is close to one. */
 TILE(odds)(const double *__restrict p, const double *__restrict logs,

@@ -21,6 +21,8 @@ cdef extern from "smooth.h" nogil:
     void softmax_tile(double* z, Py_ssize_t K, double share)
     void moments_tile(const double* q, const double* z, double* mean, double* variance,
                       Py_ssize_t K)
+    void logistic_tile(double* z, const double* y, const double* weights, double* curvature,
+                       double* losses)
     void odds_tile(const double* p, const double* logs, double* odds, Py_ssize_t K)
     void bend_tile(const double* odds, const double* knots, const double* slopes, double* z,
                    Py_ssize_t K, Py_ssize_t n_knots)
@@ -143,6 +145,34 @@ def moments(const double[:, ::1] z, double t):
             softmax_tile(q, K, 0.0)
             moments_tile(q, own, &out[0, i], &out[1, i], K)
     return found[0, :n], found[1, :n]
+
+
+def logistic_losses(double[:, ::1] z, const double[:] y, const double[:] weights):
+    """Sum of the losses of rows with log odds z, shape (G, n), and the curvature of each.
+
+    Losses are those of outcomes y in [0, 1], times the weights. Their derivatives replace z.
+    """
+    cdef Py_ssize_t t, g, i, n = z.shape[1], G = z.shape[0]
+    cdef int r, width
+    totals, curvatures = np.zeros(G), np.empty((G, n))
+    cdef double[::1] to_totals = totals
+    cdef double[:, ::1] to_curvatures = curvatures
+    cdef double[ROWS] own, outcome, weight, curvature, losses
+    with nogil:
+        for t in range((n + ROWS - 1) // ROWS):
+            i = t * ROWS
+            width = <int>min(<Py_ssize_t>ROWS, n - i)
+            for r in range(ROWS):
+                outcome[r] = y[i + (r if r < width else 0)]
+                weight[r] = weights[i + r] if r < width else 0.0
+            for g in range(G):
+                load(own, &z[g, i], 1, n, width)
+                logistic_tile(own, outcome, weight, curvature, losses)
+                store(own, &z[g, i], 1, n, width)
+                store(curvature, &to_curvatures[g, i], 1, n, width)
+                for r in range(ROWS):
+                    to_totals[g] += losses[r]
+    return totals, curvatures
 
 
 def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor,
