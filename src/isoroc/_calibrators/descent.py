@@ -13,8 +13,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from isoroc._calibrators.base import Calibrator
-from isoroc._calibrators.temperature import softmax_losses
-from isoroc._core.types import Codes, Floats, Ints
+from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample
 
 TOLERANCE = 1e-6  # converged: a Newton step lowers the loss by at most this per unit of weight
@@ -77,14 +76,6 @@ def cholesky(H: Floats) -> Floats:
     raise np.linalg.LinAlgError("the curvature is not a finite matrix")
 
 
-def softmax_loss(z: Floats, codes: Codes, weights: Floats) -> tuple[float, Floats]:
-    """Log loss of rows under the softmax of z, shape (K, n); its gradient in the place of z."""
-    losses, residual = softmax_losses(z, codes)
-    residual[codes, np.arange(len(codes))] -= 1
-    residual *= weights
-    return float(weights @ losses), residual
-
-
 def larger_evidence(
     kinds: Ints, theta: Floats, precisions: Floats, variances: Floats, prior: Floats
 ) -> Floats:
@@ -113,14 +104,14 @@ class Rows:
 
     rows: Ints
     weights: Floats
-    codes: Any  # column of each row's label
+    codes: Ints  # column of each row's label
 
     def _draw(self, sample: Sample, most_rows: int) -> Sample:
         """Take rows of a sample, with weights that sum to its total."""
         total = float(sample.row_weights().sum())
         self.rows = sample.drawn_rows(most_rows)
         sample = sample.draw(most_rows)
-        self.codes, weights = sample.codes, sample.row_weights()
+        self.codes, weights = sample.codes.astype(np.intp), sample.row_weights()
         self.weights = weights * (total / weights.sum())
         return sample
 

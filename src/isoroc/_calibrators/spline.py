@@ -16,12 +16,11 @@ from isoroc._calibrators.descent import (
     PenalisedLoss,
     Rows,
     Solution,
-    softmax_loss,
 )
 from isoroc._calibrators.matrix import MATRIX_CLASSES
 from isoroc._calibrators.temperature import uniform_share
 from isoroc._core.newton import logistic_regression
-from isoroc._core.smooth import softmax
+from isoroc._core.smooth import softmax, softmax_loss
 from isoroc._core.types import Floats
 from isoroc._input import Sample, check_number, slices
 from isoroc._input.kinds import columns_of
@@ -177,7 +176,8 @@ class Problem(PenalisedLoss):
 
     def loss(self, theta: Floats) -> tuple[float, Floats]:
         """Penalised loss and its gradient."""
-        value, residual = softmax_loss(self._scores(theta), self.codes, self.weights)
+        residual = self._scores(theta)
+        value = softmax_loss(residual, self.codes, self.weights)  # its derivatives replace scores
         away = theta - self.start()
         departures = np.matmul(self.features, residual[:, :, None])[..., 0]
         parts = [departures.sum(axis=0), departures.ravel(), residual.sum(axis=1)]

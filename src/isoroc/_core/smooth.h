@@ -207,6 +207,17 @@ TILE(moments)(const double *__restrict q, const double *__restrict z, double *__
     }
 }
 
+/* Exponentials z of each row, divided by their sum and times a weight, and the logarithm of the sum. */
+TILE(share)(double *__restrict z, const double *__restrict weights, double *__restrict logs,
+            ptrdiff_t K) {
+    double factor[ROWS];
+    EACH_ROW logs[r] = z[r];
+    for (ptrdiff_t k = 1; k < K; k++) EACH_ROW logs[r] += z[k * ROWS + r];
+    EACH_ROW factor[r] = weights[r] / logs[r];
+    for (ptrdiff_t k = 0; k < K; k++) EACH_ROW z[k * ROWS + r] *= factor[r];
+    log_rows(logs);
+}
+
 /* Losses of rows with log odds z and outcomes y in [0, 1], times their weights; the derivatives of
    each take the place of z, its curvature goes to another array. */
 TILE(logistic)(double *__restrict z, const double *__restrict y, const double *__restrict weights,

@@ -21,6 +21,10 @@ cdef extern from "smooth.h" nogil:
     void softmax_tile(double* z, Py_ssize_t K, double share)
     void moments_tile(const double* q, const double* z, double* mean, double* variance,
                       Py_ssize_t K)
+    void sum_tile(const double* x, double* y, Py_ssize_t K)
+    void lower_tile(double* z, Py_ssize_t K)
+    void exp_tile(double* z, Py_ssize_t K)
+    void share_tile(double* z, const double* weights, double* logs, Py_ssize_t K)
     void logistic_tile(double* z, const double* y, const double* weights, double* curvature,
                        double* losses)
     void odds_tile(const double* p, const double* logs, double* odds, Py_ssize_t K)
@@ -38,12 +42,9 @@ cdef extern from "smooth.h" nogil:
                       Py_ssize_t K)
     void score_tile(const double* z, const double* rises, double a, const double* softness,
                     const double* biases, double* s, Py_ssize_t K, Py_ssize_t L)
-    void lower_tile(double* z, Py_ssize_t K)
-    void exp_tile(double* z, Py_ssize_t K)
     void level_tile(const double* e, const double* towards, const double* outcome,
                     const double* softness, double* entries, double* x, double* v, Py_ssize_t K,
                     Py_ssize_t L)
-    void sum_tile(const double* x, double* y, Py_ssize_t K)
     void mix_tile(const double* x, const double* v, const double* y, const double* weights,
                   double* all, double* outcome, double* mixed, Py_ssize_t K)
     void slope_tile(double* e, double* entries, const double* y, const double* pull,
@@ -145,6 +146,38 @@ def moments(const double[:, ::1] z, double t):
             softmax_tile(q, K, 0.0)
             moments_tile(q, own, &out[0, i], &out[1, i], K)
     return found[0, :n], found[1, :n]
+
+
+def softmax_loss(double[:, ::1] z, const Py_ssize_t[::1] codes, const double[::1] weights):
+    """Sum of the log losses of rows under the softmax of z, shape (K, n), times their weights.
+
+    The derivatives replace z. The loss is NaN if some z is not finite.
+    """
+    cdef Py_ssize_t t, i, k, n = z.shape[1], K = z.shape[0]
+    cdef int r, width
+    cdef double loss = 0.0, checked
+    cdef double[::1] memory = np.empty(K * ROWS)
+    cdef double* tile = &memory[0]
+    cdef double[ROWS] own, weight, logs
+    with nogil:
+        for t in range((n + ROWS - 1) // ROWS):
+            i = t * ROWS
+            width = <int>min(<Py_ssize_t>ROWS, n - i)
+            load(tile, &z[0, i], K, n, width)
+            checked = 0.0
+            for k in range(K * ROWS):
+                checked += 0.0 * tile[k]
+            lower_tile(tile, K)
+            for r in range(ROWS):
+                own[r] = tile[codes[i + (r if r < width else 0)] * ROWS + r]
+                weight[r] = weights[i + r] if r < width else 0.0
+            exp_tile(tile, K)
+            share_tile(tile, weight, logs, K)
+            for r in range(width):
+                tile[codes[i + r] * ROWS + r] -= weight[r]
+                loss += weight[r] * (logs[r] - own[r]) + checked
+            store(tile, &z[0, i], K, n, width)
+    return loss
 
 
 def logistic_losses(double[:, ::1] z, const double[:] y, const double[:] weights):
