@@ -368,21 +368,16 @@ def slopes(const double[:, ::1] z, const double[:, ::1] rises, const Py_ssize_t[
     over the levels of those in the scores times the softness, shape (3, K, n); with `of_rows`, for
     each row the derivatives in the scores and minus those in r_kl[outcome], shape (2, K, L, n).
     """
-    cdef Py_ssize_t t, i, j, k, n = z.shape[1], K = z.shape[0], L = softness.shape[1], KL = K * L
-    cdef Py_ssize_t K4 = in_fours(K)
+    cdef Py_ssize_t t, i, k, n = z.shape[1], K = z.shape[0], L = softness.shape[1], KL = K * L
     cdef int r, width
     cdef double loss = 0.0
-    cdef double[::1] groups = np.zeros(K4 * K), weight = np.zeros(ROWS)
-    if factors is not None:
-        for k in range(K):
-            for j in range(K):
-                groups[of_four(k, j, K)] = factors[k, j]
+    cdef double[::1] groups = np.ones(1) if factors is None else in_groups(factors)
     sums, entries = np.zeros((3, K, L, ROWS)), np.zeros((K, K, L))
     rows, mixed = np.empty((2, K, L, n if of_rows else 0)), np.empty((3, K, n))
     cdef double[:, :, :, ::1] to_sums = sums, to_rows = rows
     cdef double[:, :, ::1] to_entries = entries, to_mixed = mixed
     cdef double[:, ::1] across = np.ascontiguousarray(directions.T)
-    cdef double[:, ::1] tiles = np.zeros((10, (K4 + KL) * ROWS))
+    cdef double[:, ::1] tiles = np.empty((10, (in_fours(K) + KL) * ROWS))
     cdef double* own = &tiles[0, 0]
     cdef double* rise = &tiles[1, 0]
     cdef double* towards = &tiles[2, 0]
@@ -393,8 +388,9 @@ def slopes(const double[:, ::1] z, const double[:, ::1] rises, const Py_ssize_t[
     cdef double* v = &tiles[7, 0]
     cdef double* y = &tiles[8, 0]
     cdef double* dy = &tiles[9, 0]
+    cdef double* interacting = NULL if factors is None else &groups[0]
     cdef double* entries_of
-    cdef double[2 * ROWS] totals
+    cdef double[ROWS] weight, all, likely
     with nogil:
         for t in range((n + ROWS - 1) // ROWS):
             i = t * ROWS
@@ -403,40 +399,62 @@ def slopes(const double[:, ::1] z, const double[:, ::1] rises, const Py_ssize_t[
             load(rise, &rises[0, i], K, n, width)
             for r in range(ROWS):
                 weight[r] = weights[i + r] if r < width else 0.0
-                j = codes[i + (r if r < width else 0)]
-                for k in range(K):
-                    towards[k * ROWS + r] = across[j, k]
-                outcome[j * ROWS + r] = 1.0
+            load_outcomes(&codes[i], across, towards, outcome, K, width)
             score_tile(own, rise, scale, &softness[0, 0], &biases[0, 0], e, K, L)
             lower_tile(e, KL)
             exp_tile(e, KL)
             level_tile(e, towards, outcome, &softness[0, 0], entry, x, v, K, L)
-            if factors is None:
-                sum_tile(x, y, K)
-            else:
-                product_tile(&groups[0], x, y, K, K4)
-            mix_tile(x, v, y, &weight[0], totals, totals + ROWS, dy, K)
-            if factors is None:
-                sum_tile(dy, v, K)
-            else:
-                product_tile(&groups[0], dy, v, K, K4)
+            interact(interacting, x, y, K)
+            mix_tile(x, v, y, weight, all, likely, dy, K)
+            interact(interacting, dy, v, K)
+            if factors is not None:
                 store(x, &to_mixed[0, 0, i], K, n, width)
                 store(dy, &to_mixed[1, 0, i], K, n, width)
-            slope_tile(e, entry, y, v, &weight[0], totals, totals + ROWS, rise, own,
-                       &softness[0, 0], &to_sums[0, 0, 0, 0], x, K, L)
+            slope_tile(e, entry, y, v, weight, all, likely, rise, own, &softness[0, 0],
+                       &to_sums[0, 0, 0, 0], x, K, L)
             if factors is not None:
                 store(x, &to_mixed[2, 0, i], K, n, width)
             for r in range(width):
-                loss += weight[r] * (log(totals[r]) - log(totals[ROWS + r]))
+                loss += weight[r] * (log(all[r]) - log(likely[r]))
                 entries_of = &to_entries[codes[i + r], 0, 0]
                 for k in range(KL):
                     entries_of[k] += entry[k * ROWS + r]
-            for r in range(ROWS):
-                outcome[codes[i + (r if r < width else 0)] * ROWS + r] = 0.0
             if of_rows:
                 store(e, &to_rows[0, 0, 0, i], KL, n, width)
                 store(entry, &to_rows[1, 0, 0, i], KL, n, width)
     return loss, sums.sum(axis=3), entries.transpose(1, 2, 0), mixed, rows
+
+
+cdef inline void load_outcomes(const Py_ssize_t* codes, const double[:, ::1] across,
+                               double* towards, double* outcome, Py_ssize_t K,
+                               int width) noexcept nogil:
+    """t_k[outcome] and whether k is the outcome, for the rows of a tile; `across` has t in columns."""
+    cdef Py_ssize_t j, k
+    cdef int r
+    for r in range(ROWS):
+        j = codes[r if r < width else 0]
+        for k in range(K):
+            towards[k * ROWS + r] = across[j, k]
+            outcome[k * ROWS + r] = 1.0 if k == j else 0.0
+
+
+cdef double[::1] in_groups(const double[:, :] matrix):
+    """A square matrix whose rows stand in groups of four."""
+    cdef Py_ssize_t j, k, K = matrix.shape[0]
+    cdef double[::1] groups = np.zeros(in_fours(K) * K)
+    for k in range(K):
+        for j in range(K):
+            groups[of_four(k, j, K)] = matrix[k, j]
+    return groups
+
+
+cdef inline void interact(const double* factors, const double* x, double* y,
+                          Py_ssize_t K) noexcept nogil:
+    """A matrix in groups of four rows times a tile; NULL stands for ones."""
+    if factors == NULL:
+        sum_tile(x, y, K)
+    else:
+        product_tile(factors, x, y, K, in_fours(K))
 
 
 cdef inline Py_ssize_t in_fours(Py_ssize_t n) noexcept nogil:
