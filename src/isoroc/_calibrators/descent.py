@@ -104,7 +104,7 @@ class Rows:
 
     rows: Ints
     weights: Floats
-    codes: Ints  # column of each row's label
+    codes: Any  # column of each row's label
 
     def _draw(self, sample: Sample, most_rows: int) -> Sample:
         """Take rows of a sample, with weights that sum to its total."""
