@@ -189,7 +189,7 @@ class Problem(PenalisedLoss):
 
     def _scores(self, theta: Floats) -> Iterator[tuple[slice, Floats]]:
         """Log forecasts, up to a constant of each row, for parts of the rows that fit the cache."""
-        for rows in slices(len(self.codes), 4096):
+        for rows in slices(len(self.codes), 4000):
             yield rows, theta.reshape(len(self.z), -1) @ self.features[:, rows] + self.z[:, rows]
 
     def factor(self, theta: Floats) -> Factor:

@@ -223,7 +223,7 @@ TILE(share)(double *__restrict z, const double *__restrict weights, double *__re
 TILE(logistic)(double *__restrict z, const double *__restrict y, const double *__restrict weights,
                double *__restrict curvature, double *__restrict losses) {
     double e[ROWS], q[ROWS];
-    EACH_ROW e[r] = -fabs(z[r]);
+    EACH_ROW e[r] = LARGER(-fabs(z[r]), -300.0); /* sums of subnormal numbers are slow */
     exp_rows(e);
     EACH_ROW losses[r] = 1.0 + e[r];
     EACH_ROW q[r] = 1.0 / losses[r];

@@ -171,6 +171,7 @@ def softmax_loss(double[:, ::1] z, const Py_ssize_t[::1] codes, const double[::1
             for r in range(ROWS):
                 own[r] = tile[codes[i + (r if r < width else 0)] * ROWS + r]
                 weight[r] = weights[i + r] if r < width else 0.0
+            raise_tile(tile, -300.0, K)  # products of subnormal numbers are slow
             exp_tile(tile, K)
             share_tile(tile, weight, logs, K)
             for r in range(width):
