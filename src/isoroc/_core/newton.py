@@ -36,8 +36,8 @@ def logistic_regression(
     def evaluate(theta: Floats) -> tuple[Floats, Floats, Floats]:
         losses, gradient = (prior * theta**2).sum(axis=1) / 2, prior * theta
         sums = np.zeros((G, len(i)))
-        for first in range(0, len(X), 4000):  # rows a power of two apart share cache lines
-            rows = slice(first, first + 4000)
+        for first in range(0, len(X), 1000):
+            rows = slice(first, first + 1000)
             part = columns[:, rows]
             odds = theta @ part
             if offset is not None:
