@@ -12,8 +12,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from isoroc._calibrators.base import Calibrator
-from isoroc._calibrators.temperature import softmax_losses
-from isoroc._core.types import Codes, Floats, Ints
+from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample
 
 TOLERANCE = 1e-6  # converged: a Newton step lowers the loss by at most this per unit of weight
@@ -45,7 +44,9 @@ class Factor:
     def _divide(self, values: Floats, *, trans: int) -> Floats:
         if self._root.ndim == 1:
             return np.asarray(values / self._root)
-        return np.asarray(solve_triangular(self._root, values, lower=True, trans=trans))
+        return np.asarray(
+            solve_triangular(self._root, values, lower=True, trans=trans, check_finite=False)
+        )
 
     def gain(self, gradient: Floats) -> float:
         """What a Newton step promises: half the squared length of the gradient."""
@@ -72,14 +73,6 @@ def cholesky(H: Floats) -> Floats:
             continue
         return np.asarray(root * units[:, None])
     raise np.linalg.LinAlgError("the curvature is not a finite matrix")
-
-
-def softmax_loss(z: Floats, codes: Codes, weights: Floats) -> tuple[float, Floats]:
-    """Log loss of rows under the softmax of z, shape (K, n); its gradient in the place of z."""
-    losses, residual = softmax_losses(z, codes)
-    residual[codes, np.arange(len(codes))] -= 1
-    residual *= weights
-    return float(weights @ losses), residual
 
 
 def larger_evidence(
@@ -117,7 +110,7 @@ class Rows:
         total = float(sample.row_weights().sum())
         self.rows = sample.drawn_rows(most_rows)
         sample = sample.draw(most_rows)
-        self.codes, weights = sample.codes, sample.row_weights()
+        self.codes, weights = sample.codes.astype(np.intp), sample.row_weights()
         self.weights = weights * (total / weights.sum())
         return sample
 
