@@ -242,7 +242,7 @@ def test_gradient_and_curvature_of_the_posterior(K, monkeypatch):
     rows = posterior(family, P, y, weights)
     theta = np.random.default_rng(2).normal(scale=0.3, size=family.n_parameters)
     q = rows.map_of(theta).apply(P)[np.arange(150), y]
-    prior = family.precision() @ theta**2 / 2
+    prior = family.priors.precision() @ theta**2 / 2
     np.testing.assert_allclose(rows.loss(theta)[0], prior - weights @ np.log(q), rtol=1e-10)
     off = check_grad(lambda t: rows.loss(t)[0], lambda t: rows.loss(t)[1], theta)
     assert off < 1e-4 * np.linalg.norm(rows.loss(theta)[1])

@@ -127,9 +127,8 @@ class CumulativeLoss(EvidenceLoss):
         self.stage = fit_tempering(sample, "auto", 1.0)
         z = self.z = self.stage.log_tempered_rows(Forecasts(sample.forecasts, sample.kind))
         centred = z - z.mean(axis=0)
-        self.scale = (
-            float(np.sqrt(np.average(centred**2, axis=1, weights=self.weights).mean())) or 1.0
-        )
+        spread = np.average(centred**2, axis=1, weights=self.weights).mean()
+        self.scale = max(float(np.sqrt(spread)), 0.01)  # a smaller one would magnify rounding
         self.features = centred / self.scale
         below = np.cumsum(np.bincount(self.codes, self.weights, K) + 1)
         self.steps = 0.05 * np.diff(np.log(below[:-1] / (below[-1] - below[:-1])))
