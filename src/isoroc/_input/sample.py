@@ -121,8 +121,21 @@ def read_forecasts(P: ArrayLike, *, name: str, n_columns: int | None = None) -> 
     return values.reshape(-1) if n_given == 1 else values
 
 
-def check_new(P: ArrayLike, kind: Kind, n_columns: int, summary: dict[str, Any]) -> Floats:
-    """Forecast array of new rows for a map; `summary` describes the rows of the fit."""
+def check_new(
+    P: Any, kind: Kind, n_columns: int, summary: dict[str, Any], ops: Any = NUMPY
+) -> Floats:
+    """Forecast array of new rows for a map; `summary` describes the rows of the fit.
+
+    With operations of another library it is an array on their device.
+    """
+    if ops is not NUMPY and P.ndim in (1, 2) and P.shape[0] > 0 and count_columns(P) == n_columns:
+        X = ops.vector(ops.constant(columns_of(P)))
+        cleaned, good = kind.clean(ops, X)
+        odd = kind.unit not in ("probability", "proportion")
+        odd = odd and bool(ops.xp.all(kind_of(n_columns).clean(ops, X)[1].array))
+        if ops.xp.all(good.array) and not odd:
+            return cleaned.array  # type: ignore[no-any-return]
+    # On the host, where all errors and warnings are raised
     values = read_forecasts(P, name="P", n_columns=n_columns)
     match summary.get("range"):
         case [int() | float() as low, int() | float() as high]:

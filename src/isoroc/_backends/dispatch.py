@@ -1,0 +1,27 @@
+"""Which operations an array is computed with: scikit-learn's ``array_api_dispatch`` decides."""
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from isoroc._backends.array import NUMPY
+from isoroc._backends.standard import ArrayOps
+
+
+def ops_for(values: Any) -> Any:
+    """Operations of the library of an array if scikit-learn dispatches to it, otherwise NumPy's."""
+    sklearn = sys.modules.get("sklearn")  # whoever has changed its settings has imported it
+    if isinstance(values, np.ndarray | np.generic) or sklearn is None:
+        return NUMPY
+    if not sklearn.get_config()["array_api_dispatch"]:
+        return NUMPY
+    from sklearn.externals import array_api_compat as compat  # noqa: PLC0415
+
+    if not compat.is_array_api_obj(values) or "complex" in str(values.dtype):
+        return NUMPY
+    if compat.is_torch_array(values):
+        from isoroc._backends.torch import TorchOps  # noqa: PLC0415
+
+        return TorchOps(values.device)
+    return ArrayOps(compat.array_namespace(values), compat.device(values))
