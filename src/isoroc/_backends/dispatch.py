@@ -11,14 +11,14 @@ from isoroc._backends.standard import ArrayOps
 
 def ops_for(values: Any) -> Any:
     """Operations of the library of an array if scikit-learn dispatches to it, otherwise NumPy's."""
-    sklearn = sys.modules.get("sklearn")  # whoever has changed its settings has imported it
-    if isinstance(values, np.ndarray | np.generic) or sklearn is None:
+    if type(values) is np.ndarray:
         return NUMPY
-    if not sklearn.get_config()["array_api_dispatch"]:
+    sklearn = sys.modules.get("sklearn")  # whoever has changed its settings has imported it
+    if sklearn is None or not sklearn.get_config()["array_api_dispatch"]:
         return NUMPY
     from sklearn.externals import array_api_compat as compat  # noqa: PLC0415
 
-    if not compat.is_array_api_obj(values) or "complex" in str(values.dtype):
+    if not compat.is_array_api_obj(values) or compat.is_numpy_array(values):
         return NUMPY
     if compat.is_torch_array(values):
         from isoroc._backends.torch import TorchOps  # noqa: PLC0415

@@ -128,14 +128,15 @@ def check_new(
 
     With operations of another library it is an array on their device.
     """
-    if ops is not NUMPY and P.ndim in (1, 2) and P.shape[0] > 0 and count_columns(P) == n_columns:
+    real = ops is not NUMPY and "complex" not in str(P.dtype)
+    if real and P.ndim in (1, 2) and P.shape[0] and count_columns(P) == n_columns:
         X = ops.vector(ops.constant(columns_of(P)))
         cleaned, good = kind.clean(ops, X)
         odd = kind.unit not in ("probability", "proportion")
-        odd = odd and bool(ops.xp.all(kind_of(n_columns).clean(ops, X)[1].array))
+        odd = odd and ops.xp.all(kind_of(n_columns).clean(ops, X)[1].array)
         if ops.xp.all(good.array) and not odd:
             return cleaned.array  # type: ignore[no-any-return]
-    # On the host, where all errors and warnings are raised
+    # On the host, where all errors and warnings are raised.
     values = read_forecasts(P, name="P", n_columns=n_columns)
     match summary.get("range"):
         case [int() | float() as low, int() | float() as high]:
