@@ -59,8 +59,7 @@ class ArrayOps(Ops[ArrayVector]):
         return self.vector(function(*map(self._value, arguments)), width)
 
     def function(self, name: Function, *arguments: Any) -> ArrayVector:
-        own = "abs" if name == "absolute" else name
-        return self.each(getattr(self.xp, own), *arguments)
+        return self.each(getattr(self.xp, "abs" if name == "absolute" else name), *arguments)
 
     def where(self, condition: ArrayVector, a: Any, b: Any) -> ArrayVector:
         return self.each(self.xp.where, condition, a, b)
@@ -72,9 +71,8 @@ class ArrayOps(Ops[ArrayVector]):
         return self.vector(self.xp.sum(a.array, axis=1, keepdims=True), 1)
 
     def largest(self, a: ArrayVector) -> tuple[ArrayVector, ArrayVector]:
-        value, place = self.xp.max, self.xp.argmax
-        found = [self.vector(of(a.array, axis=1, keepdims=True), 1) for of in (value, place)]
-        return found[0], found[1]
+        place = self.xp.argmax(a.array, axis=1, keepdims=True)
+        return self.vector(self.xp.max(a.array, axis=1, keepdims=True), 1), self.vector(place, 1)
 
     def smallest(self, a: ArrayVector) -> ArrayVector:
         return self.vector(self.xp.min(a.array, axis=1, keepdims=True), 1)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._backends import Ops, V
+from isoroc._backends.standard import ArrayVector
 from isoroc._counts.cells import Cells
 from isoroc._counts.grid import FACTOR, LIMB, PRIME, Grid, cells, fold, mixing_weights
 from isoroc._input import (
@@ -28,7 +29,7 @@ from isoroc._input.kinds import SUM_EXACT, Kind, kind_of, units_of
 try:
     import torch
 
-    from isoroc._backends.torch import ArrayVector, TorchOps, root
+    from isoroc._backends.torch import TorchOps, root
 except ImportError as error:
     raise ImportError("counts of tensors need torch: pip install torch") from error
 

@@ -145,7 +145,7 @@ class SegmentMap(Map):
             parts = columns_of(values), self.codes(segments)
             X, codes = (ops.vector(ops.constant(part)) for part in parts)
             found = [self.locate(ops, j, ops.take(codes, [j])) for j in range(codes.width)]
-            return self.formula_of_segments(ops, X, found).array
+            return self.formula_of_segments(ops, X, found).array  # type: ignore[no-any-return]
         Q = self.apply(values)
         for rows in slices(len(values)) if self.is_shifted else ():
             z = self.shifted_logits(values[rows], Q[rows], segments[rows])

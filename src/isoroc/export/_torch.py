@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from isoroc._backends.torch import ArrayVector, TorchOps, trace
+from isoroc._backends.standard import ArrayVector
+from isoroc._backends.torch import TorchOps, trace
 from isoroc._input import InputError
 from isoroc._maps.segments import calibrated, known_columns
 from isoroc.export._exportable import check_exportable
