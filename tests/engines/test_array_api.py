@@ -77,7 +77,7 @@ def test_maps(kind, K, asarray):
         found = own.apply(given)
         assert_like(found, given, expected.shape)
         tolerance = 1e-12 if is_rounded(own) else 0
-        about = {"err_msg": str(type(own))}
+        about: Any = {"err_msg": str(type(own))}
         np.testing.assert_allclose(np.from_dlpack(found), expected, rtol=0, atol=tolerance, **about)
         single = X.astype(np.float32)
         found = own.apply(asarray(single))

