@@ -84,6 +84,13 @@ def smooth_maps(kind, K):
         intercept=of_classes,
         reach=0.6,
     )
+    yield m.CumulativeMap(
+        **tempered,
+        tilt=0.3 * of_classes,
+        rates=np.array([0.7, 1.2]),
+        location=0.2 * rng.normal(size=K),
+        shifts=np.sort(rng.normal(size=K - 1)),
+    )
     J = 0.2 * rng.normal(size=(K, K)) * (1 - np.eye(K))
     directions = rng.random((K, K)) * (1 - np.eye(K))
     directions /= directions.sum(axis=1, keepdims=True)
@@ -160,7 +167,7 @@ def segment_map(kind, K, common, of_logits):
 
 
 #: Kinds of forecasts and numbers of classes.
-SHAPES = [(kind, 2) for kind in KINDS.values()]
+SHAPES = [(kind, 2) for kind in KINDS.values() if kind.exclusive]
 SHAPES += [(kind, K) for kind in (PROBABILITIES, LOGITS) for K in (3, 5)]
 #: Shapes of more columns than sums are taken of at once.
 WIDE = [(PROBABILITIES, 12), (LOGITS, 70)]

@@ -14,8 +14,12 @@ from formulas import is_rounded
 from isoroc import IRPCalibrator
 from strategies import binary_data, labelled_forecasts
 
-#: Every public calibrator by its name.
-KINDS = {name: getattr(isoroc, name) for name in isoroc.__all__ if name.endswith("Calibrator")}
+#: Every public calibrator of classes by its name; labels that do not exclude each other are others.
+KINDS = {
+    name: getattr(isoroc, name)
+    for name in isoroc.__all__
+    if name.endswith("Calibrator") and name != "MultiLabelCalibrator"
+}
 #: Parameters that keep fits short, for those that have them.
 SHORT = {
     "random_state": 0,

@@ -7,6 +7,8 @@ from ._calibrators.isotonic import IsotonicCalibrator, VennAbersCalibrator
 from ._calibrators.kernel import KernelCalibrator
 from ._calibrators.matrix import MatrixCalibrator
 from ._calibrators.monotone import MonotoneCalibrator
+from ._calibrators.multilabel import MultiLabelCalibrator
+from ._calibrators.ordinal import CumulativeCalibrator, OrdinalCalibrator
 from ._calibrators.prior import PriorEstimate, adjust_prior, estimate_prior
 from ._calibrators.registry import load
 from ._calibrators.segment import SegmentCalibrator
@@ -32,6 +34,7 @@ __all__ = [
     "CalibratedClassifier",
     "CalibrationMonitor",
     "Counts",
+    "CumulativeCalibrator",
     "Estimate",
     "Evaluation",
     "IRPCalibrator",
@@ -43,6 +46,8 @@ __all__ = [
     "MatrixCalibrator",
     "ModelFileError",
     "MonotoneCalibrator",
+    "MultiLabelCalibrator",
+    "OrdinalCalibrator",
     "PriorEstimate",
     "Report",
     "SegmentCalibrator",

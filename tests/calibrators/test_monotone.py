@@ -235,20 +235,22 @@ def test_without_departures_forecasts_of_two_classes_stay_as_they_are():
 @pytest.mark.parametrize("K", [2, 3, 5, 7])
 def test_gradient_and_curvature_of_the_posterior(K, monkeypatch):
     monkeypatch.setattr(Departures, "pair_classes", 5)  # seven classes do not interact
-    for name in ("chunk_numbers", "gradient_numbers", "least_rows"):  # several parts of rows
-        monkeypatch.setattr(Posterior, name, 40)
+    monkeypatch.setattr(Posterior, "gradient_numbers", 40)  # several parts of rows
     P, y = overconfident(150, K)
     weights = np.random.default_rng(1).random(150) + 0.5
     family = Departures(K, 0.01)
     rows = posterior(family, P, y, weights)
     theta = np.random.default_rng(2).normal(scale=0.3, size=family.n_parameters)
+    q = rows.map_of(theta).apply(P)[np.arange(150), y]
+    prior = family.precision() @ theta**2 / 2
+    np.testing.assert_allclose(rows.loss(theta)[0], prior - weights @ np.log(q), rtol=1e-10)
     off = check_grad(lambda t: rows.loss(t)[0], lambda t: rows.loss(t)[1], theta)
     assert off < 1e-4 * np.linalg.norm(rows.loss(theta)[1])
     # The curvature is the sum of outer products of single rows' gradients.
     H = np.zeros((family.n_parameters, family.n_parameters))
     for i in range(150):
         one = posterior(family, P[i : i + 1], y[i : i + 1], np.ones(1))
-        g = one.loss(theta)[1] - family.precision() * theta
+        g = one.loss(theta)[1] - family.priors.precision() * theta
         H += weights[i] * np.outer(g, g)
     np.testing.assert_allclose(rows.curvature(theta), H, rtol=1e-7, atol=1e-9)
     monkeypatch.setattr(Posterior, "dense", 1)

@@ -11,6 +11,7 @@ from polars.testing import assert_frame_equal
 import isoroc
 from isoroc._calibrators.registry import methods
 from isoroc._cli.models import DEFAULT, parse_value
+from zoo import KINDS
 
 COLUMNS = ["p_bird", "p_cat", "p_dog"]
 
@@ -140,8 +141,7 @@ def test_export_requires_a_target_and_columns(table, run_cli):
 
 
 def test_calibrators_are_those_of_the_package(run_cli):
-    names = [name for name in isoroc.__all__ if name.endswith("Calibrator")]
-    assert sorted(kind.__name__ for kind in methods().values()) == sorted(names)
+    assert sorted(kind.__name__ for kind in methods().values()) == sorted(KINDS)
     assert DEFAULT in methods()
     shown = run_cli("calibrators").text
     for name, kind in methods().items():
@@ -149,7 +149,8 @@ def test_calibrators_are_those_of_the_package(run_cli):
         one = run_cli("calibrators", name).text
         for parameter in kind().get_params(deep=False):
             assert re.search(rf"(?m)^(\w+, )*{parameter}(, \w+)*( : |$)", one)
-    assert "    Stop growth there. By default it goes on" in run_cli("calibrators", "irp").text
+    shown = run_cli("calibrators", "irp").text
+    assert "    Largest number of bins. By default growth stops" in shown
     assert "did you mean 'irp'" in run_cli("calibrators", "ipr").err
 
 

@@ -218,3 +218,19 @@ def test_a_model_that_is_too_large_is_an_error_about_the_target(table, run_cli, 
     assert ran.code == 2
     assert "error: m.json: the model is too large for a model file: more than 50" in ran.err
     assert listing() == ["x.csv"]
+
+
+def test_ordered_classes_are_numbers(run_cli):
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), 300)
+    codes = (rng.random((300, 1)) > P.cumsum(axis=1)[:, :2]).sum(axis=1)
+    for labels in ([1, 2, 3], ["low", "mid", "top"]):
+        table = {f"p_{label}": P[:, k] for k, label in enumerate(labels)}
+        pl.DataFrame(table | {"y": np.array(labels)[codes]}).write_parquet("x.parquet")
+        ran = run_cli("fit", "x.parquet", "-o", f"{labels[0]}.json", "-c", "ordinal")
+        if labels[0] == 1:
+            assert ran.code == 0, ran.err
+            assert type(isoroc.load("1.json")) is isoroc.OrdinalCalibrator
+        else:
+            assert ran.code != 0
+            assert "the order of the classes 'low', 'mid', 'top' is not known" in ran.err

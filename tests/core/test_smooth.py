@@ -148,3 +148,35 @@ def test_a_row_does_not_depend_on_the_others(K):
     for whole, *parts in zip(maps(P), maps(P[:1]), maps(P[:7]), maps(P[:8]), strict=True):
         for part in parts:
             np.testing.assert_array_equal(part, whole[: len(part)])
+
+
+@pytest.mark.parametrize(("K", "n"), [(2, 1), (3, 37), (40, 16)])
+def test_softmax_loss_and_its_derivatives(K, n):
+    rng = np.random.default_rng(0)
+    z, codes, weights = rng.normal(scale=9, size=(K, n)), rng.integers(K, size=n), rng.random(n)
+    q, own = special.softmax(z, axis=0), np.eye(K)[:, codes]
+    expected = weights @ (special.logsumexp(z, axis=0) - (own * z).sum(axis=0))
+    found = smooth.softmax_loss(z, codes, weights)
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+    np.testing.assert_allclose(z, weights * (q - own), atol=1e-15)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_softmax_loss_of_numbers_that_are_not_finite(bad):
+    z = np.zeros((3, 20))
+    z[1, 11] = bad
+    assert np.isnan(smooth.softmax_loss(z, np.zeros(20, dtype=np.intp), np.ones(20)))
+
+
+def test_logistic_losses_their_derivatives_and_curvatures():
+    rng = np.random.default_rng(0)
+    y, weights = rng.random(37).round(1), rng.random(37)
+    z = rng.normal(scale=9, size=(5, 37))
+    z[0, :3] = [0.0, 800.0, -800.0]
+    q = special.expit(z)
+    expected = (weights * (np.logaddexp(0, z) - y * z)).sum(axis=1)
+    odds = z.copy()
+    losses, curvatures = smooth.logistic_losses(odds, y, weights)
+    np.testing.assert_allclose(losses, expected, rtol=1e-13)
+    np.testing.assert_allclose(odds, weights * (q - y), atol=1e-15)
+    np.testing.assert_allclose(curvatures, weights * q * special.expit(-z), rtol=1e-13, atol=1e-99)

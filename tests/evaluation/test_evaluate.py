@@ -198,7 +198,7 @@ def test_the_result_prints_and_converts():
     frame = result.frame()
     assert isinstance(frame, pd.DataFrame)
     assert list(frame.columns) == ["measure", "of", "value", "low", "high"]
-    assert set(frame["measure"]) == set(MEASURES) - {"auc"}
+    assert set(frame["measure"]) == set(MEASURES) - {"auc", "macro_log_loss", "macro_auc"}
     assert "<table>" in result._repr_html_()
     plain = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert (

@@ -7,7 +7,7 @@ from isoroc import InputError
 def test_names():
     assert callable(isoroc.export.to_onnx)
     assert callable(isoroc.export.to_sql)
-    with pytest.raises(AttributeError, match="attribute to_excel"):
+    with pytest.raises(AttributeError, match="attribute 'to_excel'"):
         isoroc.export.to_excel  # type: ignore[attr-defined]  # noqa: B018
 
 

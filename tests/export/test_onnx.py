@@ -213,6 +213,7 @@ NODES = {
     "SplineCalibrator": 28,
     "KernelCalibrator": 45,
     "MonotoneCalibrator": 42,
+    "CumulativeCalibrator": 56,
 }
 
 

@@ -1,10 +1,17 @@
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn.metrics
 from hypothesis import given
+from hypothesis import strategies as st
 
-from isoroc import evaluate
-from isoroc.metrics import brier_score_loss, calibration_error, log_loss
+from isoroc import InputError, evaluate
+from isoroc.metrics import (
+    brier_score_loss,
+    calibration_error,
+    log_loss,
+    ranked_probability_score,
+)
 from strategies import labelled_forecasts
 
 
@@ -83,3 +90,36 @@ def test_a_reversed_class_is_named():
         with pytest.warns(UserWarning, match="rank class 'ok' worse than chance .* 'fraud'"):
             metric(y, p)
     assert log_loss(y, p, labels=["ok", "fraud"]) < 0.5  # the order was stated: no warning
+
+
+class TestRankedProbabilityScore:
+    @given(labelled_forecasts())
+    def test_is_the_mean_brier_score_of_the_thresholds(self, data):
+        P, y, weights = data
+        K = P.shape[1]
+        options = {"sample_weight": weights, "labels": range(K)}
+        F = P.cumsum(axis=1).clip(0, 1)
+        expected = [np.average((F[:, k] - (y <= k)) ** 2, weights=weights) for k in range(K - 1)]
+        score = ranked_probability_score(y, P, **options)
+        assert score == pytest.approx(np.mean(expected), abs=1e-12)
+        reverse = ranked_probability_score(K - 1 - y.astype(int), P[:, ::-1], **options)
+        assert reverse == pytest.approx(score, abs=1e-12)
+        if K == 2:
+            assert score == pytest.approx(brier_score_loss(y, P, **options), abs=1e-12)
+
+    @given(st.integers(2, 6), st.integers(0, 2**32))
+    def test_is_proper(self, K, seed):
+        truth, other = np.random.default_rng(seed).dirichlet(np.ones(K), 2)
+        scores = [
+            ranked_probability_score(range(K), np.tile(p, (K, 1)), sample_weight=truth)
+            for p in (truth, other)
+        ]
+        assert scores[0] <= scores[1]
+
+    def test_names_need_an_order(self):
+        P = np.eye(3)
+        with pytest.raises(InputError, match="the order of the classes"):
+            ranked_probability_score(["low", "mid", "high"], P)
+        y = pd.Categorical(["low", "mid", "high"], ["low", "mid", "high"], ordered=True)
+        assert ranked_probability_score(y, P) == 0
+        assert ranked_probability_score(y, P, labels=["mid", "low", "high"]) > 0

@@ -6,7 +6,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
 from sklearn.svm import LinearSVC
 
-from isoroc import IRPCalibrator
+from isoroc import InputError, IRPCalibrator
 from isoroc.metrics import calibration_summary
 from isoroc.plots import CalibrationDisplay
 
@@ -254,3 +254,27 @@ def test_values_and_intervals_are_in_the_frame(make_axes):
     rate = frame["rate"][frame["layer"] == "curve"]
     assert (frame["low"][bands] < rate).all()
     assert (rate < frame["high"][bands]).all()
+
+
+def test_thresholds_of_ordered_classes(draw_forecasts):
+    P, codes = draw_forecasts(400, 4)
+    labels = np.array(["poor", "fair", "good", "best"])
+    y = labels[codes]
+    options: Any = {"labels": labels, "kind": "thresholds"}
+    display = CalibrationDisplay.from_predictions(y, P, **options)
+    assert display.panels == ["≤ poor", "≤ fair", "≤ good"]
+    for k, panel in enumerate(display.panels):
+        rates = next(x for x in display.of_panel(panel) if x.kind == "rates").data
+        total = rates["weight"].sum()
+        assert total == 400
+        assert rates["weight"] @ rates["forecast"] / total == pytest.approx(
+            P[:, : k + 1].sum() / 400
+        )
+        assert rates["weight"] @ rates["rate"] / total == pytest.approx((codes <= k).mean())
+    assert display.axes_[1].figure.axes[-1].get_xlabel() == "forecast probability of ≤ good"
+    one = CalibrationDisplay.from_predictions(y, P, after=P, pos_label="fair", **options)
+    assert one.panels == ["before", "after"]
+    with pytest.raises(InputError, match="pos_label: got 'best'"):
+        CalibrationDisplay.from_predictions(y, P, pos_label="best", **options)
+    with pytest.raises(InputError, match="the order of the classes"):
+        CalibrationDisplay.from_predictions(y, P[:, [3, 1, 2, 0]], kind="thresholds")

@@ -228,7 +228,7 @@ class AutoCalibrator(Calibrator):
         check_option("monotone", self.monotone, (True, False))
         members: Any = self.members
         if isinstance(members, str) and members == "auto":
-            members = default_members(n_classes, monotone=self.monotone)
+            members = self._default_members(n_classes)
         elif self.monotone:
             fix = 'expected members="auto"'
             raise InputError("monotone", None, "is True, which chooses the members itself", fix)
@@ -242,6 +242,9 @@ class AutoCalibrator(Calibrator):
             if "random_state" in member.get_params() and member.random_state is None:
                 member.set_params(random_state=random_state.randint(2**31 - 1))
         return list(members)
+
+    def _default_members(self, n_classes: int) -> list[Calibrator]:
+        return default_members(n_classes, monotone=self.monotone)
 
     @property
     def certificate_(self) -> MonotonicityCertificate | None:

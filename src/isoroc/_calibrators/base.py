@@ -24,7 +24,9 @@ from isoroc._input import (
     Sample,
     UnitOption,
     Weighting,
+    categories_of,
     check_new,
+    check_order,
     check_sample,
     check_two_classes,
     check_units,
@@ -87,8 +89,12 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
     _uses_folds: ClassVar[bool] = False
     #: Whether only the order of scores counts, so that their unit need not be known.
     _uses_order_only: ClassVar[bool] = False
+    #: Whether the order of the classes counts, so that labels which are names need `labels`.
+    _orders_classes: ClassVar[bool] = False
     #: Whether single rows are drawn or dealt to folds, so a frequency of 2 is not the row twice.
     _deals_rows: ClassVar[bool] = False
+    #: Whether a row has one outcome, and not any number of labels.
+    _has_classes: ClassVar[bool] = True
     #: Attributes besides the map that a model file holds, and what must be true of each.
     _state: ClassVar[dict[str, Check]] = {}
 
@@ -158,15 +164,21 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         -------
         self
         """
+        if self._orders_classes and labels is None:
+            labels = categories_of(y)
         options: Any = {"clusters": clusters, "unit": unit, "clip": True, "advice": "pass"}
         sample = check_sample(P, y, sample_weight, labels, **options)
         if not self._uses_order_only:
             check_units(sample, unit)
         warn_if_reversed(sample)
-        return self._fit_validated(sample, weighting, P)
+        return self._fit_validated(sample, weighting, P, in_order=labels is not None)
 
-    def _fit_validated(self, sample: Sample, weighting: Weighting, P: Any = None) -> Self:
+    def _fit_validated(
+        self, sample: Sample, weighting: Weighting, P: Any = None, *, in_order: bool = False
+    ) -> Self:
         """Fit to a checked sample, and remember the column names of `P`."""
+        if self._orders_classes and not in_order:
+            check_order(sample.classes)
         if sample.unit == "rank" and not self._uses_order_only:
             problem = f'is "rank", but {type(self).__name__} uses more than the order of scores'
             raise InputError("unit", None, problem, "use IsotonicCalibrator or IRPCalibrator")

@@ -33,6 +33,7 @@ from isoroc._input import (
     Weighting,
     check_clusters,
     check_option,
+    check_order,
     check_segments,
     check_two_classes,
     check_weights,
@@ -212,6 +213,8 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         X, y = indexable(X, y)
         labels = self.estimator.classes_ if frozen else np.unique(column_or_1d(y))
         classes, columns = encode_labels(y, len(labels), labels=labels)
+        if getattr(self._make_calibrator(), "_orders_classes", False):
+            check_order(classes)
         codes: Ints = columns.astype(np.intp)
         weights = check_weights(sample_weight, len(codes))
         totals = np.bincount(codes, weights, len(classes))

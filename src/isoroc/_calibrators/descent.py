@@ -2,6 +2,7 @@
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from copy import copy
 from typing import Any, ClassVar, NamedTuple
 
@@ -11,8 +12,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from isoroc._calibrators.base import Calibrator
-from isoroc._calibrators.temperature import softmax_losses
-from isoroc._core.types import Codes, Floats, Ints
+from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample
 
 TOLERANCE = 1e-6  # converged: a Newton step lowers the loss by at most this per unit of weight
@@ -44,7 +44,9 @@ class Factor:
     def _divide(self, values: Floats, *, trans: int) -> Floats:
         if self._root.ndim == 1:
             return np.asarray(values / self._root)
-        return np.asarray(solve_triangular(self._root, values, lower=True, trans=trans))
+        return np.asarray(
+            solve_triangular(self._root, values, lower=True, trans=trans, check_finite=False)
+        )
 
     def gain(self, gradient: Floats) -> float:
         """What a Newton step promises: half the squared length of the gradient."""
@@ -71,14 +73,6 @@ def cholesky(H: Floats) -> Floats:
             continue
         return np.asarray(root * units[:, None])
     raise np.linalg.LinAlgError("the curvature is not a finite matrix")
-
-
-def softmax_loss(z: Floats, codes: Codes, weights: Floats) -> tuple[float, Floats]:
-    """Log loss of rows under the softmax of z, shape (K, n); its gradient in the place of z."""
-    losses, residual = softmax_losses(z, codes)
-    residual[codes, np.arange(len(codes))] -= 1
-    residual *= weights
-    return float(weights @ losses), residual
 
 
 def larger_evidence(
@@ -116,7 +110,7 @@ class Rows:
         total = float(sample.row_weights().sum())
         self.rows = sample.drawn_rows(most_rows)
         sample = sample.draw(most_rows)
-        self.codes, weights = sample.codes, sample.row_weights()
+        self.codes, weights = sample.codes.astype(np.intp), sample.row_weights()
         self.weights = weights * (total / weights.sum())
         return sample
 
@@ -181,6 +175,59 @@ class PenalisedLoss(Rows, ABC):
     def solve_near(self, whole: Solution) -> Floats:
         """The theta of the lowest loss, close to a solution under other weights of the rows."""
         return self.descend(whole.theta, whole.factor, n_steps=self.near_steps, ftol=FTOL)
+
+
+class Priors:
+    """Normal priors of parameters; those of one kind share a precision, which evidence teaches."""
+
+    def __init__(
+        self, sizes: Mapping[str, int], prior: Mapping[str, float], fixed: set[str]
+    ) -> None:
+        self.kinds = np.repeat(np.arange(len(sizes)), list(sizes.values()))
+        self._prior = np.array([prior[kind] for kind in sizes])
+        self._learned = np.array([kind not in fixed for kind in sizes])
+        self._precisions = self._prior.copy()
+
+    def precision(self) -> Floats:
+        """Precision of the prior of each parameter."""
+        return self._precisions[self.kinds]
+
+    def learn(self, theta: Floats, variances: Floats) -> float:
+        """Set the precisions to those of larger evidence; return the largest change of a log."""
+        learned = larger_evidence(self.kinds, theta, self._precisions, variances, self._prior)
+        learned = np.clip(learned, self._prior / 100, self._prior * 100)
+        learned = np.where(self._learned, learned, self._prior)
+        change = np.abs(np.log(learned / self._precisions)).max()
+        self._precisions = learned
+        return float(change)
+
+
+class EvidenceLoss(PenalisedLoss):
+    """A negative log posterior whose priors are learned by evidence."""
+
+    priors: Priors
+
+    @abstractmethod
+    def curvature(self, theta: Floats) -> Floats:
+        """Curvature of the loss without its prior, or the diagonal."""
+
+    def factor(self, theta: Floats) -> Factor:
+        """Curvature of the loss with its prior."""
+        return Factor(self.curvature(theta), self.priors.precision())
+
+    def maximise(self, theta: Floats, *, learn: bool, n_learning: int = 8) -> Solution:
+        """The largest posterior from a start on; with `learn` the precisions are learned first."""
+        factor = None
+        for count in range(n_learning + 1 if learn else 0):
+            H = self.curvature(theta)
+            factor = Factor(H, self.priors.precision())
+            if count:
+                change = self.priors.learn(theta, factor.variances())
+                factor = Factor(H, self.priors.precision())
+                if change <= 0.1 or count == n_learning:
+                    break
+            theta = self.descend(theta, factor, n_steps=15, ftol=1e-5)
+        return self.settle(theta, factor, rounds=self.rounds, n_steps=100)
 
 
 class DescentCalibrator(Calibrator):

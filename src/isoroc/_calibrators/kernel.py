@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -16,13 +17,12 @@ from isoroc._calibrators.descent import (
     Factor,
     PenalisedLoss,
     Solution,
-    softmax_loss,
 )
 from isoroc._calibrators.temperature import fit_tempering
 from isoroc._core.simplex import LEAST
-from isoroc._core.smooth import N_KNOTS, softmax
+from isoroc._core.smooth import N_KNOTS, softmax, softmax_loss
 from isoroc._core.types import Floats, Ints
-from isoroc._input import Sample, check_number
+from isoroc._input import Sample, check_number, slices
 from isoroc._maps import Forecasts, KernelMap, TemperatureMap
 from isoroc._maps.modelfile import checks
 from isoroc._maps.scaling import Positions, trust
@@ -172,16 +172,25 @@ class Problem(PenalisedLoss):
 
     def loss(self, theta: Floats) -> tuple[float, Floats]:
         """Penalised loss and its gradient."""
-        z = theta.reshape(len(self.z), -1) @ self.features
-        z += self.z
-        value, residual = softmax_loss(z, self.codes, self.weights)
-        gradient = (residual @ self.features.T).ravel() + self.penalty * theta
-        return self.penalty / 2 * float((theta**2).sum()) + value, gradient
+        value, gradient = self.penalty / 2 * float((theta**2).sum()), self.penalty * theta
+        by_class = gradient.reshape(len(self.z), -1)
+        for rows, z in self._scores(theta):
+            value += softmax_loss(z, self.codes[rows], self.weights[rows])
+            by_class += z @ self.features[:, rows].T  # derivatives have replaced z
+        return value, gradient
 
     def curvature(self, theta: Floats) -> Floats:
         """Diagonal of the Hessian of the loss without its penalty."""
-        q = softmax(self.z + theta.reshape(len(self.z), -1) @ self.features)
-        return np.ravel((self.weights * q * (1 - q)) @ (self.features**2).T)
+        H = np.zeros((len(self.z), len(self.features)))
+        for rows, z in self._scores(theta):
+            q = softmax(z)
+            H += (self.weights[rows] * q * (1 - q)) @ (self.features[:, rows] ** 2).T
+        return H.ravel()
+
+    def _scores(self, theta: Floats) -> Iterator[tuple[slice, Floats]]:
+        """Log forecasts, up to a constant of each row, for parts of the rows that fit the cache."""
+        for rows in slices(len(self.codes), 4000):
+            yield rows, theta.reshape(len(self.z), -1) @ self.features[:, rows] + self.z[:, rows]
 
     def factor(self, theta: Floats) -> Factor:
         """Curvature of the loss."""
@@ -218,10 +227,12 @@ def choose_centres(x: Floats, n_centres: int) -> Ints:
     L = np.empty((n_centres, n))
     left = np.ones(n)
     pivots: list[int] = []
-    pivot = int((x**2).sum(axis=0).argmin())
+    half_squares = (x**2).sum(axis=0) / 2
+    pivot = int(half_squares.argmin())
     while len(pivots) < n_centres and left[pivot] > 1e-4:
         i = len(pivots)
-        L[i] = bumps(x[:, [pivot]].T, x)[0] - L[:i, pivot] @ L[:i]
+        distances = half_squares + half_squares[pivot] - x[:, pivot] @ x  # squared, over 2
+        L[i] = 1 / (1 + np.maximum(distances, 0.0)) - L[:i, pivot] @ L[:i]
         L[i] /= np.sqrt(left[pivot])
         left -= L[i] ** 2
         pivots.append(pivot)

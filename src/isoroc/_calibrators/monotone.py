@@ -14,7 +14,6 @@ The forecast q = sum of w_kl r_kl is a mixture of prototypes. With e_kl = exp(s_
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -25,10 +24,9 @@ from isoroc._backends import NUMPY
 from isoroc._calibrators.base import FromMap
 from isoroc._calibrators.descent import (
     DescentCalibrator,
-    Factor,
-    PenalisedLoss,
+    EvidenceLoss,
+    Priors,
     Solution,
-    larger_evidence,
 )
 from isoroc._calibrators.temperature import (
     FLOORS,
@@ -37,6 +35,7 @@ from isoroc._calibrators.temperature import (
     likeliest,
     softmax_losses,
 )
+from isoroc._core import smooth
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Codes, Floats, Ints
 from isoroc._input import Sample, slices
@@ -235,10 +234,7 @@ class Departures:
             for (kind, size), end in zip(sizes.items(), ends, strict=True)
         }
         self.n_parameters = ends[-1]
-        self.kinds = np.repeat(np.arange(len(sizes)), list(sizes.values()))
-        self._prior = np.array([prior[kind] for kind in sizes])
-        self._learned = np.array([kind not in fixed for kind in sizes])
-        self.precisions = self._prior.copy()
+        self.priors = Priors(sizes, prior, fixed)
 
     def map_of(self, theta: Floats, kind: Kind, floor: float) -> MonotoneMap:
         """The map with these parameters."""
@@ -266,50 +262,33 @@ class Departures:
             interactions=interactions,
         )
 
-    def precision(self) -> Floats:
-        """Precision of the prior of each parameter, shape (n_parameters,)."""
-        return self.precisions[self.kinds]
-
-    def learn(self, theta: Floats, variances: Floats) -> float:
-        """Set the precisions to those of larger evidence; return the largest change of a log."""
-        learned = larger_evidence(self.kinds, theta, self.precisions, variances, self._prior)
-        learned = np.clip(learned, self._prior / 100, self._prior * 100)
-        learned = np.where(self._learned, learned, self._prior)
-        change = np.abs(np.log(learned / self.precisions)).max()
-        self.precisions = learned
-        return float(change)
-
 
 class Slopes(NamedTuple):
-    """Loss of some rows, and the derivatives of each row's loss."""
+    """Loss of some rows, and its derivatives."""
 
+    rises: Floats  # <z, t_k - e_k>, shape (K, n)
     loss: float
-    scores: Floats  # in s_kl, shape (K, L, n)
-    own_entries: Floats  # minus that in r_kl[outcome], shape (K, L, n)
-    sums: Floats  # x, shape (K, n)
-    mixed: Floats  # in y = exp(J) x, shape (K, n)
+    sums: Floats  # in s_kl; these times the rises; times z; shape (3, K, L)
+    entries: Floats  # minus that in r_kl, shape (K, L, K)
+    mixed: Floats  # of each row, if classes interact: see `smooth.slopes`, shape (3, K, n)
+    rows: Floats  # of each row: in s_kl; minus that in r_kl[outcome]; shape (2, K, L, n)
 
 
-class Posterior(PenalisedLoss):
+class Posterior(EvidenceLoss):
     """Negative log posterior of the departures theta for a sample with a floor."""
 
     near_steps, rounds, dense = 10, 40, 800
-    # Rows taken at a time, so that arrays stay in the cache.
-    chunk_numbers = 2**18  # in an array for the loss
-    gradient_numbers = 2**21  # in an array of gradients of single rows
-    least_rows = 64
+    gradient_numbers = 2**17  # in an array of gradients of single rows
 
     def __init__(
         self, departures: Departures, sample: Sample, floor: float, rows: Ints | None = None
     ) -> None:
         z, codes, weights = gather(_floored(sample, floor), sample.codes, sample.row_weights())
-        # Sorted by outcome, the rows of one class share the entries r_kl[outcome].
-        order = np.argsort(codes, kind="stable")
-        self.departures, self.kind, self.floor = departures, sample.kind, floor
-        self.rows = np.empty(0, np.intp) if rows is None or len(z.T) < len(rows) else rows[order]
-        self.z = np.ascontiguousarray((z - z.mean(axis=0))[:, order])
-        self.weights = weights[order]
-        self.codes = codes[order].astype(np.intp)
+        self.departures, self.priors = departures, departures.priors
+        self.kind, self.floor = sample.kind, floor
+        self.rows = np.empty(0, np.intp) if rows is None or len(z.T) < len(rows) else rows
+        self.z = np.ascontiguousarray(z - z.mean(axis=0))
+        self.weights, self.codes = weights, codes.astype(np.intp)
 
     def map_of(self, theta: Floats) -> MonotoneMap:
         """The map with the parameters theta."""
@@ -319,35 +298,21 @@ class Posterior(PenalisedLoss):
         """Negative log posterior and its gradient."""
         F = self.map_of(theta)
         a, soft, t = F.scale, F.softness, F.full_directions()
-        K, L = soft.shape
-        loss = along = 0.0
-        biases, rises = np.zeros((K, L)), np.zeros((K, L))
-        entries = np.zeros((K, L, K))  # minus the derivatives in r_kl
-        matrices = np.zeros((2, K, K))  # derivatives in exp(J), and in t through the scores
-        for rows in slices(len(self.codes), max(self.chunk_numbers // (K * L), self.least_rows)):
-            z, codes = self.z[:, rows], self.codes[rows]
-            slopes = _slopes(F, z, codes, self.weights[rows])
-            loss += slopes.loss
-            biases += slopes.scores.sum(axis=2)
-            along += float(np.einsum("kln,kn->", slopes.scores, z))
-            rises += np.einsum("kln,kn->kl", slopes.scores, F.rises(z))
-            for k, inside in _by_class(codes):
-                entries[:, :, k] += slopes.own_entries[:, :, inside].sum(axis=2)
-            if F.interactions is not None:
-                matrices[0] += slopes.mixed @ slopes.sums.T
-                matrices[1] += np.einsum("kln,kl->kn", slopes.scores, soft) @ z.T
-        dsoft = a * rises - np.einsum("klj,kj->kl", entries, t - np.eye(K))
+        slopes = _slopes(F, self.z, self.codes, self.weights)
+        (biases, rises, along), entries = slopes.sums, slopes.entries
+        dsoft = a * rises - np.einsum("klj,kj->kl", entries, t - np.eye(len(t)))
         dsoft *= soft * (1 - soft)
-        parts = [[a * (along + (soft * rises).sum())], dsoft.sum(axis=0), biases.sum(axis=0)]
+        parts = [[a * (along.sum() + (soft * rises).sum())], dsoft.sum(axis=0), biases.sum(axis=0)]
         parts += [biases.sum(axis=1), biases.ravel(), dsoft.ravel()]
         if F.interactions is not None:
-            dJ = matrices[0] * np.exp(F.interactions)
-            dt = a * matrices[1] - np.einsum("klj,kl->kj", entries, soft)
+            x, dy, pulled = slopes.mixed
+            dJ = (dy @ x.T) * np.exp(F.interactions)
+            dt = a * (pulled @ self.z.T) - np.einsum("klj,kl->kj", entries, soft)
             dt = t * (dt - (t * dt).sum(axis=1, keepdims=True))
             parts += [(dJ + dJ.T)[self.departures.pairs], dt[self.departures.others]]
-        precision = self.departures.precision()
+        precision = self.priors.precision()
         gradient = np.concatenate(parts) + precision * theta
-        return loss + float(precision @ theta**2) / 2, gradient
+        return slopes.loss + float(precision @ theta**2) / 2, gradient
 
     def curvature(self, theta: Floats) -> Floats:
         """Sum of the outer products of the gradients of each row's loss, or its diagonal.
@@ -357,93 +322,53 @@ class Posterior(PenalisedLoss):
         P, F = self.departures.n_parameters, self.map_of(theta)
         dense = self.dense >= P
         H = np.zeros((P, P) if dense else P)
-        for rows in slices(len(self.codes), max(self.gradient_numbers // P, self.least_rows)):
+        for rows in slices(len(self.codes), max(self.gradient_numbers // P, 64)):
             G = self._gradients(F, rows)
             H += G @ G.T if dense else np.einsum("pn,pn->p", G, G)
         return H
 
     def _gradients(self, F: MonotoneMap, rows: slice) -> Floats:
         """Gradient of each row's loss, times the root of its weight, shape (n_parameters, n)."""
-        z, codes = self.z[:, rows], self.codes[rows]
+        z, codes = np.ascontiguousarray(self.z[:, rows]), self.codes[rows]
         a, soft, t = F.scale, F.softness, F.full_directions()
         K, L = soft.shape
         n = len(codes)
-        slopes = _slopes(F, z, codes, np.sqrt(self.weights[rows]))
-        rises = F.rises(z)
+        slopes = _slopes(F, z, codes, np.sqrt(self.weights[rows]), of_rows=True)
+        rises, (in_scores, in_entries) = slopes.rises, slopes.rows
         is_outcome, towards = np.eye(K)[:, codes], t[:, codes]
-        dsoft = (
-            a * slopes.scores * rises[:, None]
-            - slopes.own_entries * (towards - is_outcome)[:, None]
-        )
+        dsoft = a * in_scores * rises[:, None] - in_entries * (towards - is_outcome)[:, None]
         dsoft *= (soft * (1 - soft))[:, :, None]
         along = z[:, None] + soft[:, :, None] * rises[:, None]
         G = np.empty((self.departures.n_parameters, n))
         places = self.departures.places
-        G[places["scale"]] = a * np.einsum("kln,kln->n", slopes.scores, along)
+        G[places["scale"]] = a * np.einsum("kln,kln->n", in_scores, along)
         G[places["softness"]] = dsoft.sum(axis=0)
-        G[places["level"]] = slopes.scores.sum(axis=0)
-        G[places["bias"]] = slopes.scores.sum(axis=1)
-        G[places["prototype_bias"]] = slopes.scores.reshape(K * L, n)
+        G[places["level"]] = in_scores.sum(axis=0)
+        G[places["bias"]] = in_scores.sum(axis=1)
+        G[places["prototype_bias"]] = in_scores.reshape(K * L, n)
         G[places["prototype_softness"]] = dsoft.reshape(K * L, n)
         if F.interactions is not None:
             i, j = self.departures.pairs
-            x, dy = slopes.sums, slopes.mixed
+            x, dy, pulled = slopes.mixed
             G[places["interaction"]] = dy[i] * x[j] + dy[j] * x[i]
             G[places["interaction"]] *= np.exp(F.interactions[i, j])[:, None]
             k, j = self.departures.others
-            scores = a * np.einsum("kln,kl->kn", slopes.scores, soft)
-            entries = np.einsum("kln,kl->kn", slopes.own_entries, soft)
+            scores = a * pulled
+            entries = np.einsum("kln,kl->kn", in_entries, soft)
             G[places["direction"]] = scores[k] * (z[j] - (rises + z)[k])
             G[places["direction"]] -= entries[k] * (is_outcome[j] - towards[k])
             G[places["direction"]] *= t[k, j][:, None]
         return G
 
-    def factor(self, theta: Floats) -> Factor:
-        """Curvature of the loss with its prior."""
-        return Factor(self.curvature(theta), self.departures.precision())
 
-    def maximise(self, theta: Floats, *, learn: bool, n_learning: int = 8) -> Solution:
-        """The largest posterior from a start on; with `learn` the precisions are learned first."""
-        factor = None
-        for count in range(n_learning + 1 if learn else 0):
-            H = self.curvature(theta)
-            factor = Factor(H, self.departures.precision())
-            if count:
-                change = self.departures.learn(theta, factor.variances())
-                factor = Factor(H, self.departures.precision())
-                if change <= 0.1 or count == n_learning:
-                    break
-            theta = self.descend(theta, factor, n_steps=15, ftol=1e-5)
-        return self.settle(theta, factor, rounds=self.rounds, n_steps=100)
-
-
-def _slopes(F: MonotoneMap, z: Floats, codes: Ints, weights: Floats) -> Slopes:
-    """Loss of rows sorted by outcome, and its derivatives, multiplied by the weights."""
-    e, _ = F.exponentials(z)
-    r = F.prototypes
-    likely = np.empty_like(e)
-    for k, inside in _by_class(codes):
-        np.multiply(e[:, :, inside], r[:, :, k, None], out=likely[:, :, inside])
-    x, v = e.sum(axis=1), likely.sum(axis=1)
-    y = F.interact(x)
-    total, outcome = np.einsum("kn,kn->n", x, y), np.einsum("kn,kn->n", v, y)
-    loss = float(weights @ (np.log(total) - np.log(outcome)))
-    of_total, of_outcome = weights / total, weights / outcome
-    mixed = x * of_total - v * of_outcome
-    outcome_pull = (y * of_outcome)[:, None]
-    likely *= outcome_pull
-    scores = e * (y * of_total + F.interact(mixed))[:, None]
-    scores -= likely
-    e *= outcome_pull
-    return Slopes(loss, scores, e, x, mixed)
-
-
-def _by_class(codes: Ints) -> Iterator[tuple[int, slice]]:
-    """Each class that occurs in sorted codes, and where."""
-    present, starts = np.unique(codes, return_index=True)
-    ends = [*starts[1:].tolist(), len(codes)]
-    for k, first, end in zip(present.tolist(), starts.tolist(), ends, strict=True):
-        yield k, slice(first, end)
+def _slopes(
+    F: MonotoneMap, z: Floats, codes: Ints, weights: Floats, *, of_rows: bool = False
+) -> Slopes:
+    """Loss of rows, and its derivatives, multiplied by the weights."""
+    rises = F.rises(z)
+    factors = None if F.interactions is None else np.exp(F.interactions)
+    numbers = F.scale, F.softness, F.biases, F.full_directions(), factors
+    return Slopes(rises, *smooth.slopes(z, rises, codes, weights, *numbers, of_rows))
 
 
 def gather(z: Floats, codes: Codes, weights: Floats) -> tuple[Floats, Codes, Floats]:

@@ -30,11 +30,12 @@ def kinds() -> dict[str, type[Any]]:
 
 @cache
 def methods() -> dict[str, type[Any]]:
-    """All calibrators of the package by their short names: "irp", "venn-abers"."""
+    """Calibrators of classes by their short names: "irp", "venn-abers"."""
     words = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
     return {
         words.sub("-", name.removesuffix("Calibrator")).lower(): kind
         for name, kind in sorted(kinds().items())
+        if kind._has_classes
     }
 
 
@@ -96,7 +97,9 @@ def _make(document: dict[str, Any], place: str) -> Any:
     """Calibrator with the parameters of a document, not fitted."""
     kind = kinds().get(document["kind"]) if document["type"] == "calibrator" else None
     if kind is None:
-        raise Fault(f"{place}.kind", f"{document['kind']!a} is not a calibrator of this version")
+        raise Fault(
+            f"{place}.kind", f"{document.get('kind')!a} is not a calibrator of this version"
+        )
     calibrator = kind()
     known, inner = calibrator.get_params(deep=False), f"{place}.parameters"
     vars(calibrator).update(decode_known(document["parameters"], known, inner, _make_pattern))

@@ -16,12 +16,11 @@ from isoroc._calibrators.descent import (
     PenalisedLoss,
     Rows,
     Solution,
-    softmax_loss,
 )
 from isoroc._calibrators.matrix import MATRIX_CLASSES
 from isoroc._calibrators.temperature import uniform_share
 from isoroc._core.newton import logistic_regression
-from isoroc._core.smooth import softmax
+from isoroc._core.smooth import softmax, softmax_loss
 from isoroc._core.types import Floats
 from isoroc._input import Sample, check_number, slices
 from isoroc._input.kinds import columns_of
@@ -120,16 +119,16 @@ class Problem(PenalisedLoss):
         self.knots = place_knots(odds, n_knots)
         B = 1 + len(self.knots)
         # Log forecast and hinges of each class and row, centred and scaled.
-        features = self.features = np.empty((K, len(sample), B))
-        features[..., 0] = logs
+        features = self.features = np.empty((K, B, len(sample)))
+        features[:, 0] = logs
         for b, knot in enumerate(self.knots, start=1):
-            np.maximum(odds - knot, 0.0, out=features[..., b])
+            np.maximum(odds - knot, 0.0, out=features[:, b])
         share = self.weights / (K * self.weights.sum())
-        self.centre = (share @ features).sum(axis=0)
-        features -= self.centre
-        spread = np.sqrt((share @ features**2).sum(axis=0))
+        self.centre = (features @ share).sum(axis=0)
+        features -= self.centre[:, None]
+        spread = np.sqrt((features**2 @ share).sum(axis=0))
         self.scale = np.maximum(spread / 2, 1.0)  # so that the penalty means the same
-        features /= self.scale
+        features /= self.scale[:, None]
         self.others = logs - logs.mean(axis=0) if K <= MATRIX_CLASSES else None
         shared = np.ones(B)
         shared[0] = 0.0
@@ -145,7 +144,7 @@ class Problem(PenalisedLoss):
 
     def _split(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
         """Coefficients (K, B), intercepts (K,) and matrix (K, K)."""
-        K, _, B = self.features.shape
+        K, B, _ = self.features.shape
         coefs = theta[:B] + theta[B : B + K * B].reshape(K, B)
         end = B + K * B + K
         matrix = np.zeros((K, K)) if self.others is None else theta[end:].reshape(K, K)
@@ -169,7 +168,7 @@ class Problem(PenalisedLoss):
     def _scores(self, theta: Floats) -> Floats:
         """What the calibrated forecasts are the softmax of, shape (K, n)."""
         coefs, intercept, matrix = self._split(theta)
-        z = np.matmul(self.features, coefs[:, :, None])[..., 0]
+        z = np.matmul(coefs[:, None, :], self.features)[:, 0]
         z += intercept[:, None]
         if self.others is not None:
             z += matrix @ self.others
@@ -177,9 +176,10 @@ class Problem(PenalisedLoss):
 
     def loss(self, theta: Floats) -> tuple[float, Floats]:
         """Penalised loss and its gradient."""
-        value, residual = softmax_loss(self._scores(theta), self.codes, self.weights)
+        residual = self._scores(theta)
+        value = softmax_loss(residual, self.codes, self.weights)  # its derivatives replace scores
         away = theta - self.start()
-        departures = np.matmul(residual[:, None, :], self.features)[:, 0, :]
+        departures = np.matmul(self.features, residual[:, :, None])[..., 0]
         parts = [departures.sum(axis=0), departures.ravel(), residual.sum(axis=1)]
         if self.others is not None:
             matrix = residual @ self.others.T
@@ -202,22 +202,22 @@ class Problem(PenalisedLoss):
         its blocks are the sums over the rows of ``weight (1[j = k] q_k - q_j q_k) u_j u_k'``. The
         derivative in the shared coefficients is the sum of those in the departures.
         """
-        K, n, B = self.features.shape
+        K, B, n = self.features.shape
         q = softmax(self._scores(theta))
         width = B + 1 + (0 if self.others is None else K)
         blocks = np.zeros((K * width, K * width))
         for rows in slices(n, max(self.chunk_numbers // (K * width), 64)):
             share, root = q[:, rows], np.sqrt(self.weights[rows])
-            features = self.features[:, rows]
-            parts = [features, np.ones((*features.shape[:2], 1))]
+            U = np.ones((K, width, len(root)))  # what acts on each class
+            U[:, :B] = self.features[..., rows]
             if self.others is not None:
-                parts.append(np.broadcast_to(self.others[:, rows].T, (*features.shape[:2], K)))
-            U = np.concatenate(parts, axis=2) * root[:, None]  # what acts on each class
-            V = (U * share[:, :, None]).transpose(1, 0, 2).reshape(U.shape[1], -1)
-            blocks -= V.T @ V
+                U[:, B + 1 :] = self.others[:, rows]
+            U *= root
+            V = (U * share[:, None]).reshape(K * width, -1)
+            blocks -= V @ V.T
             for k in range(K):
                 at = slice(k * width, (k + 1) * width)
-                blocks[at, at] += U[k].T @ V[:, at]
+                blocks[at, at] += U[k] @ V[at].T
         # In theta the departures of all classes come first, then intercepts, then the matrix.
         kinds = np.split(np.arange(K * width).reshape(K, width), [B, B + 1], axis=1)
         order = np.concatenate([kind.ravel() for kind in kinds])
@@ -235,7 +235,7 @@ class Problem(PenalisedLoss):
         """Diagonal of the Hessian of the likelihood."""
         q = softmax(self._scores(theta))
         spread = self.weights * q * (1 - q)
-        squares = np.matmul(spread[:, None, :], self.features**2)[:, 0, :]
+        squares = np.matmul(self.features**2, spread[:, :, None])[..., 0]
         parts = [squares.sum(axis=0), squares.ravel(), spread.sum(axis=1)]
         if self.others is not None:
             parts.append((spread @ (self.others**2).T).ravel())

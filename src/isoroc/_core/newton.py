@@ -1,11 +1,10 @@
 """Logistic regression by Newton's method."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from isoroc._core.special import expit
+from isoroc._core.smooth import logistic_losses
 from isoroc._core.types import Floats
 
 
@@ -28,35 +27,30 @@ def logistic_regression(
     """
     theta = np.zeros((1, X.shape[1])) if start is None else start
     prior = np.zeros_like(theta) if precision is None else precision
-    z = np.zeros(len(X)) if offset is None else offset
     G, B = theta.shape
     i, j = np.triu_indices(B)
-    chunks = [slice(first, first + 4096) for first in range(0, len(X), 4096)]
+    columns = np.ascontiguousarray(X.T)
 
-    def loss(theta: Floats) -> Floats:
-        total = (prior * theta**2).sum(axis=1) / 2
-        for rows in chunks:
-            odds = z[rows, None] + X[rows] @ theta.T
-            losses = np.maximum(odds, 0.0) - y[rows, None] * odds
-            losses += np.log1p(np.exp(-np.abs(odds, out=odds)))
-            total = total + weights[rows] @ losses
-        return np.asarray(total)
-
-    def derivatives(theta: Floats) -> tuple[Floats, Floats]:
-        gradient, sums = np.zeros((B, G)), np.zeros((len(i), G))
-        for rows in chunks:
-            part, w = X[rows], weights[rows, None]
-            q = expit(z[rows, None] + part @ theta.T)
-            gradient += part.T @ (w * (q - y[rows, None]))
-            sums += (part[:, i] * part[:, j]).T @ (w * q * (1 - q))
+    def evaluate(theta: Floats) -> tuple[Floats, Floats, Floats]:
+        losses, gradient = (prior * theta**2).sum(axis=1) / 2, prior * theta
+        sums = np.zeros((G, len(i)))
+        for first in range(0, len(X), 1000):
+            rows = slice(first, first + 1000)
+            part = columns[:, rows]
+            odds = theta @ part
+            if offset is not None:
+                odds += offset[rows]
+            found, curvature = logistic_losses(odds, y[rows], weights[rows])
+            losses += found
+            gradient += odds @ part.T  # `odds` now holds the derivatives
+            sums += curvature @ (part[i] * part[j]).T
         H = np.zeros((G, B, B))
-        H[:, i, j] = H[:, j, i] = sums.T
+        H[:, i, j] = H[:, j, i] = sums
         H[:, np.arange(B), np.arange(B)] += prior
-        return gradient.T + prior * theta, H
+        return losses, gradient, H
 
-    value = loss(theta)
+    value, gradient, H = evaluate(theta)
     for _ in range(100):
-        gradient, H = derivatives(theta)
         if precision is None:
             change: Any = np.linalg.pinv(H, hermitian=True) @ gradient[..., None]
         else:
@@ -65,22 +59,15 @@ def logistic_regression(
         step[-(gradient * step).sum(axis=1) / 2 <= least_gain] = 0.0
         if not step.any():
             break
-        lower = _descend(loss, theta, step, value)
+        for _ in range(33):  # halve the steps that do not lower the loss
+            lower, slope, curvature = evaluate(theta + step)
+            worse = ~(lower <= value)
+            if not worse.any():
+                break
+            step[worse] /= 2
         if not (lower < value).any():
             break
-        theta, value = theta + step, lower
+        step[worse] = 0.0
+        theta, value = theta + step, np.where(worse, value, lower)
+        gradient, H = slope, curvature
     return theta, value, H
-
-
-def _descend(
-    loss: Callable[[Floats], Floats], theta: Floats, step: Floats, value: Floats
-) -> Floats:
-    """Halve the steps that do not lower the loss, in place; return the loss after them."""
-    for _ in range(33):
-        there = loss(theta + step)
-        worse = ~(there <= value)
-        if not worse.any():
-            return there
-        step[worse] /= 2
-    step[worse] = 0.0
-    return np.where(worse, value, there)

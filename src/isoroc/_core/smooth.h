@@ -14,11 +14,19 @@ stands: forecasts do not depend on the batch. */
 #define EACH_ROW for (int r = 0; r < ROWS; r++)
 #define EACH_OF_FOUR for (int q = 0; q < 4; q++)
 
-/* Functions of a tile are not inlined: compilers keep more of each in registers then. */
+/* Functions of a tile are not inlined: compilers keep more of each in registers then. Where the
+   processor has wider vectors they are used, without fused products, so that all digits agree. */
 #if defined(_MSC_VER)
 #define TILE(name) static __declspec(noinline) void name##_tile
+#define INLINE static __forceinline
+#else
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+#define TILE(name) \
+    static __attribute__((noinline, target_clones("avx2", "default"))) void name##_tile
 #else
 #define TILE(name) static __attribute__((noinline)) void name##_tile
+#endif
+#define INLINE static inline __attribute__((always_inline))
 #endif
 
 /* fmax and fmin are one instruction on ARM, and calls elsewhere. */
@@ -41,13 +49,13 @@ stands: forecasts do not depend on the batch. */
 #define LOG2_HIGH 6.93147180369123816490e-01
 #define LOG2_LOW 1.90821492927058770002e-10
 
-static inline uint64_t bits_of(double x) {
+INLINE uint64_t bits_of(double x) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits;
 }
 
-static inline double from_bits(uint64_t bits) {
+INLINE double from_bits(uint64_t bits) {
     double x;
     memcpy(&x, &bits, sizeof x);
     return x;
@@ -58,7 +66,7 @@ static inline double from_bits(uint64_t bits) {
    rounds to integers and leaves n in the last bits.
 
    Here and below, each step is a loop of its own: steps of one row wait for each other. */
-static inline void exp_rows(double *__restrict x) {
+INLINE void exp_rows(double *__restrict x) {
     const double shift = 6755399441055744.0;
     double y[ROWS], n[ROWS], y2[ROWS], a[ROWS], b[ROWS];
     uint64_t power[ROWS];
@@ -86,7 +94,7 @@ static inline void exp_rows(double *__restrict x) {
 /* log(x) of each row for positive, finite x; what is below 2.3e-308 counts as that. With
    x = 2**n (1 + f), 1 + f between sqrt(1/2) and sqrt(2), and s = f / (2 + f), log(1 + f) =
    2 atanh(s) is a series in s**2 (the coefficients are those of fdlibm). */
-static inline void log_rows(double *__restrict x) {
+INLINE void log_rows(double *__restrict x) {
     const uint64_t one = 0x3ff0000000000000u, root = 0x3fe6a09e667f3bcdu;
     const uint64_t mantissa = 0x000fffffffffffffu, shift = 0x4330000000000000u; /* 2**52 */
     double n[ROWS], f[ROWS], s[ROWS], w[ROWS], w2[ROWS], a[ROWS], b[ROWS];
@@ -199,6 +207,33 @@ TILE(moments)(const double *__restrict q, const double *__restrict z, double *__
     }
 }
 
+/* Exponentials z of each row, divided by their sum and times a weight, and the logarithm of the sum. */
+TILE(share)(double *__restrict z, const double *__restrict weights, double *__restrict logs,
+            ptrdiff_t K) {
+    double factor[ROWS];
+    EACH_ROW logs[r] = z[r];
+    for (ptrdiff_t k = 1; k < K; k++) EACH_ROW logs[r] += z[k * ROWS + r];
+    EACH_ROW factor[r] = weights[r] / logs[r];
+    for (ptrdiff_t k = 0; k < K; k++) EACH_ROW z[k * ROWS + r] *= factor[r];
+    log_rows(logs);
+}
+
+/* Losses of rows with log odds z and outcomes y in [0, 1], times their weights; the derivatives of
+   each take the place of z, its curvature goes to another array. */
+TILE(logistic)(double *__restrict z, const double *__restrict y, const double *__restrict weights,
+               double *__restrict curvature, double *__restrict losses) {
+    double e[ROWS], q[ROWS];
+    EACH_ROW e[r] = LARGER(-fabs(z[r]), -300.0); /* sums of subnormal numbers are slow */
+    exp_rows(e);
+    EACH_ROW losses[r] = 1.0 + e[r];
+    EACH_ROW q[r] = 1.0 / losses[r];
+    EACH_ROW e[r] *= q[r];
+    log_rows(losses);
+    EACH_ROW losses[r] = weights[r] * (losses[r] + (LARGER(z[r], 0.0) - y[r] * z[r]));
+    EACH_ROW curvature[r] = weights[r] * (q[r] * e[r]);
+    EACH_ROW z[r] = weights[r] * ((z[r] > 0.0 ? q[r] : e[r]) - y[r]);
+}
+
 /* Log odds of each class against the sum of the others, from forecasts and their logarithms.
    One minus the probability would lose everything where that is close to one. */
 TILE(odds)(const double *__restrict p, const double *__restrict logs,
@@ -236,7 +271,7 @@ TILE(bend)(const double *__restrict odds, const double *__restrict knots,
 
 /* Piecewise linear function of each row between ascending knots, constant outside. `levels` are its
    values at the knots, `slopes` those to their right. */
-static inline void rank_rows(const double *__restrict at, const double *__restrict knots,
+INLINE void rank_rows(const double *__restrict at, const double *__restrict knots,
                              const double *__restrict levels, const double *__restrict slopes,
                              double *__restrict x) {
     int64_t segment[ROWS];
@@ -335,5 +370,83 @@ TILE(product)(const double *__restrict weights, const double *__restrict h, doub
             EACH_OF_FOUR EACH_ROW s[q][r] += w[q] * v[r];
         }
         EACH_OF_FOUR EACH_ROW z[(k + q) * ROWS + r] = s[q][r];
+    }
+}
+
+/* Scores a (z_k + softness_kl rises_k) + biases_kl of the prototypes of a monotone map, shape
+   (K, L, ROWS). */
+TILE(score)(const double *__restrict z, const double *__restrict rises, double a,
+            const double *__restrict softness, const double *__restrict biases,
+            double *__restrict s, ptrdiff_t K, ptrdiff_t L) {
+    for (ptrdiff_t k = 0; k < K; k++)
+        for (ptrdiff_t i = k * L; i < k * L + L; i++)
+            EACH_ROW s[i * ROWS + r] =
+                softness[i] * (a * rises[k * ROWS + r]) + a * z[k * ROWS + r] + biases[i];
+}
+
+/* Sums over the levels of e, shape (K, L, ROWS), and of e times each prototype's entry r_kl[outcome],
+   which goes to `entries`. `towards` are t_k[outcome], `outcome` is 1 for that class, else 0. */
+TILE(level)(const double *__restrict e, const double *__restrict towards,
+            const double *__restrict outcome, const double *__restrict softness,
+            double *__restrict entries, double *__restrict x, double *__restrict v, ptrdiff_t K,
+            ptrdiff_t L) {
+    for (ptrdiff_t k = 0; k < K; k++, towards += ROWS, outcome += ROWS, x += ROWS, v += ROWS) {
+        EACH_ROW x[r] = v[r] = 0.0;
+        for (ptrdiff_t i = k * L; i < k * L + L; i++) {
+            EACH_ROW entries[i * ROWS + r] =
+                softness[i] * towards[r] + (1.0 - softness[i]) * outcome[r];
+            EACH_ROW x[r] += e[i * ROWS + r];
+            EACH_ROW v[r] += e[i * ROWS + r] * entries[i * ROWS + r];
+        }
+    }
+}
+
+/* The sum of x over the classes, for each class. */
+TILE(sum)(const double *__restrict x, double *__restrict y, ptrdiff_t K) {
+    double total[ROWS];
+    EACH_ROW total[r] = x[r];
+    for (ptrdiff_t k = 1; k < K; k++) EACH_ROW total[r] += x[k * ROWS + r];
+    for (ptrdiff_t k = 0; k < K; k++) EACH_ROW y[k * ROWS + r] = total[r];
+}
+
+/* x'y and v'y of each row, and the derivatives of their log ratio, times a weight, in y. */
+TILE(mix)(const double *__restrict x, const double *__restrict v, const double *__restrict y,
+          const double *__restrict weights, double *__restrict all, double *__restrict outcome,
+          double *__restrict mixed, ptrdiff_t K) {
+    EACH_ROW all[r] = outcome[r] = 0.0;
+    for (ptrdiff_t k = 0; k < K; k++) {
+        EACH_ROW all[r] += x[k * ROWS + r] * y[k * ROWS + r];
+        EACH_ROW outcome[r] += v[k * ROWS + r] * y[k * ROWS + r];
+    }
+    for (ptrdiff_t k = 0; k < K; k++)
+        EACH_ROW mixed[k * ROWS + r] =
+            weights[r] * (x[k * ROWS + r] / all[r] - v[k * ROWS + r] / outcome[r]);
+}
+
+/* Derivatives of the log ratio, times a weight: in the scores into e, and minus that in the entries
+   into `entries`. `pull` is exp(J) times the derivatives in y. Derivatives in the scores, and these
+   times the rises and times z, are added to `sums`, shape (3, K, L, ROWS); the sums over the levels
+   of these times the softness go to `soft`. */
+TILE(slope)(double *__restrict e, double *__restrict entries, const double *__restrict y,
+            const double *__restrict pull, const double *__restrict weights,
+            const double *__restrict all, const double *__restrict outcome,
+            const double *__restrict rises, const double *__restrict z,
+            const double *__restrict softness, double *__restrict sums, double *__restrict soft,
+            ptrdiff_t K, ptrdiff_t L) {
+    double *__restrict risen = sums + K * L * ROWS, *__restrict along = risen + K * L * ROWS;
+    for (ptrdiff_t k = 0; k < K * ROWS; k += ROWS) {
+        double up[ROWS], down[ROWS], own[ROWS];
+        EACH_ROW up[r] = y[k + r] * (weights[r] / all[r]) + pull[k + r];
+        EACH_ROW down[r] = y[k + r] * (weights[r] / outcome[r]);
+        EACH_ROW soft[k + r] = 0.0;
+        for (ptrdiff_t i = k * L; i < (k + ROWS) * L; i += ROWS) {
+            EACH_ROW own[r] = e[i + r] * down[r];
+            EACH_ROW e[i + r] = e[i + r] * up[r] - own[r] * entries[i + r];
+            EACH_ROW entries[i + r] = own[r];
+            EACH_ROW sums[i + r] += e[i + r];
+            EACH_ROW risen[i + r] += e[i + r] * rises[k + r];
+            EACH_ROW along[i + r] += e[i + r] * z[k + r];
+            EACH_ROW soft[k + r] += softness[i / ROWS] * e[i + r];
+        }
     }
 }

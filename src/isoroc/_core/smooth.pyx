@@ -21,6 +21,12 @@ cdef extern from "smooth.h" nogil:
     void softmax_tile(double* z, Py_ssize_t K, double share)
     void moments_tile(const double* q, const double* z, double* mean, double* variance,
                       Py_ssize_t K)
+    void sum_tile(const double* x, double* y, Py_ssize_t K)
+    void lower_tile(double* z, Py_ssize_t K)
+    void exp_tile(double* z, Py_ssize_t K)
+    void share_tile(double* z, const double* weights, double* logs, Py_ssize_t K)
+    void logistic_tile(double* z, const double* y, const double* weights, double* curvature,
+                       double* losses)
     void odds_tile(const double* p, const double* logs, double* odds, Py_ssize_t K)
     void bend_tile(const double* odds, const double* knots, const double* slopes, double* z,
                    Py_ssize_t K, Py_ssize_t n_knots)
@@ -34,6 +40,17 @@ cdef extern from "smooth.h" nogil:
                     Py_ssize_t last)
     void product_tile(const double* weights, const double* h, double* z, Py_ssize_t m,
                       Py_ssize_t K)
+    void score_tile(const double* z, const double* rises, double a, const double* softness,
+                    const double* biases, double* s, Py_ssize_t K, Py_ssize_t L)
+    void level_tile(const double* e, const double* towards, const double* outcome,
+                    const double* softness, double* entries, double* x, double* v, Py_ssize_t K,
+                    Py_ssize_t L)
+    void mix_tile(const double* x, const double* v, const double* y, const double* weights,
+                  double* all, double* outcome, double* mixed, Py_ssize_t K)
+    void slope_tile(double* e, double* entries, const double* y, const double* pull,
+                    const double* weights, const double* all, const double* outcome,
+                    const double* rises, const double* z, const double* softness, double* sums,
+                    double* soft, Py_ssize_t K, Py_ssize_t L)
 
 
 #: Places at which the ranks of log forecasts bend.
@@ -129,6 +146,67 @@ def moments(const double[:, ::1] z, double t):
             softmax_tile(q, K, 0.0)
             moments_tile(q, own, &out[0, i], &out[1, i], K)
     return found[0, :n], found[1, :n]
+
+
+def softmax_loss(double[:, ::1] z, const Py_ssize_t[::1] codes, const double[::1] weights):
+    """Sum of the log losses of rows under the softmax of z, shape (K, n), times their weights.
+
+    The derivatives replace z. The loss is NaN if some z is not finite.
+    """
+    cdef Py_ssize_t t, i, k, n = z.shape[1], K = z.shape[0]
+    cdef int r, width
+    cdef double loss = 0.0, checked
+    cdef double[::1] memory = np.empty(K * ROWS)
+    cdef double* tile = &memory[0]
+    cdef double[ROWS] own, weight, logs
+    with nogil:
+        for t in range((n + ROWS - 1) // ROWS):
+            i = t * ROWS
+            width = <int>min(<Py_ssize_t>ROWS, n - i)
+            load(tile, &z[0, i], K, n, width)
+            checked = 0.0
+            for k in range(K * ROWS):
+                checked += 0.0 * tile[k]
+            lower_tile(tile, K)
+            for r in range(ROWS):
+                own[r] = tile[codes[i + (r if r < width else 0)] * ROWS + r]
+                weight[r] = weights[i + r] if r < width else 0.0
+            raise_tile(tile, -300.0, K)  # products of subnormal numbers are slow
+            exp_tile(tile, K)
+            share_tile(tile, weight, logs, K)
+            for r in range(width):
+                tile[codes[i + r] * ROWS + r] -= weight[r]
+                loss += weight[r] * (logs[r] - own[r]) + checked
+            store(tile, &z[0, i], K, n, width)
+    return loss
+
+
+def logistic_losses(double[:, ::1] z, const double[:] y, const double[:] weights):
+    """Sum of the losses of rows with log odds z, shape (G, n), and the curvature of each.
+
+    Losses are those of outcomes y in [0, 1], times the weights. Their derivatives replace z.
+    """
+    cdef Py_ssize_t t, g, i, n = z.shape[1], G = z.shape[0]
+    cdef int r, width
+    totals, curvatures = np.zeros(G), np.empty((G, n))
+    cdef double[::1] to_totals = totals
+    cdef double[:, ::1] to_curvatures = curvatures
+    cdef double[ROWS] own, outcome, weight, curvature, losses
+    with nogil:
+        for t in range((n + ROWS - 1) // ROWS):
+            i = t * ROWS
+            width = <int>min(<Py_ssize_t>ROWS, n - i)
+            for r in range(ROWS):
+                outcome[r] = y[i + (r if r < width else 0)]
+                weight[r] = weights[i + r] if r < width else 0.0
+            for g in range(G):
+                load(own, &z[g, i], 1, n, width)
+                logistic_tile(own, outcome, weight, curvature, losses)
+                store(own, &z[g, i], 1, n, width)
+                store(curvature, &to_curvatures[g, i], 1, n, width)
+                for r in range(ROWS):
+                    to_totals[g] += losses[r]
+    return totals, curvatures
 
 
 def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor,
@@ -277,6 +355,107 @@ def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :]
             softmax_tile(q, K, 0.0)
             store_rows(q, &out[i, 0], K, width)
     return rows
+
+
+def slopes(const double[:, ::1] z, const double[:, ::1] rises, const Py_ssize_t[::1] codes,
+           const double[::1] weights, double scale, const double[:, ::1] softness,
+           const double[:, ::1] biases, const double[:, ::1] directions, const double[:, :] factors,
+           bint of_rows):
+    """Loss of rows under a monotone map, and its derivatives: see `isoroc._calibrators.monotone`.
+
+    `rises` are <z, t_k - e_k>, and `factors` are exp(J), or None for ones. After the loss come the
+    derivatives in the scores, alone, times the rises and times z, shape (3, K, L); minus those in
+    r_kl, shape (K, L, K); with factors, for each row x, the derivatives in exp(J) x, and the sums
+    over the levels of those in the scores times the softness, shape (3, K, n); with `of_rows`, for
+    each row the derivatives in the scores and minus those in r_kl[outcome], shape (2, K, L, n).
+    """
+    cdef Py_ssize_t t, i, k, n = z.shape[1], K = z.shape[0], L = softness.shape[1], KL = K * L
+    cdef int r, width
+    cdef double loss = 0.0
+    cdef double[::1] groups = np.ones(1) if factors is None else in_groups(factors)
+    sums, entries = np.zeros((3, K, L, ROWS)), np.zeros((K, K, L))
+    rows, mixed = np.empty((2, K, L, n if of_rows else 0)), np.empty((3, K, n))
+    cdef double[:, :, :, ::1] to_sums = sums, to_rows = rows
+    cdef double[:, :, ::1] to_entries = entries, to_mixed = mixed
+    cdef double[:, ::1] across = np.ascontiguousarray(directions.T)
+    cdef double[:, ::1] tiles = np.empty((10, (in_fours(K) + KL) * ROWS))
+    cdef double* own = &tiles[0, 0]
+    cdef double* rise = &tiles[1, 0]
+    cdef double* towards = &tiles[2, 0]
+    cdef double* outcome = &tiles[3, 0]
+    cdef double* e = &tiles[4, 0]
+    cdef double* entry = &tiles[5, 0]
+    cdef double* x = &tiles[6, 0]
+    cdef double* v = &tiles[7, 0]
+    cdef double* y = &tiles[8, 0]
+    cdef double* dy = &tiles[9, 0]
+    cdef double* interacting = NULL if factors is None else &groups[0]
+    cdef double* entries_of
+    cdef double[ROWS] weight, all, likely
+    with nogil:
+        for t in range((n + ROWS - 1) // ROWS):
+            i = t * ROWS
+            width = <int>min(<Py_ssize_t>ROWS, n - i)
+            load(own, &z[0, i], K, n, width)
+            load(rise, &rises[0, i], K, n, width)
+            for r in range(ROWS):
+                weight[r] = weights[i + r] if r < width else 0.0
+            load_outcomes(&codes[i], across, towards, outcome, K, width)
+            score_tile(own, rise, scale, &softness[0, 0], &biases[0, 0], e, K, L)
+            lower_tile(e, KL)
+            exp_tile(e, KL)
+            level_tile(e, towards, outcome, &softness[0, 0], entry, x, v, K, L)
+            interact(interacting, x, y, K)
+            mix_tile(x, v, y, weight, all, likely, dy, K)
+            interact(interacting, dy, v, K)
+            if factors is not None:
+                store(x, &to_mixed[0, 0, i], K, n, width)
+                store(dy, &to_mixed[1, 0, i], K, n, width)
+            slope_tile(e, entry, y, v, weight, all, likely, rise, own, &softness[0, 0],
+                       &to_sums[0, 0, 0, 0], x, K, L)
+            if factors is not None:
+                store(x, &to_mixed[2, 0, i], K, n, width)
+            for r in range(width):
+                loss += weight[r] * (log(all[r]) - log(likely[r]))
+                entries_of = &to_entries[codes[i + r], 0, 0]
+                for k in range(KL):
+                    entries_of[k] += entry[k * ROWS + r]
+            if of_rows:
+                store(e, &to_rows[0, 0, 0, i], KL, n, width)
+                store(entry, &to_rows[1, 0, 0, i], KL, n, width)
+    return loss, sums.sum(axis=3), entries.transpose(1, 2, 0), mixed, rows
+
+
+cdef inline void load_outcomes(const Py_ssize_t* codes, const double[:, ::1] across,
+                               double* towards, double* outcome, Py_ssize_t K,
+                               int width) noexcept nogil:
+    """t_k[outcome] and whether k is the outcome, for the rows of a tile; `across` has t in columns."""
+    cdef Py_ssize_t j, k
+    cdef int r
+    for r in range(ROWS):
+        j = codes[r if r < width else 0]
+        for k in range(K):
+            towards[k * ROWS + r] = across[j, k]
+            outcome[k * ROWS + r] = 1.0 if k == j else 0.0
+
+
+cdef double[::1] in_groups(const double[:, :] matrix):
+    """A square matrix whose rows stand in groups of four."""
+    cdef Py_ssize_t j, k, K = matrix.shape[0]
+    cdef double[::1] groups = np.zeros(in_fours(K) * K)
+    for k in range(K):
+        for j in range(K):
+            groups[of_four(k, j, K)] = matrix[k, j]
+    return groups
+
+
+cdef inline void interact(const double* factors, const double* x, double* y,
+                          Py_ssize_t K) noexcept nogil:
+    """A matrix in groups of four rows times a tile; NULL stands for ones."""
+    if factors == NULL:
+        sum_tile(x, y, K)
+    else:
+        product_tile(factors, x, y, K, in_fours(K))
 
 
 cdef inline Py_ssize_t in_fours(Py_ssize_t n) noexcept nogil:

@@ -26,6 +26,8 @@ class Pair:
     after: Sample | None = None
     counted: int | None = None
     """If the samples hold cells of counts, the number of rows that were counted."""
+    multilabel: bool = False
+    """Whether rows are entries of a matrix of labels, with the segment "label"."""
 
     @property
     def n_rows(self) -> int:

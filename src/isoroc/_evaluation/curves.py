@@ -10,7 +10,7 @@ from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample, check_option
 from isoroc._support.table import Table
 from isoroc.metrics import RocCurve, symmetric_roc_curve
-from isoroc.metrics._calibration import Strategy, event_of, has_few_values, observed_rates
+from isoroc.metrics._calibration import Event, Strategy, event_of, has_few_values, observed_rates
 from isoroc.metrics._clinical import smooth_curve
 from isoroc.metrics._estimation.grouping import group_means
 
@@ -89,7 +89,7 @@ class ReliabilityPanel(NamedTuple):
 
 def reliability_panels(
     samples: Mapping[str, Sample],
-    events: Mapping[str, int | None],
+    events: Mapping[str, Event],
     scale: str = "auto",
     **options: Any,
 ) -> list[ReliabilityPanel]:

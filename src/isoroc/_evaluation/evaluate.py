@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from isoroc._counts import Counts
@@ -16,7 +17,9 @@ from isoroc._input import (
     UnitOption,
     check_after,
     check_confidence,
+    check_labels,
     check_sample,
+    in_order,
     warn_if_reversed,
     with_segments,
 )
@@ -47,10 +50,15 @@ class Evaluate:
     clusters : array-like of shape (n,), default=None
         Cluster of each row, such as the patient of a visit, if rows of one cluster depend on each
         other. At least 60 clusters are recommended.
+    multilabel : bool, default=False
+        Whether labels do not exclude each other: `y_true` holds 0, 1 or NaN (missing) and `y_prob`
+        a forecast for each row and label, both of shape (n, L). Then figures are micro averages,
+        over all entries, "macro" ones are means over the labels, and `Evaluation.segments` has the
+        worst labels first. Intervals treat a row, with all of its labels, as one cluster.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; sorted by default.
+        The classes in the order of the columns; sorted by default. The names of several labels.
     unit : {"auto", "probability", "logit"}, default="auto"
         What the numbers in `y_prob` are. "auto": columns are probabilities, and scores are log odds
         if one lies outside [0, 1].
@@ -81,6 +89,8 @@ class Evaluate:
     vus
         Volume under the hull of the ROC surface (three classes), from at most 2,000 rows; it has no
         interval. `isoroc.metrics.bootstrap` makes one.
+    macro_log_loss, macro_auc
+        Means over several labels. Labels with outcomes of one kind only have no area.
     pairs_reversed, pairs_tied
         Shares of pairs of rows for which the order by the score of a class is reversed, or becomes
         a tie; pooled over the classes. Pairs that were tied before do not count.
@@ -110,6 +120,7 @@ class Evaluate:
         *,
         segments: Any = None,
         clusters: ArrayLike | None = None,
+        multilabel: bool = False,
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         unit: UnitOption = "auto",
@@ -117,7 +128,8 @@ class Evaluate:
     ) -> Evaluation:
         """Evaluate arrays."""
         rows: Any = {"unit": unit, "segments": segments, "clusters": clusters}
-        pair = pair_of_arrays(y_true, y_prob, after, sample_weight, labels, **rows)
+        make = pair_of_labels if multilabel else pair_of_arrays
+        pair = make(y_true, y_prob, after, sample_weight, labels, **rows)
         return evaluate_pairs([pair], confidence)
 
     def from_counts(
@@ -204,6 +216,34 @@ def pair_of_arrays(
     if segments is not None:
         before = with_segments(before, segments, of="y_prob")
     return make_pair(before, _second(after, y_prob, before, segments))
+
+
+def pair_of_labels(
+    y_true: Any,
+    y_prob: Any,
+    after: Any,
+    sample_weight: Any,
+    labels: Any,
+    *,
+    segments: Any = None,
+    **options: Any,
+) -> Pair:
+    """Pair of the entries of matrices of labels that do not exclude each other."""
+    if segments is not None:
+        raise InputError("segments", None, "are the labels if multilabel=True", "leave them out")
+    names: Any = {"name": "y_prob", "label_name": "y_true"}
+    found = check_labels(y_prob, y_true, sample_weight, labels, **names, **options)
+    second = None
+    if after is not None:
+        wanted, Q = [str(name) for name in found.names.tolist()], after
+        if hasattr(after, "predict_proba"):
+            Q, own = calibrated(after, y_prob), [str(name) for name in after.classes_]
+            Q = Q[:, [own.index(name) for name in wanted]] if {*own} == {*wanted} else Q
+        Q = in_order(Q, wanted)
+        again = check_labels(Q, found.known, unit="probability", **names | {"name": "after"})
+        entries = np.ascontiguousarray(again.forecasts[found.known])
+        second = replace(found.sample, forecasts=entries, unit="probability")
+    return replace(make_pair(found.sample, second), multilabel=True)
 
 
 def evaluate_pairs(pairs: Iterable[Pair], confidence: float = 0.95) -> Evaluation:

@@ -40,6 +40,8 @@ MEASURES = {
     "auc": Measure("AUC", 1, "how often a row of the second class ranks above one of the first"),
     "auc_one_vs_rest": Measure("AUC, one class against the rest", 1, "mean over the classes"),
     "auc_one_vs_one": Measure("AUC, pairs of classes", 1, "mean over the pairs of classes"),
+    "macro_log_loss": Measure("log loss, mean over labels", -1, "each label counts the same"),
+    "macro_auc": Measure("AUC, mean over labels", 1, "how often a row with the label ranks above"),
     "vus": Measure("volume under the ROC surface", 1, "how well thresholds separate three classes"),
     "decisions_changed": Measure("decisions changed", 0, "rows whose most probable class changed"),
     "pairs_reversed": Measure("pairs of rows reversed", 0, "pairs whose order was reversed"),
@@ -390,6 +392,7 @@ def tabulate(
         "vus": n_classes == 3,
         "classwise_calibration_error": 2 < n_classes <= MANY_CLASSES,
     }
+    exists |= {name: (name, "before") in estimates for name in ("macro_log_loss", "macro_auc")}
     unknown = Statistic(math.nan, math.nan)
     table: dict[str, dict[str, Estimate]] = {}
     for measure, (_, better, _) in MEASURES.items():

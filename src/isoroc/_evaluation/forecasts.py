@@ -23,7 +23,8 @@ def forecasts_of(estimator: Any, X: Any, segments: Any = None) -> tuple[Any, Any
     if isinstance(estimator, Calibrator):
         after = calibrated(estimator, X, segments)
         kind = estimator.map_.kind
-        if kind.unit != "probability" and not (kind.single and kind.scores == "logit"):
+        scores = not kind.exclusive or (kind.single and kind.scores == "logit")
+        if kind.unit != "probability" and not scores:
             X = check_forecasts(X, name="X", unit=kind.unit)
             X = np.exp(X) if kind.scores == "logit" else X
         return X, after, estimator.classes_

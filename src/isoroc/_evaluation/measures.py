@@ -19,7 +19,7 @@ from isoroc._core.losses import are_impossible, brier_losses, log_losses
 from isoroc._core.types import Floats
 from isoroc._evaluation.before_after import Pair, join_pairs
 from isoroc._evaluation.evaluation import MANY_CLASSES, Estimates
-from isoroc._evaluation.order import measure_order, measure_volumes
+from isoroc._evaluation.order import measure_labels, measure_order, measure_volumes
 from isoroc._input import Aspect, Sample, slices
 from isoroc._support.table import Table
 from isoroc.metrics._estimation.calibration_terms import Parts, Term
@@ -168,6 +168,9 @@ class Collector:
             notes.append("The rows were counted: each has the mean forecast of its cell.")
         notes += _calibration(judged, estimates, self.totals.n_rows)
         notes += _order(judged, estimates)
+        if kept.multilabel:
+            estimates |= measure_labels(judged)
+            notes.append("Rows are entries of labels; intervals treat all labels of a row as one.")
         return estimates, notes
 
 

@@ -11,10 +11,13 @@ from collections.abc import Iterable
 import numpy as np
 
 from isoroc._core.intervals import Share, Statistic, design_effect, effective_rows, variance_of_sum
+from isoroc._core.losses import log_losses
 from isoroc._core.rows import weigh_reversed
 from isoroc._core.simplex import binary_scores, count_classes
 from isoroc._core.types import Floats, Ints
-from isoroc._input import Sample
+from isoroc._evaluation.before_after import Pair
+from isoroc._evaluation.evaluation import Estimates
+from isoroc._input import Sample, rows_by_group
 from isoroc.metrics import volume_under_surface
 from isoroc.metrics._estimation.grouping import group_equal, weight_below
 
@@ -40,6 +43,33 @@ def measure_order(before: Sample, after: Sample) -> dict[tuple[str, str], Statis
         )
         estimates[name, "change"] = _change(float(b - a), db - da, before, sizes, disorder)
     return estimates
+
+
+def measure_labels(pair: Pair) -> Estimates:
+    """Log losses and areas under ROC curves, means over the labels of the segment "label"."""
+    sample, terms = pair.before, dict[tuple[str, str], tuple[float, Floats]]()
+    label = sample.segments.columns["label"].values  # type: ignore[union-attr]
+    total = np.bincount(label, sample.row_weights())
+    share, n = sample.row_weights() / total[label], np.count_nonzero(total)
+    for stage, own in pair.samples.items():
+        found, slope = [], np.zeros(len(label))
+        for _, rows in rows_by_group(label):
+            part = own.take(rows)
+            (area, _), (slope[rows], _) = areas(part, rank_rows(part.forecasts))
+            found += [] if math.isnan(area) else [area]
+        area = float(np.mean(found)) if found else math.nan
+        terms["macro_auc", stage] = area, slope / max(len(found), 1)
+        if stage in pair.series:
+            losses = log_losses(own.forecasts, own.codes)
+            means = np.bincount(label, share * losses)
+            terms["macro_log_loss", stage] = means.sum() / n, share * (losses - means[label]) / n
+    for name, _ in [key for key in terms if (key[0], "after") in terms and key[1] == "before"]:
+        (a, da), (b, db) = terms[name, "before"], terms[name, "after"]
+        terms[name, "change"] = b - a, db - da
+    return {
+        key: Statistic(value, float(variance_of_sum(slopes, sample.clusters)))
+        for key, (value, slopes) in terms.items()
+    }
 
 
 def class_sizes(sample: Sample, slopes: Floats) -> Floats:

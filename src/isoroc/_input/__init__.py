@@ -15,6 +15,9 @@ from isoroc._input.error import check_confidence as check_confidence
 from isoroc._input.error import check_names as check_names
 from isoroc._input.error import check_number as check_number
 from isoroc._input.error import check_option as check_option
+from isoroc._input.multilabel import Labelled as Labelled
+from isoroc._input.multilabel import check_labels as check_labels
+from isoroc._input.multilabel import columns_of_labels as columns_of_labels
 from isoroc._input.outcomes import Aspect as Aspect
 from isoroc._input.outcomes import check_after as check_after
 from isoroc._input.outcomes import check_every_class as check_every_class
@@ -27,8 +30,10 @@ from isoroc._input.plausible import range_of as range_of
 from isoroc._input.plausible import warn_if_reversed as warn_if_reversed
 from isoroc._input.rows import WEIGHT_FIX as WEIGHT_FIX
 from isoroc._input.rows import Names as Names
+from isoroc._input.rows import categories_of as categories_of
 from isoroc._input.rows import check_clusters as check_clusters
 from isoroc._input.rows import check_groups as check_groups
+from isoroc._input.rows import check_order as check_order
 from isoroc._input.rows import check_two_classes as check_two_classes
 from isoroc._input.rows import check_weights as check_weights
 from isoroc._input.rows import encode_labels as encode_labels

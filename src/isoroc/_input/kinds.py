@@ -53,6 +53,8 @@ class Kind(ABC):
     scores: ClassVar[Literal["probability", "logit"]]
     #: Whether one number stands for two classes.
     single: ClassVar[bool]
+    #: Whether the probabilities of a row sum to one; those of labels need not.
+    exclusive: ClassVar[bool] = True
     #: `clean` leaves rows unchanged if all numbers lie between the first two of these and the row
     #: sums to 1 up to the third. None if it may change any row.
     unchanged: ClassVar[Bounds] = None
@@ -167,7 +169,7 @@ class Probabilities(Kind):
         fix = f"each row must hold the {self.name} of all classes"
         if (entries <= self.certain).all():
             fix += ". Divide one-vs-rest scores by their sum; labels that do not exclude each other"
-            return Problem(problem, f"{fix} need one calibrator per column", "proportion")
+            return Problem(problem, f"{fix} need MultiLabelCalibrator", "proportion")
         return Problem(problem, f"{fix}; scores are one 1-D array", "logit")
 
     def log_rows(self, values: Floats, floor: float) -> Floats:
@@ -329,6 +331,29 @@ class SecondLogProbability(LogOdds):
         return Problem(f"is {_shown(entries[0])}", fix)
 
 
+class _OfLabels(Kind):
+    """One number for each label; labels do not exclude each other."""
+
+    single = False
+    exclusive = False
+
+    def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
+        X, good = super().clean(ops, X, exact=exact)  # type: ignore[safe-super]
+        return X, ops.every(good)
+
+    def explain(self, entries: Floats) -> Problem:
+        _, good = super().clean(NUMPY, entries)  # type: ignore[safe-super]
+        return super().explain(entries[~good])  # type: ignore[safe-super]
+
+
+class LabelProbabilities(_OfLabels, SecondProbability):
+    """The probability, or percentage, of each label."""
+
+
+class LabelLogOdds(_OfLabels, LogOdds):
+    """The log odds of each label."""
+
+
 PROBABILITIES = Probabilities("probabilities", "probability")
 SECOND_PROBABILITY = SecondProbability("probability", "probability")
 LOGITS = Logits("logits", "logit")
@@ -345,8 +370,14 @@ _ALL: list[Kind] = [
     SecondLogProbability("log_probability", "log_probability"),
     LogOdds("ranks", "rank"),
 ]
+#: Kinds of forecasts of labels, by their units.
+LABELS: dict[Unit, Kind] = {
+    "probability": LabelProbabilities("label_probabilities", "probability"),
+    "percent": LabelProbabilities("label_percentages", "percent", 100.0),
+    "logit": LabelLogOdds("label_log_odds", "logit"),
+}
 #: All kinds, by their names in model files.
-KINDS = {kind.name: kind for kind in _ALL}
+KINDS = {kind.name: kind for kind in [*_ALL, *LABELS.values()]}
 _BY_UNIT = {(kind.unit, kind.single): kind for kind in _ALL}
 
 

@@ -276,6 +276,22 @@ def _encode_given(
     return classes, codes.astype(np.min_scalar_type(n_classes - 1))
 
 
+def categories_of(y: Any) -> Any:
+    """Categories of an ordered categorical of pandas or an Enum of polars; None for others."""
+    kind: Any = getattr(y, "dtype", None)
+    is_ordered = getattr(kind, "ordered", False) or type(kind).__name__ == "Enum"
+    return kind.categories if is_ordered else None
+
+
+def check_order(classes: NDArray[Any]) -> None:
+    """Refuse three or more classes of unknown order: names, or columns in another order."""
+    labels = classes.tolist()
+    if len(labels) > 2 and (isinstance(labels[0], str) or labels != sorted(labels)):
+        problem = f"the order of the classes {', '.join(map(shown, labels[:20]))} is not known"
+        fix = "pass labels= in ascending order to fit, or labels that are numbers"
+        raise InputError("labels", None, problem, fix)
+
+
 def check_two_classes(class_weights: Floats, classes: NDArray[Any]) -> None:
     """Raise an error if fewer than two classes have positive weight."""
     if not class_weights.any():

@@ -40,7 +40,7 @@ def check_label_shares(shares: Floats, *, name: str = "y") -> Floats:
         row, whole = int(np.argmax(bad)), np.array_equal(shares, np.rint(shares))
         fix = "the shares of soft labels sum to 1 in each row"
         if shares.max() <= 1 and whole:
-            fix = f"{fix}; {MULTI_LABEL}: use MultiLabelCalibrator"
+            fix = f"{fix}; {MULTI_LABEL}: use MultiLabelCalibrator, and multilabel in evaluate"
         elif whole and sums.all():
             fix = f"{fix}. For counts pass {name} / {name}.sum(axis=1, keepdims=True), with"
             fix += f" sample_weight={name}.sum(axis=1) if rows with more votes weigh more"

@@ -36,6 +36,9 @@ class Report:
     segments : dataframe, mapping of names to columns, or array-like of shape (n,), default=None
         Columns that describe the rows. The report shows the segments in which forecasts are wrong,
         before and after. A `SegmentCalibrator` needs them.
+    multilabel : bool, default=False
+        Whether labels do not exclude each other, as in `isoroc.evaluate`; implied by a
+        `MultiLabelCalibrator`.
     unit : {"auto", "probability", "logit"}, default="auto"
         What `P` holds; with a calibrator of several columns, what it was fitted to.
     title : str, default="Calibration report"
@@ -75,11 +78,13 @@ class Report:
         sample_weight: ArrayLike | None = None,
         clusters: ArrayLike | None = None,
         segments: Any = None,
+        multilabel: bool = False,
         unit: UnitOption = "auto",
         title: str = "Calibration report",
         model_path: str = "model.json",
     ) -> None:
         options = {"calibrator": calibrator, "after": after, "clusters": clusters}
+        options["multilabel"] = multilabel
         evidence = gather(y, P, sample_weight, labels, unit, segments=segments, **options)
         self.summary = summarize(evidence, title, model_path)
 

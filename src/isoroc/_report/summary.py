@@ -24,7 +24,7 @@ from isoroc._evaluation.curves import (
     thin,
 )
 from isoroc._evaluation.decision_curve import thresholds_of
-from isoroc._evaluation.evaluate import evaluate_pairs
+from isoroc._evaluation.evaluate import evaluate_pairs, pair_of_labels
 from isoroc._evaluation.evaluation import MEASURES, Evaluation, percent
 from isoroc._evaluation.forecasts import is_calibration_set
 from isoroc._evaluation.measures import most_rows
@@ -83,9 +83,17 @@ def gather(
     after: Any,
     segments: Any = None,
     clusters: Any = None,
+    multilabel: bool = False,
 ) -> ReportRows:
     """Check the arguments of a report and put them together."""
     _check_calibrator(calibrator)
+    if multilabel or (calibrator is not None and not calibrator.map_.kind.exclusive):
+        if calibrator is not None:
+            after, unit = calibrator if after is None else after, calibrator.unit_
+        rows: Any = {"unit": unit, "segments": segments, "clusters": clusters}
+        pair = pair_of_labels(y, P, after, sample_weight, labels, **rows)
+        about: Any = {"calibrator": calibrator, "input": pair.before.forecasts}
+        return ReportRows(pair.before, pair.after, multilabel=True, **about)
     if calibrator is not None:
         if after is None:
             after = calibrated(calibrator, P, segments)
@@ -101,7 +109,7 @@ def gather(
         P = _safe_indexing(P, parts_of[before.row_weights() > 0])
     elif len(pair.before) < len(before):
         P = _safe_indexing(P, np.flatnonzero(before.row_weights()))
-    return ReportRows(pair.before, pair.after, None, calibrator, P)
+    return ReportRows(pair.before, pair.after, calibrator=calibrator, input=P)
 
 
 def gather_counts(counts: Any, calibrator: Any) -> ReportRows:
@@ -114,7 +122,7 @@ def gather_counts(counts: Any, calibrator: Any) -> ReportRows:
     P = pair.before.forecasts
     if calibrator is not None and calibrator.n_features_in_ == 1:
         P = P[:, 1]
-    return ReportRows(pair.before, pair.after, pair.counted, calibrator, P)
+    return ReportRows(pair.before, pair.after, pair.counted, calibrator=calibrator, input=P)
 
 
 def _check_calibrator(calibrator: Any) -> None:

@@ -58,6 +58,8 @@ def to_onnx(
     ['forecasts', 'calibrated', 'label']
     """
     check_exportable(calibrator)
+    if label and not calibrator.map_.kind.exclusive:
+        raise InputError("label", None, "is True; a row may have several labels", "leave it out")
     types = {"double": onnx.TensorProto.DOUBLE, "float": onnx.TensorProto.FLOAT}
     check_option("input_type", input_type, tuple(types))
     oldest, newest = 13, onnx.defs.onnx_opset_version()

@@ -18,6 +18,7 @@ from ._scores import ProbabilityScorer as ProbabilityScorer
 from ._scores import brier_score_loss as brier_score_loss
 from ._scores import decompose as decompose
 from ._scores import log_loss as log_loss
+from ._scores import ranked_probability_score as ranked_probability_score
 from ._scores import scorers as scorers
 from ._segments import segment_report as segment_report
 from ._segments import segment_report_from_counts as segment_report_from_counts

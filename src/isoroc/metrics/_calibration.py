@@ -26,6 +26,8 @@ from isoroc.metrics._estimation.grouping import group_equal, group_means, group_
 Norm = Literal["l1", "l2", "max"]
 #: Bins of equal width, or of about equal weight.
 Strategy = Literal["uniform", "quantile"]
+#: A class, several of them, or the most probable class.
+Event = int | slice | None
 
 
 def calibration_error(
@@ -270,12 +272,16 @@ def calibration_curve(
     return CalibrationCurve(*rates.select("rate", "forecast", "low", "high", "weight").values())
 
 
-def event_of(sample: Sample, k: int | None) -> Sample:
-    """Sample of one event: class k, or that the most probable class comes true if k is None."""
+def event_of(sample: Sample, k: Event) -> Sample:
+    """Sample of one event: class k, one of several, or the most probable class if k is None."""
     if k is None:
         return split_by_kind(sample, "top")[0]
-    column = np.ascontiguousarray(sample.forecasts[:, k])
-    event = (sample.codes == k).view(np.uint8)
+    if isinstance(k, slice):
+        column = np.minimum(sample.forecasts[:, k].sum(axis=1), 1.0)
+        event = np.isin(sample.codes, np.arange(sample.n_classes)[k]).view(np.uint8)
+    else:
+        column = np.ascontiguousarray(sample.forecasts[:, k])
+        event = (sample.codes == k).view(np.uint8)
     return Sample(column, event, sample.weights, clusters=sample.clusters)
 
 

@@ -14,7 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from isoroc._core.intervals import Statistic, mean
 from isoroc._core.losses import EPSILON, brier_losses, log_losses
 from isoroc._core.types import Floats
-from isoroc._input import check_number, check_option, check_probabilities
+from isoroc._input import (
+    categories_of,
+    check_number,
+    check_option,
+    check_order,
+    check_probabilities,
+)
 from isoroc._support.table import Table
 from isoroc.metrics._calibration import calibration_error
 from isoroc.metrics._estimation.calibration_terms import Loss, Parts
@@ -65,7 +71,7 @@ def log_loss(
     >>> round(log_loss([0, 1], [0.25, 0.0]), 4)
     18.1657
     >>> round(log_loss([[0.8, 0.2], [0.4, 0.6]], [0.25, 0.5], excess=True), 4)
-    0.0135
+    0.0136
     """
     check_number("eps", eps, minimum=0)
     sample = check_probabilities(y_true, y_prob, sample_weight, labels)
@@ -117,6 +123,46 @@ def brier_score_loss(
     if scale_by_half in ("auto", is_half):
         return score
     return score / 2 if scale_by_half else 2 * score
+
+
+def ranked_probability_score(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float:
+    """Mean squared error of the cumulative probabilities P(Y <= k) of ordered classes.
+
+    A proper score that charges more for probability far from the outcome (Epstein 1969): the mean
+    Brier score of the K - 1 thresholds k. Where it is defined as their sum, it is larger.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight : array-like
+        As in `log_loss`.
+    labels : array-like of shape (K,), default=None
+        The classes in ascending order, which is that of the columns. Required if three or more
+        classes have names, unless `y_true` is an ordered categorical.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; for two classes the Brier score.
+
+    Examples
+    --------
+    >>> from isoroc.metrics import ranked_probability_score
+    >>> ranked_probability_score(["low"], [[0.5, 0.5, 0]], labels=["low", "mid", "high"])
+    0.125
+    """
+    labels = categories_of(y_true) if labels is None else labels
+    sample = check_probabilities(y_true, y_prob, sample_weight, labels)
+    if labels is None:
+        check_order(sample.classes)
+    below = sample.codes[:, None] <= np.arange(sample.n_classes - 1)
+    errors = np.cumsum(sample.forecasts[:, :-1], axis=1) - below
+    return mean((errors**2).mean(axis=1), sample.weights)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -44,10 +44,12 @@ def segment_report(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, labels, clusters
+    y_true, y_prob : array-like
         As in `isoroc.evaluate`.
     segments : dataframe, mapping of names to columns, or array-like of shape (n,)
         Columns that describe the rows: strings, booleans or numbers, which are binned.
+    sample_weight, labels, clusters : array-like, default=None
+        As in `isoroc.evaluate`.
     pairs : bool, default=True
         Whether to look at pairs of columns too.
     bins : int, default=5
@@ -222,8 +224,9 @@ def _measure(sample: Sample, group: Group, k: int, min_rows: int, confidence: fl
     total, square, forecast, observed = (sums(x) for x in (w, squares, w * p, w * came))
     plain, third = sums(squares * spread), sums(squares**2 / w * spread * (1 - 2 * p))
     step, variance = square / np.maximum(total, 1e-300) / 2, plain
-    if sample.clusters is not None:
-        variance, step, third = _clustered(sample, w * (came - p), group), 0 * step, 0 * third
+    found = _clustered(sample, w * (came - p), group)
+    if found is not None:
+        variance, step, third = found, 0 * step, 0 * third
     S = observed - forecast
     information = np.maximum(sums(w * spread), 1e-12)
     cost = np.maximum(S**2 - variance, 0.0) / (2 * information) / w.sum()
@@ -246,11 +249,17 @@ def _measure(sample: Sample, group: Group, k: int, min_rows: int, confidence: fl
     )
 
 
-def _clustered(sample: Sample, residuals: Floats, group: Group) -> Floats:
-    """Variance of the sum of the residuals of each segment if rows of a cluster depend."""
-    clusters: Any = sample.clusters
+def _clustered(sample: Sample, residuals: Floats, group: Group) -> Floats | None:
+    """Variance of the sum of the residuals of each segment if rows of a cluster depend.
+
+    None if no cluster has several rows in a segment, as the labels of a row have.
+    """
+    if (clusters := sample.clusters) is None:
+        return None
     size, width = len(group.names), int(clusters.max()) + 1
     found, inverse = np.unique(group.codes * width + clusters, return_inverse=True)
+    if len(found) == len(inverse):
+        return None
     of = found // width
     sums, n = np.bincount(inverse, residuals), np.bincount(of, minlength=size)
     return np.bincount(of, sums**2, size) * n / np.maximum(n - 1, 1)

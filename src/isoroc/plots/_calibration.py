@@ -43,7 +43,8 @@ class CalibrationDisplay(BeforeAfterDisplay):
     Options of `from_estimator` and `from_predictions`:
 
     - `kind`: "classwise" draws each class, or the second of two; "top" the most probable class of
-      each row. "auto", the default, is "classwise" for up to 12 classes and "top" for more;
+      each row; "thresholds", for ordered classes, that the outcome is at most each class but the
+      last. "auto", the default, is "classwise" for up to 12 classes and "top" for more;
     - `pos_label`: draw this class only;
     - `scale` of both axes: "linear" or "logit" (log odds). "auto", the default, is "logit" for
       events with a rate below 0.05 or above 0.95, and where 95 % of the forecasts lie in the
@@ -88,7 +89,7 @@ class CalibrationDisplay(BeforeAfterDisplay):
         cls,
         series: dict[str, Sample],
         *,
-        kind: Literal["auto", "classwise", "top"] = "auto",
+        kind: Literal["auto", "classwise", "top", "thresholds"] = "auto",
         pos_label: Any = None,
         scale: Literal["auto", "linear", "logit"] = "auto",
         n_bins: int | None = None,
@@ -97,7 +98,7 @@ class CalibrationDisplay(BeforeAfterDisplay):
         name: str | None = None,
         **line_options: Any,
     ) -> Self:
-        check_option("kind", kind, ("auto", "classwise", "top"))
+        check_option("kind", kind, ("auto", "classwise", "top", "thresholds"))
         check_option("strategy", strategy, ("quantile", "uniform"))
         check_confidence(confidence)
         check_number("n_bins", n_bins, numbers.Integral, minimum=1, others=(None,))

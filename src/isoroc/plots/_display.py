@@ -21,12 +21,14 @@ from isoroc._input import (
     InputError,
     Sample,
     check_after,
+    check_order,
     check_outcomes,
     check_probabilities,
     check_sample,
     to_array,
 )
 from isoroc._support.table import Table
+from isoroc.metrics._calibration import Event
 
 _MARKERS = ("o", "^", "s", "D", "v", "P")
 _LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
@@ -195,6 +197,8 @@ class BeforeAfterDisplay(Display):
             first = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
         else:
             first = check_outcomes(y_true, y_prob, sample_weight, labels)
+        if options.get("kind") == "thresholds" and labels is None:
+            check_order(first.classes)
         series = {"forecasts": first}
         if after is not None:
             second = check_after(after, first, probabilities=cls._needs_probabilities)
@@ -214,16 +218,20 @@ def _second(y_true: Any, pos_label: Any) -> list[Any]:
     return [others[0], pos_label]
 
 
-def class_panels(sample: Sample, pos_label: Any, kind: str = "auto") -> dict[str, int | None]:
-    """Classes to draw, by the name of the panel; None for the top class."""
-    classes = sample.classes.tolist()
+def class_panels(sample: Sample, pos_label: Any, kind: str = "auto") -> dict[str, Event]:
+    """Events to draw, by the name of the panel: see `event_of`."""
+    classes, ordered = sample.classes.tolist(), kind == "thresholds"
+    if ordered:
+        classes.pop()  # all outcomes are at most the last class
     if pos_label is not None and pos_label not in classes:
         fix = f"expected one of {shortened(str(classes), 60)}"
         raise InputError("pos_label", None, f"got {pos_label!r}", fix)
     if kind == "top" or (kind == "auto" and pos_label is None and len(classes) > MAX_PANELS):
         return {TOP: None}
-    drawn = range(int(len(classes) == 2), len(classes))
+    drawn = range(int(sample.n_classes == 2 and not ordered), len(classes))
     chosen = drawn if pos_label is None else [classes.index(pos_label)]
+    if ordered:
+        return {f"≤ {classes[k]}": slice(k + 1) for k in chosen}
     return {str(classes[k]): k for k in chosen}
 
 

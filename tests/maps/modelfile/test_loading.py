@@ -15,7 +15,7 @@ import isoroc
 from isoroc import ModelFileError, load_map
 from isoroc._maps.modelfile import document
 from isoroc._maps.modelfile.maps import MAPS
-from zoo import fitted
+from zoo import KINDS, fitted
 
 
 def saved(calibrator, folder):
@@ -295,6 +295,8 @@ MAP_FAULTS = [
     ("MatrixCalibrator", "intercept", array([1e200, 0, 0]), "intercept: expected smaller"),
     ("KernelCalibrator", "knots", array([9 * [0.0]] * 3), "knots: expected ascending"),
     ("KernelCalibrator", "weights", array([[1.0]] * 3), "weights: expected an array of shape"),
+    ("CumulativeCalibrator", "shifts", array([1.0, 0.5]), "shifts: expected 2 ascending"),
+    ("CumulativeCalibrator", "rates", array([1.0, 0.0]), "rates: expected numbers > 0"),
     ("SplineCalibrator", "slopes", array([1.0]), "slopes: expected an array of shape"),
 ]
 
@@ -310,9 +312,13 @@ def test_a_wrong_number_of_a_map_is_named(name, number, value, message, tmp_path
 
 
 def test_every_map_is_that_of_a_calibrator():
-    calibrators = {name for name in isoroc.__all__ if name.endswith("Calibrator")}
-    found = {type(fitted(name, "p").map_) for name in calibrators}
-    assert found | {type(fitted("IRPCalibrator", 3).map_)} == set(MAPS.values())
+    found = {type(fitted(name, "p").map_) for name in KINDS}
+    found |= {type(fitted("IRPCalibrator", 3).map_)}
+    p = np.linspace(0, 1, 20).reshape(-1, 2)
+    found |= {
+        type(isoroc.MultiLabelCalibrator(isoroc.TemperatureCalibrator()).fit(p, p > 0.5).map_)
+    }
+    assert found == set(MAPS.values())
 
 
 @pytest.mark.parametrize(

@@ -215,8 +215,9 @@ def _check_common(state: dict[str, Any], kind: Kind) -> int:
     classes = state.get("classes_")
     if not isinstance(classes, np.ndarray) or classes.ndim != 1:
         raise Fault("model.state.classes_", "expected an array")
-    if not 2 <= len(classes) <= MAX_CLASSES:
-        problem = f"expected 2 to {MAX_CLASSES} classes, got {len(classes)}"
+    least = 1 + kind.exclusive
+    if not least <= len(classes) <= MAX_CLASSES:
+        problem = f"expected {least} to {MAX_CLASSES} classes, got {len(classes)}"
         raise Fault("model.state.classes_", problem)
     if len(set(classes.tolist())) != len(classes) or any(c != c for c in classes.tolist()):  # noqa: PLR0124
         raise Fault("model.state.classes_", "the classes are not distinct")
@@ -241,7 +242,6 @@ def _check_forecasts(fitted: Map, n_classes: int) -> None:
         values[0, 0] = values[1, -1] = 1.0
         values = fitted.kind.from_simplex(values)
     Q = fitted.apply(values)
-    if Q.shape != (len(values), n_classes) or not (
-        (Q >= 0).all() and (np.abs(Q.sum(axis=1) - 1) < ROUNDING).all()
-    ):
+    off = np.abs(Q.sum(axis=1) - 1) if fitted.kind.exclusive else Q - 1
+    if Q.shape != (len(values), n_classes) or not ((Q >= 0).all() and (off < ROUNDING).all()):
         raise Fault("model.map", "the forecasts made from it are not valid probabilities")
