@@ -18,7 +18,13 @@ from formulas import (
     forecasts,
     is_rounded,
 )
-from isoroc import InputError, SegmentCalibrator, TemperatureCalibrator, load_map
+from isoroc import (
+    InputError,
+    MultiLabelCalibrator,
+    SegmentCalibrator,
+    TemperatureCalibrator,
+    load_map,
+)
 from isoroc._backends import ops_for
 from zoo import CASES, KINDS, fitted, make, on_thresholds, probabilities
 from zoo import forecasts as forecasts_of
@@ -128,6 +134,22 @@ def test_segments(asarray, tmp_path):
         assert_like(found, asarray(P), expected.shape)
         np.testing.assert_allclose(np.from_dlpack(found), expected, rtol=0, atol=1e-12)
     np.testing.assert_array_equal(calibrator.predict(asarray(P), table), expected[:, 1] > 0.5)
+
+
+@pytest.mark.parametrize("unit", ["probability", "logit"])
+def test_labels_that_do_not_exclude_each_other(unit, asarray):
+    rng = np.random.default_rng(0)
+    P = rng.random((300, 3))
+    y = (rng.random((300, 3)) < P**2).astype(int)
+    P = P if unit == "probability" else np.log(P / (1 - P))
+    calibrator = MultiLabelCalibrator(TemperatureCalibrator()).fit(
+        asarray(P), asarray(y), unit=unit
+    )
+    expected = calibrator.predict_proba(P)
+    found = calibrator.predict_proba(asarray(P))
+    assert_like(found, asarray(P), expected.shape)
+    np.testing.assert_allclose(np.from_dlpack(found), expected, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(calibrator.predict(asarray(P)), calibrator.predict(P))
 
 
 def test_whole_numbers_become_doubles(asarray):
