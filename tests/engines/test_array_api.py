@@ -26,6 +26,7 @@ from isoroc import (
     load_map,
 )
 from isoroc._backends import ops_for
+from isoroc.export import to_torch
 from zoo import CASES, KINDS, fitted, make, on_thresholds, probabilities
 from zoo import forecasts as forecasts_of
 
@@ -202,6 +203,15 @@ def test_names_are_compared():
         found = calibrator.predict_proba(torch.asarray(P))
     frame = pd.DataFrame(P[:, ::-1], columns=[*"cba"])
     np.testing.assert_allclose(found, calibrator.predict_proba(frame), atol=1e-12)
+
+
+def test_gradients_of_torch():
+    calibrator = fitted("MatrixCalibrator", 3)
+    P = torch.tensor(forecasts_of(3, 20), dtype=torch.float32, requires_grad=True)
+    found, expected = calibrator.predict_proba(P), to_torch(calibrator)(P)
+    slope, known = (torch.autograd.grad(own[:, 0].sum(), P)[0] for own in (found, expected))
+    assert known.abs().max() > 0.1
+    np.testing.assert_allclose(slope, known, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(

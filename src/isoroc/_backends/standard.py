@@ -28,7 +28,7 @@ class ArrayOps(Ops[ArrayVector]):
     """Vectors are arrays of a namespace of the standard, in double precision on a device."""
 
     def __init__(self, xp: Any, device: Any) -> None:
-        self.xp, self._device = xp, device
+        self.xp, self._device, self._asarray = xp, device, xp.asarray
 
     def vector(self, array: Any, width: int | None = None) -> ArrayVector:
         """An array as a vector; a proxy in a trace needs the width."""
@@ -36,12 +36,12 @@ class ArrayOps(Ops[ArrayVector]):
 
     def constant(self, values: Any, dtype: str = "float64") -> Any:
         """Numbers as an array on the device."""
-        return self.xp.asarray(values, dtype=getattr(self.xp, dtype), device=self._device)
+        return self._asarray(values, dtype=getattr(self.xp, dtype), device=self._device)
 
     def like(self, values: Any, result: Any) -> Any:
         """A result on the device, in the floating-point type of what it was computed from."""
         dtype = values.dtype if "float" in str(values.dtype) else self.xp.float64
-        return self.xp.asarray(result, dtype=dtype, device=self._device)
+        return self._asarray(result, dtype=dtype, device=self._device)
 
     def _value(self, a: Any) -> Any:
         """The array of a vector, constants as an array, a number unchanged."""
@@ -90,8 +90,7 @@ class ArrayOps(Ops[ArrayVector]):
         step = max(second - first, 1)
         if places == list(range(first, first + step * len(places), step)):
             return self.vector(a.array[:, first : places[-1] + 1 : step], len(places))
-        taken = self._rows(a.array, self.constant(places, "int64"), axis=1)
-        return self.vector(taken, len(places))
+        return self.vector(self._rows(a.array, self.constant(places, "int64"), 1), len(places))
 
     def concat(self, parts: Sequence[ArrayVector]) -> ArrayVector:
         joined = self.xp.concat([part.array for part in parts], axis=1)

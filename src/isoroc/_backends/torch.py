@@ -24,6 +24,7 @@ class TorchOps(ArrayOps):
 
     def __init__(self, device: Any) -> None:
         super().__init__(torch, device)
+        self._asarray = torch.as_tensor  # which keeps gradients
 
     def _rows(self, table: Any, places: Any, axis: int = 0) -> Any:
         return torch.index_select(table, axis, places)

@@ -121,9 +121,7 @@ def read_forecasts(P: ArrayLike, *, name: str, n_columns: int | None = None) -> 
     return values.reshape(-1) if n_given == 1 else values
 
 
-def check_new(
-    P: Any, kind: Kind, n_columns: int, summary: dict[str, Any], ops: Any = NUMPY
-) -> Floats:
+def check_new(P: Any, kind: Kind, n_columns: int, summary: Any, ops: Any = NUMPY) -> Floats:
     """Forecast array of new rows, on the device of `ops`; `summary` describes those of the fit."""
     real = ops is not NUMPY and "complex" not in str(P.dtype)
     if real and P.ndim in (1, 2) and P.shape[0] and count_columns(P) == n_columns:
@@ -133,8 +131,7 @@ def check_new(
         odd = odd and ops.xp.all(kind_of(n_columns).clean(ops, X)[1].array)
         if ops.xp.all(good.array) and not odd:
             return cleaned.array  # type: ignore[no-any-return]
-    # On the host, where all errors and warnings are raised.
-    values = read_forecasts(P, name="P", n_columns=n_columns)
+    values = read_forecasts(P, name="P", n_columns=n_columns)  # errors are raised on the host
     match summary.get("range"):
         case [int() | float() as low, int() | float() as high]:
             warn_if_probabilities(values, kind, (low, high))
