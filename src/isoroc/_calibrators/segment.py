@@ -326,7 +326,8 @@ class SegmentCalibrator(Calibrator):
             values and new categories are shifted by 0: `count_unknown` counts them.
         """
         ops = ops_for(P)
-        return ops.like(P, apply_map(self.map_, self._check_new(P, ops), segments))  # type: ignore[no-any-return]
+        values = self._check_new(P, ops)  # raises an error if there is no map yet
+        return ops.like(P, apply_map(self.map_, values, segments))  # type: ignore[no-any-return]
 
     def predict(self, P: Any, segments: Any = None) -> NDArray[Any]:
         """Label with the largest calibrated probability, the first of `classes_` on ties."""
