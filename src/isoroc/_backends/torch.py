@@ -42,8 +42,7 @@ class TorchOps(ArrayOps):
         return self.vector(a.array.amin(dim=1, keepdim=True), 1)
 
     def locate(self, cuts: Floats, score: ArrayVector) -> ArrayVector:
-        place = torch.searchsorted(self.constant(cuts), score.array.detach().contiguous())
-        return self.vector(place, 1)
+        return super().locate(cuts, self.vector(score.array.detach().contiguous(), 1))
 
     def steps(
         self, cuts: Sequence[Floats], values: Sequence[Floats], a: ArrayVector
