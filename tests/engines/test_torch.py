@@ -27,7 +27,7 @@ from zoo import CASES, fitted, forecasts, on_thresholds
 
 def in_torch(formula, X):
     ops = TorchOps("cpu")
-    return formula(ops, ops.vector(torch.tensor(X))).tensor
+    return formula(ops, ops.vector(torch.tensor(X))).array
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
@@ -62,7 +62,7 @@ def test_gradients_of_smooth_maps(kind, K):
     X = X if kind.scores == "logit" else (0.9 * X + 0.1 / K).detach().requires_grad_()
     ops = TorchOps("cpu")
     for own in smooth_maps(kind, K):
-        assert torch.autograd.gradcheck(lambda P, m=own: m.formula(ops, ops.vector(P)).tensor, X)
+        assert torch.autograd.gradcheck(lambda P, m=own: m.formula(ops, ops.vector(P)).array, X)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])

@@ -17,6 +17,10 @@ class NumpyOps(Ops[Any]):
     Arrays in Fortran order are fastest: sums over few columns are then sums of long runs.
     """
 
+    def like(self, values: Any, result: Floats) -> Floats:  # noqa: ARG002
+        """The result: calibrated forecasts are doubles, whatever they are computed from."""
+        return result
+
     def function(self, name: Function, *arguments: Any) -> Floats:
         return np.asarray(getattr(np, name)(*arguments))
 

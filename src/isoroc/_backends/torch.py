@@ -13,151 +13,53 @@ from typing import Any
 import numpy as np
 import torch
 from torch.fx.proxy import GraphAppendingTracer
-from torch.nn import functional
 
-from isoroc._backends.ops import OPERATORS, Function, Ops, Value
-from isoroc._core.tree import BinTree
-from isoroc._core.types import Floats, Ints
-
-
-class TorchVector(Value):
-    """A tensor of shape (n, width), or its proxy in a trace."""
-
-    def __init__(self, ops: TorchOps, tensor: Any, width: int) -> None:
-        self._ops = ops
-        self.tensor = tensor
-        self.width = width
-
-    def binary(self, operator: str, a: Any, b: Any) -> TorchVector:
-        return self._ops.each(OPERATORS[operator], a, b)
+from isoroc._backends.ops import Function
+from isoroc._backends.standard import ArrayOps, ArrayVector
+from isoroc._core.types import Floats
 
 
-class TorchOps(Ops[TorchVector]):
+class TorchOps(ArrayOps):
     """Vectors are tensors on a device. Smooth formulas have gradients, steps have none."""
 
     def __init__(self, device: Any) -> None:
-        self._device = device
+        super().__init__(torch, device)
+        self._asarray = torch.as_tensor  # which keeps gradients
 
-    def vector(self, tensor: Any, width: int | None = None) -> TorchVector:
-        """A tensor as a vector; a proxy in a trace needs the width."""
-        return TorchVector(self, tensor, int(tensor.shape[1]) if width is None else width)
+    def _rows(self, table: Any, places: Any, axis: int = 0) -> Any:
+        return torch.index_select(table, axis, places)
 
-    def _constant(self, values: Any, dtype: torch.dtype = torch.float64) -> Any:
-        return torch.as_tensor(values, dtype=dtype, device=self._device)
-
-    def _value(self, a: Any) -> Any:
-        """The tensor of a vector, constants as a tensor, a number unchanged."""
-        if isinstance(a, TorchVector):
-            return a.tensor
-        return self._constant(a) if isinstance(a, np.ndarray) else float(a)
-
-    # Each column by itself
-
-    def each(self, function: Callable[..., Any], *arguments: Any) -> TorchVector:
-        """A function of tensors and numbers that broadcasts."""
-        width = max(getattr(a, "width", np.size(a)) for a in arguments)
-        return self.vector(function(*map(self._value, arguments)), width)
-
-    def function(self, name: Function, *arguments: Any) -> TorchVector:
+    def function(self, name: Function, *arguments: Any) -> ArrayVector:
         if name in ("maximum", "minimum"):
             return self.each(partial(_extreme, name), *arguments)
         return self.each(root if name == "sqrt" else getattr(torch, name), *arguments)
 
-    def where(self, condition: TorchVector, a: Any, b: Any) -> TorchVector:
-        return self.each(torch.where, condition, a, b)
-
-    # The columns of a row together
-
-    def width(self, a: TorchVector) -> int:
-        return a.width
-
-    def sum(self, a: TorchVector) -> TorchVector:
-        return self.vector(a.tensor.sum(dim=1, keepdim=True), 1)
-
-    def largest(self, a: TorchVector) -> tuple[TorchVector, TorchVector]:
-        largest = a.tensor.max(dim=1, keepdim=True)
+    def largest(self, a: ArrayVector) -> tuple[ArrayVector, ArrayVector]:
+        largest = a.array.max(dim=1, keepdim=True)
         return self.vector(largest[0], 1), self.vector(largest[1], 1)
 
-    def smallest(self, a: TorchVector) -> TorchVector:
-        return self.vector(a.tensor.amin(dim=1, keepdim=True), 1)
+    def smallest(self, a: ArrayVector) -> ArrayVector:
+        return self.vector(a.array.amin(dim=1, keepdim=True), 1)
 
-    def every(self, conditions: TorchVector) -> TorchVector:
-        return self.vector(conditions.tensor.all(dim=1, keepdim=True), 1)
-
-    def is_at(self, place: TorchVector, numbers: int | Ints) -> TorchVector:
-        values = self._constant(numbers, torch.int64).reshape(-1)
-        return self.vector(place.tensor == values, len(values))
-
-    # Vectors of other widths
-
-    def take(self, a: TorchVector, columns: Sequence[int] | Ints) -> TorchVector:
-        places = [int(column) for column in columns]
-        first, second = (*places, *places[-1:])[:2]
-        step = max(second - first, 1)
-        if places == list(range(first, first + step * len(places), step)):
-            return self.vector(a.tensor[:, first : places[-1] + 1 : step], len(places))
-        index = self._constant(places, torch.int64)
-        return self.vector(torch.index_select(a.tensor, 1, index), len(places))
-
-    def split(self, a: TorchVector, widths: Sequence[int]) -> list[TorchVector]:
-        parts = torch.split(a.tensor, list(widths), dim=1)
-        return [self.vector(parts[i], width) for i, width in enumerate(widths)]
-
-    def concat(self, parts: Sequence[TorchVector]) -> TorchVector:
-        joined = torch.cat([part.tensor for part in parts], dim=1)
-        return self.vector(joined, sum(part.width for part in parts))
-
-    def linear(self, a: TorchVector, matrix: Floats, offset: Floats | None = None) -> TorchVector:
-        constants = [self._constant(array) for array in (matrix, offset) if array is not None]
-        return self.vector(functional.linear(a.tensor, *constants), len(matrix))
-
-    def segment_sums(self, a: TorchVector, weights: Floats) -> TorchVector:
-        runs = a.tensor.reshape(-1, *weights.shape)
-        return self.vector((runs * self._constant(weights)).sum(dim=2), len(weights))
-
-    # Trees and steps
-
-    def locate(self, cuts: Floats, score: TorchVector) -> TorchVector:
-        place = torch.searchsorted(self._constant(cuts), score.tensor.detach().contiguous())
-        return self.vector(place, 1)
-
-    def route(self, tree: BinTree, a: TorchVector) -> TorchVector:
-        """All rows descend one level in each turn; bins lead to themselves."""
-        thresholds, children = tree.descent()
-        table, below = self._constant(thresholds), self._constant(children.ravel(), torch.int64)
-        points = a.tensor.detach()
-        node = torch.zeros_like(points[:, 0], dtype=torch.int64)
-        for _ in range(int(tree.depths.max())):
-            region = (points - functional.embedding(node, table)).argmax(dim=1)
-            node = torch.take(below, node * a.width + region)
-        place = torch.take(self._constant(tree.bin_of_node, torch.int64), node)
-        return self.vector(place[:, None], 1)
-
-    def cross(self, first: TorchVector, second: TorchVector, n_second: int) -> TorchVector:
-        return self.vector(first.tensor * n_second + second.tensor, 1)
-
-    def look_up(self, table: Floats, place: TorchVector) -> TorchVector:
-        rows = torch.index_select(self._constant(table), 0, place.tensor[:, 0])
-        return self.vector(rows, table.shape[1])
+    def locate(self, cuts: Floats, score: ArrayVector) -> ArrayVector:
+        return super().locate(cuts, self.vector(score.array.detach().contiguous(), 1))
 
     def steps(
-        self, cuts: Sequence[Floats], values: Sequence[Floats], a: TorchVector
-    ) -> TorchVector:
-        of_columns = self._constant(_stacked(cuts, np.inf)), a.tensor.detach().T.contiguous()
-        table = self._constant(_stacked(values, np.nan))
+        self, cuts: Sequence[Floats], values: Sequence[Floats], a: ArrayVector
+    ) -> ArrayVector:
+        of_columns = self.constant(_stacked(cuts, np.inf)), a.array.detach().T.contiguous()
+        table = self.constant(_stacked(values, np.nan))
         return self.vector(torch.gather(table, 1, torch.searchsorted(*of_columns)).T, a.width)
 
-    # Smooth functions
+    def softmax(self, a: ArrayVector) -> ArrayVector:
+        return self.vector(torch.softmax(a.array, dim=1), a.width)
 
-    def softmax(self, a: TorchVector) -> TorchVector:
-        return self.vector(torch.softmax(a.tensor, dim=1), a.width)
+    def log_softmax(self, a: ArrayVector) -> ArrayVector:
+        return self.vector(torch.log_softmax(a.array, dim=1), a.width)
 
-    def log_softmax(self, a: TorchVector) -> TorchVector:
-        return self.vector(torch.log_softmax(a.tensor, dim=1), a.width)
-
-    def fraction_between(self, a: TorchVector, knots: Floats) -> TorchVector:
-        table, last = self._constant(knots), knots.shape[1] - 1
-        x = a.tensor.T.contiguous()
+    def fraction_between(self, a: ArrayVector, knots: Floats) -> ArrayVector:
+        table, last = self.constant(knots), knots.shape[1] - 1
+        x = a.array.T.contiguous()
         place = torch.searchsorted(table, x.detach()).clamp(1, last)
         low, high = torch.gather(table, 1, place - 1), torch.gather(table, 1, place)
         share = ((x - low) / (high - low)).clamp(0, 1)
@@ -220,12 +122,12 @@ class _Tracer(GraphAppendingTracer):
         return self._nodes[key]
 
 
-def trace(formula: Callable[..., TorchVector], width: int) -> torch.fx.GraphModule:
+def trace(formula: Callable[..., ArrayVector], width: int) -> torch.fx.GraphModule:
     """A formula of `TorchOps` and a vector of some width as a module of torch operations.
 
     Its constants are buffers.
     """
     ops, tracer = TorchOps("cpu"), _Tracer()
     forecasts = torch.fx.Proxy(tracer.graph.placeholder("forecasts"), tracer)
-    tracer.graph.output(formula(ops, ops.vector(forecasts, width)).tensor.node)
+    tracer.graph.output(formula(ops, ops.vector(forecasts, width)).array.node)
     return torch.fx.GraphModule(tracer.constants, tracer.graph, "Formula")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from isoroc._backends import NUMPY, ops_for
 from isoroc._calibrators import frames
 from isoroc._calibrators.thresholds import CarriedThresholds, carry_over
 from isoroc._core.types import Floats, Ints
@@ -31,10 +32,11 @@ from isoroc._input import (
     check_units,
     in_order,
     range_of,
+    to_array,
     warn_if_reversed,
     with_readable_names,
 )
-from isoroc._input.kinds import Unit
+from isoroc._input.kinds import Unit, columns_of
 from isoroc._maps import IdentityMap, Map
 from isoroc._maps.modelfile import Fault, checksum, encode, write
 from isoroc._maps.modelfile.checks import Check
@@ -282,13 +284,15 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         ----------
         P : array-like, dataframe or series
             Forecasts as in `fit`. Columns of a dataframe are matched by name where `fit` saw names.
+            Arrays of torch or CuPy stay on their device under scikit-learn's `array_api_dispatch`.
         """
-        values = self._check_new(P)  # raises an error if there is no map yet
-        return self.map_.apply(values)
+        ops = ops_for(P)
+        values = self._check_new(P, ops)  # raises an error if there is no map yet
+        return ops.like(P, self.map_.apply(values))  # type: ignore[no-any-return]
 
     def predict(self, P: Any) -> NDArray[Any]:
         """Label with the largest calibrated probability, the first of `classes_` on ties."""
-        best = self.predict_proba(P).argmax(axis=1)
+        best = to_array(self.predict_proba(P), name="P").argmax(axis=1)
         return np.asarray(self.classes_[best])
 
     def carry_over(self, thresholds: Any, P: Any = None) -> CarriedThresholds:
@@ -340,12 +344,12 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self, "map_")
         write(path, to_document(self, "model"), self.summary_ | (summary or {}))
 
-    def _check_new(self, P: Any) -> Floats:
+    def _check_new(self, P: Any, ops: Any = NUMPY) -> Floats:
         """Forecast array of new rows, with columns in the order of the fit."""
         check_is_fitted(self, "map_")
         if hasattr(self, "feature_names_in_"):
             P = in_order(P, self.feature_names_in_.tolist())
-        forecasts = check_new(P, self.map_.kind, self.n_features_in_, self.summary_)
+        forecasts = check_new(P, self.map_.kind, self.n_features_in_, self.summary_, ops)
         self._remember_columns(P, forecasts, reset=False)
         return forecasts
 
@@ -353,8 +357,7 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         """Set or compare n_features_in_ and feature_names_in_."""
         if type(P) is np.ndarray and not reset and not hasattr(self, "feature_names_in_"):
             return  # there are no names, and `check_new` has compared the number
-        columns = forecasts.reshape(len(forecasts), -1)
-        named = with_readable_names(P) if is_into_dataframe(P) else columns
+        named = with_readable_names(P) if is_into_dataframe(P) else columns_of(forecasts)
         validate_data(self, X=named, reset=reset, skip_check_array=True)
 
 

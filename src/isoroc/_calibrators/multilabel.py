@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from isoroc._backends import NUMPY
 from isoroc._calibrators.auto import AutoCalibrator
 from isoroc._calibrators.base import Calibrator, attach_fitted
 from isoroc._calibrators.mixing import mixture_weights
@@ -27,6 +28,7 @@ from isoroc._input import (
     check_number,
     check_units,
     columns_of_labels,
+    to_array,
 )
 from isoroc._input.kinds import LABELS
 from isoroc._maps import Map, MultiLabelMap
@@ -197,12 +199,12 @@ class MultiLabelCalibrator(Calibrator):
         of_two: Any = SimpleNamespace(classes_=np.arange(2), n_features_in_=1, summary_=summary)
         attach_fitted(of_two, [self.common_], [self.map_.common])
 
-    def _check_new(self, P: Any) -> Floats:
-        return super()._check_new(columns_of_labels(P))
+    def _check_new(self, P: Any, ops: Any = NUMPY) -> Floats:
+        return super()._check_new(columns_of_labels(P), ops)
 
     def predict(self, P: Any) -> NDArray[Any]:
         """1 for each label with a calibrated probability above 0.5, shape (n, L)."""
-        return np.asarray(self.predict_proba(P) > 0.5, dtype=np.intp)
+        return np.asarray(to_array(self.predict_proba(P), name="P") > 0.5, dtype=np.intp)
 
     def carry_over(self, thresholds: Any, P: Any = None) -> NoReturn:  # noqa: ARG002
         """Not available: thresholds differ by label."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from isoroc._backends import NUMPY
+from isoroc._backends import NUMPY, ops_for
 from isoroc._calibrators.auto import AutoCalibrator
 from isoroc._calibrators.base import Calibrator, FromMap, IdentityCalibrator, attach_fitted
 from isoroc._calibrators.mixing import mixture_weights
@@ -36,6 +36,7 @@ from isoroc._input import (
     check_segments,
     check_units,
     rows_by_group,
+    to_array,
     warn_if_reversed,
     with_segments,
 )
@@ -324,12 +325,13 @@ class SegmentCalibrator(Calibrator):
             A table with the columns `columns_`, if there are any; others are ignored. Missing
             values and new categories are shifted by 0: `count_unknown` counts them.
         """
-        values = self._check_new(P)
-        return apply_map(self.map_, values, segments)
+        ops = ops_for(P)
+        values = self._check_new(P, ops)  # raises an error if there is no map yet
+        return ops.like(P, apply_map(self.map_, values, segments))  # type: ignore[no-any-return]
 
     def predict(self, P: Any, segments: Any = None) -> NDArray[Any]:
         """Label with the largest calibrated probability, the first of `classes_` on ties."""
-        best = self.predict_proba(P, segments).argmax(axis=1)
+        best = to_array(self.predict_proba(P, segments), name="P").argmax(axis=1)
         return np.asarray(self.classes_[best])
 
     def encode_segments(self, segments: Any) -> Floats:

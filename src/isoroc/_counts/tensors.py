@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._backends import Ops, V
+from isoroc._backends.standard import ArrayVector
 from isoroc._counts.cells import Cells
 from isoroc._counts.grid import FACTOR, LIMB, PRIME, Grid, cells, fold, mixing_weights
 from isoroc._input import (
@@ -28,7 +29,7 @@ from isoroc._input.kinds import SUM_EXACT, Kind, kind_of, units_of
 try:
     import torch
 
-    from isoroc._backends.torch import TorchOps, TorchVector, root
+    from isoroc._backends.torch import TorchOps, root
 except ImportError as error:
     raise ImportError("counts of tensors need torch: pip install torch") from error
 
@@ -128,7 +129,7 @@ def check_batch(P: Any, y: Any, weight: Any, key: Any) -> Batch:
     if weight is not None:
         weights = torch.as_tensor(weight, device=device, dtype=torch.float64)
         ops = TorchOps(device)
-        good = valid_weights(ops, ops.vector(weights[:, None])).tensor[:, 0]
+        good = valid_weights(ops, ops.vector(weights[:, None])).array[:, 0]
         _refuse("sample_weight", ~good, weights, WEIGHT_FIX)
     if key is not None:
         key = torch.as_tensor(key, device=device)
@@ -193,11 +194,11 @@ def count(
             tables[name].add(number.to(torch.int32), codes[rows], P, part.weights)
             continue
         good, X, placed = plan.place(*_vectors(part))
-        refuse(~good.tensor[:, 0])
-        group, first = _group(list(placed.tensor.T))
+        refuse(~good.array[:, 0])
+        group, first = _group(list(placed.array.T))
         table = CellSums(len(first), K, part)
-        table.add(group, codes[rows], X.tensor.T, part.weights)
-        yield table.cells(plan, placed.tensor[first].cpu().numpy())
+        table.add(group, codes[rows], X.array.T, part.weights)
+        yield table.cells(plan, placed.array[first].cpu().numpy())
 
 
 def _number(plan: Plan, batch: Batch) -> list[Any]:
@@ -207,7 +208,7 @@ def _number(plan: Plan, batch: Batch) -> list[Any]:
         number = number_clean(plan, P)
         if number is not None:
             return [number, *P]
-    return list(plan.number(*_vectors(batch)).tensor.T)
+    return list(plan.number(*_vectors(batch)).array.T)
 
 
 def number_clean(plan: Plan, P: Any) -> Any:
@@ -246,7 +247,7 @@ def number_clean(plan: Plan, P: Any) -> Any:
     return number
 
 
-def _vectors(batch: Batch) -> tuple[TorchOps, TorchVector, TorchVector | None]:
+def _vectors(batch: Batch) -> tuple[TorchOps, ArrayVector, ArrayVector | None]:
     """Operations, forecasts whose columns are contiguous in memory, and keys."""
     ops = TorchOps(batch.forecasts.device)
     key = None if batch.key is None else ops.vector(batch.key[:, None])

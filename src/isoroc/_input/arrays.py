@@ -12,6 +12,7 @@ import numpy as np
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
+from isoroc._backends import NUMPY, ops_for
 from isoroc._input.error import InputError
 
 #: Default number of rows that are processed at a time.
@@ -35,6 +36,8 @@ def to_array(values: Any, *, name: str) -> NDArray[Any]:
     if torch is not None and isinstance(values, torch.Tensor):
         values = values.detach().cpu()  # NumPy knows neither gradients nor bfloat16
         return np.asarray(values.double() if values.is_floating_point() else values)
+    if ops_for(values) is not NUMPY:
+        return np.asarray(values.get() if hasattr(values, "get") else np.from_dlpack(values))
     native = to_native(values, name=name)
     if isinstance(native, nw.DataFrame | nw.Series):
         return np.asarray(native.to_numpy())

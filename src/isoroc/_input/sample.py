@@ -121,9 +121,17 @@ def read_forecasts(P: ArrayLike, *, name: str, n_columns: int | None = None) -> 
     return values.reshape(-1) if n_given == 1 else values
 
 
-def check_new(P: ArrayLike, kind: Kind, n_columns: int, summary: dict[str, Any]) -> Floats:
-    """Forecast array of new rows for a map; `summary` describes the rows of the fit."""
-    values = read_forecasts(P, name="P", n_columns=n_columns)
+def check_new(P: Any, kind: Kind, n_columns: int, summary: Any, ops: Any = NUMPY) -> Floats:
+    """Forecast array of new rows, on the device of `ops`; `summary` describes those of the fit."""
+    real = ops is not NUMPY and "complex" not in str(P.dtype)
+    if real and P.ndim in (1, 2) and P.shape[0] and count_columns(P) == n_columns:
+        X = ops.vector(ops.constant(columns_of(P)))
+        cleaned, good = kind.clean(ops, X)
+        odd = kind.unit not in ("probability", "proportion")
+        odd = odd and ops.xp.all(kind_of(n_columns).clean(ops, X)[1].array)
+        if ops.xp.all(good.array) and not odd:
+            return cleaned.array  # type: ignore[no-any-return]
+    values = read_forecasts(P, name="P", n_columns=n_columns)  # errors are raised on the host
     match summary.get("range"):
         case [int() | float() as low, int() | float() as high]:
             warn_if_probabilities(values, kind, (low, high))

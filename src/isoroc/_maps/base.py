@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from isoroc._backends import NUMPY, Ops, V
+from isoroc._backends import NUMPY, Ops, V, ops_for
 from isoroc._core import smooth
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats
@@ -81,7 +81,10 @@ class Map(ABC):
         return np.concatenate([np.ascontiguousarray(self.formula(NUMPY, part)) for part in parts])
 
     def apply(self, values: Floats) -> Floats:
-        """Calibrated forecasts, shape (n, K), of a forecast array."""
+        """Calibrated forecasts, shape (n, K), of a forecast array; both may be on a device."""
+        if (ops := ops_for(values)) is not NUMPY:
+            X = ops.vector(ops.constant(columns_of(values)))
+            return ops.like(values, self.formula(ops, X).array)  # type: ignore[no-any-return]
         forecasts = Forecasts(values, self.kind)
         # Small products wake no threads, and limiting these takes a fifth of the time of a row.
         if values.size <= 3000:

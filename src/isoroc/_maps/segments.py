@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from isoroc._backends import NUMPY, Ops, Truth, V, added
+from isoroc._backends import NUMPY, Ops, Truth, V, added, ops_for
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats, Ints
 from isoroc._input import InputError, Names, Segments, check_segments, slices
@@ -141,6 +141,11 @@ class SegmentMap(Map):
 
     def apply_to_segments(self, values: Floats, segments: Segments) -> Floats:
         """Calibrated forecasts of a forecast array whose rows have segments."""
+        if (ops := ops_for(values)) is not NUMPY:
+            parts = columns_of(values), self.codes(segments)
+            X, codes = (ops.vector(ops.constant(part)) for part in parts)
+            found = [self.locate(ops, j, ops.take(codes, [j])) for j in range(codes.width)]
+            return self.formula_of_segments(ops, X, found).array  # type: ignore[no-any-return]
         Q = self.apply(values)
         for rows in slices(len(values)) if self.is_shifted else ():
             z = self.shifted_logits(values[rows], Q[rows], segments[rows])
@@ -197,4 +202,4 @@ def apply_map(fitted: Map, values: Floats, segments: Any) -> Floats:
         return fitted.apply(values)
     if not known:
         return fitted.apply(values)
-    return fitted.apply_to_segments(values, check_segments(segments, len(values), known=known))
+    return fitted.apply_to_segments(values, check_segments(segments, values.shape[0], known=known))

@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from isoroc._backends.torch import TorchOps, TorchVector, trace
+from isoroc._backends.standard import ArrayVector
+from isoroc._backends.torch import TorchOps, trace
 from isoroc._input import InputError
 from isoroc._maps.segments import calibrated, known_columns
 from isoroc.export._exportable import check_exportable
@@ -67,7 +68,7 @@ class TorchCalibrator(torch.nn.Module):
         self.n_columns, self.n_classes = calibrator.n_features_in_, len(calibrator.classes_)
         self.n_segments = len(known_columns(calibrator.map_))
 
-        def formula(ops: TorchOps, rows: TorchVector) -> TorchVector:
+        def formula(ops: TorchOps, rows: ArrayVector) -> ArrayVector:
             X, *columns = ops.split(rows, [self.n_columns, *[1] * self.n_segments])
             found = [calibrator.map_.locate(ops, j, own) for j, own in enumerate(columns)]
             Q, good = calibrated(ops, calibrator, X, found)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc import _maps
+from isoroc._backends import ops_for
 from isoroc._core.types import Floats
 from isoroc._input import InputError, check_new
 from isoroc._input.kinds import KINDS, Kind, Unit
@@ -110,8 +111,9 @@ class LoadedMap:
 
     def predict_proba(self, P: Any, segments: Any = None) -> Floats:
         """Calibrated forecasts, shape (n, K); pass `segments` if the calibrator uses any."""
-        values = check_new(P, self.map_.kind, self.n_features_in_, self.summary_)
-        return apply_map(self.map_, values, segments)
+        ops = ops_for(P)
+        values = check_new(P, self.map_.kind, self.n_features_in_, self.summary_, ops)
+        return ops.like(P, apply_map(self.map_, values, segments))  # type: ignore[no-any-return]
 
     def tables(self) -> dict[str, Table]:
         """Tables of fitted attributes, such as the bins and the path of a tree."""
