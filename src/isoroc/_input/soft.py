@@ -11,8 +11,6 @@ from isoroc._input.arrays import match_columns, to_array
 from isoroc._input.error import InputError
 from isoroc._input.rows import SWAPPED, check_classes, may_be_labels, read_labels, shown
 
-MULTI_LABEL = "0 and 1 with any row sums are labels that do not exclude each other"
-
 
 def read_outcomes(y: ArrayLike, forecasts: Floats, *, name: str = "y") -> NDArray[Any]:
     """Labels, shape (n,), or soft labels that sum to 1 in each row, shape (n, K)."""
@@ -40,7 +38,8 @@ def check_label_shares(shares: Floats, *, name: str = "y") -> Floats:
         row, whole = int(np.argmax(bad)), np.array_equal(shares, np.rint(shares))
         fix = "the shares of soft labels sum to 1 in each row"
         if shares.max() <= 1 and whole:
-            fix = f"{fix}; {MULTI_LABEL}: use MultiLabelCalibrator, and multilabel in evaluate"
+            fix = "0 and 1 with any row sums are labels that do not exclude each other: use"
+            fix += " MultiLabelCalibrator, and the option multilabel of evaluate"
         elif whole and sums.all():
             fix = f"{fix}. For counts pass {name} / {name}.sum(axis=1, keepdims=True), with"
             fix += f" sample_weight={name}.sum(axis=1) if rows with more votes weigh more"
