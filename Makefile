@@ -71,7 +71,7 @@ test-browser: .venv/browses  ## the report in a real browser
 	$(BIN)/python -m pytest tests/browser
 
 test-engines: .venv/engines  ## counts, calibrators and their SQL on Dask, Spark, torch and six databases
-	ISOROC_ENGINES=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -W default tests/engines \
+	ISOROC_ENGINES=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -W default tests/engines \
 	  src/isoroc/_backends/torch.py src/isoroc/_counts/tensors.py src/isoroc/export/_torch.py
 
 test-recipes: .venv/recipes  ## the recipes for MLflow and SHAP
