@@ -58,6 +58,8 @@ class ReportRows(Pair):
     @cached_property
     def names(self) -> list[str]:
         """The classes as text."""
+        if self.multilabel:
+            return ["no label", "the label"]
         return [str(label) for label in self.before.classes.tolist()]
 
     def heaviest(self, most: int, least: float = 0) -> list[int]:
@@ -275,6 +277,7 @@ def _data_part(evidence: ReportRows) -> dict[str, Any]:
     shares = weights / weights.sum()
     return {
         "rows": evidence.n_rows,
+        "multilabel": evidence.multilabel,
         "weight": float(weights.sum()),
         "weighted": before.weights is not None and before.weights.sum() != counted,
         "counted": counted is not None,
