@@ -186,3 +186,10 @@ def test_counts_as_the_message_advises():
         warnings.simplefilter("error")
         plain = isoroc.TemperatureCalibrator().fit(P, shares)
     np.testing.assert_allclose(advised.predict_proba(P), plain.predict_proba(P), atol=1e-12)
+
+
+def test_impossible_parts_of_a_row_count_once():
+    P, _, shares = votes(60)
+    P[:2], shares[:2] = [1, 0, 0], [0.2, 0.4, 0.4]
+    calibrator = isoroc.AutoCalibrator().fit(P, shares)
+    assert calibrator.verdict_.impossible == evaluate(shares, P).impossible["before"] == 2

@@ -227,11 +227,10 @@ def _plain_loss(sample: Sample) -> tuple[float, int, int]:
         part = sample.take(rows)
         P = part.kind.probabilities(NUMPY, columns_of(part.forecasts))
         weights = part.row_weights()
-        counts = weights**2 / part.squared_weights()  # if those of one cell have equal weights
         loss += float(weights @ log_losses(P, part.codes))
         total += float(weights.sum())
-        impossible += float(counts[are_impossible(P, part.codes)].sum())
-        n_rows += float(counts.sum())
+        impossible += part.count_rows(are_impossible(P, part.codes))
+        n_rows += float((weights**2 / part.squared_weights()).sum())  # parts of a row add up to 1
     return loss / total, round(impossible), round(n_rows)
 
 

@@ -48,8 +48,7 @@ class Totals:
             mean.add(means, total, squares if clusters is None else None)
         for stage, sample in pair.series.items():
             rows = are_impossible(sample.forecasts, sample.codes)
-            n = rows.sum() if pair.counted is None else weights[rows].sum()
-            self.impossible[stage] = self.impossible.get(stage, 0) + round(float(n))
+            self.impossible[stage] = self.impossible.get(stage, 0) + round(sample.count_rows(rows))
             self.directions.setdefault(stage, Direction()).add(sample, squares)
 
 

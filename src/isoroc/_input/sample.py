@@ -232,6 +232,13 @@ class Sample:
         """Sum of the squared weights of the rows that each row stands for, by default its own."""
         return self.row_weights() ** 2 if self.squares is None else self.squares
 
+    def count_rows(self, where: NDArray[np.bool_]) -> float:
+        """Number of rows, or of rows in cells, of which some part is selected."""
+        if self.parts_of is not None:
+            return float(len(np.unique(self.parts_of[where])))
+        # exact if the rows of a cell have equal weights
+        return float((self.row_weights() ** 2 / self.squared_weights())[where].sum())
+
     def effective(self, weighting: Weighting = "importance") -> Self:
         """The sample with weights that count rows, as fits and penalties expect.
 
