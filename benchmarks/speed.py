@@ -5,8 +5,8 @@
 Every row is one job that isoroc and its peers do on the same data; times are medians in seconds,
 and ratios are times of a peer divided by that of isoroc. Parts: binary, fit, large, predict,
 metrics, volume, cost (time and memory by rows and classes), members (all calibrators against
-structured matrix scaling on sets of the arena), many (the same for many classes), report, onnx,
-torch, sql. Peers that are not installed are left out (benchmarks/requirements.txt).
+structured matrix scaling on sets of the arena), many (the same for many classes), onnx, torch, sql.
+Peers that are not installed are left out (benchmarks/requirements.txt).
 """
 
 from __future__ import annotations
@@ -276,27 +276,7 @@ def print_many(_: argparse.Namespace) -> None:
             show(f"many classes, {job}, K = {K}", n, **figures)
 
 
-# Reports and exports
-
-
-def print_report(options: argparse.Namespace) -> None:
-    """Processor seconds of the summary and of the page of a report, and size of the page."""
-    cases = [(n, K) for K in (2, 3, 10) for n in (10, 10_000, 10**6)] + [(10, 1000), (10**4, 1000)]
-    lines = []
-    for n, K in [*cases, (options.sizes[-1], 3)]:
-        P, y = data(max(n, K), K)
-        some = slice(min(n, 100_000))
-        # Choosing `top` takes minutes with a thousand classes, and only the report is timed.
-        calibrator = IRPCalibrator(random_state=0, top=1 if K > 100 else "auto")
-        calibrator.fit(P[some], y[some], labels=range(K))
-        start = process_time()
-        report = isoroc.Report(y, P, calibrator=calibrator)
-        middle = process_time()
-        page = report.to_html()
-        times = [f"{t:.1f}" for t in (middle - start, process_time() - middle)]
-        lines.append([f"{n:,}", f"{K:,}", *times, f"{len(page.encode()) / 1000:,.0f}"])
-    head = ["rows", "classes", "summary (CPU s)", "page (CPU s)", "page (kB)"]
-    print(markdown_table(head, lines))
+# Exports
 
 
 EXPORTED = ["Auto", "Temperature", "Matrix", "Spline", "Monotone", "Isotonic", "IRP"]
