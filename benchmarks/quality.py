@@ -577,8 +577,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     'monotonicity="global"': {"monotonicity": "global"},
     "monotonicity=None": {"monotonicity": None},
     'search="grid"': {"search": "grid"},
-    **{f"min_bin_weight={w}": {"min_bin_weight": w} for w in (0, 10, 40)},
-    **{f"min_lift={lift}": {"min_lift": lift} for lift in (0, 2)},
 }
 TOPS: dict[str, dict[str, Any]] = {f"top={top!r}": {"top": top} for top in ("auto", 1, 2, 3, None)}
 
@@ -691,24 +689,21 @@ def compare_labels(X: np.ndarray, Y: np.ndarray, seed: int) -> Iterator[tuple[st
             isotonic = IsotonicRegression(out_of_bounds="clip").fit(p, y[:, k]).predict(q)
             right = [np.where(came[:, k], Q, 1 - Q) for Q in (isotonic, sigmoid, ours[:, k])]
             rare = min(y[:, k].sum(), len(y) - y[:, k].sum())
-            groups = [f"fewer than {n}" for n in (10, 50) if rare < n] or ["50 or more"]
-            for group in groups:
+            for group in [f"fewer than {n}" for n in (10, 50) if rare < n] or ["50 or more"]:
                 yield f"rarer outcomes: {group}", -np.log(np.maximum(right, 1e-15))
 
 
 def print_labels(options: argparse.Namespace) -> None:
     """`MultiLabelCalibrator` next to maps of single labels, `OrdinalCalibrator` next to Auto."""
     tasks = [(*own, seed) for seed in range(5) for own in sets_of_labels(options.arena, seed)]
-    found: dict[str, list[np.ndarray]] = {}
     run = delayed(lambda *task: list(compare_labels(*task)))
+    lines, found = [], dict[str, list[np.ndarray]]()
     for group, losses in chain(*Parallel(n_jobs=options.jobs)(run(*task) for task in tasks)):
         found.setdefault(group, []).append(losses)
-    lines = []
     for group, cases in found.items():
         means = np.mean([losses.mean(axis=1) for losses in cases], axis=0)
-        for m in range(len(means) - 1):
+        for m, peer in enumerate(["Auto"] if len(means) == 2 else ["isotonic", "sigmoid"]):
             z = np.array([z_value(losses[-1], losses[m]) for losses in cases])
-            peer = "Auto" if len(means) == 2 else ("isotonic", "sigmoid")[m]
             shares = np.mean([z < 0, z < -SIGNIFICANT, z > SIGNIFICANT], axis=1)
             figures = [f"{means[m]:.4f}", f"{means[-1]:.4f}", *(f"{x:.0%}" for x in shares)]
             lines.append([group, str(len(cases)), peer, *figures])

@@ -4,7 +4,7 @@
 
 Every row is one job that isoroc and its peers do on the same data; times are medians in seconds,
 and ratios are times of a peer divided by that of isoroc. Parts: binary, fit, large, predict,
-metrics, volume, cost (time and memory by rows and classes), members (all calibrators against
+metrics, cost (time and memory by rows and classes), members (all calibrators against
 structured matrix scaling on sets of the arena), many (the same for many classes), onnx, torch, sql.
 Peers that are not installed are left out (benchmarks/requirements.txt).
 """
@@ -36,7 +36,7 @@ from sklearn.metrics import roc_auc_score
 import isoroc
 from isoroc import AutoCalibrator, IRPCalibrator, MonotoneCalibrator
 from isoroc._support.table import markdown_table
-from isoroc.metrics import calibration_error, roc_auc, volume_under_surface
+from isoroc.metrics import calibration_error, roc_auc
 
 Job = Callable[[], object]
 
@@ -190,15 +190,6 @@ def print_metrics(options: argparse.Namespace) -> None:
     compare("AUC", len(y), partial(roc_auc, y, scores), **peers)
     job = partial(calibration_error, y, scores, bins=15)
     show("calibration error, 15 bins", len(y), seconds=seconds(job))
-
-
-def print_volume(_: argparse.Namespace) -> None:
-    """Volumes under ROC surfaces, by number of rows and of classes."""
-    for n, K in ((500, 3), (3000, 3), (10**5, 3), (3000, 4), (3000, 5)):
-        P, y = data(n, K)
-        for volume in ("hull", "boxes"):
-            job = partial(volume_under_surface, y, P, volume=volume)
-            show(f"{volume}, K = {K}", n, seconds=seconds(job), value=float(job()))
 
 
 def print_cost(options: argparse.Namespace) -> None:
