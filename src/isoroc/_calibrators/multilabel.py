@@ -199,7 +199,7 @@ class SharedBeta(Calibrator):
         self.centre, spread = features.mean(axis=0), features.std(axis=0)
         self.unchanged = self.mean = np.array([self.centre.sum(), 1.0, 1.0])
         self.width = np.diag([1.0, *(0.1 / np.maximum(spread, 0.01) ** 2)])
-        self.root = 2 * np.sqrt(self.width)  # its square is the covariance matrix
+        self.root = 2 * np.sqrt(self.width)  # root @ root.T is the covariance matrix
 
     def _features(self, sample: Sample) -> Floats:
         log_rest, log_p = sample.kind.log_rows(sample.forecasts, self.floor)
@@ -222,6 +222,7 @@ class SharedBeta(Calibrator):
             theta = np.array([own for own, _ in found])
             self.mean = (theta.sum(axis=0) + 0.01 * self.unchanged) / (L + 0.01)
             apart = theta - self.mean
+            # The usual width counts as three labels: few labels say little about their spread.
             total = apart.T @ apart + sum(own for _, own in found) + 3 * self.width
             old, self.root = self.root, np.linalg.cholesky(total / (L + 3))
             if np.abs(np.linalg.solve(old, self.root) - np.eye(3)).max() < 0.01:
