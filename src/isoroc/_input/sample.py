@@ -107,7 +107,8 @@ def read_forecasts(P: ArrayLike, *, name: str, n_columns: int | None = None) -> 
         raise InputError(name, None, problem, fix) from error
     values = values.reshape(raw.shape)  # ascontiguousarray makes a vector of a single number
     if values.ndim not in (1, 2):
-        fix = "expected a 2-D array of probabilities or a 1-D array of scores"
+        fix = "expected a 2-D array of probabilities or a 1-D array of scores. For a list with an"
+        fix += " array for each of several labels use MultiLabelCalibrator"
         raise InputError(name, None, f"{values.ndim} dimensions", fix)
     if len(values) == 0:
         raise InputError(name, None, f"no rows (shape {values.shape})", "at least one is needed")
