@@ -22,7 +22,7 @@ from isoroc._maps.top import TopReduction
 from isoroc._support.table import Table
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class BinMap(Map):
     """The value of the bin of a `BinTree` in which a forecast lies.
 
@@ -166,7 +166,7 @@ class BinMap(Map):
         return [(k, f"_{name}") for k, name in enumerate(names)]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class TiltedMap(BinMap):
     """Values that vary in a bin: see Notes of `IRPCalibrator`."""
 

@@ -75,7 +75,7 @@ class MonotonicityCertificate:
         )
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MonotoneMap(Map):
     """The gradient of a convex potential of z, log forecasts with a floor: see `with_floor`.
 

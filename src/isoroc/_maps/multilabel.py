@@ -14,7 +14,7 @@ from isoroc._maps.modelfile import Fault, checks
 from isoroc._maps.segments import LEAST_SCALE
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MultiLabelMap(Map):
     """For each label ``(1 - w) * expit(a * logit(common(p)) + b) + w * own(p)``.
 
