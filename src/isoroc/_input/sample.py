@@ -25,12 +25,7 @@ from isoroc._input.kinds import (
     kind_of,
     units_of,
 )
-from isoroc._input.rows import (
-    check_clusters,
-    check_counts,
-    check_weights,
-    encode_labels,
-)
+from isoroc._input.rows import check_clusters, check_counts, check_weights, encode_labels
 from isoroc._input.segments import Segments, check_segments, join_segments
 from isoroc._input.soft import read_outcomes, shares_by_class
 

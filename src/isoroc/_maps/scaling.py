@@ -180,7 +180,7 @@ class CumulativeMap(TemperedMap):
         u = self.rates[0] * ops.log(below) - self.rates[1] * ops.log(above) + self.shifts
         u = u + ops.linear(z, self.location[None])
         # Logarithms of sigmoid(u) and of sigmoid(-u); their products have no cancellation.
-        log_below = ops.minimum(u, 0.0) - ops.log(1.0 + ops.exp(-ops.absolute(u)))
+        log_below = ops.log_sigmoid(u)
         log_above = log_below - u
         parts = [ops.exp(ops.take(log_below, [0])), ops.exp(ops.take(log_above, [K - 2]))]
         if K > 2:
@@ -241,7 +241,7 @@ class SigmoidMap(Map):
             logs = self.kind.logs(ops, X, self.floor)
             log_rest = logs - ops.log_odds(logs)
             z = self.coef * logs - self.rest * log_rest + self.intercept
-        return ops.softmax(ops.minimum(z, 0.0) - ops.log(1.0 + ops.exp(-ops.absolute(z))))
+        return ops.softmax(ops.log_sigmoid(z))
 
     def is_increasing(self) -> bool:
         """If neither coefficient is negative."""
