@@ -228,7 +228,7 @@ class Sample:
         return self.row_weights() ** 2 if self.squares is None else self.squares
 
     def count_rows(self, where: NDArray[np.bool_]) -> float:
-        """Number of rows, or of rows in cells, of which some part is selected."""
+        """Number of rows, or of rows in cells, with at least one selected part."""
         if self.parts_of is not None:
             return float(len(np.unique(self.parts_of[where])))
         # exact if the rows of a cell have equal weights

@@ -107,7 +107,7 @@ def to_sql(
 def _name_outputs(
     calibrator: Any, columns: list[str], names: str | Sequence[str] | None
 ) -> dict[str, int]:
-    """Names of the calibrated columns, and the class whose probability each of them holds."""
+    """Names of the calibrated columns, and the class of each."""
     K = len(calibrator.classes_)
     if names is None:
         names = [f"calibrated_{label}" for label in calibrator.classes_]
