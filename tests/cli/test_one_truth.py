@@ -210,10 +210,11 @@ def test_intervals_cover_and_estimates_have_little_bias(n_classes, power, digits
         (Setting(2, 0.0, 4), 300_000),
         (Setting(2, 2.0, 3, weighted=True), 300_000),
         (Setting(3, 2.0, 3), 300_000),
-        (Setting(2, 2.0), 2_000_000),
+        (Setting(2, 2.0), 600_000),
     ],
 )
-def test_many_rows(setting, n, run_cli):
+def test_many_rows(setting, n, run_cli, monkeypatch):
+    monkeypatch.setattr("isoroc._cli.io.reading.MANY", 500_000)  # the command counts more rows
     rows = simulate(setting, n, seed=0)
     truth = true_error(setting)
     found = ways(rows, run_cli, batch=400_000)
