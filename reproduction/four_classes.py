@@ -151,24 +151,22 @@ class LineSearch:
     """Lines of thresholds: gamma moved along one axis.
 
     A case is in region k iff gamma_k is moved by no more than its *place*, the lead of k over the
-    best other class; beyond, it is in the region of that other class, however far gamma_k moves. No
-    forecast may tie between two other classes; thresholds moved by a search satisfy this.
+    best other class; beyond, it is in the region of that other class, however far gamma_k moves. If
+    two others tie, the first is the best, as in `Cases.reach`.
     """
 
     def __init__(self, cases: Cases) -> None:
         self.cases = cases
         self._columns = np.ascontiguousarray(cases.forecasts.T)
-        self._own = cases.codes * len(cases.codes) + np.arange(len(cases.codes))
 
     def places(self, gamma: Floats, k: int) -> tuple[Ints, Floats]:
         """Cases that enter or, if of class k, leave their own region; their places, ascending."""
         margins = self._columns - gamma[:, None]
-        own = margins.ravel()[self._own]
         place = margins[k].copy()
         margins[k] = -np.inf
-        best_other = margins.max(axis=0)
-        place -= best_other
-        cases = np.flatnonzero((self.cases.codes == k) | (own >= best_other))
+        best_other = margins.argmax(axis=0)
+        place -= margins[best_other, np.arange(len(best_other))]
+        cases = np.flatnonzero((self.cases.codes == k) | (self.cases.codes == best_other))
         cases = cases[np.argsort(place[cases])]
         return cases, place[cases]
 

@@ -14,7 +14,7 @@ settings.register_profile(
 )
 # `.ci/run` chooses it, and a seed with an option of pytest.
 settings.register_profile(
-    "explore", settings.get_profile("suite"), max_examples=60, derandomize=False, print_blob=True
+    "explore", settings.get_profile("suite"), derandomize=False, print_blob=True
 )
 settings.load_profile(os.environ.get("ISOROC_HYPOTHESIS", "suite"))
 

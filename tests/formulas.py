@@ -280,6 +280,10 @@ OPERATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
         lambda o, X: o.log_softmax(900.0 * X),
         lambda X: 900 * X - np.logaddexp.reduce(900 * X, axis=1)[:, None],
     ),
+    "log sigmoid": (
+        lambda o, X: o.log_sigmoid(9.0 * X - 4.0),
+        lambda X: -np.log1p(np.exp(4 - 9 * X)),
+    ),
     "log odds": (
         lambda o, X: o.log_odds(o.log_softmax(9.0 * X)),
         lambda X: (

@@ -362,7 +362,7 @@ def test_a_loaded_calibrator_is_the_saved_one(name, shape, tmp_path):
     assert schema_validator().is_valid(json.loads((tmp_path / "model.json").read_text()))
 
 
-@each_shape
+@pytest.mark.parametrize(("name", "shape"), [case for case in CASES if case[1] in ("p", 3)])
 def test_pickle_and_skops(name, shape):
     calibrator = fitted(name, shape)
     P = forecasts(shape, 100)
@@ -381,9 +381,10 @@ def test_onnx(name, shape):
     calibrator = fitted(name, shape)
     P = np.vstack([forecasts(shape, 500), on_thresholds(calibrator)])
     assert_agrees(calibrator, P, run_onnx(isoroc.export.to_onnx(calibrator), P))
-    single = P.astype(np.float32)
-    model = isoroc.export.to_onnx(calibrator, input_type="float")
-    assert_agrees(calibrator, single, run_onnx(model, single))
+    if shape == 3:  # the cast comes before everything that depends on the shape
+        single = P.astype(np.float32)
+        model = isoroc.export.to_onnx(calibrator, input_type="float")
+        assert_agrees(calibrator, single, run_onnx(model, single))
 
 
 @each_shape

@@ -31,3 +31,4 @@ def test_beta_calibration_is_the_best_map_that_increases(power, shift):
     found = np.array([cal.coef_[1], cal.rest_[1], cal.intercept_[1]])
     assert found[:2].min() >= 0
     assert loss(found)[0] == pytest.approx(best.fun, abs=1e-6)
+    np.testing.assert_allclose(cal.predict_proba(p)[:, 1], expit(X @ found), atol=1e-9)

@@ -93,6 +93,20 @@ def test_equal_keys_share_a_fold(data):
     assert set(counts.fold) == {part.fold[0] for part in alone}
 
 
+def test_folds_of_keys_are_the_same_in_every_version():
+    """Counts of different days merge, so the hash must not change."""
+    keys = [0, 1, 12_345, 2**26, 2**40 + 7, 2**53 - 1]
+    p = np.linspace(0.1, 0.9, len(keys))
+    found = Counts.from_arrays(p, [0, 1] * 3, folds=7, fold_by=keys, resolution="exact")
+    expected = []
+    for key in keys:
+        state = (44_485_709 + key % 2**26) % 67_108_859
+        for limb in (key // 2**26 % 2**26, 0):
+            state = (state * 44_485_709 + limb) % 67_108_859
+        expected.append(state % 7)
+    assert found.fold[np.argsort(found.forecasts)].tolist() == expected
+
+
 def test_folds_are_even():
     rng = np.random.default_rng(0)
     P = rng.dirichlet([0.1, 0.1, 0.1], 50_000)

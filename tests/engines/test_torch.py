@@ -7,53 +7,13 @@ import pytest
 import torch
 
 from engine_tables import make_columns
-from formulas import (
-    EXACT,
-    OPERATIONS,
-    SHAPES,
-    WIDE,
-    all_maps,
-    clean_forecasts,
-    is_rounded,
-    smooth_maps,
-)
+from formulas import SHAPES, clean_forecasts, smooth_maps
 from isoroc import Counts, InputError, TemperatureCalibrator
 from isoroc._backends import NUMPY
 from isoroc._backends.torch import TorchOps
 from isoroc._counts import Grid, tensors
 from isoroc.export import to_torch
 from zoo import CASES, fitted, forecasts, on_thresholds
-
-
-def in_torch(formula, X):
-    ops = TorchOps("cpu")
-    return formula(ops, ops.vector(torch.tensor(X))).array
-
-
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_operations(name):
-    X = np.random.default_rng(0).random((200, 4))
-    formula, expected = OPERATIONS[name]
-    found = in_torch(formula, X)
-    if name in EXACT:
-        np.testing.assert_array_equal(found, expected(X))
-    else:
-        tolerance = 1e-6 if name == "along close knots" else 1e-12
-        np.testing.assert_allclose(found, expected(X), rtol=1e-13, atol=tolerance)
-
-
-@pytest.mark.parametrize(
-    ("kind", "K"), SHAPES + WIDE, ids=lambda value: getattr(value, "name", value)
-)
-def test_maps(kind, K):
-    X = clean_forecasts(kind, K)
-    for own in all_maps(kind, K):
-        found = in_torch(own.formula, X)
-        expected = own.apply(X[:, 0] if kind.single else X)
-        if is_rounded(own):
-            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12, err_msg=str(type(own)))
-        else:
-            np.testing.assert_array_equal(found, expected, err_msg=str(type(own)))
 
 
 @pytest.mark.parametrize(("kind", "K"), SHAPES, ids=lambda value: getattr(value, "name", value))

@@ -1,7 +1,8 @@
 import pytest
 
 import isoroc.export
-from isoroc import InputError
+from isoroc import InputError, load_map
+from zoo import fitted
 
 
 def test_names():
@@ -14,3 +15,13 @@ def test_names():
 def test_only_calibrators_are_exported():
     with pytest.raises(InputError, match=r"is of type int; .*a calibrator .*calibrators_"):
         isoroc.export.to_onnx(3)
+
+
+def test_a_loaded_map_is_exported_under_the_name_of_its_calibrator(tmp_path):
+    fitted("TemperatureCalibrator", "p").save(tmp_path / "model.json")
+    loaded = load_map(tmp_path / "model.json")
+    query = isoroc.export.to_sql(loaded, "p", dialect="duckdb")
+    assert query.startswith("/* TemperatureCalibrator of isoroc")
+    pytest.importorskip("onnx")
+    metadata = {entry.key: entry.value for entry in isoroc.export.to_onnx(loaded).metadata_props}
+    assert metadata["isoroc.calibrator"] == "TemperatureCalibrator"

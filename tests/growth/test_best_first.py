@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import xlogy
 
 from isoroc._core.simplex import lattice
 from isoroc._counts import Points
@@ -223,6 +224,21 @@ def test_max_bins_is_never_exceeded():
         tree = grow(start((P, codes, None), monotonicity="tree", max_bins=max_bins), sweep())
         assert len(tree.bins) <= max_bins
     assert len(tree.bins) >= 10
+
+
+@pytest.mark.parametrize("min_lift", [1.0, 1.5, 2.0, 3.0])
+def test_every_split_lifts_the_likelihood_by_more_than_chance(min_lift):
+    """The first split of a tree included: half a nat for each free entry of the bins it adds."""
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), 3000)
+    y = np.array([rng.choice(3, p=p) for p in P], dtype=np.uint8)
+    tree = grow(start((P, y, None), monotonicity=None, min_lift=min_lift), sweep())
+    weights = tree.class_weights
+    loss = -xlogy(weights, weights / weights.sum(axis=1, keepdims=True)).sum(axis=1)
+    lifts = np.array([loss[node] - loss[below].sum() for node, below in tree.splits])
+    added = np.array([len(below) - 1 for _, below in tree.splits])
+    assert len(lifts) > 10
+    assert 1 <= (lifts / (min_lift * added)).min() < 1.2
 
 
 def test_min_lift_leaves_pure_noise_alone():

@@ -12,7 +12,7 @@ import pytest
 
 from isoroc import IRPCalibrator, Report
 from isoroc._evaluation.curves import Axis
-from isoroc._report.charts import tag, text_of, ticks_of, weight_of
+from isoroc._report.charts import Plane, tag, text_of, ticks_of, weight_of
 from isoroc._report.summary import listed
 
 HOSTILE = ["<script>alert(1)</script>", "'\"><img src=x onerror=alert(2)>", "{{ 7 * 7 }}</script>"]
@@ -148,3 +148,10 @@ def test_numbers_as_text():
     assert ticks_of(Axis("linear", -1, 0))[-0.2] == "\N{MINUS SIGN}0.2"
     drawn = '<text class="label" aria-label="&#34;x&#34;">&lt;b&gt;</text>'
     assert tag("text", "<b>", class_="label", aria_label='"x"') == drawn
+
+
+@pytest.mark.parametrize("axis", [Axis(), Axis("logit", 1e-3, 1 - 1e-3), Axis("linear", -2, 5)])
+def test_larger_values_are_drawn_further_right_and_up(axis):
+    across, down = Plane(axis, axis).at(axis.values(5), axis.values(5))
+    assert (np.diff(across) > 0).all()
+    assert (np.diff(down) < 0).all()

@@ -58,13 +58,26 @@ def test_an_ascent_ends_where_no_axis_improves(case, seed):
     search = LineSearch(Cases.of(Points.from_arrays(P, y, weights)))
     rng = np.random.default_rng([seed, 1])
     u = rng.dirichlet(np.ones(K)) * (np.arange(K) != rng.integers(K + 1))
-    gamma, reached = search.ascend(u, rng.dirichlet(np.ones(K)))
+    gamma, reached = search.ascend(u, rng.dirichlet(np.ones(K)), max_cycles=1000)
     point = search.cases.reach(gamma[None])[0]
     assert point @ u == pytest.approx(reached)
     assert not point[u == 0].any()
     value = u[search.cases.codes] * search.cases.shares
     for k in np.flatnonzero(u).tolist():
         assert u[k] + search.best(gamma, k, value)[1] <= reached + 1e-9
+
+
+def test_an_ascent_counts_rows_that_tie_between_two_other_classes_as_the_forecasts_do():
+    """Midpoints of gaps between forecasts on a lattice tie with other forecasts."""
+    P = np.full((20, 5), 0.2)
+    P[[0, 17, 18, 19]] = 1 / 6
+    P[[0, 17, 18, 19], [0, 3, 0, 0]] = 1 / 3
+    y = np.array([3, 0, 2, 3, 3, 3, 1, 0, 4, 1, 0, 2, 3, 0, 0, 2, 3, 3, 4, 0], dtype=np.uint8)
+    search = LineSearch(cases_of(P, y))
+    rng = np.random.default_rng([1, 1])
+    u = rng.dirichlet(np.ones(5)) * (np.arange(5) != rng.integers(6))
+    gamma, reached = search.ascend(u, rng.dirichlet(np.ones(5)))
+    assert search.cases.reach(gamma[None])[0] @ u == pytest.approx(reached)
 
 
 @pytest.mark.parametrize("part", ["cal", "test"])

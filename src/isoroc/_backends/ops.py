@@ -204,6 +204,10 @@ class Ops(ABC, Generic[V]):
         below = a - self.largest_value(a)
         return below - self.log(self.sum(self.exp(below)))
 
+    def log_sigmoid(self, a: V) -> V:
+        """Logarithm of the logistic function, by exponentials that cannot overflow."""
+        return self.minimum(a, 0.0) - self.log(1.0 + self.exp(-self.absolute(a)))
+
     def log_odds(self, logs: V) -> V:
         """Log odds of each class against all others, from logarithms of forecasts.
 

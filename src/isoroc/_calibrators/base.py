@@ -241,7 +241,8 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         Parameters
         ----------
         df : dataframe
-            Of pandas, polars (eager or lazy), pyarrow, DuckDB (a relation), Dask or PySpark.
+            A dataframe of pandas, polars (eager or lazy), pyarrow, Dask or PySpark, or a relation
+            of DuckDB.
         probs : str or sequence of str
             Columns of the forecasts, in the order of `classes_`, or the one column of scores.
         names : sequence of str, default=None
@@ -250,8 +251,8 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         dataframe
-            Of the same type, with one new column for each class. Rows that `predict_proba` would
-            refuse get missing values.
+            The same type as `df`, with one new column for each class. Rows that `predict_proba`
+            would refuse get missing values.
 
         Examples
         --------

@@ -16,10 +16,7 @@ from isoroc._maps.segments import known_columns
 
 
 def predict_frame(
-    calibrator: Any,
-    df: Any,
-    probs: str | Sequence[str],
-    names: Sequence[str] | None,
+    calibrator: Any, df: Any, probs: str | Sequence[str], names: Sequence[str] | None
 ) -> Any:
     """What `predict_frame` of a calibrator returns."""
     check_is_fitted(calibrator, "map_")

@@ -205,7 +205,7 @@ class IRPCalibrator(Calibrator):
         return self.map_.path([str(label) for label in self.classes_])
 
     def apply(self, P: Any) -> Ints:
-        """Row of `bins_` in which each forecast lies, shape (n,)."""
+        """Row of `bins_` for each forecast, shape (n,)."""
         values = self._check_new(P)
         return np.asarray(self.map_.bin_of(values))
 

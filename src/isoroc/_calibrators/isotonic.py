@@ -74,7 +74,7 @@ class IsotonicCalibrator(Calibrator):
 
 
 def counts_of_classes(sample: Sample) -> Iterator[BinaryCounts]:
-    """Counts of each class against the rest; of two classes those of the second."""
+    """Counts of each class against the rest; with two classes only those of the second."""
     sample = sample.on_simplex()
     if sample.n_classes == 2:
         yield BinaryCounts.from_sample(sample)

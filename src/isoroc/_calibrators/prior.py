@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import chdtrc
 
-from isoroc._core.intervals import effective_rows, half_width
+from isoroc._core.intervals import effective_weights, half_width
 from isoroc._core.types import Floats
 from isoroc._input import (
     InputError,
@@ -143,10 +143,8 @@ def estimate_prior(
     check_confidence(confidence)
     P, classes = check_unlabelled(P, labels)
     shares = check_shares(old, classes, name="old", positive=True)
-    weights = check_weights(sample_weight, len(P))
-    if weights is None:
-        weights = np.ones(len(P))
-    weights = weights * (effective_rows(weights.sum(), weights @ weights) / weights.sum())
+    given = check_weights(sample_weight, len(P))
+    weights = np.ones(len(P)) if given is None else effective_weights(given)
     likelihood = P / shares
     total = weights.sum()
     best = _most_likely(likelihood, weights, shares)

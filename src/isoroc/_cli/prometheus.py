@@ -42,10 +42,7 @@ def _lines(gauges: Gauges, model: str) -> Iterator[str]:
     for name, (text, values) in gauges.items():
         yield f"# HELP isoroc_monitor_{name} {text}\n# TYPE isoroc_monitor_{name} gauge\n"
         for labels, value in values:
+            escapes = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
             pairs = ({"model": model} | labels).items()
-            shown = ",".join(f'{key}="{_escaped(word)}"' for key, word in pairs)
+            shown = ",".join(f'{key}="{word.translate(escapes)}"' for key, word in pairs)
             yield f"isoroc_monitor_{name}{{{shown}}} {value!r}\n"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

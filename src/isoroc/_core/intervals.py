@@ -23,6 +23,12 @@ def effective_rows(weight: Any, squares: Any) -> Any:
     return weight * (weight / squares)
 
 
+def effective_weights(weights: Floats) -> Floats:
+    """Weights scaled to sum to the effective number of rows."""
+    total = weights.sum()
+    return np.asarray(weights * (effective_rows(total, weights @ weights) / total))
+
+
 class Estimate(NamedTuple):
     """A value and its interval, from `low` to `high`; NaN where they are unknown.
 

@@ -126,7 +126,7 @@ class BinTree:
         return np.sort(self.thresholds[:, 1])
 
     def bin_of(self, forecasts: Floats) -> Ints:
-        """Place in `bins` of the bin in which each forecast of a forecast array lies."""
+        """Place in `bins` of the bin of each forecast of a forecast array."""
         if self.n_classes == 2:
             return locate(self.cuts, binary_scores(forecasts))
         leaves = route(forecasts, self.thresholds, self.children, self.split_of_node)

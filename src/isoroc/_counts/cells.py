@@ -80,7 +80,7 @@ class Cells:
     def are_ties(self) -> NDArray[np.bool_]:
         """Whether an entry has all rows of its cell, and many: a hash of equal forecasts."""
         _, cell = _distinct(self.keys, None)
-        return (np.bincount(cell)[cell] == 1) & (self.rows >= 20)
+        return np.asarray((np.bincount(cell)[cell] == 1) & (self.rows >= 20))
 
     def sample(self, grid: Grid, classes: Any) -> CellSample:
         """Weighted rows: the mean forecast of each entry, once for each class with weight.

@@ -256,7 +256,8 @@ class Counts:
         Parameters
         ----------
         df : dataframe
-            Of pandas, polars (eager or lazy), pyarrow, DuckDB (a relation), Dask or PySpark.
+            A dataframe of pandas, polars (eager or lazy), pyarrow, Dask or PySpark, or a relation
+            of DuckDB.
         probs : str or sequence of str
             Columns of the forecasts, one per class, or the column of the second of two classes.
         label, weight : str

@@ -25,12 +25,7 @@ from isoroc._input.kinds import (
     kind_of,
     units_of,
 )
-from isoroc._input.rows import (
-    check_clusters,
-    check_counts,
-    check_weights,
-    encode_labels,
-)
+from isoroc._input.rows import check_clusters, check_counts, check_weights, encode_labels
 from isoroc._input.segments import Segments, check_segments, join_segments
 from isoroc._input.soft import read_outcomes, shares_by_class
 
@@ -234,7 +229,7 @@ class Sample:
         return self.row_weights() ** 2 if self.squares is None else self.squares
 
     def count_rows(self, where: NDArray[np.bool_]) -> float:
-        """Number of rows, or of rows in cells, of which some part is selected."""
+        """Number of rows, or of rows in cells, with at least one selected part."""
         if self.parts_of is not None:
             return float(len(np.unique(self.parts_of[where])))
         # exact if the rows of a cell have equal weights

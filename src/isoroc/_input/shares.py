@@ -1,7 +1,7 @@
 """Class shares, numbers per class, and forecasts that come without labels."""
 
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ def numbers_by_class(values: Any, classes: NDArray[Any], *, name: str) -> Floats
         by_name = {str(label): value for label, value in values.items()}
         names = [str(label) for label in classes.tolist()]
         if sorted(by_name) != sorted(names):
-            problem = f"names {listed(by_name)}, but the classes are {listed(names)}"
+            problem = f"names {', '.join(by_name)}, but the classes are {', '.join(names)}"
             raise InputError(name, None, problem, "name each class once; labels= sets the classes")
         values = [by_name[label] for label in names]
     given = check_numbers(values, name)
@@ -56,7 +56,7 @@ def check_shares(
     shares = numbers_by_class(values, classes, name=name)
     least = shares.min()
     if not np.isfinite(shares).all() or least < 0 or (positive and least == 0):
-        problem = f"is {listed(shares)}"
+        problem = f"is {', '.join(map(str, shares))}"
         fix = "class shares are positive" if positive else "class shares are not negative"
         raise InputError(name, None, problem, fix)
     total = shares.sum()
@@ -71,7 +71,3 @@ def check_numbers(values: ArrayLike, name: str) -> Floats:
         return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(name, None, f"expected numbers ({error})") from error
-
-
-def listed(values: Sequence[Any] | NDArray[Any] | Mapping[Any, Any]) -> str:
-    return ", ".join(str(value) for value in values)

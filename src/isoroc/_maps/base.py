@@ -59,7 +59,7 @@ class Forecasts:
         return self._tempered[key]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Map(ABC):
     """Base of all maps: a subclass adds numbers, each with `state` and a check, and a `formula`."""
 
@@ -92,6 +92,11 @@ class Map(ABC):
         with one_blas_thread():
             return self.compiled(forecasts)
 
+    def __repr__(self) -> str:
+        """The numbers, of arrays the shape, and of nested maps the class."""
+        numbers = (f"{name}={_brief(getattr(self, name))}" for name in self.states())
+        return f"{type(self).__name__}({', '.join([self.kind.name, *numbers])})"
+
     def is_increasing(self) -> bool:
         """Whether the map of two classes is known to be strictly increasing everywhere."""
         return False
@@ -113,7 +118,17 @@ class Map(ABC):
             check(getattr(self, name), name, sizes)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+def _brief(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"array{value.shape}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_brief, value[:8]))}{', ...' if len(value) > 8 else ''}]"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return repr(value) if isinstance(value, bool | int | str | None) else type(value).__name__
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class IdentityMap(Map):
     """Forecasts as probabilities, otherwise unchanged."""
 

@@ -22,7 +22,7 @@ from isoroc._maps.top import TopReduction
 from isoroc._support.table import Table
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class BinMap(Map):
     """The value of the bin of a `BinTree` in which a forecast lies.
 
@@ -158,7 +158,7 @@ class BinMap(Map):
         return unscored(thresholds) if is_scored else thresholds
 
     def _columns(self, names: Sequence[str]) -> list[tuple[int, str]]:
-        """Columns of the values to show in tables, and their suffixes; of two the second."""
+        """Columns to show in tables, and their suffixes; with two classes only the second."""
         if self.tree.n_classes == 2:
             return [(1, "")]
         if self.reduction is not None:
@@ -166,7 +166,7 @@ class BinMap(Map):
         return [(k, f"_{name}") for k, name in enumerate(names)]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class TiltedMap(BinMap):
     """Values that vary in a bin: see Notes of `IRPCalibrator`."""
 

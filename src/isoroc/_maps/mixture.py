@@ -13,7 +13,7 @@ from isoroc._maps.modelfile import Fault, checks
 from isoroc._maps.monotone import MonotoneMap, MonotonicityCertificate
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MixtureMap(Map):
     """The weighted mean of the forecasts of other maps; if `monotone`, all of them are.
 

@@ -75,7 +75,7 @@ class MonotonicityCertificate:
         )
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MonotoneMap(Map):
     """The gradient of a convex potential of z, log forecasts with a floor: see `with_floor`.
 
@@ -141,28 +141,6 @@ class MonotoneMap(Map):
             return np.asarray(self.directions @ z - z)
         K = len(z)
         return np.asarray((z.sum(axis=0) - K * z) / (K - 1))
-
-    def interact(self, x: Floats) -> Floats:
-        """``exp(J) x`` for x of shape (K, n)."""
-        if self.interactions is not None:
-            return np.asarray(np.exp(self.interactions) @ x)
-        return np.broadcast_to(x.sum(axis=0), x.shape)
-
-    def exponentials(self, z: Floats) -> tuple[Floats, Floats]:
-        """``exp(s_kl)``, shape (K, L, n), divided by the largest of each row, and its logarithm."""
-        s = self.softness[:, :, None] * (self.scale * self.rises(z))[:, None, :]
-        s += (self.scale * z)[:, None, :]
-        s += self.biases[:, :, None]
-        largest = s.max(axis=(0, 1))
-        s -= largest
-        return np.exp(s, out=s), largest
-
-    def value(self, z: Floats) -> Floats:
-        """F of each row, shape (n,), from z of shape (n, K)."""
-        e, largest = self.exponentials(z.T)
-        x = e.sum(axis=1)
-        squares = np.einsum("kn,kn->n", x, self.interact(x))
-        return np.asarray((np.log(squares) + 2 * largest) / (2 * self.scale))
 
     def gradient(self, ops: Ops[V], z: V) -> V:
         """The calibrated forecasts, of width K, from log forecasts."""

@@ -9,7 +9,7 @@ from isoroc._maps.base import Map, check_nested, state
 from isoroc._maps.modelfile import checks
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MultiLabelMap(Map):
     """The probability of each label, by its own map of two classes."""
 

@@ -12,7 +12,7 @@ from isoroc._maps.base import Forecasts, Map, state
 from isoroc._maps.modelfile import Fault, checks
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class TemperedMap(Map):
     """Base of the maps that begin with temperature scaling, with a floor and smoothing."""
 
@@ -51,7 +51,7 @@ class TemperedMap(Map):
         )
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class TemperatureMap(TemperedMap):
     """Temperature scaling: ``softmax(log(p) / T)``, with a floor and a share of the uniform."""
 
@@ -66,7 +66,7 @@ class TemperatureMap(TemperedMap):
         return self.floor <= 0.5
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MatrixMap(TemperedMap):
     """``softmax(coef z + quadratic z**2 + intercept)`` of tempered log forecasts z."""
 
@@ -92,7 +92,7 @@ def transform(ops: Ops[V], z: V, coef: Floats, quadratic: Floats, intercept: Flo
     return linear + quadratic * (z * z) if quadratic.any() else linear
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Positions:
     """Where rows lie among each other: centred log forecasts, and their ranks in each class."""
 
@@ -110,7 +110,7 @@ class Positions:
         return ops.concat([places, ranks])
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class KernelMap(TemperedMap):
     """``softmax(z + t (weights bumps(x) + coef z + intercept))`` of tempered log forecasts z.
 
@@ -153,7 +153,7 @@ def trust(ops: Ops[V], heights: V, reach: float) -> V:
     return ops.minimum(ops.maximum(near, 0.0), 1.0)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class CumulativeMap(TemperedMap):
     """Log odds ``u_k = rates[0] log(F_k) - rates[1] log(1 - F_k) + <location, z> + shifts[k]``.
 
@@ -180,7 +180,7 @@ class CumulativeMap(TemperedMap):
         u = self.rates[0] * ops.log(below) - self.rates[1] * ops.log(above) + self.shifts
         u = u + ops.linear(z, self.location[None])
         # Logarithms of sigmoid(u) and of sigmoid(-u); their products have no cancellation.
-        log_below = ops.minimum(u, 0.0) - ops.log(1.0 + ops.exp(-ops.absolute(u)))
+        log_below = ops.log_sigmoid(u)
         log_above = log_below - u
         parts = [ops.exp(ops.take(log_below, [0])), ops.exp(ops.take(log_above, [K - 2]))]
         if K > 2:
@@ -196,7 +196,7 @@ class CumulativeMap(TemperedMap):
         return self.floor <= 0.5 and bool(slowest > 0)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SplineMap(Map):
     """``softmax(coef log(p) + sum over m of slopes[:, m] max(odds - knots[m], 0) + intercept)``."""
 
@@ -220,7 +220,7 @@ class SplineMap(Map):
         return smooth.spline(*inputs, *numbers, self.smoothing)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SigmoidMap(Map):
     """``sigmoid(coef log(p) - rest log(1 - p) + intercept)`` of each class, divided by their sum.
 
@@ -241,7 +241,7 @@ class SigmoidMap(Map):
             logs = self.kind.logs(ops, X, self.floor)
             log_rest = logs - ops.log_odds(logs)
             z = self.coef * logs - self.rest * log_rest + self.intercept
-        return ops.softmax(ops.minimum(z, 0.0) - ops.log(1.0 + ops.exp(-ops.absolute(z))))
+        return ops.softmax(ops.log_sigmoid(z))
 
     def is_increasing(self) -> bool:
         """If neither coefficient is negative."""

@@ -20,7 +20,7 @@ from isoroc._maps.modelfile.checks import check_array
 LEAST_SCALE = 0.05
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SegmentMap(Map):
     """The mean of a common map and of another one after shifts of logarithms z.
 

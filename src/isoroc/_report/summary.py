@@ -135,9 +135,7 @@ def _check_calibrator(calibrator: Any) -> None:
 
 
 def summarize(
-    evidence: ReportRows,
-    title: str = "Calibration report",
-    model_path: str = "model.json",
+    evidence: ReportRows, title: str = "Calibration report", model_path: str = "model.json"
 ) -> dict[str, Any]:
     """Summary of the evidence, with plain values only: it can be written as JSON."""
     evaluation = evaluate_pairs([evidence])

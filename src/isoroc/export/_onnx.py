@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from isoroc._backends.onnx import ML, ML_OPSET, Graph, OnnxOps
 from isoroc._input import InputError, check_option
-from isoroc._maps.modelfile.maps import LoadedMap
 from isoroc._maps.segments import calibrated, known_columns
 from isoroc.export._exportable import check_exportable
 
@@ -57,7 +56,7 @@ def to_onnx(
     >>> [tensor.name for tensor in (*model.graph.input, *model.graph.output)]
     ['forecasts', 'calibrated', 'label']
     """
-    check_exportable(calibrator)
+    name = check_exportable(calibrator)
     if label and not calibrator.map_.kind.exclusive:
         raise InputError("label", None, "is True; a row may have several labels", "leave it out")
     types = {"double": onnx.TensorProto.DOUBLE, "float": onnx.TensorProto.FLOAT}
@@ -75,12 +74,12 @@ def to_onnx(
         forecasts = graph.node("Cast", "forecasts", to=double)
     found = []
     for j, (column, numeric) in enumerate(known_columns(calibrator.map_).items()):
-        name = f"segment_{column}"
-        inputs.append(tensor(name, double if numeric else onnx.TensorProto.STRING, ["N", 1]))
+        at = f"segment_{column}"
+        inputs.append(tensor(at, double if numeric else onnx.TensorProto.STRING, ["N", 1]))
         if numeric:
-            found.append(calibrator.map_.locate(ops, j, ops.input(name, 1)))
+            found.append(calibrator.map_.locate(ops, j, ops.input(at, 1)))
         else:
-            found.append(ops.find(name, calibrator.map_.levels[j].tolist()))
+            found.append(ops.find(at, calibrator.map_.levels[j].tolist()))
     if found:
         opsets.append(onnx.helper.make_opsetid(ML, ML_OPSET))
     Q, good = calibrated(ops, calibrator, ops.input(forecasts, n_columns), found)
@@ -101,7 +100,7 @@ def to_onnx(
         opset_imports=opsets,
         ir_version=onnx.helper.find_min_ir_version_for(opsets),
     )
-    onnx.helper.set_model_props(model, _metadata(calibrator))
+    onnx.helper.set_model_props(model, _metadata(calibrator, name))
     onnx.checker.check_model(model, full_check=True)
     return model
 
@@ -116,12 +115,8 @@ def _labels(classes: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     return np.array([str(value) for value in values], dtype=object), np.array([[""]], dtype=object)
 
 
-def _metadata(calibrator: Any) -> dict[str, str]:
-    loaded = isinstance(calibrator, LoadedMap)
-    entries = {
-        "isoroc.version": version_of("isoroc"),
-        "isoroc.calibrator": calibrator.calibrator if loaded else type(calibrator).__name__,
-        "isoroc.classes": json.dumps(calibrator.classes_.tolist(), default=str),
-    }
+def _metadata(calibrator: Any, name: str) -> dict[str, str]:
+    entries = {"isoroc.version": version_of("isoroc"), "isoroc.calibrator": name}
+    entries["isoroc.classes"] = json.dumps(calibrator.classes_.tolist(), default=str)
     checksum = calibrator.checksum
     return entries if checksum is None else entries | {"isoroc.checksum": checksum}

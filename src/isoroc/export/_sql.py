@@ -88,7 +88,7 @@ def to_sql(
       END AS "score_cal"
     FROM "isoroc_stage_3"
     """
-    check_exportable(calibrator)
+    name = check_exportable(calibrator)
     columns = check_names("columns", columns)
     outputs = _name_outputs(calibrator, columns, names)
     query = write_query(
@@ -101,13 +101,13 @@ def to_sql(
         segments=segments,
         view=None if view is None else _check_table(view, "view"),
     )
-    return f"{_header(calibrator)}\n{query}"
+    return f"{_header(calibrator, name)}\n{query}"
 
 
 def _name_outputs(
     calibrator: Any, columns: list[str], names: str | Sequence[str] | None
 ) -> dict[str, int]:
-    """Names of the calibrated columns, and the class whose probability each of them holds."""
+    """Names of the calibrated columns, and the class of each."""
     K = len(calibrator.classes_)
     if names is None:
         names = [f"calibrated_{label}" for label in calibrator.classes_]
@@ -145,7 +145,7 @@ def _check_distinct(names: Sequence[str]) -> None:
         seen[folded] = name
 
 
-def _header(calibrator: Any) -> str:
+def _header(calibrator: Any, name: str) -> str:
     """Comment about where the query comes from.
 
     No class name can end the comment or open another one inside it: json escapes quotes,
@@ -153,9 +153,6 @@ def _header(calibrator: Any) -> str:
     """
     model = [f"Model: {calibrator.checksum}"] if calibrator.checksum else []
     classes = ", ".join(json.dumps(str(label)) for label in calibrator.classes_)
-    # The map of a model file has the name of its calibrator.
-    kind = getattr(calibrator, "calibrator", None)
-    name = kind if isinstance(kind, str) else type(calibrator).__name__
     about = f"{name} of isoroc {version('isoroc')}"
     order = "Rows come in any order: keep a key, or add ORDER BY."
     text = "\n".join([about, *model, order, f"Classes: {classes}"])
@@ -316,7 +313,13 @@ def counts_sql(
     rows: dict[str, sql.Node] = dict(zip(names, vectors.columns(), strict=True))
     rows["label"] = sql.case([(good.columns()[0], sql.column(label))], nodes.Null())
     kept = list(dict.fromkeys(used.values()))
-    inner = ops.stages.select(parts, kept, rows, where=_condition(where, dialect))
+    try:
+        rules = RULES[dialect]
+        condition = None if where is None else nodes.condition(where, dialect=rules.sqlglot)
+    except sql.SqlglotError as error:
+        problem = f"{where!r} is not a condition"
+        raise InputError("where", None, problem, f"write it in the SQL of {dialect}") from error
+    inner = ops.stages.select(parts, kept, rows, where=condition)
     _check_width(ops, dialect)
     # Columns that were kept for later stages are not part of the result.
     inner.set("expressions", inner.expressions[len(kept) :])
@@ -331,13 +334,3 @@ def counts_sql(
     query = query.from_(inner.subquery("isoroc_cells"))
     query = query.group_by(*(sql.column(name) for name in keys))
     return ops.text(query)
-
-
-def _condition(where: str | None, dialect: str) -> Any:
-    if where is None:
-        return None
-    try:
-        return nodes.condition(where, dialect=RULES[dialect].sqlglot)
-    except sql.SqlglotError as error:
-        problem = f"{where!r} is not a condition"
-        raise InputError("where", None, problem, f"write it in the SQL of {dialect}") from error

@@ -55,16 +55,15 @@ def to_torch(calibrator: Any) -> Any:
       (formula): Formula()
     )
     """
-    check_exportable(calibrator)
-    return TorchCalibrator(calibrator)
+    return TorchCalibrator(calibrator, check_exportable(calibrator))
 
 
 class TorchCalibrator(torch.nn.Module):
     """A fitted calibrator in operations of torch: see `to_torch`."""
 
-    def __init__(self, calibrator: Any) -> None:
+    def __init__(self, calibrator: Any, name: str) -> None:
         super().__init__()
-
+        self.fitted = name
         self.n_columns, self.n_classes = calibrator.n_features_in_, len(calibrator.classes_)
         self.n_segments = len(known_columns(calibrator.map_))
 
@@ -74,7 +73,6 @@ class TorchCalibrator(torch.nn.Module):
             Q, good = calibrated(ops, calibrator, X, found)
             return ops.where(good, Q, math.nan)
 
-        self.fitted = type(calibrator).__name__
         self.formula = trace(formula, self.n_columns + self.n_segments)
         self.mark = hashlib.sha256(self.formula.code.encode()).digest()
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isoroc._core.intervals import effective_rows
+from isoroc._core.intervals import effective_weights
 from isoroc._core.simplex import as_matrix, residuals
 from isoroc._core.types import Floats
 from isoroc._input import Sample, check_number, check_option, check_probabilities, split_by_kind
@@ -120,8 +120,7 @@ class _Scales:
     def __init__(self, sample: Sample) -> None:
         P = as_matrix(sample.forecasts)
         cell = halve_repeatedly(sample.forecasts, count_halvings(len(P)))
-        weights = sample.row_weights()
-        self.weights = weights * (effective_rows(weights.sum(), weights @ weights) / weights.sum())
+        self.weights = effective_weights(sample.row_weights())
         self.cumulative = np.cumsum(P[:, :-1], axis=1)
         self.n_classes, self.cell, self.clusters = P.shape[1], cell, sample.clusters
         self.expected = sum_rows(cell, P, self.weights)

@@ -311,6 +311,15 @@ def test_a_wrong_number_of_a_map_is_named(name, number, value, message, tmp_path
             load(file)
 
 
+@pytest.mark.parametrize("name", KINDS)
+def test_a_loaded_map_is_shown_without_its_arrays(name, tmp_path):
+    loaded = load_map(saved(fitted(name, "p"), tmp_path))
+    shown = repr(loaded)
+    assert shown.startswith(f"LoadedMap({name}, {len(loaded.classes_)} classes, ")
+    assert all(number in shown for number in loaded.map_.states())
+    assert len(shown) < 500
+
+
 def test_every_map_is_that_of_a_calibrator():
     found = {type(fitted(name, "p").map_) for name in KINDS}
     found |= {type(fitted("IRPCalibrator", 3).map_)}

@@ -412,7 +412,7 @@ def _located(batch: pl.DataFrame, columns: Sequence[str], source: Source) -> Ite
 
 
 def read_numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
-    """Numbers of a column, all of which must be finite."""
+    """Numbers of a column; raises an error unless all are finite."""
     values = batch[name].cast(pl.Float64, strict=False)
     finite = values.is_finite().fill_null(value=False)
     if not finite.all():

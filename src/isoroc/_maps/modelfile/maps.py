@@ -79,7 +79,7 @@ def decode_known(
     return found
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LoadedMap:
     """A map from a model file: what it takes to serve a calibrator, without scikit-learn.
 
@@ -103,6 +103,9 @@ class LoadedMap:
     state: dict[str, Any]
     summary_: dict[str, Any]
     checksum: str
+
+    def __repr__(self) -> str:
+        return f"LoadedMap({self.calibrator}, {len(self.classes_)} classes, {self.map_!r})"
 
     @property
     def unit_(self) -> Unit:
