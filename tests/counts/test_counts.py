@@ -245,8 +245,8 @@ def test_tied_forecasts_are_in_several_folds(K):
     assert all(len(np.unique(sample.fold[cell.ravel() == c])) == 5 for c in range(20))
     together = counts.sample(per_fold=False)
     for k in range(K):
-        expected = together.weights[together.codes == k].sum()
-        assert sample.weights[sample.codes == k].sum() == pytest.approx(expected)
+        expected = together.row_weights()[together.codes == k].sum()
+        assert sample.row_weights()[sample.codes == k].sum() == pytest.approx(expected)
     from_rows, from_counts = AutoCalibrator().fit(P, y), AutoCalibrator().fit_counts(counts)
     np.testing.assert_allclose(
         from_counts.predict_proba(levels), from_rows.predict_proba(levels), atol=0.01
