@@ -91,7 +91,7 @@ def test_segments_at_random_change_little():
         Q, common = calibrator.predict_proba(P, segments), calibrator.common_.predict_proba(P)
         losses.append((truth * np.log(common / Q)).sum(axis=1).mean())
     assert np.mean(losses) < 0.003  # nats that shifts cost
-    assert np.median(losses) == 0
+    assert np.median(losses) <= 0
 
 
 def test_scales_by_segment():
@@ -127,10 +127,10 @@ def test_what_is_unknown_is_not_shifted(fitted):
     P, _, segments, _ = data(50, seed=2)
     odd = segments.assign(region="never seen", age=np.nan)
     Q = fitted.predict_proba(P, odd)
-    w = fitted.weight_
+    v, w = fitted.uncalibrated_, fitted.weight_
     common = fitted.common_.predict_proba(P)
     plain = fitted.shifted_.predict_proba(np.log(common) + fitted.map_.offset)
-    np.testing.assert_allclose(Q, (1 - w) * common + w * plain, atol=1e-12)
+    np.testing.assert_allclose(Q, v * P + (1 - v - w) * common + w * plain, atol=1e-12)
     found = fitted.count_unknown(odd.assign(age=np.where(np.arange(50) < 3, 30.0, np.inf)))
     assert dict(zip(found["column"], found["rows"], strict=True)) == {
         "region": 50,
@@ -267,6 +267,7 @@ def test_model_files(fitted, tmp_path):
     other = IsotonicCalibrator().fit([0.1, 0.9], [0, 1]).map_
     for change, fault in (
         ({"weight": 1.5}, "weight: expected a number"),
+        ({"uncalibrated": 1.0}, "uncalibrated: the weights exceed 1"),
         ({"columns": np.repeat("a", 2)}, "columns: the names are not distinct"),
         ({"levels": own.levels[:1]}, "levels: expected a list of 2"),
         ({"cuts": [own.cuts[1]] * 2}, "cuts: a column has either levels or cuts"),
