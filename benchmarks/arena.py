@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from peers import CLIP
-from scipy.stats import rankdata
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_digits
 from sklearn.ensemble import (
@@ -35,6 +34,7 @@ from sklearn.ensemble import (
 )
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
@@ -184,13 +184,8 @@ def scores_of(data: Set, Q: np.ndarray) -> dict[str, float]:
 
 def one_vs_rest_auc(y: np.ndarray, Q: np.ndarray) -> float:
     """Mean over the classes that occur of the AUC of each against the rest."""
-    areas = []
-    for k in range(Q.shape[1]):
-        own = y == k
-        n, rest = own.sum(), (~own).sum()
-        if n and rest:
-            areas.append((rankdata(Q[:, k])[own].sum() - n * (n + 1) / 2) / (n * rest))
-    return float(np.mean(areas))
+    classes = [k for k in np.unique(y).tolist() if (y != k).any()]
+    return float(np.mean([roc_auc_score(y == k, Q[:, k]) for k in classes]))
 
 
 def _normalised(Q: np.ndarray) -> np.ndarray:

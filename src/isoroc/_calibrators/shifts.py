@@ -7,9 +7,10 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import chdtrc, expit, logsumexp, softmax
 
 from isoroc._core.types import Floats, Ints
@@ -299,7 +300,7 @@ class Regression:
             for H, p, block in blocks
         ]
 
-    def counts(self, weights: Floats | None = None) -> list[Floats]:
+    def counts(self, weights: Floats | None = None) -> list[NDArray[Any]]:
         """Number or total weight of the rows that each entry of each table applies to."""
         pairs = zip(self.terms, self.where, strict=True)
         return [np.bincount(codes, weights, term.size + 1)[: term.size] for term, codes in pairs]
@@ -448,7 +449,7 @@ def held_out(model: Regression, fold: Ints, max_terms: int, few_rows: int) -> li
 
 def polish(
     model: Regression, batches: Callable[[], Iterable[Regression]], total: float
-) -> tuple[Regression, list[Floats]]:
+) -> tuple[Regression, list[NDArray[Any]]]:
     """Parameters of `model` after steps on all rows, and the number of rows of each entry.
 
     The model was fitted to some of the rows. All of them come in batches, of a total weight.

@@ -83,13 +83,14 @@ class SegmentMap(Map):
         return self.formula_of_segments(ops, X, ())
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        return self._mixed(self.common.compiled(forecasts), forecasts.probabilities)
+        return self._mixed(self.common.compiled(forecasts), forecasts.probabilities)  # type: ignore[no-any-return]
 
     def _mixed(self, common: Any, before: Callable[[], Any], shifted: Any = None) -> Any:
         """Mean of the forecasts before and after the maps; the common one replaces the other."""
         v, w = self.uncalibrated, 0.0 if shifted is None else self.weight
-        parts = (1 - v - w, lambda: common), (v, before), (w, lambda: shifted)
-        return added(part() if share == 1 else share * part() for share, part in parts if share > 0)
+        parts = [(share, Q) for share, Q in ((1 - v - w, common), (w, shifted)) if share > 0]
+        parts += [(v, before())] if v else []
+        return added(Q if share == 1 else share * Q for share, Q in parts)
 
     def coordinates(self, ops: Ops[V], X: V) -> V:
         """Log forecasts; those that a monotone common map of three classes or more takes."""
