@@ -304,6 +304,13 @@ def test_columns_that_cannot_be_segments():
         message = rf"segments\['{name}'\]: has another value in almost every row"
         with pytest.raises(InputError, match=message):
             make.fit(P, y, segments=segments.assign(**{name: column}))
+    with pytest.raises(InputError, match=r"segments\['lists'\]: cannot be compared"):
+        make.fit(P, y, segments=segments.assign(lists=[[1]] * 500))
+    with pytest.raises(InputError, match="segments: is a lazy table; collect it first"):
+        make.fit(P, y, segments=pl.from_pandas(segments).lazy())
+    rare = {"rare": np.arange(500) // 5 * 1.0, "missing": np.full(500, np.nan)}
+    without = SegmentCalibrator(IdentityCalibrator(), categorical=["rare"]).fit(P, y, segments=rare)
+    assert without.columns_.tolist() == []
     with pytest.raises(InputError, match="categorical: names 'sex', which is not a column"):
         SegmentCalibrator(categorical=["sex"]).fit(P, y, segments=segments)
     P, y, segments, _ = data(2000)

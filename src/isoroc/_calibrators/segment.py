@@ -27,6 +27,7 @@ from isoroc._counts import deal_by_content
 from isoroc._input import (
     CellSample,
     InputError,
+    Names,
     Sample,
     Segments,
     UnitOption,
@@ -244,20 +245,22 @@ class SegmentCalibrator(Calibrator):
         return found.pruned()
 
     def _make_grid(self, segments: Segments | None) -> dict[str, Any]:
-        """Levels and bins of the columns."""
-        columns = {} if segments is None else segments.columns
-        levels, cuts = [], []
-        for name, column in columns.items():
+        """Levels and bins of the columns that have any."""
+        found: list[tuple[str, Names, Floats]] = []
+        for name, column in ({} if segments is None else segments.columns).items():
             check_distinct(name, column)
             if column.levels is None:
-                levels.append(np.array([], dtype=np.str_))
-                cuts.append(bin_edges(column.values, 4 * self.bins))
+                if np.isfinite(column.values).any():
+                    cuts = bin_edges(column.values, 4 * self.bins)
+                    found.append((name, np.array([], dtype=np.str_), cuts))
                 continue
             counts = np.bincount(column.values[column.values >= 0], minlength=len(column.levels))
-            kept = np.argsort(-counts, kind="stable")[:200]
-            levels.append(column.levels[np.sort(kept[counts[kept] >= self.min_rows])])
-            cuts.append(np.empty(0))
-        return {"columns": np.array(list(columns), dtype=np.str_), "levels": levels, "cuts": cuts}
+            frequent = np.argsort(-counts, kind="stable")[:200]
+            kept = np.sort(frequent[counts[frequent] >= self.min_rows])
+            if len(kept):
+                found.append((name, column.levels[kept], np.empty(0)))
+        names, levels, cuts = ([own[i] for own in found] for i in range(3))
+        return {"columns": np.array(names, dtype=np.str_), "levels": levels, "cuts": cuts}
 
     def _learn(self, sample: Sample, base: SegmentMap) -> SegmentMap:
         """The map with tables, if shifts that were learned from other rows speak for them."""

@@ -162,8 +162,12 @@ def _categories(
     codes = np.empty(n_rows, np.int32)
     for rows in slices(n_rows):
         entries = read(rows)
-        for value in dict.fromkeys(entries):
-            place.setdefault(value, len(place))
+        try:
+            for value in dict.fromkeys(entries):
+                place.setdefault(value, len(place))
+        except TypeError as error:  # lists and the like
+            fix = "segments are numbers, strings or booleans; convert the column"
+            raise InputError(argument, None, f"cannot be compared ({error})", fix) from None
         codes[rows] = np.fromiter(map(place.__getitem__, entries), np.int32, len(entries))
     texts = [text_of(value) for value in place]
     for i, (value, text) in enumerate(zip(place, texts, strict=True)):
