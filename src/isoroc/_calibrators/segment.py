@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import product
 from types import SimpleNamespace
@@ -287,7 +287,9 @@ class SegmentCalibrator(Calibrator):
         base = replace(own, uncalibrated=shares[0], weight=shares[2])
         self.shifted_, counts, total = second, model.counts(), float(sample.class_weights().sum())
         if len(sample) > len(dealt):
-            model, counts = polish(model, lambda: _batches(sample, base), total)
+            # Arrays of all rows and columns would take much memory.
+            parts = lambda: (_regression(sample.take(r), base) for r in slices(len(sample)))  # noqa: E731
+            model, counts = polish(model, parts, total)
         self.shifts_ = _describe(base, model, counts, total, sample.classes)
         return replace(with_tables(base, model), shifted=shifted)
 
@@ -406,11 +408,6 @@ def _regression(sample: Sample, base: SegmentMap, bins: int = 0) -> Regression:
     return Regression(_free(Q), sample.codes.astype(np.intp), sample.row_weights(), columns)
 
 
-def _batches(sample: Sample, base: SegmentMap) -> Iterator[Regression]:
-    """All rows in parts: arrays of all rows and columns would take much memory."""
-    return (_regression(sample.take(rows), base) for rows in slices(len(sample)))
-
-
 def _free(logs: Floats) -> Floats:
     """Log odds of two classes, shape (n, 1), or centred logarithms of more, shape (n, K)."""
     two = logs.shape[1] == 2
@@ -461,10 +458,7 @@ def check_distinct(name: str, column: Column) -> None:
 def _describe(
     base: SegmentMap, model: Regression, counts: list[Floats], total: float, classes: Any
 ) -> Table:
-    """The table `shifts_` of a model, given rows of each entry and the total weight of all rows.
-
-    Warns of columns that may hold the outcome.
-    """
+    """The table `shifts_`, given rows of entries and all weight; warns of columns that may leak."""
     lines = []
     for term, errors, rows in zip(model.terms, model.errors(total), counts, strict=True):
         parts = zip(term.columns, term.merged, strict=True)

@@ -165,17 +165,12 @@ class Regression:
         own = self.u[rows], self.codes[rows], self.weights[rows], self.columns.take(rows)
         return self.on(Regression(*own))
 
-    def shifts(self) -> tuple[Floats, Floats]:
-        """Sums of the shifts, shape (n, F), and of the scales, shape (n, 1)."""
+    def log_odds(self) -> Floats:
+        """Log odds, or logits of three classes or more."""
         shift, scale = np.zeros(self.u.shape), np.zeros((len(self.u), 1))
         for term, codes in zip(self.terms, self.where, strict=True):
             total = scale if term.scales else shift
             total += term.entries(codes)
-        return shift, scale
-
-    def log_odds(self) -> Floats:
-        """Log odds, or logits of three classes or more."""
-        shift, scale = self.shifts()
         return np.asarray((1 + self.slope + scale) * self.u + self.intercept + shift)
 
     def likelihood(self) -> Floats:
@@ -450,19 +445,13 @@ def held_out(model: Regression, fold: Ints, max_terms: int, few_rows: int) -> li
 def polish(
     model: Regression, batches: Callable[[], Iterable[Regression]], total: float
 ) -> tuple[Regression, list[NDArray[Any]]]:
-    """Parameters of `model` after steps on all rows, and the number of rows of each entry.
-
-    The model was fitted to some of the rows. All of them come in batches, of a total weight.
-    """
+    """Parameters after steps on all rows, which come in batches; number of rows of each entry."""
     hessians = [total / model.weights.sum() * H for H in model.hessians()]
     found = copy(model)
     for _ in range(2):
-        gradients, counts = [], []
-        for own in map(found.on, batches()):
-            gradients.append(own.gradients())
-            counts.append(own.counts())
-        sums = [[np.sum(own, axis=0) for own in zip(*parts, strict=True)]
-                for parts in (gradients, counts)]  # fmt: skip
-        found.step(sums[0], hessians, search=False)
+        parts = [(own.gradients(), own.counts()) for own in map(found.on, batches())]
+        gradients, counts = ([np.sum(own, axis=0) for own in zip(*each, strict=True)]
+                             for each in zip(*parts, strict=True))  # fmt: skip
+        found.step(gradients, hessians, search=False)
     found.centre()
-    return found, sums[1]
+    return found, counts

@@ -158,6 +158,7 @@ def _categories(
     read: Callable[[slice], list[Any]], n_rows: int, argument: str, *, numeric: bool
 ) -> Column:
     """A column of categories, or of the numbers that these are, read in parts."""
+    fix = "segments are numbers, strings or booleans; convert the column"
     place: dict[Any, int] = {}
     codes = np.empty(n_rows, np.int32)
     for rows in slices(n_rows):
@@ -166,13 +167,11 @@ def _categories(
             for value in dict.fromkeys(entries):
                 place.setdefault(value, len(place))
         except TypeError as error:  # lists and the like
-            fix = "segments are numbers, strings or booleans; convert the column"
             raise InputError(argument, None, f"cannot be compared ({error})", fix) from None
         codes[rows] = np.fromiter(map(place.__getitem__, entries), np.int32, len(entries))
     texts = [text_of(value) for value in place]
     for i, (value, text) in enumerate(zip(place, texts, strict=True)):
         if text == "" != value:
-            fix = "segments are numbers, strings or booleans; convert the column"
             raise InputError(argument, int(np.argmax(codes == i)), f"is {value!r}", fix)
     if numeric:
         return Column(_parsed(texts, codes, argument))

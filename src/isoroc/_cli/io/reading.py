@@ -220,10 +220,7 @@ class Reader:
     def stream(
         self, others: Sequence[str] = (), share: float = 1.0
     ) -> Iterator[tuple[Sample, pl.DataFrame]]:
-        """Samples, each with the batch that it was read from, which has the `others` too.
-
-        Only a share of the rows, drawn at random, is kept.
-        """
+        """Samples of a share of the rows, each with its batch, which has the `others` too."""
         weighted, start = [] if self.weight is None else [self.weight], 0
         for rows in self._batches([*self.columns, *self.labels.columns, *weighted, *others]):
             batch = rows if share == 1 else rows.filter(is_sampled(rows, share))
@@ -306,16 +303,13 @@ class Comparison:
             yield compared
 
     def read(self, segments: Sequence[str] = (), clusters: str | None = None) -> Compared:
-        """All rows with their forecasts, segments and clusters.
-
-        With segments, at most about `MANY` rows, drawn at random: others are read and left out.
-        """
+        """All rows with forecasts, segments and clusters; with segments, `MANY` of them at most."""
         n_rows = self.reader.n_rows
         share = min(1.0, MANY / n_rows) if segments else 1.0
         batches = list(self.stream(segments, clusters, share))
         if share < 1:
-            n_read, n = (f"{x:,}" for x in (sum(len(b["before"]) for b in batches), n_rows))
-            print_note(f"segments: {n_read} of {n} rows are used, drawn at random")
+            n_read = sum(len(batch["before"]) for batch in batches)
+            print_note(f"segments: {n_read:,} of {n_rows:,} rows are used, drawn at random")
         compared = {name: join_samples([batch[name] for batch in batches]) for name in batches[0]}
         before = compared["before"]
         if clusters is not None and before.n_units < 2:
