@@ -14,13 +14,15 @@ calibrator (members, shares in the prior) are mixtures of these forecasts. Parts
 halves   The data sets, not the rows, are divided by a hash of their source. The design is chosen
          on one half and reported on the other, and the other way round: wins over external methods
          next to significant gains and harm, by rows, classes, ties and kind of model.
-methods  All methods with all calibration rows: win rates, mean scores, times, sets made worse, and
+methods  All methods with all calibration rows: win rates, mean scores, times, and
          the automatic calibrator against each other method.
 order    What each calibrator does to decisions and to the order of the test rows.
 counts   Counts against rows in test log loss, on generated rows.
 growth   Variants of growth, and constant against tilted values, with `IRPCalibrator`.
 segments `SegmentCalibrator`, its common map, Platt scaling and MCGrad (if installed) for three
          models; ARENA is then a folder of CSV files whose last column is the label.
+labels   Several labels and ordered classes, 500 calibration rows: generated sets, and those of
+         ARENA with features X and Y, a matrix of 0 and 1 or a vector of ordered classes.
 
 The first two, which run by default, write one line per split to FOLDER/splits.jsonl (build/quality
 by default), and take splits that are there from it. --rare adds sets of two classes in which the
@@ -37,9 +39,9 @@ import io
 import json
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
@@ -49,10 +51,16 @@ import pandas as pd
 from arena import CLIP, GROUPS, Set, losses_of, read_sets, scores_of
 from joblib import Parallel, delayed
 from peers import Method, Uncalibrated, own_methods, peers
+from scipy.special import logit
 from sklearn.base import clone
+from sklearn.calibration import _SigmoidCalibration
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.datasets import make_multilabel_classification
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
@@ -312,12 +320,8 @@ class Results:
     def scores(self, name: str) -> np.ndarray:
         """A score of all methods on all splits, NaN where a method has none."""
         none: dict[str, float] = {}
-        return np.array(
-            [
-                [row["methods"].get(m, none).get(name, np.nan) for m in self.names]
-                for row in self.rows
-            ]
-        )
+        found = (row["methods"] for row in self.rows)
+        return np.array([[own.get(m, none).get(name, np.nan) for m in self.names] for own in found])
 
     def add(self, name: str, columns: np.ndarray) -> None:
         """Add a method that is, on each split, one of the designs."""
@@ -457,39 +461,25 @@ def print_methods(rows: list[dict[str, Any]]) -> None:
             continue
         results = Results(some)
         order = np.argsort([-np.nanmean(results.wins(m)) for m in range(len(results.names))])
-        lines, worse, against = [], [], []
+        lines, against = [], []
         for m in map(int, order):
             there = np.isfinite(results.loss[:, m])
             wins = interval(results.wins(m)[there], results.datasets[there], ".3f")
-            cells = [
-                results.names[m],
-                f"{there.sum()}",
-                wins,
-                f"{results.loss[there, m].mean():.4f}",
-            ]
+            cells = [results.names[m], f"{there.sum()}", wins]
+            cells += [f"{results.loss[there, m].mean():.4f}"]
             cells += [f"{results.scores(name)[there, m].mean():.4f}" for name in means]
             times = (np.median(results.scores(name)[there, m]) for name in ("fit", "predict"))
             lines.append([*cells, *(f"{1e3 * time:.3g}" for time in times)])
-            change = results.loss[:, m] - results.loss[:, 0]
-            much = (change > 0.01 * results.loss[:, 0]) & (change > 0.002)
-            worst = some[int(np.nanargmax(change))]["set"]
-            cells = [f"{(change > 0).sum()}", f"{much.sum()}", f"{np.nanmax(change):.4f}", worst]
-            worse.append([results.names[m], *cells])
             if AUTO in results.names and results.names[m] not in (AUTO, CAUTIOUS):
                 own = results.names.index(AUTO)
                 ahead = (1 + np.sign(results.loss[there, m] - results.loss[there, own])) / 2
                 z = [results.scores(name)[there, m] for name in ("z_auto", "z_auto_brier")]
-                counts = [
-                    mark.sum() for own in z for mark in (own < -SIGNIFICANT, own > SIGNIFICANT)
-                ]
+                counts = [(sign * own > SIGNIFICANT).sum() for own in z for sign in (-1, 1)]
                 against.append([results.names[m], f"{ahead.mean():.2f}", *map(str, counts)])
         print(f"\n## {group}, all calibration rows: {len(some)} sets\n")
         head = ["method", "sets", "wins (95 %)", "log loss", "Brier", "top ECE", "classwise ECE"]
         head += ["accuracy", "AUC", "changed", "fit, ms", "predict, ms"]
         print(markdown_table(head, lines))
-        print("\nSets made worse:\n")
-        head = ["method", "worse", "of which by more than 1 % and .002", "largest, nats", "set"]
-        print(markdown_table(head, worse))
         if against:
             print(f"\n{AUTO} against each other method:\n")
             head = ["method", "ahead, log loss", "significantly ahead", "behind"]
@@ -703,12 +693,83 @@ def print_segments(options: argparse.Namespace) -> None:
     print(markdown_table(list(table), table.astype(str).to_numpy().tolist()))
 
 
+# Several labels and ordered classes
+
+
+def sets_of_labels(folder: Path, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Features, and matrices of 0 and 1 or ordered classes: generated ones, and those of files."""
+    yield make_multilabel_classification(8000, 30, n_classes=20, length=60, random_state=seed)
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(8000, 8))
+    latent = X[:, :4].sum(axis=1) + X[:, 4] * X[:, 5] + rng.logistic(size=8000)
+    yield X, np.searchsorted([-3, -1, 0, 2, 4], latent)
+    for path in sorted(folder.glob("*.npz")):
+        with np.load(path) as file:
+            if {"X", "Y"} <= {*file}:
+                yield file["X"], file["Y"]
+
+
+def compare_labels(X: np.ndarray, Y: np.ndarray, seed: int) -> Iterator[tuple[str, np.ndarray]]:
+    """What is compared, and the losses of the test rows by each method, ours last."""
+    models: dict[str, Any] = {
+        "lr": make_pipeline(StandardScaler(), LogisticRegression(max_iter=200)),
+        "nb": GaussianNB(),
+        "forest": RandomForestClassifier(60, random_state=seed),
+        "boosted": HistGradientBoostingClassifier(max_iter=40, random_state=seed),
+    }
+    train, cal, test = np.split(np.random.default_rng(seed).permutation(len(X)), [1000, 1500])
+    y, came = Y[cal], Y[test]
+    for name, each in models.items():
+        model = each if Y.ndim == 1 else OneVsRestClassifier(each)
+        model.fit(X[train], Y[train])
+        P, new = model.predict_proba(X[cal]), model.predict_proba(X[test])
+        if Y.ndim == 1:
+            both = isoroc.AutoCalibrator(random_state=0), isoroc.OrdinalCalibrator(random_state=0)
+            Qs = [own.fit(P, y, labels=model.classes_).predict_proba(new) for own in both]
+            below = came[:, None] <= model.classes_[:-1]
+            squares = [(Q.cumsum(axis=1)[:, :-1] - below) ** 2 for Q in Qs]
+            yield "ordered, ranked probability score", np.mean(squares, axis=2)
+            column = np.searchsorted(model.classes_, came)
+            yield "ordered, log loss", -np.log([Q[np.arange(len(Q)), column] for Q in Qs])
+            continue
+        ours = isoroc.MultiLabelCalibrator().fit(P, y).predict_proba(new)
+        for k, (p, q) in enumerate(zip(P.T, new.T, strict=True)):
+            # As in scikit-learn, a sigmoid of log odds if the model has a decision function.
+            view = logit if name in ("lr", "boosted") else np.asarray
+            a, b = (view(own.clip(1e-9, 1 - 1e-9)) for own in (p, q))
+            sigmoid = _SigmoidCalibration().fit(a, y[:, k]).predict(b)
+            isotonic = IsotonicRegression(out_of_bounds="clip").fit(p, y[:, k]).predict(q)
+            right = [np.where(came[:, k], Q, 1 - Q) for Q in (isotonic, sigmoid, ours[:, k])]
+            rare = min(y[:, k].sum(), len(y) - y[:, k].sum())
+            for group in [f"fewer than {n}" for n in (10, 50) if rare < n] or ["50 or more"]:
+                yield f"rarer outcomes: {group}", -np.log(np.maximum(right, 1e-15))
+
+
+def print_labels(options: argparse.Namespace) -> None:
+    """`MultiLabelCalibrator` next to maps of single labels, `OrdinalCalibrator` next to Auto."""
+    tasks = [(*own, seed) for seed in range(5) for own in sets_of_labels(options.arena, seed)]
+    run = delayed(lambda *task: list(compare_labels(*task)))
+    lines, found = [], dict[str, list[np.ndarray]]()
+    for group, losses in chain(*Parallel(n_jobs=options.jobs)(run(*task) for task in tasks)):
+        found.setdefault(group, []).append(losses)
+    for group, cases in found.items():
+        means = np.mean([losses.mean(axis=1) for losses in cases], axis=0)
+        for m, peer in enumerate(["Auto"] if len(means) == 2 else ["isotonic", "sigmoid"]):
+            z = np.array([z_value(losses[-1], losses[m]) for losses in cases])
+            shares = np.mean([z < 0, z < -SIGNIFICANT, z > SIGNIFICANT], axis=1)
+            figures = [f"{means[m]:.4f}", f"{means[-1]:.4f}", *(f"{x:.0%}" for x in shares)]
+            lines.append([group, str(len(cases)), peer, *figures])
+    head = ["group", "cases", "peer", "its loss", "ours", "ahead", "significantly", "behind"]
+    print(markdown_table(head, lines))
+
+
 SPLITS = {"halves": print_halves, "methods": print_methods}
 OTHERS: dict[str, Callable[[argparse.Namespace], None]] = {
     "order": print_order,
     "counts": print_counts,
     "growth": print_growth,
     "segments": print_segments,
+    "labels": print_labels,
 }
 
 

@@ -8,7 +8,6 @@ engines  Counting Parquet files of three classes with polars (streaming) and Duc
 files    fit, apply and evaluate on a Parquet file, by the command line.
 startup  Each command on small files.
 load     A new process up to its first forecast.
-threads  Rows per second of one loaded map.
 service  Latency of examples/serve.py under uvicorn, one process, clients on the same machine.
 sizes    Model files of calibrators that may grow with the rows, 100,000 rows of 100 classes.
 
@@ -30,11 +29,9 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import warnings
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -328,29 +325,6 @@ def print_load(_: argparse.Namespace) -> None:
     print(markdown_table(["to the first forecast", "CPU seconds", "peak memory, MB"], lines))
 
 
-def print_threads(options: argparse.Namespace) -> None:
-    lines = []
-    with model_file() as path:
-        served = isoroc.load_map(path)
-    for n_rows in (1, 1000):
-        P = forecasts(n_rows, 3)[0]
-        for n_threads in (1, 2, 4):
-            end = time.perf_counter() + options.seconds
-
-            def calls(_: int, P: np.ndarray = P, end: float = end) -> int:
-                done = 0
-                while time.perf_counter() < end:
-                    served.predict_proba(P)
-                    done += 1
-                return done
-
-            with ThreadPoolExecutor(n_threads) as pool:
-                rate = sum(pool.map(calls, range(n_threads))) / options.seconds
-            lines.append([f"{n_rows:,}", str(n_threads), f"{rate:,.0f}", f"{rate * n_rows:,.0f}"])
-    head = ["rows of a call", "threads", "calls per second", "rows per second"]
-    print(markdown_table(head, lines))
-
-
 #: Runs the example until it is interrupted.
 SERVER = """
 import sys
@@ -396,25 +370,18 @@ def print_service(options: argparse.Namespace) -> None:
             wait_for(port)
             for n_rows in (1, 100, 1000):
                 body = json.dumps({"forecasts": forecasts(n_rows, 3)[0].tolist()}).encode()
-                for n_clients in (1, 8):
-                    before, latencies = cpu_seconds(server.pid), []
-                    end = time.perf_counter() + options.seconds
-                    given = {"target": ask, "args": (port, body, end, latencies)}
-                    clients = [threading.Thread(**given) for _ in range(n_clients)]  # type: ignore[arg-type]
-                    for client in clients:
-                        client.start()
-                    for client in clients:
-                        client.join()
-                    cpu = 1e3 * (cpu_seconds(server.pid) - before) / len(latencies)
-                    median, late = 1e3 * np.quantile(latencies, [0.5, 0.99])
-                    rate = len(latencies) / options.seconds
-                    cells = [f"{median:.1f}", f"{late:.1f}", f"{rate:,.0f}", f"{cpu:.2f}"]
-                    lines.append([f"{n_rows:,}", str(n_clients), *cells])
+                before, latencies = cpu_seconds(server.pid), list[float]()
+                ask(port, body, time.perf_counter() + options.seconds, latencies)
+                cpu = 1e3 * (cpu_seconds(server.pid) - before) / len(latencies)
+                median, late = 1e3 * np.quantile(latencies, [0.5, 0.99])
+                rate = len(latencies) / options.seconds
+                figures = [f"{median:.1f}", f"{late:.1f}", f"{rate:,.0f}", f"{cpu:.2f}"]
+                lines.append([f"{n_rows:,}", *figures])
             peak = peak_megabytes(server.pid)
         finally:
             server.terminate()
             server.wait()
-    head = ["rows", "clients", "median, ms", "99 %, ms", "requests per second", "CPU, ms"]
+    head = ["rows", "median, ms", "99 %, ms", "requests per second", "CPU, ms"]
     print(markdown_table(head, lines) + f"\n\nThe service: peak memory {peak:.0f} MB.")
 
 

@@ -4,9 +4,9 @@
 
 Every row is one job that isoroc and its peers do on the same data; times are medians in seconds,
 and ratios are times of a peer divided by that of isoroc. Parts: binary, fit, large, predict,
-metrics, volume, cost (time and memory by rows and classes), members (all calibrators against
-structured matrix scaling on sets of the arena), many (the same for many classes), report, onnx,
-torch, sql. Peers that are not installed are left out (benchmarks/requirements.txt).
+metrics, cost (time and memory by rows and classes), members (all calibrators against
+structured matrix scaling on sets of the arena), many (the same for many classes), onnx, torch, sql.
+Peers that are not installed are left out (benchmarks/requirements.txt).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from sklearn.metrics import roc_auc_score
 import isoroc
 from isoroc import AutoCalibrator, IRPCalibrator, MonotoneCalibrator
 from isoroc._support.table import markdown_table
-from isoroc.metrics import calibration_error, roc_auc, volume_under_surface
+from isoroc.metrics import calibration_error, roc_auc
 
 Job = Callable[[], object]
 
@@ -192,15 +192,6 @@ def print_metrics(options: argparse.Namespace) -> None:
     show("calibration error, 15 bins", len(y), seconds=seconds(job))
 
 
-def print_volume(_: argparse.Namespace) -> None:
-    """Volumes under ROC surfaces, by number of rows and of classes."""
-    for n, K in ((500, 3), (3000, 3), (10**5, 3), (3000, 4), (3000, 5)):
-        P, y = data(n, K)
-        for volume in ("hull", "boxes"):
-            job = partial(volume_under_surface, y, P, volume=volume)
-            show(f"{volume}, K = {K}", n, seconds=seconds(job), value=float(job()))
-
-
 def print_cost(options: argparse.Namespace) -> None:
     """Fit time and peak memory by rows and classes, and fitted exponents of the rows."""
     for K in (2, 3, 4, 10, 100):
@@ -276,27 +267,7 @@ def print_many(_: argparse.Namespace) -> None:
             show(f"many classes, {job}, K = {K}", n, **figures)
 
 
-# Reports and exports
-
-
-def print_report(options: argparse.Namespace) -> None:
-    """Processor seconds of the summary and of the page of a report, and size of the page."""
-    cases = [(n, K) for K in (2, 3, 10) for n in (10, 10_000, 10**6)] + [(10, 1000), (10**4, 1000)]
-    lines = []
-    for n, K in [*cases, (options.sizes[-1], 3)]:
-        P, y = data(max(n, K), K)
-        some = slice(min(n, 100_000))
-        # Choosing `top` takes minutes with a thousand classes, and only the report is timed.
-        calibrator = IRPCalibrator(random_state=0, top=1 if K > 100 else "auto")
-        calibrator.fit(P[some], y[some], labels=range(K))
-        start = process_time()
-        report = isoroc.Report(y, P, calibrator=calibrator)
-        middle = process_time()
-        page = report.to_html()
-        times = [f"{t:.1f}" for t in (middle - start, process_time() - middle)]
-        lines.append([f"{n:,}", f"{K:,}", *times, f"{len(page.encode()) / 1000:,.0f}"])
-    head = ["rows", "classes", "summary (CPU s)", "page (CPU s)", "page (kB)"]
-    print(markdown_table(head, lines))
+# Exports
 
 
 EXPORTED = ["Auto", "Temperature", "Matrix", "Spline", "Monotone", "Isotonic", "IRP"]

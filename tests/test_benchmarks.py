@@ -100,6 +100,25 @@ def test_the_halves_of_the_arena_share_no_source(script, arena):
     assert set.union(*halves.values()) == {"A", "B"}
 
 
+def test_several_labels_and_ordered_classes_are_compared_with_peers(script):
+    compare = script("quality")["compare_labels"]
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 4))
+    odds = 2 * X[:, :3] - [0, 1, 4]
+    several = dict[str, list[Any]]()
+    for group, losses in compare(X, (rng.logistic(size=odds.shape) < odds).astype(int), 0):
+        several.setdefault(group, []).append(losses)
+    assert {group: len(own) for group, own in several.items()} == {
+        "rarer outcomes: 50 or more": 8,
+        "rarer outcomes: fewer than 50": 4,
+    }
+    assert all(losses.shape == (3, 500) for own in several.values() for losses in own)
+    isotonic, _, ours = np.mean([own.mean(axis=1) for own in several.popitem()[1]], axis=0)
+    assert ours < isotonic
+    ordered = dict(compare(X, np.digitize(odds[:, 0], [-2, 0, 2]), 0))
+    assert [losses.shape for losses in ordered.values()] == [(2, 500)] * 2
+
+
 def test_quality_chooses_on_one_half_and_reports_on_the_other(monkeypatch, arena, tmp_path, capsys):
     words = ["--rows", "60", "--repetitions", "1", "--members", "identity,spline", "--jobs", "1"]
     words += ["--methods", "isoroc Auto,sklearn temperature", "--out", tmp_path / "out"]

@@ -37,8 +37,8 @@ class NumpyOps(Ops[Any]):
         return np.asarray(np.ascontiguousarray(a).sum(axis=1, keepdims=True))
 
     def largest(self, a: Floats) -> tuple[Floats, Ints]:
-        place = a.argmax(axis=1)[:, None]
-        return np.take_along_axis(a, place, axis=1), place
+        index = a.argmax(axis=1)[:, None]
+        return np.take_along_axis(a, index, axis=1), index
 
     def largest_value(self, a: Floats) -> Floats:
         return np.asarray(a.max(axis=1, keepdims=True))

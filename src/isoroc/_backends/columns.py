@@ -57,11 +57,11 @@ class Scalars(ABC, Generic[C]):
 
     def place_of(self, value: C, columns: Sequence[C]) -> C:
         """Place of the first of some columns that equals a value."""
-        value, place = self.keep(value), self.number(float(len(columns) - 1))
+        value, index = self.keep(value), self.number(float(len(columns) - 1))
         for k, column in reversed(list(enumerate(columns[:-1]))):
             is_here = self.binary("==", self.keep(column), value)
-            place = self.where(is_here, self.number(float(k)), place)
-        return place
+            index = self.where(is_here, self.number(float(k)), index)
+        return index
 
     def is_at(self, place: C, number: int) -> C:
         return self.binary("==", place, self.number(float(number)))

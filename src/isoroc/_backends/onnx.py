@@ -114,9 +114,9 @@ class OnnxOps(Ops[Tensor]):
         """Places of a column of strings among some names, and whether each is one of them."""
         n, graph = len(names), self._graph
         places: Any = {"keys_strings": list(names), "values_int64s": list(range(n))}
-        found = graph.node("LabelEncoder", name, domain=ML, default_int64=n, **places)
-        known = graph.node("Less", found, graph.integers(n))
-        inside = graph.node("Min", found, graph.integers(n - 1))  # no table has a row n
+        index = graph.node("LabelEncoder", name, domain=ML, default_int64=n, **places)
+        known = graph.node("Less", index, graph.integers(n))
+        inside = graph.node("Min", index, graph.integers(n - 1))  # no table has a row n
         return Tensor(self, 1, inside), Tensor(self, 1, known)
 
     def combine(self, operator: str, a: Any, b: Any) -> Tensor:
@@ -163,8 +163,8 @@ class OnnxOps(Ops[Tensor]):
         return self.linear(a, np.repeat(np.eye(a.width // 2), 2, axis=1))
 
     def largest(self, a: Tensor) -> tuple[Tensor, Tensor]:
-        place = _first_of_largest(self._graph, a.name)
-        return self._reduced("ReduceMax", a), Tensor(self, 1, place)
+        index = _first_of_largest(self._graph, a.name)
+        return self._reduced("ReduceMax", a), Tensor(self, 1, index)
 
     def smallest(self, a: Tensor) -> Tensor:
         return self._reduced("ReduceMin", a)
@@ -222,11 +222,11 @@ class OnnxOps(Ops[Tensor]):
     # Trees and steps
 
     def steps(self, cuts: Sequence[Floats], values: Sequence[Floats], a: Tensor) -> Tensor:
-        place, first = self._search(cuts, a)
+        index, first = self._search(cuts, a)
         table = np.zeros(first[-1] + len(values[-1]))
         for start, steps in zip(first, values, strict=True):
             table[start : start + len(steps)] = steps
-        return Tensor(self, a.width, self._graph.node("Gather", self._name(table), place))
+        return Tensor(self, a.width, self._graph.node("Gather", self._name(table), index))
 
     def locate(self, cuts: Floats, score: Tensor) -> Tensor:
         return Tensor(self, 1, self._search([cuts], score)[0])
@@ -245,17 +245,17 @@ class OnnxOps(Ops[Tensor]):
         lengths = np.array([len(each) for each in lists])
         first = np.cumsum(lengths) - lengths
         ends, entries, graph = first + lengths - 1, np.concatenate(lists), self._graph
-        joined, place = graph.constant(entries), graph.constant(first)
+        joined, index = graph.constant(entries), graph.constant(first)
         for step in reversed(range(n_steps)):
             if step == n_steps - 1:
                 begin = np.minimum(first + 2**step, ends)
                 further, cut = graph.constant(begin), graph.constant(entries[begin])
             else:
-                further = graph.node("Add", place, graph.integers(2**step))
+                further = graph.node("Add", index, graph.integers(2**step))
                 further = further if padded else graph.node("Min", further, graph.constant(ends))
                 cut = graph.node("Gather", joined, further)
-            place = graph.node("Where", graph.node("Greater", a.name, cut), further, place)
-        return place, first
+            index = graph.node("Where", graph.node("Greater", a.name, cut), further, index)
+        return index, first
 
     def route(self, tree: BinTree, a: Tensor) -> Tensor:
         gammas, children = tree.descent()

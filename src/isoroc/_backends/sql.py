@@ -355,8 +355,8 @@ class SqlScalars(Scalars[Node]):
             if isinstance(b, nodes.Null):
                 start = self.where(condition, self.number(0.0), self.number(math.nan))
                 return self.binary("+", a, start)
-            place = self.binary("+", integer(1), call("COALESCE", condition, integer(0)))
-            return call("arrayElement", nodes.Array(expressions=[adopt(b), adopt(a)]), place)
+            number = self.binary("+", integer(1), call("COALESCE", condition, integer(0)))
+            return call("arrayElement", nodes.Array(expressions=[adopt(b), adopt(a)]), number)
         return case([(adopt(condition), adopt(a))], adopt(b))
 
     def extreme_of_two(self, name: Function, a: Node, b: Node) -> Node:
@@ -411,14 +411,14 @@ class SqlScalars(Scalars[Node]):
         """Place among many cuts, by binary search in constant lists."""
         n_steps = len(cuts).bit_length()
         ends = np.pad(cuts, (0, 2**n_steps - 1 - len(cuts)), constant_values=np.inf)
-        place = integer(0)
+        index = integer(0)
         for step in reversed(range(n_steps)):
             # The range of places is halved at the cut in its middle.
-            cut = self.entry(ends[2**step - 1 :: 2 ** (step + 1)].tolist(), place)
+            cut = self.entry(ends[2**step - 1 :: 2 ** (step + 1)].tolist(), index)
             right = nodes.GT(this=adopt(score), expression=cut)
-            doubled = self.binary("*", integer(2), place)
-            place = self.keep(self.binary("+", doubled, case([(right, integer(1))], integer(0))))
-        return place
+            doubled = self.binary("*", integer(2), index)
+            index = self.keep(self.binary("+", doubled, case([(right, integer(1))], integer(0))))
+        return index
 
     def entry(self, values: list[float], place: Node) -> Node:
         arrays = self._rules.arrays
@@ -445,8 +445,8 @@ class SqlScalars(Scalars[Node]):
         unfinished: list[int] = []  # nodes at which the walk continues, numbered -1, -2, ...
 
         def walk(node: int, depth: int) -> Node:
-            if (place := tree.bin_of_node[node]) >= 0:
-                return integer(int(place))
+            if (reached := tree.bin_of_node[node]) >= 0:
+                return integer(int(reached))
             if not depth:
                 unfinished.append(node)
                 return integer(-len(unfinished))
@@ -459,14 +459,14 @@ class SqlScalars(Scalars[Node]):
             # exceeded by a later one.
             return case([(_leads(margins[i:]), way) for i, way in enumerate(below)], last)
 
-        place = walk(0, self._rules.depth)
+        reached = walk(0, self._rules.depth)
         while waiting := unfinished.copy():
             unfinished.clear()
-            at = self.keep(place)
+            at = self.keep(reached)
             numbered = enumerate(waiting, start=1)
             ways = [(self.is_at(at, -i), walk(node, self._rules.depth)) for i, node in numbered]
-            place = case(ways, adopt(at), flat=False)
-        return place
+            reached = case(ways, adopt(at), flat=False)
+        return reached
 
 
 def _leads(margins: list[Node]) -> Node:
@@ -492,12 +492,12 @@ class SqlOps(ColumnOps[Node]):
         """Place of each entry of a column among texts, and whether it is one of them."""
         text = nodes.cast(column(name), "text")
         equal = [nodes.EQ(this=text.copy(), expression=nodes.Literal.string(v)) for v in values]
-        ways = [(condition, integer(place)) for place, condition in enumerate(equal)]
-        found = self.scalars.keep(case(ways, integer(-1)))
-        known = self.scalars.keep(nodes.GTE(this=adopt(found), expression=integer(0)))
+        ways = [(condition, integer(index)) for index, condition in enumerate(equal)]
+        encoded = self.scalars.keep(case(ways, integer(-1)))
+        known = self.scalars.keep(nodes.GTE(this=adopt(encoded), expression=integer(0)))
         # The place of an unknown text is one that every table has.
-        place = self.scalars.keep(case([(adopt(known), adopt(found))], integer(0)))
-        return self.vector([place]), self.vector([known])
+        index = self.scalars.keep(case([(adopt(known), adopt(encoded))], integer(0)))
+        return self.vector([index]), self.vector([known])
 
     def cross(self, first: Columns[Node], second: Columns[Node], n_second: int) -> Columns[Node]:
         def write(a: list[Node], b: list[Node]) -> Node:

@@ -71,8 +71,8 @@ class ArrayOps(Ops[ArrayVector]):
         return self.vector(self.xp.sum(a.array, axis=1, keepdims=True), 1)
 
     def largest(self, a: ArrayVector) -> tuple[ArrayVector, ArrayVector]:
-        place = self.xp.argmax(a.array, axis=1, keepdims=True)
-        return self.vector(self.xp.max(a.array, axis=1, keepdims=True), 1), self.vector(place, 1)
+        index = self.xp.argmax(a.array, axis=1, keepdims=True)
+        return self.vector(self.xp.max(a.array, axis=1, keepdims=True), 1), self.vector(index, 1)
 
     def smallest(self, a: ArrayVector) -> ArrayVector:
         return self.vector(self.xp.min(a.array, axis=1, keepdims=True), 1)
@@ -115,8 +115,8 @@ class ArrayOps(Ops[ArrayVector]):
         for _ in range(int(tree.depths.max())):
             region = self.xp.argmax(a.array - self._rows(table, node), axis=1)
             node = self._rows(below, node * a.width + region)
-        place = self._rows(self.constant(tree.bin_of_node, "int64"), node)
-        return self.vector(place[:, None], 1)
+        bins = self._rows(self.constant(tree.bin_of_node, "int64"), node)
+        return self.vector(bins[:, None], 1)
 
     def cross(self, first: ArrayVector, second: ArrayVector, n_second: int) -> ArrayVector:
         return self.vector(first.array * n_second + second.array, 1)

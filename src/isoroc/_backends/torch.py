@@ -60,10 +60,10 @@ class TorchOps(ArrayOps):
     def fraction_between(self, a: ArrayVector, knots: Floats) -> ArrayVector:
         table, last = self.constant(knots), knots.shape[1] - 1
         x = a.array.T.contiguous()
-        place = torch.searchsorted(table, x.detach()).clamp(1, last)
-        low, high = torch.gather(table, 1, place - 1), torch.gather(table, 1, place)
+        index = torch.searchsorted(table, x.detach()).clamp(1, last)
+        low, high = torch.gather(table, 1, index - 1), torch.gather(table, 1, index)
         share = ((x - low) / (high - low)).clamp(0, 1)
-        return self.vector(((place - 1 + share) / last).T, a.width)
+        return self.vector(((index - 1 + share) / last).T, a.width)
 
 
 def root(tensor: Any) -> Any:

@@ -12,7 +12,7 @@ from scipy.special import softmax
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone, is_regressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
+from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
@@ -38,6 +38,7 @@ from isoroc._input import (
     check_two_classes,
     check_weights,
     encode_labels,
+    to_array,
 )
 
 Response = Literal["auto", "predict_proba", "decision_function"]
@@ -211,10 +212,10 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
             raise InputError("y", None, "requires y to be passed, but the target y is None")
         frozen = self._check_parameters()
         X, y = indexable(X, y)
-        labels = self.estimator.classes_ if frozen else np.unique(column_or_1d(y))
+        labels = self.estimator.classes_ if frozen else np.unique(to_array(y, name="y"))
         classes, columns = encode_labels(y, len(labels), labels=labels)
         if getattr(self._make_calibrator(), "_orders_classes", False):
-            check_order(classes)
+            check_order(classes, "pass labels that are numbers, such as those of an OrdinalEncoder")
         codes: Ints = columns.astype(np.intp)
         weights = check_weights(sample_weight, len(codes))
         totals = np.bincount(codes, weights, len(classes))

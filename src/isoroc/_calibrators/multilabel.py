@@ -1,7 +1,6 @@
 """MultiLabelCalibrator: labels that do not exclude each other."""
 
-from dataclasses import KW_ONLY, dataclass, field, replace
-from types import SimpleNamespace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -9,15 +8,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from isoroc._backends import NUMPY
-from isoroc._calibrators.auto import AutoCalibrator
-from isoroc._calibrators.base import Calibrator, attach_fitted
-from isoroc._calibrators.mixing import mixture_weights
-from isoroc._calibrators.shifts import Columns, Regression, held_out, make_term
+from isoroc._calibrators.base import Calibrator
+from isoroc._calibrators.mixing import likelihoods, mixture_weights
+from isoroc._calibrators.sigmoid import BetaCalibrator
 from isoroc._calibrators.spline import SplineCalibrator
-from isoroc._core.simplex import LEAST
-from isoroc._core.types import Floats, Ints
+from isoroc._core.newton import logistic_regression
+from isoroc._core.types import Floats
 from isoroc._counts import deal_by_content
-from isoroc._counts.cells import in_cells
 from isoroc._input import (
     CellSample,
     InputError,
@@ -25,15 +22,13 @@ from isoroc._input import (
     UnitOption,
     Weighting,
     check_labels,
-    check_number,
     check_units,
     columns_of_labels,
     to_array,
 )
 from isoroc._input.kinds import LABELS
-from isoroc._maps import Map, MultiLabelMap
+from isoroc._maps import Map, MixtureMap, MultiLabelMap, SigmoidMap
 from isoroc._maps.modelfile import checks
-from isoroc._maps.segments import LEAST_SCALE
 from isoroc._support.seeds import check_random_state
 from isoroc._support.table import Table
 
@@ -42,19 +37,14 @@ from isoroc._support.table import Table
 class MultiLabelCalibrator(Calibrator):
     """One map for each of several labels that do not exclude each other.
 
-    A common map is learned from all labels. Each label scales and shifts its log odds as far as its
-    rows show that it differs from the others, and the result is mixed with a map learned from these
-    rows alone. So a label with five positives is calibrated almost like the others.
+    The maps of beta calibration are learned for all labels together: those of labels with few rows
+    are shrunken towards a common one. Each is mixed with a map learned from the label's rows alone,
+    as far as that helps. So a label with five positives is calibrated almost like the others.
 
     Parameters
     ----------
     calibrator : calibrator, default=None
-        What makes the common map and those of single labels; by default
-        ``AutoCalibrator(random_state=0)`` and `SplineCalibrator`.
-    cv : int, default=5
-        Number of folds, in which rows are held out for the weights of the labels' own maps.
-    random_state : int, RandomState or None, default=0
-        Draws the folds.
+        What makes the maps of single labels; by default `SplineCalibrator`.
 
     Attributes
     ----------
@@ -62,11 +52,11 @@ class MultiLabelCalibrator(Calibrator):
         The labels: names of the columns, or their numbers.
     n_features_in_, unit_, summary_, map_, checksum
         As in `IdentityCalibrator`.
-    common_ : calibrator
-        The map of all labels.
+    common_ : ndarray of shape (3,)
+        The common map: a, b and c of `BetaCalibrator`.
     labels_ : Table
-        For each label: its ``rows`` and ``positives``, ``scale`` and ``shift`` of the common log
-        odds, and the ``weight`` of its own map.
+        For each label: its ``rows`` and ``positives``, a, b and c as ``coef``, ``rest`` and
+        ``intercept``, and the ``weight`` of its own map.
 
     See Also
     --------
@@ -75,11 +65,12 @@ class MultiLabelCalibrator(Calibrator):
 
     Notes
     -----
-    The probability of a label is ``(1 - w) * expit(a * logit(g(p)) + b) + w * h(p)``, with the
-    common map g and its own map h. Scales a and shifts b have normal priors around common values,
-    with precisions that maximise the evidence (MacKay 1992). The weight w maximises the likelihood
-    of rows held out, all labels of a row at once. Labels with fewer than five rows of either
-    outcome have no map of their own. Forecasts of a label keep their order if both maps keep it.
+    The probability of a label is ``(1 - w) * expit(a log(p) - b log(1 - p) + c) + w * h(p)``, with
+    its own map h. The triples (a, b, c) have a normal prior; its mean, the common map, and its
+    covariance matrix are learned from all labels (empirical Bayes). Neither a nor b is negative, so
+    forecasts of a label keep their order if h keeps it. The weight w maximises the likelihood of
+    rows held out in five folds, all labels of a row at once. Labels with fewer than five rows of
+    either outcome have no map of their own.
 
     Examples
     --------
@@ -100,19 +91,16 @@ class MultiLabelCalibrator(Calibrator):
     """
 
     calibrator: Calibrator | None = None
-    _: KW_ONLY
-    cv: int = 5
-    random_state: int | np.random.RandomState | None = 0
 
     _deals_rows: ClassVar[bool] = True
     _has_classes: ClassVar[bool] = False
     _state: ClassVar[dict[str, checks.Check]] = {
-        "common_": checks.anything,
+        "common_": checks.coefficients(3),
         "labels_": checks.table,
     }
 
     map_: MultiLabelMap = field(init=False)
-    common_: Calibrator = field(init=False)
+    common_: Floats = field(init=False)
     labels_: Table = field(init=False)
 
     def fit(
@@ -154,50 +142,36 @@ class MultiLabelCalibrator(Calibrator):
         self.summary_ = self.summary_ | {"rows": len(given.known)}
         return self
 
-    def _pattern(self, default: Calibrator) -> Calibrator:
-        """What makes a map, not fitted."""
-        given: Any = default if self.calibrator is None else self.calibrator
-        if not isinstance(given, Calibrator) or hasattr(given, "calibrator"):
-            fix = "expected another calibrator of isoroc"
-            raise InputError("calibrator", None, f"is {given!r}", fix)
-        return clone(given)  # type: ignore[no-any-return]
-
     def _fit(self, sample: Sample) -> MultiLabelMap:
-        check_number("cv", self.cv, int, minimum=2)
+        own: Any = SplineCalibrator() if self.calibrator is None else self.calibrator
+        if not isinstance(own, Calibrator) or hasattr(own, "calibrator"):
+            fix = "expected another calibrator of isoroc"
+            raise InputError("calibrator", None, f"is {own!r}", fix)
         if sample.segments is None:
             raise InputError("counts", None, "hold one outcome per row", "pass rows to fit")
-        self.common_ = self._pattern(AutoCalibrator(random_state=0))
-        dealt = deal_by_content(sample, int(self.cv), check_random_state(self.random_state))
+        dealt = deal_by_content(sample, 5, check_random_state(0))
         label, names = dealt.segments.columns["label"]  # type: ignore[union-attr]
-        dealt, L = replace(dealt, segments=None), len(names)  # type: ignore[arg-type]
-        # Calibrators count many rows in cells only if there are no clusters.
-        many = sample.clusters is not None and len(sample) > 20_000
-        common = self.common_._fit(
-            in_cells(dealt, 20_000) if many else replace(sample, segments=None)
-        )
-        scales, (shifts, weights), own = np.ones(L), np.zeros((2, L)), []
-        counts = np.bincount(2 * label + dealt.codes, minlength=2 * L).reshape(L, 2)
-        if L > 1:
-            scales, shifts, likelihood = _scale_and_shift(dealt, common, label, L)
-            for k in np.flatnonzero(counts.min(axis=1) >= 5):
-                rows = np.flatnonzero(label == k)
-                weights[k], found = self._weigh(dealt.take(rows), likelihood[rows])
-                own += [found] if weights[k] else []
-        about = {"label": names, "rows": counts.sum(axis=1), "positives": counts[:, 1]}
-        self.labels_ = Table(about | {"scale": scales, "shift": shifts, "weight": weights})
-        numbers: Any = {"scales": scales, "shifts": shifts, "weights": weights}
-        return MultiLabelMap(kind=LABELS[sample.unit], common=common, own=own, **numbers)
-
-    def _weigh(self, sample: CellSample, likelihood: Floats) -> tuple[float, Map]:
-        """Weight of a label's own map, next to one of this likelihood, and the map."""
-        found, Q = self._pattern(SplineCalibrator())._fit_out_of_fold(sample, sample.folds())
-        both = np.column_stack([likelihood, Q[np.arange(len(Q)), sample.codes]])
-        return float(mixture_weights(both, sample.row_weights(), np.array([2.0, 1.0]))[1]), found
-
-    def _finish(self) -> None:
-        summary = {name: own for name, own in self.summary_.items() if name != "range"}
-        of_two: Any = SimpleNamespace(classes_=np.arange(2), n_features_in_=1, summary_=summary)
-        attach_fitted(of_two, [self.common_], [self.map_.common])
+        dealt = replace(dealt, segments=None)
+        parts = [dealt.take(label == k) for k in range(len(names))]  # type: ignore[arg-type]
+        shared = SharedBeta(dealt)
+        shared.learn([part.draw(10_000) for part in parts])
+        maps, lines = list[Map](), []
+        for name, part in zip(names, parts, strict=True):  # type: ignore[arg-type]
+            beta, counts = shared._fit(part), np.bincount(part.codes, minlength=2)
+            maps.append(beta)
+            weights = np.array([1.0, 0.0])
+            if counts.min() >= 5 and np.ptp(part.fold) > 0:
+                both = [c._fit_out_of_fold(part, part.folds()) for c in (shared, clone(own))]
+                likelihood = likelihoods([Q for _, Q in both], part)
+                weights = mixture_weights(likelihood, part.row_weights(), np.array([4.0, 1.0]))
+            if weights[1]:
+                mixed: Any = {"members": [found for found, _ in both], "weights": weights}
+                maps[-1] = MixtureMap(kind=part.kind, monotone=False, **mixed)
+            numbers = beta.coef[1], beta.rest[1], beta.intercept[1]
+            lines.append((name, len(part), counts[1], *numbers, weights[1]))
+        head = ("label", "rows", "positives", "coef", "rest", "intercept", "weight")
+        self.labels_, self.common_ = Table.from_rows(lines, *head), shared.numbers(shared.mean)
+        return MultiLabelMap(kind=LABELS[sample.unit], maps=maps)
 
     def _check_new(self, P: Any, ops: Any = NUMPY) -> Floats:
         return super()._check_new(columns_of_labels(P), ops)
@@ -211,23 +185,60 @@ class MultiLabelCalibrator(Calibrator):
         raise InputError("thresholds", None, "differ by label", "calibrate a single label")
 
 
-def _scale_and_shift(
-    dealt: CellSample, common: Map, label: Ints, size: int
-) -> tuple[Floats, Floats, Floats]:
-    """Scale and shift of the common log odds of each label, and the likelihood of rows held out."""
-    z = np.log(np.maximum(common.apply(dealt.forecasts), LEAST))
-    columns = Columns([label], [size], [False])
-    rows = dealt.codes.astype(np.intp), dealt.row_weights(), columns
-    model = Regression(z[:, 1:] - z[:, :1], *rows)
-    model.add(make_term(columns, (0,), 1, scales=scales) for scales in (False, True))
-    model.improve(30)
-    scales, shifts = np.ones(size), np.zeros(size)
-    if model.terms:  # otherwise labels do not differ
-        scales, shifts = scales + model.slope, shifts + model.intercept
-    for term in model.terms:
-        total = scales if term.scales else shifts
-        total += term.values[:, 0]
-    likelihood, fold = np.empty(len(dealt)), dealt.folds()
-    for f, part in enumerate(held_out(model, fold, 0, few_rows=0)):
-        likelihood[fold == f] = part.likelihood()
-    return np.maximum(scales, LEAST_SCALE), shifts, likelihood
+class SharedBeta(Calibrator):
+    """Beta calibration with a normal prior of the coefficients, learned from several labels.
+
+    The coefficients theta are those of a constant and of the features log(p) and -log(1 - p), less
+    their means. The prior is weakly drawn to the map that changes nothing.
+    """
+
+    def __init__(self, sample: Sample) -> None:
+        few = sample.draw(100_000)
+        self.floor = BetaCalibrator()._fit(few).floor
+        features = self._features(few)
+        self.centre, spread = features.mean(axis=0), features.std(axis=0)
+        self.unchanged = self.mean = np.array([self.centre.sum(), 1.0, 1.0])
+        self.width = np.diag([1.0, *(0.1 / np.maximum(spread, 0.01) ** 2)])
+        self.root = 2 * np.sqrt(self.width)  # root @ root.T is the covariance matrix
+
+    def _features(self, sample: Sample) -> Floats:
+        log_rest, log_p = sample.kind.log_rows(sample.forecasts, self.floor)
+        return np.column_stack([log_p, -log_rest])
+
+    def _posterior(self, sample: Sample, used: Floats) -> tuple[Floats, Floats]:
+        """Most probable coefficients of the columns that are used, and their covariance matrix."""
+        X = used * np.column_stack([np.ones(len(sample)), self._features(sample) - self.centre])
+        y, weights = sample.codes.astype(np.float64), sample.row_weights()
+        prior: Any = {"start": np.zeros((1, 3)), "precision": np.ones((1, 3)), "least_gain": 1e-9}
+        offset = X @ self.mean
+        theta, _, H = logistic_regression(X @ self.root, y, weights, offset=offset, **prior)
+        return self.mean + self.root @ theta[0], self.root @ np.linalg.inv(H[0]) @ self.root.T
+
+    def learn(self, labels: list[CellSample], n_steps: int = 40) -> None:
+        """Learn the mean and the covariance matrix of the coefficients by the EM algorithm."""
+        L = len(labels)
+        for _ in range(n_steps):
+            found = [self._posterior(label, np.ones(3)) for label in labels]
+            theta = np.array([own for own, _ in found])
+            self.mean = (theta.sum(axis=0) + 0.01 * self.unchanged) / (L + 0.01)
+            apart = theta - self.mean
+            # The usual width counts as three labels: few labels say little about their spread.
+            total = apart.T @ apart + sum(own for _, own in found) + 3 * self.width
+            old, self.root = self.root, np.linalg.cholesky(total / (L + 3))
+            if np.abs(np.linalg.solve(old, self.root) - np.eye(3)).max() < 0.01:
+                break
+
+    def _fit(self, sample: Sample) -> SigmoidMap:
+        """The most probable map of a label; slopes that would be negative are 0."""
+        used, theta = np.ones(3), np.array([0.0, -1.0, -1.0])
+        while (theta[1:] < 0).any():
+            theta = used * self._posterior(sample, used)[0]
+            used[1:] *= theta[1:] >= 0
+        a, b, c = self.numbers(theta)
+        pairs = {"coef": [b, a], "rest": [a, b], "intercept": [-c, c]}
+        arrays: Any = {name: np.array(pair) for name, pair in pairs.items()}
+        return SigmoidMap(kind=sample.kind, floor=self.floor, linear=False, **arrays)
+
+    def numbers(self, theta: Floats) -> Floats:
+        """a, b and c of `BetaCalibrator`."""
+        return np.append(theta[1:], theta[0] - theta[1:] @ self.centre)

@@ -40,8 +40,8 @@ def logistic_regression(
             odds = theta @ part
             if offset is not None:
                 odds += offset[rows]
-            found, curvature = logistic_losses(odds, y[rows], weights[rows])
-            losses += found
+            part_losses, curvature = logistic_losses(odds, y[rows], weights[rows])
+            losses += part_losses
             gradient += odds @ part.T  # `odds` now holds the derivatives
             sums += curvature @ (part[i] * part[j]).T
         H = np.zeros((G, B, B))

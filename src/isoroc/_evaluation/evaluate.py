@@ -232,18 +232,18 @@ def pair_of_labels(
     if segments is not None:
         raise InputError("segments", None, "are the labels if multilabel=True", "leave them out")
     names: Any = {"name": "y_prob", "label_name": "y_true"}
-    found = check_labels(y_prob, y_true, sample_weight, labels, **names, **options)
+    checked = check_labels(y_prob, y_true, sample_weight, labels, **names, **options)
     second = None
     if after is not None:
-        wanted, Q = [str(name) for name in found.names.tolist()], after
+        wanted, Q = [str(name) for name in checked.names.tolist()], after
         if hasattr(after, "predict_proba"):
-            Q, own = calibrated(after, y_prob), [str(name) for name in after.classes_]
-            Q = Q[:, [own.index(name) for name in wanted]] if {*own} == {*wanted} else Q
+            Q, fitted = calibrated(after, y_prob), [str(name) for name in after.classes_]
+            Q = Q[:, [fitted.index(name) for name in wanted]] if {*fitted} == {*wanted} else Q
         Q = in_order(Q, wanted)
-        again = check_labels(Q, found.known, unit="probability", **names | {"name": "after"})
-        entries = np.ascontiguousarray(again.forecasts[found.known])
-        second = replace(found.sample, forecasts=entries, unit="probability")
-    return replace(make_pair(found.sample, second), multilabel=True)
+        again = check_labels(Q, checked.known, unit="probability", **names | {"name": "after"})
+        entries = np.ascontiguousarray(again.forecasts[checked.known])
+        second = replace(checked.sample, forecasts=entries, unit="probability")
+    return replace(make_pair(checked.sample, second), multilabel=True)
 
 
 def evaluate_pairs(pairs: Iterable[Pair], confidence: float = 0.95) -> Evaluation:

@@ -226,11 +226,11 @@ class Evaluation:
         first = next(iter(self.segments.values()))
         names = [_segment_name(first, i) for i in range(first.n_rows)]
         table = Table(name=np.array(names[:most]), rows=first["rows"][:most])
-        for of, own in self.segments.items():
-            place = {_segment_name(own, i): i for i in range(own.n_rows)}
-            rows = np.array([place[name] for name in names[:most]], dtype=np.intp)
+        for stage, report in self.segments.items():
+            row_of = {_segment_name(report, i): i for i in range(report.n_rows)}
+            rows = np.array([row_of[name] for name in names[:most]], dtype=np.intp)
             for column in ("forecast", "observed", "ratio", "low", "high", "adjusted"):
-                table[f"{of}_{column}"] = own[column][rows]
+                table[f"{stage}_{column}"] = report[column][rows]
         return table
 
     def net_benefit(self, thresholds: Any = None) -> DecisionCurve:

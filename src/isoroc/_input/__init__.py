@@ -15,7 +15,6 @@ from isoroc._input.error import check_confidence as check_confidence
 from isoroc._input.error import check_names as check_names
 from isoroc._input.error import check_number as check_number
 from isoroc._input.error import check_option as check_option
-from isoroc._input.multilabel import Labelled as Labelled
 from isoroc._input.multilabel import check_labels as check_labels
 from isoroc._input.multilabel import columns_of_labels as columns_of_labels
 from isoroc._input.outcomes import Aspect as Aspect

@@ -57,14 +57,17 @@ def check_labels(
     fix = f"expected 0, 1 or NaN for each entry of {name}{SWAPPED}"
     if names and named and sorted(names) != sorted(named):
         raise InputError(label_name, None, f"has other columns than {name}", "they must agree")
+    raw = to_array(in_order(y, names or ()), name=label_name)
     try:
-        Y = columns_of(np.array(to_array(in_order(y, names or ()), name=label_name), np.float64))
+        Y = columns_of(np.array(raw, np.float64))
     except (TypeError, ValueError) as error:
         raise InputError(label_name, None, f"does not hold numbers ({error})", fix) from error
     if Y.shape != forecasts.shape:
-        problem = f"has shape {Y.shape}, and {name} {forecasts.shape}"
+        problem = f"has shape {raw.shape}, and {name} {forecasts.shape}"
         raise InputError(label_name, None, problem, fix)
     known, n, L = ~np.isnan(Y), *Y.shape
+    if not known.any():
+        raise InputError(label_name, None, "holds no known outcome", fix)
     if (wrong := known & (Y != 0) & (Y != 1)).any():
         row = int(np.argmax(wrong.any(axis=1)))
         raise InputError(label_name, row, f"holds {shown(Y[wrong][0])}", fix)

@@ -140,7 +140,8 @@ def encode_labels(
     values = read_labels(y, name=name)
     if values.ndim > 1:
         problem = f"y should be a 1d array, got shape {values.shape}"
-        fix = "for soft labels fit the classifier first, then a calibrator to its forecasts"
+        fix = "fit the classifier first, then a calibrator to its forecasts: any for soft labels,"
+        fix += " MultiLabelCalibrator for labels that do not exclude each other"
         raise InputError(name, None, problem, fix)
     _check_labels_are_classes(values, name, forecasts)
     if labels is not None:
@@ -283,12 +284,13 @@ def categories_of(y: Any) -> Any:
     return kind.categories if is_ordered else None
 
 
-def check_order(classes: NDArray[Any]) -> None:
+def check_order(
+    classes: NDArray[Any], fix: str = "pass labels= in ascending order, or labels that are numbers"
+) -> None:
     """Refuse three or more classes of unknown order: names, or columns in another order."""
     labels = classes.tolist()
     if len(labels) > 2 and (isinstance(labels[0], str) or labels != sorted(labels)):
         problem = f"the order of the classes {', '.join(map(shown, labels[:20]))} is not known"
-        fix = "pass labels= in ascending order to fit, or labels that are numbers"
         raise InputError("labels", None, problem, fix)
 
 

@@ -107,7 +107,8 @@ def read_forecasts(P: ArrayLike, *, name: str, n_columns: int | None = None) -> 
         raise InputError(name, None, problem, fix) from error
     values = values.reshape(raw.shape)  # ascontiguousarray makes a vector of a single number
     if values.ndim not in (1, 2):
-        fix = "expected a 2-D array of probabilities or a 1-D array of scores"
+        fix = "expected a 2-D array of probabilities or a 1-D array of scores. For a list with an"
+        fix += " array for each of several labels use MultiLabelCalibrator"
         raise InputError(name, None, f"{values.ndim} dimensions", fix)
     if len(values) == 0:
         raise InputError(name, None, f"no rows (shape {values.shape})", "at least one is needed")
@@ -355,7 +356,7 @@ class CellSample(Sample):
         distinct, fold = np.unique(self.fold, return_inverse=True)
         if len(distinct) < 2:
             problem = "all rows are in one fold, but cross-validation needs two"
-            fix = "count with folds=5, and fold_by= if rows tie"
+            fix = "count with folds=5, or with another fold_by="
             raise InputError("counts", None, problem, fix)
         return np.asarray(fold)
 

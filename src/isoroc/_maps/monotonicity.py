@@ -129,8 +129,8 @@ class Certificate:
             return bool((again == bin_of).all())
         for gamma, after in zip(self.thresholds, self.calibrated_thresholds, strict=True):
             margin = calibrated - after
-            own = margin[np.arange(len(margin)), regions(forecasts, gamma)]
-            if not (own >= margin.max(axis=1) - TOLERANCE).all():
+            chosen = margin[np.arange(len(margin)), regions(forecasts, gamma)]
+            if not (chosen >= margin.max(axis=1) - TOLERANCE).all():
                 return False
         return True
 
@@ -155,10 +155,10 @@ class Certificate:
             else "that sends the calibrated forecast of each calibration row that reaches it the "
             "same way"
         )
-        of = "" if self.top is None else f" of the {self.top} largest probabilities and the rest"
+        top = "" if self.top is None else f" of the {self.top} largest probabilities and the rest"
         return (
-            f"ROC monotone ({self.scope} scope): for each of {len(self.slack)} splits{of} there is "
-            f"a threshold on the calibrated side {kept}; smallest slack {self.slack.min():.3g}. "
+            f"ROC monotone ({self.scope} scope): for each of {len(self.slack)} splits{top} there "
+            f"is a threshold on the calibrated side {kept}; smallest slack {self.slack.min():.3g}. "
             "This is a statement about the calibration rows."
         )
 

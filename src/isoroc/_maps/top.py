@@ -42,19 +42,19 @@ class TopReduction:
             return cls(top, 1e-6)
         P, codes = P[beyond], codes[beyond]
         n_rest = P.shape[1] - top
-        own = P[np.arange(len(P)), codes]
+        of_label = P[np.arange(len(P)), codes]
         total = cls(top, 0.0).reduce(P)[:, top]
-        weight = np.ones(len(own)) if weights is None else weights[beyond]
+        weight = np.ones(len(of_label)) if weights is None else weights[beyond]
 
         def loss(log_floor: float) -> float:
             floor = np.exp(log_floor)
-            likelihood = (own + floor) / (total + n_rest * floor)
+            likelihood = (of_label + floor) / (total + n_rest * floor)
             return float(-(weight * np.log(likelihood)).sum())
 
         from scipy.optimize import minimize_scalar  # noqa: PLC0415  # slow to import, only for fits
 
-        found = minimize_scalar(loss, bounds=np.log([1e-6, 10.0]), method="bounded")
-        return cls(top, float(np.exp(found.x)))
+        minimum = minimize_scalar(loss, bounds=np.log([1e-6, 10.0]), method="bounded")
+        return cls(top, float(np.exp(minimum.x)))
 
     def reduce(self, P: Floats) -> Floats:
         """The m largest entries of each row, descending, and the sum of the others."""
@@ -133,6 +133,6 @@ def _by_parts(
 
 def _rank(P: Floats, codes: Codes) -> Ints:
     """How many classes come before each row's own."""
-    own = P[np.arange(len(P)), codes][:, None]
+    of_label = P[np.arange(len(P)), codes][:, None]
     earlier = np.arange(P.shape[1]) < codes[:, None]
-    return np.asarray(((own < P) | ((own == P) & earlier)).sum(axis=1))
+    return np.asarray(((of_label < P) | ((of_label == P) & earlier)).sum(axis=1))

@@ -87,14 +87,14 @@ def _read(
 ) -> Callable[..., Report]:
     """Function that makes a report from the rows of a table, counted if they are many."""
     reader = comparison.reader
-    own = [] if model is None else list(model.segments)
-    rows_only = bool(segments or own) or clusters is not None
+    needed = [] if model is None else list(model.segments)
+    rows_only = bool(segments or needed) or clusters is not None
     countable = not rows_only and (model is None or model.calibrator.unit_ == "probability")
     if countable and reader.are_countable():
         if model is not None:
             model.check_columns(reader.columns)
         return partial(Report.from_counts, reader.count())
-    compared = comparison.read(list(dict.fromkeys([*segments, *own])), clusters)
+    compared = comparison.read(list(dict.fromkeys([*segments, *needed])), clusters)
     sample = compared["before"]
     y = sample.classes[sample.codes]
     if sample.parts_of is not None:
