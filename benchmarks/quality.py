@@ -19,6 +19,8 @@ methods  All methods with all calibration rows: win rates, mean scores, times, a
 order    What each calibrator does to decisions and to the order of the test rows.
 counts   Counts against rows in test log loss, on generated rows.
 growth   Variants of growth, and constant against tilted values, with `IRPCalibrator`.
+segments `SegmentCalibrator`, its common map, Platt scaling and MCGrad (if installed) for three
+         models; ARENA is then a folder of CSV files whose last column is the label.
 labels   Several labels and ordered classes, 500 calibration rows: generated sets, and those of
          ARENA with features X and Y, a matrix of 0 and 1 or a vector of ordered classes.
 
@@ -38,18 +40,21 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from itertools import chain, product
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from arena import CLIP, GROUPS, Set, losses_of, read_sets, scores_of
 from joblib import Parallel, delayed
 from peers import Method, Uncalibrated, own_methods, peers
 from scipy.special import logit
 from sklearn.base import clone
 from sklearn.calibration import _SigmoidCalibration
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import make_multilabel_classification
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.isotonic import IsotonicRegression
@@ -57,7 +62,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import isoroc
 from isoroc import IRPCalibrator
@@ -578,7 +583,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "monotonicity=None": {"monotonicity": None},
     'search="grid"': {"search": "grid"},
 }
-TOPS: dict[str, dict[str, Any]] = {f"top={top!r}": {"top": top} for top in ("auto", 1, 2, 3, None)}
 
 
 def grown(sets: list[Set], calibrator: Any) -> np.ndarray:
@@ -615,19 +619,14 @@ def print_growth(options: argparse.Namespace) -> None:
     plain = IRPCalibrator(prior="uniform", random_state=0, values="constant")
     others = {"uncalibrated": isoroc.IdentityCalibrator(), "isotonic": isoroc.IsotonicCalibrator()}
 
-    def of(variants: dict[str, dict[str, Any]]) -> dict[str, Any]:
-        made = {n: clone(plain).set_params(**options) for n, options in variants.items()}
-        return others | made
-
+    trees = {name: clone(plain).set_params(**own) for name, own in VARIANTS.items()}
     few = [data for data in sets if data.n_classes <= 4]
-    print_variants("Three and four classes", few, of(VARIANTS))
-    print_variants("More classes", [data for data in sets if data.n_classes > 4], of(TOPS))
+    print_variants("Three and four classes", few, others | trees)
     smooth = []
     for n, K, power, spread in product((500, 3000), (3, 4), (0.5, 1.0, 2.0), (0.3, 1.0)):
         rows = (*generated(n, K, 0, power, spread), *generated(20_000, K, 1, power, spread))
         smooth.append(Set("generated", f"{n}-{K}-{power}-{spread}", *rows))
-    grids = {"default": {}, "grid_size=16": {"search": "grid", "grid_size": 16}}
-    print_variants("Generated, three and four classes", smooth, of(grids))
+    print_variants("Generated, three and four classes", smooth, others | {"default": plain})
     values = {
         "constant": IRPCalibrator(random_state=0, values="constant"),
         "tilted, the default": IRPCalibrator(random_state=0),
@@ -639,6 +638,59 @@ def print_growth(options: argparse.Namespace) -> None:
         print_variants(
             f"Values that vary in a bin, {low} to {high:,} classes", some, others | values
         )
+
+
+# Segments
+
+
+def split_by_segments(file: Path, seed: int, sizes: list[int]) -> list[dict[str, Any]]:
+    """Test log loss of each method on a random split of a table, by model and rows."""
+    data, found = pd.read_csv(file), []
+    y = data.pop(data.columns[-1]).factorize(sort=True)[0]
+    data = data.fillna(data.median(numeric_only=True)).fillna("missing")
+    numbers = data.select_dtypes("number").columns.tolist()
+    names = [name for name in data if name not in numbers]
+    order, n = np.random.default_rng(seed).permutation(len(y)), len(y) // 3
+    train, test, rest = np.split(order, [min(n, 10_000), min(n, 10_000) + min(n, 4000)])
+    one, scaled = OneHotEncoder(handle_unknown="ignore"), StandardScaler()
+    ordinal = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    boosting, logistic = HistGradientBoostingClassifier(), LogisticRegression(max_iter=300)
+    models: dict[str, Any] = {"boosting": (boosting, (ordinal, names), ("passthrough", numbers))}
+    models["logistic"] = logistic, (one, names), (scaled, numbers)
+    models["two columns"] = logistic, (scaled, numbers[:2])
+    for model, (classifier, *columns) in models.items():
+        fitted = make_pipeline(make_column_transformer(*columns), classifier)
+        P = fitted.fit(data.iloc[train], y[train]).predict_proba(data)
+        for cal in (rest[:size] for size in sizes):
+            given = {"P": P[cal], "y": y[cal], "labels": range(P.shape[1])}
+            segments = isoroc.SegmentCalibrator().fit(**given, segments=data.iloc[cal])
+            Q = {"uncalibrated": P[test], "common map": segments.common_.predict_proba(P[test])}
+            Q["segments"] = segments.predict_proba(P[test], data.iloc[test])
+            Q["Platt"] = isoroc.SigmoidCalibrator().fit(**given).predict_proba(P[test])
+            if P.shape[1] == 2 and find_spec("mcgrad"):
+                from mcgrad.methods import MCGrad  # noqa: PLC0415
+
+                rows = data.assign(p=P[:, 1].clip(CLIP, 1 - CLIP), label=y)
+                kinds = ("categorical", names), ("numerical", numbers)
+                used = {f"{kind}_feature_column_names": own for kind, own in kinds}
+                boosted = MCGrad().fit(rows.iloc[cal], "p", "label", **used)
+                q = np.asarray(boosted.predict(rows.iloc[test], "p", **used))
+                Q["MCGrad"] = np.column_stack([1 - q, q])
+            losses = {method: losses_of(y[test], own)[0] for method, own in Q.items()}
+            worse = float(z_value(losses["segments"], losses["common map"]) > SIGNIFICANT)
+            about = {"data": file.stem, "model": model, "rows": len(cal), "worse": worse}
+            found.append(about | {method: float(own.mean()) for method, own in losses.items()})
+    return found
+
+
+def print_segments(options: argparse.Namespace) -> None:
+    """Means over splits, and how many are significantly worse than the common map."""
+    sizes = [int(size) or 10**9 for size in options.rows.split(",")]
+    tasks = product(sorted(options.arena.glob("*.csv")), range(options.repetitions), [sizes])
+    rows = Parallel(n_jobs=options.jobs)(delayed(split_by_segments)(*task) for task in tasks)
+    table = pd.DataFrame([row for own in rows for row in own])
+    table = table.groupby(["data", "model", "rows"], sort=False).mean().round(4).reset_index()
+    print(markdown_table(list(table), table.astype(str).to_numpy().tolist()))
 
 
 # Several labels and ordered classes
@@ -716,6 +768,7 @@ OTHERS: dict[str, Callable[[argparse.Namespace], None]] = {
     "order": print_order,
     "counts": print_counts,
     "growth": print_growth,
+    "segments": print_segments,
     "labels": print_labels,
 }
 

@@ -7,7 +7,7 @@ Every study is one function: it draws data whose truth is known, for a setting a
 generator, and returns figures, most of them whether an interval covers. The harness repeats it for
 all settings of the study, on all cores, and prints a table of the means: a row for each setting.
 `@study` puts a function into the table of studies, with its settings. Without names all studies
-run, except costs and segments, which use real forecasts and need --arena.
+run, except costs, which uses real forecasts and needs --arena.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq, minimize
-from scipy.special import expit, logit, ndtr, ndtri, softmax, xlogy
+from scipy.special import expit, logit, ndtr, ndtri, xlogy
 from scipy.stats import false_discovery_control, rankdata
 from threadpoolctl import threadpool_limits
 
@@ -682,14 +682,10 @@ def sets_of(options: argparse.Namespace) -> list[Path]:
     return paths[:: max(1, len(paths) // options.sets)]
 
 
-def on_arena(**values: Any) -> Callable[[argparse.Namespace], Iterable[dict[str, Any]]]:
+def on_arena(options: argparse.Namespace) -> Iterable[dict[str, Any]]:
     """Settings of a study with one repetition for each set of the arena."""
-
-    def settings(options: argparse.Namespace) -> Iterable[dict[str, Any]]:
-        given = options.arena is not None
-        return every({"arena": [options.arena], "sets": [options.sets]} | values) if given else ()
-
-    return settings
+    given = options.arena is not None
+    return [{"arena": options.arena, "sets": options.sets}] if given else ()
 
 
 def read_set(arena: Path, sets: int, number: int) -> tuple[Array, Array, Array, Array]:
@@ -729,7 +725,7 @@ def of_p_values(found: list[Figures]) -> Figures:
     return means(entries) | counts
 
 
-@study(on_arena(), summarise=of_p_values)
+@study(on_arena, summarise=of_p_values)
 def costs(rng: np.random.Generator, arena: Path, sets: int, number: int) -> Figures:
     """Costs of decisions before and after calibration, five random cost matrices per set."""
     P, y, P_new, y_new = read_set(arena, sets, number)
@@ -745,36 +741,6 @@ def costs(rng: np.random.Generator, arena: Path, sets: int, number: int) -> Figu
         moved = (cost[:, decide(Q, cost)] - cost[:, decide(P_new, cost)]).T
         p = chance_of_higher(y_new, Q, moved)
         entries.append({"relative change": relative, "lower": bool(high < 0), "p": p})
-    return {"entries": entries}
-
-
-@study(on_arena(kind=("alike", "odds", "power"), segments=(3, 10)), summarise=of_p_values)
-def segments(
-    rng: np.random.Generator, *, arena: Path, sets: int, kind: str, segments: int, number: int
-) -> Figures:
-    """`SegmentCalibrator` against its common map: changes of the log loss of each segment."""
-    P, y, P_new, y_new = read_set(arena, sets, number)
-    sizes = rng.normal(size=segments)
-    codes = [rng.integers(segments, size=len(labels)) for labels in (y, y_new)]
-    moved = []
-    for own, code in ((P, codes[0]), (P_new, codes[1])):
-        logs = np.log(np.maximum(own, 1e-9))
-        logs[:, 0] += 0.7 * sizes[code] * (kind == "odds")
-        logs *= np.exp(0.6 * sizes[code] * (kind == "power"))[:, None]
-        moved.append(own if kind == "alike" else softmax(logs, axis=1))
-    names = [code.astype(str) for code in codes]
-    calibrator = isoroc.SegmentCalibrator()
-    calibrator.fit(moved[0], y, segments=names[0], labels=range(P.shape[1]))
-    Q = calibrator.predict_proba(moved[1], names[1])
-    common = calibrator.common_.predict_proba(moved[1])
-    change = np.log(common.clip(min=1e-6)) - np.log(Q.clip(min=1e-6))
-    entries = []
-    for g in range(segments):
-        rows = np.flatnonzero(codes[1] == g)
-        mean = 1e4 * change[rows, y_new[rows]].mean()
-        p = chance_of_higher(y_new[rows], Q[rows], change[rows])
-        shifted = calibrator.weight_ > 0
-        entries.append({"shifted": shifted, "mean change, 1e-4": mean, "p": p})
     return {"entries": entries}
 
 

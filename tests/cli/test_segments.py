@@ -98,6 +98,23 @@ def test_a_job_does_not_stop_at_unknown_segments(run_cli):
 
 
 @pytest.mark.usefixtures("fitted")
+def test_of_many_rows_some_are_kept(run_cli, monkeypatch):
+    monkeypatch.setattr("isoroc._cli.io.reading.MANY", 900)
+    words = ["--segments", "region,age", "-c", "temperature", "-o", "some.json"]
+    ran = run_cli("fit", "data.csv", *words)
+    some, whole = isoroc.load("some.json"), isoroc.load("model.json")
+    n_rows = some.summary_["rows"]
+    assert 800 < n_rows < 1000
+    assert f"segments: {n_rows} of 1,500 rows are used, drawn at random" in ran.err
+    new = pl.read_parquet("new.parquet")
+    Q, expected = (own.predict_proba(new["p"], new) for own in (some, whole))
+    assert np.abs(Q - expected).mean() < 0.03
+    monkeypatch.setattr("isoroc._cli.io.reading.MANY", 400)
+    found = json.loads(run_cli("evaluate", "new.parquet", "--segments", "region", "--json").text)
+    assert 350 < found["rows"] < 450
+
+
+@pytest.mark.usefixtures("fitted")
 def test_bad_segments(run_cli):
     def error_of(*words):
         ran = run_cli(*words)

@@ -19,6 +19,7 @@ from isoroc._calibrators.auto import AutoCalibrator
 from isoroc._calibrators.base import Calibrator, FromMap, IdentityCalibrator, attach_fitted
 from isoroc._calibrators.mixing import mixture_weights
 from isoroc._calibrators.shifts import Columns, Regression, held_out, polish
+from isoroc._calibrators.temperature import TemperatureCalibrator
 from isoroc._calibrators.thresholds import CarriedThresholds
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats, Ints
@@ -26,6 +27,7 @@ from isoroc._counts import deal_by_content
 from isoroc._input import (
     CellSample,
     InputError,
+    Names,
     Sample,
     Segments,
     UnitOption,
@@ -33,9 +35,9 @@ from isoroc._input import (
     check_names,
     check_number,
     check_sample,
-    check_segments,
     check_units,
     rows_by_group,
+    slices,
     to_array,
     warn_if_reversed,
     with_segments,
@@ -45,7 +47,7 @@ from isoroc._input.segments import Column, bin_edges, segment_names
 from isoroc._maps import IdentityMap, Map, SegmentMap
 from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
 from isoroc._maps.modelfile import checks
-from isoroc._maps.segments import apply_map, encode_segments, known_columns
+from isoroc._maps.segments import apply_map, encode_segments
 from isoroc._support.seeds import check_random_state
 from isoroc._support.table import Table
 
@@ -63,7 +65,7 @@ class SegmentCalibrator(Calibrator):
     takes columns that describe the rows, categories or numbers. It calibrates the forecasts, adds
     the entries of their segments to the log odds, and calibrates the result. The prior variance of
     the shifts of a column is learned, so columns without information vanish. The result is mixed
-    with the map of all rows, so that few rows change little.
+    with the map of all rows and the uncalibrated forecasts, so that few rows change little.
 
     Parameters
     ----------
@@ -74,11 +76,11 @@ class SegmentCalibrator(Calibrator):
         Columns of numbers that are categories, such as numbers of sites. Strings and booleans
         always are.
     bins : int, default=20
-        Bins of a column of numbers. They hold about as many rows each, and frequent values have
-        bins of their own.
+        Bins of a column of numbers, with about as many rows each.
     max_terms : int, default=15
         Up to this many further tables are added where a score test at the level 1 %, corrected for
-        the number tried, shows them: for pairs of columns, and scales of the log odds by column.
+        the number tried, shows them: for pairs of columns, scales of the log odds by column, and
+        columns of numbers in four times as many bins.
     min_rows : int, default=10
         Categories with fewer rows are not shifted, like unknown ones. At most the 200 most frequent
         categories are kept.
@@ -93,8 +95,8 @@ class SegmentCalibrator(Calibrator):
         As in `IdentityCalibrator`.
     columns_ : ndarray of str
         Names of the columns that shift forecasts. `predict_proba` needs them.
-    weight_ : float
-        Weight of the shifted map; the common map has the rest.
+    weight_, uncalibrated_ : float
+        Weights of the shifted map and of the uncalibrated forecasts; the common map has the rest.
     common_, shifted_ : calibrator
         The map of all rows, and the one behind the shifts, which takes logits.
     shifts_ : Table
@@ -110,10 +112,12 @@ class SegmentCalibrator(Calibrator):
 
     Notes
     -----
-    The forecast is ``(1 - w) * g(p) + w * h((1 + s) * z + c + d)``, with maps g and h of the same
-    calibrator, sums s and c of table entries, a constant d, and z the logarithm of g(p) or of p,
-    whichever makes the outcomes likelier; with more than 50,000 rows that of g(p). Within a
-    combination of segments it keeps the order of two classes if the two maps do.
+    The forecast is ``v * p + (1 - v - w) * g(p) + w * h((1 + s) * z + c + d)``, with maps g and h
+    of the same calibrator, sums s and c of table entries, a constant d, and z the logarithm of g(p)
+    or of p, whichever makes the outcomes likelier; with more than 50,000 rows that of g(p). Within
+    a combination of segments it keeps the order of two classes if the two maps do. With three
+    classes or more and a monotone g, z has the coordinates of g, and h is temperature scaling, so
+    that the forecast is cyclically monotone there too.
 
     Entries of a table have a normal prior around 0, and a random walk prior over neighbouring bins.
     Its precision maximises the evidence (MacKay 1992). Missing values, and segments that `fit` has
@@ -166,7 +170,7 @@ class SegmentCalibrator(Calibrator):
     map_: SegmentMap = field(init=False)
     common_: Calibrator = field(init=False)
     shifted_: Calibrator = field(init=False)
-    columns_, weight_ = FromMap(), FromMap()
+    columns_, weight_, uncalibrated_ = FromMap(), FromMap(), FromMap()
 
     @property
     def _uses_folds(self) -> bool:  # type: ignore[override]
@@ -241,20 +245,23 @@ class SegmentCalibrator(Calibrator):
         return found.pruned()
 
     def _make_grid(self, segments: Segments | None) -> dict[str, Any]:
-        """Levels and bins of the columns."""
-        columns = {} if segments is None else segments.columns
-        levels, cuts = [], []
-        for name, column in columns.items():
+        """Levels and bins of the columns that have any."""
+        found: list[tuple[str, Names, Floats]] = []
+        for name, column in ({} if segments is None else segments.columns).items():
             check_distinct(name, column)
             if column.levels is None:
-                levels.append(np.array([], dtype=np.str_))
-                cuts.append(bin_edges(column.values, self.bins))
+                if np.isfinite(column.values).any():
+                    edges = bin_edges(column.values, 4 * self.bins)
+                    found.append((name, np.array([], dtype=np.str_), edges))
                 continue
             counts = np.bincount(column.values[column.values >= 0], minlength=len(column.levels))
-            kept = np.argsort(-counts, kind="stable")[:200]
-            levels.append(column.levels[np.sort(kept[counts[kept] >= self.min_rows])])
-            cuts.append(np.empty(0))
-        return {"columns": np.array(list(columns), dtype=np.str_), "levels": levels, "cuts": cuts}
+            frequent = np.argsort(-counts, kind="stable")[:200]
+            kept = np.sort(frequent[counts[frequent] >= self.min_rows])
+            if len(kept):
+                found.append((name, column.levels[kept], np.empty(0)))
+        columns = np.array([name for name, *_ in found], dtype=np.str_)
+        levels, cuts = [own[1] for own in found], [own[2] for own in found]
+        return {"columns": columns, "levels": levels, "cuts": cuts}
 
     def _learn(self, sample: Sample, base: SegmentMap) -> SegmentMap:
         """The map with tables, if shifts that were learned from other rows speak for them."""
@@ -262,24 +269,30 @@ class SegmentCalibrator(Calibrator):
         dealt = deal_by_content(sample.draw(MANY_ROWS), int(self.cv), random_state)
         weights, rows = dealt.row_weights(), (np.arange(len(dealt)), dealt.codes)
         # The common map may be far from linear, or lose what differs by segment: with many rows
-        # the first is the greater danger.
+        # the first is the greater danger. A composition of monotone maps of three classes or more
+        # need not be monotone.
         tried = [base] if len(sample) > len(dealt) else [base, replace(base, behind=False)]
+        if base.certificate_of_common is not None:
+            tried = [replace(base, behind=False)]
         candidates = [found for own in tried if (found := self._try(dealt, own)) is not None]
-        if not candidates:
+        best = sorted(candidates, key=lambda own: -weights @ np.log(own[-1]))[:1]
+        Q = [IdentityMap(kind=base.kind).apply(dealt.forecasts), base.common.apply(dealt.forecasts)]
+        columns = [np.maximum(own[rows], LEAST) for own in Q] + [own[-1] for own in best]
+        # The maps have seen the rows, so differences of their likelihoods count half.
+        prior = np.array([8.0, 4.0, 1.0])[: len(columns)]
+        shares = mixture_weights(np.column_stack(columns), weights / 2, prior).tolist()
+        base = replace(base, uncalibrated=shares[0])
+        if not best or not shares[2]:
             return base
-        base, model, second, shifted, Q = max(candidates, key=lambda own: weights @ np.log(own[-1]))
-        # Both maps have seen the rows, so their likelihoods compare what the shifts change.
-        without = np.maximum(base.common.apply(dealt.forecasts)[rows], LEAST)
-        likelihood, prior = np.column_stack([without, Q]), np.array([4.0, 1.0])
-        weight = float(mixture_weights(likelihood, weights, prior)[1])
-        if not weight:
-            return base
-        self.shifted_, whole = second, model
+        own, model, second, shifted, _ = best[0]
+        base = replace(own, uncalibrated=shares[0], weight=shares[2])
+        self.shifted_, counts, total = second, model.counts(), float(sample.class_weights().sum())
         if len(sample) > len(dealt):
-            whole = _regression(sample, base)
-            model = polish(model, whole)
-        self.shifts_ = _describe(base, model, whole, sample.classes)
-        return replace(with_tables(base, model), shifted=shifted, weight=weight)
+            # Arrays of all rows and columns would take much memory.
+            parts = lambda: (_regression(sample.take(r), base) for r in slices(len(sample)))  # noqa: E731
+            model, counts = polish(model, parts, total)
+        self.shifts_ = _describe(base, model, counts, total, sample.classes)
+        return replace(with_tables(base, model), shifted=shifted)
 
     def _try(
         self, dealt: CellSample, base: SegmentMap
@@ -288,7 +301,7 @@ class SegmentCalibrator(Calibrator):
 
         The second map is fitted to shifts that were learned from other rows.
         """
-        model = _regression(dealt, base)
+        model = _regression(dealt, base, int(self.bins))
         model.learn(self.max_terms)
         if not model.terms:
             return None
@@ -301,6 +314,8 @@ class SegmentCalibrator(Calibrator):
         further: Any = {"squares": dealt.squares, "clusters": dealt.clusters}
         unseen = Sample(logits, *dealt.arrays[1:], dealt.classes, "logit", **further)
         second = self._pattern()
+        if base.certificate_of_common is not None:
+            second = TemperatureCalibrator(floor=1e-300)
         shifted = second._fit(unseen)
         found = shifted.apply(logits)[np.arange(len(fold)), dealt.codes]
         return base, model, second, shifted, np.maximum(found, LEAST)
@@ -351,28 +366,27 @@ class SegmentCalibrator(Calibrator):
         """Check on any rows that the order of forecasts is kept within combinations of segments.
 
         Two classes: the calibrated forecasts of rows that share all segments have the order of the
-        forecasts. More classes: the two maps are checked by their own `verify`, which they have if
-        `calibrator` is a `MonotoneCalibrator` or ``AutoCalibrator(monotone=True)``.
+        forecasts. More classes: they are a cyclically monotone function of the coordinates of the
+        common map. This holds if `calibrator` is a `MonotoneCalibrator` or
+        ``AutoCalibrator(monotone=True)``; others have no guarantee to verify.
         """
         Q = self.predict_proba(P, segments)
-        values = self._check_new(P)
-        if Q.shape[1] > 2:
-            parts: list[Any] = [self.common_, self.shifted_]
-            found = [parts[0].verify(P)]
-            if self.map_.is_shifted:
-                known = check_segments(segments, len(values), known=known_columns(self.map_))
-                logits = self.map_.shifted_logits(values, self.map_.apply(values), known)
-                found.append(parts[1].verify(logits))
-        else:
-            scores = self.map_.kind.score(NUMPY, columns_of(values))
-            code = np.zeros(len(Q), np.intp)
-            if len(self.map_.columns):
-                places = places_of(self.map_, self.encode_segments(segments)).places
-                code = np.unique(np.column_stack(places), axis=0, return_inverse=True)[1].ravel()
+        fitted, X = self.map_, columns_of(self._check_new(P))
+        if Q.shape[1] == 2:
+            scores = fitted.kind.score(NUMPY, X)
             z = np.hstack([np.zeros_like(scores), scores])
-            found = [check_cyclic(z[rows], Q[rows]) for _, rows in rows_by_group(code)]
-        rows, exact = min(len(Q), sum(own.rows for own in found)), all(own.exact for own in found)
-        return MonotonicityCheck(all(found), rows, exact)
+        elif fitted.certificate_of_common is not None:
+            z = np.ascontiguousarray(fitted.coordinates(NUMPY, X))
+        else:
+            fix = "pass MonotoneCalibrator() or AutoCalibrator(monotone=True)"
+            raise InputError("calibrator", None, "gives no guarantee to verify", fix)
+        code = np.zeros(len(Q), np.intp)
+        if len(fitted.columns):
+            places = places_of(fitted, self.encode_segments(segments)).places
+            code = np.unique(np.column_stack(places), axis=0, return_inverse=True)[1].ravel()
+        found = [check_cyclic(z[rows], Q[rows]) for _, rows in rows_by_group(code)]
+        n_rows = sum(own.rows for own in found)
+        return MonotonicityCheck(all(found), n_rows, exact=all(own.exact for own in found))
 
     def carry_over(self, thresholds: Any, P: Any = None) -> CarriedThresholds:
         """Thresholds of the common map, if there were no segments in `fit`; see `Calibrator`."""
@@ -383,14 +397,15 @@ class SegmentCalibrator(Calibrator):
         return super().carry_over(thresholds, P)
 
 
-def _regression(sample: Sample, base: SegmentMap) -> Regression:
+def _regression(sample: Sample, base: SegmentMap, bins: int = 0) -> Regression:
     """Rows of a sample, with the log odds that are shifted."""
     if base.behind:
         Q = np.log(np.maximum(base.common.apply(sample.forecasts), LEAST))
     else:  # certain forecasts would decide the slope
-        Q = sample.kind.logs(NUMPY, columns_of(sample.forecasts), 0.5 / len(sample))
+        Q = base.coordinates(NUMPY, columns_of(sample.forecasts))
+        Q = np.maximum(Q, np.log(0.5 / len(sample)))
     segments: Any = sample.segments
-    columns = places_of(base, base.codes(segments))
+    columns = places_of(base, base.codes(segments), bins)
     return Regression(_free(Q), sample.codes.astype(np.intp), sample.row_weights(), columns)
 
 
@@ -400,13 +415,13 @@ def _free(logs: Floats) -> Floats:
     return logs[:, 1:] - logs[:, :1] if two else logs - logs.mean(axis=1, keepdims=True)
 
 
-def places_of(base: SegmentMap, codes: Floats) -> Columns:
+def places_of(base: SegmentMap, codes: Floats, bins: int = 0) -> Columns:
     """Places among the segments of each column; their number where a segment is unknown."""
     places, sizes = [], base.sizes()
     for j, size in enumerate(sizes):
         place, known = base.locate(NUMPY, j, codes[:, [j]])
         places.append(np.where(known, place, size)[:, 0])
-    return Columns(places, sizes, [not len(levels) for levels in base.levels])
+    return Columns(places, sizes, [not len(levels) for levels in base.levels], bins)
 
 
 def with_tables(base: SegmentMap, model: Regression) -> SegmentMap:
@@ -441,15 +456,15 @@ def check_distinct(name: str, column: Column) -> None:
         raise InputError(f"segments[{name!r}]", None, problem, "leave the column out")
 
 
-def _describe(base: SegmentMap, model: Regression, whole: Regression, classes: Any) -> Table:
-    """The table `shifts_` of a model and all rows; warns of columns that may hold the outcome."""
+def _describe(
+    base: SegmentMap, model: Regression, counts: list[Floats], total: float, classes: Any
+) -> Table:
+    """The table `shifts_`, given rows of entries and all weight; warns of columns that may leak."""
     lines = []
-    for term, errors in zip(model.terms, model.errors(whole.weights.sum()), strict=True):
+    for term, errors, rows in zip(model.terms, model.errors(total), counts, strict=True):
         parts = zip(term.columns, term.merged, strict=True)
         segments = [_segment_names(base, j, merged) for j, merged in parts]
         name = " \u00d7 ".join(str(base.columns[j]) for j in term.columns)
-        codes = term.codes(whole.columns.places)
-        counts = np.bincount(codes, minlength=term.size + 1).tolist()
         centred = model.n_free > 1 and not term.scales
         values = term.values - (term.values.mean(axis=1, keepdims=True) if centred else 0.0)
         if not term.scales and (largest := float(np.abs(values).max())) > 8:
@@ -460,7 +475,7 @@ def _describe(base: SegmentMap, model: Regression, whole: Regression, classes: A
         for i, segment in enumerate(product(*segments)):
             for label, c, error in zip(labels, values[i], errors[i], strict=True):
                 odds = "" if term.scales else _too(c)
-                about = str(label), counts[i], float(c), float(error), odds
+                about = str(label), int(rows[i]), float(c), float(error), odds
                 lines.append((name, ", ".join(segment), *about))
     return Table.from_rows(lines, *SHIFTS)
 

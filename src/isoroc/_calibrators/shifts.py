@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import chdtrc, expit, logsumexp, softmax
 
 from isoroc._core.types import Floats, Ints
@@ -25,8 +27,9 @@ class Columns(NamedTuple):
     places: list[Ints]
     sizes: list[int]
     numeric: list[bool]
+    bins: int = 0  # of a column of numbers, unless a score test shows more; 0 for all
 
-    def take(self, rows: Ints | slice) -> Columns:
+    def take(self, rows: Ints) -> Columns:
         """Some of the rows."""
         return self._replace(places=[own[rows] for own in self.places])
 
@@ -66,9 +69,11 @@ class Term:
         return np.vstack([self.values, np.zeros(self.values.shape[1])])[codes]
 
 
-def make_term(columns: Columns, which: tuple[int, ...], n_free: int, *, scales: bool) -> Term:
-    """A table of zeros."""
-    merged = [_merge(columns, j, 6 if len(which) > 1 else None) for j in which]
+def make_term(
+    columns: Columns, which: tuple[int, ...], n_free: int, *, scales: bool = False, most: int = 0
+) -> Term:
+    """A table of zeros, with at most so many segments of each column if `most` is not 0."""
+    merged = [_merge(columns, j, most) for j in which]
     size = int(np.prod([own[-1] for own in merged]))
     penalty = np.eye(size)
     if len(which) == 1 and columns.numeric[which[0]]:
@@ -78,10 +83,10 @@ def make_term(columns: Columns, which: tuple[int, ...], n_free: int, *, scales: 
     return Term(which, merged, scales, penalty, np.zeros((size, 1 if scales else n_free)))
 
 
-def _merge(columns: Columns, j: int, most: int | None) -> Ints:
+def _merge(columns: Columns, j: int, most: int) -> Ints:
     """Segment of each place of a column: equal parts of the bins, or the most frequent levels."""
     size = columns.sizes[j]
-    if most is None or size <= most:
+    if not most or size <= most:
         return np.arange(size + 1)
     counts = np.bincount(columns.places[j], minlength=size + 1)[:size]
     if columns.numeric[j]:
@@ -150,27 +155,22 @@ class Regression:
         self.truth = self.codes[:, None] == (1 if F == 1 else np.arange(F))
         self.where = [term.codes(self.columns.places) for term in self.terms]
 
-    def on(self, u: Floats, codes: Ints, weights: Floats, columns: Columns) -> Regression:
-        """The same parameters for other rows; they share no arrays."""
+    def on(self, rows: Regression) -> Regression:
+        """The same parameters for the rows of another regression; they share no arrays."""
         terms = [replace(term, values=term.values.copy()) for term in self.terms]
-        return Regression(u, codes, weights, columns, terms, self.intercept, self.slope)
+        return replace(rows, terms=terms, intercept=self.intercept, slope=self.slope)
 
-    def take(self, rows: Ints | slice) -> Regression:
+    def take(self, rows: Ints) -> Regression:
         """The same for some of the rows."""
         own = self.u[rows], self.codes[rows], self.weights[rows], self.columns.take(rows)
-        return self.on(*own)
+        return self.on(Regression(*own))
 
-    def shifts(self) -> tuple[Floats, Floats]:
-        """Sums of the shifts, shape (n, F), and of the scales, shape (n, 1)."""
+    def log_odds(self) -> Floats:
+        """Log odds, or logits of three classes or more."""
         shift, scale = np.zeros(self.u.shape), np.zeros((len(self.u), 1))
         for term, codes in zip(self.terms, self.where, strict=True):
             total = scale if term.scales else shift
             total += term.entries(codes)
-        return shift, scale
-
-    def log_odds(self) -> Floats:
-        """Log odds, or logits of three classes or more."""
-        shift, scale = self.shifts()
         return np.asarray((1 + self.slope + scale) * self.u + self.intercept + shift)
 
     def likelihood(self) -> Floats:
@@ -295,13 +295,13 @@ class Regression:
             for H, p, block in blocks
         ]
 
+    def counts(self, weights: Floats | None = None) -> list[NDArray[Any]]:
+        """Number or total weight of the rows that each entry of each table applies to."""
+        pairs = zip(self.terms, self.where, strict=True)
+        return [np.bincount(codes, weights, term.size + 1)[: term.size] for term, codes in pairs]
+
     def _shares(self) -> list[Floats]:
-        """Share of the rows that each entry of each table applies to."""
-        counts = [
-            np.bincount(codes, self.weights, term.size + 1)[: term.size]
-            for term, codes in zip(self.terms, self.where, strict=True)
-        ]
-        return [own / max(own.sum(), 1e-12) for own in counts]
+        return [own / max(own.sum(), 1e-12) for own in self.counts(self.weights)]
 
     def centre(self) -> None:
         """Make the entries of each table 0 on average; the common parameters take up the rest."""
@@ -354,25 +354,32 @@ class Regression:
                 break
 
     def add(self, terms: Iterable[Term]) -> None:
-        """Add tables."""
+        """Add tables; one with more bins replaces that of its column."""
         for term in terms:
+            for t, old in enumerate(self.terms):
+                if (old.columns, old.scales) == (term.columns, term.scales):
+                    term.values = old.values[old.merged[0][:-1]]
+                    del self.terms[t], self.where[t]
+                    break
             self.terms.append(term)
             self.where.append(term.codes(self.columns.places))
 
     def learn(self, max_terms: int, *, level: float = 0.01, at_once: int = 3) -> None:
         """Fit a table for each column, and those that score tests find significant.
 
-        Pairs of columns and scales of columns are tried. In each round, up to `at_once` with the
-        smallest p-values are added if these, times the number tried, are below the level.
+        Pairs of columns, scales of columns, and more bins are tried. In each round, up to `at_once`
+        with the smallest p-values are added if these, times the number tried, are below the level.
         """
-        J, F = len(self.columns.sizes), self.u.shape[1]
-        self.add(make_term(self.columns, (j,), F, scales=False) for j in range(J))
+        J, make = len(self.columns.sizes), partial(make_term, self.columns, n_free=self.n_free)
+        most = [self.columns.bins if numeric else 0 for numeric in self.columns.numeric]
+        self.add(make((j,), most=most[j]) for j in range(J))
         self.improve(15)
         # With many columns, only pairs of the most informative ones are tried.
         by_known = sorted(self.terms, key=lambda term: -term.n_known)
         tried = range(J) if J <= 20 else sorted(term.columns[0] for term in by_known[:20])
-        left = [make_term(self.columns, (j,), F, scales=True) for j in tried]
-        left += [make_term(self.columns, c, F, scales=False) for c in combinations(tried, 2)]
+        left = [make((j,), scales=True, most=most[j]) for j in tried]
+        left += [make((j,)) for j in tried if 0 < most[j] < self.columns.sizes[j]]
+        left += [make(pair, most=6) for pair in combinations(tried, 2)]
         n_tried = len(left) if max_terms else 0
         while n_tried and max_terms > 0:
             p_values = self._score_tests(left)
@@ -395,18 +402,18 @@ class Regression:
             codes = term.codes(self.columns.places)
             if term.scales:
                 r, h = residuals[-1]
-                parts = [(r * u, h * u * u) if F == 1 else (r, h)]
+                parts, fitted = [(r * u, h * u * u) if F == 1 else (r, h)], 1  # the common slope
             else:
-                parts = residuals[:F]
+                parts, fitted = residuals[:F], self.columns.bins
+            if len(term.columns) == 2:
+                fitted = sum(int(own[-1]) for own in term.merged) - 1
             total = n_cells = 0.0
             for r, h in parts:
                 S, V = (np.bincount(codes, x, term.size + 1)[: term.size] for x in (r, h))
                 large = V > 0.5
                 total += float((S[large] ** 2 / V[large]).sum())
                 n_cells += np.count_nonzero(large)
-            # The entries of the two columns, or the common slope, have been fitted.
-            lost = sum(int(own[-1]) for own in term.merged) - 1 if len(term.columns) == 2 else 1
-            df = n_cells - len(parts) * lost
+            df = n_cells - len(parts) * fitted
             part = 1.0 if term.scales else self.factor
             p_values[t] = chdtrc(part * df, part * total) if df > 0 else 1.0
         return p_values
@@ -431,24 +438,20 @@ def held_out(model: Regression, fold: Ints, max_terms: int, few_rows: int) -> li
                 scaled = [(1 - share) * H for H in hessians]
                 own.step(own.gradients(), scaled, search=False)
             own.centre()
-        rows = np.flatnonzero(fold == f)
-        part = model.u[rows], model.codes[rows], model.weights[rows], model.columns.take(rows)
-        found.append(own.on(*part))
+        found.append(own.on(model.take(np.flatnonzero(fold == f))))
     return found
 
 
-def polish(model: Regression, whole: Regression, n_rows: int = 2**16) -> Regression:
-    """Parameters of `model`, which was fitted to some rows, after steps on all rows."""
-    scale = whole.weights.sum() / model.weights.sum()
-    hessians = [scale * H for H in model.hessians()]
+def polish(
+    model: Regression, batches: Callable[[], Iterable[Regression]], total: float
+) -> tuple[Regression, list[NDArray[Any]]]:
+    """Parameters after steps on all rows, which come in batches; number of rows of each entry."""
+    hessians = [total / model.weights.sum() * H for H in model.hessians()]
     found = copy(model)
     for _ in range(2):
-        parts = []
-        for start in range(0, len(whole.u), n_rows):
-            rows = slice(start, start + n_rows)
-            own = whole.u[rows], whole.codes[rows], whole.weights[rows], whole.columns.take(rows)
-            parts.append(found.on(*own).gradients())
-        gradients = [np.sum(own, axis=0) for own in zip(*parts, strict=True)]
+        parts = [(own.gradients(), own.counts()) for own in map(found.on, batches())]
+        gradients, counts = ([np.sum(own, axis=0) for own in zip(*each, strict=True)]
+                             for each in zip(*parts, strict=True))  # fmt: skip
         found.step(gradients, hessians, search=False)
     found.centre()
-    return found
+    return found, counts

@@ -54,10 +54,14 @@ def to_array(values: Any, *, name: str) -> NDArray[Any]:
 def to_native(values: Any, *, name: str) -> Any:
     """Narwhals dataframe or series; other values unchanged."""
     try:
-        return nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
+        found = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
     except DuplicateError as error:
         fix = "rename the columns"
         raise InputError(name, None, "several columns have the same name", fix) from error
+    if found is values and isinstance(nw.from_native(values, pass_through=True), nw.LazyFrame):
+        fix = "collect it first, with the rows in the order of the other arguments"
+        raise InputError(name, None, "is a lazy table", fix)
+    return found
 
 
 def check_length(values: NDArray[Any], n_rows: int, *, name: str, of: str = "P") -> None:

@@ -1,6 +1,6 @@
 """Segments: columns of numbers or categories that describe rows besides their forecasts."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._core.types import Floats
-from isoroc._input.arrays import check_length, to_array, to_native
+from isoroc._input.arrays import check_length, slices, to_array, to_native
 from isoroc._input.error import InputError
 from isoroc._input.rows import Names, text_of
 
@@ -63,7 +63,7 @@ def join_segments(parts: Sequence[Segments]) -> Segments:
         # A place of -1 stays -1: it is that of the last entry.
         places = [np.append(np.searchsorted(levels, each), -1) for each in known]
         moved = [place[c.values] for place, c in zip(places, own, strict=True)]
-        columns[name] = Column(np.concatenate(moved), levels)
+        columns[name] = Column(np.concatenate(moved).astype(_type_of(levels)), levels)
     return Segments(columns)
 
 
@@ -137,29 +137,48 @@ def read_column(values: Any, argument: str, *, numeric: bool | None = None) -> C
     if isinstance(series, nw.Series):
         if series.dtype.is_numeric() and numeric is not False:
             return Column(_numbers(series.cast(nw.Float64()).to_numpy()))
-        return _categories(series.to_list(), argument, numeric=bool(numeric))
+        read: Any = lambda rows: series[rows].to_list()  # noqa: E731
+        return _categories(read, len(series), argument, numeric=bool(numeric))
     array = to_array(values, name=argument)
     if array.ndim != 1:
         raise InputError(argument, None, f"has shape {array.shape}", "expected one column")
     if array.dtype.kind in "iuf" and numeric is not False:
         return Column(_numbers(array))
-    return _categories(array.tolist(), argument, numeric=bool(numeric))
+    return _categories(
+        lambda rows: array[rows].tolist(), len(array), argument, numeric=bool(numeric)
+    )
 
 
-def _categories(entries: list[Any], argument: str, *, numeric: bool) -> Column:
-    """A column of categories, or of the numbers that these are."""
-    place = {value: i for i, value in enumerate(dict.fromkeys(entries))}
-    codes = np.fromiter(map(place.__getitem__, entries), np.intp, len(entries))
+def _type_of(levels: Any) -> np.dtype[Any]:
+    """The smallest type that holds places among levels, and -1."""
+    return np.min_scalar_type(-len(levels) - 1)
+
+
+def _categories(
+    read: Callable[[slice], list[Any]], n_rows: int, argument: str, *, numeric: bool
+) -> Column:
+    """A column of categories, or of the numbers that these are, read in parts."""
+    fix = "segments are numbers, strings or booleans; convert the column"
+    place: dict[Any, int] = {}
+    codes = np.empty(n_rows, np.int32)
+    for rows in slices(n_rows):
+        entries = read(rows)
+        try:
+            for value in dict.fromkeys(entries):
+                place.setdefault(value, len(place))
+        except TypeError as error:  # lists and the like
+            raise InputError(argument, None, f"cannot be compared ({error})", fix) from None
+        codes[rows] = np.fromiter(map(place.__getitem__, entries), np.int32, len(entries))
     texts = [text_of(value) for value in place]
     for i, (value, text) in enumerate(zip(place, texts, strict=True)):
         if text == "" != value:
-            fix = "segments are numbers, strings or booleans; convert the column"
             raise InputError(argument, int(np.argmax(codes == i)), f"is {value!r}", fix)
     if numeric:
         return Column(_parsed(texts, codes, argument))
     known = sorted({text for text in texts if text is not None})
     at = {text: i for i, text in enumerate(known)}
-    moved = np.array([-1 if text is None else at[text] for text in texts], dtype=np.intp)
+    places = [-1 if text is None else at[text] for text in texts]
+    moved = np.array(places, dtype=_type_of(known))
     return Column(moved[codes], np.array(known, dtype=np.str_))
 
 
@@ -169,7 +188,7 @@ def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
     return x if np.isfinite(x).all() else np.where(np.isfinite(x), x, np.nan)
 
 
-def _parsed(texts: list[str | None], codes: NDArray[np.intp], argument: str) -> Any:
+def _parsed(texts: list[str | None], codes: NDArray[np.int32], argument: str) -> Any:
     """Numbers of texts."""
     numbers = np.full(len(texts), np.nan)
     for i, text in enumerate(texts):

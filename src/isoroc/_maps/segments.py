@@ -1,7 +1,8 @@
 """SegmentMap: a common map, then log odds shifted and scaled by segment, then another map."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from isoroc._input.kinds import LOGITS, columns_of
 from isoroc._maps.base import Forecasts, IdentityMap, Map, check_nested, state
 from isoroc._maps.modelfile import Fault, checks
 from isoroc._maps.modelfile.checks import check_array
+from isoroc._maps.monotone import with_floor
 
 #: Scales are at least this, so that the order of forecasts within a segment is kept.
 LEAST_SCALE = 0.05
@@ -22,9 +24,10 @@ LEAST_SCALE = 0.05
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SegmentMap(Map):
-    """The mean of a common map and of another one after shifts of logarithms z.
+    """The mean of the forecasts p, a common map, and another one after shifts of logarithms z.
 
-    With weight w: ``(1 - w) * common(p) + w * shifted((1 + s) * z + c + offset)``, where z is the
+    With weights v (`uncalibrated`) and w the forecast is
+    ``v * p + (1 - v - w) * common(p) + w * shifted((1 + s) * z + c + offset)``, where z is the
     logarithm of ``common(p)`` or, unless the shifts are `behind` the common map, of p, and s and c
     are sums of entries of tables. A table belongs to one column or to a pair of columns. A row of
     it holds the shifts of the K classes and, at the end, a summand of the scale. Where a segment is
@@ -35,6 +38,7 @@ class SegmentMap(Map):
     common: Map = state(checks.anything)
     shifted: Map = state(checks.anything)  # of logits, whatever the kind
     weight: float = state(checks.number(most=1.0))
+    uncalibrated: float = state(checks.number(most=1.0), default=0.0)
     columns: Names = state(checks.names("J"))
     levels: Sequence[Names] = state(checks.list_of(checks.names("L"), "J", least=0))
     """Levels of each column; none if it is numeric."""
@@ -60,6 +64,8 @@ class SegmentMap(Map):
         super().check(n_classes)
         check_nested([], self.kind, n_classes, common=self.common)
         check_nested([], LOGITS, n_classes, shifted=self.shifted)
+        if self.weight + self.uncalibrated > 1 + checks.ROUNDING:
+            raise Fault("uncalibrated", "the weights exceed 1")
         if any(len(own) and len(cuts) for own, cuts in zip(self.levels, self.cuts, strict=True)):
             raise Fault("cuts", "a column has either levels or cuts")
         T, sizes = len(self.tables), self.sizes()
@@ -74,10 +80,28 @@ class SegmentMap(Map):
                 raise Fault(f"tables[{t}]", "expected smaller numbers")
 
     def formula(self, ops: Ops[V], X: V) -> V:
-        return self.common.formula(ops, X)
+        return self.formula_of_segments(ops, X, ())
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        return self.common.compiled(forecasts)
+        return self._mixed(self.common.compiled(forecasts), forecasts.probabilities)  # type: ignore[no-any-return]
+
+    def _mixed(self, common: Any, before: Callable[[], Any], shifted: Any = None) -> Any:
+        """Mean of the forecasts before and after the maps; the common one replaces the other."""
+        v, w = self.uncalibrated, 0.0 if shifted is None else self.weight
+        parts = [(share, Q) for share, Q in ((1 - v - w, common), (w, shifted)) if share > 0]
+        parts += [(v, before())] if v else []
+        return added(Q if share == 1 else share * Q for share, Q in parts)
+
+    def coordinates(self, ops: Ops[V], X: V) -> V:
+        """Log forecasts; those that a monotone common map of three classes or more takes."""
+        z, certificate = self.kind.logs(ops, X, LEAST), self.certificate_of_common
+        return z if certificate is None else with_floor(ops, z, certificate.floor)
+
+    @property
+    def certificate_of_common(self) -> Any:
+        """The guarantee of a monotone common map of three classes or more; None without it."""
+        K = len(self.offset)
+        return self.common.certificate(K) if K > 2 else None
 
     def locate(self, ops: Ops[V], j: int, x: V) -> tuple[V, Truth]:
         """Segment of a number of column j, or of a place among its levels; whether it is known."""
@@ -88,8 +112,7 @@ class SegmentMap(Map):
 
     def shift(self, ops: Ops[V], X: V, common: V, found: Sequence[tuple[V, Truth]]) -> V:
         """Log probabilities for `shifted`; `found` holds the segments, and if they are known."""
-        behind = self.behind
-        z = ops.log(ops.maximum(common, LEAST)) if behind else self.kind.logs(ops, X, LEAST)
+        z = ops.log(ops.maximum(common, LEAST)) if self.behind else self.coordinates(ops, X)
         K, sizes, entries = ops.width(z), self.sizes(), []
         for (i, j), table in zip(self.pairs.tolist(), self.tables, strict=True):
             place, known = found[i]
@@ -107,24 +130,30 @@ class SegmentMap(Map):
 
     def formula_of_segments(self, ops: Ops[V], X: V, found: Sequence[tuple[V, Truth]]) -> V:
         """As `formula`, for rows whose segments are known."""
-        common, w = self.common.formula(ops, X), self.weight
-        if not self.is_shifted:
-            return common
-        shifted = self.shifted.formula(ops, self.shift(ops, X, common, found))
-        return shifted if w == 1 else (1 - w) * common + w * shifted
+        common, shifted = self.common.formula(ops, X), None
+        if found and self.weight:
+            shifted = self.shifted.formula(ops, self.shift(ops, X, common, found))
+        before = partial(self.kind.probabilities, ops, X)
+        return self._mixed(common, before, shifted)  # type: ignore[no-any-return]
 
     def pruned(self) -> Self:
-        """The same map without columns that no table uses."""
+        """The same map without columns that no table uses, and bins that none tells apart."""
+        sizes, differ = self.sizes(), [np.zeros(len(cuts), dtype=bool) for cuts in self.cuts]
+        grids = []
+        for (i, j), table in zip(self.pairs.tolist(), self.tables, strict=True):
+            grids.append(table.reshape(sizes[i], -1, table.shape[1]))
+            for axis, column in enumerate([i, j] if j >= 0 else [i]):
+                if len(self.cuts[column]):
+                    differ[column] |= np.diff(grids[-1], axis=axis).any(axis=(1 - axis, 2))
+        kept = [np.append(True, own) if len(own) else slice(None) for own in differ]
+        kept.append(slice(None))  # of the column -1
+        pairs = zip(self.pairs.tolist(), grids, strict=True)
+        tables = [grid[kept[i]][:, kept[j]].reshape(-1, grid.shape[2]) for (i, j), grid in pairs]
         used = np.unique(self.pairs[self.pairs >= 0])
         place = np.append(np.searchsorted(used, np.arange(len(self.columns))), -1)
-        levels, cuts = ([own[j] for j in used] for own in (self.levels, self.cuts))
+        levels, cuts = [self.levels[j] for j in used], [self.cuts[j][differ[j]] for j in used]
         own: Any = {"columns": self.columns[used], "levels": levels, "cuts": cuts}
-        return replace(self, **own, pairs=place[self.pairs].astype(np.int64))
-
-    @property
-    def is_shifted(self) -> bool:
-        """Whether segments change forecasts."""
-        return self.weight > 0 and len(self.tables) > 0
+        return replace(self, **own, tables=tables, pairs=place[self.pairs].astype(np.int64))
 
     def codes(self, segments: Segments) -> Floats:
         """Numbers and places of levels, shape (n, J); NaN where a segment is unknown."""
@@ -146,10 +175,11 @@ class SegmentMap(Map):
             X, codes = (ops.vector(ops.constant(part)) for part in parts)
             found = [self.locate(ops, j, ops.take(codes, [j])) for j in range(codes.width)]
             return self.formula_of_segments(ops, X, found).array  # type: ignore[no-any-return]
-        Q = self.apply(values)
-        for rows in slices(len(values)) if self.is_shifted else ():
+        Q = self.common.apply(values)
+        for rows in slices(len(values)):
             z = self.shifted_logits(values[rows], Q[rows], segments[rows])
-            Q[rows] = (1 - self.weight) * Q[rows] + self.weight * self.shifted.apply(z)
+            before = partial(IdentityMap(kind=self.kind).apply, values[rows])
+            Q[rows] = self._mixed(Q[rows], before, self.shifted.apply(z))
         return Q
 
     def shifted_logits(self, values: Floats, common: Floats, segments: Segments) -> Floats:

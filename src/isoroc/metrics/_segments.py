@@ -201,11 +201,13 @@ def _groups(segments: Segments, *, pairs: bool, bins: int) -> Iterator[Group]:
         names = segment_names(np.array([]) if column.levels is None else column.levels, cuts)
         missing = np.isnan(column.values) if column.is_numeric else column.values < 0
         places = np.searchsorted(cuts, column.values) if column.is_numeric else column.values
-        single.append(Group(name, [*names, "missing"], np.where(missing, len(names), places)))
+        codes = np.where(missing, len(names), places).astype(np.min_scalar_type(len(names)))
+        single.append(Group(name, [*names, "missing"], codes))
     yield from single
     for a, b in combinations(single, 2) if pairs else ():
         width = len(b.names)
-        both, codes = np.unique(a.codes * width + b.codes, return_inverse=True)
+        pair = a.codes.astype(np.intp) * width + b.codes
+        both, codes = np.unique(pair, return_inverse=True)
         names = [f"{a.names[i // width]}, {b.names[i % width]}" for i in both.tolist()]
         yield Group(f"{a.column} \u00d7 {b.column}", names, codes)
 
@@ -257,7 +259,7 @@ def _clustered(sample: Sample, residuals: Floats, group: Group) -> Floats | None
     if (clusters := sample.clusters) is None:
         return None
     size, width = len(group.names), int(clusters.max()) + 1
-    found, inverse = np.unique(group.codes * width + clusters, return_inverse=True)
+    found, inverse = np.unique(group.codes.astype(np.intp) * width + clusters, return_inverse=True)
     if len(found) == len(inverse):
         return None
     of = found // width

@@ -25,7 +25,7 @@ from isoroc._cli.io.files import expand
 from isoroc._cli.io.source import BATCH, ROW, Source, file_errors
 from isoroc._cli.models import Model, calibrate
 from isoroc._cli.options import ALL_ROWS, Selection
-from isoroc._cli.terminal import print_warning, progress_bar
+from isoroc._cli.terminal import print_note, print_warning, progress_bar
 from isoroc._core.types import Floats
 from isoroc._counts import Builder, Counts, Resolution, hash_keys
 from isoroc._input import (
@@ -217,10 +217,15 @@ class Reader:
         known = np.array([end for end in ends if end is not None], dtype=float)
         return resolve_unit(known, "auto") if len(known) else "probability"
 
-    def stream(self, others: Sequence[str] = ()) -> Iterator[tuple[Sample, pl.DataFrame]]:
-        """Samples, each with the batch that it was read from, which has the `others` too."""
+    def stream(
+        self, others: Sequence[str] = (), share: float = 1.0
+    ) -> Iterator[tuple[Sample, pl.DataFrame]]:
+        """Samples of a share of the rows, each with its batch, which has the `others` too."""
         weighted, start = [] if self.weight is None else [self.weight], 0
-        for batch in self._batches([*self.columns, *self.labels.columns, *weighted, *others]):
+        for rows in self._batches([*self.columns, *self.labels.columns, *weighted, *others]):
+            batch = rows if share == 1 else rows.filter(is_sampled(rows, share))
+            if batch.is_empty():
+                continue
             outcomes: Any = self.labels.encode(batch, self._codes)
             codes = outcomes if outcomes.ndim == 1 else np.zeros(len(batch), self._codes.dtype)
             weights = read_weights(batch, self.weight, self.source) if self.weight else None
@@ -275,9 +280,9 @@ class Comparison:
         self.model = model
 
     def stream(
-        self, segments: Sequence[str] = (), clusters: str | None = None
+        self, segments: Sequence[str] = (), clusters: str | None = None, share: float = 1.0
     ) -> Iterator[Compared]:
-        """Batches of rows with their forecasts, segments and clusters."""
+        """Batches of rows, or of a share of them, with forecasts, segments and clusters."""
         reader, model, source = self.reader, self.model, self.reader.source
         known, number = segment_types(source, segments), dict[str, int]()
         extra = [*known]
@@ -286,7 +291,7 @@ class Comparison:
             extra += check_model_segments(model, source)
         if clusters is not None:
             extra.append(check_column("--clusters", clusters, source.schema))
-        for sample, batch in reader.stream(extra):
+        for sample, batch in reader.stream(extra, share):
             if (of_rows := clusters_of(batch, clusters, source)) is not None:
                 found = [number.setdefault(name, len(number)) for name in of_rows.tolist()]
                 sample = replace(sample, clusters=np.array(found, dtype=np.intp))  # noqa: PLW2901
@@ -298,8 +303,13 @@ class Comparison:
             yield compared
 
     def read(self, segments: Sequence[str] = (), clusters: str | None = None) -> Compared:
-        """All rows with their forecasts, segments and clusters."""
-        batches = list(self.stream(segments, clusters))
+        """All rows with forecasts, segments and clusters; with segments, `MANY` of them at most."""
+        n_rows = self.reader.n_rows
+        share = min(1.0, MANY / n_rows) if segments else 1.0
+        batches = list(self.stream(segments, clusters, share))
+        if share < 1:
+            n_read = sum(len(batch["before"]) for batch in batches)
+            print_note(f"segments: {n_read:,} of {n_rows:,} rows are used, drawn at random")
         compared = {name: join_samples([batch[name] for batch in batches]) for name in batches[0]}
         before = compared["before"]
         if clusters is not None and before.n_units < 2:
