@@ -115,6 +115,15 @@ def test_rows_with_the_same_forecast_are_in_several_folds():
     assert [len(np.unique(g[p == value])) for value in (0.2, 0.7)] == [5, 5]
 
 
+def test_the_order_of_many_rows_changes_nothing():
+    rng = np.random.default_rng(0)
+    p = rng.random(20_000).round(5)
+    codes = (rng.random(20_000) < p**2).astype(np.uint8)
+    order = np.lexsort([codes, p])
+    shuffled, ordered = CrossFit(Sample(p, codes)), CrossFit(Sample(p[order], codes[order]))
+    np.testing.assert_allclose(shuffled.values[order], ordered.values, rtol=1e-9)
+
+
 @pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
 def test_cells_of_many_scores_change_little(power, monkeypatch):
     P, truth, y = distorted(3000, 2, power, seed=0)

@@ -174,8 +174,8 @@ class Parts(NamedTuple):
         value, bias, unclear, least = np.mean(estimates, axis=0).tolist()
         rows = np.mean(all_rows, axis=0)
         variance = self.variance(rows)
-        # Rows learn uncertain signs from one another, which adds about a third to the variance.
-        uncertain = 1.35 * max(variance, least / len(estimates))
+        # Rows learn uncertain signs from one another, which makes the variance 1.5 times as large.
+        uncertain = 1.5 * max(variance, least / len(estimates))
         variance = (1 - unclear) * variance + unclear * uncertain
         half = half_width(0.95) * sqrt(variance)
         # Chance and the bias of what was learned rarely act in the same direction at full size.
@@ -329,8 +329,9 @@ def _absolute(fit: CrossFit) -> tuple[Floats, float, float, float]:
     h = fit.values - sample.forecasts
     signs = np.sign(h)
     rows = products(signs, sample)
-    noise = NOISE_PER_BIAS * _square(fit)[0].above
-    left = noise + mean_of(rows, weights, sample.clusters).variance
+    noise = mean_of(over_classes(h * (h - sample.residuals())), weights, sample.clusters)
+    # What is clear of the noise in the differences, and the error of a mean.
+    left = max(noise.value - noise.error, 0.0) + mean_of(rows, weights, sample.clusters).variance
     n_parts = 1 if h.ndim == 1 else h.shape[1] / 2
     error = sqrt(left / n_parts) or EPSILON
     # An absolute value is too low by up to 0.39 errors where its sign is uncertain, and by less

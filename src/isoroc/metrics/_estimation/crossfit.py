@@ -183,7 +183,9 @@ class CrossFit:
             return value, int(value.max()).bit_length()
         if self.sample.n_classes > MOST_CLASSES:
             return halve_repeatedly(self._reduced.forecasts, n_levels), n_levels
-        return halve_repeatedly(self.sample.forecasts, n_levels)[self._units.first], n_levels
+        # As forecasts of the units: those of one value share a cell, whatever their labels.
+        forecasts = np.take(self._units.sample.forecasts, self._units.of_row, axis=0)
+        return halve_repeatedly(forecasts, n_levels)[self._units.first], n_levels
 
     def _learn(self, training: _Training) -> Floats:
         """E[Y | forecast] of every row, shape (n, K), learned from some of them."""
