@@ -54,6 +54,16 @@ class Statistic(NamedTuple):
     skewness: float = 0.0  # of the estimate, if the slope is 0
     df: float = inf  # degrees of freedom of the variance, if the slope is 0
 
+    def of_events(self, events: float) -> Self:
+        """The same if the variance is known from this number of rows, those of rare outcomes."""
+        return self._replace(df=min(self.df, max(events, 2.0)))
+
+    def reaching(self, high: float, low: float = inf) -> Self:
+        """The same with a 95 % interval that contains these values."""
+        ends = self.interval(0.95)
+        above, below = max(high - ends[1], 0.0), max(ends[0] - low, 0.0)
+        return self._replace(below=self.below + below, above=self.above + above)
+
     @property
     def error(self) -> float:
         """Standard error."""

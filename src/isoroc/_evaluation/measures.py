@@ -1,6 +1,6 @@
 """All measures of a pair of forecasts: means over all rows, and what is estimated from some."""
 
-from math import log, sqrt
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from isoroc._core.intervals import (
     half_width,
     variance_of_sum,
 )
-from isoroc._core.losses import EPSILON, are_impossible, brier_losses, log_losses
+from isoroc._core.losses import EPSILON, are_impossible, brier_losses, log_losses, unseen_loss
 from isoroc._core.types import Floats
 from isoroc._evaluation.before_after import Pair, join_pairs
 from isoroc._evaluation.evaluation import MANY_CLASSES, Estimates
@@ -34,6 +34,7 @@ class Totals:
         self.impossible: dict[str, int] = {}
         """Number of rows whose outcome was given probability 0, before and after."""
         self._zeros: dict[str, float] = {}
+        self._classes: Any = 0.0
         self.directions: dict[str, Direction] = {}
 
     def add(self, pair: Pair) -> None:
@@ -43,6 +44,7 @@ class Totals:
         weights, squares = pair.before.row_weights(), pair.squared_weights()
         clusters = pair.before.clusters
         self.n_rows += pair.n_rows
+        self._classes = self._classes + pair.before.class_weights()
         for key, values in _terms(pair).items():
             total, means = by_cluster(clusters, weights, values)
             mean = self.means.setdefault(key, Mean())
@@ -74,20 +76,19 @@ class Totals:
             return Statistic(found.value, found.variance + 1 / (mean.size + 2) ** 2)
         if not measure.endswith("_loss"):
             return mean.share()
+        # Rows outside the largest class decide what is known about the variance.
+        found = found.of_events(mean.size * (1 - self._classes.max() / self._classes.sum()))
         if measure == "log_loss" and self._zeros:
-            low, high = found.interval(0.95)
-            more, less = ("gained", "lost") if of == "change" else (of, "")
-            above = found.value + self._possible_loss(more, mean) - high
-            below = low - found.value + self._possible_loss(less, mean)
-            found = found._replace(below=max(below, 0.0), above=max(above, 0.0))
+            names = ("gained", "lost") if of == "change" else (of, "")
+            more, less = (self._possible_loss(name, mean) for name in names)
+            found = found.reaching(found.value + more, found.value - less)
         return found
 
     def _possible_loss(self, name: str, mean: Mean) -> float:
         """What outcomes of probability 0 may add to a mean loss, beyond those among the rows."""
         if name not in self._zeros:
             return 0.0
-        share = Share(self._zeros[name] / mean.weight, mean.size)
-        return -log(EPSILON) * (share.interval(0.95)[1] - share.value)
+        return unseen_loss(Share(self._zeros[name] / mean.weight, mean.size))
 
 
 class Direction:

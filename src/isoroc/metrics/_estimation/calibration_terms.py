@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import digamma, exp1, gammaln, xlogy
 
 from isoroc._core.intervals import (
+    Share,
     Statistic,
     design_effect,
     effective_rows,
@@ -23,7 +24,13 @@ from isoroc._core.intervals import (
     mean_of,
     variance_of_sum,
 )
-from isoroc._core.losses import EPSILON, brier_losses, log_losses
+from isoroc._core.losses import (
+    EPSILON,
+    are_impossible,
+    brier_losses,
+    log_losses,
+    unseen_loss,
+)
 from isoroc._core.simplex import as_matrix
 from isoroc._core.types import Floats
 from isoroc._input import Aspect, Sample, split_by_kind
@@ -211,8 +218,8 @@ class Parts(NamedTuple):
             expected, square = (mean((g * np.log(g / P) ** k).sum(axis=1), weights) for k in (1, 2))
             variance = max(variance, (square - expected**2) / size)
         # The variance is poorly known if few rows lie outside the largest class.
-        variance *= 1 + 4 / max(size * (1 - shares.max() / shares.sum()), 1.0)
-        zeros = loss == "log" and bool((sample.forecasts < EPSILON).any())
+        events = float(size * (1 - shares.max() / shares.sum()))
+        variance *= 1 + 4 / max(events, 1.0)
         if isinstance(fit, Ties):
             value, noise, bias = fit.calibration(loss)
             # Nothing to save: mean labels are the forecasts, as on the rows of a fit.
@@ -225,24 +232,24 @@ class Parts(NamedTuple):
             least = variance_if_calibrated(factors, sample)
             calibration = _widen(_combine(value, saved, variance, least), unit / size)
         total, most = mean(given, weights), mean(blind, weights)
-        rest = total - calibration.value
-        exact = Statistic(0.0, 0.0)
-        # An outcome of probability 0 may be absent by chance, and one adds much to the term.
-        wide = _widen(calibration, -log(EPSILON) / size) if zeros else calibration
-        terms = {"calibration": (wide, given - best)}
+        rest, exact = total - calibration.value, Statistic(0.0, 0.0)
+        turned = calibration._replace(below=calibration.above, above=calibration.below)
+        terms = {"calibration": (calibration, given - best)}
         for name, value, rows, other in (
             ("loss", total, given, exact),
-            (
-                "refinement",
-                rest,
-                best,
-                calibration._replace(below=calibration.above, above=calibration.below),
-            ),
+            ("refinement", rest, best, turned),
             ("uncertainty", most, blind, exact),
             ("resolution", most - rest, blind - best, calibration),
         ):
-            variance = self.variance(rows) + other.variance
-            terms[name] = Statistic(value, variance, 0.0, other.below, other.above), rows
+            found = mean_of(rows, weights, sample.clusters).of_events(events)
+            variance = found.variance + other.variance
+            found = found._replace(value=value, variance=variance)
+            terms[name] = found._replace(below=other.below, above=other.above), rows
+        if loss == "log" and (sample.forecasts < EPSILON).any():
+            # An outcome of probability 0 may be absent by chance, and each adds much.
+            terms["calibration"] = _widen(calibration, -log(EPSILON) / size), given - best
+            impossible = Share(mean(are_impossible(sample.forecasts, sample.codes), weights), size)
+            terms["loss"] = terms["loss"][0].reaching(total + unseen_loss(impossible)), given
         return terms
 
 
