@@ -248,8 +248,9 @@ class Parts(NamedTuple):
         if loss == "log" and (sample.forecasts < EPSILON).any():
             # An outcome of probability 0 may be absent by chance, and each adds much.
             terms["calibration"] = _widen(calibration, -log(EPSILON) / size), given - best
-            impossible = Share(mean(are_impossible(sample.forecasts, sample.codes), weights), size)
-            terms["loss"] = terms["loss"][0].reaching(total + unseen_loss(impossible)), given
+            rows = are_impossible(sample.forecasts, sample.codes).astype(np.float64)
+            unseen = unseen_loss(Share(mean(rows, weights), size))
+            terms["loss"] = terms["loss"][0].reaching(total + unseen), given
         return terms
 
 
