@@ -124,6 +124,14 @@ def test_the_order_of_many_rows_changes_nothing():
     np.testing.assert_allclose(shuffled.values[order], ordered.values, rtol=1e-9)
 
 
+def test_probabilities_of_0_become_the_share_of_such_outcomes():
+    P, truth, y = distorted(3000, 3, 2.0, seed=0)
+    P = P.round(1)
+    zero = P == 0
+    g = CrossFit(Sample(P / P.sum(axis=1, keepdims=True), y.astype(np.uint8))).values
+    assert np.log(g[zero]).mean() == pytest.approx(np.log(truth[zero].mean()), abs=0.3)
+
+
 @pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
 def test_cells_of_many_scores_change_little(power, monkeypatch):
     P, truth, y = distorted(3000, 2, power, seed=0)
