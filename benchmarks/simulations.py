@@ -342,12 +342,124 @@ def measures(rng: np.random.Generator, rate: float, power: float, n: int, kind: 
     }
 
 
-@study({"events": (1, 2, 5, 10, 50), "n": (100, 500), "auc": (0.8, 0.95)})
-def areas(rng: np.random.Generator, events: int, n: int, auc: float) -> Figures:
+#: True probabilities.
+TRUTHS: dict[str, Callable[[np.random.Generator, int], Array]] = {
+    "beta": lambda rng, n: with_rest(rng.beta(1, 3, n)),
+    "probit": lambda rng, n: with_rest(ndtr(rng.normal(size=n)).clip(1e-6, 1 - 1e-6)),
+    "sharp": lambda rng, n: with_rest(expit(3 * rng.normal(size=n))),
+    "5 %": lambda rng, n: with_rest(np.minimum(0.05 * rng.lognormal(-0.245, 0.7, n), 0.6)),
+    "1 %": lambda rng, n: with_rest(np.minimum(0.01 * rng.lognormal(-0.125, 0.5, n), 0.4)),
+    "three": lambda rng, n: rng.dirichlet(np.full(3, 0.4), n),
+    "six": lambda rng, n: rng.dirichlet(np.ones(6), n),
+}
+#: What forecasts make of them: a power, other odds of all classes but the first, or waves.
+CHANGED: dict[str, Callable[[Array], Array]] = {
+    "calibrated": lambda P: P,
+    **{f"power {t}": lambda P, t=t: powers(P, t) for t in (0.5, 0.8, 1.3, 2, 3)},
+    **{
+        f"odds {f}": lambda P, f=f: powers(P * np.append(1, np.full(P.shape[1] - 1, f)), 1)
+        for f in (1.5, 3)
+    },
+    "waves": lambda P: with_rest(expit(logit(P[:, 1]) + 0.5 * np.sin(1.5 * logit(P[:, 1])))),
+}
+#: Truth, change and digits to which forecasts are rounded.
+DESIGNS = [
+    "probit,calibrated,",
+    "probit,power 2,",
+    "probit,power 0.5,",
+    "sharp,power 1.3,",
+    "sharp,calibrated,3",
+    "sharp,power 3,3",
+    "sharp,power 3,1",
+    "beta,odds 1.5,",
+    "beta,waves,",
+    "beta,power 2,2",
+    "beta,odds 3,3",
+    "5 %,calibrated,",
+    "5 %,power 0.8,",
+    "1 %,calibrated,",
+    "1 %,odds 1.5,4",
+    "three,power 1.3,",
+    "three,power 2,3",
+    "three,calibrated,1",
+    "six,power 2,",
+    "six,calibrated,",
+    "beta,power 3,1",
+]
+
+
+def with_rest(p: Array) -> Array:
+    return np.column_stack([1 - p, p])
+
+
+def designed(rng: np.random.Generator, n: int, kind: str) -> tuple[Array, Array]:
+    """True probabilities and forecasts."""
+    name, change, digits = kind.split(",")
+    truth = TRUTHS[name](rng, n)
+    P = CHANGED[change](truth)
+    if digits and P.shape[1] == 2:
+        P = with_rest(P[:, 1].round(int(digits)))
+    elif digits:
+        P = powers(P.round(int(digits)), 1.0)
+    return truth, P
+
+
+@cache
+def designed_truth(kind: str) -> dict[str, float]:
+    truth, P = designed(np.random.default_rng(12345), POPULATION, kind)
+    if not kind.endswith(","):
+        group, size = np.unique(P, axis=0, return_inverse=True, return_counts=True)[1:]
+        truth = np.column_stack([np.bincount(group.ravel(), g) / size for g in truth.T])[
+            group.ravel()
+        ]
+    found = errors_of(truth, P.clip(min=np.finfo(float).eps))  # as the log loss is bounded
+    return found | {"loss": found["log"] + found["log refinement"]}
+
+
+@study({"design": DESIGNS, "n": (100, 500, 2000)})
+def designs(rng: np.random.Generator, design: str, n: int) -> Figures:
+    """Coverage of calibration terms and errors and of parts of the log loss, rows of weight 1."""
+    truth, P = designed(rng, n, design)
+    y, target = labels_of(truth, rng), designed_truth(design)
+    if len(np.unique(y)) == 1:
+        return {}
+    parts = Parts.of(check_probabilities(y, P, None, range(P.shape[1])), "canonical")
+    split, brier = parts.split_loss(), parts.split_loss("brier")["calibration"]
+    found = {"log": split["calibration"], "log refinement": split["refinement"]}
+    found |= {"loss": split["loss"], "brier": brier, "l1": parts.absolute()}
+    ends = {name: statistic.interval(0.95) for name, (statistic, _) in found.items()}
+    return {name: inside(low, target[name], max(high, 0.0)) for name, (low, high) in ends.items()}
+
+
+#: Scores of events and of others with an area under the ROC curve.
+SCORES: dict[str, Callable[[np.random.Generator, int, int, float], tuple[Array, Array]]] = {
+    "normal": lambda rng, m, n, auc: (
+        rng.normal(np.sqrt(2) * ndtri(auc), 1, m),
+        rng.normal(size=n),
+    ),
+    "wide": lambda rng, m, n, auc: (rng.normal(np.sqrt(5) * ndtri(auc), 2, m), rng.normal(size=n)),
+    "exponential": lambda rng, m, n, auc: (
+        rng.exponential(auc / (1 - auc), m),
+        rng.exponential(size=n),
+    ),
+    "mirrored": lambda rng, m, n, auc: (
+        -rng.exponential(size=m),
+        -rng.exponential(auc / (1 - auc), n),
+    ),
+    "mixed": lambda rng, m, n, auc: (
+        rng.normal(30.0 * (rng.random(m) > 2 * (1 - auc)), 1),
+        rng.normal(size=n),
+    ),
+}
+
+
+@study(
+    {"scores": tuple(SCORES), "auc": (0.8, 0.9, 0.95), "events": (2, 5, 10, 50), "n": (100, 500)}
+)
+def areas(rng: np.random.Generator, scores: str, auc: float, events: int, n: int) -> Figures:
     """Whether the interval of AUC covers with few events."""
-    y = np.arange(n) < events
-    scores = rng.normal(size=n) + np.sqrt(2) * ndtri(auc) * y
-    found = evaluate(y, scores, unit="logit").measures["auc"]["before"]
+    own = np.concatenate(SCORES[scores](rng, events, n - events, auc))
+    found = evaluate(np.arange(n) < events, own, unit="logit").measures["auc"]["before"]
     return {} if np.isnan(found.low) else {"covered": inside(found.low, auc, found.high)}
 
 

@@ -1,6 +1,7 @@
 """The structure of the package: import directions, public names, size of functions."""
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 import isoroc
 from isoroc import _growth
+from isoroc._support import lazy
 
 pytestmark = pytest.mark.project
 
@@ -174,6 +176,19 @@ def test_dir_shows_exactly_the_public_names():
         assert getattr(isoroc, name).__doc__
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         isoroc.nothing  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_names_of_other_packages_are_answered_with_those_of_isoroc():
+    with pytest.raises(AttributeError, match="Did you mean isoroc"):
+        isoroc.metrics.ici  # noqa: B018
+    with pytest.raises(ImportError, match="Did you mean isoroc"):
+        from isoroc import TemperatureScaling  # noqa: F401, PLC0415
+    with pytest.raises(KeyError, match="there is neg_log_loss"):
+        isoroc.metrics.scorers["log_loss"]
+    assert not hasattr(isoroc.metrics, "ece")
+    for name in lazy.MEANT.values():
+        module, _, attribute = name.rpartition(".")
+        assert hasattr(importlib.import_module(module), attribute), name
 
 
 def test_public_packages_are_attributes_after_import_isoroc():

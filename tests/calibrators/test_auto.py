@@ -115,6 +115,13 @@ def test_the_losses_of_the_verdict_are_plain_ones(K, max_cells):
     assert isinstance(verdict, isoroc.Verdict)
 
 
+def test_the_loss_after_calibration_is_that_of_rows_and_not_of_cells():
+    P, y = data(30_000)
+    cal = AutoCalibrator(members=FEW[:2]).fit(P, y)
+    loss = isoroc.metrics.log_loss(y, cal.predict_proba(P))
+    assert cal.verdict_.after == pytest.approx(loss, abs=0.001)  # cells are off by 0.003
+
+
 def test_a_verdict_in_a_model_file_is_data(tmp_path):
     P, y = data()
     cal = AutoCalibrator(members=FEW).fit(P, y)

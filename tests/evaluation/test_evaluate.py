@@ -52,7 +52,8 @@ def test_intervals_of_means_are_those_of_students_t_up_to_their_skewness():
         error = values.std(ddof=1) / np.sqrt(300)
         found = result.measures["log_loss"][of]
         skewness = ((values - values.mean()) ** 3).mean() / values.std() ** 3 / np.sqrt(300)
-        width = stats.t(299).ppf(0.95)
+        # The variance is known from the rows outside the largest class.
+        width = stats.t(300 - np.bincount(y).max()).ppf(0.95)
         shift = skewness * (2 * width**2 + 1) / 6  # Johnson's corrected t
         assert (found.low + found.high) / 2 - values.mean() == pytest.approx(shift * error)
         assert (found.high - found.low) / 2 == pytest.approx(np.hypot(width, shift) * error)
@@ -239,3 +240,17 @@ def test_bad_counts_and_batches():
         evaluate.from_batches([], labels=[0, 1])
     with pytest.raises(InputError, match="calibrator: is list"):
         evaluate.from_counts(Counts.from_arrays([0.2, 0.7], [0, 1]), calibrator=[0.2])
+
+
+def test_intervals_allow_for_outcomes_of_probability_0_that_are_not_among_the_rows():
+    p = np.tile([0.0, 0.5, 0.5, 1.0], 50)
+    y = np.tile([0, 0, 1, 1], 50)
+    softer = p.clip(0.01, 0.99)
+    found = evaluate(y, p, softer).measures
+    unseen = 36 * 3 / 200  # the rule of three: none of 200 rows may be 1.5 % of many
+    for measure in ("log_loss", "calibration_loss"):
+        assert found[measure]["before"].high - found[measure]["before"].value >= unseen
+    change = found["log_loss"]["change"]
+    assert change.value - change.low >= unseen  # the softer forecasts might save as much
+    assert change.high - change.value < 0.01
+    assert found["log_loss"]["after"].high - found["log_loss"]["after"].value < 0.1

@@ -115,6 +115,23 @@ def test_rows_with_the_same_forecast_are_in_several_folds():
     assert [len(np.unique(g[p == value])) for value in (0.2, 0.7)] == [5, 5]
 
 
+def test_the_order_of_many_rows_changes_nothing():
+    rng = np.random.default_rng(0)
+    p = rng.random(20_000).round(5)
+    codes = (rng.random(20_000) < p**2).astype(np.uint8)
+    order = np.lexsort([codes, p])
+    shuffled, ordered = CrossFit(Sample(p, codes)), CrossFit(Sample(p[order], codes[order]))
+    np.testing.assert_allclose(shuffled.values[order], ordered.values, rtol=1e-9)
+
+
+def test_probabilities_of_0_become_the_share_of_such_outcomes():
+    P, truth, y = distorted(3000, 3, 2.0, seed=0)
+    P = P.round(1)
+    zero = P == 0
+    g = CrossFit(Sample(P / P.sum(axis=1, keepdims=True), y.astype(np.uint8))).values
+    assert np.log(g[zero]).mean() == pytest.approx(np.log(truth[zero].mean()), abs=0.3)
+
+
 @pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
 def test_cells_of_many_scores_change_little(power, monkeypatch):
     P, truth, y = distorted(3000, 2, power, seed=0)

@@ -144,7 +144,8 @@ def test_result():
     assert (frame["low"] <= frame["value"]).all()
     assert (frame["high"] >= frame["value"]).all()
     half = (frame["high"] - frame["low"])[0] / 2
-    assert half == pytest.approx(0.67449 * frame["standard_error"][0], rel=1e-4)
+    # Student's distribution with two degrees of freedom, the rows of either class.
+    assert half == pytest.approx(0.81650 * frame["standard_error"][0], rel=1e-4)
     assert str(parts).startswith("brier loss 0.3400 = calibration -0.1600 + refinement 0.5000 (")
 
 

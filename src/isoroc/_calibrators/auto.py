@@ -160,11 +160,11 @@ class AutoCalibrator(Calibrator):
         self.member_scores_, self.cv_results_ = mixing.score_members(
             names, weights, [*unseen, mixed, before], dealt
         )
-        self.verdict_ = mixing.judge(sample, dealt, before, mixed)
+        mixture = self._assemble(fitted, weights, exponent)
+        self.verdict_ = mixing.judge(sample, dealt, before, mixed, mixture)
         if self.caution and not self.verdict_.should_calibrate:
             unchanged = Fitted(IdentityCalibrator(), IdentityMap(kind=sample.kind), before)
             return self._assemble([unchanged], np.ones(1))
-        mixture = self._assemble(fitted, weights, exponent)
         if not self.verdict_.should_calibrate:
             change = np.abs(mixture.apply(dealt.forecasts) - before).max(axis=1)
             self.verdict_ = replace(

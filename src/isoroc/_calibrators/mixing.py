@@ -10,13 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import chdtrc
 
-from isoroc._backends import NUMPY
 from isoroc._core.intervals import Mean, by_cluster, half_width, mean
 from isoroc._core.losses import are_impossible, likeliest_power, log_losses
 from isoroc._core.types import Floats
 from isoroc._core.verdict import Verdict
 from isoroc._input import CellSample, Sample, slices
-from isoroc._input.kinds import columns_of
+from isoroc._maps import IdentityMap, Map
 from isoroc._support.table import Table
 
 STRENGTH = 2.0  # of the prior, in nats of total log likelihood
@@ -194,7 +193,9 @@ def score_test(before: Floats, sample: Sample) -> float:
     return float(chdtrc(len(score), score @ np.linalg.pinv(variance) @ score))
 
 
-def judge(sample: Sample, dealt: CellSample, before: Floats, after: Floats) -> Verdict:
+def judge(
+    sample: Sample, dealt: CellSample, before: Floats, after: Floats, mixture: Map
+) -> Verdict:
     """Whether a mixture is better than the uncalibrated forecasts beyond noise.
 
     `before` and `after`, the mixture out of fold, are forecasts of the dealt rows, shape (n, K).
@@ -204,11 +205,18 @@ def judge(sample: Sample, dealt: CellSample, before: Floats, after: Floats) -> V
     gain, error = (float(v[0]) for v in mean_and_error(losses[:, :1] - losses[:, 1:], dealt))
     half = float(half_width(0.95) * max(error, expected_gain_error(before, after, dealt)))
     p_value = score_test(before, dealt)
-    loss, impossible, n_rows = _plain_loss(sample)
+    loss, impossible, n_rows = _plain_loss(sample, IdentityMap(kind=sample.kind))
+    new_loss = mean(log_losses(after, dealt.codes), weights)
+    if sample is not dealt and dealt.n_classes > 2:
+        # Rows differ from the mean of their cell, and some were not drawn. The loss of the mixture
+        # on rows that it was fitted to is too low, by as much as on cells.
+        seen = mean(log_losses(mixture.apply(dealt.forecasts), dealt.codes), weights)
+        share = float((weights**2 / dealt.squared_weights()).sum()) / n_rows
+        new_loss = _plain_loss(sample, mixture)[0] + share * (new_loss - seen)
     return Verdict(
         should_calibrate=gain > half or (gain > 0 and p_value < 0.01),
         before=loss,
-        after=mean(log_losses(after, dealt.codes), weights),
+        after=new_loss,
         gain=gain,
         low=gain - half,
         high=gain + half,
@@ -220,12 +228,12 @@ def judge(sample: Sample, dealt: CellSample, before: Floats, after: Floats) -> V
     )
 
 
-def _plain_loss(sample: Sample) -> tuple[float, int, int]:
-    """Log loss, number of outcomes that had probability 0, and number of rows."""
+def _plain_loss(sample: Sample, change: Map) -> tuple[float, int, int]:
+    """Log loss of changed forecasts, number of outcomes of probability 0, and number of rows."""
     total = loss = impossible = n_rows = 0.0
     for rows in slices(len(sample)):
         part = sample.take(rows)
-        P = part.kind.probabilities(NUMPY, columns_of(part.forecasts))
+        P = change.apply(part.forecasts)
         weights = part.row_weights()
         loss += float(weights @ log_losses(P, part.codes))
         total += float(weights.sum())

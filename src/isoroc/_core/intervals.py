@@ -60,6 +60,16 @@ class Statistic(NamedTuple):
     skewness: float = 0.0  # of the estimate, if the slope is 0
     df: float = inf  # degrees of freedom of the variance, if the slope is 0
 
+    def of_events(self, events: float) -> Self:
+        """The same if the variance is known from this number of rows, those of rare outcomes."""
+        return self._replace(df=min(self.df, max(events, 2.0)))
+
+    def reaching(self, high: float, low: float = inf) -> Self:
+        """The same with a 95 % interval that contains these values."""
+        ends = self.interval(0.95)
+        above, below = max(high - ends[1], 0.0), max(ends[0] - low, 0.0)
+        return self._replace(below=self.below + below, above=self.above + above)
+
     @property
     def error(self) -> float:
         """Standard error."""
@@ -132,32 +142,26 @@ class Share(NamedTuple):
 
     value: float
     size: float
-    df: float = inf  # degrees of freedom of the size
 
     @classmethod
-    def of(
-        cls, value: float, variance: float, size: float, events: float, prior: float = 4.0
-    ) -> Self:
+    def of(cls, value: float, variance: float, size: float, events: float, prior: float) -> Self:
         """Share whose variance was estimated from `events` rows, those of the rarer outcome.
 
         `size` is the expected size; it has the weight of `prior` rows.
         """
         spread = value * (1 - value)
         ratio = variance / spread if spread > 1e-12 else 1 / size
-        df = (events + prior) ** 2 / events if events else inf  # Satterthwaite (1946)
-        return cls(value, (events + prior) / (events * ratio + prior / size), df)
+        return cls(value, (events + prior) / (events * ratio + prior / size))
 
     def interval(self, confidence: float) -> tuple[float, float]:
         """Ends of Wilson's interval; NaN if unknown."""
-        low, high = wilson(np.array(self.value), np.array(self.size), confidence, self.df)
+        low, high = wilson(np.array(self.value), np.array(self.size), confidence)
         return min(float(low), self.value), max(float(high), self.value)  # not off by rounding
 
 
-def wilson(
-    rate: Floats, weight: Floats, confidence: float = 0.95, df: float = inf
-) -> tuple[Floats, Floats]:
+def wilson(rate: Floats, weight: Floats, confidence: float = 0.95) -> tuple[Floats, Floats]:
     """Score interval of a binomial rate (Wilson 1927), weights taken as counts of rows."""
-    z = half_width(confidence, df)
+    z = half_width(confidence)
     shrink = 1 / (1 + z**2 / weight)
     centre = shrink * (rate + z**2 / (2 * weight))
     half = shrink * z * np.sqrt(rate * (1 - rate) / weight + (z / (2 * weight)) ** 2)
@@ -200,6 +204,11 @@ class Mean:
         return self._shift + float(self._sums[0, 1] / self._sums[0, 0])
 
     @property
+    def weight(self) -> float:
+        """Total weight of the rows."""
+        return float(self._sums[0, 0])
+
+    @property
     def size(self) -> float:
         """Effective number of rows."""
         return float(effective_rows(self._sums[0, 0], self._sums[1, 0]))
@@ -222,8 +231,7 @@ class Mean:
     def share(self) -> Share:
         """The mean of zeros and ones as a share."""
         value, n = self.value, self.size
-        share = Share.of(value, self.statistic().variance, n, n * min(value, 1 - value), prior=1.0)
-        return share._replace(df=inf)
+        return Share.of(value, self.statistic().variance, n, n * min(value, 1 - value), prior=1.0)
 
 
 def by_cluster(clusters: Ints | None, weights: Floats, *columns: Floats) -> tuple[Floats, ...]:

@@ -5,6 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from isoroc._core.intervals import Share
 from isoroc._core.smooth import moments
 from isoroc._core.types import Codes, Floats
 
@@ -24,6 +25,11 @@ def log_losses(forecasts: Floats, codes: Codes, eps: float = EPSILON) -> Floats:
 def are_impossible(forecasts: Floats, codes: Codes) -> NDArray[np.bool_]:
     """Whether the outcome of each row was given probability 0, so that its log loss is bounded."""
     return np.asarray(forecasts[np.arange(len(codes)), codes] < EPSILON)
+
+
+def unseen_loss(impossible: Share) -> float:
+    """What outcomes of probability 0 may add to the mean log loss beyond those among the rows."""
+    return -math.log(EPSILON) * (impossible.interval(0.95)[1] - impossible.value)
 
 
 def brier_losses(forecasts: Floats, codes: Codes) -> Floats:

@@ -107,7 +107,7 @@ class Evaluate:
     >>> y = rng.random(1000) < p**2
     >>> result = evaluate(y, p, after=np.ceil(10 * p**2) / 10 - 0.05)  # a step function
     >>> print(result.verdict)
-    calibrate: log loss 0.5031 before, 0.4410 after (95 % interval of the change -0.0862 to -0.0365)
+    calibrate: log loss 0.5031 before, 0.4410 after (95 % interval of the change -0.0863 to -0.0364)
     >>> result["decisions_changed", "change"], result.decision
     (0.211, 'calibrate')
     """

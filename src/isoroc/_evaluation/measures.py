@@ -15,7 +15,7 @@ from isoroc._core.intervals import (
     half_width,
     variance_of_sum,
 )
-from isoroc._core.losses import are_impossible, brier_losses, log_losses
+from isoroc._core.losses import EPSILON, are_impossible, brier_losses, log_losses, unseen_loss
 from isoroc._core.types import Floats
 from isoroc._evaluation.before_after import Pair, join_pairs
 from isoroc._evaluation.evaluation import MANY_CLASSES, Estimates
@@ -33,6 +33,8 @@ class Totals:
         self.means: dict[tuple[str, str], Mean] = {}
         self.impossible: dict[str, int] = {}
         """Number of rows whose outcome was given probability 0, before and after."""
+        self._zeros: dict[str, float] = {}
+        self._classes: Any = 0.0
         self.directions: dict[str, Direction] = {}
 
     def add(self, pair: Pair) -> None:
@@ -42,6 +44,7 @@ class Totals:
         weights, squares = pair.before.row_weights(), pair.squared_weights()
         clusters = pair.before.clusters
         self.n_rows += pair.n_rows
+        self._classes = self._classes + pair.before.class_weights()
         for key, values in _terms(pair).items():
             total, means = by_cluster(clusters, weights, values)
             mean = self.means.setdefault(key, Mean())
@@ -50,6 +53,42 @@ class Totals:
             rows = are_impossible(sample.forecasts, sample.codes)
             self.impossible[stage] = self.impossible.get(stage, 0) + round(sample.count_rows(rows))
             self.directions.setdefault(stage, Direction()).add(sample, squares)
+        zeros = {stage: sample.forecasts < EPSILON for stage, sample in pair.series.items()}
+        if len(zeros) == 2:
+            before, after = zeros.values()
+            zeros |= {"gained": after & ~before, "lost": before & ~after}
+        for name, zero in zeros.items():
+            if zero.any():
+                weight = float(weights @ zero[np.arange(len(zero)), pair.before.codes])
+                self._zeros[name] = self._zeros.get(name, 0.0) + weight
+
+    def estimate(self, measure: str, of: str) -> Statistic | Share:
+        """Mean over the rows, which may be a share of them.
+
+        Where probabilities are 0, outcomes may be absent by chance that would each add 36 nats to
+        the log loss. The interval allows for as many of them as that of their share does.
+        """
+        mean = self.means[measure, of]
+        found = mean.statistic()
+        if (measure, of) == ("accuracy", "change"):
+            # Few rows may change: half a row is added to those that became right, and to those
+            # that became wrong (Agresti and Min 2005).
+            return Statistic(found.value, found.variance + 1 / (mean.size + 2) ** 2)
+        if not measure.endswith("_loss"):
+            return mean.share()
+        # Rows outside the largest class decide what is known about the variance.
+        found = found.of_events(mean.size * (1 - self._classes.max() / self._classes.sum()))
+        if measure == "log_loss" and self._zeros:
+            names = ("gained", "lost") if of == "change" else (of, "")
+            more, less = (self._possible_loss(name, mean) for name in names)
+            found = found.reaching(found.value + more, found.value - less)
+        return found
+
+    def _possible_loss(self, name: str, mean: Mean) -> float:
+        """What outcomes of probability 0 may add to a mean loss, beyond those among the rows."""
+        if name not in self._zeros:
+            return 0.0
+        return unseen_loss(Share(self._zeros[name] / mean.weight, mean.size))
 
 
 class Direction:
@@ -157,7 +196,7 @@ class Collector:
         kept = self.kept
         most = most_rows(kept.n_classes)
         judged = kept.draw(most)
-        estimates: Estimates = {key: _known(key, mean) for key, mean in self.totals.means.items()}
+        estimates: Estimates = {key: self.totals.estimate(*key) for key in self.totals.means}
         notes = []
         if self.totals.n_rows > most:
             some = f"{judged.n_rows:,} of {self.totals.n_rows:,} rows, drawn at random"
@@ -171,16 +210,6 @@ class Collector:
             estimates |= measure_labels(judged)
             notes.append("Rows are entries of labels; intervals treat all labels of a row as one.")
         return estimates, notes
-
-
-def _known(key: tuple[str, str], mean: Mean) -> Statistic | Share:
-    """Statistic of a mean over rows, which may be a share of them."""
-    if key == ("accuracy", "change"):
-        # Few rows may change: half a row is added to those that became right, and to those that
-        # became wrong (Agresti and Min 2005).
-        change = mean.statistic()
-        return Statistic(change.value, change.variance + 1 / (mean.size + 2) ** 2)
-    return mean.statistic() if key[0].endswith("_loss") else mean.share()
 
 
 def most_rows(n_classes: int, most_values: int = 600_000, least: int = 20_000) -> int:

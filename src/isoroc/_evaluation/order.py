@@ -90,16 +90,17 @@ def class_sizes(sample: Sample, slopes: Floats) -> Floats:
 def _area(value: float, slopes: Floats, sample: Sample, sizes: Floats) -> Share:
     """Area under a ROC curve as a share of pairs of rows.
 
-    With few rows of a class, the variance of their scores is poorly known. Then the size is that of
-    scores with exponential distributions (Hanley and McNeil 1982, Newcombe 2006).
+    With few rows of a class, or an area near 1, the variance of their scores is poorly known. Then
+    the size is that of scores with exponential distributions (Hanley and McNeil 1982), of which
+    those of the smaller class vary more.
     """
     if len(sizes) < 2:
         return Share(math.nan, math.nan)
     pairs = [(m, sizes.sum() - m) for m in sizes][: 1 if len(sizes) == 2 else None]
-    shape = (1 - value) / (2 - value) + value / (1 + value)
-    least = np.mean([(1 + ((m + n) / 2 - 1) * shape) / (m * n) for m, n in pairs])
-    variance = _variance(slopes, sample, sizes)
-    return Share.of(value, variance, 1 / least, _events(sizes))
+    low, high = sorted([(1 - value) / (2 - value), value / (1 + value)])
+    least = np.mean([(1 + (max(p) - 1) * high + (min(p) - 1) * low) / (p[0] * p[1]) for p in pairs])
+    variance, informative = _variance(slopes, sample, sizes), 4 * value * (1 - value)
+    return Share.of(value, variance, 1 / least, informative * _events(sizes), prior=2.0)
 
 
 def _events(sizes: Floats) -> float:

@@ -6,6 +6,17 @@ from typing import Any
 
 import lazy_loader
 
+#: What is called otherwise elsewhere.
+MEANT = {
+    "PlattScaling": "isoroc.SigmoidCalibrator",
+    "TemperatureScaling": "isoroc.TemperatureCalibrator",
+    "brier_score": "isoroc.metrics.brier_score_loss",
+    "calibration_intercept": "isoroc.metrics.calibration_summary",
+    "calibration_slope": "isoroc.metrics.calibration_summary",
+    "ece": "isoroc.metrics.expected_calibration_error",
+    "ici": "isoroc.metrics.calibration_summary",
+}
+
 
 def attach(
     module: str, file: str, *, needs: Mapping[str, str] | None = None
@@ -28,6 +39,11 @@ def attach(
             raise ImportError(f"{module}.{name} needs {package}: pip install {install}") from error
         except AttributeError:
             problem = f"module {module!r} has no attribute {name!r}"
+            if name in MEANT:
+                problem += f". Did you mean {MEANT[name]}?"
+                # ``from module import name`` would replace an AttributeError by another error.
+                if sys._getframe(1).f_code.co_name == "_handle_fromlist":  # noqa: SLF001
+                    raise ImportError(problem, name=module) from None
             # With the module, Python suggests a name that it has.
             raise AttributeError(problem, name=name, obj=sys.modules[module]) from None
 

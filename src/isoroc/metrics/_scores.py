@@ -324,14 +324,22 @@ def _refinement(y_true: Any, y_prob: Any, **options: Any) -> float:
     return decompose(y_true, y_prob, **options).refinement
 
 
+class _Scorers(dict[str, ProbabilityScorer]):
+    def __missing__(self, name: Any) -> ProbabilityScorer:
+        known = f"neg_{name}" if f"neg_{name}" in self else ", ".join(self)
+        raise KeyError(f"{name!r}; there is {known}")
+
+
 #: Scorers by name, for ``scoring=scorers["neg_calibration_error"]``. "neg_refinement" is the log
 #: loss that the model would have after calibration.
-scorers = {
-    "neg_log_loss": ProbabilityScorer(log_loss),
-    "neg_brier_score_loss": ProbabilityScorer(brier_score_loss),
-    "neg_calibration_error": ProbabilityScorer(calibration_error),
-    "neg_calibration_error_l2": ProbabilityScorer(calibration_error, norm="l2"),
-    "neg_classwise_calibration_error": ProbabilityScorer(calibration_error, kind="classwise"),
-    "neg_top_calibration_error": ProbabilityScorer(calibration_error, kind="top"),
-    "neg_refinement": ProbabilityScorer(_refinement),
-}
+scorers = _Scorers(
+    {
+        "neg_log_loss": ProbabilityScorer(log_loss),
+        "neg_brier_score_loss": ProbabilityScorer(brier_score_loss),
+        "neg_calibration_error": ProbabilityScorer(calibration_error),
+        "neg_calibration_error_l2": ProbabilityScorer(calibration_error, norm="l2"),
+        "neg_classwise_calibration_error": ProbabilityScorer(calibration_error, kind="classwise"),
+        "neg_top_calibration_error": ProbabilityScorer(calibration_error, kind="top"),
+        "neg_refinement": ProbabilityScorer(_refinement),
+    }
+)

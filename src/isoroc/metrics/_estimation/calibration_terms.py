@@ -8,13 +8,14 @@ with the same forecast are a multinomial sample, and is subtracted.
 """
 
 from functools import cache
-from math import hypot, sqrt
+from math import hypot, log, sqrt
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
 from scipy.special import digamma, exp1, gammaln, xlogy
 
 from isoroc._core.intervals import (
+    Share,
     Statistic,
     design_effect,
     effective_rows,
@@ -23,7 +24,13 @@ from isoroc._core.intervals import (
     mean_of,
     variance_of_sum,
 )
-from isoroc._core.losses import EPSILON, brier_losses, log_losses
+from isoroc._core.losses import (
+    EPSILON,
+    are_impossible,
+    brier_losses,
+    log_losses,
+    unseen_loss,
+)
 from isoroc._core.simplex import as_matrix
 from isoroc._core.types import Floats
 from isoroc._input import Aspect, Sample, split_by_kind
@@ -167,21 +174,19 @@ class Parts(NamedTuple):
         """Calibration error of the norm "l1"."""
         estimates, all_rows = [], []
         for part, fit in zip(self.samples, self.fits, strict=True):
-            value, bias, signs = _absolute(CrossFit(part) if isinstance(fit, Ties) else fit)
+            signs, *figures = _absolute(CrossFit(part) if isinstance(fit, Ties) else fit)
             factors = signs if signs.ndim == 1 else signs / 2
-            estimates.append((value, bias, variance_if_calibrated(factors, part)))
+            estimates.append((*figures, variance_if_calibrated(factors, part)))
             all_rows.append(products(signs, part))
-        value, bias, least = np.mean(estimates, axis=0).tolist()
+        value, bias, unclear, least = np.mean(estimates, axis=0).tolist()
         rows = np.mean(all_rows, axis=0)
-        least /= len(estimates)
-        variance = max(self.variance(rows), least)
+        variance = self.variance(rows)
+        # Rows learn uncertain signs from one another, which makes the variance 1.5 times as large.
+        uncertain = 1.5 * max(variance, least / len(estimates))
+        variance = (1 - unclear) * variance + unclear * uncertain
         half = half_width(0.95) * sqrt(variance)
         # Chance and the bias of what was learned rarely act in the same direction at full size.
-        tied = any(isinstance(fit, Ties) for fit in self.fits)
-        above = bias if tied else hypot(half, bias) - half
-        # Rows learn signs from one another: 1.5 times the variance if forecasts are calibrated.
-        below = (sqrt(1.5) - 1) * half_width(0.95) * sqrt(least)
-        return Statistic(max(value, 0.0), variance, below=below, above=above), rows
+        return Statistic(max(value, 0.0), variance, above=hypot(half, bias) - half), rows
 
     def square(self) -> float:
         """Square of the calibration error of the norm "l2"."""
@@ -202,41 +207,50 @@ class Parts(NamedTuple):
         losses = log_losses if loss == "log" else brier_losses
         given, best, blind = (losses(q, sample.codes) for q in (sample.forecasts, g, constant))
         saved, variance = mean(given - best, weights), self.variance(given - best)
+        P = sample.forecasts.clip(min=EPSILON)  # as in the log loss, which is then finite
         w = sample.row_weights()
         size = effective_rows(w.sum(), w @ w) / design_effect(
             w * (given - mean(given, weights)), sample.clusters
         )
+        if loss == "log" and isinstance(fit, CrossFit):
+            # Rare outcomes that were forecast with too small a probability may not be among the
+            # rows. What was learned says how often to expect them.
+            expected, square = (mean((g * np.log(g / P) ** k).sum(axis=1), weights) for k in (1, 2))
+            variance = max(variance, (square - expected**2) / size)
         # The variance is poorly known if few rows lie outside the largest class.
-        variance *= 1 + 4 / max(size * (1 - shares.max() / shares.sum()), 1.0)
+        events = float(size * (1 - shares.max() / shares.sum()))
+        variance *= 1 + 4 / max(events, 1.0)
         if isinstance(fit, Ties):
             value, noise, bias = fit.calibration(loss)
             # Nothing to save: mean labels are the forecasts, as on the rows of a fit.
             slope = variance / saved if saved > 1e-9 else sqrt(8 * noise)
             calibration = Statistic(value, noise, slope, bias, bias)
         else:
-            P = sample.forecasts.clip(min=EPSILON)  # as in the log loss, which is then finite
             factors = _secant(g, P) if loss == "log" else (g - P) / (2 if P.shape[1] == 2 else 1)
             value = mean((factors * sample.residuals()).sum(axis=1), weights)
             unit = 2.0 if loss == "log" else 4 * float((P * (1 - P)).mean())
             least = variance_if_calibrated(factors, sample)
-            calibration = _combine(value, saved, variance, least, unit / size)
+            calibration = _widen(_combine(value, saved, variance, least), unit / size)
         total, most = mean(given, weights), mean(blind, weights)
-        rest = total - calibration.value
-        exact = Statistic(0.0, 0.0)
+        rest, exact = total - calibration.value, Statistic(0.0, 0.0)
+        turned = calibration._replace(below=calibration.above, above=calibration.below)
         terms = {"calibration": (calibration, given - best)}
         for name, value, rows, other in (
             ("loss", total, given, exact),
-            (
-                "refinement",
-                rest,
-                best,
-                calibration._replace(below=calibration.above, above=calibration.below),
-            ),
+            ("refinement", rest, best, turned),
             ("uncertainty", most, blind, exact),
             ("resolution", most - rest, blind - best, calibration),
         ):
-            variance = self.variance(rows) + other.variance
-            terms[name] = Statistic(value, variance, 0.0, other.below, other.above), rows
+            found = mean_of(rows, weights, sample.clusters).of_events(events)
+            variance = found.variance + other.variance
+            found = found._replace(value=value, variance=variance)
+            terms[name] = found._replace(below=other.below, above=other.above), rows
+        if loss == "log" and (sample.forecasts < EPSILON).any():
+            # An outcome of probability 0 may be absent by chance, and each adds much.
+            terms["calibration"] = _widen(calibration, -log(EPSILON) / size), given - best
+            rows = are_impossible(sample.forecasts, sample.codes).astype(np.float64)
+            unseen = unseen_loss(Share(mean(rows, weights), size))
+            terms["loss"] = terms["loss"][0].reaching(total + unseen), given
         return terms
 
 
@@ -269,9 +283,7 @@ def variance_if_calibrated(factors: Floats, sample: Sample) -> float:
     return float(weights**2 @ variances / weights.sum() ** 2)
 
 
-def _combine(
-    value: float, saved: float, variance: float, least: float, unit: float = 0.0
-) -> Statistic:
+def _combine(value: float, saved: float, variance: float, least: float) -> Statistic:
     """Estimate of a calibration term from what was learned from other rows.
 
     `value` is a mean product of residuals, 0 on average for calibrated forecasts, and `least` is
@@ -280,10 +292,6 @@ def _combine(
     wrong forecasts, where noise matters less than bias. As in `Ties`, the variance is proportional
     to the sum of term and noise, and half as large for calibrated forecasts. Rows also learn from
     one another, so it is twice that of products with fixed factors.
-
-    Where little was learned, that says little about the variance of the estimate. `unit` is the
-    variance per unit of the term for a map with few parameters, as far as it is known without
-    labels. Twice this and four parameters are assumed, and count less the clearer the term is.
     """
     noise = max(value - saved, 0.0)
     value = max(value, saved)
@@ -291,10 +299,19 @@ def _combine(
     least = max(slope * noise / 2, 2 * least)
     if value > 0:
         slope = min(slope, max(variance - least, 0.0) / value)
-    if unit:
-        unclear = 1 / (1 + max(value, 0.0) / (1.5 * unit))
-        least, slope = max(least, unclear * unit**2 / 2), max(slope, unclear * 2 * unit)
     return Statistic(value, least, slope, above=noise / NOISE_PER_BIAS)
+
+
+def _widen(term: Statistic, unit: float) -> Statistic:
+    """A calibration term of which little was learned, which says little about its variance.
+
+    `unit` is the variance per unit of the term for a map with few parameters, as far as it is known
+    without labels. Twice this and four parameters are assumed, and count less the clearer the term
+    is.
+    """
+    unclear = 1 / (1 + max(term.value, 0.0) / (1.5 * unit))
+    variance, slope = unclear * unit**2 / 2, unclear * 2 * unit
+    return term._replace(variance=max(term.variance, variance), slope=max(term.slope, slope))
 
 
 def _square(fit: CrossFit) -> tuple[Statistic, Floats]:
@@ -309,23 +326,27 @@ def _square(fit: CrossFit) -> tuple[Statistic, Floats]:
     return _combine(value, saved, variance, least), saving
 
 
-def _absolute(fit: CrossFit) -> tuple[float, float, Floats]:
+def _absolute(fit: CrossFit) -> tuple[Floats, float, float, float]:
     """Calibration error of one part from products of residuals and of signs learned elsewhere.
 
-    Returns an estimate, how much too low it may be, and the signs. Signs may be wrong where what is
-    learned is not much larger than its error, which makes the estimate too low.
+    Returns the signs, an estimate, how much too low it may be, and the share of uncertain signs.
+    Signs may be wrong where what is learned is not much larger than its error, which makes the
+    estimate too low.
     """
     sample, weights = fit.sample, fit.sample.weights
     h = fit.values - sample.forecasts
-    square, _ = _square(fit)
-    left = NOISE_PER_BIAS * square.above + half_width(0.95) * sqrt(square.variance)
-    error = sqrt(left if h.ndim == 1 else 2 * left / h.shape[1]) or EPSILON
+    signs = np.sign(h)
+    rows = products(signs, sample)
+    noise = mean_of(over_classes(h * (h - sample.residuals())), weights, sample.clusters)
+    # What is clear of the noise in the differences, and the error of a mean.
+    left = max(noise.value - noise.error, 0.0) + mean_of(rows, weights, sample.clusters).variance
+    n_parts = 1 if h.ndim == 1 else h.shape[1] / 2
+    error = sqrt(left / n_parts) or EPSILON
     # An absolute value is too low by up to 0.39 errors where its sign is uncertain, and by less
     # beyond 1.75 errors, where the sign begins to be right.
-    lost = 0.39 * np.exp(-(np.maximum(np.abs(h / error) - 1.75, 0.0) ** 2) / 2)
-    bias = mean(over_classes(lost * error), weights)
-    signs = np.sign(h)
-    return mean(products(signs, sample), weights), bias, signs
+    uncertain = np.exp(-(np.maximum(np.abs(h / error) - 1.75, 0.0) ** 2) / 2)
+    lost = mean(over_classes(uncertain), weights)
+    return signs, mean(rows, weights), 0.39 * error * lost, lost / n_parts
 
 
 def _secant(g: Floats, p: Floats) -> Floats:

@@ -183,7 +183,9 @@ class CrossFit:
             return value, int(value.max()).bit_length()
         if self.sample.n_classes > MOST_CLASSES:
             return halve_repeatedly(self._reduced.forecasts, n_levels), n_levels
-        return halve_repeatedly(self.sample.forecasts, n_levels)[self._units.first], n_levels
+        # As forecasts of the units: those of one value share a cell, whatever their labels.
+        forecasts = np.take(self._units.sample.forecasts, self._units.of_row, axis=0)
+        return halve_repeatedly(forecasts, n_levels)[self._units.first], n_levels
 
     def _learn(self, training: _Training) -> Floats:
         """E[Y | forecast] of every row, shape (n, K), learned from some of them."""
@@ -195,8 +197,12 @@ class CrossFit:
             shares = (observed - weights @ values) / (n_rows + SHRINKAGE)
             values = tilt(values, None, shares[None], weights)
         values = self._tilt_in_bins(values, training)
-        # Smaller probabilities, one row in total over the classes, cannot be learned.
-        values = _normalise(np.maximum(values, 1 / (n_rows * values.shape[1])))
+        # Smaller probabilities, one row in total over the classes, cannot be learned. No factor
+        # raises a probability of 0: it becomes the share of such outcomes.
+        zero, least = self._matrix < EPSILON, 1 / (n_rows * values.shape[1])
+        seen = weights @ zero[np.arange(len(codes)), codes]
+        share = seen / max(weights @ zero.sum(axis=1), 1.0)
+        values = _normalise(np.maximum(values, np.where(zero, max(share, least), least)))
         added = self._fit_rest(residuals(values, codes), weights, training.squares)
         if added.any():
             # Corrections are not precise enough to make values smaller or larger than this.
