@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from isoroc._backends import NUMPY
-from isoroc._calibrators.base import FEW_ROWS, Calibrator, FromMap
+from isoroc._calibrators.base import FromMap
 from isoroc._calibrators.descent import (
     FTOL,
     DescentCalibrator,
@@ -85,10 +85,6 @@ class KernelCalibrator(DescentCalibrator):
     knots_, origin_, stretch_, centres_ = FromMap(), FromMap(), FromMap(), FromMap()
     weights_, coef_, intercept_, reach_ = FromMap(), FromMap(), FromMap(), FromMap()
 
-    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Any, Floats]:
-        base = Calibrator if len(sample) <= FEW_ROWS else DescentCalibrator
-        return base._fit_out_of_fold(self, sample, fold)
-
     def _solve(self, sample: Sample) -> tuple[Problem, Solution]:
         check_number("n_centres", self.n_centres, int, minimum=1)
         check_number("penalty", self.penalty, minimum=1e-3, others=("auto",))
@@ -127,7 +123,8 @@ class Problem(PenalisedLoss):
     Features are principal components of the inputs, so the curvature is nearly diagonal.
     """
 
-    near_steps, rounds = 25, 20
+    near_steps, near_ftol, rounds = 25, FTOL, 20  # forecasts of unseen rows settle late
+    tolerance = 1e-4
     most_features = 10_000_000  # with more, some rows are drawn
     centre_rows = 4000  # among which centres are chosen
 
@@ -212,8 +209,9 @@ class Problem(PenalisedLoss):
                     self.penalty = 0.1 * learned
                     break
                 self.penalty = learned
-            theta = self.descend(theta, self.factor(theta), n_steps=15, ftol=FTOL)
-        return self.settle(theta, rounds=self.rounds, n_steps=60, ftol=FTOL)
+            start = self.at(theta)
+            theta = self.descend(start, self.factor(theta), n_steps=15, ftol=3e-5).theta
+        return self.settle(theta, rounds=self.rounds, n_steps=60, ftol=3e-5)
 
 
 def bumps(centres: Floats, x: Floats) -> Floats:

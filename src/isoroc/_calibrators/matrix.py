@@ -164,7 +164,7 @@ class Terms:
 class Regression(PenalisedLoss):
     """Minimise the loss of ``softmax(transform(z))`` plus a ridge penalty on each kind of term."""
 
-    near_steps, rounds = 5, 20
+    near_steps, near_ftol, rounds = 5, FTOL, 20
     #: Largest numbers of terms, for a matrix and a vector, with a Hessian and learned penalties.
     newton_terms: ClassVar[tuple[int, int]] = (400, 90)
     newton_steps = 100
