@@ -89,7 +89,7 @@ def test_both_methods_find_the_minimum(terms, monkeypatch):
     # The descent knows the diagonal of the curvature only, so what is left when a Newton step
     # promises 1e-6 per row is more: with a smaller promise it finds the minimum too.
     options = {"rounds": 20, "n_steps": 25}
-    by_descent = regression.settle(start, ftol=descent.FTOL, **options).theta
+    by_descent = regression.settle(start, ftol=regression.near_ftol, **options).theta
     assert regression.loss(by_descent)[0] <= expected + 1.2e-5 * regression.total
     monkeypatch.setattr(regression, "tolerance", 1e-9)
     by_descent = regression.settle(start, ftol=1e-12, **options).theta

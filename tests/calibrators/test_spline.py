@@ -212,7 +212,7 @@ def test_gradient_and_curvature(K, monkeypatch):
     weights = np.random.default_rng(1).random(200) + 0.5
     problem = Problem(Sample(P, y, weights), 2, 0.5, 1.0)
     free = np.ones(len(problem.strengths), dtype=bool)  # the diagonal of the matrix stays 0
-    if problem.others is not None:
+    if len(problem.others):
         free[-K * K :: K + 1] = False
     theta = problem.start() + free * np.random.default_rng(2).normal(scale=0.3, size=len(free))
     steps = 1e-5 * np.eye(len(free))[free]
@@ -224,8 +224,8 @@ def test_gradient_and_curvature(K, monkeypatch):
     slopes_2 = [(there[1] - here[1]) / 2e-5 for there, here in zip(ahead, behind, strict=True)]
     H = np.array(slopes_2)[:, free] - np.diag(2 * problem.strengths[free])
     q = softmax(problem._scores(theta), axis=0)
-    if problem.others is not None:
-        hessian = problem._hessian(q, problem.others)
+    if len(problem.others):
+        hessian = problem._hessian(q)
         np.testing.assert_allclose(hessian[np.ix_(free, free)], H, rtol=1e-5, atol=1e-4)
         assert not hessian[~free].any()
         return

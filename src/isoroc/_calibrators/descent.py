@@ -5,17 +5,16 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from sklearn.exceptions import ConvergenceWarning
 
 from isoroc._calibrators.base import Calibrator
 from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample
-
-FTOL = 5e-7  # relative change of the loss at which L-BFGS ends if rounds follow
 
 
 class Factor:
@@ -178,6 +177,14 @@ class Rows:
     rows: Ints
     weights: Floats
     codes: Any  # column of each row's label
+    by_row: ClassVar[tuple[str, ...]]  # arrays besides these whose last axis is that of the rows
+
+    def take(self, rows: NDArray[np.bool_]) -> Self:
+        """The same for some of the rows."""
+        part = copy(self)
+        for name in ("rows", "weights", "codes", *self.by_row):
+            setattr(part, name, np.ascontiguousarray(getattr(self, name)[..., rows]))
+        return part
 
     def _draw(self, sample: Sample, most_rows: int) -> Sample:
         """Take rows of a sample, with weights that sum to its total."""
@@ -250,12 +257,11 @@ class PenalisedLoss(Rows, ABC):
         rounds: int,
         n_steps: int,
         ftol: float = 1e-7,
-        fixed: bool = False,
     ) -> Solution:
-        """The minimum by rounds of L-BFGS; each forms the curvature again, unless it is `fixed`."""
+        """The minimum by rounds of L-BFGS; each but the first forms the curvature again."""
         point = self.at(theta)
         for count in range(rounds):
-            if factor is None or (count and not fixed):
+            if count or factor is None:
                 factor = self.factor(point.theta)
             if factor.gain(point.gradient) <= self.tolerance * self.total:
                 return Solution(point.theta, factor, converged=True)
@@ -350,8 +356,7 @@ class DescentCalibrator(Calibrator):
             return super()._fit_out_of_fold(sample, fold)
         Q = np.empty((len(fold), sample.n_classes))
         for held_out in range(fold.max() + 1):
-            part = copy(problem)
-            part.weights = problem.weights * (fold[problem.rows] != held_out)
+            part = problem.take(fold[problem.rows] != held_out)
             fitted = part.map_of(part.solve_near(whole))
             Q[fold == held_out] = fitted.apply(sample.forecasts[fold == held_out])
         return problem.map_of(whole.theta), Q

@@ -12,7 +12,6 @@ from scipy.linalg import solve_triangular
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import FromMap
 from isoroc._calibrators.descent import (
-    FTOL,
     DescentCalibrator,
     Factor,
     PenalisedLoss,
@@ -22,6 +21,7 @@ from isoroc._calibrators.temperature import fit_tempering
 from isoroc._core.simplex import LEAST
 from isoroc._core.smooth import N_KNOTS, softmax, softmax_loss
 from isoroc._core.types import Floats, Ints
+from isoroc._counts import by_content
 from isoroc._input import Sample, check_number, slices
 from isoroc._maps import Forecasts, KernelMap, TemperatureMap
 from isoroc._maps.modelfile import checks
@@ -85,6 +85,9 @@ class KernelCalibrator(DescentCalibrator):
     knots_, origin_, stretch_, centres_ = FromMap(), FromMap(), FromMap(), FromMap()
     weights_, coef_, intercept_, reach_ = FromMap(), FromMap(), FromMap(), FromMap()
 
+    def _fit(self, sample: Sample) -> KernelMap:
+        return super()._fit(by_content(sample))  # rounding would depend on the order of the rows
+
     def _solve(self, sample: Sample) -> tuple[Problem, Solution]:
         check_number("n_centres", self.n_centres, int, minimum=1)
         check_number("penalty", self.penalty, minimum=1e-3, others=("auto",))
@@ -123,8 +126,8 @@ class Problem(PenalisedLoss):
     Features are principal components of the inputs, so the curvature is nearly diagonal.
     """
 
-    near_steps, near_ftol, rounds = 25, FTOL, 20  # forecasts of unseen rows settle late
-    tolerance = 1e-4
+    near_steps, near_ftol, rounds = 15, 2e-6, 20
+    tolerance, by_row = 1e-5, ("z", "features")
     most_features = 10_000_000  # with more, some rows are drawn
     centre_rows = 4000  # among which centres are chosen
 
@@ -210,8 +213,8 @@ class Problem(PenalisedLoss):
                     break
                 self.penalty = learned
             start = self.at(theta)
-            theta = self.descend(start, self.factor(theta), n_steps=15, ftol=3e-5).theta
-        return self.settle(theta, rounds=self.rounds, n_steps=60, ftol=3e-5)
+            theta = self.descend(start, self.factor(theta), n_steps=15, ftol=self.near_ftol).theta
+        return self.settle(theta, rounds=self.rounds, n_steps=60, ftol=self.near_ftol)
 
 
 def bumps(centres: Floats, x: Floats) -> Floats:

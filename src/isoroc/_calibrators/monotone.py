@@ -282,7 +282,7 @@ class Slopes(NamedTuple):
 class Posterior(EvidenceLoss):
     """Negative log posterior of the departures theta for a sample with a floor."""
 
-    near_steps, rounds = 10, 40
+    near_steps, rounds, by_row = 10, 40, ("z",)
     dense = 800  # largest number of parameters with a full curvature matrix
     gradient_numbers = 2**17  # in an array of gradients of single rows
 

@@ -108,7 +108,7 @@ class Problem(PenalisedLoss):
     likelihood is concave.
     """
 
-    near_steps, rounds = 10, 30
+    near_steps, rounds, by_row = 10, 30, ("features", "others")
     most_features = 20_000_000  # with more, some rows are drawn
     chunk_numbers = 2**20  # in the arrays of the rows for which the curvature is formed at a time
 
@@ -131,12 +131,13 @@ class Problem(PenalisedLoss):
         spread = np.sqrt((features**2 @ share).sum(axis=0))
         self.scale = np.maximum(spread / 2, 1.0)  # so that the penalty means the same
         features /= self.scale[:, None]
-        self.others = logs - logs.mean(axis=0) if K <= MATRIX_CLASSES else None
+        # What other classes act by; nothing with many classes.
+        self.others = (logs - logs.mean(axis=0))[: K if K <= MATRIX_CLASSES else 0]
         shared = np.ones(B)
         shared[0] = 0.0
-        matrix = [] if self.others is None else [np.full(K * K, K * (K - 1))]
+        matrix = np.full(self.others.size and K * K, K * (K - 1))
         # Weight of the square of each entry of theta's distance from the start.
-        self.strengths = penalty * np.concatenate([shared, np.full(K * B + K, K), *matrix])
+        self.strengths = penalty * np.concatenate([shared, np.full(K * B + K, K), matrix])
 
     def start(self) -> Floats:
         """The theta of the identity map."""
@@ -149,7 +150,7 @@ class Problem(PenalisedLoss):
         K, B, _ = self.features.shape
         coefs = theta[:B] + theta[B : B + K * B].reshape(K, B)
         end = B + K * B + K
-        matrix = np.zeros((K, K)) if self.others is None else theta[end:].reshape(K, K)
+        matrix = theta[end:].reshape(K, K) if len(self.others) else np.zeros((K, K))
         return coefs, theta[B + K * B : end], matrix
 
     def map_of(self, theta: Floats) -> SplineMap:
@@ -172,7 +173,7 @@ class Problem(PenalisedLoss):
         coefs, intercept, matrix = self._split(theta)
         z = np.matmul(coefs[:, None, :], self.features)[:, 0]
         z += intercept[:, None]
-        if self.others is not None:
+        if len(self.others):
             z += matrix @ self.others
         return np.asarray(z)
 
@@ -183,7 +184,7 @@ class Problem(PenalisedLoss):
         away = theta - self.start()
         departures = np.matmul(self.features, residual[:, :, None])[..., 0]
         parts = [departures.sum(axis=0), departures.ravel(), residual.sum(axis=1)]
-        if self.others is not None:
+        if len(self.others):
             matrix = residual @ self.others.T
             np.fill_diagonal(matrix, 0.0)
             parts.append(matrix.ravel())
@@ -193,12 +194,12 @@ class Problem(PenalisedLoss):
     def factor(self, theta: Floats) -> Factor:
         """Curvature of the loss."""
         q = softmax(self._scores(theta))
-        H: Any = self._arrow(q) if self.others is None else self._hessian(q, self.others)
+        H: Any = self._hessian(q) if len(self.others) else self._arrow(q)
         # The shared slope has no penalty, and its curvature vanishes where forecasts are certain.
-        size = np.trace(H.shared if self.others is None else H)
+        size = np.trace(H if len(self.others) else H.shared)
         return factor_of(H, 2 * self.strengths + 1e-12 * (1 + size))
 
-    def _hessian(self, q: Floats, others: Floats) -> Floats:
+    def _hessian(self, q: Floats) -> Floats:
         """Hessian of the likelihood.
 
         Let u_k be all features that act on class k: its own, one and the logarithms of all. Then
@@ -212,7 +213,7 @@ class Problem(PenalisedLoss):
             share, root = q[:, rows], np.sqrt(self.weights[rows])
             U = np.ones((K, width, len(root)))  # what acts on each class
             U[:, :B] = self.features[..., rows]
-            U[:, B + 1 :] = others[:, rows]
+            U[:, B + 1 :] = self.others[:, rows]
             U *= root
             V = (U * share[:, None]).reshape(K * width, -1)
             blocks -= V @ V.T
@@ -275,6 +276,8 @@ class AveragedProblem(Rows):
     averaged, weighted by the evidence of their widths in Laplace's approximation (MacKay, 1992).
     """
 
+    by_row = ("z", "outcome", "features")
+
     def __init__(
         self, sample: Sample, n_knots: int, pseudocount: float, *, most_rows: int = 200_000
     ) -> None:
@@ -286,8 +289,8 @@ class AveragedProblem(Rows):
         self.knots = place_knots(z, n_knots)
         self.outcome = sample.codes.astype(np.float64)
         self.side = np.where(self.knots >= np.median(np.unique(z)), 1.0, -1.0)
-        hinges = np.maximum(self.side * (z[:, None] - self.knots), 0.0)
-        self.features = np.column_stack([np.ones_like(z), z, hinges])
+        hinges = np.maximum(self.side[:, None] * (z - self.knots[:, None]), 0.0)
+        self.features = np.vstack([np.ones_like(z), z, hinges])
 
     def map_of(self, theta: Floats) -> SplineMap:
         """The map with the parameters theta."""
@@ -320,7 +323,7 @@ class AveragedProblem(Rows):
         """Most probable thetas and the evidence of their widths."""
         options: Any = {"offset": self.z, "start": start, "precision": precision}
         thetas, losses, H = logistic_regression(
-            self.features, self.outcome, self.weights, least_gain=1e-3, **options
+            self.features.T, self.outcome, self.weights, least_gain=1e-3, **options
         )
         spread = np.log(precision).sum(axis=1) - np.linalg.slogdet(H)[1]
         return Fits(thetas, spread / 2 - losses, precision)

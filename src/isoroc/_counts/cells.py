@@ -242,7 +242,7 @@ def deal_by_content(
     over the folds. With clusters, the clusters are dealt. Classes are not stratified: that would
     make chance departures of their frequencies from the forecasts look predictable.
     """
-    ordered = sample.take(_order_by_content(sample))
+    ordered = by_content(sample)
     return CellSample(
         **vars(ordered)
         | {
@@ -253,8 +253,11 @@ def deal_by_content(
     )
 
 
-def _order_by_content(sample: Sample) -> Ints:
-    """Order of the rows by forecast, segments, class and weight, for any order of the columns."""
+def by_content(sample: Sample) -> Sample:
+    """A sample whose rows are sorted by forecast, segments, class and weight.
+
+    The order depends on the order of neither rows nor columns.
+    """
     P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
     # The last digits of logits depend on the order of the columns, so exact values only break ties.
     coarse = rounded(P, 24)
@@ -265,7 +268,25 @@ def _order_by_content(sample: Sample) -> Ints:
     of_label = coarse[np.arange(len(sample)), sample.codes]
     segments = [] if sample.segments is None else sample.segments.keys()
     keys = (exact_hash, sample.row_weights(), sample.codes, *segments, of_label, coarse_hash)
-    return np.asarray(np.lexsort(keys))
+    order = np.lexsort(keys)
+    if np.all([key[order[1:]] == key[order[:-1]] for key in keys], axis=0).any():
+        order = np.lexsort((_permutation_hashes(coarse, sample.codes), *keys))
+    return sample.take(order)
+
+
+def _permutation_hashes(P: Floats, codes: Codes) -> NDArray[np.uint64]:
+    """Hashes that tell rows apart if their columns are permuted, for any numbers of the classes.
+
+    In place of its number, a class has the sum of the hashes of its forecasts and labels.
+    """
+
+    def hashes(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        return hash_keys(bits.view(np.int64).reshape(-1, 1), None).reshape(bits.shape)
+
+    columns = np.ascontiguousarray(P.T).view(np.uint64)
+    is_label = np.equal.outer(np.arange(len(columns)), codes)
+    numbers = hashes(columns + is_label).sum(axis=1, keepdims=True)
+    return np.asarray(hashes(columns + numbers).sum(axis=0))
 
 
 def deal_in_cells(
