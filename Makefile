@@ -68,7 +68,7 @@ test-browser: .venv/browses  ## the report in a real browser
 	  command -v $$name >/dev/null && exit 0; done; \
 	  [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq chromium >/dev/null \
 	  || { echo "test-browser needs Chromium: install the package chromium"; exit 1; }
-	$(BIN)/python -m pytest tests/browser
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests/browser
 
 test-engines: .venv/engines  ## counts, calibrators and their SQL on Dask, Spark, torch and six databases
 	ISOROC_ENGINES=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -W default tests/engines \

@@ -39,11 +39,13 @@ def test_no_page_lacks_a_test():
 
 
 @pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md"])
-def test_scripts_and_targets_that_a_page_names_exist(page):
+def test_files_and_targets_that_a_page_names_exist(page):
     text = PAGES.get(page) or (ROOT / page).read_text()
     folders = "benchmarks|docs|examples|reproduction|tests|tools"
     for script in re.findall(rf"\b(?:{folders})/[\w/]+\.py\b", text):
         assert (ROOT / script).exists(), script
+    for module in re.findall(r"`(_\w+/[\w/]+\.\w+)`", text):
+        assert (ROOT / "src" / "isoroc" / module).exists(), module
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"`make ([\w-]+)", text):
         assert f"\n{target}:" in makefile, target

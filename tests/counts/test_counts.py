@@ -216,6 +216,39 @@ def test_folds_of_the_counts_are_those_of_cross_validation():
         AutoCalibrator().fit_counts(Counts.from_arrays(p, rng.random(3000) < p, folds=1))
 
 
+@pytest.mark.parametrize("K", [2, 4])
+def test_tied_forecasts_are_in_several_folds(K):
+    """A map that learns each forecast by itself is judged on forecasts that it has seen."""
+    rng = np.random.default_rng(0)
+    levels = rng.dirichlet(np.ones(K), 20)
+    truth = 0.6 * levels + 0.4 * rng.dirichlet(np.ones(K), 20)
+    i = rng.integers(0, 20, 20_000)
+    P, y = levels[i], (truth[i].cumsum(axis=1) > rng.random((20_000, 1))).argmax(axis=1)
+    counts = Counts.from_arrays(P, y)
+    sample = counts.sample(per_fold=True)
+    forecasts, cell = np.unique(sample.forecasts, axis=0, return_inverse=True)
+    assert len(forecasts) == 20
+    assert all(len(np.unique(sample.fold[cell.ravel() == c])) == 5 for c in range(20))
+    together = counts.sample(per_fold=False)
+    for k in range(K):
+        expected = together.weights[together.codes == k].sum()
+        assert sample.weights[sample.codes == k].sum() == pytest.approx(expected)
+    from_rows, from_counts = AutoCalibrator().fit(P, y), AutoCalibrator().fit_counts(counts)
+    np.testing.assert_allclose(
+        from_counts.predict_proba(levels), from_rows.predict_proba(levels), atol=0.01
+    )
+
+
+def test_folds_by_a_key_stay():
+    rng = np.random.default_rng(0)
+    p, user = rng.choice([0.2, 0.5, 0.7], 3000), rng.integers(0, 100, 3000)
+    counts = Counts.from_arrays(p, rng.random(3000) < p, fold_by=user)
+    np.testing.assert_array_equal(
+        np.bincount(counts.sample(per_fold=True).fold, counts.sample(per_fold=True).weights),
+        np.bincount(counts.fold, counts.rows),
+    )
+
+
 def test_only_counts_are_counts():
     with pytest.raises(ValueError, match="is list; expected Counts; pass rows to fit"):
         IsotonicCalibrator().fit_counts([0.1, 0.9])  # type: ignore[arg-type]

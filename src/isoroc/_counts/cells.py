@@ -77,6 +77,11 @@ class Cells:
         keys = grid.join(self.keys, coarser).astype(np.int32)
         return gather([replace(self, keys=keys)], ordered=ordered)
 
+    def are_ties(self) -> NDArray[np.bool_]:
+        """Whether an entry has all rows of its cell, and many: a hash of equal forecasts."""
+        _, cell = _distinct(self.keys, None)
+        return (np.bincount(cell)[cell] == 1) & (self.rows >= 20)
+
     def sample(self, grid: Grid, classes: Any) -> CellSample:
         """Weighted rows: the mean forecast of each entry, once for each class with weight.
 
@@ -297,9 +302,14 @@ def deal_in_cells(
     The rows of a cell are exchangeable, so their number is dealt to the folds at random.
     """
     cells = in_cells(sample, most // n_folds, 2 * most)
-    n_rows = np.rint(cells.row_weights() ** 2 / cells.squares).clip(min=1).astype(np.intp)
     rng = np.random.default_rng(random_state.randint(2**31 - 1))
-    dealt = rng.multinomial(n_rows, np.full(n_folds, 1 / n_folds))
+    return deal_rows(cells, np.full((len(cells), n_folds), 1 / n_folds), rng)
+
+
+def deal_rows(cells: CellSample, shares: Floats, rng: np.random.Generator) -> CellSample:
+    """The rows of each cell dealt to folds at random, with these shares of the folds."""
+    n_rows = np.rint(cells.row_weights() ** 2 / cells.squares).clip(min=1).astype(np.intp)
+    dealt = rng.multinomial(n_rows, shares)
     cell, fold = np.nonzero(dealt)
     part, share = cells.take(cell), dealt[cell, fold] / n_rows[cell]
     weights, squares = part.row_weights() * share, part.squares * share

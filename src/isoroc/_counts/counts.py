@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from isoroc._backends import NUMPY
 from isoroc._core.types import Floats
 from isoroc._counts import files
-from isoroc._counts.cells import Cells, Tally, gather, probabilities
+from isoroc._counts.cells import Cells, Tally, deal_rows, gather, probabilities
 from isoroc._counts.grid import MOST_EXACT, Grid, Resolution, check_folds, check_resolution, fold
 from isoroc._input import (
     CellSample,
@@ -146,7 +146,8 @@ class Counts:
     Notes
     -----
     Folds serve cross-validation in `AutoCalibrator`. By default a row's fold is a hash of its
-    forecast, so equal forecasts share a fold. If few forecasts are distinct, pass `fold_by`.
+    forecast. Where 20 or more rows have the same forecast, `fit_counts` deals them to the folds at
+    random.
 
     Examples
     --------
@@ -403,8 +404,18 @@ class Counts:
         return first.merge(*others) if others else first
 
     def sample(self, *, per_fold: bool) -> CellSample:
-        """The counts as weighted rows."""
+        """The counts as weighted rows.
+
+        A fold by a hash of the forecast has all rows with the same forecast. These are dealt anew:
+        new rows repeat the forecast, so a calibrator is judged on forecasts that it has seen.
+        """
         cells = self.cells
         if not per_fold:
             cells = gather([replace(cells, fold=np.zeros_like(cells.fold))])
-        return cells.sample(self.grid, self.classes)
+        sample = cells.sample(self.grid, self.classes)
+        tied = cells.are_ties() & per_fold
+        if not tied.any():
+            return sample
+        entry, _ = np.nonzero(cells.class_weights)
+        shares = np.where(tied[entry, None], 1 / self.n_folds, np.eye(self.n_folds)[sample.fold])
+        return deal_rows(sample, shares, np.random.default_rng(0))

@@ -159,6 +159,10 @@ def _encode(labels: Any, classes: NDArray[Any], n_classes: int) -> Any:
     if classes.dtype.kind not in "biuf":
         fix = "tensors hold numbers; pass labels= as numbers"
         raise InputError("labels", None, "are not numbers", fix)
+    if np.array_equal(classes, np.arange(n_classes)) and not labels.is_floating_point():
+        low, high = labels.aminmax()
+        if low >= 0 and high < n_classes:
+            return labels
     whole = torch.uint8 if classes.dtype.kind == "b" else None
     known, order = torch.sort(torch.as_tensor(classes, device=labels.device, dtype=whole))
     wide = labels.to(known.dtype)
@@ -236,7 +240,7 @@ def number_clean(plan: Plan, P: Any) -> Any:
     state.add_(fraction >> LIMB.bit_length() - 1, alpha=two).add_(
         fraction.bitwise_and_(LIMB - 1), alpha=one
     )
-    number = state.remainder_(PRIME).remainder_(n_folds).int()
+    number = state.remainder_(PRIME).int().remainder_(n_folds)
     if len(P) == 1:
         roots = torch.stack([root(1 - P[0]), roots[0]])
     for column in roots:

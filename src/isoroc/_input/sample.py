@@ -355,7 +355,7 @@ class CellSample(Sample):
         distinct, fold = np.unique(self.fold, return_inverse=True)
         if len(distinct) < 2:
             problem = "all rows are in one fold, but cross-validation needs two"
-            fix = "count with folds=5, and fold_by= if rows tie"
+            fix = "count with folds=5, or with another fold_by="
             raise InputError("counts", None, problem, fix)
         return np.asarray(fold)
 
