@@ -150,24 +150,17 @@ class Point(NamedTuple):
     gradient: Floats
 
 
-class Pair(NamedTuple):
-    """A step of L-BFGS, the change of the gradient along it, and their product."""
-
-    step: Floats
-    change: Floats
-    curvature: float
-
-
-def quasi_newton(slope: Floats, pairs: Sequence[Pair]) -> Floats:
-    """Step of L-BFGS for a gradient: two loops over the last pairs (Nocedal and Wright, 7.2)."""
+def quasi_newton(slope: Floats, pairs: Sequence[tuple[Floats, Floats]]) -> Floats:
+    """Step of L-BFGS, from the last steps and changes of the gradient (Nocedal and Wright, 7.4)."""
     step, shares = -slope, []
-    for pair in reversed(pairs):
-        shares.append(pair.step @ step / pair.curvature)
-        step -= shares[-1] * pair.change
+    for past, change in reversed(pairs):
+        shares.append(past @ step / (past @ change))
+        step -= shares[-1] * change
     if pairs:
-        step *= pairs[-1].curvature / (pairs[-1].change @ pairs[-1].change)
-    for pair, share in zip(pairs, reversed(shares), strict=True):
-        step += (share - pair.change @ step / pair.curvature) * pair.step
+        past, change = pairs[-1]
+        step *= past @ change / (change @ change)
+    for (past, change), share in zip(pairs, reversed(shares), strict=True):
+        step += (share - change @ step / (past @ change)) * past
     return step
 
 
@@ -226,7 +219,8 @@ class PenalisedLoss(Rows, ABC):
 
     def descend(self, point: Point, factor: Factor, *, n_steps: int, ftol: float) -> Point:
         """A point of smaller loss, after `n_steps` or when one lowers it by a share of `ftol`."""
-        slope, pairs = factor.gradient(point.gradient), deque[Pair](maxlen=8)
+        slope = factor.gradient(point.gradient)
+        pairs = deque[tuple[Floats, Floats]](maxlen=8)
         for _ in range(n_steps):
             least_gain = ftol * max(abs(point.value), self.total)
             step = quasi_newton(slope, pairs)
@@ -242,8 +236,8 @@ class PenalisedLoss(Rows, ABC):
             else:
                 break
             change = factor.gradient(lower.gradient) - slope
-            if (curvature := step @ change) > 0:
-                pairs.append(Pair(step, change, curvature))
+            if step @ change > 0:
+                pairs.append((step, change))
             point, slope = lower, slope + change
             if -rise <= least_gain:
                 break

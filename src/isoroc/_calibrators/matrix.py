@@ -164,6 +164,7 @@ class Regression(PenalisedLoss):
     """Minimise the loss of ``softmax(transform(z))`` plus a ridge penalty on each kind of term."""
 
     near_steps, near_ftol, rounds, by_row = 5, 2e-7, 20, ("z",)
+    tolerance = 3e-7
     #: Largest numbers of terms, for a matrix and a vector, with a Hessian and learned penalties.
     newton_terms: ClassVar[tuple[int, int]] = (400, 90)
     newton_steps = 100

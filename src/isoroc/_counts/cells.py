@@ -266,32 +266,23 @@ def by_content(sample: Sample) -> Sample:
     P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
     # The last digits of logits depend on the order of the columns, so exact values only break ties.
     coarse = rounded(P, 24)
-    exact_hash, coarse_hash = (
-        np.add.reduce([hash_keys(column[:, None], None) for column in values.T])
-        for values in (P, coarse)
-    )
+    exact_hash, coarse_hash = _hash_entries(P), _hash_entries(coarse)
     of_label = coarse[np.arange(len(sample)), sample.codes]
     segments = [] if sample.segments is None else sample.segments.keys()
     keys = (exact_hash, sample.row_weights(), sample.codes, *segments, of_label, coarse_hash)
     order = np.lexsort(keys)
     if np.all([key[order[1:]] == key[order[:-1]] for key in keys], axis=0).any():
-        order = np.lexsort((_permutation_hashes(coarse, sample.codes), *keys))
+        # Rows may differ by a permutation: in place of a number, each class gets a hash of its
+        # forecasts and labels in all rows.
+        bits = coarse.view(np.uint64) + np.equal.outer(sample.codes, np.arange(sample.n_classes))
+        numbers = [hash_keys(column[:, None], None).sum() for column in bits.T]
+        order = np.lexsort((_hash_entries(bits + np.array(numbers)), *keys))
     return sample.take(order)
 
 
-def _permutation_hashes(P: Floats, codes: Codes) -> NDArray[np.uint64]:
-    """Hashes that tell rows apart if their columns are permuted, for any numbers of the classes.
-
-    In place of its number, a class has the sum of the hashes of its forecasts and labels.
-    """
-
-    def hashes(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        return hash_keys(bits.view(np.int64).reshape(-1, 1), None).reshape(bits.shape)
-
-    columns = np.ascontiguousarray(P.T).view(np.uint64)
-    is_label = np.equal.outer(np.arange(len(columns)), codes)
-    numbers = hashes(columns + is_label).sum(axis=1, keepdims=True)
-    return np.asarray(hashes(columns + numbers).sum(axis=0))
+def _hash_entries(values: NDArray[Any]) -> NDArray[np.uint64]:
+    """Hash of each row of numbers, the same for any order of the columns."""
+    return np.asarray(np.add.reduce([hash_keys(column[:, None], None) for column in values.T]))
 
 
 def deal_in_cells(
