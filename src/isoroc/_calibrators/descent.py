@@ -224,9 +224,9 @@ class PenalisedLoss(Rows, ABC):
         for _ in range(n_steps):
             least_gain = ftol * max(abs(point.value), self.total)
             step = quasi_newton(slope, pairs)
-            if -(slope @ step) / 2 <= least_gain:
+            if pairs and -(slope @ step) / 2 <= least_gain:
                 break
-            for _ in range(40):
+            for _ in range(20):
                 lower = self.at(point.theta + factor.step(step))
                 expected = slope @ step
                 rise = lower.value - point.value
