@@ -151,16 +151,18 @@ class Point(NamedTuple):
 
 
 def quasi_newton(slope: Floats, pairs: Sequence[tuple[Floats, Floats]]) -> Floats:
-    """Step of L-BFGS, from the last steps and changes of the gradient (Nocedal and Wright, 7.4)."""
+    """Step of L-BFGS (Nocedal and Wright, algorithm 7.4).
+
+    Pairs are the last steps and changes of the gradient, scaled so that their products are 1.
+    """
     step, shares = -slope, []
     for past, change in reversed(pairs):
-        shares.append(past @ step / (past @ change))
+        shares.append(past @ step)
         step -= shares[-1] * change
     if pairs:
-        past, change = pairs[-1]
-        step *= past @ change / (change @ change)
+        step /= pairs[-1][1] @ pairs[-1][1]
     for (past, change), share in zip(pairs, reversed(shares), strict=True):
-        step += (share - change @ step / (past @ change)) * past
+        step += (share - change @ step) * past
     return step
 
 
@@ -236,8 +238,8 @@ class PenalisedLoss(Rows, ABC):
             else:
                 break
             change = factor.gradient(lower.gradient) - slope
-            if step @ change > 0:
-                pairs.append((step, change))
+            if (curvature := step @ change) > 0:
+                pairs.append((step / np.sqrt(curvature), change / np.sqrt(curvature)))
             point, slope = lower, slope + change
             if -rise <= least_gain:
                 break
