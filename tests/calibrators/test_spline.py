@@ -272,6 +272,15 @@ def test_converges_on_ill_conditioned_data(K):
         assert np.isfinite(np.log(cal.predict_proba(P))).all()
 
 
+def test_certain_forecasts_that_are_wrong():
+    """Their curvature is 0 at the start, so a Newton step would be endless."""
+    rng = np.random.default_rng(0)
+    P, y = np.eye(6)[rng.integers(6, size=400)], rng.integers(6, size=400)
+    cal = SplineCalibrator().fit(P, y)  # a warning would be an error
+    losses = -np.log(cal.predict_proba(P)[np.arange(400), y])
+    assert losses.mean() < np.log(6) + 0.01
+
+
 def test_it_warns_if_the_fit_did_not_converge(monkeypatch):
     monkeypatch.setattr(Problem, "rounds", 1)
     P, y, _ = overconfident(200, 3)
