@@ -273,12 +273,13 @@ def test_converges_on_ill_conditioned_data(K):
 
 
 def test_certain_forecasts_that_are_wrong():
-    """Their curvature is 0 at the start, so a Newton step would be endless."""
+    """Their curvature is nearly 0 at the start, so a Newton step would be endless."""
     rng = np.random.default_rng(0)
-    P, y = np.eye(6)[rng.integers(6, size=400)], rng.integers(6, size=400)
+    P, y = rng.dirichlet(np.ones(6), size=400) ** 3000 + 1e-290, rng.integers(6, size=400)
+    P /= P.sum(axis=1, keepdims=True)
     cal = SplineCalibrator().fit(P, y)  # a warning would be an error
     losses = -np.log(cal.predict_proba(P)[np.arange(400), y])
-    assert losses.mean() < np.log(6) + 0.01
+    assert losses.mean() < np.log(6)
 
 
 def test_it_warns_if_the_fit_did_not_converge(monkeypatch):
