@@ -34,6 +34,16 @@ def a_problem(n=60, K=3, m=5, seed=0):
     return problem, trust * np.concatenate([heights, x[:K], np.ones((1, n))])
 
 
+def test_the_order_of_the_rows_does_not_matter():
+    """Certain forecasts are the hardest case: all distances between different ones tie."""
+    rng = np.random.default_rng(0)
+    P, y = np.eye(5)[rng.integers(5, size=200)], rng.integers(5, size=200)
+    new, rows = rng.dirichlet(np.ones(5), size=20), rng.permutation(200)
+    expected = KernelCalibrator().fit(P, y).predict_proba(new)
+    found = KernelCalibrator().fit(P[rows], y[rows]).predict_proba(new)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
 def test_it_learns_what_other_maps_cannot():
     P, y, _ = confused(3000)
     new, outcomes, truth = confused(5000, seed=1)

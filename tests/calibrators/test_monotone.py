@@ -11,7 +11,8 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from isoroc import IdentityCalibrator, MonotoneCalibrator, TemperatureCalibrator
 from isoroc._backends import NUMPY
-from isoroc._calibrators import descent, monotone, temperature
+from isoroc._calibrators import monotone, temperature
+from isoroc._calibrators.descent import Arrow
 from isoroc._calibrators.monotone import Departures, Posterior, gather
 from isoroc._input import Sample
 from isoroc._input.kinds import PROBABILITIES
@@ -260,7 +261,17 @@ def test_gradient_and_curvature_of_the_posterior(K, monkeypatch):
         one = posterior(family, P[i : i + 1], y[i : i + 1], np.ones(1))
         g = one.loss(theta)[1] - family.priors.precision() * theta
         H += weights[i] * np.outer(g, g)
-    np.testing.assert_allclose(rows.curvature(theta), H, rtol=1e-7, atol=1e-9)
+    found = rows.curvature(theta)
+    if isinstance(found, Arrow):  # without the products of gradients of different classes
+        shared = np.arange(5)
+        parts = [(H[np.ix_(own, shared)], H[np.ix_(own, own)]) for own in found.own]
+        np.testing.assert_allclose(found.shared, H[:5, :5], rtol=1e-7, atol=1e-9)
+        for k, (arm, block) in enumerate(parts):
+            np.testing.assert_allclose(found.arms[k], arm, rtol=1e-7, atol=1e-9)
+            np.testing.assert_allclose(found.blocks[k], block, rtol=1e-7, atol=1e-9)
+        assert sorted([*shared, *found.own.ravel()]) == list(range(len(theta)))
+        return
+    np.testing.assert_allclose(found, H, rtol=1e-7, atol=1e-9)
     monkeypatch.setattr(Posterior, "dense", 1)
     np.testing.assert_allclose(rows.curvature(theta), np.diag(H), rtol=1e-7, atol=1e-9)
 
@@ -299,7 +310,7 @@ def test_the_fit_is_the_maximum_of_the_posterior(K):
     theta, _, converged = rows.maximise(np.zeros(family.n_parameters), learn=True)
     assert converged
     other = minimize(rows.loss, theta, jac=True, method="BFGS", options={"maxiter": 500})
-    assert rows.loss(theta)[0] - other.fun <= 300 * 2 * descent.TOLERANCE
+    assert rows.loss(theta)[0] - other.fun <= 300 * 2 * rows.tolerance
 
 
 @pytest.mark.parametrize("n", [60, 200, 1000])

@@ -89,9 +89,9 @@ def test_both_methods_find_the_minimum(terms, monkeypatch):
     # The descent knows the diagonal of the curvature only, so what is left when a Newton step
     # promises 1e-6 per row is more: with a smaller promise it finds the minimum too.
     options = {"rounds": 20, "n_steps": 25}
-    by_descent = regression.settle(start, ftol=descent.FTOL, **options).theta
+    by_descent = regression.settle(start, ftol=regression.near_ftol, **options).theta
     assert regression.loss(by_descent)[0] <= expected + 1.2e-5 * regression.total
-    monkeypatch.setattr(descent, "TOLERANCE", 1e-9)
+    monkeypatch.setattr(regression, "tolerance", 1e-9)
     by_descent = regression.settle(start, ftol=1e-12, **options).theta
     assert regression.loss(by_descent)[0] <= expected + 1e-5
 
@@ -146,3 +146,20 @@ def test_transform_of_vectors_is_that_of_diagonal_matrices():
     of_vector = transform(NUMPY, z, coef, a, b)
     np.testing.assert_allclose(of_vector, transform(NUMPY, z, np.diag(coef), a, b))
     np.testing.assert_allclose(of_vector[:, 2], 3 * z[:, 2] - 0.1 * z[:, 2] ** 2 + 2)
+
+
+def test_the_factor_of_an_arrow_is_that_of_the_whole_matrix():
+    rng = np.random.default_rng(0)
+    own = 2 + rng.permutation(12).reshape(4, 3)
+    H, roots = np.zeros((14, 14)), rng.normal(size=(4, 5, 20))
+    for places, root in zip(own, roots, strict=True):  # each class acts on itself and the shared
+        at = np.ix_([0, 1, *places], [0, 1, *places])
+        H[at] += root @ root.T
+    blocks = np.stack([H[np.ix_(places, places)] for places in own])
+    arms = np.stack([H[np.ix_(places, [0, 1])] for places in own])
+    precision, gradient = rng.random(14), rng.normal(size=14)
+    factor = descent.factor_of(descent.Arrow(H[:2, :2], arms, blocks, own), precision)
+    inverse = np.linalg.inv(H + np.diag(precision))
+    np.testing.assert_allclose(factor.step(factor.gradient(gradient)), inverse @ gradient)
+    np.testing.assert_allclose(factor.gain(gradient), gradient @ inverse @ gradient / 2)
+    np.testing.assert_allclose(factor.variances(), np.diag(inverse))

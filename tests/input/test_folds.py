@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from isoroc._counts import deal_by_content
+from isoroc._counts import by_content, deal_by_content
 from isoroc._input import Sample, check_segments, deal_folds
 
 
@@ -40,6 +40,17 @@ def test_folds_depend_on_neither_the_order_of_rows_nor_of_columns(n_classes):
     turned = np.roll(as_given, 1)
     found = rows_of(deal(rng.permutation(200), turned), columns=np.argsort(turned))
     np.testing.assert_array_equal(found, expected)
+
+
+def test_rows_that_differ_by_a_permutation_have_an_order():
+    rng = np.random.default_rng(0)
+    P, codes = np.eye(4)[rng.integers(4, size=40)], rng.integers(4, size=40)
+    expected = by_content(Sample(P, codes))
+    for _ in range(5):
+        rows = rng.permutation(40)
+        found = by_content(Sample(P[rows], codes[rows]))
+        np.testing.assert_array_equal(found.forecasts, expected.forecasts)
+        np.testing.assert_array_equal(found.codes, expected.codes)
 
 
 def test_equal_rows_spread_over_the_folds():

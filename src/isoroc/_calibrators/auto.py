@@ -104,8 +104,8 @@ class AutoCalibrator(Calibrator):
     the mixture, unless ``caution="verdict"``.
 
     In tables and in the gain, each forecast is mixed with the uniform forecast, with the weight of
-    one row, so that no single row decides the verdict. With more than 500 rows, folds share
-    penalties and floors learned from all rows.
+    one row, so that no single row decides the verdict. Folds of the default members share penalties
+    and floors learned from all rows; those of others do with more than 500 rows.
 
     Examples
     --------

@@ -2,21 +2,19 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
-from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from isoroc._calibrators.base import Calibrator
 from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample
-
-TOLERANCE = 1e-6  # converged: a Newton step lowers the loss by at most this per unit of weight
-FTOL = 1e-6  # relative change of the loss at which L-BFGS ends if rounds follow
 
 
 class Factor:
@@ -51,6 +49,52 @@ class Factor:
     def gain(self, gradient: Floats) -> float:
         """What a Newton step promises: half the squared length of the gradient."""
         return float((self.gradient(gradient) ** 2).sum()) / 2
+
+
+class Arrow(NamedTuple):
+    """A curvature that neglects that between parameters of different classes."""
+
+    shared: Floats  # of the parameters that all classes share, which come first, shape (S, S)
+    arms: Floats  # between those of each class and the shared ones, shape (K, w, S)
+    blocks: Floats  # of the parameters of each class, shape (K, w, w)
+    own: Ints  # places of these in theta, shape (K, w)
+
+
+class ArrowFactor(Factor):
+    """The same for an `Arrow`: the inverse of C, without the zeros between classes."""
+
+    def __init__(self, H: Arrow, precision: Floats) -> None:
+        self._own, self._S = H.own, len(H.shared)
+        blocks = H.blocks + precision[H.own][..., None] * np.eye(H.own.shape[1])
+        self._roots = np.linalg.inv(np.linalg.cholesky(blocks))
+        self._arms = self._roots @ H.arms
+        taken = np.tensordot(self._arms, self._arms, axes=((0, 1), (0, 1)))
+        self._root = np.linalg.inv(cholesky(H.shared + np.diag(precision[: self._S]) - taken))
+
+    def variances(self) -> Floats:
+        through = self._roots.transpose(0, 2, 1) @ (self._arms @ self._root.T)
+        of_classes = (self._roots**2).sum(axis=1) + (through**2).sum(axis=2)
+        return self._join((self._root**2).sum(axis=0), of_classes)
+
+    def step(self, steps: Floats) -> Floats:
+        shared = self._root.T @ steps[: self._S]
+        rest = steps[self._own] - self._arms @ shared
+        return self._join(shared, (rest[:, None] @ self._roots)[:, 0])
+
+    def gradient(self, gradient: Floats) -> Floats:
+        of_classes = (self._roots @ gradient[self._own][..., None])[..., 0]
+        shared = gradient[: self._S] - np.tensordot(of_classes, self._arms, 2)
+        return self._join(self._root @ shared, of_classes)
+
+    def _join(self, shared: Floats, of_classes: Floats) -> Floats:
+        theta = np.empty(self._S + of_classes.size)
+        theta[: self._S], theta[self._own] = shared, of_classes
+        return theta
+
+
+def factor_of(H: Floats | Arrow, precision: Floats) -> Factor:
+    """Cholesky factor of a curvature plus a penalty."""
+    return ArrowFactor(H, precision) if isinstance(H, Arrow) else Factor(H, precision)
 
 
 def cholesky(H: Floats) -> Floats:
@@ -98,12 +142,44 @@ class Solution(NamedTuple):
     converged: bool
 
 
+class Point(NamedTuple):
+    """Parameters, the loss there, and its gradient."""
+
+    theta: Floats
+    value: float
+    gradient: Floats
+
+
+def quasi_newton(slope: Floats, pairs: Sequence[tuple[Floats, Floats]]) -> Floats:
+    """Step of L-BFGS (Nocedal and Wright, algorithm 7.4).
+
+    Pairs are the last steps and changes of the gradient, scaled so that their products are 1.
+    """
+    step, shares = -slope, []
+    for past, change in reversed(pairs):
+        shares.append(past @ step)
+        step -= shares[-1] * change
+    if pairs:
+        step /= pairs[-1][1] @ pairs[-1][1]
+    for (past, change), share in zip(pairs, reversed(shares), strict=True):
+        step += (share - change @ step) * past
+    return step
+
+
 class Rows:
     """Rows of a sample: their numbers, weights and outcomes."""
 
     rows: Ints
     weights: Floats
     codes: Any  # column of each row's label
+    by_row: ClassVar[tuple[str, ...]]  # arrays besides these whose last axis is that of the rows
+
+    def take(self, rows: NDArray[np.bool_]) -> Self:
+        """The same for some of the rows."""
+        part = copy(self)
+        for name in ("rows", "weights", "codes", *self.by_row):
+            setattr(part, name, np.ascontiguousarray(getattr(self, name)[..., rows]))
+        return part
 
     def _draw(self, sample: Sample, most_rows: int) -> Sample:
         """Take rows of a sample, with weights that sum to its total."""
@@ -118,9 +194,10 @@ class Rows:
 class PenalisedLoss(Rows, ABC):
     """Loss of rows plus a penalty, as a function of theta."""
 
-    near_steps: ClassVar[int]  # at most, where the start is close
+    near_steps: ClassVar[int]  # at most, where the start is close,
+    near_ftol: ClassVar[float] = 1e-5  # and the relative change of the loss at which they end
     rounds: ClassVar[int]  # at most, where it is not
-    dense: ClassVar[int]  # largest number of parameters with a full curvature matrix
+    tolerance: ClassVar[float] = 1e-6  # a last Newton step gains at most this per unit of weight
 
     @property
     def total(self) -> float:
@@ -135,23 +212,39 @@ class PenalisedLoss(Rows, ABC):
     def factor(self, theta: Floats) -> Factor:
         """The curvature of the loss, or an approximation."""
 
-    def descend(self, start: Floats, factor: Factor, *, n_steps: int, ftol: float) -> Floats:
-        """Parameters of smaller loss, after `n_steps` or when one step changes it little."""
-        total = self.total
+    def at(self, theta: Floats) -> Point:
+        """The loss at theta; it counts as infinite where numbers overflow."""
+        with np.errstate(all="ignore"):
+            value, gradient = self.loss(theta)
+        finite = np.isfinite(value) and np.isfinite(gradient).all()
+        return Point(theta, value if finite else np.inf, gradient)
 
-        def objective(steps: Floats) -> tuple[float, Floats]:
-            if np.isfinite(steps).all():
-                with np.errstate(all="ignore"):
-                    value, gradient = self.loss(start + factor.step(steps))
-                if np.isfinite(value) and np.isfinite(gradient).all():
-                    return value / total, factor.gradient(gradient) / total
-            return 1e10, np.zeros(len(steps))  # the line search tried too long a step
-
-        flat = 0.5 * np.sqrt(2 * TOLERANCE / total / len(start))
-        options = {"maxiter": n_steps, "maxcor": 20, "ftol": ftol, "gtol": flat}
-        zero = np.zeros(len(start))
-        steps = minimize(objective, zero, jac=True, method="L-BFGS-B", options=options).x
-        return np.asarray(start + factor.step(steps)) if np.isfinite(steps).all() else start
+    def descend(self, point: Point, factor: Factor, *, n_steps: int, ftol: float) -> Point:
+        """A point of smaller loss, after `n_steps` or when one lowers it by a share of `ftol`."""
+        slope = factor.gradient(point.gradient)
+        pairs = deque[tuple[Floats, Floats]](maxlen=8)
+        for _ in range(n_steps):
+            least_gain = ftol * max(abs(point.value), self.total)
+            step = quasi_newton(slope, pairs)
+            if pairs and -(slope @ step) / 2 <= least_gain:
+                break
+            step *= min(1.0, point.value / -(slope @ step))  # no loss falls below 0
+            for _ in range(40):
+                lower = self.at(point.theta + factor.step(step))
+                expected = slope @ step
+                rise = lower.value - point.value
+                if rise <= 1e-4 * expected:
+                    break
+                step *= np.clip(expected / (expected - rise) / 2, 0.1, 0.5)  # end of a parabola
+            else:
+                break
+            change = factor.gradient(lower.gradient) - slope
+            if (curvature := step @ change) > 0:
+                pairs.append((step / np.sqrt(curvature), change / np.sqrt(curvature)))
+            point, slope = lower, slope + change
+            if -rise <= least_gain:
+                break
+        return point
 
     def settle(
         self,
@@ -160,21 +253,22 @@ class PenalisedLoss(Rows, ABC):
         *,
         rounds: int,
         n_steps: int,
-        ftol: float = 1e-9,
-        fixed: bool = False,
+        ftol: float = 1e-7,
     ) -> Solution:
-        """The minimum by rounds of L-BFGS; each forms the curvature again, unless it is `fixed`."""
+        """The minimum by rounds of L-BFGS; each but the first forms the curvature again."""
+        point = self.at(theta)
         for count in range(rounds):
-            if factor is None or (count and not fixed):
-                factor = self.factor(theta)
-            if factor.gain(self.loss(theta)[1]) <= TOLERANCE * self.total:
-                return Solution(theta, factor, converged=True)
-            theta = self.descend(theta, factor, n_steps=n_steps, ftol=ftol)
-        return Solution(theta, factor, converged=False)
+            if count or factor is None:
+                factor = self.factor(point.theta)
+            if factor.gain(point.gradient) <= self.tolerance * self.total:
+                return Solution(point.theta, factor, converged=True)
+            point = self.descend(point, factor, n_steps=n_steps, ftol=ftol)
+        return Solution(point.theta, factor, converged=False)
 
     def solve_near(self, whole: Solution) -> Floats:
         """The theta of the lowest loss, close to a solution under other weights of the rows."""
-        return self.descend(whole.theta, whole.factor, n_steps=self.near_steps, ftol=FTOL)
+        start = self.at(whole.theta)
+        return self.descend(start, whole.factor, n_steps=self.near_steps, ftol=self.near_ftol).theta
 
 
 class Priors:
@@ -208,25 +302,25 @@ class EvidenceLoss(PenalisedLoss):
     priors: Priors
 
     @abstractmethod
-    def curvature(self, theta: Floats) -> Floats:
-        """Curvature of the loss without its prior, or the diagonal."""
+    def curvature(self, theta: Floats) -> Floats | Arrow:
+        """Curvature of the loss without its prior, or part of it: see `factor_of`."""
 
     def factor(self, theta: Floats) -> Factor:
         """Curvature of the loss with its prior."""
-        return Factor(self.curvature(theta), self.priors.precision())
+        return factor_of(self.curvature(theta), self.priors.precision())
 
     def maximise(self, theta: Floats, *, learn: bool, n_learning: int = 8) -> Solution:
         """The largest posterior from a start on; with `learn` the precisions are learned first."""
         factor = None
         for count in range(n_learning + 1 if learn else 0):
             H = self.curvature(theta)
-            factor = Factor(H, self.priors.precision())
+            factor = factor_of(H, self.priors.precision())
             if count:
                 change = self.priors.learn(theta, factor.variances())
-                factor = Factor(H, self.priors.precision())
+                factor = factor_of(H, self.priors.precision())
                 if change <= 0.1 or count == n_learning:
                     break
-            theta = self.descend(theta, factor, n_steps=15, ftol=1e-5)
+            theta = self.descend(self.at(theta), factor, n_steps=15, ftol=1e-5).theta
         return self.settle(theta, factor, rounds=self.rounds, n_steps=100)
 
 
@@ -259,8 +353,7 @@ class DescentCalibrator(Calibrator):
             return super()._fit_out_of_fold(sample, fold)
         Q = np.empty((len(fold), sample.n_classes))
         for held_out in range(fold.max() + 1):
-            part = copy(problem)
-            part.weights = problem.weights * (fold[problem.rows] != held_out)
+            part = problem.take(fold[problem.rows] != held_out)
             fitted = part.map_of(part.solve_near(whole))
             Q[fold == held_out] = fitted.apply(sample.forecasts[fold == held_out])
         return problem.map_of(whole.theta), Q

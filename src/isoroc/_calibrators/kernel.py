@@ -10,9 +10,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from isoroc._backends import NUMPY
-from isoroc._calibrators.base import FEW_ROWS, Calibrator, FromMap
+from isoroc._calibrators.base import FromMap
 from isoroc._calibrators.descent import (
-    FTOL,
     DescentCalibrator,
     Factor,
     PenalisedLoss,
@@ -22,6 +21,7 @@ from isoroc._calibrators.temperature import fit_tempering
 from isoroc._core.simplex import LEAST
 from isoroc._core.smooth import N_KNOTS, softmax, softmax_loss
 from isoroc._core.types import Floats, Ints
+from isoroc._counts import by_content
 from isoroc._input import Sample, check_number, slices
 from isoroc._maps import Forecasts, KernelMap, TemperatureMap
 from isoroc._maps.modelfile import checks
@@ -85,9 +85,8 @@ class KernelCalibrator(DescentCalibrator):
     knots_, origin_, stretch_, centres_ = FromMap(), FromMap(), FromMap(), FromMap()
     weights_, coef_, intercept_, reach_ = FromMap(), FromMap(), FromMap(), FromMap()
 
-    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Any, Floats]:
-        base = Calibrator if len(sample) <= FEW_ROWS else DescentCalibrator
-        return base._fit_out_of_fold(self, sample, fold)
+    def _fit(self, sample: Sample) -> Any:
+        return super()._fit(by_content(sample))  # rounding would depend on the order of the rows
 
     def _solve(self, sample: Sample) -> tuple[Problem, Solution]:
         check_number("n_centres", self.n_centres, int, minimum=1)
@@ -127,7 +126,8 @@ class Problem(PenalisedLoss):
     Features are principal components of the inputs, so the curvature is nearly diagonal.
     """
 
-    near_steps, rounds = 25, 20
+    near_steps, near_ftol, rounds = 15, 2e-6, 20
+    tolerance, by_row = 1e-5, ("z", "features")
     most_features = 10_000_000  # with more, some rows are drawn
     centre_rows = 4000  # among which centres are chosen
 
@@ -212,8 +212,9 @@ class Problem(PenalisedLoss):
                     self.penalty = 0.1 * learned
                     break
                 self.penalty = learned
-            theta = self.descend(theta, self.factor(theta), n_steps=15, ftol=FTOL)
-        return self.settle(theta, rounds=self.rounds, n_steps=60, ftol=FTOL)
+            start = self.at(theta)
+            theta = self.descend(start, self.factor(theta), n_steps=15, ftol=self.near_ftol).theta
+        return self.settle(theta, rounds=self.rounds, n_steps=60, ftol=self.near_ftol)
 
 
 def bumps(centres: Floats, x: Floats) -> Floats:

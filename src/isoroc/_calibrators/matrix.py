@@ -11,7 +11,6 @@ from scipy.linalg import cho_solve
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import FromMap
 from isoroc._calibrators.descent import (
-    FTOL,
     DescentCalibrator,
     Factor,
     PenalisedLoss,
@@ -164,7 +163,8 @@ class Terms:
 class Regression(PenalisedLoss):
     """Minimise the loss of ``softmax(transform(z))`` plus a ridge penalty on each kind of term."""
 
-    near_steps, rounds = 5, 20
+    near_steps, near_ftol, rounds, by_row = 5, 2e-7, 20, ("z",)
+    tolerance = 3e-7
     #: Largest numbers of terms, for a matrix and a vector, with a Hessian and learned penalties.
     newton_terms: ClassVar[tuple[int, int]] = (400, 90)
     newton_steps = 100
@@ -187,7 +187,7 @@ class Regression(PenalisedLoss):
         """The minimum; with `learn`, penalties are learned by evidence if there are few terms."""
         if len(self.kind) <= self.newton_terms[not self.terms.full]:
             return self.newton(start, learn=learn)
-        return self.settle(start, rounds=self.rounds, n_steps=25, ftol=FTOL)
+        return self.settle(start, rounds=self.rounds, n_steps=25, ftol=self.near_ftol)
 
     def solve_near(self, whole: Solution) -> Floats:
         if whole.factor is None:  # mostly the first step is enough
@@ -203,7 +203,7 @@ class Regression(PenalisedLoss):
     def gradient(self, theta: Floats, q: Floats) -> Floats:
         """Gradient of the loss, given the calibrated forecasts."""
         residual = self.weights * q
-        residual[self.codes, self.rows] -= self.weights
+        residual[self.codes, np.arange(len(self.codes))] -= self.weights
         return self.terms.correlate(residual, self.z) + self.penalty[self.kind] * theta
 
     def loss(self, theta: Floats) -> tuple[float, Floats]:

@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import FromMap
 from isoroc._calibrators.descent import (
+    Arrow,
     DescentCalibrator,
     EvidenceLoss,
     Priors,
@@ -234,6 +235,10 @@ class Departures:
             for (kind, size), end in zip(sizes.items(), ends, strict=True)
         }
         self.n_parameters = ends[-1]
+        # Places of the parameters of each class where they act on each other only through others.
+        own = np.split(np.arange(ends[2], ends[5]), [K, K * (L + 1)])
+        alone = K > 2 and not self.paired
+        self.own = np.hstack([part.reshape(K, -1) for part in own])[: K * alone]
         self.priors = Priors(sizes, prior, fixed)
 
     def map_of(self, theta: Floats, kind: Kind, floor: float) -> MonotoneMap:
@@ -277,7 +282,8 @@ class Slopes(NamedTuple):
 class Posterior(EvidenceLoss):
     """Negative log posterior of the departures theta for a sample with a floor."""
 
-    near_steps, rounds, dense = 10, 40, 800
+    near_steps, rounds, by_row = 10, 40, ("z",)
+    dense = 800  # largest number of parameters with a full curvature matrix
     gradient_numbers = 2**17  # in an array of gradients of single rows
 
     def __init__(
@@ -314,18 +320,22 @@ class Posterior(EvidenceLoss):
         gradient = np.concatenate(parts) + precision * theta
         return slopes.loss + float(precision @ theta**2) / 2, gradient
 
-    def curvature(self, theta: Floats) -> Floats:
-        """Sum of the outer products of the gradients of each row's loss, or its diagonal.
+    def curvature(self, theta: Floats) -> Floats | Arrow:
+        """Sum of the outer products of the gradients of each row's loss, or part of it.
 
         Its expectation under the forecasts is that of the Hessian, and it is never indefinite.
         """
-        P, F = self.departures.n_parameters, self.map_of(theta)
-        dense = self.dense >= P
-        H = np.zeros((P, P) if dense else P)
+        P, F, own = self.departures.n_parameters, self.map_of(theta), self.departures.own
+        n_shared = P - own.size
+        H = np.zeros((n_shared, n_shared) if self.dense >= n_shared else P)
+        arms, blocks = np.zeros((*own.shape, n_shared)), np.zeros((*own.shape, own.shape[1]))
         for rows in slices(len(self.codes), max(self.gradient_numbers // P, 64)):
             G = self._gradients(F, rows)
-            H += G @ G.T if dense else np.einsum("pn,pn->p", G, G)
-        return H
+            shared, of_classes = G[:n_shared], G[own]
+            H += shared @ shared.T if H.ndim == 2 else np.einsum("pn,pn->p", G, G)
+            arms += of_classes @ shared.T
+            blocks += of_classes @ of_classes.transpose(0, 2, 1)
+        return Arrow(H, arms, blocks, own) if own.size else H
 
     def _gradients(self, F: MonotoneMap, rows: slice) -> Floats:
         """Gradient of each row's loss, times the root of its weight, shape (n_parameters, n)."""

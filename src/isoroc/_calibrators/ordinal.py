@@ -120,6 +120,7 @@ class CumulativeLoss(EvidenceLoss):
     """
 
     near_steps, rounds, dense = 10, 40, 800
+    by_row = ("z", "features")
 
     def __init__(self, sample: Sample, most_rows: int = 100_000) -> None:
         K = sample.n_classes

@@ -11,11 +11,13 @@ import numpy as np
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import FromMap
 from isoroc._calibrators.descent import (
+    Arrow,
     DescentCalibrator,
     Factor,
     PenalisedLoss,
     Rows,
     Solution,
+    factor_of,
 )
 from isoroc._calibrators.matrix import MATRIX_CLASSES
 from isoroc._calibrators.temperature import uniform_share
@@ -106,7 +108,7 @@ class Problem(PenalisedLoss):
     likelihood is concave.
     """
 
-    rounds, dense = 30, 1300  # 30 classes that act on each other have fewer parameters
+    near_steps, rounds, by_row = 10, 30, ("features", "others")
     most_features = 20_000_000  # with more, some rows are drawn
     chunk_numbers = 2**20  # in the arrays of the rows for which the curvature is formed at a time
 
@@ -129,12 +131,13 @@ class Problem(PenalisedLoss):
         spread = np.sqrt((features**2 @ share).sum(axis=0))
         self.scale = np.maximum(spread / 2, 1.0)  # so that the penalty means the same
         features /= self.scale[:, None]
-        self.others = logs - logs.mean(axis=0) if K <= MATRIX_CLASSES else None
+        # What other classes act by; nothing with many classes.
+        self.others = (logs - logs.mean(axis=0))[: K if K <= MATRIX_CLASSES else 0]
         shared = np.ones(B)
         shared[0] = 0.0
-        matrix = [] if self.others is None else [np.full(K * K, K * (K - 1))]
+        matrix = np.full(self.others.size and K * K, K * (K - 1))
         # Weight of the square of each entry of theta's distance from the start.
-        self.strengths = penalty * np.concatenate([shared, np.full(K * B + K, K), *matrix])
+        self.strengths = penalty * np.concatenate([shared, np.full(K * B + K, K), matrix])
 
     def start(self) -> Floats:
         """The theta of the identity map."""
@@ -147,7 +150,7 @@ class Problem(PenalisedLoss):
         K, B, _ = self.features.shape
         coefs = theta[:B] + theta[B : B + K * B].reshape(K, B)
         end = B + K * B + K
-        matrix = np.zeros((K, K)) if self.others is None else theta[end:].reshape(K, K)
+        matrix = theta[end:].reshape(K, K) if len(self.others) else np.zeros((K, K))
         return coefs, theta[B + K * B : end], matrix
 
     def map_of(self, theta: Floats) -> SplineMap:
@@ -170,7 +173,7 @@ class Problem(PenalisedLoss):
         coefs, intercept, matrix = self._split(theta)
         z = np.matmul(coefs[:, None, :], self.features)[:, 0]
         z += intercept[:, None]
-        if self.others is not None:
+        if len(self.others):
             z += matrix @ self.others
         return np.asarray(z)
 
@@ -181,7 +184,7 @@ class Problem(PenalisedLoss):
         away = theta - self.start()
         departures = np.matmul(self.features, residual[:, :, None])[..., 0]
         parts = [departures.sum(axis=0), departures.ravel(), residual.sum(axis=1)]
-        if self.others is not None:
+        if len(self.others):
             matrix = residual @ self.others.T
             np.fill_diagonal(matrix, 0.0)
             parts.append(matrix.ravel())
@@ -190,12 +193,13 @@ class Problem(PenalisedLoss):
 
     def factor(self, theta: Floats) -> Factor:
         """Curvature of the loss."""
-        dense = len(theta) <= self.dense
-        H = self._hessian(theta) if dense else self._diagonal(theta)
+        q = softmax(self._scores(theta))
+        H: Any = self._hessian(q) if len(self.others) else self._arrow(q)
         # The shared slope has no penalty, and its curvature vanishes where forecasts are certain.
-        return Factor(H, 2 * self.strengths + 1e-12 * (1 + np.trace(H) if dense else 1.0))
+        size = np.trace(H if len(self.others) else H.shared)
+        return factor_of(H, 2 * self.strengths + 1e-12 * (1 + size))
 
-    def _hessian(self, theta: Floats) -> Floats:
+    def _hessian(self, q: Floats) -> Floats:
         """Hessian of the likelihood.
 
         Let u_k be all features that act on class k: its own, one and the logarithms of all. Then
@@ -203,15 +207,13 @@ class Problem(PenalisedLoss):
         derivative in the shared coefficients is the sum of those in the departures.
         """
         K, B, n = self.features.shape
-        q = softmax(self._scores(theta))
-        width = B + 1 + (0 if self.others is None else K)
+        width = B + 1 + K
         blocks = np.zeros((K * width, K * width))
         for rows in slices(n, max(self.chunk_numbers // (K * width), 64)):
             share, root = q[:, rows], np.sqrt(self.weights[rows])
             U = np.ones((K, width, len(root)))  # what acts on each class
             U[:, :B] = self.features[..., rows]
-            if self.others is not None:
-                U[:, B + 1 :] = self.others[:, rows]
+            U[:, B + 1 :] = self.others[:, rows]
             U *= root
             V = (U * share[:, None]).reshape(K * width, -1)
             blocks -= V @ V.T
@@ -221,34 +223,28 @@ class Problem(PenalisedLoss):
         # In theta the departures of all classes come first, then intercepts, then the matrix.
         kinds = np.split(np.arange(K * width).reshape(K, width), [B, B + 1], axis=1)
         order = np.concatenate([kind.ravel() for kind in kinds])
-        H = np.empty((len(theta), len(theta)))
+        H = np.empty((B + K * width, B + K * width))
         H[B:, B:] = blocks[np.ix_(order, order)]
         H[:B, B:] = H[B : B + K * B, B:].reshape(K, B, -1).sum(axis=0)
         H[B:, :B] = H[:B, B:].T
         H[:B, :B] = H[:B, B : B + K * B].reshape(B, K, B).sum(axis=1)
-        if self.others is not None:
-            fixed = B + K * B + K + np.arange(K) * (K + 1)
-            H[fixed] = H[:, fixed] = 0.0
+        fixed = B + K * B + K + np.arange(K) * (K + 1)
+        H[fixed] = H[:, fixed] = 0.0
         return H
 
-    def _diagonal(self, theta: Floats) -> Floats:
-        """Diagonal of the Hessian of the likelihood."""
-        q = softmax(self._scores(theta))
-        spread = self.weights * q * (1 - q)
-        squares = np.matmul(self.features**2, spread[:, :, None])[..., 0]
-        parts = [squares.sum(axis=0), squares.ravel(), spread.sum(axis=1)]
-        if self.others is not None:
-            parts.append((spread @ (self.others**2).T).ravel())
-        return np.concatenate(parts)
+    def _arrow(self, q: Floats) -> Arrow:
+        """The same without the influence of others and the curvature between classes."""
+        K, B, n = self.features.shape
+        U, blocks = np.ones((B + 1, n)), np.empty((K, B + 1, B + 1))
+        for k, curvature in enumerate(self.weights * q * (1 - q)):
+            U[:B] = self.features[k]
+            blocks[k] = (U * curvature) @ U.T
+        own = np.hstack([np.arange(K * B).reshape(K, B), K * B + np.arange(K)[:, None]])
+        return Arrow(blocks[:, :B, :B].sum(axis=0), blocks[..., :B], blocks, B + own)
 
     def solve(self) -> Solution:
         """The theta of the lowest loss."""
-        n_steps = 10 if len(self.strengths) <= self.dense else 50
-        return self.settle(self.start(), rounds=self.rounds, n_steps=n_steps)
-
-    def solve_near(self, whole: Solution) -> Floats:
-        """The theta of the lowest loss, close to a solution under other weights of the rows."""
-        return self.settle(whole.theta, whole.factor, rounds=2, n_steps=10, fixed=True).theta
+        return self.settle(self.start(), rounds=self.rounds, n_steps=10)
 
 
 class Fits(NamedTuple):
@@ -280,6 +276,8 @@ class AveragedProblem(Rows):
     averaged, weighted by the evidence of their widths in Laplace's approximation (MacKay, 1992).
     """
 
+    by_row = ("z", "outcome", "features")
+
     def __init__(
         self, sample: Sample, n_knots: int, pseudocount: float, *, most_rows: int = 200_000
     ) -> None:
@@ -291,8 +289,8 @@ class AveragedProblem(Rows):
         self.knots = place_knots(z, n_knots)
         self.outcome = sample.codes.astype(np.float64)
         self.side = np.where(self.knots >= np.median(np.unique(z)), 1.0, -1.0)
-        hinges = np.maximum(self.side * (z[:, None] - self.knots), 0.0)
-        self.features = np.column_stack([np.ones_like(z), z, hinges])
+        hinges = np.maximum(self.side[:, None] * (z - self.knots[:, None]), 0.0)
+        self.features = np.vstack([np.ones_like(z), z, hinges])
 
     def map_of(self, theta: Floats) -> SplineMap:
         """The map with the parameters theta."""
@@ -325,7 +323,7 @@ class AveragedProblem(Rows):
         """Most probable thetas and the evidence of their widths."""
         options: Any = {"offset": self.z, "start": start, "precision": precision}
         thetas, losses, H = logistic_regression(
-            self.features, self.outcome, self.weights, least_gain=1e-3, **options
+            self.features.T, self.outcome, self.weights, least_gain=1e-3, **options
         )
         spread = np.log(precision).sum(axis=1) - np.linalg.slogdet(H)[1]
         return Fits(thetas, spread / 2 - losses, precision)

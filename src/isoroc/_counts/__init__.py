@@ -13,6 +13,7 @@ as JSON. Growth turns a sample into `Points`, unordered points of any number of 
 `BinaryCounts`, sorted scores of two.
 """
 
+from isoroc._counts.cells import by_content as by_content
 from isoroc._counts.cells import deal_by_content as deal_by_content
 from isoroc._counts.cells import deal_in_cells as deal_in_cells
 from isoroc._counts.cells import hash_keys as hash_keys

@@ -247,7 +247,7 @@ def deal_by_content(
     over the folds. With clusters, the clusters are dealt. Classes are not stratified: that would
     make chance departures of their frequencies from the forecasts look predictable.
     """
-    ordered = sample.take(_order_by_content(sample))
+    ordered = by_content(sample)
     return CellSample(
         **vars(ordered)
         | {
@@ -258,19 +258,31 @@ def deal_by_content(
     )
 
 
-def _order_by_content(sample: Sample) -> Ints:
-    """Order of the rows by forecast, segments, class and weight, for any order of the columns."""
+def by_content(sample: Sample) -> Sample:
+    """A sample whose rows are sorted by forecast, segments, class and weight.
+
+    The order depends on the order of neither rows nor columns.
+    """
     P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
     # The last digits of logits depend on the order of the columns, so exact values only break ties.
     coarse = rounded(P, 24)
-    exact_hash, coarse_hash = (
-        np.add.reduce([hash_keys(column[:, None], None) for column in values.T])
-        for values in (P, coarse)
-    )
+    exact_hash, coarse_hash = _hash_entries(P), _hash_entries(coarse)
     of_label = coarse[np.arange(len(sample)), sample.codes]
     segments = [] if sample.segments is None else sample.segments.keys()
     keys = (exact_hash, sample.row_weights(), sample.codes, *segments, of_label, coarse_hash)
-    return np.asarray(np.lexsort(keys))
+    order = np.lexsort(keys)
+    if np.all([key[order[1:]] == key[order[:-1]] for key in keys], axis=0).any():
+        # Rows may differ by a permutation: in place of a number, each class gets a hash of its
+        # forecasts and labels in all rows.
+        bits = coarse.view(np.uint64) + np.equal.outer(sample.codes, np.arange(sample.n_classes))
+        numbers = [hash_keys(column[:, None], None).sum() for column in bits.T]
+        order = np.lexsort((_hash_entries(bits + np.array(numbers)), *keys))
+    return sample.take(order)
+
+
+def _hash_entries(values: NDArray[Any]) -> NDArray[np.uint64]:
+    """Hash of each row of numbers, the same for any order of the columns."""
+    return np.asarray(np.add.reduce([hash_keys(column[:, None], None) for column in values.T]))
 
 
 def deal_in_cells(
