@@ -180,9 +180,11 @@ def test_dir_shows_exactly_the_public_names():
 
 def test_names_of_other_packages_are_answered_with_those_of_isoroc():
     with pytest.raises(AttributeError, match="Did you mean isoroc"):
-        isoroc.metrics.ici  # noqa: B018
+        isoroc.metrics.ici  # type: ignore[attr-defined]  # noqa: B018
     with pytest.raises(ImportError, match="Did you mean isoroc"):
-        from isoroc import TemperatureScaling  # noqa: F401, PLC0415
+        from isoroc import (  # type: ignore[attr-defined]  # noqa: PLC0415
+            TemperatureScaling,  # noqa: F401
+        )
     with pytest.raises(KeyError, match="there is neg_log_loss"):
         isoroc.metrics.scorers["log_loss"]
     assert not hasattr(isoroc.metrics, "ece")

@@ -153,10 +153,11 @@ def test_the_factor_of_an_arrow_is_that_of_the_whole_matrix():
     own = 2 + rng.permutation(12).reshape(4, 3)
     H, roots = np.zeros((14, 14)), rng.normal(size=(4, 5, 20))
     for places, root in zip(own, roots, strict=True):  # each class acts on itself and the shared
-        at = np.ix_([0, 1, *places], [0, 1, *places])
+        both = np.append([0, 1], places)
+        at = np.ix_(both, both)
         H[at] += root @ root.T
     blocks = np.stack([H[np.ix_(places, places)] for places in own])
-    arms = np.stack([H[np.ix_(places, [0, 1])] for places in own])
+    arms = np.stack([H[places, :2] for places in own])
     precision, gradient = rng.random(14), rng.normal(size=14)
     factor = descent.factor_of(descent.Arrow(H[:2, :2], arms, blocks, own), precision)
     inverse = np.linalg.inv(H + np.diag(precision))

@@ -254,14 +254,16 @@ def test_many_rows_are_polished_in_batches(monkeypatch):
     make: Any = SegmentCalibrator(TemperatureCalibrator(), max_terms=0).fit
     expected = make(P, y, segments=region).shifts_
     monkeypatch.setattr("isoroc._calibrators.segment.MANY_ROWS", 3000)
-    sizes = []
+    sizes: list[int] = []
     slices = isoroc._input.slices
     monkeypatch.setattr("isoroc._calibrators.segment.slices", lambda n: slices(n, 700))
     learn = isoroc._calibrators.segment._regression
-    monkeypatch.setattr(
-        "isoroc._calibrators.segment._regression",
-        lambda sample, *others: sizes.append(len(sample)) or learn(sample, *others),
-    )
+
+    def learn_from(sample, *others):
+        sizes.append(len(sample))
+        return learn(sample, *others)
+
+    monkeypatch.setattr("isoroc._calibrators.segment._regression", learn_from)
     found = make(P, y, segments=region).shifts_
     assert max(sizes) == 3000  # never all rows at once
     np.testing.assert_array_equal(found["rows"], expected["rows"])

@@ -112,8 +112,8 @@ def test_a_share_of_independent_rows_has_wilsons_interval(hits, n):
 
 
 def test_a_share_near_its_end_has_the_size_that_is_expected():
-    assert Share.of(1.0, 0.0, 28.0, 7.0).size == pytest.approx(28.0)
-    certain = Share.of(0.5, 0.25 / 50, 10.0, 1e6)
+    assert Share.of(1.0, 0.0, 28.0, 7.0, prior=4.0).size == pytest.approx(28.0)
+    certain = Share.of(0.5, 0.25 / 50, 10.0, 1e6, prior=4.0)
     assert certain.size == pytest.approx(50.0, rel=1e-4)
 
 

@@ -44,7 +44,7 @@ def test_folds_depend_on_neither_the_order_of_rows_nor_of_columns(n_classes):
 
 def test_rows_that_differ_by_a_permutation_have_an_order():
     rng = np.random.default_rng(0)
-    P, codes = np.eye(4)[rng.integers(4, size=40)], rng.integers(4, size=40)
+    P, codes = np.eye(4)[rng.integers(4, size=40)], rng.integers(4, size=40, dtype=np.uint8)
     expected = by_content(Sample(P, codes))
     for _ in range(5):
         rows = rng.permutation(40)

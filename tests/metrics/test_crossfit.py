@@ -119,7 +119,7 @@ def test_the_order_of_many_rows_changes_nothing():
     rng = np.random.default_rng(0)
     p = rng.random(20_000).round(5)
     codes = (rng.random(20_000) < p**2).astype(np.uint8)
-    order = np.lexsort([codes, p])
+    order = np.lexsort((codes, p))
     shuffled, ordered = CrossFit(Sample(p, codes)), CrossFit(Sample(p[order], codes[order]))
     np.testing.assert_allclose(shuffled.values[order], ordered.values, rtol=1e-9)
 

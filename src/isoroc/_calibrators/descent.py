@@ -228,7 +228,7 @@ class PenalisedLoss(Rows, ABC):
             step = quasi_newton(slope, pairs)
             if pairs and -(slope @ step) / 2 <= least_gain:
                 break
-            step *= min(1.0, point.value / -(slope @ step))  # no loss falls below 0
+            step *= min(1.0, point.value / float(-(slope @ step)))  # no loss falls below 0
             for _ in range(40):
                 lower = self.at(point.theta + factor.step(step))
                 expected = slope @ step
