@@ -1,13 +1,12 @@
 """Coverage: how often intervals contain the truth, tests reject and monitors raise an alarm.
 
     python benchmarks/simulations.py [STUDY ...] [--repetitions N] [--quick] [--jobs N]
-        [--arena FOLDER] [--sets N]
 
 Every study is one function: it draws data whose truth is known, for a setting and a random
 generator, and returns figures, most of them whether an interval covers. The harness repeats it for
 all settings of the study, on all cores, and prints a table of the means: a row for each setting.
 `@study` puts a function into the table of studies, with its settings. Without names all studies
-run, except costs, which uses real forecasts and needs --arena.
+run.
 """
 
 from __future__ import annotations
@@ -15,20 +14,18 @@ from __future__ import annotations
 import argparse
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
-from inspect import signature
 from itertools import product
 from math import log
-from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq, minimize
 from scipy.special import expit, logit, ndtr, ndtri, xlogy
-from scipy.stats import false_discovery_control, rankdata
+from scipy.stats import rankdata
 from threadpoolctl import threadpool_limits
 
 import isoroc
@@ -36,7 +33,7 @@ from isoroc import AutoCalibrator, CalibrationMonitor, InputError, evaluate
 from isoroc._evaluation.monitor import Alternatives, Evidence
 from isoroc._input import check_probabilities
 from isoroc._support.table import markdown_table
-from isoroc.decisions import decide, expected_cost, net_benefit, threshold_for
+from isoroc.decisions import net_benefit, threshold_for
 from isoroc.metrics import (
     calibration_error,
     calibration_summary,
@@ -59,7 +56,7 @@ class Study(NamedTuple):
     """A function of a generator and a setting, its settings, and how its figures are shown."""
 
     once: Callable[..., Figures]
-    settings: Callable[[argparse.Namespace], Iterable[dict[str, Any]]]
+    settings: dict[str, Any]
     repetitions: int
     summarise: Callable[[list[Figures]], Figures]
 
@@ -74,46 +71,36 @@ def means(found: list[Figures]) -> Figures:
 
 
 def study(
-    settings: Any, repetitions: int = 400, summarise: Callable[..., Figures] = means
+    settings: dict[str, Any], repetitions: int = 400, summarise: Callable[..., Figures] = means
 ) -> Callable[[Callable[..., Figures]], Callable[..., Figures]]:
-    """Add a function to the studies. `settings` are lists of values by name, or a function."""
+    """Add a function to the studies. `settings` are lists of values by name."""
 
     def add(once: Callable[..., Figures]) -> Callable[..., Figures]:
-        listed = settings if callable(settings) else lambda _: every(settings)
-        STUDIES[once.__name__] = Study(once, listed, repetitions, summarise)
+        STUDIES[once.__name__] = Study(once, settings, repetitions, summarise)
         return once
 
     return add
 
 
-def every(values: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """All combinations of values."""
-    for combination in product(*values.values()):
-        yield dict(zip(values, combination, strict=True))
-
-
 def repeat(name: str, setting: dict[str, Any], first: int, times: int) -> list[Figures]:
     """Figures of some repetitions, each with a seed that depends on nothing but its number."""
     mark, once = zlib.crc32(f"{name} {setting}".encode()), STUDIES[name].once
-    numbered = "number" in signature(once).parameters
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = (
-            once(np.random.default_rng([mark, n]), **setting, **({"number": n} if numbered else {}))
-            for n in range(first, first + times)
-        )
+        numbers = range(first, first + times)
+        found = (once(np.random.default_rng([mark, n]), **setting) for n in numbers)
         return [figures for figures in found if figures]
 
 
 def run(name: str, options: argparse.Namespace) -> None:
     """Print the table of one study."""
     chosen, start = STUDIES[name], perf_counter()
-    settings = list(chosen.settings(options))
+    combinations = product(*chosen.settings.values())
+    settings = [dict(zip(chosen.settings, values, strict=True)) for values in combinations]
     if options.quick:
         settings = settings[:: max(1, len(settings) // 4)]
     times = options.repetitions or (8 if options.quick else chosen.repetitions)
-    times = len(sets_of(options)) if "arena" in settings[0] else times
-    block = 1 if "arena" in settings[0] else min(times, 20)
+    block = min(times, 20)
     tasks = [(s, first) for s in range(len(settings)) for first in range(0, times, block)]
     calls = [(name, settings[s], first, min(block, times - first)) for s, first in tasks]
     with ProcessPoolExecutor(options.jobs, initializer=threadpool_limits, initargs=(1,)) as pool:
@@ -183,48 +170,7 @@ def population(K: int, power: float) -> dict[str, float]:
     return errors_of(truth, P)
 
 
-# Calibration terms and errors: forecasts with ties, continuous ones, rare events
-
-#: Power of the truth that forecasts are, or by how much they multiply events of 1 %.
-KINDS = {"calibrated": 1.0, "over 1.2": 1.2, "over 2": 2.0, "under .8": 0.8, "under .5": 0.5}
-RARE = {"1 % events": 1.0, "1 % doubled": 2.0}
-
-
-@cache
-def support(K: int, values: int, kind: str) -> tuple[Array, Array, dict[str, float]]:
-    """True probabilities and forecasts, as many as there are distinct ones; what is estimated."""
-    rng, size = np.random.default_rng([K, values, len(kind)]), values or POPULATION
-    if kind in KINDS:
-        u = (np.arange(size) + 0.5) / size
-        even = K == 2 and values
-        truth = np.column_stack([1 - u, u]) if even else rng.dirichlet(np.ones(K), size)
-        P = powers(truth, KINDS[kind]) if kind != "calibrated" else truth
-    else:
-        event = 0.01 * np.exp(rng.normal(size=size) / 2 - 1 / 8)
-        rest = rng.dirichlet(np.ones(K - 1), size) * event[:, None]
-        truth = np.column_stack([1 - event, rest])
-        P = np.column_stack([1 - RARE[kind] * event, RARE[kind] * rest])
-    return truth, P, errors_of(truth, P)
-
-
-TERMS = {"K": (2, 3, 10), "values": (2, 5, 10, 20, 50, 0), "n": (200, 1000, 5000, 20_000)}
-
-
-@study(TERMS | {"kind": (*KINDS, *RARE)})
-def terms(rng: np.random.Generator, K: int, values: int, n: int, kind: str) -> Figures:
-    """Coverage of calibration terms and of the l1 error; values 0 are continuous forecasts."""
-    truth, P, target = support(K, values, kind)
-    rows = rng.integers(len(truth), size=n)
-    y = labels_of(truth[rows], rng)
-    sample = check_probabilities(y, P[rows], None, range(K), keep_zeros=True)
-    parts = Parts.of(sample, "canonical")
-    found = {}
-    for measure in ("log", "brier", "l1"):
-        split = parts.absolute() if measure == "l1" else parts.split_loss(measure)["calibration"]
-        low, high = split[0].interval(0.95)
-        found[measure] = low <= target[measure] <= max(high, 0.0)
-    return found
-
+# Calibration terms and errors
 
 DRAWN = {"K": (2, 3), "n": (500, 3000), "power": (0.7, 1.0, 1.3, 2.0)}
 
@@ -789,90 +735,18 @@ def priors(rng: np.random.Generator, K: int, shift: str) -> Figures:
     }
 
 
-def sets_of(options: argparse.Namespace) -> list[Path]:
-    paths = sorted(options.arena.glob("*.npz"))
-    return paths[:: max(1, len(paths) // options.sets)]
-
-
-def on_arena(options: argparse.Namespace) -> Iterable[dict[str, Any]]:
-    """Settings of a study with one repetition for each set of the arena."""
-    given = options.arena is not None
-    return [{"arena": options.arena, "sets": options.sets}] if given else ()
-
-
-def read_set(arena: Path, sets: int, number: int) -> tuple[Array, Array, Array, Array]:
-    """Calibration and test rows of a set of the arena, as doubles."""
-    with np.load(sets_of(argparse.Namespace(arena=arena, sets=sets))[number]) as arrays:
-        P, P_new = (powers(arrays[f"probas_{part}"].astype(float), 1.0) for part in ("cal", "test"))
-        y, y_new = (arrays[f"labels_{part}"].astype(int).ravel() for part in ("cal", "test"))
-    return P, y, P_new, y_new
-
-
-def chance_of_higher(y: Array, Q: Array, change: Array, draws: int = 9999, most: int = 50) -> float:
-    """How likely a total change this high is if the labels follow Q; `change` is (n, K).
-
-    A rare label may change the total by much, so it is far from normal, and labels are drawn. A
-    change that is not higher has the p-value 1.
-    """
-    rows = np.flatnonzero(change.any(axis=1))
-    change, Q, places = change[rows], Q[rows], np.arange(len(rows))
-    total = change[places, y[rows]].sum()
-    if total <= 0:
-        return 1.0
-    rng, cumulative, higher = np.random.default_rng(0), Q.cumsum(axis=1)[:, :-1], 0
-    for done in range(1, draws + 1):
-        drawn = (rng.random((len(rows), 1)) > cumulative).sum(axis=1)
-        higher += change[places, drawn].sum() >= total - 1e-9
-        if higher == most:  # a sequential p-value, Besag and Clifford (1991)
-            return higher / done
-    return (1 + higher) / (draws + 1)
-
-
-def of_p_values(found: list[Figures]) -> Figures:
-    """Means, and how many changes for the worse are significant, alone and corrected."""
-    entries = [entry for own in found for entry in own["entries"]]
-    p = np.array([entry.pop("p") for entry in entries])
-    counts = {"number": len(p), "worse, p <= .025": int((p <= 0.025).sum())}
-    counts["worse, corrected"] = int((false_discovery_control(p) <= 0.05).sum())
-    return means(entries) | counts
-
-
-@study(on_arena, summarise=of_p_values)
-def costs(rng: np.random.Generator, arena: Path, sets: int, number: int) -> Figures:
-    """Costs of decisions before and after calibration, five random cost matrices per set."""
-    P, y, P_new, y_new = read_set(arena, sets, number)
-    K, entries = P.shape[1], []
-    Q = AutoCalibrator(random_state=0).fit(P, y, labels=range(K)).predict_proba(P_new)
-    for _ in range(5):
-        cost = np.exp(rng.normal(scale=1.5, size=(K, K + 1)))  # the last is to abstain
-        cost[np.arange(K), np.arange(K)] = 0.0
-        cost[:, -1] = 0.3 * np.median(cost[cost > 0])
-        report = expected_cost(y_new, P_new, cost, after=Q, labels=range(K))
-        change, high = (report.table[name][2] for name in ("cost", "high"))
-        relative = change / report["before"] if change else 0.0  # 0 of 0 changes nothing
-        moved = (cost[:, decide(Q, cost)] - cost[:, decide(P_new, cost)]).T
-        p = chance_of_higher(y_new, Q, moved)
-        entries.append({"relative change": relative, "lower": bool(high < 0), "p": p})
-    return {"entries": entries}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("studies", nargs="*", help=f"of {', '.join(STUDIES)}")
     parser.add_argument("--repetitions", type=int, help="the default depends on the study")
     parser.add_argument("--quick", action="store_true", help="few settings and repetitions")
     parser.add_argument("--jobs", type=int, help="processes; one per core by default")
-    parser.add_argument("--arena", type=Path, help="folder of real forecasts")
-    parser.add_argument("--sets", type=int, default=24, help="sets of the arena that are used")
     options = parser.parse_args()
     unknown = set(options.studies) - set(STUDIES)
     if unknown:
         parser.error(f"unknown studies: {', '.join(sorted(unknown))}")
     for name in options.studies or STUDIES:
-        if any(STUDIES[name].settings(options)):
-            run(name, options)
-        else:
-            print(f"\n### {name}: left out, it needs --arena")
+        run(name, options)
 
 
 if __name__ == "__main__":
