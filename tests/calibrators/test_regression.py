@@ -148,6 +148,17 @@ def test_transform_of_vectors_is_that_of_diagonal_matrices():
     np.testing.assert_allclose(of_vector[:, 2], 3 * z[:, 2] - 0.1 * z[:, 2] ** 2 + 2)
 
 
+def test_arms_that_exceed_the_shared_curvature_are_shortened():
+    """Classes that act alike take more than there is, as what is between them is neglected."""
+    arrow = descent.Arrow(np.ones((1, 1)), np.ones((5, 1, 1)), np.ones((5, 1, 1)), np.c_[1:6])
+    factor = descent.factor_of(arrow, np.full(6, 0.1))
+    assert np.isfinite(factor.variances()).all()
+    gradient = np.arange(6.0)
+    step = factor.step(-factor.gradient(gradient))
+    assert step @ gradient < 0
+    assert factor.gain(gradient) == pytest.approx(-step @ gradient / 2)
+
+
 def test_the_factor_of_an_arrow_is_that_of_the_whole_matrix():
     rng = np.random.default_rng(0)
     own = 2 + rng.permutation(12).reshape(4, 3)

@@ -67,9 +67,14 @@ class ArrowFactor(Factor):
         self._own, self._S = H.own, len(H.shared)
         blocks = H.blocks + precision[H.own][..., None] * np.eye(H.own.shape[1])
         self._roots = np.linalg.inv(np.linalg.cholesky(blocks))
-        self._arms = self._roots @ H.arms
-        taken = np.tensordot(self._arms, self._arms, axes=((0, 1), (0, 1)))
-        self._root = np.linalg.inv(cholesky(H.shared + np.diag(precision[: self._S]) - taken))
+        arms = self._roots @ H.arms
+        # What classes take from the shared curvature may exceed it, as that between them is
+        # neglected. Then their arms are shortened.
+        root = np.linalg.inv(cholesky(H.shared + np.diag(precision[: self._S])))
+        taken = root @ np.tensordot(arms, arms, axes=((0, 1), (0, 1))) @ root.T
+        kept = min(1.0, 0.99 / max(np.linalg.eigvalsh(taken)[-1], 1e-300))
+        self._arms = arms * np.sqrt(kept)
+        self._root = np.linalg.inv(cholesky(np.eye(self._S) - kept * taken)) @ root
 
     def variances(self) -> Floats:
         through = self._roots.transpose(0, 2, 1) @ (self._arms @ self._root.T)
