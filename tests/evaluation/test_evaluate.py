@@ -254,3 +254,6 @@ def test_intervals_allow_for_outcomes_of_probability_0_that_are_not_among_the_ro
     assert change.value - change.low >= unseen  # the softer forecasts might save as much
     assert change.high - change.value < 0.01
     assert found["log_loss"]["after"].high - found["log_loss"]["after"].value < 0.1
+    labels = evaluate(np.c_[y, y], np.c_[p, p], np.c_[softer, softer], multilabel=True).measures
+    for measure in ("log_loss", "macro_log_loss"):
+        assert labels[measure]["before"].high - labels[measure]["before"].value >= unseen

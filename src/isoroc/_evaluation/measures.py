@@ -63,11 +63,7 @@ class Totals:
                 self._zeros[name] = self._zeros.get(name, 0.0) + weight
 
     def estimate(self, measure: str, of: str) -> Statistic | Share:
-        """Mean over the rows, which may be a share of them.
-
-        Where probabilities are 0, outcomes may be absent by chance that would each add 36 nats to
-        the log loss. The interval allows for as many of them as that of their share does.
-        """
+        """Mean over the rows, which may be a share of them."""
         mean = self.means[measure, of]
         found = mean.statistic()
         if (measure, of) == ("accuracy", "change"):
@@ -78,17 +74,21 @@ class Totals:
             return mean.share()
         # Rows outside the largest class decide what is known about the variance.
         found = found.of_events(mean.size * (1 - self._classes.max() / self._classes.sum()))
-        if measure == "log_loss" and self._zeros:
-            names = ("gained", "lost") if of == "change" else (of, "")
-            more, less = (self._possible_loss(name, mean) for name in names)
-            found = found.reaching(found.value + more, found.value - less)
-        return found
+        return self.allow_for_zeros(found, of) if measure == "log_loss" else found
 
-    def _possible_loss(self, name: str, mean: Mean) -> float:
-        """What outcomes of probability 0 may add to a mean loss, beyond those among the rows."""
-        if name not in self._zeros:
-            return 0.0
-        return unseen_loss(Share(self._zeros[name] / mean.weight, mean.size))
+    def allow_for_zeros(self, loss: Statistic, of: str) -> Statistic:
+        """A log loss with an interval for outcomes of probability 0 that are absent by chance.
+
+        Each would add 36 nats. The interval allows for as many of them as that of their share does.
+        """
+        mean, names = self.means["log_loss", of], ("gained", "lost") if of == "change" else (of, "")
+        more, less = (
+            unseen_loss(Share(self._zeros[name] / mean.weight, mean.size))
+            if name in self._zeros
+            else 0.0
+            for name in names
+        )
+        return loss.reaching(loss.value + more, loss.value - less)
 
 
 class Direction:
@@ -207,7 +207,9 @@ class Collector:
         notes += _calibration(judged, estimates, self.totals.n_rows)
         notes += _order(judged, estimates)
         if kept.multilabel:
-            estimates |= measure_labels(judged)
+            for (measure, of), found in measure_labels(judged).items():
+                loss = measure == "macro_log_loss"
+                estimates[measure, of] = self.totals.allow_for_zeros(found, of) if loss else found
             notes.append("Rows are entries of labels; intervals treat all labels of a row as one.")
         return estimates, notes
 

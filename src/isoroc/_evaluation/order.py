@@ -16,7 +16,6 @@ from isoroc._core.rows import weigh_reversed
 from isoroc._core.simplex import binary_scores, count_classes
 from isoroc._core.types import Floats, Ints
 from isoroc._evaluation.before_after import Pair
-from isoroc._evaluation.evaluation import Estimates
 from isoroc._input import Sample, rows_by_group
 from isoroc.metrics import volume_under_surface
 from isoroc.metrics._estimation.grouping import group_equal, weight_below
@@ -45,7 +44,7 @@ def measure_order(before: Sample, after: Sample) -> dict[tuple[str, str], Statis
     return estimates
 
 
-def measure_labels(pair: Pair) -> Estimates:
+def measure_labels(pair: Pair) -> dict[tuple[str, str], Statistic]:
     """Log losses and areas under ROC curves, means over the labels of the segment "label"."""
     sample, terms = pair.before, dict[tuple[str, str], tuple[float, Floats]]()
     label = sample.segments.columns["label"].values  # type: ignore[union-attr]
