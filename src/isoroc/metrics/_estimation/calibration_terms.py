@@ -185,8 +185,11 @@ class Parts(NamedTuple):
         uncertain = 1.5 * max(variance, least / len(estimates))
         variance = (1 - unclear) * variance + unclear * uncertain
         half = half_width(0.95) * sqrt(variance)
-        # Chance and the bias of what was learned rarely act in the same direction at full size.
-        return Statistic(max(value, 0.0), variance, above=hypot(half, bias) - half), rows
+        # Chance and the bias of what was learned rarely act in the same direction at full size; for
+        # tied forecasts, chance is the reason for the bias.
+        tied = any(isinstance(fit, Ties) for fit in self.fits)
+        above = bias if tied else hypot(half, bias) - half
+        return Statistic(max(value, 0.0), variance, above=above), rows
 
     def square(self) -> float:
         """Square of the calibration error of the norm "l2"."""
