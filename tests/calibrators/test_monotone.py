@@ -264,12 +264,12 @@ def test_gradient_and_curvature_of_the_posterior(K, monkeypatch):
     found = rows.curvature(theta)
     if isinstance(found, Arrow):  # without the products of gradients of different classes
         shared = np.arange(5)
-        parts = [(H[np.ix_(own, shared)], H[np.ix_(own, own)]) for own in found.own]
+        parts = [(H[np.ix_(own, shared)], H[np.ix_(own, own)]) for own in found.positions]
         np.testing.assert_allclose(found.shared, H[:5, :5], rtol=1e-7, atol=1e-9)
         for k, (arm, block) in enumerate(parts):
             np.testing.assert_allclose(found.arms[k], arm, rtol=1e-7, atol=1e-9)
             np.testing.assert_allclose(found.blocks[k], block, rtol=1e-7, atol=1e-9)
-        assert sorted([*shared, *found.own.ravel()]) == list(range(len(theta)))
+        assert sorted([*shared, *found.positions.ravel()]) == list(range(len(theta)))
         return
     np.testing.assert_allclose(found, H, rtol=1e-7, atol=1e-9)
     monkeypatch.setattr(Posterior, "dense", 1)

@@ -148,6 +148,21 @@ def test_transform_of_vectors_is_that_of_diagonal_matrices():
     np.testing.assert_allclose(of_vector[:, 2], 3 * z[:, 2] - 0.1 * z[:, 2] ** 2 + 2)
 
 
+def test_a_descent_ends_where_the_gradient_is_zero():
+    class Flat(descent.PenalisedLoss):
+        weights = np.ones(3)
+
+        def loss(self, theta):
+            return 1.0, np.zeros(len(theta))
+
+        def factor(self, theta):
+            return descent.factor_of(np.eye(len(theta)), np.zeros(len(theta)))
+
+    flat, start = Flat(), np.array([1.0, 2.0])
+    found = flat.descend(flat.at(start), flat.factor(start), n_steps=5, ftol=1e-6)
+    np.testing.assert_array_equal(found.theta, start)
+
+
 def test_arms_that_exceed_the_shared_curvature_are_shortened():
     """Classes that act alike take more than there is, as what is between them is neglected."""
     arrow = descent.Arrow(np.ones((1, 1)), np.ones((5, 1, 1)), np.ones((5, 1, 1)), np.c_[1:6])

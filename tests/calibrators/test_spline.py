@@ -230,7 +230,7 @@ def test_gradient_and_curvature(K, monkeypatch):
         assert not hessian[~free].any()
         return
     arrow = problem._arrow(q)  # what a class shares with the others changes its own scores alike
-    expected = [H[np.ix_(own, own)] for own in arrow.own]
+    expected = [H[np.ix_(own, own)] for own in arrow.positions]
     np.testing.assert_allclose(arrow.blocks, expected, rtol=1e-5, atol=1e-4)
     np.testing.assert_array_equal(arrow.arms, arrow.blocks[..., :3])
     np.testing.assert_allclose(arrow.shared, arrow.blocks[:, :3, :3].sum(axis=0))

@@ -57,15 +57,15 @@ class Arrow(NamedTuple):
     shared: Floats  # of the parameters that all classes share, which come first, shape (S, S)
     arms: Floats  # between those of each class and the shared ones, shape (K, w, S)
     blocks: Floats  # of the parameters of each class, shape (K, w, w)
-    own: Ints  # places of these in theta, shape (K, w)
+    positions: Ints  # of these in theta, shape (K, w)
 
 
 class ArrowFactor(Factor):
     """The same for an `Arrow`: the inverse of C, without the zeros between classes."""
 
     def __init__(self, H: Arrow, precision: Floats) -> None:
-        self._own, self._S = H.own, len(H.shared)
-        blocks = H.blocks + precision[H.own][..., None] * np.eye(H.own.shape[1])
+        self._index, self._S = H.positions, len(H.shared)
+        blocks = H.blocks + precision[H.positions][..., None] * np.eye(H.positions.shape[1])
         self._roots = np.linalg.inv(np.linalg.cholesky(blocks))
         arms = self._roots @ H.arms
         # What classes take from the shared curvature may exceed it, as that between them is
@@ -83,17 +83,17 @@ class ArrowFactor(Factor):
 
     def step(self, steps: Floats) -> Floats:
         shared = self._root.T @ steps[: self._S]
-        rest = steps[self._own] - self._arms @ shared
+        rest = steps[self._index] - self._arms @ shared
         return self._join(shared, (rest[:, None] @ self._roots)[:, 0])
 
     def gradient(self, gradient: Floats) -> Floats:
-        of_classes = (self._roots @ gradient[self._own][..., None])[..., 0]
+        of_classes = (self._roots @ gradient[self._index][..., None])[..., 0]
         shared = gradient[: self._S] - np.tensordot(of_classes, self._arms, 2)
         return self._join(self._root @ shared, of_classes)
 
     def _join(self, shared: Floats, of_classes: Floats) -> Floats:
         theta = np.empty(self._S + of_classes.size)
-        theta[: self._S], theta[self._own] = shared, of_classes
+        theta[: self._S], theta[self._index] = shared, of_classes
         return theta
 
 
@@ -231,9 +231,10 @@ class PenalisedLoss(Rows, ABC):
         for _ in range(n_steps):
             least_gain = ftol * max(abs(point.value), self.total)
             step = quasi_newton(slope, pairs)
-            if pairs and -(slope @ step) / 2 <= least_gain:
+            promised = float(-(slope @ step))  # twice what the step gains on a parabola
+            if promised <= (2 * least_gain if pairs else 0.0):
                 break
-            step *= min(1.0, point.value / float(-(slope @ step)))  # no loss falls below 0
+            step *= min(1.0, point.value / promised)  # no loss falls below 0
             for _ in range(40):
                 lower = self.at(point.theta + factor.step(step))
                 expected = slope @ step

@@ -236,9 +236,9 @@ class Departures:
         }
         self.n_parameters = ends[-1]
         # Places of the parameters of each class where they act on each other only through others.
-        own = np.split(np.arange(ends[2], ends[5]), [K, K * (L + 1)])
+        parts = np.split(np.arange(ends[2], ends[5]), [K, K * (L + 1)])
         alone = K > 2 and not self.paired
-        self.own = np.hstack([part.reshape(K, -1) for part in own])[: K * alone]
+        self.class_index = np.hstack([part.reshape(K, -1) for part in parts])[: K * alone]
         self.priors = Priors(sizes, prior, fixed)
 
     def map_of(self, theta: Floats, kind: Kind, floor: float) -> MonotoneMap:
@@ -325,17 +325,17 @@ class Posterior(EvidenceLoss):
 
         Its expectation under the forecasts is that of the Hessian, and it is never indefinite.
         """
-        P, F, own = self.departures.n_parameters, self.map_of(theta), self.departures.own
-        n_shared = P - own.size
+        P, F, index = self.departures.n_parameters, self.map_of(theta), self.departures.class_index
+        n_shared = P - index.size
         H = np.zeros((n_shared, n_shared) if self.dense >= n_shared else P)
-        arms, blocks = np.zeros((*own.shape, n_shared)), np.zeros((*own.shape, own.shape[1]))
+        arms, blocks = np.zeros((*index.shape, n_shared)), np.zeros((*index.shape, index.shape[1]))
         for rows in slices(len(self.codes), max(self.gradient_numbers // P, 64)):
             G = self._gradients(F, rows)
-            shared, of_classes = G[:n_shared], G[own]
+            shared, of_classes = G[:n_shared], G[index]
             H += shared @ shared.T if H.ndim == 2 else np.einsum("pn,pn->p", G, G)
             arms += of_classes @ shared.T
             blocks += of_classes @ of_classes.transpose(0, 2, 1)
-        return Arrow(H, arms, blocks, own) if own.size else H
+        return Arrow(H, arms, blocks, index) if index.size else H
 
     def _gradients(self, F: MonotoneMap, rows: slice) -> Floats:
         """Gradient of each row's loss, times the root of its weight, shape (n_parameters, n)."""

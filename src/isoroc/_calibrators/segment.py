@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import product
 from types import SimpleNamespace
@@ -288,9 +288,11 @@ class SegmentCalibrator(Calibrator):
         base = replace(own, uncalibrated=shares[0], weight=shares[2])
         self.shifted_, counts, total = second, model.counts(), float(sample.class_weights().sum())
         if len(sample) > len(dealt):
-            # Arrays of all rows and columns would take much memory.
-            parts = lambda: (_regression(sample.take(r), base) for r in slices(len(sample)))  # noqa: E731
-            model, counts = polish(model, parts, total)
+
+            def batches() -> Iterator[Regression]:  # arrays of all rows would take much memory
+                return (_regression(sample.take(rows), base) for rows in slices(len(sample)))
+
+            model, counts = polish(model, batches, total)
         self.shifts_ = _describe(base, model, counts, total, sample.classes)
         return replace(with_tables(base, model), shifted=shifted)
 

@@ -72,7 +72,7 @@ class Term:
 def make_term(
     columns: Columns, which: tuple[int, ...], n_free: int, *, scales: bool = False, most: int = 0
 ) -> Term:
-    """A table of zeros, with at most so many segments of each column if `most` is not 0."""
+    """A table of zeros; each column has at most `most` segments, unless that is 0."""
     merged = [_merge(columns, j, most) for j in which]
     size = int(np.prod([own[-1] for own in merged]))
     penalty = np.eye(size)
@@ -450,8 +450,10 @@ def polish(
     found = copy(model)
     for _ in range(2):
         parts = [(own.gradients(), own.counts()) for own in map(found.on, batches())]
-        gradients, counts = ([np.sum(own, axis=0) for own in zip(*each, strict=True)]
-                             for each in zip(*parts, strict=True))  # fmt: skip
+        gradients, counts = (
+            [np.sum(of_term, axis=0) for of_term in zip(*figures, strict=True)]
+            for figures in zip(*parts, strict=True)
+        )
         found.step(gradients, hessians, search=False)
     found.centre()
     return found, counts

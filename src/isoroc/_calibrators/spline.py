@@ -239,8 +239,8 @@ class Problem(PenalisedLoss):
         for k, curvature in enumerate(self.weights * q * (1 - q)):
             U[:B] = self.features[k]
             blocks[k] = (U * curvature) @ U.T
-        own = np.hstack([np.arange(K * B).reshape(K, B), K * B + np.arange(K)[:, None]])
-        return Arrow(blocks[:, :B, :B].sum(axis=0), blocks[..., :B], blocks, B + own)
+        index = np.hstack([np.arange(K * B).reshape(K, B), K * B + np.arange(K)[:, None]])
+        return Arrow(blocks[:, :B, :B].sum(axis=0), blocks[..., :B], blocks, B + index)
 
     def solve(self) -> Solution:
         """The theta of the lowest loss."""

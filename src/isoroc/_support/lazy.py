@@ -6,7 +6,7 @@ from typing import Any
 
 import lazy_loader
 
-#: What is called otherwise elsewhere.
+#: Names in other packages, and what isoroc calls the same thing.
 MEANT = {
     "PlattScaling": "isoroc.SigmoidCalibrator",
     "TemperatureScaling": "isoroc.TemperatureCalibrator",
