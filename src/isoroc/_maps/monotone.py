@@ -75,7 +75,6 @@ class MonotonicityCertificate:
         )
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MonotoneMap(Map):
     """The gradient of a convex potential of z, log forecasts with a floor: see `with_floor`.
 
@@ -122,10 +121,9 @@ class MonotoneMap(Map):
 
     def full_directions(self) -> Floats:
         """The points t_k, shape (K, K), also where they are uniform."""
-        if self.directions is not None:
-            return self.directions
         K = len(self.softness)
-        return np.asarray((1 - np.eye(K)) / (K - 1))
+        uniform = (1 - np.eye(K)) / (K - 1)
+        return np.asarray(uniform if self.directions is None else self.directions)
 
     @property
     def prototypes(self) -> Floats:

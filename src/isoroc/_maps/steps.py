@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -14,7 +13,6 @@ from isoroc._maps.base import Map, state
 from isoroc._maps.modelfile import Fault, check_array, checks
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class OneVsRestMap(Map):
     """Step functions of the forecast of each class, or of the second of two classes."""
 
@@ -52,7 +50,6 @@ class OneVsRestMap(Map):
         return ops.steps(self.cuts, values, read(ops, X))
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class StepMap(OneVsRestMap):
     """Step functions with given values, shape (m + 1,)."""
 
@@ -62,7 +59,6 @@ class StepMap(OneVsRestMap):
         return self.values
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class VennAbersMap(OneVsRestMap):
     """Step functions whose values combine lower and upper probabilities, shape (m + 1,)."""
 

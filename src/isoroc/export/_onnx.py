@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from isoroc._backends.onnx import ML, ML_OPSET, Graph, OnnxOps
 from isoroc._input import InputError, check_option
-from isoroc._maps.segments import calibrated, known_columns
+from isoroc._maps.segments import calibrated, known_columns, read_segments
 from isoroc.export._exportable import check_exportable
 
 
@@ -72,17 +72,13 @@ def to_onnx(
     double, forecasts = types["double"], "forecasts"
     if input_type != "double":
         forecasts = graph.node("Cast", "forecasts", to=double)
-    found = []
-    for j, (column, numeric) in enumerate(known_columns(calibrator.map_).items()):
-        at = f"segment_{column}"
-        inputs.append(tensor(at, double if numeric else onnx.TensorProto.STRING, ["N", 1]))
-        if numeric:
-            found.append(calibrator.map_.locate(ops, j, ops.input(at, 1)))
-        else:
-            found.append(ops.find(at, calibrator.map_.levels[j].tolist()))
-    if found:
+    segments = {f"segment_{name}": kind for name, kind in known_columns(calibrator.map_).items()}
+    for segment, numeric in segments.items():
+        inputs.append(tensor(segment, double if numeric else onnx.TensorProto.STRING, ["N", 1]))
+    if segments:
         opsets.append(onnx.helper.make_opsetid(ML, ML_OPSET))
-    Q, good = calibrated(ops, calibrator, ops.input(forecasts, n_columns), found)
+    places = read_segments(ops, calibrator.map_, list(segments))
+    Q, good = calibrated(ops, calibrator.map_, ops.read([forecasts], n_columns), places)
     missing = graph.constant(np.array(math.nan))
     graph.node("Where", good.name, Q.name, missing, output="calibrated")
     outputs = [tensor("calibrated", double, ["N", Q.width])]

@@ -152,7 +152,7 @@ def reduction(**changed):
         (("library",), 10**50, "library: expected .*, got a huge integer"),
         (("saved",), "now", "saved: expected"),
         (("summary",), [], "summary: expected an object, got a list of 0"),
-        (("extra",), 5, "'extra': is unknown"),
+        (("extra",), 5, "extra: is unknown"),
         (("model", "kind"), "CalibratedClassifier", "kind: 'CalibratedClassifier' is not a"),
         (("model", "kind"), "Calibrator", "kind: 'Calibrator' is not a calibrator"),
         (("model", "kind"), "os.system", "kind: 'os.system' is not a calibrator"),

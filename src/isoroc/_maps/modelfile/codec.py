@@ -169,17 +169,14 @@ def _array(document: dict[str, Any], place: str, _: Inner) -> NDArray[Any]:
         raise Fault(f"{place}.shape", "expected whole numbers >= 0")
     if not isinstance(values, list) or math.prod(shape) != len(values):
         raise Fault(place, f"{shown(values)} values do not fill the shape {tuple(shape)}")
-    types: tuple[type, ...] = {
-        "str": (str,),
-        "object": (bool, int, float, str),
-        "bool": (bool,),
-    }.get(name, (int,))
+    others: dict[str, Any] = {"str": {str}, "object": {bool, int, float, str}, "bool": {bool}}
+    types = others.get(name, {int})
     dtype = f"<U{_length(document, place)}" if name == "str" else name
     if name.startswith("float"):
-        types = (int, float)
+        types = {int, float}
         values = [WORDS.get(v, v) if isinstance(v, str) else v for v in values]
-    if found := {type(value) for value in values} - {*types}:
-        raise Fault(place, f"{found.pop().__name__} among the values")
+    for other in {type(value) for value in values} - types:
+        raise Fault(place, f"{other.__name__} among the values")
     try:
         with np.errstate(over="ignore"):
             array = np.array(values, dtype=dtype)

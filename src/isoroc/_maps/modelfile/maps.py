@@ -1,7 +1,7 @@
 """Maps in model files: everything is checked, nothing is executed."""
 
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, dataclass, fields
 from inspect import isabstract
 from typing import Any
@@ -54,29 +54,20 @@ def map_from(document: dict[str, Any], place: str) -> Map:
     if forecasts not in KINDS:
         raise Fault(f"{place}.forecasts", f"expected {' or '.join(KINDS)}")
     required = [f.name for f in fields(kind) if "check" in f.metadata and f.default is MISSING]
-    given = entries(document["numbers"], f"{place}.numbers")
-    numbers = decode_known(given, kind.states(), f"{place}.numbers", map_from, required)
-    return kind(kind=KINDS[forecasts], **numbers)
+    numbers = document["numbers"], kind.states(), f"{place}.numbers"
+    return kind(kind=KINDS[forecasts], **decode_known(*numbers, map_from, required))
 
 
 def decode_known(
-    values: dict[str, Any],
-    known: Collection[str],
+    values: Any,
+    known: Iterable[str],
     place: str,
     make: Callable[[dict[str, Any], str], Any],
     required: Iterable[str] = (),
 ) -> dict[str, Any]:
     """Decoded values by name; a `Fault` if one is unknown or a required one is missing."""
-    found = {}
-    for name, value in values.items():
-        inner = f"{place}.{ascii(name)[1:-1]}"
-        if name not in known:
-            raise Fault(inner, "is unknown to this version")
-        found[name] = decode(value, inner, make)
-    for name in required:
-        if name not in found:
-            raise Fault(f"{place}.{name}", "is missing")
-    return found
+    given = entries(values, place, required, known)
+    return {name: decode(value, f"{place}.{name}", make) for name, value in given.items()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,11 +111,11 @@ class LoadedMap:
 
     def tables(self) -> dict[str, Table]:
         """Tables of fitted attributes, such as the bins and the path of a tree."""
-        found = {name: value for name, value in self.state.items() if isinstance(value, Table)}
+        tables = {name: value for name, value in self.state.items() if isinstance(value, Table)}
         if isinstance(self.map_, BinMap):
             names = [str(label) for label in self.classes_]
-            found |= {"bins_": self.map_.bins(names), "path_": self.map_.path(names)}
-        return found
+            tables |= {"bins_": self.map_.bins(names), "path_": self.map_.path(names)}
+        return tables
 
     def certificate(self) -> Any:
         """The guarantee that the map has, if it has one."""
