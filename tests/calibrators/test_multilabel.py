@@ -293,7 +293,7 @@ def test_refusals(change, message):
 
 def test_other_refusals():
     P, y, _ = data(200)
-    with pytest.raises(InputError, match="labels: do not name"):
+    with pytest.raises(InputError, match="labels: 5 entries; expected a list of 5 distinct"):
         fit(P, y, labels=["a"] * 5)
     with pytest.raises(InputError, match="calibrator: is MultiLabelCalibrator"):
         fit(P, y, MultiLabelCalibrator())

@@ -32,7 +32,7 @@ class Scalars(ABC, Generic[C]):
 
     @abstractmethod
     def function(self, name: Function, a: C) -> C:
-        """A function of a column, by its name."""
+        """Apply the named function."""
 
     @abstractmethod
     def binary(self, operator: str, a: C, b: C) -> C:
@@ -47,11 +47,9 @@ class Scalars(ABC, Generic[C]):
         """The same column, to be used more than once."""
 
     def extreme(self, name: Function, columns: Sequence[C]) -> C:
-        """The maximum or minimum of some columns."""
         return reduce(partial(self.extreme_of_two, name), columns)
 
     def extreme_of_two(self, name: Function, a: C, b: C) -> C:
-        """The maximum or minimum of two."""
         a, b = self.keep(a), self.keep(b)
         return self.where(self.binary("<=", a, b), *((b, a) if name == "maximum" else (a, b)))
 

@@ -30,22 +30,20 @@ class Graph:
         self._opset = opset
         self.prefix = prefix
         self._nodes: list[onnx.NodeProto] = []
-        self._known: dict[tuple[Any, ...], Sequence[str]] = {}
+        self._known: dict[tuple[Any, ...], list[str]] = {}
         self._constants: dict[tuple[Any, ...], onnx.TensorProto] = {}
 
     def node(self, operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
         """Name of the output of a node, which is added unless there is an equal one."""
         return self.nodes(operator, *inputs, outputs=[output], **attributes)[0]
 
-    def nodes(
-        self, operator: str, *inputs: str, outputs: Sequence[str], **attributes: Any
-    ) -> Sequence[str]:
+    def nodes(self, operator: str, *inputs: str, outputs: list[str], **options: Any) -> list[str]:
         """Names of the outputs of a node, as for `node`; outputs may be unnamed."""
-        key = (operator, inputs, tuple(outputs), str(attributes))
+        key = (operator, inputs, tuple(outputs), str(options))
         if key not in self._known:
             at = f"{self.prefix}{operator}_{len(self._nodes)}_"
             names = [given or f"{at}{i}" for i, given in enumerate(outputs)]
-            self._nodes.append(onnx.helper.make_node(operator, inputs, names, **attributes))
+            self._nodes.append(onnx.helper.make_node(operator, inputs, names, **options))
             self._known[key] = names
         return self._known[key]
 

@@ -26,6 +26,7 @@ __all__ = ["DIALECTS", "RULES", "Dialect", "SqlOps", "SqlglotError", "nodes", "t
 #: Any piece of SQL; in quotes, because its name differs between versions of sqlglot.
 Node: TypeAlias = "nodes.Expr"
 Vector: TypeAlias = "Columns[Node]"
+Named: TypeAlias = "dict[str, Node]"
 
 #: Largest number of arguments of a function, and of conditions of a conjunction.
 _MANY = 64
@@ -149,7 +150,7 @@ class Stages:
     def __init__(self, rules: Rules, taken: Sequence[str]) -> None:
         self._rules = rules
         self.widest = 0  # largest number of columns of a stage, set by `select`
-        self._columns: dict[str, Node] = {}
+        self._columns: Named = {}
         self._name_of: dict[Node, str] = {}
         self._prefix = "isoroc_"
         while any(name.lower().startswith(self._prefix) for name in taken):
@@ -179,7 +180,7 @@ class Stages:
         self,
         table: Sequence[str],
         keep: Sequence[str] | None,
-        outputs: dict[str, Node],
+        outputs: Named,
         replaced: Sequence[str] = (),
         where: Node | None = None,
     ) -> Any:
@@ -213,7 +214,7 @@ class Stages:
             statement = statement.with_(quoted(name), as_=query, copy=False)
         return statement
 
-    def _merge(self, outputs: dict[str, Node], most_levels: int = 40) -> dict[str, Node]:
+    def _merge(self, outputs: Named, most_levels: int = 40) -> Named:
         """Outputs after merging columns that are used only once, which slow planners down.
 
         Expressions get at most `most_levels` levels.
@@ -241,8 +242,8 @@ class Stages:
                 mergeable[name] = levels
         return outputs
 
-    def _stages(self) -> list[dict[str, Node]]:
-        stages: list[dict[str, Node]] = []
+    def _stages(self) -> list[Named]:
+        stages: list[Named] = []
         stage_of: dict[str, int] = {}
         for name, node in self._columns.items():
             at = stage_of[name] = 1 + max(stage_of.get(other, -1) for other in _used([node]))
@@ -271,9 +272,7 @@ class Stages:
         whole = nodes.Column(this=nodes.Star(), table=quoted(row))
         return source, named({row: call("STRUCT", nodes.Star())}), [whole]
 
-    def _live(
-        self, stages: Sequence[dict[str, Node]], n_kept: int, outputs: dict[str, Node]
-    ) -> list[list[str]] | None:
+    def _live(self, stages: list[Named], n_kept: int, outputs: Named) -> list[list[str]] | None:
         """Columns that each stage must pass on; None for all, if they are few."""
         if len(self._columns) <= 64:  # a star is short, but planners bind each column
             return None
@@ -300,7 +299,7 @@ def _used(expressions: Iterable[Node]) -> set[str]:
     return {each.name for node in expressions for each in node.find_all(nodes.Column)}
 
 
-def named(columns: dict[str, Node]) -> list[Node]:
+def named(columns: Named) -> list[Node]:
     return [nodes.Alias(this=adopt(node), alias=quoted(name)) for name, node in columns.items()]
 
 

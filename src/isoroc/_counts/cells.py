@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY
@@ -50,19 +51,15 @@ class Cells:
         """Cells of rows, or of parts of cells with the weight of one class, in any order."""
         first, group = _distinct(keys, fold)
         m = len(first)
-        entry = group * n_classes + codes
-        by_class = [
-            np.bincount(entry, w, m * n_classes).reshape(m, n_classes).astype(np.float64)
-            for w in (weights, squares)
-        ]
-        return cls(
-            keys=keys[first],
-            fold=np.zeros(m, np.int64) if fold is None else fold[first].astype(np.int64),
-            rows=np.bincount(group, rows, m).astype(np.int64),
-            class_weights=by_class[0],
-            sums=_add_up(group, sums, m),
-            squares=by_class[1],
-        )
+
+        def by_class(weights: Floats | None) -> Floats:
+            total = np.bincount(group * n_classes + codes, weights, m * n_classes)
+            return total.reshape(m, n_classes).astype(np.float64)
+
+        folds = np.zeros(m, np.int64) if fold is None else fold[first].astype(np.int64)
+        n_rows = np.bincount(group, rows, m).astype(np.int64)
+        totals = by_class(weights), _add_up(group, sums, m), by_class(squares)
+        return cls(keys[first], folds, n_rows, *totals)
 
     def mean_forecasts(self, grid: Grid) -> Floats:
         """Mean forecast of each entry, shape (m, C), rounded as in `sample`."""
@@ -131,9 +128,7 @@ def gather(parts: Sequence[Cells], *, ordered: bool = True) -> Cells:
     return joined.in_order() if ordered else joined
 
 
-def _distinct(
-    keys: NDArray[Any], fold: NDArray[Any] | None
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _distinct(keys: NDArray[Any], fold: NDArray[Any] | None) -> tuple[Ints, Ints]:
     """First row of each distinct cell and fold, and for each row the number of its cell."""
     hashes = hash_keys(keys, fold)
     first, group = group_equal(hashes)
@@ -141,7 +136,7 @@ def _distinct(
     return first[order], np.argsort(order)[group]
 
 
-def _add_up(group: NDArray[np.intp], values: NDArray[Any], m: int) -> Floats:
+def _add_up(group: Ints, values: NDArray[Any], m: int) -> Floats:
     return np.column_stack([np.bincount(group, column, m) for column in values.T])
 
 
@@ -197,13 +192,13 @@ class Tally:
             keys = cells(NUMPY, np.asfortranarray(P), self.grid)
             keys = np.ascontiguousarray(keys if self.grid.exact else keys.astype(np.int32))
             folds = None if fold is None else fold[rows]
-            added: Any = {"n_classes": self.n_classes, "sums": P}
+            added: Any = {"sums": P}
             if weights is not None:
                 w = weights[rows]
-                added |= {"sums": P * w[:, None], "weights": w}
+                added = {"sums": P * w[:, None], "weights": w}
                 added["squares"] = w**2 if squares is None else squares[rows]
                 added["rows"] = None if is_first is None else is_first[rows]
-            self.add_cells(Cells.count(keys, folds, codes[rows], **added))
+            self.add_cells(Cells.count(keys, folds, codes[rows], n_classes=self.n_classes, **added))
 
     def add_cells(self, cells: Cells) -> None:
         self.parts.append(cells)
@@ -238,9 +233,7 @@ def probabilities(sample: Sample) -> Floats:
     return np.ascontiguousarray(sample.kind.on_simplex(NUMPY, columns_of(sample.forecasts)))
 
 
-def deal_by_content(
-    sample: Sample, n_folds: int, random_state: np.random.RandomState
-) -> CellSample:
+def deal_by_content(sample: Sample, n_folds: int, random_state: RandomState) -> CellSample:
     """A sample in folds that depend on the order of neither rows nor columns.
 
     Rows are sorted by their content and then dealt to the folds at random, so equal rows spread
@@ -248,14 +241,9 @@ def deal_by_content(
     make chance departures of their frequencies from the forecasts look predictable.
     """
     ordered = by_content(sample)
-    return CellSample(
-        **vars(ordered)
-        | {
-            "weights": ordered.row_weights(),
-            "squares": ordered.squared_weights(),
-            "fold": deal_folds(len(ordered), n_folds, random_state, ordered.clusters),
-        }
-    )
+    weights = {"weights": ordered.row_weights(), "squares": ordered.squared_weights()}
+    fold = deal_folds(len(ordered), n_folds, random_state, ordered.clusters)
+    return CellSample(**vars(ordered) | weights, fold=fold)
 
 
 def by_content(sample: Sample) -> Sample:
@@ -285,9 +273,7 @@ def _hash_entries(values: NDArray[Any]) -> NDArray[np.uint64]:
     return np.asarray(np.add.reduce([hash_keys(column[:, None], None) for column in values.T]))
 
 
-def deal_in_cells(
-    sample: Sample, n_folds: int, most: int, random_state: np.random.RandomState
-) -> CellSample:
+def deal_in_cells(sample: Sample, n_folds: int, most: int, random_state: RandomState) -> CellSample:
     """A sample of many rows as cells in folds, about `most` in total over all folds.
 
     The rows of a cell are exchangeable, so their number is dealt to the folds at random.

@@ -25,6 +25,7 @@ from isoroc._input import (
     valid_weights,
 )
 from isoroc._input.kinds import SUM_EXACT, Kind, kind_of, units_of
+from isoroc._input.rows import check_classes
 
 try:
     import torch
@@ -153,9 +154,7 @@ def _refuse(argument: str, bad: Any, values: Any, fix: str, start: int = 0) -> N
 
 
 def _encode(labels: Any, classes: NDArray[Any], n_classes: int) -> Any:
-    if len(classes) != n_classes:
-        fix = f"expected {n_classes}, one for each column"
-        raise InputError("labels", None, f"{len(classes)} entries", fix)
+    check_classes(classes, n_classes)
     if classes.dtype.kind not in "biuf":
         fix = "tensors hold numbers; pass labels= as numbers"
         raise InputError("labels", None, "are not numbers", fix)

@@ -20,6 +20,7 @@ from isoroc._input.arrays import (
 )
 from isoroc._input.error import InputError
 from isoroc._input.plausible import warn_if_reversed
+from isoroc._input.rows import check_classes
 from isoroc._input.sample import (
     Sample,
     check_forecasts,
@@ -130,11 +131,7 @@ def check_unlabelled(
     if labels is None:
         named = names is not None and len(names) == P.shape[1]
         return P, np.array(names) if named else np.arange(P.shape[1])
-    classes = to_array(labels, name="labels")
-    if classes.ndim != 1 or len(set(classes.tolist())) != P.shape[1]:
-        problem = f"{len(set(classes.ravel().tolist()))} different labels"
-        fix = f"expected {P.shape[1]}, one for each column of {name}"
-        raise InputError("labels", None, problem, fix)
+    classes = check_classes(to_array(labels, name="labels"), P.shape[1])
     return P, match_columns(names, classes, given=True, name=name)
 
 

@@ -18,6 +18,8 @@ SWAPPED = ". If these are the forecasts, the two arguments are swapped"
 BINARISE = "pass a 0/1 column per label to MultiLabelCalibrator (see MultiLabelBinarizer)"
 #: Names of groups; whole numbers and booleans are spelled as in databases.
 Names = NDArray[np.str_]
+#: Labels of rows, or classes.
+Labels = NDArray[Any]
 
 
 def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None:
@@ -132,7 +134,7 @@ def encode_labels(
     names: Any = None,
     forecasts: Floats | None = None,
     name: str = "y",
-) -> tuple[NDArray[Any], Codes]:
+) -> tuple[Labels, Codes]:
     """Classes in the order of the forecasts' columns, and the column of each label.
 
     The classes are `labels`, or the sorted distinct labels, or column names that include classes
@@ -144,7 +146,7 @@ def encode_labels(
         fix = "fit the classifier first, then a calibrator to its forecasts: any for soft labels,"
         fix += " MultiLabelCalibrator for labels that do not exclude each other"
         raise InputError(name, None, problem, fix)
-    _check_labels_are_classes(values, name, forecasts)
+    _check_known(values, name, forecasts)
     if labels is not None:
         return _encode_given(values, to_array(labels, name="labels"), n_classes, name)
     classes, codes = _distinct(values)
@@ -162,7 +164,7 @@ def encode_labels(
     raise InputError(name, None, problem, f"say which column is which class {fix}")
 
 
-def read_labels(y: ArrayLike, *, name: str = "y") -> NDArray[Any]:
+def read_labels(y: ArrayLike, *, name: str = "y") -> Labels:
     """Labels in one dimension, or a matrix; a single column is flattened with a warning."""
     try:
         values = to_array(y, name=name)
@@ -187,7 +189,7 @@ def shown(label: Any) -> str:
     return repr(label.item() if isinstance(label, np.generic) else label)
 
 
-def _classes_of(names: Sequence[str] | None, labels: NDArray[Any]) -> NDArray[Any] | None:
+def _classes_of(names: Sequence[str] | None, labels: Labels) -> Labels | None:
     """Classes that columns are named after, if these include all labels of the rows."""
     if names is None or not {str(label) for label in labels.tolist()} <= set(names):
         return None
@@ -198,9 +200,7 @@ def _classes_of(names: Sequence[str] | None, labels: NDArray[Any]) -> NDArray[An
     return np.array([int(column) for column in names], dtype=labels.dtype)
 
 
-def _check_labels_are_classes(
-    values: NDArray[Any], name: str, forecasts: Floats | None = None
-) -> None:
+def _check_known(values: Labels, name: str, forecasts: Floats | None = None) -> None:
     if len(values) == 0:
         raise InputError(name, None, "no rows", "at least one label is needed")
     if values.dtype.kind == "f" and (bad := ~np.isfinite(values)).any():
@@ -224,7 +224,7 @@ def _check_labels_are_classes(
             raise InputError(name, None, str(error).rstrip("."), fix) from error
 
 
-def _fix_vector(values: NDArray[Any], forecasts: Floats | None) -> str:
+def _fix_vector(values: Labels, forecasts: Floats | None) -> str:
     """Advice for a user who passed a vector that does not hold labels."""
     if isinstance(values[0], set | frozenset | list | tuple):
         return f"for several labels per row (multi-label) {BINARISE}"
@@ -235,7 +235,7 @@ def _fix_vector(values: NDArray[Any], forecasts: Floats | None) -> str:
     return f"labels name classes{SWAPPED}"
 
 
-def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
+def _distinct(values: Labels) -> tuple[Labels, Codes]:
     """Sorted distinct labels, and the index of each label among them."""
     if values.dtype.kind in "biuf":
         # Two classes, possibly with millions of rows: no sort.
@@ -252,19 +252,19 @@ def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
     return classes, codes
 
 
-def check_classes(classes: NDArray[Any], n_classes: int) -> NDArray[Any]:
+def check_classes(classes: Labels, n_classes: int) -> Labels:
     """The argument `labels`: distinct classes in the order of the columns."""
     distinct = set(classes.tolist()) if classes.ndim == 1 else set()
     if classes.size != n_classes or len(distinct) != n_classes:
         fix = f"expected a list of {n_classes} distinct classes, one for each column"
         raise InputError("labels", None, f"{classes.size} entries", fix)
-    _check_labels_are_classes(classes, "labels")
+    _check_known(classes, "labels")
     return classes
 
 
 def _encode_given(
-    values: NDArray[Any], classes: NDArray[Any], n_classes: int, name: str
-) -> tuple[NDArray[Any], Codes]:
+    values: Labels, classes: Labels, n_classes: int, name: str
+) -> tuple[Labels, Codes]:
     check_classes(classes, n_classes)
     order = np.argsort(classes)
     nearest = np.searchsorted(classes, values, sorter=order).clip(max=n_classes - 1)
@@ -284,7 +284,7 @@ def categories_of(y: Any) -> Any:
 
 
 def check_order(
-    classes: NDArray[Any], fix: str = "pass labels= in ascending order, or labels that are numbers"
+    classes: Labels, fix: str = "pass labels= in ascending order, or labels that are numbers"
 ) -> None:
     """Refuse three or more classes of unknown order: names, or columns in another order."""
     labels = classes.tolist()
@@ -293,7 +293,7 @@ def check_order(
         raise InputError("labels", None, problem, fix)
 
 
-def check_two_classes(class_weights: Floats, classes: NDArray[Any]) -> None:
+def check_two_classes(class_weights: Floats, classes: Labels) -> None:
     """Raise an error if fewer than two classes have positive weight."""
     if not class_weights.any():
         raise _no_weight()
@@ -301,7 +301,7 @@ def check_two_classes(class_weights: Floats, classes: NDArray[Any]) -> None:
         raise _one_class(classes[class_weights.argmax()], "y", " (rows of weight 0 do not count)")
 
 
-def read_outcomes(y: ArrayLike, forecasts: Floats, *, name: str = "y") -> NDArray[Any]:
+def read_outcomes(y: ArrayLike, forecasts: Floats, *, name: str = "y") -> Labels:
     """Labels, shape (n,), or soft labels that sum to 1 in each row, shape (n, K)."""
     values = read_labels(y, name=name)
     if values.ndim == 1:
@@ -345,7 +345,7 @@ def shares_by_class(
     *,
     forecasts: str,
     name: str,
-) -> tuple[NDArray[Any], Floats]:
+) -> tuple[Labels, Floats]:
     """Classes in the order of the forecasts' columns, and their shares in this order.
 
     The classes are `labels`, or else the names of the columns of shares or of forecasts, or else

@@ -35,7 +35,6 @@ class BinMap(Map):
     exact: ClassVar[bool] = True
 
     def check(self, n_classes: int) -> None:
-        """Check the numbers; there is one prior, or one for each node."""
         super().check(n_classes)
         if self.prior.ndim == 2 and len(self.prior) != len(self.tree.class_weights):
             raise Fault("prior", "expected one prior, or one for each node of the tree")
@@ -163,7 +162,6 @@ class TiltedMap(BinMap):
         return True
 
     def check(self, n_classes: int) -> None:
-        """Check the numbers; every bin has a tilt that leaves a class possible, and a share."""
         super().check(n_classes)
         if len(self.shares) != len(self.tree.bins):
             raise Fault("shares", "expected one number for each bin")

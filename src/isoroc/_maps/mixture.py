@@ -28,7 +28,6 @@ class MixtureMap(Map):
 
     @property
     def exact(self) -> bool:  # type: ignore[override]
-        """Whether some member has steps."""
         return any(member.exact for member in self.members)
 
     def check(self, n_classes: int) -> None:
@@ -61,10 +60,8 @@ class MixtureMap(Map):
         return any(increasing) if self.monotone else all(increasing)
 
     def certificate(self, n_classes: int) -> MonotonicityCertificate | None:
-        """The guarantee of a monotone mixture of K classes in words."""
-        if not self.monotone:
-            return None
-        return MonotonicityCertificate(n_classes, self.floor, self.is_increasing())
+        strict = self.is_increasing()
+        return MonotonicityCertificate(n_classes, self.floor, strict) if self.monotone else None
 
     @property
     def floor(self) -> float:
@@ -79,7 +76,6 @@ class MultiLabelMap(Map):
 
     @property
     def exact(self) -> bool:  # type: ignore[override]
-        """Whether one of the maps has steps."""
         return any(each.exact for each in self.maps)
 
     def check(self, n_classes: int) -> None:

@@ -89,7 +89,6 @@ class MonotoneMap(Map):
     interactions: Floats | None = state(checks.anything)
 
     def check(self, n_classes: int) -> None:
-        """Check the numbers, and that prototypes lie on the simplex."""
         super().check(n_classes)
         sizes = {"K": n_classes}
         if not ((self.softness >= 0) & (self.softness <= 1)).all():
@@ -105,7 +104,6 @@ class MonotoneMap(Map):
                 raise Fault("interactions", "expected a symmetric matrix")
 
     def certificate(self, n_classes: int) -> MonotonicityCertificate:
-        """The guarantee in words."""
         return MonotonicityCertificate(n_classes, self.floor, self.is_increasing())
 
     def coordinates(self, ops: Ops[V], X: V) -> V:

@@ -51,7 +51,6 @@ class SegmentMap(Map):
 
     @property
     def exact(self) -> bool:  # type: ignore[override]
-        """Whether one of the two maps has steps."""
         return self.common.exact or (self.weight > 0 and self.shifted.exact)
 
     def sizes(self) -> list[int]:
@@ -216,9 +215,7 @@ def encode_segments(fitted: SegmentMap, segments: Any) -> Floats:
     return fitted.codes(check_segments(segments, n_rows, **options))
 
 
-def calibrated(
-    ops: Ops[V], fitted: Map, X: V, places: Sequence[tuple[V, Truth]] = ()
-) -> tuple[V, Truth]:
+def calibrated(ops: Ops[V], fitted: Map, X: V, places: Sequence[Any] = ()) -> tuple[V, Truth]:
     """Calibrated forecasts, of width K, and whether `predict_proba` would accept the row.
 
     `places` holds the segment of each row in each column of a `SegmentMap`, and if it is known.

@@ -25,18 +25,15 @@ class OneVsRestMap(Map):
         """Values of each function, shape (m + 1,)."""
 
     def check(self, n_classes: int) -> None:
-        """Check the numbers, the values of each function against its cuts."""
         super().check(n_classes)
         n_maps = 1 if n_classes == 2 else n_classes
         for name in self.states():
-            found = getattr(self, name)
-            if len(found) != n_maps:
+            if len(numbers := getattr(self, name)) != n_maps:
                 raise Fault(name, f"expected a list of {n_maps}")
-            if name != "cuts":
-                for m, values in enumerate(found):
-                    check_array(values, f"{name}[{m}]", shape=(len(self.cuts[m]) + 1,))
-                    if not ((values >= 0) & (values <= 1)).all():
-                        raise Fault(f"{name}[{m}]", "expected numbers between 0 and 1")
+            for m, values in enumerate(numbers if name != "cuts" else ()):
+                check_array(values, f"{name}[{m}]", shape=(len(self.cuts[m]) + 1,))
+                if not ((values >= 0) & (values <= 1)).all():
+                    raise Fault(f"{name}[{m}]", "expected numbers between 0 and 1")
 
     def formula(self, ops: Ops[V], X: V) -> V:
         q = self.steps(ops, X, self.step_values())

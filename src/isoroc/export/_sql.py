@@ -104,9 +104,7 @@ def to_sql(
     return f"{_header(calibrator, name)}\n{query}"
 
 
-def _name_outputs(
-    calibrator: Any, columns: list[str], names: str | Sequence[str] | None
-) -> dict[str, int]:
+def _name_outputs(calibrator: Any, columns: list[str], names: Any) -> dict[str, int]:
     """Names of the calibrated columns, and the class of each."""
     K = len(calibrator.classes_)
     if names is None:
