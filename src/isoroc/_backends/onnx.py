@@ -126,8 +126,6 @@ class OnnxOps(Ops[Tensor]):
             return b  # type: ignore[no-any-return]
         return self._apply(_OPERATORS[operator], a, b)
 
-    # Each column by itself
-
     def function(self, name: Function, *arguments: Any) -> Tensor:
         other_names = {"absolute": "Abs", "maximum": "Max", "minimum": "Min"}
         return self._apply(other_names.get(name, name.title()), *arguments)
@@ -150,8 +148,6 @@ class OnnxOps(Ops[Tensor]):
             return a.name
         is_place = isinstance(a, np.ndarray) and a.dtype == np.int64
         return self._graph.constant(a if is_place else np.asarray(a, dtype=np.float64))
-
-    # The columns of a row together
 
     def width(self, a: Tensor) -> int:
         return a.width
@@ -179,8 +175,6 @@ class OnnxOps(Ops[Tensor]):
 
     def is_at(self, place: Tensor, numbers: int | Ints) -> Tensor:
         return self._apply("Equal", place, np.asarray(numbers, dtype=np.int64))
-
-    # Vectors of other widths
 
     def take(self, a: Tensor, columns: Sequence[int] | Ints) -> Tensor:
         places = np.array(columns, dtype=np.int64)
@@ -215,8 +209,6 @@ class OnnxOps(Ops[Tensor]):
     def _sums_of_runs(self, name: str, weights: Floats) -> Tensor:
         scaled = self._graph.node("Mul", name, self._graph.constant(weights))
         return Tensor(self, len(weights), self._graph.reduce("ReduceSum", scaled, 2))
-
-    # Trees and steps
 
     def steps(self, cuts: Sequence[Floats], values: Sequence[Floats], a: Tensor) -> Tensor:
         index, first = self._search(cuts, a)
@@ -283,8 +275,6 @@ class OnnxOps(Ops[Tensor]):
 
     def look_up(self, table: Floats, place: Tensor) -> Tensor:
         return self._apply("GatherND", table, place, width=table.shape[1])
-
-    # Smooth functions
 
     def softmax(self, a: Tensor) -> Tensor:
         return self._apply("Softmax", a, axis=1)

@@ -69,15 +69,12 @@ class Ops(ABC, Generic[V]):
         return self.function("floor", a)
 
     def absolute(self, a: V) -> V:
-        """Absolute value."""
         return self.function("absolute", a)
 
     def maximum(self, a: Any, b: Any) -> V:
-        """The larger of two."""
         return self.function("maximum", a, b)
 
     def minimum(self, a: Any, b: Any) -> V:
-        """The smaller of two."""
         return self.function("minimum", a, b)
 
     @abstractmethod

@@ -108,22 +108,20 @@ def arithmetic(operator: type[Any], a: Node, b: Node) -> Node:
     is_product = operator in products
     left = nodes.Paren(this=a) if is_product and isinstance(a, sums) else a
     right = nodes.Paren(this=b) if isinstance(b, (*sums, *(products if is_product else ()))) else b
-    options = {"typed": True} if operator is nodes.Div else {}  # no casts of sqlglot's own
-    result: Node = operator(this=left, expression=right, **options)
+    result = pair(operator, left, right)
+    result.set("typed", operator is nodes.Div or None)  # no casts of sqlglot's own
     return result
 
 
 def case(ways: Sequence[tuple[Node, Node]], otherwise: Node, *, flat: bool = True) -> Node:
     """CASE; if it is flat, a CASE in its ELSE becomes part of it."""
     ifs = [nodes.If(this=condition, true=value) for condition, value in ways]
-    last = otherwise
     if flat and isinstance(otherwise, nodes.Case):
-        ifs += otherwise.args["ifs"]
-        last = otherwise.args.get("default") or nodes.Null()
-    result = nodes.Case(ifs=ifs, default=None if isinstance(last, nodes.Null) else last)
-    if last is not otherwise:
+        parts = otherwise.args
+        result = nodes.Case(ifs=ifs + parts["ifs"], default=parts.get("default"))
         otherwise.parent = result  # its parts belong to the result
-    return result
+        return result
+    return nodes.Case(ifs=ifs, default=None if isinstance(otherwise, nodes.Null) else otherwise)
 
 
 def choose(values: list[Node], is_within: Callable[[int], Node], first: int = 0) -> Node:
@@ -162,19 +160,16 @@ class Stages:
             return expression
         if isinstance(expression, nodes.EQ) and isinstance(expression.expression, nodes.Literal):
             return expression  # comparing a place with a number is as fast as a column
-        name = self._name_of.get(expression)
         conditions = (nodes.LTE, nodes.GTE, nodes.EQ, nodes.And, nodes.Not)
         as_number = isinstance(expression, conditions) and not self._rules.conditions
-        if name is None:
+        if expression not in self._name_of:
             if expression.find(nodes.Column) is None:
                 return expression
-            stored = adopt(expression)
-            if as_number:
-                stored = case([(stored, integer(1))], integer(0))
+            node = adopt(expression)
             name = self._name_of[expression] = f"{self._prefix}{len(self._columns)}"
-            self._columns[name] = stored
-        kept = column(name)
-        return nodes.EQ(this=kept, expression=integer(1)) if as_number else kept
+            self._columns[name] = case([(node, integer(1))], integer(0)) if as_number else node
+        kept = column(self._name_of[expression])
+        return pair(nodes.EQ, kept, integer(1)) if as_number else kept
 
     def select(
         self,

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from isoroc._backends.array import NUMPY
 from isoroc._backends.ops import OPERATORS, Function, Ops, Value
 from isoroc._core.tree import BinTree
 from isoroc._core.types import Floats, Ints
@@ -126,20 +123,3 @@ class ArrayOps(Ops[ArrayVector]):
 
     def look_up(self, table: Floats, place: ArrayVector) -> ArrayVector:
         return self.vector(self._rows(self.constant(table), place.array[:, 0]), table.shape[1])
-
-
-def ops_for(values: Any) -> Any:
-    """Operations of the library of an array if scikit-learn dispatches to it, otherwise NumPy's."""
-    if type(values) is np.ndarray:
-        return NUMPY
-    sklearn = sys.modules.get("sklearn")  # whoever has changed its settings has imported it
-    if sklearn is None or not sklearn.get_config()["array_api_dispatch"]:
-        return NUMPY
-    compat = import_module("sklearn.externals.array_api_compat")
-    if not compat.is_array_api_obj(values) or compat.is_numpy_array(values):
-        return NUMPY
-    if compat.is_torch_array(values):
-        from isoroc._backends.torch import TorchOps  # noqa: PLC0415
-
-        return TorchOps(values.device)
-    return ArrayOps(compat.array_namespace(values), compat.device(values))

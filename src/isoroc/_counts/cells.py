@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY
 from isoroc._core.rows import group_equal
-from isoroc._core.types import Codes, Floats, Ints
+from isoroc._core.types import Floats, Ints
 from isoroc._counts.grid import Grid, cells
 from isoroc._input import SLICE, CellSample, InputError, Sample, deal_folds, slices
 from isoroc._input.kinds import columns_of
@@ -172,22 +172,14 @@ class Tally:
     waiting: int = 0
     joined: int = 0
 
-    def add(
-        self,
-        forecasts: Floats,
-        codes: Codes,
-        weights: Floats | None = None,
-        fold: NDArray[Any] | None = None,
-        squares: Floats | None = None,
-        *,
-        parts_of: Ints | None = None,
-    ) -> None:
-        """Add rows: forecasts (n, C), codes of labels, weights > 0, folds, squared weights.
+    def add(self, forecasts: Floats, sample: Sample, fold: NDArray[Any] | None = None) -> None:
+        """Add rows of positive weight: probabilities (n, C), the sample, and the fold of each row.
 
-        `parts_of` is that of `Sample`: the parts of a row count once.
+        The parts of a row count once.
         """
+        weights, squares, parts_of = sample.weights, sample.squares, sample.parts_of
         is_first = None if parts_of is None else np.diff(parts_of, prepend=-1) > 0
-        for rows in slices(len(codes)):
+        for rows in slices(len(sample)):
             P = forecasts[rows]
             keys = cells(NUMPY, np.asfortranarray(P), self.grid)
             keys = np.ascontiguousarray(keys if self.grid.exact else keys.astype(np.int32))
@@ -198,7 +190,8 @@ class Tally:
                 added = {"sums": P * w[:, None], "weights": w}
                 added["squares"] = w**2 if squares is None else squares[rows]
                 added["rows"] = None if is_first is None else is_first[rows]
-            self.add_cells(Cells.count(keys, folds, codes[rows], n_classes=self.n_classes, **added))
+            added["n_classes"] = self.n_classes
+            self.add_cells(Cells.count(keys, folds, sample.codes[rows], **added))
 
     def add_cells(self, cells: Cells) -> None:
         self.parts.append(cells)
@@ -256,7 +249,8 @@ def by_content(sample: Sample) -> Sample:
     coarse = rounded(P, 24)
     exact_hash, coarse_hash = _hash_entries(P), _hash_entries(coarse)
     of_label = coarse[np.arange(len(sample)), sample.codes]
-    segments = [] if sample.segments is None else sample.segments.keys()
+    columns = {} if sample.segments is None else sample.segments.columns
+    segments = [column.values for column in columns.values()]  # levels are sorted
     keys = (exact_hash, sample.row_weights(), sample.codes, *segments, of_label, coarse_hash)
     order = np.lexsort(keys)
     if np.all([key[order[1:]] == key[order[:-1]] for key in keys], axis=0).any():
@@ -305,7 +299,7 @@ def in_cells(sample: Sample, most: int, n_drawn: int | None = None) -> CellSampl
     least = {2: 1024, 3: 32, 4: 32}.get(K, start.resolution)
     tally = Tally(start, K, most=most, least=int(least))
     fold = sample.fold if isinstance(sample, CellSample) else None
-    tally.add(columns, sample.codes, sample.weights, fold, sample.squares)
+    tally.add(columns, sample, fold)
     drawn = tally.cells().sample(tally.grid, sample.classes).draw(n_drawn or 2 * most)
     forecasts = sample.kind.from_simplex(drawn.forecasts)
     return replace(drawn, forecasts=forecasts, unit=sample.unit)

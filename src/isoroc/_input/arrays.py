@@ -90,13 +90,10 @@ def column_names(P: Any) -> list[str] | None:
     """Names of the columns of a dataframe or series; None unless all are strings."""
     if type(P) is np.ndarray:  # asking narwhals takes longer than some metrics
         return None
-    match to_native(P, name="P"):
-        case nw.DataFrame() as frame:
-            names: list[Any] = list(frame.columns)
-        case nw.Series() as series:
-            names = [series.name]
-        case _:
-            return None
+    native = to_native(P, name="P")
+    if not isinstance(native, nw.DataFrame | nw.Series):
+        return None
+    names: list[Any] = native.columns if isinstance(native, nw.DataFrame) else [native.name]
     named = all(isinstance(name, str) and name for name in names)
     return [str(name) for name in names] if named else None
 

@@ -20,7 +20,7 @@ from isoroc._input.arrays import (
 )
 from isoroc._input.error import InputError
 from isoroc._input.plausible import warn_if_reversed
-from isoroc._input.rows import check_classes
+from isoroc._input.rows import check_classes, shown
 from isoroc._input.sample import (
     Sample,
     check_forecasts,
@@ -95,10 +95,9 @@ def _as_probabilities(sample: Sample, name: str) -> Sample:
 
 def check_every_class(sample: Sample, fix: str) -> None:
     """Raise an error if some class has no row of positive weight."""
-    class_weights = sample.class_weights()
-    if not class_weights.all():
-        missing = sample.classes.tolist()[class_weights.argmin()]
-        raise InputError("y_true", None, f"no row of class {missing!r} has positive weight", fix)
+    if not (class_weights := sample.class_weights()).all():
+        missing = shown(sample.classes[class_weights.argmin()])
+        raise InputError("y_true", None, f"no row of class {missing} has positive weight", fix)
 
 
 def split_by_kind(sample: Sample, kind: Aspect) -> list[Sample]:
@@ -158,12 +157,9 @@ def check_shares(
     if isinstance(values, numbers.Real) and len(classes) == 2:
         values = [1 - values, values]
     shares = numbers_by_class(values, classes, name=name)
-    least = shares.min()
-    if not np.isfinite(shares).all() or least < 0 or (positive and least == 0):
-        problem = f"is {', '.join(map(str, shares))}"
+    if not np.isfinite(shares).all() or (shares < 0).any() or (positive and not shares.all()):
         fix = "class shares are positive" if positive else "class shares are not negative"
-        raise InputError(name, None, problem, fix)
-    total = shares.sum()
-    if abs(total - 1) > tolerance:
+        raise InputError(name, None, f"is {', '.join(map(str, shares))}", fix)
+    if abs((total := shares.sum()) - 1) > tolerance:
         raise InputError(name, None, f"sums to {total:.6g}, not to 1", "divide it by its sum")
     return np.asarray(shares / total)

@@ -51,9 +51,9 @@ def valid_weights(ops: Ops[V], weights: V) -> Truth:
     return (weights >= 0.0) & (positive >= smallest) & (weights <= largest)
 
 
-def check_counts(weights: Floats, least_mean: float = 0.1) -> None:
+def check_counts(weights: Floats) -> None:
     """Raise an error for frequencies far below one per row, such as shares that sum to one."""
-    if (total := float(weights.sum())) < least_mean * len(weights):
+    if (total := float(weights.sum())) < 0.1 * len(weights):
         problem = f"{len(weights)} rows have a total weight of {total:.6g}"
         fix = 'frequencies count rows. If yours are relative, pass weighting="importance"'
         raise InputError("sample_weight", None, problem, fix)
@@ -79,7 +79,15 @@ def check_groups(groups: ArrayLike, n_rows: int, *, of: str = "P", name: str = "
         return values.astype(np.str_)
     if values.dtype.kind == "b":
         return np.where(values, "true", "false")
-    return np.array([_name(value, row, name) for row, value in enumerate(values)], dtype=np.str_)
+    texts = [text_of(value) for value in values]
+    for row, (value, text) in enumerate(zip(values, texts, strict=True)):
+        if text is None:
+            fix = f'give such rows a {name[:-1]} of their own, such as "unknown", or leave them out'
+            raise InputError(name, row, "is missing", fix)
+        if text == "" != value:
+            fix = f"{name} are strings, whole numbers or booleans"
+            raise InputError(name, row, f"is {value!r}", fix)
+    return np.array(texts, dtype=np.str_)
 
 
 def check_clusters(clusters: ArrayLike | None, n_rows: int, *, of: str = "P") -> Ints | None:
@@ -114,16 +122,6 @@ def text_of(value: Any) -> str | None:
     if value is None or type(value).__name__ == "NAType" or value != value:  # noqa: PLR0124
         return None
     return ""
-
-
-def _name(value: Any, row: int, argument: str) -> str:
-    if (text := text_of(value)) is None:
-        fix = f'give such rows a {argument[:-1]} of their own, such as "unknown", or leave them out'
-        raise InputError(argument, row, "is missing", fix)
-    if not text and value != "":
-        fix = f"{argument} are strings, whole numbers or booleans"
-        raise InputError(argument, row, f"is {value!r}", fix)
-    return text
 
 
 def encode_labels(

@@ -44,10 +44,6 @@ class Segments:
         """Names of the columns."""
         return list(self.columns)
 
-    def keys(self) -> list[NDArray[Any]]:
-        """Columns to sort the rows by: levels are sorted."""
-        return [column.values for column in self.columns.values()]
-
 
 def join_segments(parts: Sequence[Segments]) -> Segments:
     """Rows of several, one after the other."""

@@ -99,7 +99,6 @@ class Map(Frozen, ABC):
             return self.compiled(forecasts)
 
     def __repr__(self) -> str:
-        """The numbers, of arrays the shape, and of nested maps the class."""
         numbers = (f"{name}={_brief(getattr(self, name))}" for name in self.states())
         return f"{type(self).__name__}({', '.join([self.kind.name, *numbers])})"
 

@@ -154,8 +154,8 @@ class TiltedMap(BinMap):
     floor: float = state(checks.number(above=0.0, most=1.0))
     temperature: float = state(checks.number(above=1e-100, most=1e100))
     smoothing: float = state(checks.number(above=0.0, most=1.0))
-    tilts: Floats = state(checks.coefficients("bins", "R"))
-    shares: Floats = state(checks.coefficients("bins"))
+    tilts: Floats = state(checks.coefficients("bins", "R", least=0))
+    shares: Floats = state(checks.coefficients("bins", least=0, most=1))
 
     @property
     def varies(self) -> bool:
@@ -165,10 +165,8 @@ class TiltedMap(BinMap):
         super().check(n_classes)
         if len(self.shares) != len(self.tree.bins):
             raise Fault("shares", "expected one number for each bin")
-        if ((self.shares < 0) | (self.shares > 1)).any():
-            raise Fault("shares", "expected numbers between 0 and 1")
-        if (self.tilts < 0).any() or not (self.tilts.max(axis=1) == 1).all():
-            raise Fault("tilts", "expected numbers >= 0, the largest of each row 1")
+        if not (self.tilts.max(axis=1) == 1).all():
+            raise Fault("tilts", "expected 1 as the largest number of each row")
 
     @cached_property
     def tempering(self) -> TemperatureMap:

@@ -15,7 +15,6 @@ from isoroc._input.arrays import to_native
 from isoroc._input.kinds import LOGITS, columns_of
 from isoroc._maps.base import Forecasts, IdentityMap, Map, check_nested, state
 from isoroc._maps.modelfile import Fault, checks
-from isoroc._maps.modelfile.checks import check_array
 from isoroc._maps.monotone import with_floor
 
 #: Scales are at least this, so that the order of forecasts within a segment is kept.
@@ -46,7 +45,7 @@ class SegmentMap(Map):
     pairs: Ints = state(checks.anything)
     """The columns of each table, shape (T, 2); -1 in place of the second if there is only one."""
     tables: Sequence[Floats] = state(checks.list_of(checks.anything, least=0))
-    offset: Floats = state(checks.coefficients("K", largest=1e3))
+    offset: Floats = state(checks.coefficients("K", least=-1e3, most=1e3))
     behind: bool = state(checks.boolean, default=True)
 
     @property
@@ -64,18 +63,17 @@ class SegmentMap(Map):
         check_nested(self.shifted, "shifted", LOGITS, n_classes)
         if self.weight + self.uncalibrated > 1 + checks.ROUNDING:
             raise Fault("uncalibrated", "the weights exceed 1")
-        if any(len(own) and len(cuts) for own, cuts in zip(self.levels, self.cuts, strict=True)):
+        both = zip(self.levels, self.cuts, strict=True)
+        if any(len(levels) and len(cuts) for levels, cuts in both):
             raise Fault("cuts", "a column has either levels or cuts")
         T, sizes = len(self.tables), self.sizes()
-        pairs = check_array(self.pairs, "pairs", shape=(T, 2), dtype="int64")
+        pairs = checks.check_array(self.pairs, "pairs", shape=(T, 2), dtype="int64")
         first, second = pairs.T
         if ((first < 0) | (second < -1) | (pairs.max(axis=1, initial=0) >= len(sizes))).any():
             raise Fault("pairs", f"expected numbers of the {len(sizes)} columns, or -1")
         for t, (table, pair) in enumerate(zip(self.tables, pairs, strict=True)):
-            rows = int(np.prod([sizes[j] for j in pair if j >= 0]))
-            values = check_array(table, f"tables[{t}]", shape=(rows, n_classes + 1))
-            if (np.abs(values) > 1e3).any():
-                raise Fault(f"tables[{t}]", "expected smaller numbers")
+            shape = int(np.prod([sizes[j] for j in pair if j >= 0])), n_classes + 1
+            checks.coefficients(*shape, least=-1e3, most=1e3)(table, f"tables[{t}]", {})
 
     def formula(self, ops: Ops[V], X: V) -> V:
         return self.formula_of_segments(ops, X, ())

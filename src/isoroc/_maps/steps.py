@@ -10,7 +10,7 @@ from isoroc._backends import NUMPY, Ops, V
 from isoroc._core.types import Floats
 from isoroc._input.kinds import columns_of
 from isoroc._maps.base import Map, state
-from isoroc._maps.modelfile import Fault, check_array, checks
+from isoroc._maps.modelfile import Fault, checks
 
 
 class OneVsRestMap(Map):
@@ -31,9 +31,8 @@ class OneVsRestMap(Map):
             if len(numbers := getattr(self, name)) != n_maps:
                 raise Fault(name, f"expected a list of {n_maps}")
             for m, values in enumerate(numbers if name != "cuts" else ()):
-                check_array(values, f"{name}[{m}]", shape=(len(self.cuts[m]) + 1,))
-                if not ((values >= 0) & (values <= 1)).all():
-                    raise Fault(f"{name}[{m}]", "expected numbers between 0 and 1")
+                n_values = len(self.cuts[m]) + 1
+                checks.coefficients(n_values, least=0, most=1)(values, f"{name}[{m}]", {})
 
     def formula(self, ops: Ops[V], X: V) -> V:
         q = self.steps(ops, X, self.step_values())

@@ -36,20 +36,17 @@ class TopReduction:
     @classmethod
     def fit(cls, top: int, sample: Sample) -> Self:
         """Reduction with the floor that makes the ranks beyond the top likeliest."""
-        P, codes, weights = sample.arrays
-        beyond = _rank(P, codes) >= top
-        if not beyond.any():
+        beyond = sample.take(_rank(sample.forecasts, sample.codes) >= top)
+        if not len(beyond):
             return cls(top, 1e-6)
-        P, codes = P[beyond], codes[beyond]
-        n_rest = P.shape[1] - top
-        of_label = P[np.arange(len(P)), codes]
+        P, weights = beyond.forecasts, beyond.row_weights()
+        of_label = P[np.arange(len(P)), beyond.codes]
         total = cls(top, 0.0).reduce(P)[:, top]
-        weight = np.ones(len(of_label)) if weights is None else weights[beyond]
 
         def loss(log_floor: float) -> float:
             floor = np.exp(log_floor)
-            likelihood = (of_label + floor) / (total + n_rest * floor)
-            return float(-(weight * np.log(likelihood)).sum())
+            likelihood = (of_label + floor) / (total + (P.shape[1] - top) * floor)
+            return float(-(weights * np.log(likelihood)).sum())
 
         from scipy.optimize import minimize_scalar  # noqa: PLC0415  # slow to import, only for fits
 

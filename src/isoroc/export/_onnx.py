@@ -96,7 +96,11 @@ def to_onnx(
         opset_imports=opsets,
         ir_version=onnx.helper.find_min_ir_version_for(opsets),
     )
-    onnx.helper.set_model_props(model, _metadata(calibrator, name))
+    about = {"isoroc.version": version_of("isoroc"), "isoroc.calibrator": name}
+    about["isoroc.classes"] = json.dumps(calibrator.classes_.tolist(), default=str)
+    if calibrator.checksum is not None:
+        about["isoroc.checksum"] = calibrator.checksum
+    onnx.helper.set_model_props(model, about)
     onnx.checker.check_model(model, full_check=True)
     return model
 
@@ -109,10 +113,3 @@ def _labels(classes: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     if all(isinstance(value, float) for value in values):
         return np.array(values), np.array([[math.nan]])
     return np.array([str(value) for value in values], dtype=object), np.array([[""]], dtype=object)
-
-
-def _metadata(calibrator: Any, name: str) -> dict[str, str]:
-    entries = {"isoroc.version": version_of("isoroc"), "isoroc.calibrator": name}
-    entries["isoroc.classes"] = json.dumps(calibrator.classes_.tolist(), default=str)
-    checksum = calibrator.checksum
-    return entries if checksum is None else entries | {"isoroc.checksum": checksum}

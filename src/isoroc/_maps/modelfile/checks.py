@@ -74,14 +74,14 @@ def number(*, most: float, above: float = -math.inf) -> Check:
     return Check(condition, {"type": "number", **least, "maximum": most})
 
 
-def coefficients(*shape: int | str, largest: float = 1e100) -> Check:
-    """Check that a value is an array of numbers that cannot overflow."""
+def coefficients(*shape: int | str, least: float = -1e100, most: float = 1e100) -> Check:
+    """Check that a value is an array of numbers in a range, by default those without overflow."""
 
     def condition(value: Any, place: str, sizes: Sizes) -> None:
         known = tuple(sizes.get(n) if isinstance(n, str) else n for n in shape)
         array = check_array(value, place, shape=known)
-        if (np.abs(array) > largest).any():
-            raise Fault(place, "expected smaller numbers")
+        if not ((array >= least) & (array <= most)).all():
+            raise Fault(place, f"expected numbers between {least:g} and {most:g}")
         sizes |= {n: have for n, have in zip(shape, array.shape, strict=True) if isinstance(n, str)}
 
     return Check(condition, _reference("array") | {"description": f"Shape {shape}"})
@@ -100,8 +100,7 @@ def probabilities(size: str, *, or_matrix: bool = False) -> Check:
 
 
 def _check_ascending(value: Any, place: str, _: Sizes) -> None:
-    check_array(value, place, shape=(None,))
-    if not (np.diff(value) >= 0).all():
+    if not (np.diff(check_array(value, place, shape=(None,))) >= 0).all():
         raise Fault(place, "expected ascending numbers")
 
 

@@ -43,32 +43,24 @@ def encode(value: Any, place: str, other: Callable[[Any, str], Any]) -> Any:
     """JSON value of what messages call `place`; `other` makes a document of all other objects."""
     if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
         value = value.item()
-    if value is None or isinstance(value, np.random.RandomState | np.random.Generator):
-        return None
-    if isinstance(value, bool | int | str):
+    if isinstance(value, np.random.RandomState | np.random.Generator):
+        value = None
+    if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"type": "float", "value": _word(value)}
     if isinstance(value, list | tuple):
         return [encode(item, f"{place}[{i}]", other) for i, item in enumerate(value)]
-    tag, entry, parts = _named_parts(value)
-    if tag:
-        named = {name: encode(part, f"{place}.{name}", other) for name, part in parts.items()}
-        return {"type": tag} | ({entry: named} if entry else named)
-    array = to_array(value, name=place)
-    return _encode_array(array, place) if array.ndim else other(value, place)
-
-
-def _named_parts(value: Any) -> tuple[str, str, Document]:
-    """Type of an object made of named values, the entry that holds them, and the values."""
-    if isinstance(value, Table):
-        return "table", "columns", value
-    if type(value) is dict and all(isinstance(name, str) for name in value):
-        return "dict", "items", value
+    if type(value) in (Table, dict) and all(isinstance(name, str) for name in value):
+        named = {name: encode(part, f"{place}.{name}", other) for name, part in value.items()}
+        is_table = isinstance(value, Table)
+        return {"type": "table", "columns": named} if is_table else {"type": "dict", "items": named}
     for tag, (kind, _) in STRUCTURES.items():
         if type(value) is kind:
-            return tag, "", {f.name: getattr(value, f.name) for f in fields(value)}
-    return "", "", {}
+            parts = {f.name: getattr(value, f.name) for f in fields(value)}
+            return {"type": tag} | encode(parts, place, other)["items"]
+    array = to_array(value, name=place)
+    return _encode_array(array, place) if array.ndim else other(value, place)
 
 
 def decode(document: Any, place: str, other: Callable[[Document, str], Any]) -> Any:

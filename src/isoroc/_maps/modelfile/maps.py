@@ -36,10 +36,8 @@ def map_document(fitted: Any, place: str) -> dict[str, Any]:
     if not isinstance(fitted, Map):
         name = type(fitted).__name__
         raise InputError(place, None, f"{name} cannot be stored in a model file")
-    numbers = {
-        name: encode(getattr(fitted, name), f"{place}.numbers.{name}", map_document)
-        for name in fitted.states()
-    }
+    states = {name: getattr(fitted, name) for name in fitted.states()}
+    numbers = encode(states, f"{place}.numbers", map_document)["items"]
     kind = type(fitted).__name__
     return {"type": "map", "kind": kind, "forecasts": fitted.kind.name, "numbers": numbers}
 
@@ -158,10 +156,7 @@ def load_map(path: str | os.PathLike[str]) -> LoadedMap:
     document = read(path)
     with faults_of(path):
         model = document["model"]
-        state = {
-            name: decode(value, f"model.state.{name}", _as_document)
-            for name, value in model["state"].items()
-        }
+        state = decode_known(model["state"], model["state"], "model.state", _as_document)
         fitted = checked_map(model, state)
     names = state.pop("feature_names_in_", None)
     return LoadedMap(
@@ -179,8 +174,7 @@ def load_map(path: str | os.PathLike[str]) -> LoadedMap:
 def _as_document(document: dict[str, Any], place: str) -> dict[str, Any]:
     """Check the values of a calibrator inside another one, which are not used."""
     for part in ("parameters", "state"):
-        for name, value in document[part].items():
-            decode(value, f"{place}.{part}.{name}", _as_document)
+        decode_known(document[part], document[part], f"{place}.{part}", _as_document)
     return document
 
 
@@ -209,13 +203,12 @@ def _check_common(state: dict[str, Any], kind: Kind) -> int:
     classes = state.get("classes_")
     if not isinstance(classes, np.ndarray) or classes.ndim != 1:
         raise Fault("model.state.classes_", "expected an array")
-    least = 1 + kind.exclusive
-    if not least <= len(classes) <= MAX_CLASSES:
-        problem = f"expected {least} to {MAX_CLASSES} classes, got {len(classes)}"
+    n_columns, K, least = state.get("n_features_in_"), len(classes), 1 + kind.exclusive
+    if not least <= K <= MAX_CLASSES:
+        problem = f"expected {least} to {MAX_CLASSES} classes, got {K}"
         raise Fault("model.state.classes_", problem)
-    if len(set(classes.tolist())) != len(classes) or any(c != c for c in classes.tolist()):  # noqa: PLR0124
+    if len(set(classes.tolist())) != K or any(c != c for c in classes.tolist()):  # noqa: PLR0124
         raise Fault("model.state.classes_", "the classes are not distinct")
-    n_columns, K = state.get("n_features_in_"), len(classes)
     wrong = n_columns != (1 if kind.single else K) or (kind.single and K != 2)
     if wrong or type(n_columns) is not int:
         problem = f"expected the number of columns of {kind.name} of {K} classes"
