@@ -183,7 +183,7 @@ class Rows:
         """The same for some of the rows."""
         part = copy(self)
         for name in ("rows", "weights", "codes", *self.by_row):
-            setattr(part, name, np.ascontiguousarray(getattr(self, name)[..., rows]))
+            setattr(part, name, np.compress(rows, getattr(self, name), axis=-1))
         return part
 
     def _draw(self, sample: Sample, most_rows: int) -> Sample:

@@ -126,8 +126,8 @@ class Problem(PenalisedLoss):
     Features are principal components of the inputs, so the curvature is nearly diagonal.
     """
 
-    near_steps, near_ftol, rounds = 15, 2e-6, 20
-    tolerance, by_row = 1e-5, ("z", "features")
+    near_steps, near_ftol, rounds = 15, 1e-5, 20
+    tolerance, by_row = 3e-5, ("z", "features")
     most_features = 10_000_000  # with more, some rows are drawn
     centre_rows = 4000  # among which centres are chosen
 
