@@ -10,7 +10,7 @@ from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample, check_option
 from isoroc._support.table import Table
 from isoroc.metrics import RocCurve, symmetric_roc_curve
-from isoroc.metrics._calibration import Event, Strategy, event_of, has_few_values, observed_rates
+from isoroc.metrics._calibration import Event, event_of, has_few_values, observed_rates
 from isoroc.metrics._clinical import smooth_curve
 from isoroc.metrics._estimation.grouping import group_means
 
@@ -79,7 +79,10 @@ def axis_of(samples: Iterable[Sample], scale: str = "auto") -> Axis:
 
 
 class ReliabilityPanel(NamedTuple):
-    """A reliability diagram of an event; `series` are the tables of the forecasts by name."""
+    """A reliability diagram of an event; `series` are the tables of the forecasts by name.
+
+    The tables are "rates", "histogram", "curve", "band" and "ici".
+    """
 
     name: str
     event: str
@@ -91,45 +94,32 @@ def reliability_panels(
     samples: Mapping[str, Sample],
     events: Mapping[str, Event],
     scale: str = "auto",
-    **options: Any,
+    confidence: float = 0.95,
+    **bins: Any,
 ) -> list[ReliabilityPanel]:
-    """One panel per event (see `event_of`), or two for a single event before and after."""
+    """One panel per event (see `event_of`), or two for a single event before and after.
+
+    The smooth curve is based on at most 100,000 rows; `bins` are options of `observed_rates`.
+    """
     panels = []
     for name, k in events.items():
         parts = {stage: event_of(sample, k) for stage, sample in samples.items()}
-        axis = axis_of(parts.values(), scale)
-        series = {stage: reliability(part, axis, **options) for stage, part in parts.items()}
-        panels.append(ReliabilityPanel(name, name, axis, series))
-    if len(panels) == 1:
-        ((name, _, axis, series),) = panels
-        if len(series) > 1:
-            return [
-                ReliabilityPanel(stage, name, axis, {stage: tables})
-                for stage, tables in series.items()
-            ]
+        axis, series = axis_of(parts.values(), scale), {}
+        for stage, event in parts.items():
+            curve, ici = smooth_curve(event.draw(100_000), confidence)
+            series[stage] = {
+                "rates": observed_rates(event, confidence=confidence, **bins),
+                "histogram": histogram(event, axis),
+                "curve": curve.select("forecast", "rate"),
+                "band": curve.select("forecast", "low", "high"),
+                "ici": Table(ici=np.array([ici])),
+            }
+        if len(events) == 1 and len(series) > 1:
+            for stage, tables in series.items():
+                panels.append(ReliabilityPanel(stage, name, axis, {stage: tables}))
+        else:
+            panels.append(ReliabilityPanel(name, name, axis, series))
     return panels
-
-
-def reliability(
-    event: Sample,
-    axis: Axis,
-    *,
-    n_bins: int | None = None,
-    strategy: Strategy = "quantile",
-    confidence: float = 0.95,
-) -> dict[str, Table]:
-    """Tables of a reliability diagram: "rates", "histogram", "curve", "band" and "ici".
-
-    The smooth curve is based on at most 100,000 rows.
-    """
-    curve, ici = smooth_curve(event.draw(100_000), confidence)
-    return {
-        "rates": observed_rates(event, n_bins=n_bins, strategy=strategy, confidence=confidence),
-        "histogram": histogram(event, axis),
-        "curve": curve.select("forecast", "rate"),
-        "band": curve.select("forecast", "low", "high"),
-        "ici": Table(ici=np.array([ici])),
-    }
 
 
 def histogram(sample: Sample, axis: Axis = Axis(), n_bars: int = 20) -> Table:
@@ -180,12 +170,11 @@ def one_vs_rest(
 ) -> dict[int, dict[str, RocCurve]]:
     """ROC curves of classes against the rest; a class with all rows or none has no curve."""
     curves: dict[int, dict[str, RocCurve]] = {}
-    codes = next(iter(samples.values())).codes
     for k in classes:
-        is_class = codes == k
-        if is_class.any() and not is_class.all():
-            curves[k] = {}
-            for name, sample in samples.items():
+        for name, sample in samples.items():
+            is_class = sample.codes == k
+            if is_class.any() and not is_class.all():
                 P = sample.forecasts if sample.forecasts.ndim == 1 else sample.forecasts[:, k]
-                curves[k][name] = symmetric_roc_curve(is_class, P, sample_weight=sample.weights)
+                curve = symmetric_roc_curve(is_class, P, sample_weight=sample.weights)
+                curves.setdefault(k, {})[name] = curve
     return curves

@@ -209,8 +209,8 @@ def pair_of_arrays(
     clusters: Any = None,
 ) -> Pair:
     """Pair of the arrays that users pass."""
-    options: Any = {"sample_weight": sample_weight, "labels": labels, "clusters": clusters}
-    before = check_sample(y_prob, y_true, unit=unit, **options, **NAMES)
+    options: Any = {"unit": unit, "clusters": clusters} | NAMES
+    before = check_sample(y_prob, y_true, sample_weight, labels, **options)
     if labels is None:
         warn_if_reversed(before, name="y_prob")
     if segments is not None:
@@ -231,16 +231,16 @@ def pair_of_labels(
     """Pair of the entries of matrices of labels that do not exclude each other."""
     if segments is not None:
         raise InputError("segments", None, "are the labels if multilabel=True", "leave them out")
-    names: Any = {"name": "y_prob", "label_name": "y_true"}
-    checked = check_labels(y_prob, y_true, sample_weight, labels, **names, **options)
+    options |= {"name": "y_prob", "label_name": "y_true"}
+    checked = check_labels(y_prob, y_true, sample_weight, labels, **options)
     second = None
     if after is not None:
-        wanted, Q = [str(name) for name in checked.names.tolist()], after
+        names, Q = [str(name) for name in checked.names.tolist()], after
         if hasattr(after, "predict_proba"):
             Q, fitted = calibrated(after, y_prob), [str(name) for name in after.classes_]
-            Q = Q[:, [fitted.index(name) for name in wanted]] if {*fitted} == {*wanted} else Q
-        Q = in_order(Q, wanted)
-        again = check_labels(Q, checked.known, unit="probability", **names | {"name": "after"})
+            Q = Q[:, [fitted.index(name) for name in names]] if {*fitted} == {*names} else Q
+        options |= {"unit": "probability", "name": "after"}
+        again = check_labels(in_order(Q, names), checked.known, **options)
         entries = np.ascontiguousarray(again.forecasts[checked.known])
         second = replace(checked.sample, forecasts=entries, unit="probability")
     return replace(make_pair(checked.sample, second), multilabel=True)
@@ -263,14 +263,14 @@ def conclude(collector: Collector, confidence: float) -> Evaluation:
     kept, totals = collector.kept, collector.totals
     paired, K = kept.after is not None, kept.n_classes
     measures = tabulate(estimates, confidence, paired=paired, n_classes=K)
-    classes = kept.before.classes
+    classes, segments = kept.before.classes, {}
     directions = {stage: d.table(classes, confidence) for stage, d in totals.directions.items()}
+    if (columns := kept.before.segments) is not None:
+        for stage, sample in kept.series.items():
+            rows = replace(sample, segments=columns)
+            segments[stage] = report_on(rows, confidence=confidence)
     about = totals.n_rows, classes, confidence, totals.impossible, kept, tuple(notes)
-    segments = {}
-    if (found := kept.before.segments) is not None:
-        series = {of: replace(sample, segments=found) for of, sample in kept.series.items()}
-        segments = {of: report_on(own, confidence=confidence) for of, own in series.items()}
-    return Evaluation(measures, *about, segments=segments, directions=directions)
+    return Evaluation(measures, *about, segments, directions)
 
 
 def _pairs_of_batches(

@@ -21,8 +21,7 @@ def forecasts_of(estimator: Any, X: Any, segments: Any = None) -> tuple[Any, Any
     - Any other classifier: its forecasts, and none after calibration.
     """
     if isinstance(estimator, Calibrator):
-        after = calibrated(estimator, X, segments)
-        kind = estimator.map_.kind
+        after, kind = calibrated(estimator, X, segments), estimator.map_.kind
         scores = not kind.exclusive or (kind.single and kind.scores == "logit")
         if kind.unit != "probability" and not scores:
             X = check_forecasts(X, name="X", unit=kind.unit)

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_softmax
+from scipy.special import log_softmax, xlogy
 
 from isoroc._core.intervals import half_width
 from isoroc._core.losses import log_losses
@@ -42,16 +42,14 @@ NEVER = -1e300
 
 
 class Alternatives:
-    """The alternatives for K classes: the family of each, and its share in the average.
-
-    - confidence: powers of the forecasts, too sharp or not sharp enough.
-    - class shares: other odds of one class against all others.
-    - impossible: the uniform forecast mixed in, for outcomes that were forecast as impossible.
-    """
+    """The alternatives for K classes: the family of each, and its share in the average."""
 
     powers = np.exp([-0.8, -0.4, -0.2, -0.1, 0.1, 0.2, 0.4, 0.8])
+    """Of the forecasts, which may be too sharp or not sharp enough (family "confidence")."""
     shifts = np.array([-1.6, -0.8, -0.4, -0.2, 0.2, 0.4, 0.8, 1.6])
+    """Of the log odds of one class against all others ("class shares")."""
     uniform = np.array([0.003, 0.03, 0.3])
+    """Shares of the uniform forecast, for outcomes of probability 0 ("impossible")."""
 
     def __init__(self, n_classes: int) -> None:
         sizes = (len(self.powers), len(self.shifts) * n_classes, len(self.uniform))
@@ -63,15 +61,13 @@ class Alternatives:
         rows, n_classes = np.arange(len(Q)), Q.shape[1]
         logs = np.log(np.maximum(Q, LEAST))
         log_q = logs[rows, codes]
-        powers = [log_softmax(t * logs, axis=1)[rows, codes] - log_q for t in self.powers]
-        shifts = [
-            np.where(codes == k, b, 0.0) - np.log1p(Q[:, k] * np.expm1(b))
-            for k in range(n_classes)
-            for b in self.shifts
-        ]
+        ratios = [log_softmax(t * logs, axis=1)[rows, codes] - log_q for t in self.powers]
+        for k in range(n_classes):
+            shifted = np.log1p(np.outer(np.expm1(self.shifts), Q[:, k]))
+            ratios += list(np.outer(self.shifts, codes == k) - shifted)
         q = np.exp(log_q)
-        mixed = [np.log((1 - share) * q + share / n_classes) - log_q for share in self.uniform]
-        return np.column_stack([*powers, *shifts, *mixed])
+        ratios += [np.log((1 - share) * q + share / n_classes) - log_q for share in self.uniform]
+        return np.column_stack(ratios)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,11 +116,9 @@ class RowSums:
     @classmethod
     def of(cls, P: Floats, codes: NDArray[Any]) -> Self:
         """Sums over the rows of a batch."""
-        loss = log_losses(P, codes).sum()
-        entropy = 0.0 - (P * np.log(np.where(P > 0, P, 1.0))).sum()
+        loss, entropy = log_losses(P, codes).sum(), -xlogy(P, P).sum() + 0.0
         observed = np.bincount(codes, minlength=P.shape[1]).astype(np.float64)
-        variance = (P * (1 - P)).sum(axis=0)
-        sums = observed, P.sum(axis=0), variance, sum_in_cells(P, codes)
+        sums = observed, P.sum(axis=0), (P * (1 - P)).sum(axis=0), sum_in_cells(P, codes)
         return cls(len(P), float(loss), float(entropy), *sums)
 
     def __add__(self, other: Self) -> Self:
@@ -152,18 +146,12 @@ class Batch(NamedTuple):
         return type(self)(self.totals + other.totals, self.log_ratios + other.log_ratios)
 
 
-def _to_lists(values: RowSums | Evidence) -> dict[str, Any]:
-    """JSON values."""
-    return {name: np.asarray(value).tolist() for name, value in vars(values).items()}
+def _read(state: dict[str, Any], empty: Any) -> Any:
+    """Sums or evidence from a file; `empty` has the types and shapes."""
+    return type(empty)(*(_read_numbers(state[name], like) for name, like in vars(empty).items()))
 
 
-def _from_lists(lists: dict[str, Any], empty: Any) -> Any:
-    """Sums or evidence from JSON values; `empty` has the types and shapes."""
-    return type(empty)(*(_numbers(lists[name], value) for name, value in vars(empty).items()))
-
-
-def _numbers(values: Any, like: Any) -> Any:
-    """Numbers from a file, in the type and shape of others."""
+def _read_numbers(values: Any, like: Any) -> Any:
     array, shape = np.array(values, dtype=np.float64), np.shape(like)
     if array.shape != shape or not np.isfinite(array).all():
         raise ValueError(f"expected numbers of shape {shape}")
@@ -386,14 +374,14 @@ class CalibrationMonitor:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a small JSON file, atomically."""
-        state = {"format": FORMAT, "version": VERSION, "library": version("isoroc")}
-        state["labels"] = self.classes_.tolist()
-        state |= {name: getattr(self, name) for name in PARAMETERS}
-        state |= {"totals": _to_lists(self.totals), "evidence": _to_lists(self.evidence)}
+        state: dict[str, Any] = {"format": FORMAT, "version": VERSION, "library": version("isoroc")}
+        state |= {"labels": self.classes_} | {name: getattr(self, name) for name in PARAMETERS}
+        state |= {"totals": vars(self.totals), "evidence": vars(self.evidence)}
         state |= {"alarm": self.alarm_, "batches": self.n_batches, "source": self.source}
         state |= {"history": self.entries, "seen": self.seen_}
+        text = json.dumps(state, default=np.ndarray.tolist, allow_nan=False)
         with replacing(Path(path)) as new:
-            new.write_text(json.dumps(state, allow_nan=False) + "\n", encoding="utf-8")
+            new.write_text(text + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], calibrator: Any = None) -> Self:
@@ -426,12 +414,12 @@ class CalibrationMonitor:
             raise ValueError("it has another format")
         state = migrate(state, VERSION)
         monitor = cls(state["labels"], **{name: state[name] for name in PARAMETERS})
-        monitor.totals = _from_lists(state["totals"], monitor.totals)
-        monitor.evidence = _from_lists(state["evidence"], monitor.evidence)
+        monitor.totals = _read(state["totals"], monitor.totals)
+        monitor.evidence = _read(state["evidence"], monitor.evidence)
         monitor.n_batches = int(state["batches"])
         monitor.source = None if state["source"] is None else str(state["source"])
         monitor.alarm_ = None if state["alarm"] is None else int(state["alarm"])
-        monitor.entries = [_numbers(entry, np.zeros(7)).tolist() for entry in state["history"]]
+        monitor.entries = [_read_numbers(entry, np.zeros(7)).tolist() for entry in state["history"]]
         monitor.seen_ = {str(name): str(time) for name, time in state["seen"].items()}
         return monitor
 

@@ -99,7 +99,7 @@ def threshold_for(
     >>> round(float(threshold_for(y, p, metric="alerts", target=100, n_rows=5000)), 3)
     0.981
     """
-    metrics = get_args(Metric)
+    metrics: tuple[str, ...] = get_args(Metric)
     check_option("metric", metric, metrics)
     check_number("target", target, minimum=0)
     check_number("n_rows", n_rows, minimum=1, others=(None,))
@@ -111,18 +111,14 @@ def threshold_for(
     check_confidence(confidence)
     pair = pair_of_arrays(y_true, y_prob, None, sample_weight, labels, clusters=clusters)
     sample, classes = pair.before, pair.before.classes.tolist()
-    if label is not None and label not in classes:
-        fix = f"expected one of {', '.join(map(str, classes))}"
-        raise InputError("label", None, f"is {label!r}", fix)
+    check_option("label", label, (None, *classes))
     k = len(classes) - 1 if label is None else classes.index(label)
     p = sample.forecasts if sample.forecasts.ndim == 1 else sample.forecasts[:, k]
     event, weights = (sample.codes == k) * 1.0, sample.row_weights()
     # What acting on no row achieves, and on the rows at or above each distinct forecast.
     values, step = np.unique(-p, return_inverse=True)
     thresholds = np.append(np.nextafter(p.max(), np.inf), -values)
-    right, acted = (
-        np.cumsum(np.bincount(step + 1, weights * each, len(thresholds))) for each in (event, 1)
-    )
+    right, acted = (np.cumsum(np.bincount(step + 1, w)) for w in (weights * event, weights))
     wrong, scale = acted - right, np.array([1.0, 1.0, 1.0, n_rows or 1.0])
     with np.errstate(invalid="ignore"):
         rates = np.array([right / acted, right / right[-1], wrong / wrong[-1], acted / acted[-1]])

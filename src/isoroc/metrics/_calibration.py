@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isoroc._core.intervals import design_effect, mean, wilson
-from isoroc._core.types import Floats, Ints
+from isoroc._core.types import Floats
 from isoroc._input import (
     Aspect,
     InputError,
@@ -111,10 +111,7 @@ def calibration_error(
     parts = Parts.of(sample, kind, bins)
     if bins in (None, "irp", "ties"):
         return parts.absolute()[0].value if norm == "l1" else float(np.sqrt(parts.square()))
-    errors = [_binned_error(*rows, norm) for rows in _group(parts.samples, bins, n_bins or 15)]
-    if norm == "max":
-        return max(errors)
-    return float(np.mean(errors) if norm == "l1" else np.sqrt(np.mean(errors)))
+    return _binned_error(parts.samples, bins, n_bins or 15, norm)
 
 
 def _check_options(norm: Any, kind: Any, bins: Any, n_bins: Any) -> None:
@@ -131,17 +128,17 @@ def _check_options(norm: Any, kind: Any, bins: Any, n_bins: Any) -> None:
         raise InputError("norm", None, problem, 'pass bins="quantile" or a number')
 
 
-def _group(samples: list[Sample], bins: Bins, n_bins: int) -> Iterator[tuple[Sample, Ints]]:
-    """Each sample with the bins of its rows."""
+def _binned_error(samples: list[Sample], bins: Bins, n_bins: int, norm: Norm) -> float:
+    """Error in bins: the maximum over the samples for the norm "max", otherwise the mean."""
+    errors = []
     for sample in samples:
-        yield sample, group_rows(sample.forecasts, sample.weights, bins, n_bins)
-
-
-def _binned_error(sample: Sample, group: Ints, norm: Norm) -> float:
-    """Error in bins; its square for the norm "l2"."""
-    weight, residual = group_means(group, sample.weights, sample.residuals())
-    distance = over_classes(residual**2 if norm == "l2" else np.abs(residual))
-    return float(distance.max()) if norm == "max" else mean(distance, weight)
+        group = group_rows(sample.forecasts, sample.weights, bins, n_bins)
+        weight, residual = group_means(group, sample.weights, sample.residuals())
+        distance = over_classes(residual**2 if norm == "l2" else np.abs(residual))
+        errors.append(distance.max() if norm == "max" else mean(distance, weight))
+    if norm == "max":
+        return float(max(errors))
+    return float(np.mean(errors) if norm == "l1" else np.sqrt(np.mean(errors)))
 
 
 def expected_calibration_error(
@@ -190,8 +187,7 @@ def expected_calibration_error(
     if kind == "auto":
         kind = "classwise" if sample.n_classes == 2 else "top"
     bins: Bins = n_bins if strategy == "uniform" else "quantile"
-    parts = _group(split_by_kind(sample, kind), bins, n_bins)
-    return float(np.mean([_binned_error(*part, "l1") for part in parts]))
+    return _binned_error(split_by_kind(sample, kind), bins, n_bins, "l1")
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,13 +257,10 @@ def calibration_curve(
     check_confidence(confidence)
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, clusters)
     classes = sample.classes.tolist()
-    if pos_label is None and len(classes) > 2:
-        shown = ", ".join(map(repr, classes[:10]))
-        problem = f"is None, but there are {len(classes)} classes"
-        raise InputError("pos_label", None, problem, f"pass one of {shown}")
-    if pos_label is not None and pos_label not in classes:
-        raise InputError("pos_label", None, f"is {pos_label!r}", f"the classes are {classes}")
-    event = event_of(sample, 1 if pos_label is None else classes.index(pos_label))
+    if pos_label is None and len(classes) == 2:
+        pos_label = classes[1]
+    check_option("pos_label", pos_label, tuple(classes))
+    event = event_of(sample, classes.index(pos_label))
     rates = observed_rates(event, n_bins=n_bins, strategy=strategy, confidence=confidence)
     return CalibrationCurve(*rates.select("rate", "forecast", "low", "high", "weight").values())
 
@@ -276,17 +269,18 @@ def event_of(sample: Sample, k: Event) -> Sample:
     """Sample of one event: class k, one of several, or the most probable class if k is None."""
     if k is None:
         return split_by_kind(sample, "top")[0]
-    if isinstance(k, slice):
-        column = np.minimum(sample.forecasts[:, k].sum(axis=1), 1.0)
-        event = np.isin(sample.codes, np.arange(sample.n_classes)[k]).view(np.uint8)
-    else:
-        column = np.ascontiguousarray(sample.forecasts[:, k])
-        event = (sample.codes == k).view(np.uint8)
-    return Sample(column, event, sample.weights, clusters=sample.clusters)
+    columns = k if isinstance(k, slice) else slice(k, k + 1)
+    p = np.minimum(sample.forecasts[:, columns].sum(axis=1), 1.0)
+    occurred = np.isin(sample.codes, np.arange(sample.n_classes)[columns]).view(np.uint8)
+    return Sample(p, occurred, sample.weights, clusters=sample.clusters)
 
 
 def observed_rates(
-    event: Sample, *, n_bins: int | None, confidence: float = 0.95, strategy: Strategy = "quantile"
+    event: Sample,
+    *,
+    n_bins: int | None = None,
+    strategy: Strategy = "quantile",
+    confidence: float = 0.95,
 ) -> Table:
     """Observed rates of an event in groups of rows, with Wilson's intervals.
 

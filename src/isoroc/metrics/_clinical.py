@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from isoroc._core.intervals import Estimate, half_width, variance_of_sum
 from isoroc._core.newton import logistic_regression
@@ -13,6 +13,7 @@ from isoroc._core.special import chi2_quantile, expit, f_quantile, find_root, lo
 from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample, check_confidence, check_probabilities
 from isoroc._support.table import Table
+from isoroc.metrics._calibration import event_of
 
 MEASURES = ("observed_expected", "intercept", "slope", "ici", "e50", "e90", "emax")
 UNKNOWN = Estimate(np.nan, np.nan, np.nan)
@@ -106,17 +107,13 @@ def calibration_summary(
     """
     check_confidence(confidence)
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, clusters)
-    P, codes, weights = sample.forecasts, sample.codes, sample.row_weights()
     lines: list[Any] = []
     excluded = 0
-    for k in [1] if P.shape[1] == 2 else range(P.shape[1]):
-        p, y = P[:, k], (codes == k).astype(np.float64)
-        inside = (p > 0) & (p < 1)
-        excluded += int(np.count_nonzero(~inside))
-        with np.errstate(divide="ignore"):
-            every = _Rows(logit(p), y, weights, sample.clusters)
-        rows = every.take(inside)
-        estimates = [_ratio(p, every, confidence), _shift(rows, confidence)]
+    for k in range(int(sample.n_classes == 2), sample.n_classes):
+        every = _Rows.of(event_of(sample, k))
+        rows = every.inside()
+        excluded += len(every.z) - len(rows.z)
+        estimates = [_ratio(every, confidence), _shift(rows, confidence)]
         estimates += [_slope(rows, confidence), *_distances(rows, confidence)]
         named = zip(MEASURES, estimates, strict=True)
         lines += [(sample.classes[k], name, *estimate) for name, estimate in named]
@@ -132,10 +129,17 @@ class _Rows(NamedTuple):
     weights: Floats
     clusters: Ints | None
 
-    def take(self, rows: NDArray[np.bool_]) -> Self:
-        """Some of the rows."""
-        clusters = None if self.clusters is None else self.clusters[rows]
-        return type(self)(self.z[rows], self.y[rows], self.weights[rows], clusters)
+    @classmethod
+    def of(cls, event: Sample) -> Self:
+        """Rows of an event."""
+        z, y = logit(event.forecasts), event.codes.astype(np.float64)
+        return cls(z, y, event.row_weights(), event.clusters)
+
+    def inside(self) -> Self:
+        """The rows with forecasts other than 0 and 1."""
+        rows = np.isfinite(self.z)
+        columns: Any = (None if column is None else column[rows] for column in self)
+        return type(self)(*columns)
 
 
 def _shift(rows: _Rows, confidence: float, farthest: float = 40.0) -> Estimate:
@@ -166,17 +170,16 @@ def _shift(rows: _Rows, confidence: float, farthest: float = 40.0) -> Estimate:
     return Estimate(shift, solve(width), solve(-width))
 
 
-def _ratio(p: Floats, rows: _Rows, confidence: float) -> Estimate:
+def _ratio(rows: _Rows, confidence: float) -> Estimate:
     z, y, weights, _ = rows
-    expected = float(weights @ p)
+    expected = weights @ expit(z)
     if not expected:
         return UNKNOWN
-    _, low, high = _shift(rows, confidence)
+    _, *shifts = _shift(rows, confidence)
     # Log odds may be infinite, too, and infinite shifts would cancel them out.
-    shifts = np.clip([low, high], -1e9, 1e9).tolist()
-    ends = [float(weights @ expit(z + shift)) / expected for shift in shifts]
-    value = float(weights @ y) / expected
-    return Estimate(value, min(ends[0], value), max(ends[1], value))
+    low, high = (weights @ expit(z + np.clip(shift, -1e9, 1e9)) / expected for shift in shifts)
+    value = float(weights @ y / expected)
+    return Estimate(value, min(float(low), value), max(float(high), value))
 
 
 def _slope(rows: _Rows, confidence: float) -> Estimate:
@@ -221,31 +224,23 @@ def _distances(rows: _Rows, confidence: float) -> list[Estimate]:
     return [Estimate(*ends) for ends in np.transpose([value, low, high]).tolist()]
 
 
-class SmoothCurve(NamedTuple):
-    """Smooth calibration curve with pointwise intervals; empty if the outcomes are separable."""
+def smooth_curve(
+    event: Sample, confidence: float = 0.95, n_points: int = 120
+) -> tuple[Table, float]:
+    """The curve that the ICI is based on, with pointwise intervals, and the ICI.
 
-    table: Table
-    """Columns ``forecast``, ``rate``, ``low`` and ``high``."""
-    ici: float
-    """Mean distance of the curve from the forecasts, see `calibration_summary`."""
-
-
-def smooth_curve(event: Sample, confidence: float = 0.95, n_points: int = 120) -> SmoothCurve:
-    """The curve that the ICI is based on.
-
-    With more than 200 rows it ends at the tenth forecast from either side, as in rms, and always
-    where the interval of its log odds is wider than 2 to either side: few rows are there.
+    Columns are ``forecast``, ``rate``, ``low`` and ``high``; empty if the outcomes are separable.
+    With more than 200 rows the curve ends at the tenth forecast from either side, as in rms, and
+    always where the interval of its log odds is wider than 2 to either side: few rows are there.
     """
-    inside = (event.forecasts > 0) & (event.forecasts < 1)
-    y, weights = event.codes.astype(np.float64), event.row_weights()
-    rows = _Rows(np.asarray(logit(event.forecasts)), y, weights, event.clusters).take(inside)
+    rows = _Rows.of(event).inside()
     z, beta = rows.z, np.full(1, np.nan)
     if len(z):
         X, evaluate = _basis(z, rows.y)
         beta, *covariances = _fit(X, rows)
     if np.isnan(beta).any():
         none = np.zeros(0)
-        return SmoothCurve(Table(forecast=none, rate=none, low=none, high=none), np.nan)
+        return Table(forecast=none, rate=none, low=none, high=none), np.nan
     ordered, cut = np.sort(z), 9 if len(z) > 200 else 0
     at = np.unique(np.linspace(ordered[cut], ordered[-1 - cut], n_points))
     B = evaluate(at)
@@ -256,7 +251,7 @@ def smooth_curve(event: Sample, confidence: float = 0.95, n_points: int = 120) -
     at, B, half = at[kept], B[kept], half[kept]
     rate, low, high = (expit(B @ beta + shift) for shift in (0.0, -half, half))
     ici = float(_distance_measures(X @ beta, z, rows.weights)[0, 0])
-    return SmoothCurve(Table(forecast=expit(at), rate=rate, low=low, high=high), ici)
+    return Table(forecast=expit(at), rate=rate, low=low, high=high), ici
 
 
 def _distance_measures(eta: Floats, z: Floats, weights: Floats) -> Floats:

@@ -131,7 +131,10 @@ def estimate_rate(
     alone = mean_of(outcomes, None, sample.clusters)
     scores, unlabelled = (_log_odds(values, sample.unit) for values in (sample.forecasts, others))
     forecasts, means = _cross_fit(scores, outcomes, unlabelled, sample.clusters, random_state)
-    factor = _factor(outcomes, forecasts, means)
+    # The weight of the forecasts that minimises the variance of the estimate.
+    scale = np.append(forecasts, means).var() * (1 + len(outcomes) / len(means))
+    covariance = np.cov(outcomes, forecasts)[0, 1]
+    factor = float(np.clip(covariance / scale, 0.0, 1.0)) if scale > 1e-12 else 0.0
     rest = mean_of(outcomes - factor * forecasts, None, sample.clusters)
     value = float(np.clip(rest.value + factor * means.mean(), 0.0, 1.0))
     variance = rest.variance + factor**2 * means.var() / len(means)
@@ -146,10 +149,8 @@ def estimate_rate(
 def _log_odds(values: Floats, unit: str, floor: float = 1e-4) -> Floats:
     """Log odds of probabilities; other scores unchanged."""
     scores = values if values.ndim == 1 else values[:, -1]
-    if unit != "probability":
-        return scores
     clipped = np.clip(scores, floor, 1 - floor)
-    return np.asarray(np.log(clipped) - np.log1p(-clipped))
+    return np.log(clipped) - np.log1p(-clipped) if unit == "probability" else scores
 
 
 def _cross_fit(
@@ -168,21 +169,9 @@ def _cross_fit(
         rows = fold != k
         # Half an outcome of each kind at the mean score keeps the intercept finite.
         X = np.column_stack([np.ones(rows.sum() + 1), np.append(x[rows], 0.0)])
-        theta, _, _ = logistic_regression(
-            X,
-            np.append(y[rows], 0.5),
-            np.ones(len(X)),
-            start=np.zeros((1, 2)),
-            precision=np.array([[1e-3, 0.5]]),
-        )
+        prior: Any = {"start": np.zeros((1, 2)), "precision": np.array([[1e-3, 0.5]])}
+        theta, *_ = logistic_regression(X, np.append(y[rows], 0.5), np.ones(len(X)), **prior)
         intercept, slope = theta[0]
         forecasts[~rows] = expit(intercept + slope * x[~rows])
         means += expit(intercept + slope * new) / len(np.unique(fold))
     return forecasts, means
-
-
-def _factor(y: Floats, forecasts: Floats, unlabelled: Floats) -> float:
-    """Weight of the forecasts that minimises the variance of the estimate."""
-    variance = np.concatenate([forecasts, unlabelled]).var() * (1 + len(y) / len(unlabelled))
-    covariance = ((y - y.mean()) * (forecasts - forecasts.mean())).sum() / (len(y) - 1)
-    return float(np.clip(covariance / variance, 0.0, 1.0)) if variance > 1e-12 else 0.0

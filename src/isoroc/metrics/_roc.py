@@ -121,9 +121,8 @@ def roc_auc(
 
 def _counts(y_true: Any, y_prob: Any, sample_weight: Any, labels: Any) -> BinaryCounts:
     sample = check_outcomes(y_true, y_prob, sample_weight, labels)
-    if sample.n_classes != 2:
-        problem = f"{sample.n_classes} columns"
-        raise InputError("y_prob", None, problem, "a ROC curve needs two classes")
+    if (K := sample.n_classes) != 2:
+        raise InputError("y_prob", None, f"{K} columns", "a ROC curve needs two classes")
     check_every_class(sample, "both classes are needed")
     return BinaryCounts.from_sample(sample)
 

@@ -119,8 +119,7 @@ def brier_score_loss(
     check_option("scale_by_half", scale_by_half, (True, False, "auto"))
     sample = check_probabilities(y_true, y_prob, sample_weight, labels)
     score = mean(brier_losses(sample.forecasts, sample.codes), sample.weights)
-    is_half = sample.n_classes == 2
-    if scale_by_half in ("auto", is_half):
+    if scale_by_half in ("auto", sample.n_classes == 2):
         return score
     return score / 2 if scale_by_half else 2 * score
 
@@ -204,11 +203,9 @@ class Decomposition:
         return np.array([getattr(self, term) for term in TERMS], dtype=dtype)
 
     def __repr__(self) -> str:
-        return (
-            f"{self.of} loss {self.loss:.4f} = calibration {self.calibration:.4f} + refinement "
-            f"{self.refinement:.4f} (uncertainty {self.uncertainty:.4f} - resolution "
-            f"{self.resolution:.4f}), {self.bins}"
-        )
+        text = f"{self.of} loss {self.loss:.4f} = calibration {self.calibration:.4f} + refinement "
+        text += f"{self.refinement:.4f} (uncertainty {self.uncertainty:.4f} - resolution "
+        return f"{text}{self.resolution:.4f}), {self.bins}"
 
 
 def decompose(
@@ -270,13 +267,11 @@ def decompose(
     parts = Parts.of(sample, "canonical", bins)
     terms = parts.split_loss(loss)
     estimates = tuple(terms[name][0] for name in TERMS)
-    return Decomposition(
-        **{term: estimate.value for term, estimate in zip(TERMS, estimates, strict=True)},
-        standard_errors=np.array([estimate.error for estimate in estimates]),
-        of=loss,
-        bins="ties" if parts.bins == ["ties"] else "irp",
-        _estimates=estimates,
-    )
+    values: Any = {name: terms[name][0].value for name in TERMS}
+    errors = np.array([estimate.error for estimate in estimates])
+    used: Any = "ties" if parts.bins == ["ties"] else "irp"
+    about = {"standard_errors": errors, "of": loss, "bins": used, "_estimates": estimates}
+    return Decomposition(**values, **about)
 
 
 class ProbabilityScorer:

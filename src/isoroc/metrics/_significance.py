@@ -36,10 +36,9 @@ class CalibrationTest:
     """Number of times labels were drawn."""
 
     def __repr__(self) -> str:
-        return (
-            f"p = {self.p_value:.3g}: {self.statistic:.1f} standard deviations from calibration, "
-            f"seen in {self.n_cells} cells ({self.n_resamples} resamples)"
-        )
+        size = f"{self.statistic:.1f} standard deviations from calibration"
+        seen = f"seen in {self.n_cells} cells ({self.n_resamples} resamples)"
+        return f"p = {self.p_value:.3g}: {size}, {seen}"
 
 
 def calibration_test(
@@ -103,15 +102,11 @@ def calibration_test(
     drawn = (scales.draw(rng) for _ in range(n_resamples))
     sizes = np.array([scales.measure(sums) for sums in (scales.observed, *drawn)])
     deviation = _standardise(sizes)
-    worst = deviation.max(axis=1)
+    statistic, *others = deviation.max(axis=1).tolist()
     # Rounding must not decide whether two sets of labels deviate by as much.
-    as_large = int(np.count_nonzero(worst[1:] >= worst[0] - 1e-9 * (1 + abs(worst[0]))))
-    return CalibrationTest(
-        statistic=float(worst[0]),
-        p_value=(1 + as_large) / (1 + n_resamples),
-        n_cells=len(scales.variances[deviation[0].argmax()]),
-        n_resamples=n_resamples,
-    )
+    as_large = np.count_nonzero(np.array(others) >= statistic - 1e-9 * (1 + abs(statistic)))
+    n_cells = len(scales.variances[deviation[0].argmax()])
+    return CalibrationTest(statistic, (1 + as_large) / (1 + n_resamples), n_cells, n_resamples)
 
 
 class _Scales:
@@ -119,16 +114,14 @@ class _Scales:
 
     def __init__(self, sample: Sample) -> None:
         P = as_matrix(sample.forecasts)
-        cell = halve_repeatedly(sample.forecasts, count_halvings(len(P)))
+        self.clusters, self.residuals = sample.clusters, residuals(P, sample.codes)
+        self.cell = halve_repeatedly(sample.forecasts, count_halvings(len(P)))
         self.weights = effective_weights(sample.row_weights())
         self.cumulative = np.cumsum(P[:, :-1], axis=1)
-        self.n_classes, self.cell, self.clusters = P.shape[1], cell, sample.clusters
-        self.expected = sum_rows(cell, P, self.weights)
+        self.expected = sum_rows(self.cell, P, self.weights)
         self.observed = self._sums(sample.codes)
-        variance = sum_rows(cell, P * (1 - P), self.weights**2)
+        variance = sum_rows(self.cell, P * (1 - P), self.weights**2)
         self.variances = list(self._levels(variance))
-        if self.clusters is not None:
-            self.residuals = residuals(P, sample.codes)
 
     def _levels(self, sums: Floats) -> Iterator[Floats]:
         """Sums in the cells of each scale, from the finest to the coarsest."""
@@ -139,7 +132,7 @@ class _Scales:
 
     def _sums(self, codes: NDArray[np.integer[Any]]) -> Floats:
         """Sums of residuals in the finest cells."""
-        hits = sum_classes(self.cell, codes, self.n_classes, self.weights)
+        hits = sum_classes(self.cell, codes, self.expected.shape[1], self.weights)
         return np.asarray(hits - self.expected)
 
     def measure(self, sums: Floats) -> list[float]:
@@ -162,12 +155,10 @@ def _standardise(sizes: Floats) -> Floats:
 
     This treats the observed labels, the first row, and the drawn ones alike, so the test is exact.
     """
-    centred = sizes - sizes.mean(axis=0)
-    others = len(sizes) - 1
-    mean = -centred / others
-    square = ((centred**2).sum(axis=0) - centred**2) / others
+    centred, n_others = sizes - sizes.mean(axis=0), len(sizes) - 1
+    mean = -centred / n_others
+    square = ((centred**2).sum(axis=0) - centred**2) / n_others
     spread = np.sqrt(np.maximum(square - mean**2, 0))
     # If the others are all equal, any difference counts as very large.
-    difference = centred - mean
-    tiny = 1e-9 * np.abs(sizes).max(axis=0)
+    difference, tiny = centred - mean, 1e-9 * np.abs(sizes).max(axis=0)
     return np.where(np.abs(difference) <= tiny, 0.0, difference / np.maximum(spread, tiny + 1e-300))

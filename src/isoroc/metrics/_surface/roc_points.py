@@ -23,23 +23,18 @@ def merge_ties(values: Floats) -> Floats:
 
 def pair_curves(counts: Points) -> Floats:
     """Undominated points of the hulls of the ROC curves of all pairs of classes, shape (m, K)."""
-    K = counts.forecasts.shape[1]
-    return np.vstack([_pair_curve(counts, i, j) for i, j in combinations(range(K), 2)])
-
-
-def _pair_curve(counts: Points, i: int, j: int) -> Floats:
-    difference = merge_ties(counts.forecasts[:, j] - counts.forecasts[:, i])
-    binary = BinaryCounts.from_arrays(
-        np.tile(difference, 2),
-        np.repeat(np.array([0, 1], dtype=np.uint8), len(difference)),
-        counts.class_weights[:, [i, j]].T.ravel(),
-    )
-    _, _, weights = binary.isotonic_blocks()
-    lost = np.vstack([np.zeros(2), np.cumsum(weights, axis=0)]) / weights.sum(axis=0)
-    points = np.zeros((len(lost), counts.forecasts.shape[1]))
-    points[:, i], points[:, j] = p, q = lost[:, 0], 1 - lost[:, 1]
-    undominated = np.append(True, np.diff(p) > 0) & np.append(np.diff(q) < 0, True)
-    return np.asarray(points[undominated])
+    (n, K), curves = counts.forecasts.shape, []
+    codes = np.repeat(np.array([0, 1], dtype=np.uint8), n)
+    for i, j in combinations(range(K), 2):
+        scores = np.tile(merge_ties(counts.forecasts[:, j] - counts.forecasts[:, i]), 2)
+        binary = BinaryCounts.from_arrays(scores, codes, counts.class_weights[:, [i, j]].T.ravel())
+        _, _, weights = binary.isotonic_blocks()
+        lost = np.vstack([np.zeros(2), np.cumsum(weights, axis=0)]) / weights.sum(axis=0)
+        points = np.zeros((len(lost), K))
+        points[:, i], points[:, j] = p, q = lost[:, 0], 1 - lost[:, 1]
+        undominated = np.append(True, np.diff(p) > 0) & np.append(np.diff(q) < 0, True)
+        curves.append(points[undominated])
+    return np.vstack(curves)
 
 
 class Boxes:

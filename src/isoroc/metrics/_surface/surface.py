@@ -1,7 +1,7 @@
 """The volume under the ROC surface."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,7 +10,6 @@ from isoroc._core.types import Floats
 from isoroc._counts import Points
 from isoroc._input import (
     InputError,
-    Sample,
     check_every_class,
     check_number,
     check_option,
@@ -91,28 +90,20 @@ def volume_under_surface(
     0.75
     """
     check_option("volume", volume, ("hull", "boxes"))
-    sample = _check_sample(y_true, y_prob, sample_weight, labels, resolution)
-    if sample.n_classes == 2:
-        curve = sample.measure(roc_convex_hull if volume == "hull" else symmetric_roc_curve)
-        value = curve.area() if volume == "hull" else float(np.diff(curve.p0) @ curve.p1[1:])
-        return Volume(value, volume, exact=True, n_points=len(curve.p0))
-    points, body, used = _scan_lines(Points.from_arrays(*sample.arrays), volume, resolution)
-    return Volume(body.volume, volume, used is None, used, len(points))
-
-
-def _check_sample(
-    y_true: Any, y_prob: Any, sample_weight: Any, labels: Any, resolution: int | None
-) -> Sample:
-    """Rows with positive weight; all classes must be among them."""
-    sample = check_outcomes(y_true, y_prob, sample_weight, labels)
     check_number("resolution", resolution, int, minimum=1, others=(None,))
+    sample = check_outcomes(y_true, y_prob, sample_weight, labels)
     if sample.n_classes > 3:
         problem = f"{sample.n_classes} classes, but the ROC surface is computed for two and three"
         fix = "compare the AUC of each class against the rest instead"
         raise InputError("y_prob", None, problem, fix)
     sample = sample.positive()
     check_every_class(sample, "a ROC surface needs all classes")
-    return sample
+    if sample.n_classes == 2:
+        curve = sample.measure(roc_convex_hull if volume == "hull" else symmetric_roc_curve)
+        value = curve.area() if volume == "hull" else float(np.diff(curve.p0) @ curve.p1[1:])
+        return Volume(value, volume, exact=True, n_points=len(curve.p0))
+    points, body, used = _scan_lines(Points.from_arrays(*sample.arrays), volume, resolution)
+    return Volume(body.volume, volume, used is None, used, len(points))
 
 
 def _scan_lines(
