@@ -64,10 +64,7 @@ class DecisionCurve:
         return Table(threshold=self.thresholds, value=value, low=value - half, high=value + half)
 
     def limits(self, *, scaled: bool = False) -> tuple[float, float]:
-        """Ends of an axis on which the net benefits of the forecasts can be read.
-
-        Wide intervals at high thresholds and the losses of acting on all rows are cut off.
-        """
+        """Ends of an axis for the net benefits of the forecasts; wide intervals are cut off."""
         parts = [self.benefit(name, scaled=scaled) for name in self.strategies[:-3]]
         top = 1.15 * max(part["value"].max() for part in parts)
         top = float(top if top > 0 else max(part["high"].max() for part in parts))
@@ -144,12 +141,9 @@ def decision_curve(pair: Pair, thresholds: Any, confidence: float) -> DecisionCu
 
 
 def thresholds_of(samples: Iterable[Sample], n_thresholds: int = 99) -> Floats:
-    """Thresholds in the range of the observed rates of twentieths of the rows.
-
-    Beyond it, nearly all rows or nearly none are acted on.
-    """
+    """Thresholds at which neither nearly all rows nor nearly none are acted on."""
     tables = [observed_rates(event_of(sample, 1), n_bins=20) for sample in samples]
-    rates = np.concatenate([table["rate"] for table in tables])
+    rates = np.concatenate([table["rate"] for table in tables])  # of twentieths of the rows
     margin = 0.1 * np.ptp(rates) + 0.001
     low, high = np.clip([rates.min() - margin, rates.max() + margin], 0.0, 0.99)
     return np.linspace(low, high, n_thresholds)

@@ -48,13 +48,13 @@ class Evaluate:
         Columns that describe the rows. `Evaluation.segments` then has the tables of
         `isoroc.metrics.segment_report`. A `SegmentCalibrator` in `after` needs them.
     clusters : array-like of shape (n,), default=None
-        Cluster of each row, such as the patient of a visit, if rows of one cluster depend on each
-        other. At least 60 clusters are recommended.
+        Cluster of each row, such as the patient of a visit, if rows of a cluster depend on each
+        other. At least 60 are recommended.
     multilabel : bool, default=False
         Whether labels do not exclude each other: `y_true` holds 0, 1 or NaN (missing) and `y_prob`
-        a forecast for each row and label, both of shape (n, L). Then figures are micro averages,
-        over all entries, "macro" ones are means over the labels, and `Evaluation.segments` has the
-        worst labels first. Intervals treat a row, with all of its labels, as one cluster.
+        a forecast for each row and label, both of shape (n, L). Figures are micro averages, over
+        all entries, or "macro" ones, means over the labels; `Evaluation.segments` has the worst
+        labels first. Intervals treat a row with all of its labels as one cluster.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     labels : array-like of shape (K,), default=None
@@ -78,16 +78,14 @@ class Evaluate:
     calibration_loss, refinement_loss
         The part of the log loss that calibration could save, and the rest.
     calibration_error, classwise_calibration_error, top_calibration_error
-        `isoroc.metrics.calibration_error` of whole forecasts, of each class (three classes or
-        more), and of the largest probability.
+        `isoroc.metrics.calibration_error` with each `kind`; "classwise" for three classes or more.
     accuracy, decisions_changed
-        Share of rows for which the most probable class came true, and for which it changed. Log
-        odds above 0 decide for the second class.
+        Share of rows for which the most probable class came true, and for which it changed.
     auc, or auc_one_vs_rest and auc_one_vs_one
         Area under the ROC curve of two classes. For more, the means over each class against all
         others, and over pairs of classes by the scores of either (Hand and Till 2001).
     vus
-        Volume under the hull of the ROC surface (three classes), from at most 2,000 rows; it has no
+        `isoroc.metrics.volume_under_surface` of three classes, from at most 2,000 rows; it has no
         interval. `isoroc.metrics.bootstrap` makes one.
     macro_log_loss, macro_auc
         Means over several labels. Labels with outcomes of one kind only have no area.
@@ -95,8 +93,8 @@ class Evaluate:
         Shares of pairs of rows for which the order by the score of a class is reversed, or becomes
         a tie; pooled over the classes. Pairs that were tied before do not count.
 
-    Losses, accuracy and changed decisions are those of all rows. With many rows, everything else is
-    based on some of them; `Evaluation.notes` says how many.
+    With many rows, all but losses, accuracy and changed decisions is based on some of them;
+    `Evaluation.notes` says how many.
 
     Examples
     --------
@@ -133,11 +131,7 @@ class Evaluate:
         return evaluate_pairs([pair], confidence)
 
     def from_counts(
-        self,
-        counts: Counts,
-        *,
-        calibrator: Any = None,
-        confidence: float = 0.95,
+        self, counts: Counts, *, calibrator: Any = None, confidence: float = 0.95
     ) -> Evaluation:
         """Evaluate counts of any number of rows.
 

@@ -196,10 +196,7 @@ class Evaluation:
         return f"Calibration {', '.join(did[:-1])} and {did[-1]}."
 
     def wrong_segments(self, level: float = 0.05) -> list[str]:
-        """Segments in which the last forecasts are wrong, the costliest first.
-
-        At most about a share `level` of them is named by chance.
-        """
+        """Segments in which the last forecasts are wrong, at most a share `level` by chance."""
         if not self.segments:
             return []
         table = list(self.segments.values())[-1]
@@ -214,11 +211,7 @@ class Evaluation:
         return f"Wrong in {len(wrong)} of {n} segments (false discovery rate 5 %): {shown}."
 
     def worst_segments(self, most: int = 12) -> Table:
-        """The costliest segments before calibration, with figures of all forecasts.
-
-        Columns are ``name`` and ``rows`` and, for "before" and "after", ``ratio``, ``low``,
-        ``high`` and ``adjusted``, such as ``before_ratio``.
-        """
+        """The costliest segments before calibration, with columns such as ``before_ratio``."""
         first = next(iter(self.segments.values()))
         names = _segment_names(first)[:most]
         table = Table(name=np.array(names), rows=first["rows"][:most])
@@ -230,17 +223,11 @@ class Evaluation:
         return table
 
     def net_benefit(self, thresholds: Any = None) -> DecisionCurve:
-        """Net benefit of acting on the forecasts of two classes, by default from 0.01 to 0.99.
-
-        See `isoroc.decisions.net_benefit`, also for more classes and other actions.
-        """
+        """`isoroc.decisions.net_benefit` of the forecasts of two classes."""
         return decision_curve(self.rows, thresholds, self.confidence)
 
     def calibration_summary(self, stage: str | None = None) -> CalibrationSummary:
-        """The clinical panel of the forecasts "before" or "after", by default of the last.
-
-        See `isoroc.metrics.calibration_summary`.
-        """
+        """`isoroc.metrics.calibration_summary` of a stage, "before" or "after" (the default)."""
         samples = self.rows.draw(100_000).series
         name = stage or list(self.rows.samples)[-1]
         if name not in samples:
@@ -330,13 +317,10 @@ def _sentence(text: str) -> str:
 
 
 def _clear_directions(table: Table, confidence: float) -> list[str]:
-    """How the most probable class and the class that is farthest off are wrong, beyond chance.
-
-    With three classes or more, the level of the interval allows for their number (Bonferroni).
-    """
+    """How the most probable class and the class that is farthest off are wrong, beyond chance."""
     gap, n_classes = table["difference"], len(table["difference"]) - 1
     reach = (table["high"] - table["low"]) / 2
-    if n_classes > 2:
+    if n_classes > 2:  # Bonferroni
         reach[1:] *= half_width(1 - (1 - confidence) / n_classes) / half_width(confidence)
     clear = np.abs(gap) > reach
 
@@ -363,10 +347,7 @@ def percent(value: float) -> str:
 def tabulate(
     estimates: Estimates, confidence: float, *, paired: bool, n_classes: int
 ) -> dict[str, dict[str, Estimate]]:
-    """Estimates of all measures that exist for this number of classes, NaN where unknown.
-
-    Intervals are cut off at the smallest and largest possible values.
-    """
+    """Estimates of all measures that exist for this number of classes, NaN where unknown."""
     exists = {
         "auc": n_classes == 2,
         "auc_one_vs_rest": n_classes > 2,
@@ -384,7 +365,7 @@ def tabulate(
         for stage in stages if better else ["change"]:
             estimate = estimates.get((measure, stage), Statistic(math.nan, math.nan))
             low, high = estimate.interval(confidence)
-            if not measure.endswith("_loss"):  # all but losses lie between 0 and 1
+            if not measure.endswith("_loss"):  # cut off at the smallest and largest possible value
                 least = -1.0 if stage == "change" and better else 0.0
                 low, high = np.clip([low, high], least, 1.0).tolist()
             table[measure][stage] = Estimate(estimate.value, low, high)

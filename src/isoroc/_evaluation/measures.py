@@ -77,10 +77,7 @@ class Totals:
         return self.allow_for_zeros(loss, stage) if measure == "log_loss" else loss
 
     def allow_for_zeros(self, loss: Statistic, stage: str) -> Statistic:
-        """A log loss with an interval for outcomes of probability 0 that are absent by chance.
-
-        Each would add 36 nats. The interval allows for as many of them as that of their share does.
-        """
+        """A log loss with an interval for outcomes of probability 0 that are absent by chance."""
         mean, more, less = self.means["log_loss", stage], stage, ""
         if stage == "change":
             more, less = "gained", "lost"
@@ -93,10 +90,7 @@ class Totals:
 
 
 class Direction:
-    """Mean differences between forecasts and outcomes, accumulated over batches of rows.
-
-    With more than 50 classes, only the most probable class is summed.
-    """
+    """Mean differences between forecasts and outcomes, accumulated over batches of rows."""
 
     def __init__(self) -> None:
         self._differences: list[Mean] = []
@@ -110,6 +104,7 @@ class Direction:
             return
         P, codes, weights = sample.forecasts, sample.codes, sample.row_weights()
         squares, single = sample.squared_weights(), range(P.shape[1] if P.shape[1] <= 50 else 0)
+        # The most probable class and, if they are not many, each class.
         events = [(P.max(axis=1), P.argmax(axis=1)), *((P[:, k], k) for k in single)]
         self._differences = self._differences or [Mean() for _ in events]
         sums = []
@@ -246,12 +241,10 @@ def _calibration(pair: Pair, estimates: Estimates, n_rows: int) -> list[str]:
 def _correct(
     terms: dict[str, Term], pair: Pair, estimates: Estimates, n_rows: int
 ) -> dict[str, Term]:
-    """Estimates from some rows, corrected to all rows by regression on the losses.
-
-    The losses of all rows are known, so calibration and refinement add up to them.
-    """
+    """Estimates from some rows, corrected to all rows by regression on the losses."""
     if pair.n_rows >= n_rows:
         return terms
+    # The losses of all rows are known; calibration and refinement are to add up to them.
     w = pair.before.row_weights() / pair.before.row_weights().sum()
     losses = np.column_stack([log_losses(s.forecasts, s.codes) for s in pair.series.values()])
     means = w @ losses

@@ -165,24 +165,20 @@ def areas(sample: Sample, ranks: dict[int, Ints]) -> Functionals:
 
 
 def changed_pairs(before: Iterable[Ints], after: Iterable[Ints], weights: Floats) -> Functionals:
-    """Shares of reversed and of tied pairs, of those with different ranks before.
-
-    A pair weighs the product of the weights of its rows. The pairs of all rankings are pooled.
-    """
+    """Shares of reversed and of tied pairs, of those with different ranks before in any ranking."""
     ranks = zip(before, after, strict=True)
     sums: Any = weights * sum(pairs_of_rows(old, new, weights) for old, new in ranks)
     ordered, changed = sums[0], sums[1:]
     total = max(float(ordered.sum()), 1e-300)
     shares = changed.sum(axis=1) / total
-    # The weights of both rows count: each of them changes the weight of the pair.
+    # A pair weighs the product of the weights of its rows, so each of them changes its weight.
     return shares, 2 * (changed - np.outer(shares, ordered)) / total
 
 
 def pairs_of_rows(before: Ints, after: Ints, weights: Floats) -> Floats:
-    """Weight of the rows with which each row makes a pair of a kind, given ranks, shape (3, n).
+    """Weight of the rows with different ranks before from each row, shape (3, n).
 
-    The kinds are pairs with different ranks before, and those of them with the opposite order
-    after, or with equal ranks after.
+    Then of those in the opposite order after, and of those with equal ranks after.
     """
     both = before * (after.max() + 1) + after  # ties before must not count as reversed
     order = np.argsort(both)

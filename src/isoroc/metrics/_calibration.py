@@ -284,8 +284,7 @@ def observed_rates(
 ) -> Table:
     """Observed rates of an event in groups of rows, with Wilson's intervals.
 
-    By default each of a few distinct forecasts is a group. Weights count as numbers of rows, which
-    clusters make smaller.
+    By default each of a few distinct forecasts is a group. Weights count as numbers of rows.
     """
     p = event.forecasts
     if n_bins is None and strategy == "quantile" and has_few_values(p):

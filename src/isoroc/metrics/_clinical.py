@@ -143,10 +143,7 @@ class _Rows(NamedTuple):
 
 
 def _shift(rows: _Rows, confidence: float, farthest: float = 40.0) -> Estimate:
-    """Shift of log odds with which the forecasts have the observed sum, and its interval.
-
-    A shift beyond `farthest` counts as infinite.
-    """
+    """Shift of log odds with which the forecasts have the observed sum; infinite if `farthest`."""
     z, y, weights, clusters = rows
     observed, width, factor = float(weights @ y), half_width(confidence), 1.0
 
@@ -277,13 +274,10 @@ def _meat(scores: Floats, rows: _Rows) -> Floats:
 
 
 def _fit(X: Floats, rows: _Rows) -> tuple[Floats, Floats, Floats]:
-    """Coefficients of a logistic regression, and their model-based and robust covariances.
-
-    NaN if outcomes are separable.
-    """
+    """Coefficients of a logistic regression, their model-based and their robust covariances."""
     weights = rows.weights
     (beta,), (loss,), (information,) = logistic_regression(X, rows.y, weights)
-    if loss < 1e-6 * weights.sum() or np.linalg.cond(information) > 1e14:
+    if loss < 1e-6 * weights.sum() or np.linalg.cond(information) > 1e14:  # separable outcomes
         unknown = np.full(information.shape, np.nan)
         return unknown[0], unknown, unknown
     q: Any = expit(X @ beta)

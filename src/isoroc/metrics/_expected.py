@@ -76,8 +76,7 @@ def expected(
     expected numbers. The interval comes from draws of labels. It covers if forecasts are calibrated
     on the new rows, even if their distribution has changed; a change of the labels given a forecast
     cannot be seen without labels. With `calibration`, each draw also changes slope and shifts of
-    the log odds by as much as n / 3 calibration rows leave uncertain (with n, intervals would be
-    too narrow for calibrators that shrink or overfit).
+    the log odds by as much as n / 3 calibration rows leave uncertain.
 
     Examples
     --------

@@ -100,11 +100,10 @@ def estimate_rate(
 
     Notes
     -----
-    The scores are calibrated on the labelled rows by logistic regression, in five folds, so that no
-    row is forecast by a fit to its own label. The estimate is the mean label plus the difference of
-    the mean forecasts of unlabelled and labelled rows, times the factor between 0 and 1 that
-    minimises the variance (PPI++, Angelopoulos et al. 2024). Scores that say nothing have factor 0.
-    The interval is Wilson's for the number of labels that would be as precise.
+    The scores are calibrated on the labelled rows by logistic regression, cross-fitted in five
+    folds. The estimate is the mean label plus the difference of the mean forecasts of unlabelled
+    and labelled rows, times the factor between 0 and 1 that minimises the variance (PPI++,
+    Angelopoulos et al. 2024). The interval is Wilson's for as many labels as are as precise.
 
     Examples
     --------

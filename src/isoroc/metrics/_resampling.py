@@ -65,8 +65,8 @@ def bootstrap(
     """Bootstrap interval of a metric, or of its difference between two forecasts of the same rows.
 
     Rows are drawn with replacement, and the interval lies between quantiles of the resampled
-    values. It is not reliable for binned calibration errors, because resampling repeats their bias.
-    A metric that takes `sample_weight` gets all rows, weighted by how often each was drawn, so that
+    values. It is not reliable for binned calibration errors: resampling repeats their bias. A
+    metric that takes `sample_weight` gets all rows, weighted by how often each was drawn, so that
     copies of a row are held out together. Any other metric gets the drawn rows.
 
     Parameters

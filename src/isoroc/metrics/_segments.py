@@ -62,12 +62,11 @@ def segment_report(
     Returns
     -------
     Table
-        One row per segment and, with three classes or more, per class: ``rows``, the mean
-        ``forecast``, the ``observed`` rate, their ``ratio`` (above 1 if forecasts are too low) with
-        its interval from ``low`` to ``high``, ``p_value`` of a test that the forecasts are right on
-        average, ``adjusted`` for the number of all segments (Benjamini and Hochberg 1995), and the
-        ``cost``: how much the mean log loss of all rows would fall if the log odds in this segment
-        were shifted, less what chance explains.
+        One row per segment and, with three classes or more, per class: ``rows``, mean ``forecast``,
+        ``observed`` rate, their ``ratio`` (above 1 if forecasts are too low) with its interval,
+        ``low`` to ``high``, ``p_value`` of a test that forecasts are right on average, ``adjusted``
+        for the number of segments (Benjamini and Hochberg 1995), and ``cost``: how much a shift of
+        the log odds in the segment would lower the mean log loss of all rows, less chance.
 
     See Also
     --------
@@ -77,8 +76,7 @@ def segment_report(
     -----
     If the forecasts of all segments are right, the chance that any adjusted p-value is at most a is
     at most about a. Otherwise at most about a share a of the segments found in this way is right.
-    The distribution of the number of outcomes has the mean, variance and skewness that the
-    forecasts imply.
+    The number of outcomes has the mean, variance and skewness that the forecasts imply.
 
     Examples
     --------
@@ -245,15 +243,12 @@ def _measure(sample: Sample, group: Group, k: int, min_rows: int, confidence: fl
 
 
 def _clustered_variance(sample: Sample, residuals: Floats, group: Group) -> Floats | None:
-    """Variance of the sum of the residuals of each segment if rows of a cluster depend.
-
-    None if no cluster has several rows in a segment, as the labels of a row have.
-    """
+    """Variance of the sum of the residuals of each segment; None if its rows are independent."""
     if (clusters := sample.clusters) is None:
         return None
     size, width = len(group.names), int(clusters.max()) + 1
     parts, part = np.unique(group.codes.astype(np.intp) * width + clusters, return_inverse=True)
-    if len(parts) == len(part):
+    if len(parts) == len(part):  # as for multilabel rows, with segments that are their labels
         return None
     segment, sums = parts // width, np.bincount(part, residuals)
     n = np.bincount(segment, minlength=size)
@@ -261,10 +256,8 @@ def _clustered_variance(sample: Sample, residuals: Floats, group: Group) -> Floa
 
 
 def two_sided(S: Floats, variance: Floats, third: Floats, step: Floats) -> Floats:
-    """P-values of sums S of mean 0, with given variances and third moments, on steps of `2 step`.
-
-    The distribution is a shifted gamma distribution with the same skewness (Pearson type III).
-    """
+    """P-values of sums S of mean 0, with given variance and third moment, in steps of `2 step`."""
+    # A shifted gamma distribution with the same skewness (Pearson type III).
     error = np.sqrt(variance)
     skewness = third / error**3
     shape = 4 / np.maximum(skewness**2, 1e-6)

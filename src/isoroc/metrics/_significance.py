@@ -151,10 +151,8 @@ class _Scales:
 
 
 def _standardise(sizes: Floats) -> Floats:
-    """Each entry minus the mean of the others in its column, over their standard deviation.
-
-    This treats the observed labels, the first row, and the drawn ones alike, so the test is exact.
-    """
+    """Each entry minus the mean of the others in its column, over their standard deviation."""
+    # The observed labels, in the first row, and the drawn ones are treated alike: an exact test.
     centred, n_others = sizes - sizes.mean(axis=0), len(sizes) - 1
     mean = -centred / n_others
     square = ((centred**2).sum(axis=0) - centred**2) / n_others

@@ -48,15 +48,11 @@ MAX_PANELS = 12
 
 
 class Layer(NamedTuple):
-    """The data of one call to a plotting function, one row per point.
+    """The data of one call to a plotting function, one row per point."""
 
-    `panel` is the axes in which it is drawn, `series` the source of the data (before, after, a
-    class or a calibrator) and `kind` the kind of mark: points, a curve, a band.
-    """
-
-    panel: str
-    series: str
-    kind: str
+    panel: str  # name of the axes
+    series: str  # source of the data: before, after, a class or a calibrator
+    kind: str  # of the marks: points, a curve, a band
     data: Table
 
 

@@ -8,13 +8,7 @@ from numpy.typing import ArrayLike
 
 from isoroc._core.types import Floats
 from isoroc._counts import Points
-from isoroc._input import (
-    InputError,
-    check_every_class,
-    check_number,
-    check_option,
-    check_outcomes,
-)
+from isoroc._input import InputError, check_every_class, check_number, check_option, check_outcomes
 from isoroc.metrics._roc import roc_convex_hull, symmetric_roc_curve
 from isoroc.metrics._surface.line_scan import all_lines, scan
 from isoroc.metrics._surface.roc_points import Body, Boxes, Hull, pair_curves
@@ -56,22 +50,21 @@ def volume_under_surface(
     ROC point holds, for each class, the share of rows that fall into their own region. The points
     of all thresholds are the ROC surface, the symmetric ROC curve of two classes.
 
-    Two volumes have this name. The *hull* is the convex hull of the ROC points, the origin and the
-    unit vectors: what random mixtures of thresholds reach. Its volume is 1 for perfect forecasts
-    and 1 / K! for constant ones. The *boxes* are the set that ROC points dominate: what single
-    thresholds reach. Their volume is 0 for constant forecasts. For two classes these are the area
-    under the convex hull of the ROC curve, and the area under its steps, in which ties count 0.
+    The *hull* is the convex hull of the ROC points, the origin and the unit vectors: what random
+    mixtures of thresholds reach. Its volume is 1 for perfect forecasts and 1 / K! for constant
+    ones. The *boxes* are the set that ROC points dominate: what single thresholds reach. Their
+    volume is 0 for constant forecasts. For two classes these are the areas under the convex hull of
+    the ROC curve and under its steps, in which ties count 0.
 
     Parameters
     ----------
     y_true, y_prob : array-like
         As in `log_loss`, with two or three classes. Scores of two classes may be any numbers.
-    volume : {"hull", "boxes"}
+    volume : {"hull", "boxes"}, default="hull"
         Which of the two volumes.
     resolution : int, default=None
-        For three classes, how many lines of thresholds to scan in each of two directions. By
-        default all of them up to some thousand rows, and 50 to 200 beyond; then the volume is a
-        lower bound.
+        For three classes, how many lines of thresholds to scan in each of two directions: by
+        default all up to some thousand rows, and 50 to 200 beyond, for a lower bound.
     sample_weight, labels : array-like, default=None
         As in `log_loss`.
 
@@ -112,10 +105,7 @@ def _scan_lines(
     resolution: int | None,
     most_steps: int = 2 * 10**8,
 ) -> tuple[Floats, Body, int | None]:
-    """Points that span a volume of three classes, the body, and the resolution if not exact.
-
-    All lines are scanned if that takes at most `most_steps` steps, 15 % of that for boxes.
-    """
+    """Points that span a volume of three classes, the body, and the resolution if not exact."""
     families = all_lines(counts)
     n_steps = sum(lines.work for lines in families)
     if resolution is None and n_steps > (most_steps if volume == "hull" else most_steps * 3 // 20):
