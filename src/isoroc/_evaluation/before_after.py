@@ -21,13 +21,10 @@ from isoroc._maps.segments import known_columns
 class Pair:
     """The same rows with two forecasts; see `make_pair` and `pair_of_counts`."""
 
-    before: Sample
-    """Forecasts with one column per class, or scores of two classes that are not probabilities."""
+    before: Sample  # one column per class, or scores of two classes that are not probabilities
     after: Sample | None = None
-    counted: int | None = None
-    """If the samples hold cells of counts, the number of rows that were counted."""
-    multilabel: bool = False
-    """Whether rows are entries of a matrix of labels, with the segment "label"."""
+    counted: int | None = None  # if the samples hold cells of counts, the number of rows in them
+    multilabel: bool = False  # whether rows are entries of a matrix, with the segment "label"
 
     @property
     def n_rows(self) -> int:
@@ -133,5 +130,6 @@ def join_pairs(pairs: Sequence[Pair]) -> Pair:
 def calibrated(calibrator: Any, P: Any, segments: Any = None) -> Any:
     """Forecasts of a calibrator; `segments` are for those that were fitted with segments."""
     fitted = getattr(calibrator, "map_", None)
-    options = {"segments": segments} if fitted is not None and known_columns(fitted) else {}
-    return calibrator.predict_proba(P, **options)
+    if fitted is not None and known_columns(fitted):
+        return calibrator.predict_proba(P, segments=segments)
+    return calibrator.predict_proba(P)

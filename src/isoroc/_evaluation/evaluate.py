@@ -263,7 +263,8 @@ def conclude(collector: Collector, confidence: float) -> Evaluation:
         for stage, sample in kept.series.items():
             rows = replace(sample, segments=columns)
             segments[stage] = report_on(rows, confidence=confidence)
-    about = totals.n_rows, classes, confidence, totals.impossible, kept, tuple(notes)
+    impossible = dict(totals.impossible)
+    about = totals.n_rows, classes, confidence, impossible, kept, tuple(notes)
     return Evaluation(measures, *about, segments, directions)
 
 

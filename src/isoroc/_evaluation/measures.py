@@ -1,5 +1,6 @@
 """All measures of a pair of forecasts: means over all rows, and what is estimated from some."""
 
+from collections import Counter
 from math import sqrt
 from typing import Any
 
@@ -31,8 +32,7 @@ class Totals:
     def __init__(self) -> None:
         self.n_rows = 0
         self.means: dict[tuple[str, str], Mean] = {}
-        self.impossible: dict[str, int] = {}
-        """Number of rows whose outcome was given probability 0, before and after."""
+        self.impossible = Counter[str]()  # rows whose outcome was given probability 0, by stage
         self._zeros: dict[str, float] = {}
         self._classes: Any = 0.0
         self.directions: dict[str, Direction] = {}
@@ -51,7 +51,7 @@ class Totals:
             self.means.setdefault(key, Mean()).add(means, total, squares)
         for stage, sample in pair.series.items():
             rows = are_impossible(sample.forecasts, sample.codes)
-            self.impossible[stage] = self.impossible.get(stage, 0) + round(sample.count_rows(rows))
+            self.impossible[stage] += round(sample.count_rows(rows))
             self.directions.setdefault(stage, Direction()).add(sample)
         zeros = {stage: sample.forecasts < EPSILON for stage, sample in pair.series.items()}
         if len(zeros) == 2:

@@ -32,10 +32,7 @@ from isoroc._support.table import Table
 from isoroc._support.versions import migrate
 from isoroc.metrics._estimation.cell_errors import error_in_cells, sum_in_cells
 
-Advice = Literal["nothing", "adapt priors", "refit"]
-
-FORMAT = "isoroc-monitor"
-VERSION = 3
+FORMAT, VERSION = "isoroc-monitor", 3
 PARAMETERS = ("confidence", "tolerance", "model")
 #: Logarithm of 0; finite, as JSON has no infinity.
 NEVER = -1e300
@@ -108,10 +105,8 @@ class RowSums:
     promised: float
     observed: Floats
     expected: Floats
-    variance: Floats
-    """Variance of the number of rows of each class, if forecasts are calibrated."""
-    in_cells: Floats
-    """See `isoroc.metrics._estimation.cell_errors.sum_in_cells`."""
+    variance: Floats  # of the number of rows of each class, if forecasts are calibrated
+    in_cells: Floats  # see `isoroc.metrics._estimation.cell_errors.sum_in_cells`
 
     @classmethod
     def of(cls, P: Floats, codes: NDArray[Any]) -> Self:
@@ -130,8 +125,7 @@ class Batch(NamedTuple):
     """What a monitor needs to know about some rows; the batches of a stream add up."""
 
     totals: RowSums
-    log_ratios: Floats
-    """Sum over the rows for each alternative."""
+    log_ratios: Floats  # sum over the rows for each alternative
 
     @classmethod
     def of(cls, P: Floats, codes: NDArray[Any], alternatives: Alternatives) -> Self:
@@ -190,9 +184,9 @@ class CalibrationMonitor:
     confidence : float, default=0.95
         If forecasts are calibrated, the chance of ever raising an alarm is at most 1 - confidence.
     tolerance : float, default=None
-        Miscalibration to tolerate, in nats per row. Every model is slightly wrong, so with 0 every
-        model eventually raises an alarm. A calibrator that was fitted to n rows is wrong by about K
-        / n; the default is 2 K / n, or 0 if only the classes are given.
+        Miscalibration to tolerate, in nats per row; with 0 every model eventually raises an alarm.
+        A calibrator fitted to n rows is wrong by about ``K / n``. The default is ``2 K / n``, or 0
+        if only the classes are given.
     model : str, default=None
         Name of the model, by default the checksum of the calibrator.
 
@@ -201,8 +195,7 @@ class CalibrationMonitor:
     alarm_ : int or None
         Number of rows seen when the evidence first exceeded ``log(1 / (1 - confidence))``.
     advice_ : {"nothing", "adapt priors", "refit"}
-        What to do. "adapt priors" if a change of class shares explains the evidence best: see
-        `isoroc.adjust_prior`.
+        What to do; "adapt priors" if a change of class shares explains the evidence best.
     evidence_ : float
         Logarithm of the likelihood ratio of alternatives to the forecasts, averaged over the
         alternatives. ``exp(-evidence_)`` is a p-value that is valid at any time.
@@ -340,7 +333,7 @@ class CalibrationMonitor:
         return self.evidence.value(self.alternatives)
 
     @property
-    def advice_(self) -> Advice:
+    def advice_(self) -> Literal["nothing", "adapt priors", "refit"]:
         """What to do."""
         if self.alarm_ is None:
             return "nothing"

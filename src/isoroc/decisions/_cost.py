@@ -23,7 +23,7 @@ from isoroc._support.table import Table
 
 
 def decide(P: ArrayLike, costs: Any, labels: ArrayLike | None = None) -> NDArray[Any]:
-    """The action of least expected cost for each forecast.
+    """The action of least expected cost, ``sum_k P[i, k] * costs[k, a]``, for each forecast.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ def decide(P: ArrayLike, costs: Any, labels: ArrayLike | None = None) -> NDArray
         Calibrated forecasts, or the probability of the second of two classes.
     costs : array-like of shape (K, A), mapping or dataframe
         ``costs[k, a]`` is the cost of action a if class k occurs; gains are negative costs. A
-        mapping, or dataframe of pandas or polars, has one entry per action, with K numbers in the
-        order of the classes, or a mapping of labels to numbers, as the index of pandas is. In an
-        array with K columns the actions are the classes; other arrays number their actions.
+        mapping or dataframe has one entry per action: K numbers in the order of the classes, or a
+        mapping of labels to numbers, as the index of pandas is. In an array with K columns the
+        actions are the classes; other arrays number their actions.
     labels : array-like of shape (K,), default=None
         The classes in the order of the columns; by default the column names of a dataframe, or
         their numbers.
@@ -42,11 +42,6 @@ def decide(P: ArrayLike, costs: Any, labels: ArrayLike | None = None) -> NDArray
     -------
     ndarray of shape (n,)
         Names of the actions; on ties, the action that comes first in `costs`.
-
-    Notes
-    -----
-    The expected cost ``sum_k P[i, k] * costs[k, a]`` is the mean cost of action a on rows with this
-    forecast if forecasts are calibrated. For two classes and two actions the rule is a threshold.
 
     Examples
     --------
@@ -148,8 +143,8 @@ def expected_cost(
     Notes
     -----
     Intervals are those of a mean over rows, corrected for its skewness (Hall 1992), and paired for
-    "change". They are too narrow where hardly any decision changes. The constant action is chosen
-    on the same rows, so its cost is slightly too low.
+    "change", where they are too narrow if hardly any decision changes. The constant action is
+    chosen on the same rows, so its cost is slightly too low.
 
     Examples
     --------

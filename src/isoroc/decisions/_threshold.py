@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
 from isoroc._core.intervals import design_effect, effective_rows
-from isoroc._core.types import Floats
 from isoroc._evaluation.evaluate import pair_of_arrays
 from isoroc._input import InputError, check_confidence, check_number, check_option
 from isoroc._support.table import Table
@@ -84,8 +83,7 @@ def threshold_for(
     -----
     A threshold that is chosen on some rows does worse on others. Intervals are those of Clopper and
     Pearson, which allow for this: the share of the population above the k-th largest of m rows has
-    the distribution Beta(k, m + 1 - k), and its quantile is the lower end. For precision the
-    coverage was measured: see the page on decisions. Weighted rows count less (Kish).
+    the distribution Beta(k, m + 1 - k), and its quantile is the lower end.
 
     Examples
     --------
@@ -136,16 +134,10 @@ def threshold_for(
         among = np.array([chosen, event, 1 - event, np.ones(len(p))])
         terms = weights * among * (np.array([event, chosen, chosen, chosen]) - rates[:, at, None])
         size /= design_effect(terms, sample.clusters)
-    low, high = _exact_interval(rates[:, at], size, confidence)
+    hits, tail = rates[:, at] * size, (1 - confidence) / 2
+    with np.errstate(invalid="ignore"):  # rates of no rows are NaN
+        low = np.where(hits > 0, betaincinv(hits, size - hits + 1, tail), 0 * hits)
+        high = np.where(hits < size, betaincinv(hits + 1, size - hits, 1 - tail), 0 * hits + 1)
     columns = {"achieved": rates[:, at] * scale, "low": low * scale, "high": high * scale}
     table = Table({"metric": np.array(metrics)} | columns)
     return ThresholdReport(float(thresholds[at]), metric, target, table, confidence)
-
-
-def _exact_interval(rate: Floats, n: Floats, confidence: float) -> tuple[Floats, Floats]:
-    """Interval of Clopper and Pearson; NaN for rates of no rows."""
-    k, tail = rate * n, (1 - confidence) / 2
-    with np.errstate(invalid="ignore"):
-        low = np.where(k > 0, betaincinv(k, n - k + 1, tail), 0 * k)
-        high = np.where(k < n, betaincinv(k + 1, n - k, 1 - tail), 0 * k + 1)
-    return low, high

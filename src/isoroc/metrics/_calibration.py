@@ -41,20 +41,20 @@ def calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
-    """Calibration error: mean distance between forecasts and observed frequencies, for any K.
+    """Calibration error: mean distance of ``E[Y | p]`` from the forecast p, for any K.
 
-    How far ``E[Y | p]`` is from the forecast p (Definition 1.2 of the paper): 0 for calibrated
-    forecasts, 1 for certain forecasts that are always wrong.
+    0 for calibrated forecasts, 1 for certain forecasts that are always wrong (Definition 1.2 of the
+    paper).
 
     Parameters
     ----------
     y_true, y_prob : array-like
         As in `log_loss`.
     norm : {"l1", "l2", "max"}, default="l1"
-        Distance between ``E[Y | p]`` and ``p``, and how it is averaged. "l1": half the sum of
-        absolute differences, mean over rows (the expected calibration error). "l2": root of half
-        the sum of squares, root mean square over rows. "max": as "l1", but the maximum over bins.
-        For two classes the distance is the difference of one probability.
+        Distance and average. "l1": half the sum of absolute differences, mean over rows (the
+        expected calibration error). "l2": root of half the sum of squares, root mean square over
+        rows. "max": as "l1", but the maximum over bins. For two classes the distance is the
+        difference of one probability.
     kind : {"canonical", "classwise", "top"}, default="canonical"
         What must be calibrated. "canonical": the whole forecast. "classwise": the probability of
         each class by itself (mean over the classes, or the maximum for "max"). "top": the largest
@@ -86,11 +86,10 @@ def calibration_error(
     Chance makes binned estimates too large, more so with more bins, and differences within bins
     make them too small. "irp" uses the identities ``E|g - p| = E[sign(g - p) (Y - p)]`` and ``E(g -
     p)**2 = E[(g - p) (Y - p)]`` with ``g = E[Y | p]``, summed over the classes, and learns the
-    first factor from rows other than those of the second. Whatever is learned, the mean product is
-    0 if forecasts are calibrated. Negative estimates are returned as 0. The square of "l2" is
-    nearly unbiased. "l1" is at most the calibration error on average, and less if signs are hard to
-    learn from few rows; the interval of `isoroc.evaluate` allows for that. The page on metrics says
-    how ``E[Y | p]`` is learned.
+    first factor from rows other than those of the second (see the page on metrics). Whatever is
+    learned, the mean product is 0 if forecasts are calibrated. Negative estimates are returned as
+    0. The square of "l2" is nearly unbiased. "l1" is too small on average if signs are hard to
+    learn from few rows; the interval of `isoroc.evaluate` allows for that.
 
     Examples
     --------

@@ -89,10 +89,9 @@ def calibration_summary(
         five knots, three if an outcome has fewer than 100 rows, and none below 20.
 
     The intervals of ratio and intercept contain the shifts of log odds that a score test does not
-    reject; that of the slope is normal. Distances are never negative, so chance makes them too
-    large. Their intervals come from curves drawn around the fitted one, and start at 0 if a test
-    does not reject calibration. `emax` is mostly the distance at the most extreme forecast, which
-    is estimated from few rows.
+    reject; that of the slope is normal. Chance makes distances too large. Their intervals come from
+    curves drawn around the fitted one, and start at 0 if a test does not reject calibration. `emax`
+    is mostly the distance at the most extreme forecast, which is estimated from few rows.
 
     Examples
     --------
@@ -254,14 +253,11 @@ def smooth_curve(
 def _distance_measures(eta: Floats, z: Floats, weights: Floats) -> Floats:
     """Measures of the distance of curves, given by log odds, from the forecasts, shape (4, m)."""
     distance = np.abs(expit(eta.reshape(len(z), -1)) - expit(z)[:, None])
-    order = np.argsort(distance, axis=0)
-    ordered = np.take_along_axis(distance, order, axis=0)
-    shares = np.cumsum(weights[order], axis=0) / weights.sum()
-    columns = np.arange(distance.shape[1])
-    # As one minus 1e-12, for sums of weights that are rounded.
-    middle, most = ((shares < share - 1e-12).sum(axis=0) for share in (0.5, 0.9))
     mean = weights @ distance / weights.sum()
-    return np.vstack([mean, ordered[middle, columns], ordered[most, columns], ordered[-1]])
+    shares = np.array([0.5, 0.9]) - 1e-12  # for sums of weights that are rounded
+    options: Any = {"weights": weights, "method": "inverted_cdf"}
+    quantiles = np.quantile(distance, shares, axis=0, **options)
+    return np.vstack([mean, quantiles, distance.max(axis=0)])
 
 
 def _meat(scores: Floats, rows: _Rows) -> Floats:
@@ -305,12 +301,9 @@ def _basis(z: Floats, y: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
 def _spline(z: Floats, knots: Floats) -> Floats:
     """Columns 1 and z, and of a cubic spline that is linear beyond its knots (Harrell 2015)."""
     columns = [np.ones_like(z), z]
-    if len(knots) < 3:
-        return np.column_stack(columns)
-    *inner, before, last = knots.tolist()
-    cubes = {knot: np.maximum(z - knot, 0.0) ** 3 for knot in knots.tolist()}
-    for knot in inner:
-        share = (last - knot) / (last - before)
-        tail = share * cubes[before] - (share - 1) * cubes[last]
-        columns.append((cubes[knot] - tail) / (last - inner[0]) ** 2)
+    cubes = [np.maximum(z - knot, 0.0) ** 3 for knot in knots]
+    for knot, cube in zip(knots[:-2], cubes, strict=False):
+        share = (knots[-1] - knot) / (knots[-1] - knots[-2])
+        tail = share * cubes[-2] - (share - 1) * cubes[-1]
+        columns.append((cube - tail) / (knots[-1] - knots[0]) ** 2)
     return np.column_stack(columns)

@@ -16,6 +16,7 @@ from isoroc._input import (
     check_confidence,
     check_forecasts,
     check_sample,
+    deal_folds,
     refuse_soft_labels,
 )
 from isoroc._support.seeds import check_random_state
@@ -158,11 +159,9 @@ def _cross_fit(
     """Out-of-fold forecasts of the labelled rows, mean forecasts of the others over all folds."""
     scale = scores.std() or 1.0
     x, new = (scores - scores.mean()) / scale, (unlabelled - scores.mean()) / scale
-    units = np.arange(len(y)) if clusters is None else clusters
-    order = np.lexsort((y, scores)) if clusters is None else np.arange(units.max() + 1)
-    dealt = np.empty(len(order), dtype=np.int64)
-    dealt[order] = check_random_state(random_state).permutation(len(order)) % 5
-    fold = dealt[units]
+    fold = deal_folds(len(y), 5, check_random_state(random_state), clusters)
+    if clusters is None:  # the order of the rows does not matter
+        fold = fold[np.argsort(np.lexsort((y, scores)))]
     forecasts, means = np.empty(len(y)), np.zeros(len(new))
     for k in np.unique(fold):
         rows = fold != k

@@ -39,9 +39,8 @@ def log_loss(
 ) -> float:
     """Mean of ``-log`` of the probability forecast for the observed class.
 
-    As in scikit-learn, an observed class of probability 0 counts as one of probability 2.2e-16 and
-    costs 36.04 nats. `isoroc.evaluate` reports the number of such rows. For soft labels it is the
-    cross entropy.
+    For soft labels it is the cross entropy. `isoroc.evaluate` reports the number of rows whose
+    observed class had probability 0; each costs 36.04 nats, as in scikit-learn.
 
     Parameters
     ----------
@@ -89,10 +88,9 @@ def brier_score_loss(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
-    """Mean squared distance of forecasts and outcomes (Brier 1950).
+    """Mean squared distance of forecasts and outcomes (Brier 1950), as in scikit-learn.
 
-    For two classes it is the mean of ``(y - p)**2``, and for more the sum over the classes, as in
-    scikit-learn's function of the same name.
+    For two classes it is the mean of ``(y - p)**2``, and for more the sum over the classes.
 
     Parameters
     ----------
@@ -133,8 +131,8 @@ def ranked_probability_score(
 ) -> float:
     """Mean squared error of the cumulative probabilities P(Y <= k) of ordered classes.
 
-    A proper score that charges more for probability far from the outcome (Epstein 1969): the mean
-    Brier score of the K - 1 thresholds k. Where it is defined as their sum, it is larger.
+    The mean Brier score of the K - 1 thresholds k, not their sum (Epstein 1969): a proper score
+    that charges more for probability far from the outcome.
 
     Parameters
     ----------
@@ -221,9 +219,9 @@ def decompose(
     """Split log loss or Brier score into calibration and refinement (equation 1 of the paper).
 
     ``E[loss(Y, p)] = E[D(g, p)] + E[H(g)]`` with ``g = E[Y | p]``. D and H are the divergence and
-    entropy of the loss (Bröcker 2009): Kullback-Leibler divergence and Shannon entropy for "log",
-    squared distance and ``1 - sum g**2`` for "brier", half of both for two classes. (The divergence
-    is of g from p; equation 1 has the arguments the other way round.)
+    entropy of the loss (Bröcker 2009): Kullback-Leibler divergence of g from p and Shannon entropy
+    for "log", squared distance and ``1 - sum g**2`` for "brier", half of both for two classes. (The
+    arguments of D in equation 1 are the other way round.)
 
     Parameters
     ----------
@@ -232,8 +230,7 @@ def decompose(
     loss : {"log", "brier"}, default="log"
         Log loss or Brier score.
     bins : {"ties", "irp"} or None, default=None
-        How ``E[Y | p]`` is estimated, as in `calibration_error`. "ties" is for forecasts with few
-        distinct values, "irp" for continuous ones.
+        How ``E[Y | p]`` is estimated, as in `calibration_error`.
     sample_weight, labels, clusters : array-like, default=None
         As in `isoroc.evaluate`. ``E[Y | p]`` is learned from other clusters.
 
@@ -248,7 +245,7 @@ def decompose(
     With "irp" it is the mean of ``sum_k (y_k - p_k) d(g_k, p_k) / (g_k - p_k)``, where d is the
     contribution of class k to D and g is learned from other rows. Its expectation is right with the
     true g, and 0 with any g if the forecasts are calibrated. The loss saved by recalibration with g
-    is too small by the errors of g; it is used if it is larger. Both terms may be negative.
+    is used if it is larger. Both terms may be negative.
 
     Examples
     --------

@@ -93,8 +93,7 @@ def segment_report(
     """
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, clusters, keep_zeros=True)
     sample = with_segments(sample, segments, of="y_prob")
-    options: Any = {"pairs": pairs, "bins": bins, "min_rows": min_rows, "confidence": confidence}
-    return report_on(sample, **options)
+    return report_on(sample, pairs=pairs, bins=bins, min_rows=min_rows, confidence=confidence)
 
 
 def segment_report_from_counts(
@@ -257,21 +256,17 @@ def _clustered_variance(sample: Sample, residuals: Floats, group: Group) -> Floa
 
 def two_sided(S: Floats, variance: Floats, third: Floats, step: Floats) -> Floats:
     """P-values of sums S of mean 0, with given variance and third moment, in steps of `2 step`."""
-    # A shifted gamma distribution with the same skewness (Pearson type III).
     error = np.sqrt(variance)
-    skewness = third / error**3
-    shape = 4 / np.maximum(skewness**2, 1e-6)
-    sign = np.where(skewness < 0, -1.0, 1.0)
 
-    def tails(x: Floats) -> tuple[Floats, Floats]:
-        """Chance of less, and of more."""
-        at = np.maximum(shape + sign * x * np.sqrt(shape), 0.0)
-        below, above = gammainc(shape, at), gammaincc(shape, at)
-        is_normal = skewness**2 < 1e-6
-        below, above = (np.where(sign > 0, a, b) for a, b in ((below, above), (above, below)))
-        return np.where(is_normal, ndtr(x), below), np.where(is_normal, ndtr(-x), above)
+    def chance_of_less(x: Floats, skewness: Floats) -> Floats:
+        """Of a shifted gamma distribution with this skewness (Pearson type III)."""
+        shape = 4 / np.maximum(skewness**2, 1e-6)
+        at = np.maximum(shape + np.sign(skewness) * x * np.sqrt(shape), 0.0)
+        skewed = np.where(skewness < 0, gammaincc(shape, at), gammainc(shape, at))
+        return np.where(skewness**2 < 1e-6, ndtr(x), skewed)
 
-    less, more = tails((S + step) / error)[0], tails((S - step) / error)[1]
+    less = chance_of_less((S + step) / error, third / error**3)
+    more = chance_of_less((step - S) / error, -third / error**3)
     return np.asarray(np.minimum(2 * np.minimum(less, more), 1.0))
 
 

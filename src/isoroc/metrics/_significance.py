@@ -54,11 +54,10 @@ def calibration_test(
 ) -> CalibrationTest:
     """Test whether forecasts are calibrated, for any number of classes.
 
-    If they are, labels drawn from the forecasts have the same distribution as the observed ones
-    (consistency resampling, Bröcker and Smith 2007, Vaicenavicius et al. 2019). So the statistic is
-    compared with its values for drawn labels, which controls the chance of rejecting calibrated
-    forecasts for any n, K and forecasts. The statistic is the largest deviation over nested cells
-    of the forecasts, as in minimax optimal tests (T-Cal, Lee et al. 2023).
+    If they are, labels drawn from the forecasts have the same distribution as the observed ones. So
+    the statistic is compared with its values for drawn labels, which controls the chance of
+    rejecting calibrated forecasts (Bröcker and Smith 2007, Vaicenavicius et al. 2019). It is the
+    largest deviation over nested cells of the forecasts, as in T-Cal (Lee et al. 2023).
 
     Parameters
     ----------

@@ -24,15 +24,11 @@ from isoroc.metrics._surface.roc_points import Body, merge_ties
 class Lines(NamedTuple):
     """Parallel lines of thresholds, and the forecasts on both sides."""
 
-    order: Ints
-    """The classes in the roles 0, 1 and 2; the lines go through forecasts of the first."""
-    right: Floats
+    order: Ints  # the classes in the roles 0, 1 and 2; lines go through forecasts of the first
+    right: Floats  # like `left`, an argument of `kernels.scan_lines`
     left: Floats
-    """Arguments of `kernels.scan_lines`."""
-    values: Floats
-    """Shape (L, 2): a, and the largest difference below it."""
-    totals: Floats
-    """Weight of each class, in that order."""
+    values: Floats  # shape (L, 2): a, and the largest difference below it
+    totals: Floats  # weight of each class, in that order
 
     @property
     def work(self) -> int:
