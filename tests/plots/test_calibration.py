@@ -274,7 +274,7 @@ def test_thresholds_of_ordered_classes(draw_forecasts):
     assert display.axes_[1].figure.axes[-1].get_xlabel() == "forecast probability of ≤ good"
     one = CalibrationDisplay.from_predictions(y, P, after=P, pos_label="fair", **options)
     assert one.panels == ["before", "after"]
-    with pytest.raises(InputError, match="pos_label: .*got 'best'"):
+    with pytest.raises(InputError, match=r"pos_label: .*got 'best'"):
         CalibrationDisplay.from_predictions(y, P, pos_label="best", **options)
     with pytest.raises(InputError, match="the order of the classes"):
         CalibrationDisplay.from_predictions(y, P[:, [3, 1, 2, 0]], kind="thresholds")

@@ -16,10 +16,7 @@ from isoroc.metrics._calibration import event_of, observed_rates
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DecisionCurve:
-    """Net benefit of strategies against the threshold, with intervals.
-
-    `isoroc.decisions.net_benefit` and `Evaluation.net_benefit` return one.
-    """
+    """Net benefit of strategies against the threshold, with intervals."""
 
     thresholds: Floats
     strategies: tuple[str, ...]
@@ -41,8 +38,7 @@ class DecisionCurve:
         minus : str, default=None
             Strategy to subtract; the interval is that of paired differences.
         scaled : bool, default=False
-            Standardise: divide by the net benefit of the oracle, the share of the second class. The
-            largest value is then 1.
+            Divide by the net benefit of the oracle, the share of the second class.
 
         Returns
         -------

@@ -23,8 +23,7 @@ class Measure(NamedTuple):
     """How a measure is described, wherever it is shown."""
 
     title: str
-    better: int
-    """-1 if lower values are better, 1 if higher ones are, 0 if neither."""
+    better: int  # -1 if lower values are better, 1 if higher ones are, 0 if neither
     meaning: str
 
 

@@ -72,10 +72,9 @@ class Evidence:
     """Products of likelihood ratios, averaged over the batches with which they begin."""
 
     log_begun: Floats
-    """For each alternative, logarithm of the sum over the batches so far of the share that begins
-    with the batch times the product of ratios since then."""
-    log_rest: float
-    """Logarithm of the share that begins with a later batch; its ratio is 1 so far."""
+    """For each alternative, log of the sum over batches so far of the share that begins with the
+    batch times the product of ratios since then."""
+    log_rest: float  # log of the share that begins with a later batch; its ratio is 1 so far
 
     @classmethod
     def none(cls, n_alternatives: int) -> Self:
@@ -164,8 +163,8 @@ class BatchReport:
     promised: float
     """Mean log loss that the forecasts expect of themselves, their entropy."""
     calibration_error: float
-    """Root mean square of the difference between frequencies and forecasts, in ten cells of the
-    forecasts of each class, without what chance adds to it."""
+    """Root mean square difference of frequencies and forecasts in ten cells of the forecasts of
+    each class, without what chance adds to it."""
     error_low: float
     error_high: float
     """Ends of the interval of the calibration error."""
@@ -200,8 +199,8 @@ class CalibrationMonitor:
         Logarithm of the likelihood ratio of alternatives to the forecasts, averaged over the
         alternatives. ``exp(-evidence_)`` is a p-value that is valid at any time.
     history_ : Table
-        One row per batch: `rows` and `evidence` of all rows so far; `log_loss` of the batch, the
-        log loss that was `promised`, the `calibration_error` and its interval, `low` to `high`.
+        One row per batch: `rows` and `evidence` of all rows so far; `log_loss` of the batch, that
+        `promised`, the `calibration_error` and its interval, `low` to `high`.
     seen_ : dict
         Names of the latest 10,000 batches, with the time (UTC) at which each was counted.
 
@@ -216,10 +215,9 @@ class CalibrationMonitor:
     of the outcome y given the past, ``r[y] / q[y]`` has mean 1 given the past. So its product over
     rows is a martingale, and so is the average over alternatives r that are fixed in advance:
     sharper and less sharp forecasts, other odds of one class, and mixtures with the uniform
-    forecast, each beginning with any of the batches (otherwise a change would first have to make up
-    for all the good batches before it). The chance that the average ever exceeds
-    ``1 / (1 - confidence)`` is at most ``1 - confidence`` (Ramdas, Grünwald, Vovk and Shafer,
-    Statistical Science 38, 2023).
+    forecast, each beginning with any of the batches, so that a change need not make up for all the
+    good batches before it. The chance that the average ever exceeds ``1 / (1 - confidence)`` is at
+    most ``1 - confidence`` (Ramdas, Grünwald, Vovk and Shafer, Statistical Science 38, 2023).
 
     Examples
     --------

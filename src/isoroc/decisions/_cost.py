@@ -162,8 +162,7 @@ def expected_cost(
          oracle        0         0          0       nan
       best constant action: True
     """
-    options: Any = {"clusters": clusters, "keep_zeros": True}
-    sample = check_probabilities(y_true, y_prob, sample_weight, labels, **options)
+    sample = check_probabilities(y_true, y_prob, sample_weight, labels, clusters, keep_zeros=True)
     matrix, actions = check_costs(costs, sample.classes)
     check_confidence(confidence)
     weights, codes, promised = sample.row_weights(), sample.codes, {}

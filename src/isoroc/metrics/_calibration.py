@@ -103,28 +103,23 @@ def calibration_error(
     >>> round(calibration_error(calibrated, p, bins=100), 3)  # chance
     0.033
     """
-    if bins is None and norm == "max":
-        bins = "quantile"
-    _check_options(norm, kind, bins, n_bins)
-    sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
-    parts = Parts.of(sample, kind, bins)
-    if bins in (None, "irp", "ties"):
-        return parts.absolute()[0].value if norm == "l1" else float(np.sqrt(parts.square()))
-    return _binned_error(parts.samples, bins, n_bins or 15, norm)
-
-
-def _check_options(norm: Any, kind: Any, bins: Any, n_bins: Any) -> None:
-    """Raise an error for options of `calibration_error` that are unknown or exclude each other."""
     check_option("norm", norm, ("l1", "l2", "max"))
     check_option("kind", kind, ("canonical", "classwise", "top"))
     check_number("bins", bins, int, minimum=1, others=("quantile", "exact", "ties", "irp", None))
     check_number("n_bins", n_bins, int, minimum=1, others=(None,))
+    if bins is None and norm == "max":
+        bins = "quantile"
     if n_bins is not None and bins != "quantile":
         fix = 'pass bins="quantile", or the number of bins of equal width as bins'
         raise InputError("n_bins", None, f"is {n_bins}, but bins is {bins!r}", fix)
     if bins in ("irp", "ties") and norm == "max":
         problem = f"{norm!r} is not defined for bins={bins!r}"
         raise InputError("norm", None, problem, 'pass bins="quantile" or a number')
+    sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
+    parts = Parts.of(sample, kind, bins)
+    if bins in (None, "irp", "ties"):
+        return parts.absolute()[0].value if norm == "l1" else float(np.sqrt(parts.square()))
+    return _binned_error(parts.samples, bins, n_bins or 15, norm)
 
 
 def _binned_error(samples: list[Sample], bins: Bins, n_bins: int, norm: Norm) -> float:

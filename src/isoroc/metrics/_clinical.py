@@ -30,8 +30,7 @@ class CalibrationSummary:
     """Columns ``class``, ``measure``, ``value``, ``low`` and ``high``."""
     confidence: float
     excluded: int
-    """Number of forecasts of exactly 0 or 1, which have no log odds and only count in the
-    observed/expected ratio."""
+    """Number of forecasts of exactly 0 or 1, which only count in the observed/expected ratio."""
 
     def __getitem__(self, key: Any) -> float:
         measure, label = key if isinstance(key, tuple) else (key, self.table["class"][-1])

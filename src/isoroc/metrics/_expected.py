@@ -47,9 +47,9 @@ def expected(
         Calibrated forecasts, or the probability of the second of two classes.
     metric : {"accuracy", "f1", "auc", "log_loss", "brier_score_loss", "confusion_matrix", \
             "class_shares"}
-        F1 is that of the second of two classes, or the mean over classes. The AUC of more classes
-        is the mean over each against the rest. Entry (i, j) of a confusion matrix is the number of
-        rows of class i with the most probable class j.
+        F1 is that of the second of two classes, or the mean over classes; the AUC of more classes
+        the mean over each against the rest. Entry (i, j) of a confusion matrix counts rows of class
+        i with the most probable class j.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     calibration : int, array-like of shape (m, K) or (m,), or calibrator, default=None

@@ -38,11 +38,9 @@ class RateEstimate:
     """
 
     value: float
-    """The estimated rate."""
     low: float
-    """Lower end of the interval."""
     high: float
-    """Upper end of the interval."""
+    """Ends of the interval."""
     labels_alone: Estimate
     """The estimate without the scores."""
     n_effective: float
@@ -72,9 +70,9 @@ def estimate_rate(
 ) -> RateEstimate:
     """Rate of an outcome among all rows, where few rows have labels and all have scores.
 
-    The typical case: a language model judges 10,000 answers, and people check 100 of them, drawn at
-    random. The mean of the scores is biased, the mean of the labels imprecise; this estimate is
-    neither (prediction-powered inference, Angelopoulos et al. 2023).
+    Typically a language model judges 10,000 answers, and people check 100 of them, drawn at random.
+    The mean of the scores is biased, the mean of the labels imprecise; this estimate is neither
+    (prediction-powered inference, Angelopoulos et al. 2023).
 
     Parameters
     ----------

@@ -65,8 +65,7 @@ def roc_convex_hull(
 ) -> RocCurve:
     """Vertices of the convex hull of the symmetric ROC curve.
 
-    The edges of the hull are the bins of isotonic regression, and the area under it is the AUC
-    after isotonic calibration.
+    Its edges are the bins of isotonic regression; its area is the AUC after isotonic calibration.
 
     Parameters
     ----------
@@ -95,9 +94,7 @@ def roc_auc(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
-    """Area under the ROC curve: how often a row of class 1 scores above one of class 0.
-
-    Ties count one half.
+    """Area under the ROC curve: how often class 1 scores above class 0; ties count one half.
 
     Parameters
     ----------

@@ -259,8 +259,7 @@ def decompose(
     """
     check_option("loss", loss, ("log", "brier"))
     check_option("bins", bins, ("ties", "irp", None))
-    options: Any = {"clusters": clusters, "keep_zeros": True}
-    sample = check_probabilities(y_true, y_prob, sample_weight, labels, **options)
+    sample = check_probabilities(y_true, y_prob, sample_weight, labels, clusters, keep_zeros=True)
     parts = Parts.of(sample, "canonical", bins)
     terms = parts.split_loss(loss)
     estimates = tuple(terms[name][0] for name in TERMS)

@@ -112,7 +112,7 @@ def segment_report_from_counts(
         Counts by the name of the segment, or by a tuple of names, one for each column.
     columns : str or sequence of str, default="segment"
         Names of the columns.
-    pairs, min_rows, confidence : bool, int and float
+    pairs, min_rows, confidence
         As in `segment_report`.
 
     Returns
@@ -263,7 +263,7 @@ def two_sided(S: Floats, variance: Floats, third: Floats, step: Floats) -> Float
         shape = 4 / np.maximum(skewness**2, 1e-6)
         at = np.maximum(shape + np.sign(skewness) * x * np.sqrt(shape), 0.0)
         skewed = np.where(skewness < 0, gammaincc(shape, at), gammainc(shape, at))
-        return np.where(skewness**2 < 1e-6, ndtr(x), skewed)
+        return np.asarray(np.where(skewness**2 < 1e-6, ndtr(x), skewed))
 
     less = chance_of_less((S + step) / error, third / error**3)
     more = chance_of_less((step - S) / error, -third / error**3)

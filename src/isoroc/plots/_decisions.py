@@ -9,15 +9,7 @@ from isoroc._evaluation.before_after import Pair
 from isoroc._evaluation.decision_curve import DecisionCurve, decision_curve, thresholds_of
 from isoroc._input import Sample, check_confidence
 from isoroc._support.table import Table
-from isoroc.plots._display import (
-    NEUTRAL,
-    SERIES,
-    BeforeAfterDisplay,
-    Layer,
-    add_legend,
-    styles_in,
-    tidy,
-)
+from isoroc.plots._display import NEUTRAL, BeforeAfterDisplay, Layer, add_legend, styles_in, tidy
 
 
 @dataclass(repr=False, eq=False)
@@ -66,7 +58,7 @@ class DecisionCurveDisplay(BeforeAfterDisplay):
         for name in curve.strategies[:-1]:
             x, value, low, high = curve.benefit(name, scaled=scaled).values()
             table = Table(threshold=x, net_benefit=value, low=low, high=high)
-            kind = "curve" if name in SERIES else "constant"
+            kind = "curve" if name in series else "constant"
             layers.append(Layer("net benefit", name, kind, table))
         return cls(layers, curve, scaled)
 

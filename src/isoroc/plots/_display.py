@@ -83,10 +83,7 @@ class Display:
 
     @property
     def table(self) -> Table:
-        """All plotted data, one row per point; NaN where a layer does not have a column.
-
-        The columns `panel`, `series` and `layer` say where a row belongs.
-        """
+        """All plotted data by `panel`, `series` and `layer`; NaN where a layer lacks a column."""
         rows = [layer for layer in self.layers for _ in range(layer.data.n_rows)]
         table = Table.from_rows([layer[:3] for layer in rows], "panel", "series", "layer")
         for name in dict.fromkeys(name for layer in self.layers for name in layer.data):
@@ -110,8 +107,8 @@ class Display:
         Parameters
         ----------
         ax : Axes or sequence of Axes, default=None
-            Where to draw: one axes, which is divided if there are several panels, or one per
-            panel. By default pyplot creates a figure.
+            One axes, which is divided if there are several panels, or one per panel. By default
+            pyplot creates a figure.
         figsize : tuple of float, default=None
             Width and height of the new figure in inches.
         **options
@@ -142,12 +139,11 @@ class BeforeAfterDisplay(Display):
         Parameters
         ----------
         estimator : calibrator or classifier
-            Fitted. For a calibrator of isoroc or a `CalibratedClassifier`, the forecasts before and
-            after calibration are drawn; only those after if the display needs probabilities and the
-            others are not.
+            Fitted. For a calibrator of isoroc or a `CalibratedClassifier`, forecasts before and
+            after calibration are drawn; those before only if the display can show them.
         X, y : array-like
-            Forecasts for a calibrator or features for a classifier, and labels. Use rows that the
-            estimator was not fitted on.
+            Forecasts for a calibrator or features for a classifier, and labels; of other rows than
+            those of the fit.
         **options
             As in `from_predictions`; also `segments` of the rows, for a `SegmentCalibrator`.
         """
@@ -275,10 +271,10 @@ def axes_for(
     rows = -(-n_panels // columns)
     columns = -(-n_panels // rows)
     given: list[Any] = [] if ax is None else list(np.ravel(np.asarray(ax, dtype=object)))
-    if given and figsize is not None:
+    if ax is not None and figsize is not None:
         fix = "set the size of the figure that has these axes"
         raise InputError("figsize", None, "is only for new figures, but ax is given", fix)
-    if not given:
+    if ax is None:
         from matplotlib import pyplot as plt  # noqa: PLC0415
 
         figure: Any = plt.figure(figsize=figsize or (columns * size[0], rows * size[1]))

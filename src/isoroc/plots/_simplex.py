@@ -86,10 +86,9 @@ class SimplexDisplay(BeforeAfterDisplay):
       dozen cells if there are no bins or more than 60;
     - "values": the same forecasts, coloured by their calibrated value.
 
-    The option `panels` of `from_estimator` and `from_predictions` says which to draw, in this
-    order; by default forecasts, bins (values if there are no bins of three classes) and map. Axes
-    that are passed, one per panel, need ``projection="ternary"``. Bins are those of the estimator,
-    or of the single calibrator of a `CalibratedClassifier`.
+    The option `panels` of `from_estimator` and `from_predictions` says which to draw; by default
+    forecasts, bins (values if there are no bins of three classes) and map. Axes that are passed,
+    one per panel, need ``projection="ternary"``.
 
     Examples
     --------
