@@ -115,8 +115,7 @@ def reliability_panels(
 
 def histogram(sample: Sample, axis: Axis = Axis(), n_bars: int = 20) -> Table:
     """Share of rows in percent: bars of a few distinct forecasts, or bins of equal width."""
-    p, weights = sample.forecasts, sample.weights
-    gap = 0.0
+    p, weights, gap = sample.forecasts, sample.weights, 0.0
     if has_few_values(p):
         centre, group = np.unique(axis.position(p).round(9), return_inverse=True)
         gap = min(np.diff(centre).min(initial=1.0), 0.05)

@@ -63,19 +63,14 @@ def _text(value: float) -> str:
 class Evaluation:
     """Forecasts before and after calibration, measured on the same rows.
 
-    `evaluate` returns one. ``evaluation["log_loss", "change"]`` is a single value; ``print`` shows
-    the table and the verdict.
-
-    Notes
-    -----
-    An interval holds the values that a test does not reject, cut off at the smallest and largest
-    possible values. Intervals of changes are those of paired differences. The page on metrics says
-    how they are computed.
+    ``evaluation["log_loss", "change"]`` is a single value; ``print`` shows the table and the
+    verdict. Intervals of changes are those of paired differences; the page on metrics says how they
+    are computed.
     """
 
     measures: Mapping[str, Mapping[str, Estimate]]
     """Estimates of each measure, "before" and, with second forecasts, "after" and "change"; shares
-    of changed decisions and pairs only have a "change". Fields are ``value``, ``low``, ``high``."""
+    of changed decisions and pairs only have a "change"."""
     n_rows: int
     """Number of rows with positive weight."""
     classes: NDArray[Any]
@@ -91,10 +86,9 @@ class Evaluation:
     """Where forecasts are wrong, "before" and "after": the tables of
     `isoroc.metrics.segment_report`."""
     directions: Mapping[str, Table] = field(default_factory=dict)
-    """Which way the forecasts are wrong, "before" and "after". Tables with one row for the most
-    probable class ("top") and one per class, of at most 50: mean ``forecast``, how often it was
-    ``observed``, their ``difference`` and its interval. Forecasts are overconfident if the
-    difference of "top" is above 0."""
+    """Which way the forecasts are wrong, "before" and "after". Tables with a row for the most
+    probable class ("top"), overconfident if its difference is above 0, and one per class, of at
+    most 50: mean ``forecast``, rate ``observed``, their ``difference`` and its interval."""
 
     def __getitem__(self, key: tuple[str, str]) -> float:
         measure, stage = key

@@ -198,9 +198,9 @@ class Collector:
         notes += _order(judged, estimates)
         if kept.multilabel:
             for (measure, stage), mean in measure_labels(judged).items():
-                is_loss = measure == "macro_log_loss"
-                wider = self.totals.allow_for_zeros(mean, stage) if is_loss else mean
-                estimates[measure, stage] = wider
+                estimates[measure, stage] = mean
+                if measure == "macro_log_loss":
+                    estimates[measure, stage] = self.totals.allow_for_zeros(mean, stage)
             notes.append("Rows are entries of labels; intervals treat all labels of a row as one.")
         return estimates, notes
 

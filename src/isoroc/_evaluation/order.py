@@ -75,8 +75,8 @@ def measure_labels(pair: Pair) -> dict[tuple[str, str], Statistic]:
 def class_sizes(sample: Sample, slopes: Floats) -> Floats:
     """Effective number of rows of each class that has weight.
 
-    Clusters make it smaller by the factor by which they make the variance of an area larger. If all
-    rows are in order, so that this variance is 0, each cluster counts as one row.
+    Clusters make it smaller by the factor by which they increase the variance of an area. If that
+    is 0, because all rows are in order, each cluster counts as one row.
     """
     total = sample.class_weights()
     squares = np.bincount(sample.codes, sample.row_weights() ** 2, sample.n_classes)
@@ -128,17 +128,16 @@ def _change(
 
 def rank_rows(forecasts: Floats) -> dict[int, Ints]:
     """Ranks of the rows by the score of each class; two classes have one score."""
-    K = count_classes(forecasts)
-    scores = {1: binary_scores(forecasts)} if K == 2 else dict(enumerate(forecasts.T))
-    return {k: group_equal(column) for k, column in scores.items()}
+    if count_classes(forecasts) == 2:
+        return {1: group_equal(binary_scores(forecasts))}
+    return {k: group_equal(column) for k, column in enumerate(forecasts.T)}
 
 
 def areas(sample: Sample, ranks: dict[int, Ints]) -> Functionals:
     """Mean area of one class against the rest, and of one class against another.
 
-    Both are plain means over the classes, or pairs of classes, that have weight. The area of a pair
-    of classes is the mean of those by the scores of either (Hand and Till 2001). For two classes
-    both are the area under the ROC curve. NaN if only one class has weight.
+    Plain means over classes, or pairs of classes, that have weight; NaN if only one has. A pair of
+    classes has the mean of the areas by the scores of either (Hand and Till 2001).
     """
     codes, weights, K = sample.codes, sample.row_weights(), sample.n_classes
     size = np.bincount(codes, weights, K)

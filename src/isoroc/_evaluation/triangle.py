@@ -48,9 +48,8 @@ def _clip(corners: Floats, side: Floats) -> Floats:
 def cells_of(P: Floats, steps: int) -> tuple[Ints, Ints]:
     """Occupied cells of width 1 / steps, and the cell of each forecast.
 
-    A cell is given by its coordinates in whole steps, rounded down, so they do not sum to `steps`.
-    For three classes the sum is 1 less for small triangles that point up and 2 less for those that
-    point down.
+    A cell is given by its coordinates in whole steps, rounded down. Those of small triangles that
+    point up sum to ``steps - 1``, of those that point down to ``steps - 2``.
     """
     whole = np.floor(P * steps).astype(np.intp)
     # A lattice point is a corner of several cells; assign it to the one below its largest

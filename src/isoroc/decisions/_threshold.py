@@ -62,9 +62,8 @@ def threshold_for(
     y_true, y_prob : array-like
         As in `isoroc.evaluate`.
     metric : {"precision", "recall", "false_positive_rate", "alerts"}
-        "precision": at least `target`, with as many alerts as possible. "recall": at least
-        `target`, with as few alerts as possible. "false_positive_rate" and "alerts": at most
-        `target`, with as many alerts as possible.
+        "precision" and "recall" are to be at least `target`, the others at most; "recall" with as
+        few alerts as possible, the others with as many as possible.
     target : float
         A share between 0 and 1. With `n_rows`, the target of "alerts" is a number of rows.
     label : object, default=None
@@ -184,8 +183,8 @@ def net_benefit(
     -----
     With TP and FP the shares of rows that are acted on and have the second class or not, the net
     benefit is ``TP - FP * t / (1 - t)``. Forecasts have to beat acting on all rows ("all") and on
-    none ("none", 0). Intervals are normal, with the covariances of means over the same rows and of
-    four more rows, so that they also cover where few rows are acted on.
+    none ("none", 0). Intervals are normal, of the rows and four more: they also cover where few
+    rows are acted on.
 
     Examples
     --------

@@ -147,7 +147,7 @@ def expected_calibration_error(
 ) -> float:
     """Expected calibration error (ECE) in bins, as torchmetrics and netcal compute it.
 
-    It depends on the bins; `calibration_error` needs none.
+    `calibration_error` needs no bins.
 
     Parameters
     ----------
@@ -186,16 +186,13 @@ def expected_calibration_error(
 
 @dataclass(frozen=True, eq=False)
 class CalibrationCurve:
-    """Frequencies against mean forecasts in bins that hold rows, with intervals.
-
-    ``prob_true, prob_pred = curve`` works as with scikit-learn's function.
-    """
+    """Frequencies and mean forecasts in bins with rows; ``prob_true, prob_pred = curve`` works."""
 
     prob_true: Floats
     prob_pred: Floats
     low: Floats
-    """Wilson interval of the frequency, from `low` to `high`."""
     high: Floats
+    """Ends of Wilson's interval of the frequency."""
     weight: Floats
     """Weight of the rows in each bin."""
 

@@ -21,10 +21,7 @@ UNKNOWN = Estimate(np.nan, np.nan, np.nan)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CalibrationSummary:
-    """The clinical panel of one class or of several.
-
-    ``summary["slope"]`` is a value for two classes, ``summary["slope", label]`` for more.
-    """
+    """The clinical panel; ``summary["slope"]`` is a value, or ``summary["slope", label]``."""
 
     table: Table
     """Columns ``class``, ``measure``, ``value``, ``low`` and ``high``."""

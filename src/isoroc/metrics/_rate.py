@@ -49,8 +49,7 @@ class RateEstimate:
     def minus(self, other: Self) -> Estimate:
         """Difference from another rate, estimated from other labels.
 
-        The interval combines both (Newcombe 1998). If the labels of both rates belong to the same
-        questions, the interval is too wide rather than too narrow.
+        The interval combines both (Newcombe 1998); it is too wide if labels share questions.
         """
         difference = self.value - other.value
         low = difference - hypot(self.value - self.low, other.high - other.value)

@@ -164,10 +164,7 @@ def ranked_probability_score(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Decomposition:
-    """A loss and its parts: ``loss = calibration + uncertainty - resolution``.
-
-    Converted to an array, it gives the five values in the order below.
-    """
+    """A loss and its parts, in this order as an array: ``loss = calibration + refinement``."""
 
     loss: float
     """Mean loss of the forecasts."""
@@ -263,18 +260,19 @@ def decompose(
     parts = Parts.of(sample, "canonical", bins)
     terms = parts.split_loss(loss)
     estimates = tuple(terms[name][0] for name in TERMS)
-    values: Any = {name: terms[name][0].value for name in TERMS}
-    errors = np.array([estimate.error for estimate in estimates])
-    used: Any = "ties" if parts.bins == ["ties"] else "irp"
-    about = {"standard_errors": errors, "of": loss, "bins": used, "_estimates": estimates}
-    return Decomposition(**values, **about)
+    return Decomposition(
+        **{name: terms[name][0].value for name in TERMS},
+        standard_errors=np.array([estimate.error for estimate in estimates]),
+        of=loss,
+        bins="ties" if parts.bins == ["ties"] else "irp",
+        _estimates=estimates,
+    )
 
 
 class ProbabilityScorer:
     """A metric of forecasts as ``scorer(classifier, X, y)``, for ``scoring=`` in scikit-learn.
 
-    Unlike ``sklearn.metrics.make_scorer``, it passes the classes of the classifier to the metric,
-    so a fold that lacks a class can be scored.
+    It passes the classes of the classifier to the metric, so a fold may lack a class.
 
     Parameters
     ----------

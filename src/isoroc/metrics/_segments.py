@@ -160,12 +160,7 @@ class Group(NamedTuple):
 
 
 def report_on(
-    sample: Sample,
-    *,
-    pairs: bool = True,
-    bins: int = 5,
-    min_rows: int = 50,
-    confidence: float = 0.95,
+    sample: Sample, *, confidence: float, pairs: bool = True, bins: int = 5, min_rows: int = 50
 ) -> Table:
     """What `segment_report` returns for a sample with segments."""
     check_number("bins", bins, int, minimum=2)

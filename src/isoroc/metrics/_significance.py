@@ -68,9 +68,9 @@ def calibration_test(
     n_resamples : int, default=999
         How often labels are drawn; the smallest possible p-value is ``1 / (n_resamples + 1)``.
     sample_weight, labels, clusters : array-like, default=None
-        As in `isoroc.evaluate`. A row is one outcome whatever its weight, so weight 2 is not the
-        same as the row twice. With clusters, the signs of the residuals of whole clusters are drawn
-        instead of labels (wild bootstrap), and the level of the test is approximate.
+        As in `isoroc.evaluate`. A row is one outcome whatever its weight. With clusters, the signs
+        of the residuals of whole clusters are drawn instead of labels (wild bootstrap), and the
+        level of the test is approximate.
     random_state : int, RandomState or None, default=0
         Seed of the draws.
 

@@ -216,21 +216,19 @@ class Lines(NamedTuple):
 
 def all_lines(counts: Points) -> list[Lines]:
     """Vertical and horizontal lines that meet the cell of every undominated threshold."""
-    fewest = int(np.count_nonzero(counts.class_weights, axis=0).argmin())
-    i, j = (fewest + 1) % 3, (fewest + 2) % 3
-    return [_lines(counts, np.array([fewest, i, j])), _lines(counts, np.array([fewest, j, i]))]
-
-
-def _lines(counts: Points, order: Ints) -> Lines:
-    P, weights = counts.forecasts[:, order], counts.class_weights[:, order]
-    x, z, w = (merge_ties(P[:, i] - P[:, j]) for i, j in ((0, 1), (0, 2), (1, 2)))
-    values = np.unique(x)
-    through = np.isin(values, x[weights[:, 0] > 0])
-    lines = np.column_stack([values, np.append(values[0] - 1, values[:-1])])[through]
-    # The last line lies beyond all forecasts and puts the first class out of reach.
-    lines = np.vstack([lines, [values[-1] + 1, values[-1]]])
-    right, left = _events(x, z, weights[:, [0, 2]]), _events(x, w, weights[:, [1, 2]])
-    return Lines(order, right, left, lines, weights.sum(axis=0))
+    fewest, families = int(np.count_nonzero(counts.class_weights, axis=0).argmin()), []
+    for steps in ([0, 1, 2], [0, 2, 1]):
+        order = np.add(fewest, steps) % 3
+        P, weights = counts.forecasts[:, order], counts.class_weights[:, order]
+        x, z, w = (merge_ties(P[:, i] - P[:, j]) for i, j in ((0, 1), (0, 2), (1, 2)))
+        values = np.unique(x)
+        through = np.isin(values, x[weights[:, 0] > 0])
+        lines = np.column_stack([values, np.append(values[0] - 1, values[:-1])])[through]
+        # The last line lies beyond all forecasts and puts the first class out of reach.
+        lines = np.vstack([lines, [values[-1] + 1, values[-1]]])
+        right, left = _events(x, z, weights[:, [0, 2]]), _events(x, w, weights[:, [1, 2]])
+        families.append(Lines(order, right, left, lines, weights.sum(axis=0)))
+    return families
 
 
 def _events(x: Floats, position: Floats, weights: Floats) -> Floats:
@@ -273,10 +271,7 @@ def scan(
 
 
 def _scan_lines(
-    counts: Points,
-    volume: Literal["hull", "boxes"],
-    resolution: int | None,
-    most_steps: int = 2 * 10**8,
+    counts: Points, volume: str, resolution: int | None, most_steps: int = 2 * 10**8
 ) -> tuple[Floats, Body, int | None]:
     """Points that span a volume of three classes, the body, and the resolution if not exact."""
     families = all_lines(counts)

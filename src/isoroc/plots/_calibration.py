@@ -33,11 +33,10 @@ class CalibrationDisplay(BeforeAfterDisplay):
     """Observed rates against forecasts, before and after calibration: a reliability diagram.
 
     Each panel shows a smooth calibration curve with its interval, observed rates of groups of rows
-    with Wilson's intervals, and the histogram of the forecasts. The legend has the ICI, the mean
-    distance between forecasts and curve, see `isoroc.metrics.calibration_summary`. A single event
-    has one panel before and one after calibration; several classes have one panel each, with a thin
-    line for the forecasts before. Displays in the same axes share a histogram and a legend; `name`
-    tells them apart, and named displays have no observed rates.
+    with Wilson's intervals, and the histogram of the forecasts. The legend has the ICI of
+    `isoroc.metrics.calibration_summary`. A single event has one panel before and one after
+    calibration; several classes have one panel each, with a thin line for the forecasts before.
+    Displays in the same axes share histogram and legend; those with a `name` have no rates.
 
     Options of `from_estimator` and `from_predictions`:
 

@@ -48,10 +48,8 @@ class Triangle:
         self.ax.set_title(text, y=1, pad=27 + 14 * lines, fontsize="medium")
 
     def flat(self, P: Floats) -> Floats:
-        """Points in the plane of the axes, shape (..., 2)."""
-        top_left_right = P[..., [2, 0, 1]].reshape(-1, 3)
-        flat = self.ax.transProjection.transform(top_left_right)
-        return np.asarray(flat.reshape(*P.shape[:-1], 2))
+        """Points in the plane of the axes, shape (m, 2)."""
+        return np.asarray(self.ax.transProjection.transform(P[:, [2, 0, 1]]))  # top, left, right
 
     def points(self, P: Floats, **style: Any) -> None:
         """Draw points."""
@@ -133,22 +131,21 @@ class SimplexDisplay(BeforeAfterDisplay):
             raise InputError("y_prob", None, f"{sample.n_classes} classes", fix)
         names, shown = [str(label) for label in sample.classes], sample.drawn_rows(3000)
         P, codes = sample.forecasts[shown], sample.codes[shown]
-        drawn = {
-            "forecasts": [
-                Layer("forecasts", name, "points", _table(names, P[codes == k]))
-                for k, name in enumerate(names)
-            ]
-        }
+        layers = [
+            Layer("forecasts", name, "points", _table(names, P[codes == k]))
+            for k, name in enumerate(names)
+        ]
         if bins is not None:
-            drawn["bins"] = _partition(bins[0], names)
+            layers += _partition(bins[0], names)
         if others:
             after = others[0].forecasts
-            drawn["values"] = [Layer("values", "after", "points", _table(names, P, after[shown]))]
-            drawn["map"] = [_arrows(sample, after, bins and bins[1], names)]
+            layers.append(Layer("values", "after", "points", _table(names, P, after[shown])))
+            layers.append(_arrows(sample, after, bins and bins[1], names))
+        display = cls(layers, names)
         if panels is None:
-            panels = [name for name in drawn if name != "values" or "bins" not in drawn]
-        check_choices("panels", panels, drawn)
-        return cls([layer for name in panels for layer in drawn[name]], names)
+            panels = [name for name in display.panels if name != "values" or bins is None]
+        check_choices("panels", panels, display.panels)
+        return cls([layer for name in panels for layer in display.of_panel(name)], names)
 
     def _draw(self, ax: Any, layers: list[Layer]) -> list[Any]:
         drawing, panel = Triangle(ax, self.names), layers[0].panel
@@ -196,10 +193,8 @@ def _partition(bins: IRPCalibrator, names: list[str]) -> list[Layer]:
     number = np.repeat(np.arange(len(polygons)), [len(polygon) for polygon in polygons])
     corners = _table(names, np.vstack(polygons), bins.bin_values_[number], bin=number.astype(float))
     splits = _table(names, gammas, split=np.arange(1.0, len(gammas) + 1))
-    return [
-        Layer("bins", "bins", "polygons", corners),
-        Layer("bins", "splits", "thresholds", splits),
-    ]
+    parts = [("bins", "polygons", corners), ("splits", "thresholds", splits)]
+    return [Layer("bins", *part) for part in parts]
 
 
 def _arrows(sample: Sample, after: Floats, bin_of: Ints | None, names: list[str]) -> Layer:
