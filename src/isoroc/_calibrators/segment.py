@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from isoroc._backends import NUMPY, ops_for
 from isoroc._calibrators.auto import AutoCalibrator
 from isoroc._calibrators.base import Calibrator, FromMap, IdentityCalibrator, attach_fitted
-from isoroc._calibrators.mixing import mixture_weights
+from isoroc._calibrators.mixing import likelihoods, mixture_weights
 from isoroc._calibrators.shifts import Columns, Regression, held_out, polish
 from isoroc._calibrators.temperature import TemperatureCalibrator
 from isoroc._calibrators.thresholds import CarriedThresholds
@@ -44,7 +44,7 @@ from isoroc._input import (
 )
 from isoroc._input.kinds import LOGITS, columns_of
 from isoroc._input.segments import Column, bin_edges, segment_names
-from isoroc._maps import IdentityMap, Map, SegmentMap
+from isoroc._maps import IdentityMap, SegmentMap
 from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
 from isoroc._maps.modelfile import checks
 from isoroc._maps.segments import apply_map, encode_segments
@@ -241,93 +241,92 @@ class SegmentCalibrator(Calibrator):
             tables=[],
             offset=np.zeros(sample.n_classes),
         )
-        found = base if sample.segments is None else self._learn(sample, base)
-        return found.pruned()
+        fitted = base if sample.segments is None else self._learn(sample, base)
+        return fitted.pruned()
 
     def _make_grid(self, segments: Segments | None) -> dict[str, Any]:
         """Levels and bins of the columns that have any."""
-        found: list[tuple[str, Names, Floats]] = []
+        parts: list[tuple[str, Names, Floats]] = []
         for name, column in ({} if segments is None else segments.columns).items():
             check_distinct(name, column)
             if column.levels is None:
                 if np.isfinite(column.values).any():
                     edges = bin_edges(column.values, 4 * self.bins)
-                    found.append((name, np.array([], dtype=np.str_), edges))
+                    parts.append((name, np.array([], dtype=np.str_), edges))
                 continue
             counts = np.bincount(column.values[column.values >= 0], minlength=len(column.levels))
             frequent = np.argsort(-counts, kind="stable")[:200]
             kept = np.sort(frequent[counts[frequent] >= self.min_rows])
             if len(kept):
-                found.append((name, column.levels[kept], np.empty(0)))
-        columns = np.array([name for name, *_ in found], dtype=np.str_)
-        levels, cuts = [own[1] for own in found], [own[2] for own in found]
-        return {"columns": columns, "levels": levels, "cuts": cuts}
+                parts.append((name, column.levels[kept], np.empty(0)))
+        names, levels, cuts = ([part[i] for part in parts] for i in range(3))
+        return {"columns": np.array(names, dtype=np.str_), "levels": levels, "cuts": cuts}
 
     def _learn(self, sample: Sample, base: SegmentMap) -> SegmentMap:
         """The map with tables, if shifts that were learned from other rows speak for them."""
         random_state = check_random_state(self.random_state)
         dealt = deal_by_content(sample.draw(MANY_ROWS), int(self.cv), random_state)
-        weights, rows = dealt.row_weights(), (np.arange(len(dealt)), dealt.codes)
         # The common map may be far from linear, or lose what differs by segment: with many rows
         # the first is the greater danger. A composition of monotone maps of three classes or more
         # need not be monotone.
         tried = [base] if len(sample) > len(dealt) else [base, replace(base, behind=False)]
         if base.certificate_of_common is not None:
             tried = [replace(base, behind=False)]
-        candidates = [found for own in tried if (found := self._try(dealt, own)) is not None]
-        best = sorted(candidates, key=lambda own: -weights @ np.log(own[-1]))[:1]
+        candidates = [c for fitted in tried if (c := self._try(dealt, fitted)) is not None]
         Q = [IdentityMap(kind=base.kind).apply(dealt.forecasts), base.common.apply(dealt.forecasts)]
-        columns = [np.maximum(own[rows], LEAST) for own in Q] + [own[-1] for own in best]
+        likelihood = likelihoods([*Q, *(c[-1] for c in candidates)], dealt).clip(min=LEAST)
+        weights, prior = dealt.row_weights(), np.array([8.0, 4.0])
+        if candidates:
+            best = int(np.argmax(weights @ np.log(likelihood[:, 2:])))
+            likelihood, prior = likelihood[:, [0, 1, 2 + best]], np.append(prior, 1.0)
         # The maps have seen the rows, so differences of their likelihoods count half.
-        prior = np.array([8.0, 4.0, 1.0])[: len(columns)]
-        shares = mixture_weights(np.column_stack(columns), weights / 2, prior).tolist()
-        base = replace(base, uncalibrated=shares[0])
-        if not best or not shares[2]:
-            return base
-        own, model, second, shifted, _ = best[0]
-        base = replace(own, uncalibrated=shares[0], weight=shares[2])
-        self.shifted_, counts, total = second, model.counts(), float(sample.class_weights().sum())
+        shares = mixture_weights(likelihood, weights / 2, prior).tolist()
+        if not candidates or not shares[2]:
+            return replace(base, uncalibrated=shares[0])
+        fitted, model, self.shifted_, _ = candidates[best]
+        fitted = replace(fitted, uncalibrated=shares[0], weight=shares[2])
+        counts, total = model.counts(), float(sample.class_weights().sum())
         if len(sample) > len(dealt):
 
             def batches() -> Iterator[Regression]:  # arrays of all rows would take much memory
-                return (_regression(sample.take(rows), base) for rows in slices(len(sample)))
+                return (_regression(sample.take(rows), fitted) for rows in slices(len(sample)))
 
-            model, counts = polish(model, batches, total)
-        self.shifts_ = _describe(base, model, counts, total, sample.classes)
-        return replace(with_tables(base, model), shifted=shifted)
+            counts = polish(model, batches, total)
+        self.shifts_ = _describe(fitted, model, counts, total, sample.classes)
+        return with_tables(fitted, model)
 
     def _try(
         self, dealt: CellSample, base: SegmentMap
-    ) -> tuple[SegmentMap, Regression, Calibrator, Map, Floats] | None:
-        """Tables, and the second map: what it gives to the outcomes; None without tables.
+    ) -> tuple[SegmentMap, Regression, Calibrator, Floats] | None:
+        """The map without its tables, their regression, the second calibrator and its forecasts.
 
-        The second map is fitted to shifts that were learned from other rows.
+        The second map is fitted to shifts that were learned from other rows. None without tables.
         """
         model = _regression(dealt, base, int(self.bins))
         model.learn(self.max_terms)
-        if not model.terms:
+        if not model.tables:
             return None
         fold, segments, Q = dealt.folds(), dealt.segments, base.common.apply(dealt.forecasts)
         logits = np.empty_like(Q)
         for f, part in enumerate(held_out(model, fold, self.max_terms, FEW_ROWS)):
-            rows, own = np.flatnonzero(fold == f), with_tables(base, part)
-            of_rows: Any = dealt.forecasts[rows], Q[rows], segments[rows]  # type: ignore[index]
-            logits[rows] = own.shifted_logits(*of_rows)
+            rows = np.flatnonzero(fold == f)
+            arrays: Any = dealt.forecasts[rows], Q[rows], segments[rows]  # type: ignore[index]
+            logits[rows] = with_tables(base, part).shifted_logits(*arrays)
         further: Any = {"squares": dealt.squares, "clusters": dealt.clusters}
         unseen = Sample(logits, *dealt.arrays[1:], dealt.classes, "logit", **further)
         second = self._pattern()
         if base.certificate_of_common is not None:
             second = TemperatureCalibrator(floor=1e-300)
         shifted = second._fit(unseen)
-        found = shifted.apply(logits)[np.arange(len(fold)), dealt.codes]
-        return base, model, second, shifted, np.maximum(found, LEAST)
+        return replace(base, shifted=shifted), model, second, shifted.apply(logits)
 
     def _finish(self) -> None:
         # The maps are calibrators of their own, to look at, to apply and to export.
         attach_fitted(self, [self.common_], [self.map_.common])
-        summary = {name: own for name, own in self.summary_.items() if name != "range"}
         of_logits: Any = SimpleNamespace(
-            classes_=self.classes_, n_features_in_=len(self.classes_), summary_=summary
+            classes_=self.classes_,
+            n_features_in_=len(self.classes_),
+            summary_={name: value for name, value in self.summary_.items() if name != "range"},
         )
         attach_fitted(of_logits, [self.shifted_], [self.map_.shifted])
 
@@ -386,9 +385,9 @@ class SegmentCalibrator(Calibrator):
         if len(fitted.columns):
             places = places_of(fitted, self.encode_segments(segments)).places
             code = np.unique(np.column_stack(places), axis=0, return_inverse=True)[1].ravel()
-        found = [check_cyclic(z[rows], Q[rows]) for _, rows in rows_by_group(code)]
-        n_rows = sum(own.rows for own in found)
-        return MonotonicityCheck(all(found), n_rows, exact=all(own.exact for own in found))
+        results = [check_cyclic(z[rows], Q[rows]) for _, rows in rows_by_group(code)]
+        n_rows, exact = sum(each.rows for each in results), all(each.exact for each in results)
+        return MonotonicityCheck(all(results), n_rows, exact)
 
     def carry_over(self, thresholds: Any, P: Any = None) -> CarriedThresholds:
         """Thresholds of the common map, if there were no segments in `fit`; see `Calibrator`."""
@@ -428,30 +427,31 @@ def places_of(base: SegmentMap, codes: Floats, bins: int = 0) -> Columns:
 
 def with_tables(base: SegmentMap, model: Regression) -> SegmentMap:
     """The map with the tables of a regression; the second map learns the common slope."""
-    sizes, K, slope = base.sizes(), len(base.offset), max(1 + model.slope, 0.2)
+    intercept, factor = model.terms[0].values[0], 1 + float(model.terms[1].values[0, 0])
+    sizes, K, slope = base.sizes(), len(base.offset), max(factor, 0.2)
     tables = []
-    for term in model.terms:
-        own = np.indices([sizes[j] for j in term.columns]).reshape(len(term.columns), -1)
-        entries = term.entries(term.codes(dict(zip(term.columns, own, strict=True)))) / slope
-        table = np.zeros((len(entries), K + 1))
+    for term in model.tables:
+        places = np.indices([sizes[j] for j in term.columns]).reshape(len(term.columns), -1)
+        codes = term.codes(dict(zip(term.columns, places, strict=True)), places.shape[1])
+        table = np.zeros((len(codes), K + 1))
         last = K + 1 if term.scales else K
-        table[:, last - entries.shape[1] : last] = entries
+        table[:, last - term.values.shape[1] : last] = term.entries(codes) / slope
         tables.append(table)
-    pairs = np.array([(*term.columns, -1)[:2] for term in model.terms], dtype=np.int64)
-    offset = np.append(np.zeros(K - model.n_free), model.intercept / slope)
+    pairs = np.array([(*term.columns, -1)[:2] for term in model.tables], dtype=np.int64)
+    offset = np.append(np.zeros(K - model.n_free), intercept / slope)
     return replace(base, pairs=pairs.reshape(-1, 2), tables=tables, offset=offset)
 
 
 def check_distinct(name: str, column: Column) -> None:
     """Raise an error for a column that identifies single rows."""
-    known = column.values[~np.isnan(column.values)] if column.is_numeric else column.values
+    known = column.values if column.levels is not None else column.values[~np.isnan(column.values)]
     n = len(known)
     if n < 50:
         return
     if column.levels is not None:
         identifies = len(column.levels) > n / 2
     else:
-        whole = (known == np.floor(known)).all() and known.max() - known.min() < 1.01 * n
+        whole = (known == np.floor(known)).all() and np.ptp(known) < 1.01 * n
         identifies = bool(whole) and len(np.unique(known)) == n
     if identifies:
         problem = "has another value in almost every row, so it identifies rows, not segments"
@@ -463,7 +463,8 @@ def _describe(
 ) -> Table:
     """The table `shifts_`, given rows of entries and all weight; warns of columns that may leak."""
     lines = []
-    for term, errors, rows in zip(model.terms, model.errors(total), counts, strict=True):
+    figures = zip(model.tables, model.errors(total)[2:], counts[2:], strict=True)
+    for term, errors, rows in figures:
         parts = zip(term.columns, term.merged, strict=True)
         segments = [_segment_names(base, j, merged) for j, merged in parts]
         name = " \u00d7 ".join(str(base.columns[j]) for j in term.columns)
@@ -476,16 +477,10 @@ def _describe(
         labels = ["scale"] if term.scales else classes[-model.n_free :].tolist()
         for i, segment in enumerate(product(*segments)):
             for label, c, error in zip(labels, values[i], errors[i], strict=True):
-                odds = "" if term.scales else _too(c)
-                about = str(label), int(rows[i]), float(c), float(error), odds
-                lines.append((name, ", ".join(segment), *about))
+                off = f"{abs(np.expm1(c)):.0%} too {'low' if c > 0 else 'high'}".replace("%", " %")
+                about = str(label), int(rows[i]), float(c), float(error)
+                lines.append((name, ", ".join(segment), *about, "" if term.scales else off))
     return Table.from_rows(lines, *SHIFTS)
-
-
-def _too(shift: float) -> str:
-    """How far odds were off, in words."""
-    off = np.expm1(shift)
-    return f"{abs(off):.0%} too {'low' if off > 0 else 'high'}".replace("%", " %")
 
 
 def _segment_names(base: SegmentMap, j: int, merged: Ints) -> list[str]:
