@@ -4,6 +4,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
+from functools import partial
 from importlib.metadata import metadata
 from operator import attrgetter
 from typing import Any, ClassVar, Self
@@ -44,7 +45,7 @@ from isoroc._maps.modelfile.maps import MAX_CLASSES, map_document
 from isoroc._support.threads import one_blas_thread
 
 FEW_ROWS = 500  # up to this many rows, nothing of a fit is shared between folds
-#: What is saved of every calibrator besides its map and its own attributes.
+#: Attributes that a model file holds for every calibrator.
 COMMON = ("classes_", "n_features_in_", "feature_names_in_")
 
 
@@ -91,8 +92,6 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
     _uses_order_only: ClassVar[bool] = False
     #: Whether the order of the classes counts, so that labels which are names need `labels`.
     _orders_classes: ClassVar[bool] = False
-    #: Whether single rows are drawn or dealt to folds, so a frequency of 2 is not the row twice.
-    _deals_rows: ClassVar[bool] = False
     #: Whether a row has one outcome, and not any number of labels.
     _has_classes: ClassVar[bool] = True
     #: Attributes besides the map that a model file holds, and what must be true of each.
@@ -189,9 +188,9 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         self._remember_columns(P, sample.forecasts, reset=True)
         self.map_ = fitted
         self.classes_ = sample.classes
-        class_weights = counted.class_weights()
-        totals = {"weight": float(class_weights.sum()), "class_weights": class_weights.tolist()}
-        self.summary_ = {"rows": sample.n_rows} | totals | range_of(sample)
+        totals = counted.class_weights()
+        counts = {"weight": float(totals.sum()), "class_weights": totals.tolist()}
+        self.summary_ = {"rows": sample.n_rows} | counts | range_of(sample)
         self._finish()
         return self
 
@@ -209,7 +208,7 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         counts : Counts
             Counts of forecasts and outcomes.
         weighting : {"importance", "frequency"}, default="importance"
-            What the weights of the rows were, as in `fit`.
+            Meaning of the weights, as in `fit`.
 
         Examples
         --------
@@ -218,9 +217,8 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         >>> IsotonicCalibrator(pseudocount=0).fit_counts(counts).predict_proba([0.5])
         array([[0.5, 0.5]])
         """
-        given: Any = counts
-        if not isinstance(given, Counts):
-            name = type(given).__name__
+        if not isinstance(counts, Counts):
+            name = type(counts).__name__
             raise InputError("counts", None, f"is {name}", "expected Counts; pass rows to fit")
         sample = counts.sample(per_fold=self._uses_folds)
         if not len(sample):
@@ -300,8 +298,8 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         """Thresholds on the calibrated forecasts that repeat decisions made on forecasts before.
 
         Two classes: a strictly increasing map repeats every decision; otherwise as few decisions
-        on the rows `P` change as possible. More classes: the result changes no decision on these
-        rows if there is such a threshold; otherwise it is the calibrated forecast of gamma.
+        on the rows `P` change as possible. More classes: no decision on these rows changes if there
+        is such a threshold; otherwise the result is the calibrated forecast of gamma.
 
         Parameters
         ----------
@@ -402,36 +400,31 @@ def to_document(calibrator: Any, place: str) -> dict[str, Any]:
     if n_classes > MAX_CLASSES:
         fix = f"a model file holds at most {MAX_CLASSES}"
         raise InputError(place, None, f"{n_classes} classes", fix)
-    common = {name: getattr(calibrator, name) for name in COMMON if hasattr(calibrator, name)}
-    document = _inner_document(calibrator, place, common)
+    common = [name for name in COMMON if hasattr(calibrator, name)]
+    document = _document(calibrator, place, [*common, *calibrator._state])
     return document | {"map": map_document(calibrator.map_, f"{place}.map")}
 
 
-def _inner_document(
-    calibrator: Any, place: str, common: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    """The document of a calibrator without its map, which is part of another one's."""
-    learned = {name: getattr(calibrator, name) for name in calibrator._state}
-    return _pattern(calibrator, place) | {
-        "state": {
-            name: encode(value, f"{place}.state.{name}", _inner_document)
-            for name, value in ((common or {}) | learned).items()
-        }
-    }
+def _document(calibrator: Any, place: str, learned: Sequence[str] | None = None) -> dict[str, Any]:
+    """The document of a calibrator without its map, with some attributes that `fit` learned.
 
-
-def _pattern(calibrator: Any, place: str) -> dict[str, Any]:
-    """The document of a calibrator that is not fitted, such as one among the parameters."""
+    These are by default those of a calibrator whose map is part of another one's.
+    """
     kind = type(calibrator).__name__
     ours = type(calibrator).__module__.startswith("isoroc.")
     if not isinstance(calibrator, Calibrator) or not ours:
         fix = "calibrators of isoroc can; use skops or pickle for others"
         raise InputError(place, None, f"{kind} cannot be stored in a model file", fix)
+    learned = list(calibrator._state) if learned is None else learned
     parameters = {
-        name: encode(value, f"{place}.parameters.{name}", _pattern)
+        name: encode(value, f"{place}.parameters.{name}", partial(_document, learned=()))
         for name, value in calibrator.get_params(deep=False).items()
     }
-    return {"type": "calibrator", "kind": kind, "parameters": parameters, "state": {}}
+    state = {
+        name: encode(getattr(calibrator, name), f"{place}.state.{name}", _document)
+        for name in learned
+    }
+    return {"type": "calibrator", "kind": kind, "parameters": parameters, "state": state}
 
 
 def fit_sample(calibrator: Calibrator, sample: Sample, weighting: Weighting) -> None:

@@ -93,9 +93,9 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
     n_jobs : int, default=None
         Number of folds trained at a time.
     ensemble : bool or "auto", default="auto"
-        If true, each fold's classifier keeps a calibrator of its own, and their forecasts are
-        averaged. If false, one calibrator learns from the forecasts of all folds, and the
-        classifier is trained once more on all the data. "auto" is false for frozen classifiers.
+        If true, the classifier of each fold keeps its own calibrator, and forecasts are averaged.
+        If false, one calibrator learns from the forecasts of all folds, and the classifier is
+        trained once more on all rows. "auto" is false for frozen classifiers.
     calibrator : calibrator, default=None
         An instance in place of `method`: anything with ``fit(P, y)`` and ``predict_proba(P)``. Its
         ``fit`` also gets ``labels``, ``unit``, ``sample_weight``, ``clusters`` and ``segments`` if
@@ -128,9 +128,8 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
 
     Notes
     -----
-    With ``ensemble=False`` the forecast of x is ``g(f(x))``, f trained on all rows and g fitted to
-    forecasts of models that had not seen the rows. With ``ensemble=True`` it is the mean of
-    ``g_j(f_j(x))`` over the folds j.
+    The forecast of x is the mean of ``g_j(f_j(x))`` over the folds j, with classifiers f_j and
+    calibrators g_j, or ``g(f(x))`` with ``ensemble=False``.
 
     Examples
     --------
@@ -192,11 +191,10 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         groups : array-like of shape (n,), default=None
             Groups of rows, for splitters that take them.
         clusters : array-like of shape (n,), default=None
-            Cluster of each row, such as the patient of a visit. Rows of one cluster share a fold; a
-            splitter in `cv` must ensure this.
+            Cluster of each row, such as the patient of a visit. Its rows must share a fold of `cv`.
         **fit_params
-            Passed on to the classifier's ``fit``. Parameters with one entry per row are cut to the
-            rows of the fold. With metadata routing enabled, they are passed as requested.
+            Passed to ``fit`` of the classifier, as requested if metadata routing is enabled. Those
+            with one entry per row are cut to the rows of the fold.
 
         Returns
         -------

@@ -62,16 +62,14 @@ class SegmentCalibrator(Calibrator):
     """Forecasts corrected within segments: a common map, and a table of shifts for each column.
 
     A model can be calibrated overall and wrong for young customers in the north. This calibrator
-    takes columns that describe the rows, categories or numbers. It calibrates the forecasts, adds
-    the entries of their segments to the log odds, and calibrates the result. The prior variance of
-    the shifts of a column is learned, so columns without information vanish. The result is mixed
-    with the map of all rows and the uncalibrated forecasts, so that few rows change little.
+    takes columns that describe the rows, categories or numbers, and shifts the calibrated log odds
+    by an entry for each segment. Columns without information vanish. The result is mixed with the
+    map of all rows and the uncalibrated forecasts, so that few rows change little.
 
     Parameters
     ----------
     calibrator : calibrator, default=None
-        Calibrates all rows, before and after the shifts; ``AutoCalibrator(random_state=0)`` by
-        default.
+        Calibrates all rows before and after the shifts; by default `AutoCalibrator`.
     categorical : sequence of str, default=None
         Columns of numbers that are categories, such as numbers of sites. Strings and booleans
         always are.
@@ -101,9 +99,8 @@ class SegmentCalibrator(Calibrator):
         The map of all rows, and the one behind the shifts, which takes logits.
     shifts_ : Table
         For each segment and class: rows of `fit`, shift of the calibrated log odds, its standard
-        error, and by how much the odds of the forecasts were too low or too high, compared with
-        those of all rows. Shifts of pairs add to those of their columns. Entries of the class
-        "scale" add to the factor 1 of the log odds.
+        error, and how far the odds were off, compared with those of all rows. Shifts of pairs add
+        to those of their columns; the class "scale" has changes of the factor 1 of the log odds.
 
     See Also
     --------
@@ -116,20 +113,15 @@ class SegmentCalibrator(Calibrator):
     of the same calibrator, sums s and c of table entries, a constant d, and z the logarithm of g(p)
     or of p, whichever makes the outcomes likelier; with more than 50,000 rows that of g(p). Within
     a combination of segments it keeps the order of two classes if the two maps do. With three
-    classes or more and a monotone g, z has the coordinates of g, and h is temperature scaling, so
-    that the forecast is cyclically monotone there too.
+    classes or more and a monotone g, h is temperature scaling, and the forecast is cyclically
+    monotone there too.
 
     Entries of a table have a normal prior around 0, and a random walk prior over neighbouring bins.
-    Its precision maximises the evidence (MacKay 1992). Missing values, and segments that `fit` has
-    not seen, are shifted by 0. Categories are matched by name: the number 3 and the text "3" are
-    the same.
+    Its precision maximises the evidence (MacKay, Bayesian interpolation, Neural Computation 4,
+    1992). Missing and new segments are shifted by 0. Categories are matched by name: the number 3
+    and the text "3" are the same. See also Tax et al., MCGrad, KDD 2026.
 
     Whether people may be treated differently by segment is not for a calibrator to decide.
-
-    References
-    ----------
-    MacKay, Bayesian interpolation, Neural Computation 4, 1992. Tax et al., MCGrad: multicalibration
-    at web scale, KDD 2026.
 
     Examples
     --------
@@ -160,7 +152,6 @@ class SegmentCalibrator(Calibrator):
     cv: int = 5
     random_state: int | np.random.RandomState | None = 0
 
-    _deals_rows: ClassVar[bool] = True
     _state: ClassVar[dict[str, checks.Check]] = {
         "common_": checks.anything,
         "shifted_": checks.anything,
@@ -182,8 +173,8 @@ class SegmentCalibrator(Calibrator):
         if given is None:
             return AutoCalibrator(random_state=0)
         if not isinstance(given, Calibrator) or isinstance(given, SegmentCalibrator):
-            fix = "expected another calibrator of isoroc"
-            raise InputError("calibrator", None, f"is {given!r}", fix)
+            problem = f"is {given!r}"
+            raise InputError("calibrator", None, problem, "expected another calibrator of isoroc")
         return clone(given)  # type: ignore[no-any-return]
 
     def fit(
@@ -205,8 +196,7 @@ class SegmentCalibrator(Calibrator):
         P, y
             As for every calibrator.
         segments : dataframe, mapping of names to columns, or array-like of shape (n,)
-            Columns that describe the rows: strings, booleans or numbers. Without segments there is
-            the common map only.
+            Strings, booleans or numbers that describe the rows. None leaves the common map only.
         labels, sample_weight, weighting, clusters, unit
             As for every calibrator.
 
@@ -338,8 +328,7 @@ class SegmentCalibrator(Calibrator):
         P : array-like, dataframe or series
             Forecasts as in `fit`.
         segments : dataframe, mapping of names to columns, or array-like, default=None
-            A table with the columns `columns_`, if there are any; others are ignored. Missing
-            values and new categories are shifted by 0: `count_unknown` counts them.
+            A table with the columns `columns_`, if there are any; others are ignored.
         """
         ops = ops_for(P)
         values = self._check_new(P, ops)  # raises an error if there is no map yet
@@ -366,10 +355,8 @@ class SegmentCalibrator(Calibrator):
     def verify(self, P: Any, segments: Any = None) -> MonotonicityCheck:
         """Check on any rows that the order of forecasts is kept within combinations of segments.
 
-        Two classes: the calibrated forecasts of rows that share all segments have the order of the
-        forecasts. More classes: they are a cyclically monotone function of the coordinates of the
-        common map. This holds if `calibrator` is a `MonotoneCalibrator` or
-        ``AutoCalibrator(monotone=True)``; others have no guarantee to verify.
+        Two classes: increasing in the forecast. More: cyclically monotone in the coordinates of
+        the common map, as `MonotoneCalibrator` and ``AutoCalibrator(monotone=True)`` guarantee.
         """
         Q = self.predict_proba(P, segments)
         fitted, X = self.map_, columns_of(self._check_new(P))
@@ -399,21 +386,16 @@ class SegmentCalibrator(Calibrator):
 
 
 def _regression(sample: Sample, base: SegmentMap, bins: int = 0) -> Regression:
-    """Rows of a sample, with the log odds that are shifted."""
+    """Rows of a sample, with the log odds or centred logarithms that are shifted."""
     if base.behind:
-        Q = np.log(np.maximum(base.common.apply(sample.forecasts), LEAST))
+        z = np.log(np.maximum(base.common.apply(sample.forecasts), LEAST))
     else:  # certain forecasts would decide the slope
-        Q = base.coordinates(NUMPY, columns_of(sample.forecasts))
-        Q = np.maximum(Q, np.log(0.5 / len(sample)))
+        z = base.coordinates(NUMPY, columns_of(sample.forecasts))
+        z = np.maximum(z, np.log(0.5 / len(sample)))
+    u = z[:, 1:] - z[:, :1] if z.shape[1] == 2 else z - z.mean(axis=1, keepdims=True)
     segments: Any = sample.segments
     columns = places_of(base, base.codes(segments), bins)
-    return Regression(_free(Q), sample.codes.astype(np.intp), sample.row_weights(), columns)
-
-
-def _free(logs: Floats) -> Floats:
-    """Log odds of two classes, shape (n, 1), or centred logarithms of more, shape (n, K)."""
-    two = logs.shape[1] == 2
-    return logs[:, 1:] - logs[:, :1] if two else logs - logs.mean(axis=1, keepdims=True)
+    return Regression(u, sample.codes.astype(np.intp), sample.row_weights(), columns)
 
 
 def places_of(base: SegmentMap, codes: Floats, bins: int = 0) -> Columns:
