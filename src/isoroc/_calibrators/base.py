@@ -149,7 +149,7 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
             Weight of each row.
         weighting : {"importance", "frequency"}, default="importance"
             Only ratios of importance weights matter, and unequal weights lower the effective number
-            of rows. With frequencies, weight 2 is the same as the row twice.
+            of rows. A frequency of 2 is the row twice.
         clusters : array-like of shape (n,), default=None
             Cluster of each row, such as the patient of a visit. Rows of one cluster share a fold,
             and standard errors allow for their dependence.
@@ -198,10 +198,9 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         """Set up the calibrators inside this one after a fit or a load."""
 
     def fit_counts(self, counts: Counts, *, weighting: Weighting = "importance") -> Self:
-        """Learn the calibration map from counts.
+        """Learn the calibration map from counts, with the folds of the counts.
 
-        Each cell stands for its rows with their mean forecast. Cross-validation uses the folds of
-        the counts.
+        Each cell stands for its rows with their mean forecast.
 
         Parameters
         ----------
@@ -233,14 +232,12 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
     ) -> Any:
         """Add columns of calibrated forecasts to a dataframe, lazily where the engine is lazy.
 
-        DuckDB runs the query of `isoroc.export.to_sql`. Other engines call `predict_proba` on
-        partitions or batches, so isoroc must be installed on their workers.
+        DuckDB runs the query of `isoroc.export.to_sql`; workers of other engines need isoroc.
 
         Parameters
         ----------
         df : dataframe
-            A dataframe of pandas, polars (eager or lazy), pyarrow, Dask or PySpark, or a relation
-            of DuckDB.
+            A dataframe of pandas, polars, pyarrow, Dask or PySpark, or a relation of DuckDB.
         probs : str or sequence of str
             Columns of the forecasts, in the order of `classes_`, or the one column of scores.
         names : sequence of str, default=None
@@ -249,8 +246,7 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         dataframe
-            The same type as `df`, with one new column for each class. Rows that `predict_proba`
-            would refuse get missing values.
+            The type of `df`. Rows that `predict_proba` would refuse get missing values.
 
         Examples
         --------

@@ -275,7 +275,8 @@ class SegmentCalibrator(Calibrator):
             return replace(base, uncalibrated=shares[0])
         fitted, model, self.shifted_, _ = candidates[best]
         fitted = replace(fitted, uncalibrated=shares[0], weight=shares[2])
-        counts, total = model.counts(), float(sample.class_weights().sum())
+        counts = [term.sums() for term in model.tables]
+        total = float(sample.class_weights().sum())
         if len(sample) > len(dealt):
 
             def batches() -> Iterator[Regression]:  # arrays of all rows would take much memory
@@ -402,8 +403,8 @@ def places_of(base: SegmentMap, codes: Floats, bins: int = 0) -> Columns:
     """Places among the segments of each column; their number where a segment is unknown."""
     places, sizes = [], base.sizes()
     for j, size in enumerate(sizes):
-        place, known = base.locate(NUMPY, j, codes[:, [j]])
-        places.append(np.where(known, place, size)[:, 0])
+        segment, known = base.locate(NUMPY, j, codes[:, [j]])
+        places.append(np.where(known, segment, size)[:, 0])
     return Columns(places, sizes, [not len(levels) for levels in base.levels], bins)
 
 
@@ -445,8 +446,7 @@ def _describe(
 ) -> Table:
     """The table `shifts_`, given rows of entries and all weight; warns of columns that may leak."""
     lines = []
-    figures = zip(model.tables, model.errors(total)[2:], counts[2:], strict=True)
-    for term, errors, rows in figures:
+    for term, errors, rows in zip(model.tables, model.errors(total), counts, strict=True):
         parts = zip(term.columns, term.merged, strict=True)
         segments = [_segment_names(base, j, merged) for j, merged in parts]
         name = " \u00d7 ".join(str(base.columns[j]) for j in term.columns)

@@ -44,6 +44,7 @@ class Term:
     values: Floats  # shape (size, F)
     precision: float = 10.0
     n_known: float = 0.0  # effective number of entries that the rows determine
+    where: Ints = field(init=False)  # row of the table for each row of a regression
 
     @property
     def size(self) -> int:
@@ -61,6 +62,10 @@ class Term:
     def entries(self, codes: Ints) -> Floats:
         """Entries of rows of the table, 0 where they are unknown."""
         return np.vstack([self.values, np.zeros(self.values.shape[1])]).take(codes, axis=0)
+
+    def sums(self, values: Floats | None = None) -> NDArray[Any]:
+        """Sums of values, or numbers, of the rows that each entry applies to."""
+        return np.bincount(self.where, values, self.size + 1)[: self.size]
 
     def square(self) -> float:
         """Sum of the squared entries under the prior of precision 1."""
@@ -99,9 +104,20 @@ def _merge(columns: Columns, j: int, most: int) -> Ints:
 class Block(NamedTuple):
     """Parameters that are updated together: all, those of a class, or the scales of all classes."""
 
-    terms: list[int]
+    terms: list[Term]
     column: int  # of the tables
     factor: float
+
+    def spans(self) -> Iterator[tuple[Term, slice]]:
+        """Each table, and where its parameters are."""
+        end = 0
+        for term in self.terms:
+            start, end = end, end + term.size
+            yield term, slice(start, end)
+
+    def precisions(self) -> Floats:
+        """Precision matrix of the prior."""
+        return np.asarray(block_diag(*(term.precision * term.penalty for term in self.terms)))
 
 
 @dataclass(eq=False)
@@ -125,18 +141,19 @@ class Regression:
         self.factor = 1.0 if F == 1 else (F - 1) / F
         self.truth = self.codes[:, None] == (1 if F == 1 else np.arange(F))
         if not self.terms:
-            intercept, slope = (make_term(self.columns, (), F, scales=own) for own in (False, True))
+            intercept, slope = (make_term(self.columns, (), F, scales=s) for s in (False, True))
             intercept.precision, slope.precision = 1e-6, 4.0
             self.terms = [intercept, slope]
-        self.where = [self._codes(term) for term in self.terms]
+        self._locate(self.terms)
 
     @property
     def tables(self) -> list[Term]:
         """The terms that belong to columns."""
         return self.terms[2:]
 
-    def _codes(self, term: Term) -> Ints:
-        return term.codes(self.columns.places, len(self.u))
+    def _locate(self, terms: Iterable[Term]) -> None:
+        for term in terms:
+            term.where = term.codes(self.columns.places, len(self.u))
 
     def on(self, rows: Regression) -> Regression:
         """The same parameters for the rows of another regression; they share no arrays."""
@@ -152,9 +169,9 @@ class Regression:
     def log_odds(self) -> Floats:
         """Log odds, or logits of three classes or more."""
         shift, scale = np.zeros(self.u.shape), np.ones((len(self.u), 1))
-        for term, codes in zip(self.terms, self.where, strict=True):
+        for term in self.terms:
             total = scale if term.scales else shift
-            total += term.entries(codes)
+            total += term.entries(term.where)
         return np.asarray(scale * self.u + shift)
 
     def loss(self) -> float:
@@ -166,19 +183,12 @@ class Regression:
 
     def blocks(self) -> list[Block]:
         """All parameters."""
-        scales = [t for t, term in enumerate(self.terms) if term.scales]
-        shifts = [t for t, term in enumerate(self.terms) if not term.scales]
+        scales = [term for term in self.terms if term.scales]
+        shifts = [term for term in self.terms if not term.scales]
         if self.n_free == 1:
             return [Block(shifts + scales, 0, 1.0)]
         classes = [Block(shifts, f, self.factor) for f in range(self.n_free)]
         return [*classes, Block(scales, 0, 1.0)]
-
-    def _spans(self, block: Block) -> Iterator[tuple[int, Term, slice]]:
-        """Each term of a block: its number, the table, and where its parameters are."""
-        end = 0
-        for t in block.terms:
-            start, end = end, end + self.terms[t].size
-            yield t, self.terms[t], slice(start, end)
 
     def _residuals(self) -> list[tuple[Floats, Floats]]:
         """Derivatives of the loss of each row in the log odds of each block, first and second."""
@@ -200,8 +210,7 @@ class Regression:
         gradients = []
         for block, (r, _) in zip(self.blocks(), self._residuals(), strict=True):
             values = r, r * self._slopes()
-            sums = [np.bincount(self.where[t], values[term.scales], term.size + 1)[:-1]
-                    for t, term, _ in self._spans(block)]  # fmt: skip
+            sums = [term.sums(values[term.scales]) for term in block.terms]
             gradients.append(np.concatenate(sums, dtype=np.float64))
         return gradients
 
@@ -209,36 +218,30 @@ class Regression:
         """Hessian of the loss of the rows, without priors, in the parameters of each block."""
         hessians, u = [], self._slopes()
         for block, (_, h) in zip(self.blocks(), self._residuals(), strict=True):
-            powers, spans = (h, h * u, h * u * u), list(self._spans(block))
-            size = spans[-1][-1].stop
+            powers, spans = (h, h * u, h * u * u), list(block.spans())
+            size = spans[-1][1].stop
             H = np.zeros((size, size))
-            for (s, first, rows), (t, second, columns) in combinations_with_replacement(spans, 2):
-                shape = first.size + 1, second.size + 1
-                pairs = self.where[t]
-                if s > 1:  # the common terms have one entry for all rows
-                    pairs = self.where[s] * shape[1] + pairs
+            for (first, rows), (second, columns) in combinations_with_replacement(spans, 2):
+                shape, pairs = (first.size + 1, second.size + 1), second.where
+                if first.columns:  # others have one entry for all rows
+                    pairs = first.where * shape[1] + pairs
                 sums = np.bincount(pairs, powers[first.scales + second.scales], np.prod(shape))
                 H[rows, columns] = sums.reshape(shape)[:-1, :-1]
                 H[columns, rows] = H[rows, columns].T
             hessians.append(H)
         return hessians
 
-    def _precisions(self, block: Block) -> Floats:
-        """Precision matrix of the prior of the parameters of a block."""
-        terms = [self.terms[t] for t in block.terms]
-        return np.asarray(block_diag(*(term.precision * term.penalty for term in terms)))
-
     def _move(self, thetas: Iterable[Floats]) -> None:
         for block, theta in zip(self.blocks(), thetas, strict=True):
-            for _, term, span in self._spans(block):
+            for term, span in block.spans():
                 term.values[:, block.column] = theta[span]
 
     def step(self, gradients: list[Floats], hessians: list[Floats], *, search: bool) -> None:
         """A step of Newton's method; with `search` it is halved until the loss falls."""
         old, steps = [], []
         for block, gradient, H in zip(self.blocks(), gradients, hessians, strict=True):
-            theta = np.concatenate([self.terms[t].values[:, block.column] for t in block.terms])
-            R = self._precisions(block)
+            theta = np.concatenate([term.values[:, block.column] for term in block.terms])
+            R = block.precisions()
             old.append(theta)
             change = np.linalg.solve(H + R, gradient + R @ theta)
             steps.append(-self.factor * change.clip(-4, 4))
@@ -251,38 +254,35 @@ class Regression:
 
     def covariances(self, hessians: list[Floats]) -> list[Floats]:
         """Covariance matrix of the posterior of each block."""
-        precisions = (H / block.factor + self._precisions(block)
+        precisions = (H / block.factor + block.precisions()
                       for block, H in zip(self.blocks(), hessians, strict=True))  # fmt: skip
         return [np.asarray(np.linalg.inv(precision), np.float64) for precision in precisions]
 
-    def counts(self, weights: Floats | None = None) -> list[NDArray[Any]]:
-        """Number or total weight of the rows that each entry of each table applies to."""
-        pairs = zip(self.terms, self.where, strict=True)
-        return [np.bincount(codes, weights, term.size + 1)[: term.size] for term, codes in pairs]
-
-    def _shares(self) -> list[Floats]:
-        return [total / max(total.sum(), 1e-12) for total in self.counts(self.weights)]
+    def _share(self, term: Term) -> Floats:
+        """Share of each entry in the weight of the rows that the table applies to."""
+        total = term.sums(self.weights)
+        return np.asarray(total / max(total.sum(), 1e-12))
 
     def centre(self) -> None:
         """Make the entries of each table 0 on average; the common parameters take up the rest."""
         intercept, slope = self.terms[:2]
-        for term, share in zip(self.terms, self._shares(), strict=True):
-            mean = share @ term.values
+        for term in self.terms:
+            mean = self._share(term) @ term.values
             term.values -= mean
             common = slope if term.scales else intercept
             common.values += mean
 
     def errors(self, total: float) -> list[Floats]:
         """Standard errors of the entries, less their mean, if the rows stand for a total weight."""
-        shares, errors = self._shares(), [np.zeros_like(term.values) for term in self.terms]
+        errors = {term: np.zeros_like(term.values) for term in self.terms}
         scale = total / self.weights.sum()
         covariances = self.covariances([scale * H for H in self.hessians()])
         for block, covariance in zip(self.blocks(), covariances, strict=True):
-            for t, term, span in self._spans(block):
-                centred = np.eye(term.size) - shares[t]
+            for term, span in block.spans():
+                centred = np.eye(term.size) - self._share(term)
                 part = centred @ covariance[span, span] @ centred.T
-                errors[t][:, block.column] = np.sqrt(part.diagonal())
-        return errors
+                errors[term][:, block.column] = np.sqrt(part.diagonal())
+        return [errors[term] for term in self.tables]
 
     def tune(self, hessians: list[Floats]) -> float:
         """Set precisions by MacKay's update, and drop tables that say nothing.
@@ -292,17 +292,17 @@ class Regression:
         for term in self.terms:
             term.n_known = 0.0
         for block, covariance in zip(self.blocks(), self.covariances(hessians), strict=True):
-            for _, term, span in self._spans(block):
+            for term, span in block.spans():
                 trace = float((covariance[span, span] * term.penalty).sum())
                 term.n_known += block.factor * (term.size - term.precision * trace)
-        kept, largest = [0, 1], 0.0
-        for t, term in enumerate(self.terms[2:], 2):
+        kept, largest = self.terms[:2], 0.0
+        for term in self.tables:
             old = term.precision
             term.precision = float(np.clip(term.n_known / max(term.square(), 1e-12), 1e-2, 1e9))
             if term.precision < 1e5:  # entries beyond are less than about 0.003
-                kept.append(t)
+                kept.append(term)
                 largest = max(largest, abs(np.log(term.precision / old)))
-        self.terms, self.where = [self.terms[t] for t in kept], [self.where[t] for t in kept]
+        self.terms = kept
         return largest
 
     def improve(self, n_steps: int) -> None:
@@ -317,13 +317,12 @@ class Regression:
     def add(self, terms: Iterable[Term]) -> None:
         """Add tables; one with more bins replaces that of its column."""
         for term in terms:
-            for t, old in enumerate(self.terms):
+            for old in self.tables:
                 if (old.columns, old.scales) == (term.columns, term.scales):
                     term.values = old.values[old.merged[0][:-1]]
-                    del self.terms[t], self.where[t]
-                    break
+                    self.terms.remove(old)
             self.terms.append(term)
-            self.where.append(self._codes(term))
+        self._locate(self.tables)
 
     def learn(self, max_terms: int, *, level: float = 0.01, at_once: int = 3) -> None:
         """Fit a table for each column, and those that score tests find significant.
@@ -357,10 +356,10 @@ class Regression:
     def _score_tests(self, terms: list[Term]) -> Floats:
         """P-value of each table that could be added, given the entries of its columns."""
         residuals, u = self._residuals(), self._slopes()
+        self._locate(terms)
         p_values = np.ones(len(terms))
         for t, term in enumerate(terms):
-            codes, parts, part = self._codes(term), residuals[: self.n_free], self.factor
-            n_fitted = self.columns.bins
+            parts, part, n_fitted = residuals[: self.n_free], self.factor, self.columns.bins
             if term.scales:
                 r, h = residuals[-1]
                 parts, part, n_fitted = [(r * u, h * u * u)], 1.0, 1  # the common slope
@@ -368,7 +367,7 @@ class Regression:
                 n_fitted = sum(int(segments[-1]) for segments in term.merged) - 1
             total = n_cells = 0.0
             for r, h in parts:
-                S, V = (np.bincount(codes, x, term.size + 1)[: term.size] for x in (r, h))
+                S, V = term.sums(r), term.sums(h)
                 large = V > 0.5
                 total += float((S[large] ** 2 / V[large]).sum())
                 n_cells += np.count_nonzero(large)
@@ -389,7 +388,7 @@ def held_out(model: Regression, fold: Ints, max_terms: int, few_rows: int) -> li
     for f, share in enumerate(shares):
         others = model.take(np.flatnonzero(fold != f))
         if few:
-            del others.terms[2:], others.where[2:]
+            del others.terms[2:]
             others.terms[1].values[:] = 0.0
             others.learn(max_terms)
         else:
@@ -407,7 +406,8 @@ def polish(
     """Improve the parameters on all rows, which come in batches; number of rows of each entry."""
     hessians = [total / model.weights.sum() * H for H in model.hessians()]
     for _ in range(2):
-        parts = [(batch.gradients(), batch.counts()) for batch in map(model.on, batches())]
+        parts = [(batch.gradients(), [term.sums() for term in batch.tables])
+                 for batch in map(model.on, batches())]  # fmt: skip
         gradients, counts = (
             [np.sum(arrays, axis=0) for arrays in zip(*figures, strict=True)]
             for figures in zip(*parts, strict=True)
