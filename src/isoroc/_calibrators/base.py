@@ -216,9 +216,10 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         >>> IsotonicCalibrator(pseudocount=0).fit_counts(counts).predict_proba([0.5])
         array([[0.5, 0.5]])
         """
-        if not isinstance(counts, Counts):
-            name = type(counts).__name__
-            raise InputError("counts", None, f"is {name}", "expected Counts; pass rows to fit")
+        given: Any = counts
+        if not isinstance(given, Counts):
+            problem = f"is {type(given).__name__}"
+            raise InputError("counts", None, problem, "expected Counts; pass rows to fit")
         sample = counts.sample(per_fold=self._uses_folds)
         if not len(sample):
             raise InputError("counts", None, "hold no rows", "at least one is needed")

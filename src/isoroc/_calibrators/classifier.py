@@ -98,16 +98,15 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         trained once more on all rows. "auto" is false for frozen classifiers.
     calibrator : calibrator, default=None
         An instance in place of `method`: anything with ``fit(P, y)`` and ``predict_proba(P)``. Its
-        ``fit`` also gets ``labels``, ``unit``, ``sample_weight``, ``clusters`` and ``segments`` if
-        it takes them; without ``labels`` it sees integers 0 to K - 1.
+        ``fit`` also gets ``labels``, ``unit``, ``sample_weight``, ``weighting``, ``clusters`` and
+        ``segments`` if it takes them; without ``labels`` it sees integers 0 to K - 1.
     segments : sequence of str or int, default=None
         Columns of `X`, by name or by position. Forecasts are corrected within their segments by a
         `SegmentCalibrator` around the calibrator.
     random_state : int, RandomState or None, default=0
         Seed of the calibrator that `method` names.
     response : {"auto", "predict_proba", "decision_function"}, default="auto"
-        What to calibrate; "auto" takes probabilities where the classifier has them. Decision
-        functions are calibrated as logits.
+        What to calibrate; "auto" prefers probabilities. Decision functions are logits.
     weighting : {"importance", "frequency"}, default="importance"
         Meaning of the sample weights, as in `fit` of the calibrator.
 

@@ -66,11 +66,10 @@ class MultiLabelCalibrator(Calibrator):
     Notes
     -----
     The probability of a label is ``(1 - w) * expit(a log(p) - b log(1 - p) + c) + w * h(p)``, with
-    its own map h. The triples (a, b, c) have a normal prior; its mean, the common map, and its
-    covariance matrix are learned from all labels (empirical Bayes). Neither a nor b is negative, so
-    forecasts of a label keep their order if h keeps it. The weight w maximises the likelihood of
-    rows held out in five folds, all labels of a row at once. Labels with fewer than five rows of
-    either outcome have no map of their own.
+    its own map h. The normal prior of (a, b, c), with the common map as its mean, is learned from
+    all labels (empirical Bayes). Neither a nor b is negative, so forecasts of a label keep their
+    order if h keeps it. The weight w maximises the likelihood of rows held out in five folds.
+    Labels with fewer than five rows of either outcome have no map of their own.
 
     Examples
     --------

@@ -193,12 +193,10 @@ class SegmentCalibrator(Calibrator):
 
         Parameters
         ----------
-        P, y
+        P, y, labels, sample_weight, weighting, clusters, unit
             As for every calibrator.
         segments : dataframe, mapping of names to columns, or array-like of shape (n,)
             Strings, booleans or numbers that describe the rows. None leaves the common map only.
-        labels, sample_weight, weighting, clusters, unit
-            As for every calibrator.
 
         Returns
         -------
@@ -215,10 +213,8 @@ class SegmentCalibrator(Calibrator):
         return self._fit_validated(sample, weighting, P)
 
     def _fit(self, sample: Sample) -> SegmentMap:
-        for name in ("bins", "cv"):
-            check_number(name, getattr(self, name), int, minimum=2)
-        check_number("max_terms", self.max_terms, int, minimum=0)
-        check_number("min_rows", self.min_rows, int, minimum=1)
+        for name, least in {"bins": 2, "max_terms": 0, "min_rows": 1, "cv": 2}.items():
+            check_number(name, getattr(self, name), int, minimum=least)
         self.common_, self.shifted_ = self._pattern(), IdentityCalibrator()
         self.shifts_ = Table.from_rows([], *SHIFTS)
         base = SegmentMap(

@@ -24,10 +24,6 @@ class Columns(NamedTuple):
     numeric: list[bool]
     bins: int = 0  # of a column of numbers, unless a score test shows more; 0 for all
 
-    def take(self, rows: Ints) -> Columns:
-        """Some of the rows."""
-        return self._replace(places=[places[rows] for places in self.places])
-
 
 @dataclass(eq=False)
 class Term:
@@ -139,6 +135,8 @@ class Regression:
     def __post_init__(self) -> None:
         self.n_free = F = self.u.shape[1]
         self.factor = 1.0 if F == 1 else (F - 1) / F
+        # Derivative of the log odds in a scale; derivatives in scales of all classes include it.
+        self.slopes: Any = self.u[:, 0] if F == 1 else 1.0
         self.truth = self.codes[:, None] == (1 if F == 1 else np.arange(F))
         if not self.terms:
             intercept, slope = (make_term(self.columns, (), F, scales=s) for s in (False, True))
@@ -163,8 +161,8 @@ class Regression:
 
     def take(self, rows: Ints) -> Regression:
         """The same for some of the rows."""
-        arrays = self.u[rows], self.codes[rows], self.weights[rows], self.columns.take(rows)
-        return self.on(Regression(*arrays))
+        columns = self.columns._replace(places=[each[rows] for each in self.columns.places])
+        return self.on(Regression(self.u[rows], self.codes[rows], self.weights[rows], columns))
 
     def log_odds(self) -> Floats:
         """Log odds, or logits of three classes or more."""
@@ -201,22 +199,18 @@ class Regression:
             both.append((w * first, w * ((q * self.u**2).sum(axis=1) - mean**2)))
         return both
 
-    def _slopes(self) -> Floats | float:
-        """Derivative of the log odds of a block in a scale; that of three classes is 1."""
-        return self.u[:, 0] if self.n_free == 1 else 1.0
-
     def gradients(self) -> list[Floats]:
         """Gradient of the loss of the rows, without priors, in the parameters of each block."""
         gradients = []
         for block, (r, _) in zip(self.blocks(), self._residuals(), strict=True):
-            values = r, r * self._slopes()
+            values = r, r * self.slopes
             sums = [term.sums(values[term.scales]) for term in block.terms]
             gradients.append(np.concatenate(sums, dtype=np.float64))
         return gradients
 
     def hessians(self) -> list[Floats]:
         """Hessian of the loss of the rows, without priors, in the parameters of each block."""
-        hessians, u = [], self._slopes()
+        hessians, u = [], self.slopes
         for block, (_, h) in zip(self.blocks(), self._residuals(), strict=True):
             powers, spans = (h, h * u, h * u * u), list(block.spans())
             size = spans[-1][1].stop
@@ -355,7 +349,7 @@ class Regression:
 
     def _score_tests(self, terms: list[Term]) -> Floats:
         """P-value of each table that could be added, given the entries of its columns."""
-        residuals, u = self._residuals(), self._slopes()
+        residuals, u = self._residuals(), self.slopes
         self._locate(terms)
         p_values = np.ones(len(terms))
         for t, term in enumerate(terms):

@@ -24,8 +24,8 @@ class TemperatureCalibrator(Calibrator):
     """Temperature scaling: ``softmax(log(p) / T)``, with a floor under the forecasts.
 
     T > 1 moves forecasts to the middle of the simplex, T < 1 to its vertices. The order of the
-    classes within each row stays, except that classes below the floor tie. The order of the rows
-    stays for two classes (with a floor of at most 1/2), but not for more.
+    classes in each row is kept, except that classes below the floor tie. The order of the rows is
+    kept for two classes (with a floor of at most 1/2), but not for more.
 
     Parameters
     ----------
