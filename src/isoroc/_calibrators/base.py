@@ -37,7 +37,7 @@ from isoroc._input import (
     warn_if_reversed,
     with_readable_names,
 )
-from isoroc._input.kinds import Unit, columns_of
+from isoroc._input.kinds import columns_of
 from isoroc._maps import IdentityMap, Map
 from isoroc._maps.modelfile import Fault, checksum, encode, write
 from isoroc._maps.modelfile.checks import Check
@@ -101,6 +101,7 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
     classes_: NDArray[Any]
     n_features_in_: int
     summary_: dict[str, Any]
+    unit_ = FromMap(lambda fitted: fitted.kind.unit)
 
     @abstractmethod
     def _fit(self, sample: Sample) -> Map:
@@ -260,16 +261,11 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         return frames.predict_frame(self, df, probs, names)
 
     @property
-    def unit_(self) -> Unit:
-        """Unit of the forecasts, given to `fit` or inferred: "probability", "logit" or another."""
-        return self.map_.kind.unit
-
-    @property
     def checksum(self) -> str | None:
         """Checksum of the model file that `save` would write; None if the model cannot be saved."""
         check_is_fitted(self, "map_")
         try:
-            return checksum(to_document(self, "model"), self.summary_)
+            return checksum(to_document(self), self.summary_)
         except (Fault, ValueError):
             return None
 
@@ -338,7 +334,7 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
             JSON values to add to `summary_` in the file, such as metrics.
         """
         check_is_fitted(self, "map_")
-        write(path, to_document(self, "model"), self.summary_ | (summary or {}))
+        write(path, to_document(self), self.summary_ | (summary or {}))
 
     def _check_new(self, P: Any, ops: Any = NUMPY) -> Floats:
         """Forecast array of new rows, with columns in the order of the fit."""
@@ -391,22 +387,18 @@ class IdentityCalibrator(Calibrator):
         return IdentityMap(kind=sample.kind)
 
 
-def to_document(calibrator: Any, place: str) -> dict[str, Any]:
-    """The schema's ``calibrator`` for a fitted calibrator."""
-    n_classes = len(calibrator.classes_)
-    if n_classes > MAX_CLASSES:
+def to_document(calibrator: Any) -> dict[str, Any]:
+    """The ``model`` of a model file for a fitted calibrator."""
+    if (n_classes := len(calibrator.classes_)) > MAX_CLASSES:
         fix = f"a model file holds at most {MAX_CLASSES}"
-        raise InputError(place, None, f"{n_classes} classes", fix)
+        raise InputError("model", None, f"{n_classes} classes", fix)
     common = [name for name in COMMON if hasattr(calibrator, name)]
-    document = _document(calibrator, place, [*common, *calibrator._state])
-    return document | {"map": map_document(calibrator.map_, f"{place}.map")}
+    document = _document(calibrator, "model", [*common, *calibrator._state])
+    return document | {"map": map_document(calibrator.map_, "model.map")}
 
 
 def _document(calibrator: Any, place: str, learned: Sequence[str] | None = None) -> dict[str, Any]:
-    """The document of a calibrator without its map, with some attributes that `fit` learned.
-
-    These are by default those of a calibrator whose map is part of another one's.
-    """
+    """The document of a calibrator without its map; by default with the attributes `_state`."""
     kind = type(calibrator).__name__
     ours = type(calibrator).__module__.startswith("isoroc.")
     if not isinstance(calibrator, Calibrator) or not ours:

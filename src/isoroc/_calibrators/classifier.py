@@ -342,12 +342,10 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
             problem = "every fold holds out rows of one class only, but calibration needs two"
             raise InputError("cv", None, problem, "use fewer folds, or ensemble=False")
         if len(usable) < len(folds):
-            warnings.warn(
-                f"cv: {len(folds) - len(usable)} of {len(folds)} folds hold out rows of one class "
-                "only; their classifiers cannot be calibrated and are left out.",
-                UserWarning,
-                stacklevel=3,
-            )
+            n_left_out = len(folds) - len(usable)
+            problem = f"cv: {n_left_out} of {len(folds)} folds hold out rows of one class only"
+            effect = "their classifiers cannot be calibrated and are left out"
+            warnings.warn(f"{problem}; {effect}.", UserWarning, stacklevel=3)
         return usable
 
     def _route(
@@ -367,12 +365,9 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
             if has_fit_parameter(estimator, "sample_weight"):
                 training["sample_weight"] = weights
             else:
-                warnings.warn(
-                    f"sample_weight: {type(estimator).__name__} takes no weights, so only the "
-                    "calibrator uses them.",
-                    UserWarning,
-                    stacklevel=3,
-                )
+                problem = f"{type(estimator).__name__} takes no weights"
+                message = f"sample_weight: {problem}, so only the calibrator uses them."
+                warnings.warn(message, UserWarning, stacklevel=3)
         return training, splitting
 
     @property

@@ -113,7 +113,7 @@ def _best_cut(q: Floats, wanted: Any, guess: float) -> tuple[float, int]:
     ones = np.bincount(group, wanted)
     zeros = np.bincount(group) - ones
     # cut g lies above the g smallest values
-    changed = np.append(0, np.cumsum(ones)) + zeros.sum() - np.append(0, np.cumsum(zeros))
+    changed = zeros.sum() + np.append(0, np.cumsum(ones - zeros))
     best = np.flatnonzero(changed == changed.min())
     low = np.append(np.nextafter(min(0.0, distinct[0]), -1.0), distinct)[best]
     high = np.append(distinct, max(1.0, distinct[-1]))[best]
