@@ -1,7 +1,5 @@
 """Calibrators by name, and from model files: everything is checked, nothing is executed."""
 
-from __future__ import annotations
-
 import os
 import re
 from functools import cache, partial

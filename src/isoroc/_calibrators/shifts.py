@@ -166,8 +166,9 @@ class Regression:
 
     def log_odds(self) -> Floats:
         """Log odds, or logits of three classes or more."""
-        shift, scale = np.zeros(self.u.shape), np.ones((len(self.u), 1))
-        for term in self.terms:
+        intercept, slope = (term.values[0] for term in self.terms[:2])
+        shift, scale = np.full(self.u.shape, intercept), np.full((len(self.u), 1), 1 + slope)
+        for term in self.tables:
             total = scale if term.scales else shift
             total += term.entries(term.where)
         return np.asarray(scale * self.u + shift)
