@@ -125,7 +125,7 @@ def test_bad_segments(run_cli):
     message = error_of(*fit, "--segments", "regoin")
     assert "--segments: no column 'regoin'; did you mean 'region'" in message
     message = error_of(*fit, "--counts", "--segments", "region")
-    assert "--segments: counts have none; fit to the rows themselves" in message
+    assert "--segments and --clusters need rows: counts hold neither" in message
     new = pl.read_parquet("new.parquet")
     new.drop("region").write_csv("none.csv")
     for words in (["apply", "model.json", "none.csv", "-o", "out.csv"],

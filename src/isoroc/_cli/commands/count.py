@@ -4,7 +4,7 @@ import os
 from dataclasses import replace
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.files import COUNTS, check_target, expand, open_source
+from isoroc._cli.io.files import check_target, expand, open_source
 from isoroc._cli.io.reading import Reader
 from isoroc._cli.io.source import file_errors
 from isoroc._cli.models import parse_value
@@ -74,7 +74,7 @@ def merge(counts: list[str], /, *, output: Output, decay: float | None = None) -
 def _check_output(output: str, inputs: list[str]) -> None:
     if output == STANDARD:
         raise CommandError("counts are written to a file; name one with -o.")
-    check_target(output, inputs, COUNTS)
+    check_target(output, inputs, "counts")
 
 
 def _write(counts: Counts, output: str) -> None:

@@ -6,7 +6,7 @@ from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import ExitCode
 from isoroc._cli.io.columns import split_words
 from isoroc._cli.io.files import open_source
-from isoroc._cli.io.reading import Comparison, warn_of_reversal
+from isoroc._cli.io.reading import Reader, warn_of_reversal
 from isoroc._cli.models import Model, versions
 from isoroc._cli.options import (
     ALL_ROWS,
@@ -51,8 +51,8 @@ def evaluate(
     check_confidence(confidence)
     loaded = None if model is None else Model.load(model)
     with open_source(forecasts, selection) as source:
-        comparison, columns = Comparison(source, selection, loaded), split_words(segments) or []
-        evaluation = _evaluate(comparison, columns, clusters, confidence)
+        reader, columns = Reader(source, selection, loaded), split_words(segments) or []
+        evaluation = _evaluate(reader, columns, clusters, confidence)
     figures = _figures(evaluation)
     default = "after" if evaluation.is_paired else "before"
     failed = [text for condition in conditions if (text := condition.failure(figures, default))]
@@ -63,21 +63,25 @@ def evaluate(
             origin["models"]["after"] = {"file": loaded.path, "checksum": checksum}
         print_json("evaluate", origin | evaluation.to_dict() | {"failed": failed})
     else:
-        _show(evaluation)
+        print_table(f"{evaluation.n_rows:,} rows", *evaluation.cells(), numeric=True)
+        if evaluation.segments:
+            print_table("segments that cost most", *evaluation.segment_cells(), numeric=True)
+        for sentence in (*evaluation.sentences(), *evaluation.notes):
+            print_text(sentence)
     for text in failed:
         print_error("check failed", text)
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
 
 
 def _evaluate(
-    comparison: Comparison, segments: list[str], clusters: str | None, confidence: float
+    reader: Reader, segments: list[str], clusters: str | None, confidence: float
 ) -> Evaluation:
     """Evaluation of all rows at once, or in batches if they are many and independent."""
-    if segments or clusters is not None or not comparison.reader.are_many:
-        rows = comparison.read(segments, clusters)
+    if segments or clusters is not None or not reader.are_many:
+        rows = reader.read(segments, clusters)
         return evaluate_pairs([make_pair(*rows.values())], confidence)
     collector = Collector()
-    for batch in comparison.stream():
+    for batch in reader.stream():
         collector.add(make_pair(*batch.values()))
     warn_of_reversal(collector.kept.before)
     return conclude(collector, confidence)
@@ -94,11 +98,3 @@ def _figures(evaluation: Evaluation) -> dict[str, Any]:
     verdict = evaluation.verdict
     about = {"rows": evaluation.n_rows, "p_value": verdict.p_value}
     return about | columns | {"should_calibrate": verdict.should_calibrate}
-
-
-def _show(evaluation: Evaluation) -> None:
-    print_table(f"{evaluation.n_rows:,} rows", *evaluation.cells(), numeric=True)
-    if evaluation.segments:
-        print_table("segments that cost most", *evaluation.segment_cells(), numeric=True)
-    for sentence in (*evaluation.sentences(), *evaluation.notes):
-        print_text(sentence)

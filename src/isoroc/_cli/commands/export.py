@@ -7,7 +7,7 @@ from cyclopts import Parameter
 import isoroc
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import split_words
-from isoroc._cli.io.files import ONNX, QUERY, check_target, write_bytes
+from isoroc._cli.io.files import check_target, write_bytes
 from isoroc._cli.models import Model
 from isoroc._cli.options import STANDARD, SUFFIX, CalibratedNames, ModelFile, Output, Suffix
 from isoroc._cli.terminal import print_exact, print_note
@@ -61,8 +61,10 @@ def export(
     """
     if (onnx is None) == (sql is None):
         raise CommandError("choose the target: --onnx FILE, or --sql DIALECT.")
-    target, kind = (output, QUERY) if onnx is None else (onnx, ONNX)
-    check_target(target, [model], kind)
+    if onnx is None:
+        check_target(output, [model], "a query")
+    else:
+        check_target(onnx, [model], "an ONNX model")
     loaded = Model.load(model)
     if onnx is not None:
         graph = isoroc.export.to_onnx(loaded.calibrator, input_type=input_type, label=label)

@@ -11,8 +11,8 @@ import numpy as np
 import isoroc
 from isoroc._cli.commands.apply import Calibration, find_columns
 from isoroc._cli.errors import CommandError, ExitCode
-from isoroc._cli.io.files import METRICS, STATE, check_target, open_source
-from isoroc._cli.io.reading import Comparison
+from isoroc._cli.io.files import check_target, open_source
+from isoroc._cli.io.reading import Reader
 from isoroc._cli.models import Model
 from isoroc._cli.options import ALL_ROWS, Forecasts, Json, ModelFile, Selection
 from isoroc._cli.prometheus import write_metrics
@@ -64,9 +64,9 @@ def monitor(
         that node exporter collects.
     """
     if state is not None:
-        check_target(state, [model, *forecasts], STATE)
+        check_target(state, [model, *forecasts], "the state of a monitor")
     if prometheus is not None:
-        check_target(prometheus, [model, state, *forecasts], METRICS)
+        check_target(prometheus, [model, state, *forecasts], "metrics")
     loaded = Model.load(model)
     if selection.weight is not None:
         raise CommandError("--weight: monitoring counts rows; leave the weights out.")
@@ -77,15 +77,14 @@ def monitor(
         return ExitCode.OK
     begun = CalibrationMonitor(loaded.calibrator, confidence=confidence, tolerance=tolerance)
     with open_source(forecasts, selection) as source:
-        comparison, name = Comparison(source, selection, loaded), source.name
-        rows, key, right, some = _sum_up(comparison, begun.alternatives)
+        rows, key, right, some = _sum_up(Reader(source, selection, loaded), begun.alternatives)
     with nullcontext() if state is None else locked(state):
         monitored = _load(state, begun)
         counted = monitored.seen_.get(key)
         if counted is None:
             batch = monitored.add(rows, key)
         else:
-            print_note(f"{name}: skipped, counted on {counted} already.")
+            print_note(f"{source.name}: skipped, counted on {counted} already.")
             options: Any = {"confidence": monitored.confidence, "tolerance": monitored.tolerance}
             batch = CalibrationMonitor(monitored.classes_, **options).add(rows)
         if state is not None:
@@ -103,12 +102,11 @@ def monitor(
     return ExitCode.OK if monitored.alarm_ is None else ExitCode.CHECK_FAILED
 
 
-def _sum_up(comparison: Comparison, alternatives: Alternatives) -> tuple[Batch, str, float, Floats]:
+def _sum_up(reader: Reader, alternatives: Alternatives) -> tuple[Batch, str, float, Floats]:
     """Sums over the rows, a name for them, the accuracy, and calibrated forecasts of some rows."""
-    reader = comparison.reader
     share, rng = MOST_ROWS / reader.n_rows, np.random.default_rng(0)
     sums, keys, some, n_right = list[Batch](), np.zeros(2, np.uint64), list[Floats](), 0
-    for compared in comparison.stream() if reader.are_many else [comparison.read()]:
+    for compared in reader.stream() if reader.are_many else [reader.read()]:
         before, Q = compared["before"], compared["after"].forecasts
         sums.append(Batch.of(Q, before.codes, alternatives))
         keys += hash_rows(before.forecasts, before.codes)
@@ -130,16 +128,13 @@ def _show_expected(
         print_json("monitor", {"rows": n, "expected": expected})
         return
     expected.pop("outside", None)
+    cells = "{value:.4f}", "{low:.4f} to {high:.4f}"
     lines = [
-        [
-            metric.replace("_", " "),
-            f"{each['value']:.4f}",
-            f"{each['low']:.4f} to {each['high']:.4f}",
-        ]
-        for metric, each in expected.items()
+        [metric.replace("_", " "), *(cell.format(**figure) for cell in cells)]
+        for metric, figure in expected.items()
     ]
-    interval = f"{100 * confidence:g} % interval"
-    print_table(f"{n:,} rows without labels", ["", "expected", interval], lines, numeric=True)
+    head = ["", "expected", f"{100 * confidence:g} % interval"]
+    print_table(f"{n:,} rows without labels", head, lines, numeric=True)
 
 
 def _expect(Q: Floats, calibrator: Any, confidence: float) -> dict[str, Any]:

@@ -21,16 +21,6 @@ from isoroc._cli.io.source import KINDS, Format, Source, check_lines, file_error
 from isoroc._cli.options import EVERYTHING, STANDARD, InputOptions
 from isoroc._support.files import replacing, temporary_folder
 
-MODEL = "a model"
-STATE = "the state of a monitor"
-COUNTS = "counts"
-TABLE = "a table"
-PAGE = "a page"
-QUERY = "a query"
-ONNX = "an ONNX model"
-METRICS = "metrics"
-OTHER = "other data"
-
 
 @contextmanager
 def open_source(given: Sequence[str], options: InputOptions = EVERYTHING) -> Iterator[Source]:
@@ -164,7 +154,9 @@ def check_target(target: str, inputs: Iterable[str | None] = (), kind: str = "")
             shown = "standard input" if item == STANDARD else item
             raise CommandError(f"{target}: is also an input ({shown}); name another file to write.")
     existing = _kind_of(path) if kind else ""
-    if existing not in ("", kind) and (existing != OTHER or kind not in (TABLE, QUERY)):
+    if existing not in ("", kind) and (
+        existing != "other data" or kind not in ("a table", "a query")
+    ):
         raise CommandError(f"{target}: holds {existing}, not {kind}; name another file to write.")
 
 
@@ -183,15 +175,19 @@ def _kind_of(path: Path) -> str:
         start = file.read(400)
     if start.startswith(b"PAR1"):
         with file_errors(str(path)):
-            return COUNTS if "isoroc" in pl.read_parquet_schema(path) else TABLE
-    marks = {b'"isoroc-model"': MODEL, b'"isoroc-monitor"': STATE, b"<!doctype html>": PAGE}
-    marks[b"# HELP isoroc_"] = METRICS
+            return "counts" if "isoroc" in pl.read_parquet_schema(path) else "a table"
+    marks = {
+        b'"isoroc-model"': "a model",
+        b'"isoroc-monitor"': "the state of a monitor",
+        b"<!doctype html>": "a page",
+        b"# HELP isoroc_": "metrics",
+    }
     for mark, kind in marks.items():
         if mark in start:
             return kind
     if path.suffix.lower() == ".onnx":
-        return ONNX
-    return (TABLE if Format.from_name(path.name) else OTHER) if start else ""
+        return "an ONNX model"
+    return ("a table" if Format.from_name(path.name) else "other data") if start else ""
 
 
 @contextmanager

@@ -53,10 +53,10 @@ def scan_lines(path: Path) -> pl.LazyFrame:
     return pl.scan_lines(path, name=LINE, glob=False).filter(pl.col(LINE).str.strip_chars() != "")
 
 
-def decode(lines: pl.LazyFrame, schema: Mapping[str, pl.DataType]) -> pl.LazyFrame:
-    """Lines with some columns decoded from them."""
-    values = pl.col(LINE).str.json_decode(pl.Struct(dict(schema)))
-    return lines.with_columns(values.alias("isoroc: values")).unnest("isoroc: values")
+def decode(path: Path, schema: Mapping[str, pl.DataType]) -> pl.LazyFrame:
+    """Lines of a file with some columns decoded from them."""
+    values = pl.col(LINE).str.json_decode(pl.Struct(dict(schema))).alias("isoroc: values")
+    return scan_lines(path).with_columns(values).unnest("isoroc: values")
 
 
 def check_values(path: Path, name: str, schema: Mapping[str, pl.DataType]) -> None:
@@ -64,9 +64,9 @@ def check_values(path: Path, name: str, schema: Mapping[str, pl.DataType]) -> No
     if not schema:
         return
     read = pl.struct(list(schema)).struct.json_encode().alias("read")
-    batches = decode(scan_lines(path), schema).select(LINE, read).collect_batches()
-    pairs = (pair for batch in batches for pair in batch.iter_rows())
-    for row, texts in enumerate(pairs):
+    batches = decode(path, schema).select(LINE, read).collect_batches()
+    rows = (row for batch in batches for row in batch.iter_rows())
+    for row, texts in enumerate(rows):
         given, decoded = map(json.loads, texts)
         for column, kind in schema.items():
             if not _same(given.get(column), decoded[column]):
