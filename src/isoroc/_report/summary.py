@@ -89,18 +89,17 @@ def gather(
 ) -> ReportRows:
     """Check the arguments of a report and put them together."""
     _check_calibrator(calibrator)
+    if calibrator is not None:
+        unit = calibrator.unit_
     if multilabel or (calibrator is not None and not calibrator.map_.kind.exclusive):
-        if calibrator is not None:
-            after, unit = calibrator if after is None else after, calibrator.unit_
         rows: Any = {"unit": unit, "segments": segments, "clusters": clusters}
+        after = calibrator if after is None else after
         pair = pair_of_labels(y, P, after, sample_weight, labels, **rows)
         about: Any = {"calibrator": calibrator, "input": pair.before.forecasts}
         return ReportRows(pair.before, pair.after, multilabel=True, **about)
     if calibrator is not None:
-        if after is None:
-            after = calibrated(calibrator, P, segments)
+        after = calibrated(calibrator, P, segments) if after is None else after
         labels = calibrator.classes_ if labels is None else labels
-        unit = calibrator.unit_
     options: Any = {"clusters": clusters, "unit": unit, "name": "P"}
     before = check_sample(P, y, sample_weight, labels, **options)
     changed = None if after is None else check_after(after, before, probabilities=True)
@@ -115,7 +114,7 @@ def gather(
 
 
 def gather_counts(counts: Any, calibrator: Any) -> ReportRows:
-    """Evidence of counts, with the forecasts of a calibrator for each cell."""
+    """Cells of counts, with the forecasts of a calibrator for each of them."""
     if not isinstance(counts, Counts):
         problem = f"is {type(counts).__name__}"
         raise InputError("counts", None, problem, "expected isoroc.Counts")
@@ -137,10 +136,12 @@ def _check_calibrator(calibrator: Any) -> None:
 def summarize(
     evidence: ReportRows, title: str = "Calibration report", model_path: str = "model.json"
 ) -> dict[str, Any]:
-    """Summary of the evidence, with plain values only: it can be written as JSON."""
+    """Summary of the rows, with plain values only: it can be written as JSON."""
     evaluation = evaluate_pairs([evidence])
     judged = evidence.draw(most_rows(evidence.n_classes))
-    parts: dict[str, Any] = {
+    versions = {"isoroc": version("isoroc"), "Python": platform.python_version()}
+    versions |= {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
+    summary: dict[str, Any] = {
         "format": "isoroc report",
         "version": VERSION,
         "title": title,
@@ -153,14 +154,12 @@ def summarize(
         "segments": _segments_part(evaluation),
         "data": _data_part(evidence),
         "model": _model_part(evidence, model_path),
+        "about": {
+            "created": creation_time().strftime("%Y-%m-%d %H:%M UTC"),
+            "versions": versions,
+        },
     }
-    versions = {"isoroc": version("isoroc"), "Python": platform.python_version()}
-    parts["about"] = {
-        "created": creation_time().strftime("%Y-%m-%d %H:%M UTC"),
-        "versions": versions | {name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
-    }
-    summary: dict[str, Any] = plain(parts, "summary")
-    return summary
+    return plain(summary, "summary")  # type: ignore[no-any-return]
 
 
 def _headline(evaluation: Evaluation, evidence: ReportRows, judged: ReportRows) -> dict[str, Any]:
@@ -170,14 +169,11 @@ def _headline(evaluation: Evaluation, evidence: ReportRows, judged: ReportRows) 
         (title, _, meaning), direction = MEASURES[measure], evaluation.direction(measure)
         if direction and max(map(abs, figures["change"][1:])) < 5e-5:  # shown as 0
             direction = "no clear change"
+        elif measure == "accuracy":  # more of it is no merit: a constant decision may have the most
+            direction = {"better": "higher", "worse": "lower"}.get(direction, direction)
         row = {"measure": measure, "title": title[0].upper() + title[1:], "direction": direction}
-        if measure == "accuracy":  # more of it is no merit: a constant decision may have the most
-            row["direction"] = {"better": "higher", "worse": "lower"}.get(direction, direction)
-        rows.append(
-            row
-            | {"meaning": meaning}
-            | {stage: figure._asdict() for stage, figure in figures.items()}
-        )
+        row |= {stage: figure._asdict() for stage, figure in figures.items()}
+        rows.append(row | {"meaning": meaning})
     weights = evidence.before.class_weights()
     most = int(weights.argmax())
     always = f"{weights[most] / weights.sum():.4f}"
@@ -194,11 +190,9 @@ def _verdict(evaluation: Evaluation, evidence: ReportRows, judged: ReportRows) -
     The tone is the direction of the log loss; it is empty without calibrated forecasts.
     """
     sentences = [*_came_true(evidence, judged), *evaluation.sentences(), *_never_decided(evidence)]
-    said = getattr(evidence.calibrator, "verdict_", None)
-    if said:
-        sentences.append(
-            f"The verdict of the calibrator from its own rows, by cross-validation: {said}."
-        )
+    if verdict := getattr(evidence.calibrator, "verdict_", None):
+        start = "The verdict of the calibrator from its own rows, by cross-validation"
+        sentences.append(f"{start}: {verdict}.")
     if is_calibration_set(evidence.calibrator, evidence.input, evidence.before):
         sentences.append(
             "The calibrator was fitted to these very rows, so the figures after calibration are "
@@ -215,53 +209,49 @@ def _came_true(evidence: ReportRows, judged: ReportRows) -> list[str]:
     """
     if "before" not in evidence.series:
         return []
-    k = 1 if evidence.n_classes == 2 else None
+    k, name = (1, evidence.names[1]) if evidence.n_classes == 2 else (None, TOP)
     drawn, (p, right, weights) = event_of(judged.before, k), event_of(evidence.before, k).arrays
     few = has_few_values(drawn.forecasts)
-    position = p if few else np.floor(10 * axis_of([drawn]).position(p))
-    group = group_equal(position)
+    group = group_equal(p if few else np.floor(10 * axis_of([drawn]).position(p)))
     n = np.bincount(group, evidence.row_counts()).astype(np.int64)
     _, mean, rate = group_means(group, weights, p, right)
     gap = np.abs(rate - mean) * np.sqrt(n) * (n >= 20)
     worst = int(gap.argmax())
-    spread = np.sqrt(max(mean[worst] * (1 - mean[worst]), 1 / n[worst]))
-    if gap[worst] < 3 * spread:
+    if gap[worst] < 3 * np.sqrt(max(mean[worst] * (1 - mean[worst]), 1 / n[worst])):
         return []
     rows = np.flatnonzero(group == worst)
     low, level, high = (f"{v:.2g}" for v in (p[rows].min(), mean[worst], p[rows].max()))
     level = level if low == high else f"{low} to {high} (mean {level})"
-    name = evidence.names[1] if evidence.n_classes == 2 else TOP
-    what = f"In {n[worst]:,} rows {name} had a probability of {level} and came true in "
-    what += f"{percent(rate[worst])} of them"
+    text = f"In {n[worst]:,} rows {name} had a probability of {level} and came true in "
+    text += f"{percent(rate[worst])} of them"
     if evidence.after is None:
-        return [f"{what}."]
-    best = 1 if evidence.n_classes == 2 else evidence.before.decisions()[rows]
-    calibrated = evidence.after.forecasts[rows, best]
-    after = np.average(calibrated, weights=None if weights is None else weights[rows])
-    return [f"{what}; after calibration its probability is {after:.2g} on average."]
+        return [f"{text}."]
+    column = evidence.before.decisions()[rows] if k is None else k
+    Q = evidence.after.forecasts[rows, column]
+    after = np.average(Q, weights=None if weights is None else weights[rows])
+    return [f"{text}; after calibration its probability is {after:.2g} on average."]
 
 
 def _never_decided(evidence: ReportRows) -> list[str]:
     """Classes that have rows but are the most probable class of none after calibration."""
     if "before" not in evidence.series or evidence.after is None:
         return []
-    weights = evidence.before.class_weights()
-    counts = [
+    weights, total = evidence.before.class_weights(), evidence.before.row_weights().sum()
+    before, after = (
         np.bincount(sample.decisions(), sample.weights, evidence.n_classes)
-        for sample in evidence.series.values()
-    ]
-    lost = np.flatnonzero((counts[-1] == 0) & (weights > 0))
+        for sample in evidence.both
+    )
+    lost = np.flatnonzero((after == 0) & (weights > 0))
     if not len(lost):
         return []
     names = listed([evidence.names[k] for k in lost.tolist()], 5)
-    n = counts[0][lost].sum()
     text = f"No row is predicted as {names}, neither before nor after calibration"
-    if n:
-        before = f"{n:,.0f} of {weights.sum():,.0f} rows before"
-        text = f"After calibration no row is predicted as {names} any more ({before})"
-    if np.count_nonzero(counts[-1]) == 1:
-        most = int(counts[-1].argmax())
-        share = percent(weights[most] / weights.sum())
+    if n := before[lost].sum():
+        text = f"After calibration no row is predicted as {names} any more"
+        text += f" ({n:,.0f} of {total:,.0f} rows before)"
+    if np.count_nonzero(after) == 1:
+        most = int(after.argmax())
+        share = percent(weights[most] / total)
         text += f": the accuracy is just the share of {evidence.names[most]}, {share}"
     advice = "Where errors have different costs, decide by expected cost: isoroc.decisions.decide"
     return [f"{text}. {advice}."]
@@ -269,20 +259,18 @@ def _never_decided(evidence: ReportRows) -> list[str]:
 
 def _data_part(evidence: ReportRows) -> dict[str, Any]:
     """Numbers of rows and classes, and notes on the quality of the data."""
-    before, counted = evidence.before, evidence.counted
-    weights = before.class_weights()
-    shown = evidence.heaviest(20)
-    shares = weights / weights.sum()
+    before, counted, names = evidence.before, evidence.counted, evidence.names
+    weights, shown = before.class_weights(), evidence.heaviest(20)
+    total = weights.sum()
     return {
         "rows": evidence.n_rows,
         "multilabel": evidence.multilabel,
-        "weight": float(weights.sum()),
-        "weighted": before.weights is not None and before.weights.sum() != counted,
+        "weight": total,
+        "weighted": before.weights is not None and bool(before.weights.sum() != counted),
         "counted": counted is not None,
         "n_classes": evidence.n_classes,
         "classes": [
-            {"name": evidence.names[k], "weight": float(weights[k]), "share": float(shares[k])}
-            for k in shown
+            {"name": names[k], "weight": weights[k], "share": weights[k] / total} for k in shown
         ],
         "other_classes": evidence.n_classes - len(shown),
         "notes": _notes(evidence) or ["Nothing unusual was found."],
@@ -296,10 +284,12 @@ def _notes(evidence: ReportRows, few_rows: int = 30) -> list[str]:
     counts = np.bincount(before.codes, minlength=evidence.n_classes)
     if evidence.counted is not None:
         counts = before.class_weights() * (n / before.row_weights().sum())
-    rare = f"fewer than {few_rows} rows. Figures of single classes are uncertain"
     for few, words in (
         (counts == 0, "no rows. Nothing can be said about them"),
-        ((counts > 0) & (counts < few_rows), rare),
+        (
+            (counts > 0) & (counts < few_rows),
+            f"fewer than {few_rows} rows. Figures of single classes are uncertain",
+        ),
     ):
         names = [evidence.names[k] for k in np.flatnonzero(few).tolist()]
         if names:
@@ -308,10 +298,8 @@ def _notes(evidence: ReportRows, few_rows: int = 30) -> list[str]:
     if n < 200:
         notes.append(f"There are only {n} rows: intervals are wide and approximate.")
     if before.forecasts.ndim == 1:
-        notes.append(
-            "The forecasts before calibration are scores and not probabilities: they have an order "
-            "but no reliability."
-        )
+        text = "The forecasts before calibration are scores and not probabilities"
+        notes.append(f"{text}: they have an order but no reliability.")
     rows = evidence.draw(20_000).before
     if (reversal := find_reversal(rows)) is not None:
         notes.append(f"Warning: {reversal}.")
@@ -341,9 +329,9 @@ def _model_part(evidence: ReportRows, path: str) -> dict[str, Any] | None:
     }
     quoted = json.dumps(path, ensure_ascii=False)
     given, what = "P", "P: new forecasts, one column per class"
-    if segmented := list(known_columns(calibrator.map_)):
-        given, what = "P, segments", f"{what}; segments: {', '.join(segmented)}"
-    applied = f"calibrator.predict_proba({given})  # {what}"
+    if segments := list(known_columns(calibrator.map_)):
+        given, what = "P, segments", f"{what}; segments: {', '.join(segments)}"
+    code = f"import isoroc\n\ncalibrator = isoroc.load({quoted})\n"
     word = path if re.fullmatch(r"[A-Za-z0-9._/-]*", path) else quoted
     return {
         "calibrator": type(calibrator).__name__,
@@ -352,7 +340,7 @@ def _model_part(evidence: ReportRows, path: str) -> dict[str, Any] | None:
         "certificate": None if certificate is None else str(certificate),
         "members": members or None,
         "path": path,
-        "python": f"import isoroc\n\ncalibrator = isoroc.load({quoted})\nQ = {applied}\n",
+        "python": f"{code}Q = calibrator.predict_proba({given})  # {what}\n",
         "command": f"isoroc apply {word} new.parquet -o calibrated.parquet",
     }
 
@@ -420,13 +408,14 @@ def _curve(evidence: ReportRows, k: int) -> dict[str, Any]:
     For bins of two classes it is a step function, otherwise a line through means of rows with
     similar forecasts.
     """
-    before, calibrator = evidence.before, evidence.calibrator
-    if before.forecasts.ndim == 1:  # scores
+    before, after, calibrator = *evidence.both, evidence.calibrator
+    is_score = before.forecasts.ndim == 1
+    if is_score:
         event = replace(before, classes=None)
         x = Axis("linear", float(event.forecasts.min()), float(event.forecasts.max()) + 1e-9)
     else:
         event = event_of(before, k)
-        x = axis_of([event, event_of(evidence.series["after"], k)])
+        x = axis_of([event, event_of(after, k)])
     is_binned = isinstance(calibrator, IRPCalibrator) and not calibrator.map_.varies
     if evidence.n_classes == 2 and is_binned:
         ends = (0.0, 1.0) if x.scale == "logit" else (x.low, x.high)
@@ -434,9 +423,7 @@ def _curve(evidence: ReportRows, k: int) -> dict[str, Any]:
         line = {"before": np.column_stack([edges[:-1], edges[1:]]).ravel()}
         line["after"] = np.repeat(calibrator.bin_values_[:, 1], 2)
     else:
-        Q = evidence.series["after"].forecasts
-        line = calibration_map(event, Q[:, k], x)
-    is_score = before.forecasts.ndim == 1
+        line = calibration_map(event, after.forecasts[:, k], x)
     return {"x": x, "y": Axis() if is_score else x, **short(dict(line))}
 
 
@@ -448,6 +435,7 @@ def _practice_part(evaluation: Evaluation, most_classes: int = 8) -> dict[str, A
     titles = {
         "observed_expected": "Observed / expected",
         "intercept": "Shift of the log odds (intercept)",
+        "slope": "Slope",
         "ici": "Mean distance (ICI)",
         "e50": "Median distance (E50)",
         "e90": "90 % quantile of distances (E90)",
@@ -456,30 +444,25 @@ def _practice_part(evaluation: Evaluation, most_classes: int = 8) -> dict[str, A
     panels, curve = {}, None
     for stage in series:
         table = evaluation.calibration_summary(stage).table
-        shown = [titles.get(name, name.capitalize()) for name in table["measure"].tolist()]
         panels[stage] = {
-            "class": [str(label) for label in table["class"].tolist()],
-            "measure": shown,
+            "class": table["class"].astype(str),
+            "measure": [titles[name] for name in table["measure"].tolist()],
+            **{name: short(table[name]) for name in ("value", "low", "high")},
         }
-        panels[stage] |= {name: short(table[name]) for name in ("value", "low", "high")}
     if K == 2 and len(series) == 1 + evaluation.is_paired:
         benefits = evaluation.net_benefit(thresholds_of(evaluation.rows.series.values()))
-        curve = {"thresholds": short(benefits.thresholds), "limits": short(benefits.limits())}
-        curve |= {
-            stage: short(v)
-            for stage, v in zip(benefits.strategies[:-1], benefits.values, strict=False)
-        }
-    return {"panels": panels, "curve": curve}
+        curve = {"thresholds": benefits.thresholds, "limits": benefits.limits()}
+        curve |= dict(zip(benefits.strategies[:-1], benefits.values, strict=False))
+    return {"panels": panels, "curve": curve and short(curve)}
 
 
 def _segments_part(evaluation: Evaluation) -> dict[str, Any] | None:
     """The segments that cost most, before and after; None without segments."""
     if not evaluation.segments:
         return None
-    table = evaluation.worst_segments()
     columns = {
-        name: column.tolist() if name in ("name", "rows") else short(column)
-        for name, column in table.items()
+        name: column if name in ("name", "rows") else short(column)
+        for name, column in evaluation.worst_segments().items()
     }
     n_tested = next(iter(evaluation.segments.values())).n_rows
     return {"columns": columns, "series": list(evaluation.segments), "n_tested": n_tested}
