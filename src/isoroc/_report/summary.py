@@ -166,14 +166,15 @@ def _headline(evaluation: Evaluation, evidence: ReportRows, judged: ReportRows) 
     """The table of an evaluation, one entry per measure."""
     rows = []
     for measure, figures in evaluation.measures.items():
-        (title, _, meaning), direction = MEASURES[measure], evaluation.direction(measure)
+        title, _, meaning = MEASURES[measure]
+        direction: str = evaluation.direction(measure)
         if direction and max(map(abs, figures["change"][1:])) < 5e-5:  # shown as 0
             direction = "no clear change"
         elif measure == "accuracy":  # more of it is no merit: a constant decision may have the most
             direction = {"better": "higher", "worse": "lower"}.get(direction, direction)
         row = {"measure": measure, "title": title[0].upper() + title[1:], "direction": direction}
-        row |= {stage: figure._asdict() for stage, figure in figures.items()}
-        rows.append(row | {"meaning": meaning})
+        stages = {stage: figure._asdict() for stage, figure in figures.items()}
+        rows.append({**row, "meaning": meaning, **stages})
     weights = evidence.before.class_weights()
     most = int(weights.argmax())
     always = f"{weights[most] / weights.sum():.4f}"
