@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 import isoroc
+from isoroc._cli import options as opt
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io import ndjson
 from isoroc._cli.io.columns import find_forecasts, split_words
@@ -23,16 +24,6 @@ from isoroc._cli.io.reading import (
 )
 from isoroc._cli.io.source import ROW, Format, Source, choose_format, file_errors
 from isoroc._cli.models import Model, calibrate
-from isoroc._cli.options import (
-    EVERYTHING,
-    SUFFIX,
-    CalibratedNames,
-    Forecasts,
-    InputOptions,
-    ModelFile,
-    Output,
-    Suffix,
-)
 from isoroc._cli.terminal import Advance, print_note, print_warning, progress_bar
 from isoroc._core.types import Floats, Ints
 from isoroc._input import InputError, valid_rows
@@ -41,14 +32,14 @@ OnBad = Literal["fail", "null", "skip"]
 
 
 def apply(
-    model: ModelFile,
-    forecasts: Forecasts,
+    model: opt.ModelFile,
+    forecasts: opt.Forecasts,
     /,
     *,
-    output: Output,
-    selection: InputOptions = EVERYTHING,
-    suffix: Suffix = SUFFIX,
-    names: CalibratedNames = None,
+    output: opt.Output,
+    selection: opt.InputOptions = opt.EVERYTHING,
+    suffix: opt.Suffix = opt.SUFFIX,
+    names: opt.CalibratedNames = None,
     replace: bool = False,
     on_bad: OnBad = "fail",
     prior: list[str] | None = None,
@@ -105,7 +96,7 @@ def apply(
             print_note(f"{name}: {n:,} of {n_rows:,} rows are missing or unknown to fit")
 
 
-def find_columns(model: Model, selection: InputOptions, source: Source) -> list[str]:
+def find_columns(model: Model, selection: opt.InputOptions, source: Source) -> list[str]:
     """Columns of the forecasts in the order that a model expects."""
     columns = find_forecasts(selection.probs, source.schema, of_model=model.columns)
     check_types(source, columns)

@@ -2,21 +2,13 @@
 
 from typing import Any
 
+from isoroc._cli import options as opt
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import ExitCode
 from isoroc._cli.io.columns import split_words
 from isoroc._cli.io.files import open_source
 from isoroc._cli.io.reading import Reader, warn_of_reversal
 from isoroc._cli.models import Model, versions
-from isoroc._cli.options import (
-    ALL_ROWS,
-    Clusters,
-    Forecasts,
-    Json,
-    SegmentColumns,
-    Selection,
-    UseModel,
-)
 from isoroc._cli.terminal import print_error, print_json, print_table, print_text
 from isoroc._evaluation.before_after import make_pair
 from isoroc._evaluation.evaluate import conclude, evaluate_pairs
@@ -26,15 +18,15 @@ from isoroc._input import check_confidence
 
 
 def evaluate(
-    forecasts: Forecasts,
+    forecasts: opt.Forecasts,
     /,
     *,
-    model: UseModel = None,
-    selection: Selection = ALL_ROWS,
-    segments: SegmentColumns = None,
-    clusters: Clusters = None,
+    model: opt.UseModel = None,
+    selection: opt.Selection = opt.ALL_ROWS,
+    segments: opt.SegmentColumns = None,
+    clusters: opt.Clusters = None,
     fail_if: list[str] | None = None,
-    json: Json = False,
+    json: opt.Json = False,
     confidence: float = 0.95,
 ) -> ExitCode:
     """Evaluate forecasts before and after calibration.

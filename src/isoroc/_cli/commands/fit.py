@@ -1,12 +1,14 @@
 """``isoroc fit``: fit a calibrator to forecasts and outcomes, and write a model file."""
 
 import inspect
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 import isoroc
+from isoroc._cli import options as opt
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.io.columns import listed, split_words
@@ -14,16 +16,6 @@ from isoroc._cli.io.files import check_target, open_source
 from isoroc._cli.io.reading import Reader, load_counts
 from isoroc._cli.io.source import BATCH
 from isoroc._cli.models import DEFAULT, Model, calibrate, make_calibrator, save_model, versions
-from isoroc._cli.options import (
-    ALL_ROWS,
-    STANDARD,
-    Clusters,
-    Forecasts,
-    FromCounts,
-    Json,
-    Output,
-    Selection,
-)
 from isoroc._cli.terminal import print_error, print_json, print_note, print_warning
 from isoroc._counts import Counts
 from isoroc._evaluation.before_after import make_pair
@@ -33,19 +25,19 @@ from isoroc.metrics._estimation.cell_errors import count_forecasts
 
 
 def fit(
-    forecasts: Forecasts,
+    forecasts: opt.Forecasts,
     /,
     *,
-    output: Output,
-    selection: Selection = ALL_ROWS,
-    counts: FromCounts = False,
+    output: opt.Output,
+    selection: opt.Selection = opt.ALL_ROWS,
+    counts: opt.FromCounts = False,
     weighting: Weighting = "importance",
     calibrator: Annotated[str, Parameter(alias="-c")] = DEFAULT,
     segments: list[str] | None = None,
-    clusters: Clusters = None,
+    clusters: opt.Clusters = None,
     compare: str | None = None,
     fail_if: list[str] | None = None,
-    json: Json = False,
+    json: opt.Json = False,
     **parameters: str,
 ) -> ExitCode:
     """Fit a calibrator to forecasts and outcomes.
@@ -70,10 +62,12 @@ def fit(
         Parameters of the calibrator, such as --max-bins 20 --pseudocount 0.5.
     """
     check_target(output, forecasts, "a model")
-    if json and output == STANDARD:
+    if json and output == opt.STANDARD:
         raise CommandError("--json and the model cannot both be standard output; name a file.")
     conditions = [Condition.parse(text) for text in fail_if or ()]
-    model = make_calibrator(calibrator, parameters, _options())
+    known = [*inspect.signature(fit).parameters, *(field.name for field in fields(selection))]
+    options = [name for name in known if name not in ("forecasts", "selection", "parameters")]
+    model = make_calibrator(calibrator, parameters, options)
     columns = split_words(segments) or []
     if columns and not isinstance(model, isoroc.SegmentCalibrator):
         model = isoroc.SegmentCalibrator(model)
@@ -99,7 +93,7 @@ def fit(
     if figures["rows"] < 10:
         print_warning(f"{figures['rows']} rows are too few to calibrate; collect more.")
     notes = _notes(model, common, counted=counted)
-    for line in (*_classes(sample, origin["columns"] or []), *notes, *_losses(figures)):
+    for line in _lines(sample, origin["columns"] or [], notes, figures):
         print_note(f"  {line}")
     if json:
         about = {"calibrator": calibrator, "classes": model.classes_, "notes": notes}
@@ -112,15 +106,9 @@ def fit(
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
 
 
-def _options() -> list[str]:
-    """Names of the options of `fit`, to suggest where a user misspelled one."""
-    names = [*inspect.signature(fit).parameters, *(field.name for field in fields(Selection))]
-    return [name for name in names if name not in ("forecasts", "selection", "parameters")]
-
-
 def _read(
     files: list[str],
-    selection: Selection,
+    selection: opt.Selection,
     segments: list[str],
     clusters: str | None,
     *,
@@ -155,18 +143,11 @@ def _fit(model: Any, rows: Sample | Counts, weighting: Weighting) -> Sample:
 
 
 def _headline(name: str, model: Any, output: str) -> str:
-    target = "standard output" if output == STANDARD else output
+    target = "standard output" if output == opt.STANDARD else output
     size = f"{model.summary_['rows']:,} rows, {len(model.classes_)} classes"
     if (n_bins := getattr(model, "n_bins_", None)) is not None:
         size += f", {n_bins} bin" + ("s" if n_bins > 1 else "")
     return f"{target}: {name} fitted to {size}"
-
-
-def _classes(sample: Sample, columns: list[str]) -> list[str]:
-    if len(columns) == 1:
-        return [f"{columns[0]} is the score of class {sample.classes[1]!s}"]
-    pairs = [f"{name} is {label!s}" for name, label in zip(columns, sample.classes, strict=False)]
-    return ["classes: " + ", ".join(pairs)] if len(columns) <= 12 else []
 
 
 def _notes(model: Any, common: Any, *, counted: bool) -> list[str]:
@@ -182,14 +163,22 @@ def _notes(model: Any, common: Any, *, counted: bool) -> list[str]:
     return lines
 
 
-def _losses(figures: dict[str, Any]) -> list[str]:
+def _lines(
+    sample: Sample, columns: list[str], notes: list[str], figures: dict[str, Any]
+) -> Iterator[str]:
+    """Lines about a fit: the class of each column, notes and losses."""
+    pairs = [f"{name} is {label!s}" for name, label in zip(columns, sample.classes, strict=False)]
+    if len(columns) == 1:
+        yield f"{columns[0]} is the score of class {sample.classes[1]!s}"
+    elif len(columns) <= 12:
+        yield "classes: " + ", ".join(pairs)
+    yield from notes
     before, after = (figures[name]["log_loss"] for name in ("before", "after"))
     # A verdict names the loss before calibration itself.
     shown = "" if before is None or "gain" in figures else f"{before:.4f} before, "
-    lines = [f"log loss on the rows of the fit: {shown}{after:.4f} after"]
+    yield f"log loss on the rows of the fit: {shown}{after:.4f} after"
     if impossible := figures["impossible"].get("before"):
-        lines.append(f"outcomes that had been given probability 0: {impossible:,}")
-    return lines
+        yield f"outcomes that had been given probability 0: {impossible:,}"
 
 
 def _figures(model: Any, sample: Sample, old: str | None, *, counted: bool) -> dict[str, Any]:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 import isoroc
+from isoroc._cli import options as opt
 from isoroc._cli.commands.apply import Calibration, find_columns
 from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.io.files import check_target, open_source
 from isoroc._cli.io.reading import Reader
 from isoroc._cli.models import Model
-from isoroc._cli.options import ALL_ROWS, Forecasts, Json, ModelFile, Selection
 from isoroc._cli.prometheus import write_metrics
 from isoroc._cli.terminal import print_json, print_note, print_table, print_text, print_warning
 from isoroc._core.types import Floats
@@ -27,17 +27,17 @@ MOST_ROWS = 20_000
 
 
 def monitor(
-    model: ModelFile,
-    forecasts: Forecasts,
+    model: opt.ModelFile,
+    forecasts: opt.Forecasts,
     /,
     *,
     state: str | None = None,
     unlabelled: bool = False,
-    selection: Selection = ALL_ROWS,
+    selection: opt.Selection = opt.ALL_ROWS,
     tolerance: float | None = None,
     confidence: float = 0.95,
     prometheus: str | None = None,
-    json: Json = False,
+    json: opt.Json = False,
 ) -> ExitCode:
     """Test whether calibrated forecasts are still right on new rows.
 
@@ -111,7 +111,7 @@ def _sum_up(reader: Reader, begun: CalibrationMonitor) -> tuple[Batch, str, floa
 
 
 def _show_expected(
-    model: Model, forecasts: list[str], selection: Selection, confidence: float, *, json: bool
+    model: Model, forecasts: list[str], selection: opt.Selection, confidence: float, *, json: bool
 ) -> None:
     """Print what the forecasts of rows without labels expect."""
     with open_source(forecasts, selection) as source:

@@ -3,25 +3,25 @@
 import numpy as np
 import polars as pl
 
+from isoroc._cli import options as opt
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import check_column, find_forecasts, find_label, split_words
 from isoroc._cli.io.files import open_source
 from isoroc._cli.io.reading import read_numbers
 from isoroc._cli.io.source import ROW
-from isoroc._cli.options import ALL_ROWS, Forecasts, Json, Selection
 from isoroc._cli.terminal import print_json, print_table
 from isoroc._core.types import Floats
 from isoroc.metrics import RateEstimate, estimate_rate
 
 
 def rate(
-    forecasts: Forecasts,
+    forecasts: opt.Forecasts,
     /,
     *,
-    selection: Selection = ALL_ROWS,
+    selection: opt.Selection = opt.ALL_ROWS,
     by: str | None = None,
     confidence: float = 0.95,
-    json: Json = False,
+    json: opt.Json = False,
 ) -> None:
     """Estimate the rate of an outcome from few labels and scores of all rows.
 

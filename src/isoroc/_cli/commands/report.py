@@ -5,36 +5,27 @@ from functools import partial
 from pathlib import Path
 
 import isoroc
+from isoroc._cli import options as opt
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import split_words
 from isoroc._cli.io.files import check_target, dated_by, open_source, write_bytes
 from isoroc._cli.io.reading import Reader, load_counts
 from isoroc._cli.models import Model
-from isoroc._cli.options import (
-    ALL_ROWS,
-    Clusters,
-    Forecasts,
-    FromCounts,
-    Output,
-    SegmentColumns,
-    Selection,
-    UseModel,
-)
 from isoroc._cli.terminal import print_exact, print_note, print_text
 from isoroc._input import join_parts
 from isoroc._report.report import Report
 
 
 def report(
-    forecasts: Forecasts,
+    forecasts: opt.Forecasts,
     /,
     *,
-    model: UseModel = None,
-    output: Output | None = None,
-    selection: Selection = ALL_ROWS,
-    counts: FromCounts = False,
-    clusters: Clusters = None,
-    segments: SegmentColumns = None,
+    model: opt.UseModel = None,
+    output: opt.Output | None = None,
+    selection: opt.Selection = opt.ALL_ROWS,
+    counts: opt.FromCounts = False,
+    clusters: opt.Clusters = None,
+    segments: opt.SegmentColumns = None,
     title: str | None = None,
     json: bool = False,
 ) -> None:

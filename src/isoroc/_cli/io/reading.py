@@ -12,13 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from isoroc._cli.errors import CommandError, in_options
-from isoroc._cli.io.columns import (
-    arrange,
-    check_column,
-    find_forecasts,
-    find_label,
-    find_shares,
-)
+from isoroc._cli.io.columns import arrange, check_column, find_forecasts, find_label, find_shares
 from isoroc._cli.io.files import expand
 from isoroc._cli.io.source import BATCH, ROW, Source, file_errors
 from isoroc._cli.models import Model, calibrate
@@ -28,7 +22,6 @@ from isoroc._core.types import Floats
 from isoroc._counts import Builder, Counts, Resolution, hash_keys
 from isoroc._input import (
     InputError,
-    Names,
     Sample,
     Segments,
     check_forecasts,
@@ -75,9 +68,7 @@ class Reader:
         if len(set(self._used)) < len(self._used):
             fix = "check --label, --probs and --weight"
             raise CommandError(f"a column is used twice: {', '.join(self._used)}; {fix}.")
-        check_types(source, [name for name in self._used if name != self.label])
-        if self.label is not None:
-            check_types(source, [self.label], "; labels must be text, integers or booleans")
+        check_types(source, self._used)
         self._shares, self.n_rows, self._labels = list(shares.values()), 0, list[Any](shares)
         self._read_labels(max(len(columns), 2))
         labels = self._parse_labels()
@@ -228,7 +219,8 @@ class Reader:
             others.append(check_column("--clusters", clusters, source.schema))
         for sample, batch in self._samples(others, share):
             if clusters is not None:
-                names = read_clusters(batch, clusters, source)
+                with _located(batch, [clusters], source):
+                    names = check_groups(batch[clusters], len(batch), name="clusters")
                 codes = [numbers.setdefault(name, len(numbers)) for name in names.tolist()]
                 sample = replace(sample, clusters=np.array(codes, dtype=np.intp))  # noqa: PLW2901
             compared = {"before": replace(sample, segments=read_segments(batch, types))}
@@ -301,7 +293,7 @@ def segment_types(source: Source, names: Sequence[str]) -> dict[str, bool]:
     """Columns of segments that a user names, and whether each is numeric."""
     for name in names:
         check_column("--segments", name, source.schema)
-    check_types(source, names, "; segments must be numbers, text or booleans")
+    check_types(source, names)
     inferred = source.infer(names) if source.untyped else source.schema
     return {name: name in inferred and inferred[name].is_numeric() for name in names}
 
@@ -321,29 +313,19 @@ def read_segments(batch: pl.DataFrame, known: Mapping[str, bool]) -> Segments | 
     return check_segments(columns, len(batch), known=known) if known else None
 
 
-def read_clusters(batch: pl.DataFrame, column: str, source: Source) -> Names:
-    """Cluster of each row of a batch."""
-    try:
-        return check_groups(batch[column], len(batch), name="clusters")
-    except InputError as error:
-        problem = f"{error.problem}; {error.fix} (--where leaves rows out)."
-        raise source.error(batch, error.row or 0, column, problem) from error
-
-
 def is_sampled(batch: pl.DataFrame, share: float) -> pl.Series:
     """Which rows belong to a random sample: those whose hashed row number is small."""
     hashed = hash_keys(batch[ROW].to_numpy()[:, None], None)
     return pl.Series((hashed >> np.uint64(11)) * 2.0**-53 < share)
 
 
-def check_types(
-    source: Source, columns: Sequence[str], problem: str = ", which is not numeric"
-) -> None:
+def check_types(source: Source, columns: Sequence[str]) -> None:
     """Raise an error if a column holds neither numbers nor text."""
     for name in columns:
         kind = source.schema[name]
         if not kind.is_numeric() and kind not in (pl.Boolean, pl.String, pl.Categorical, pl.Enum):
-            raise CommandError(f"{source.name}: column {name!r} has the type {kind}{problem}.")
+            what = f"column {name!r} has the type {kind}"
+            raise CommandError(f"{source.name}: {what}; expected numbers, text or booleans.")
 
 
 @contextmanager
