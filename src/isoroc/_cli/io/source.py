@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from glob import escape
 from pathlib import Path, PurePath
 from typing import Any, Literal, Self
@@ -133,39 +133,40 @@ class Source:
     def scan(self) -> pl.LazyFrame:
         """All rows, lazily; polars reads the folders of Parquet and Arrow files itself."""
         if self.format.kind not in ("parquet", "arrow"):
-            return _join([self._scan_file(k) for k in range(len(self.paths))])
+            return _join(self._files)
         scan = pl.scan_parquet if self.format.kind == "parquet" else pl.scan_ipc
         rows = scan(self.paths, glob=False, hive_partitioning=self.hive)
-        first, *rest = self._schemas
-        if all(list(each.items()) == list(first.items()) for each in rest):
+        first, *rest = [list(file.collect_schema().items()) for file in self._files]
+        if all(each == first for each in rest):
             return rows
-        folders = {k: v for k, v in rows.collect_schema().items() if k not in first} or None
+        folders = {k: v for k, v in rows.collect_schema().items() if k not in dict(first)} or None
         options: dict[str, Any] = {"hive_partitioning": self.hive, "hive_schema": folders}
         return _join([scan([path], glob=False, **options) for path in self.paths])
 
     @cached_property
-    def _schemas(self) -> list[dict[str, pl.DataType]]:
-        read: Any = {
-            "parquet": lambda path, _: pl.scan_parquet(path, glob=False).collect_schema(),
-            "arrow": lambda path, _: pl.read_ipc_schema(path),
-            "ndjson": ndjson.infer,
-        }.get(self.format.kind, partial(_read_header, separator=self.format.separator or ","))
-        schemas = []
+    def _files(self) -> list[pl.LazyFrame]:
+        files = []
         for path, name in zip(self.paths, self.names, strict=True):
             with file_errors(name):
-                schemas.append(dict(read(path, name)))
-        return schemas
+                files.append(self._scan_file(path, name))
+                files[-1].collect_schema()  # raises an error if the file is damaged
+        return files
 
-    def _scan_file(self, k: int) -> pl.LazyFrame:
-        """Rows of a file that is neither Parquet nor Arrow; folders are columns of text."""
-        path = self.paths[k]
-        if self.untyped:
-            options: Any = {"separator": self.format.separator, "infer_schema": False}
-            rows = pl.scan_csv(path, new_columns=list(self._schemas[k]), glob=False, **options)
-        elif self.format.kind == "ndjson":
-            rows = pl.scan_ndjson(escape(str(path)), schema=self._schemas[k])
-        else:
-            rows = pl.read_ipc_stream(path).lazy()
+    def _scan_file(self, path: Path, name: str) -> pl.LazyFrame:
+        """Rows of a file, lazily; folders are columns of text, but for Parquet and Arrow."""
+        match self.format.kind:
+            case "parquet":
+                return pl.scan_parquet(path, glob=False)
+            case "arrow":
+                return pl.scan_ipc(path, glob=False)
+            case "arrow stream":
+                rows = pl.read_ipc_stream(path).lazy()
+            case "ndjson":
+                rows = pl.scan_ndjson(escape(str(path)), schema=ndjson.infer(path, name))
+            case _:
+                separator = self.format.separator or ","
+                options: Any = {"new_columns": _read_header(path, name, separator), "glob": False}
+                rows = pl.scan_csv(path, separator=separator, infer_schema=False, **options)
         return rows.with_columns(self.folders(path))
 
     @cached_property
@@ -218,8 +219,7 @@ class Source:
         """Types of those columns of CSV files that are not text, from 1,000 rows of each file."""
         if not names:
             return {}
-        files = [self._scan_file(k).head(1000) for k in range(len(self.paths))]
-        texts = _join(files).select(names).collect()
+        texts = _join([file.head(1000) for file in self._files]).select(names).collect()
         missing = ["NA", "N/A", "n/a", "null", "NULL", "None"]
         data = texts.write_csv().encode()
         schema = pl.read_csv(data, infer_schema_length=None, null_values=missing).schema
@@ -238,8 +238,8 @@ class Source:
     def place(self, row: int) -> str:
         """File and row number within it, for messages, of a row of the whole table."""
         *others, last = self.names
-        for name, path in zip(others, self.paths, strict=False):
-            n_rows = Source([path], self.format, [name]).scan().select(pl.len()).collect().item()
+        for k, name in enumerate(others):
+            n_rows = self._files[k].select(pl.len()).collect().item()
             if row < n_rows:
                 return f"{name}: row {row}"
             row -= n_rows
@@ -308,7 +308,7 @@ def find_separator(path: Path) -> str:
     return max(",;\t|", key=lambda separator: len(_first_record(path, separator)))
 
 
-def _read_header(path: Path, name: str, separator: str) -> dict[str, pl.DataType]:
+def _read_header(path: Path, name: str, separator: str) -> list[str]:
     header = _first_record(path, separator)
     if not header:
         raise CommandError(f"{name}: empty; the first line must name the columns.")
@@ -316,7 +316,7 @@ def _read_header(path: Path, name: str, separator: str) -> dict[str, pl.DataType
     if times > 1:
         raise CommandError(f"{name}: two columns are named {twice!r}; rename one of them.")
     check_fields(path, name, len(header), separator)
-    return dict.fromkeys(header, pl.String())
+    return header
 
 
 def _first_record(path: Path, separator: str) -> list[str]:
