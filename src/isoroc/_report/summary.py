@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.utils import _safe_indexing
@@ -14,15 +14,8 @@ from sklearn.utils import _safe_indexing
 from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.irp import IRPCalibrator
 from isoroc._counts import Counts
+from isoroc._evaluation import curves
 from isoroc._evaluation.before_after import Pair, calibrated, make_pair, pair_of_counts
-from isoroc._evaluation.curves import (
-    Axis,
-    axis_of,
-    calibration_map,
-    one_vs_rest,
-    reliability_panels,
-    thin,
-)
 from isoroc._evaluation.decision_curve import thresholds_of
 from isoroc._evaluation.evaluate import evaluate_pairs, pair_of_labels
 from isoroc._evaluation.evaluation import MEASURES, Evaluation, percent
@@ -50,10 +43,11 @@ TOP = "the most probable class"
 
 @dataclass(frozen=True)
 class ReportRows(Pair):
-    """Rows of a report, none of weight 0; `input` holds them as the calibrator takes them."""
+    """Rows of a report, none of weight 0."""
 
     calibrator: Any = None
-    input: Any = None
+    in_sample: bool = False
+    """Whether the calibrator was fitted to these rows."""
 
     @cached_property
     def names(self) -> list[str]:
@@ -68,10 +62,6 @@ class ReportRows(Pair):
         if self.n_classes > most:
             order = np.argsort(-weights, kind="stable")[:most]
         return [k for k in order.tolist() if weights[k] >= least]
-
-    def take(self, rows: Any) -> Self:
-        """The same with some of the rows."""
-        return replace(super().take(rows), input=_safe_indexing(self.input, rows))
 
 
 def gather(
@@ -95,8 +85,7 @@ def gather(
         rows: Any = {"unit": unit, "segments": segments, "clusters": clusters}
         after = calibrator if after is None else after
         pair = pair_of_labels(y, P, after, sample_weight, labels, **rows)
-        about: Any = {"calibrator": calibrator, "input": pair.before.forecasts}
-        return ReportRows(pair.before, pair.after, multilabel=True, **about)
+        return ReportRows(pair.before, pair.after, multilabel=True, calibrator=calibrator)
     if calibrator is not None:
         after = calibrated(calibrator, P, segments) if after is None else after
         labels = calibrator.classes_ if labels is None else labels
@@ -106,11 +95,9 @@ def gather(
     if segments is not None:
         before = with_segments(before, segments)
     pair = make_pair(before, changed)
-    if (parts_of := before.parts_of) is not None:
-        P = _safe_indexing(P, parts_of[before.row_weights() > 0])
-    elif len(pair.before) < len(before):
-        P = _safe_indexing(P, np.flatnonzero(before.row_weights()))
-    return ReportRows(pair.before, pair.after, calibrator=calibrator, input=P)
+    P = P if before.parts_of is None else _safe_indexing(P, before.parts_of)
+    in_sample = is_calibration_set(calibrator, P, before)
+    return ReportRows(pair.before, pair.after, calibrator=calibrator, in_sample=in_sample)
 
 
 def gather_counts(counts: Any, calibrator: Any) -> ReportRows:
@@ -120,10 +107,10 @@ def gather_counts(counts: Any, calibrator: Any) -> ReportRows:
         raise InputError("counts", None, problem, "expected isoroc.Counts")
     _check_calibrator(calibrator)
     pair = pair_of_counts(counts, calibrator)
-    P = pair.before.forecasts
-    if calibrator is not None and calibrator.n_features_in_ == 1:
-        P = P[:, 1]
-    return ReportRows(pair.before, pair.after, pair.counted, calibrator=calibrator, input=P)
+    single = calibrator is not None and calibrator.n_features_in_ == 1
+    P = pair.before.forecasts[:, 1] if single else pair.before.forecasts
+    about: Any = {"in_sample": is_calibration_set(calibrator, P, pair.before)}
+    return ReportRows(pair.before, pair.after, pair.counted, calibrator=calibrator, **about)
 
 
 def _check_calibrator(calibrator: Any) -> None:
@@ -194,7 +181,7 @@ def _verdict(evaluation: Evaluation, evidence: ReportRows, judged: ReportRows) -
     if verdict := getattr(evidence.calibrator, "verdict_", None):
         start = "The verdict of the calibrator from its own rows, by cross-validation"
         sentences.append(f"{start}: {verdict}.")
-    if is_calibration_set(evidence.calibrator, evidence.input, evidence.before):
+    if evidence.in_sample:
         sentences.append(
             "The calibrator was fitted to these very rows, so the figures after calibration are "
             "too good. Use other rows to judge it."
@@ -213,7 +200,7 @@ def _came_true(evidence: ReportRows, judged: ReportRows) -> list[str]:
     k, name = (1, evidence.names[1]) if evidence.n_classes == 2 else (None, TOP)
     drawn, (p, right, weights) = event_of(judged.before, k), event_of(evidence.before, k).arrays
     few = has_few_values(drawn.forecasts)
-    group = group_equal(p if few else np.floor(10 * axis_of([drawn]).position(p)))
+    group = group_equal(p if few else np.floor(10 * curves.axis_of([drawn]).position(p)))
     n = np.bincount(group, evidence.row_counts()).astype(np.int64)
     _, mean, rate = group_means(group, weights, p, right)
     gap = np.abs(rate - mean) * np.sqrt(n) * (n >= 20)
@@ -361,7 +348,7 @@ def _reliability_part(evidence: ReportRows) -> dict[str, Any]:
     chosen, several = _shown(evidence), evidence.n_classes > 2
     events: dict[str, int | None] = {TOP: None} if several else {}
     events |= {evidence.names[k]: k for k in chosen}
-    drawn = reliability_panels(evidence.series, events) if evidence.series else []
+    drawn = curves.reliability_panels(evidence.series, events) if evidence.series else []
     panels = [panel._asdict() | {"series": short(panel.series)} for panel in drawn]
     left_out = evidence.n_classes - len(chosen) if several else 0
     return {"panels": panels, "classes_left_out": left_out}
@@ -369,18 +356,18 @@ def _reliability_part(evidence: ReportRows) -> dict[str, Any]:
 
 def _roc_part(evidence: ReportRows, n_vertices: int = 250) -> dict[str, Any]:
     """ROC curves of two classes, or of the heaviest classes against the rest."""
-    curves = []
-    for k, by_stage in one_vs_rest(evidence.samples, _shown(evidence)).items():
+    drawn = []
+    for k, by_stage in curves.one_vs_rest(evidence.samples, _shown(evidence)).items():
         series = {}
         for stage, curve in by_stage.items():
-            kept = thin(curve.p0, curve.p1, n_vertices)
+            kept = curves.thin(curve.p0, curve.p1, n_vertices)
             series[stage] = {
                 "false_positive_rate": short(1 - curve.p0[kept]),
                 "true_positive_rate": short(curve.p1[kept]),
                 "auc": curve.area(),
             }
-        curves.append({"name": evidence.names[k], "series": series})
-    return {"curves": curves}
+        drawn.append({"name": evidence.names[k], "series": series})
+    return {"curves": drawn}
 
 
 def _map_part(evidence: ReportRows, n_cells: int = 14) -> dict[str, Any] | None:
@@ -389,8 +376,8 @@ def _map_part(evidence: ReportRows, n_cells: int = 14) -> dict[str, Any] | None:
         return None
     P, Q, names = evidence.before.forecasts, evidence.after.forecasts, evidence.names
     if evidence.n_classes != 3:
-        curves = [_curve(evidence, k) | {"name": names[k]} for k in _shown(evidence)]
-        return {"kind": "curves", "curves": curves}
+        drawn = [_curve(evidence, k) | {"name": names[k]} for k in _shown(evidence)]
+        return {"kind": "curves", "curves": drawn}
     cells, cell = cells_of(P, n_cells)
     weight, forecast, value = group_means(cell, evidence.before.weights, P, Q)
     return {
@@ -413,10 +400,10 @@ def _curve(evidence: ReportRows, k: int) -> dict[str, Any]:
     is_score = before.forecasts.ndim == 1
     if is_score:
         event = replace(before, classes=None)
-        x = Axis("linear", float(event.forecasts.min()), float(event.forecasts.max()) + 1e-9)
+        x = curves.Axis("linear", float(event.forecasts.min()), float(event.forecasts.max()) + 1e-9)
     else:
         event = event_of(before, k)
-        x = axis_of([event, event_of(after, k)])
+        x = curves.axis_of([event, event_of(after, k)])
     is_binned = isinstance(calibrator, IRPCalibrator) and not calibrator.map_.varies
     if evidence.n_classes == 2 and is_binned:
         ends = (0.0, 1.0) if x.scale == "logit" else (x.low, x.high)
@@ -424,8 +411,8 @@ def _curve(evidence: ReportRows, k: int) -> dict[str, Any]:
         line = {"before": np.column_stack([edges[:-1], edges[1:]]).ravel()}
         line["after"] = np.repeat(calibrator.bin_values_[:, 1], 2)
     else:
-        line = calibration_map(event, after.forecasts[:, k], x)
-    return {"x": x, "y": Axis() if is_score else x, **short(dict(line))}
+        line = curves.calibration_map(event, after.forecasts[:, k], x)
+    return {"x": x, "y": curves.Axis() if is_score else x, **short(dict(line))}
 
 
 def _practice_part(evaluation: Evaluation, most_classes: int = 8) -> dict[str, Any] | None:

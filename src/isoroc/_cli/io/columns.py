@@ -1,9 +1,10 @@
 """Which columns hold the forecasts and the outcome, and which class each forecast belongs to."""
 
+import os
 import re
 from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
-from itertools import islice, takewhile
+from itertools import islice
 from typing import Any
 
 from isoroc._cli.errors import CommandError, did_you_mean
@@ -45,9 +46,8 @@ def find_label(given: str | None, columns: Collection[str]) -> str:
 def find_shares(given: Sequence[str], columns: Collection[str]) -> dict[str, str]:
     """Columns of soft labels by class: what follows the beginning that all names share."""
     chosen = _given_columns(given, columns, "--label-shares")
-    alike = list(takewhile(lambda letters: len(set(letters)) == 1, zip(*chosen, strict=False)))
-    start = max((i + 1 for i, letters in enumerate(alike) if not letters[0].isalnum()), default=0)
-    return {name[start:]: name for name in chosen}
+    start = re.sub(r"[^\W_]+$", "", os.path.commonprefix(chosen))  # noqa: RUF071 -- not paths
+    return {name.removeprefix(start): name for name in chosen}
 
 
 def find_forecasts(
