@@ -80,7 +80,6 @@ def apply(
         named = columns if replace else split_words(names)
         n_classes = len(loaded.calibrator.classes_)
         added = _name_columns(columns, n_classes, () if replace else source.schema, suffix, named)
-        check_model_segments(loaded, source)
         calibration = Calibration(source, loaded, columns, added, where, on_bad)
         if prior is not None or adapt_prior:
             calibration.adjust(prior, adapt=adapt_prior)
@@ -100,6 +99,7 @@ def find_columns(model: Model, selection: opt.InputOptions, source: Source) -> l
     """Columns of the forecasts in the order that a model expects."""
     columns = find_forecasts(selection.probs, source.schema, of_model=model.columns)
     check_types(source, columns)
+    check_model_segments(model, source)
     return model.order_columns(columns, selection)
 
 
@@ -212,17 +212,21 @@ class Calibration:
     ) -> None:
         """Adjust the calibrated forecasts to class shares, given or estimated from these rows."""
         labels, old = self.model.calibrator.classes_, _old_shares(self.model.calibrator)
-        new: Any = _parse_shares(split_words(prior) or [])
         if adapt:  # the rows are read once more
             _, Q = self.draw(n_estimated)
             estimated = isoroc.estimate_prior(Q, old, labels=labels)
             print_note(f"class shares of these rows:\n{estimated!r}")
-            new = estimated.prior
-        try:
-            isoroc.adjust_prior(old[None, :], old, new, labels=labels)
-        except InputError as error:
-            fix = "give the share of each class, CLASS=SHARE; they sum to one"
-            raise CommandError(f"--prior {error.problem}; {fix}.") from error
+            new: Any = estimated.prior
+        else:
+            words = [word.rpartition("=") for word in split_words(prior) or ()]
+            try:
+                new = {name: float(share) for name, _, share in words}
+                isoroc.adjust_prior(old[None, :], old, new, labels=labels)
+            except ValueError as error:
+                given = f"{','.join(prior or ())} has a share that is not a number"
+                problem = error.problem if isinstance(error, InputError) else given
+                fix = "give the share of each class, such as cat=0.3,dog=0.7; they sum to one"
+                raise CommandError(f"--prior {problem}; {fix}.") from error
         self._adjusted = lambda Q: isoroc.adjust_prior(Q, old, new, labels=labels)
 
     def draw(self, most: int) -> tuple[int, Floats]:
@@ -236,18 +240,6 @@ class Calibration:
             parts = [part.filter(is_sampled(part, most / n)) for part in frame.collect_batches()]
         Q, valid = self._calibrate(pl.concat(parts))
         return n, Q[valid]
-
-
-def _parse_shares(words: Sequence[str]) -> dict[str, float]:
-    shares = {}
-    for word in words:
-        name, _, share = word.rpartition("=")
-        try:
-            shares[name] = float(share)
-        except ValueError:
-            expected = "expected CLASS=SHARE for each class, such as cat=0.3,dog=0.7"
-            raise CommandError(f"--prior {word}: {expected}.") from None
-    return shares
 
 
 def _old_shares(calibrator: Any) -> Floats:

@@ -153,10 +153,8 @@ def check_target(target: str, inputs: Iterable[str | None] = (), kind: str = "")
         if item is not None and _is_read(path, item):
             shown = "standard input" if item == STANDARD else item
             raise CommandError(f"{target}: is also an input ({shown}); name another file to write.")
-    existing = _kind_of(path) if kind else ""
-    if existing not in ("", kind) and (
-        existing != "other data" or kind not in ("a table", "a query")
-    ):
+    accepted = {"", kind} | ({"other data"} if kind in ("a table", "a query") else set())
+    if kind and (existing := _kind_of(path)) not in accepted:
         raise CommandError(f"{target}: holds {existing}, not {kind}; name another file to write.")
 
 
@@ -170,7 +168,7 @@ def _is_read(path: Path, item: str) -> bool:
 
 
 def _kind_of(path: Path) -> str:
-    """What a file holds; an empty text if it is empty."""
+    """What a file holds, or an empty text."""
     with path.open("rb") as file:
         start = file.read(400)
     if start.startswith(b"PAR1"):
