@@ -9,9 +9,6 @@ from typing import Any, NamedTuple, Self
 
 from isoroc._cli.errors import CommandError, did_you_mean
 
-#: Nested dictionaries: column, metric, then "value" and the bounds of its interval.
-Figures = Mapping[str, Any]
-
 _COMPARISONS: dict[type[ast.cmpop], tuple[str, Callable[[float, float], bool]]] = {
     ast.GtE: (">=", operator.ge), ast.LtE: ("<=", operator.le),
     ast.Gt: (">", operator.gt), ast.Lt: ("<", operator.lt),
@@ -48,10 +45,10 @@ class Condition(NamedTuple):
         examples = "calibration_error>0.02 or after.log_loss > before.log_loss * 1.01"
         raise CommandError(f"--fail-if {text!r}: not a condition; write for example {examples}.")
 
-    def failure(self, figures: Figures, column: str = "") -> str | None:
+    def failure(self, figures: Mapping[str, Any], column: str = "") -> str | None:
         """The condition with its values, if it holds or a value is NaN.
 
-        Metrics without a column are those of `column`.
+        `figures` are nested: column (by default `column`), metric, then "value", "low" and "high".
         """
         look_up = partial(_look_up, figures=figures, column=column)
         if self.right is None:
@@ -90,7 +87,9 @@ def _evaluate(node: ast.expr, look_up: Callable[[list[str]], float]) -> float:
     return math.nan if math.isinf(result) and not any(map(math.isinf, numbers)) else result
 
 
-def _look_up(names: list[str], figures: Figures, column: str, *, truth: bool = False) -> float:
+def _look_up(
+    names: list[str], figures: Mapping[str, Any], column: str, *, truth: bool = False
+) -> float:
     first, shown = names[0], ".".join(names)
     value: Any = figures
     if first not in figures and column in figures:

@@ -140,12 +140,9 @@ class Report:
 
     def _repr_html_(self) -> str:
         # A frame of its own: the style of the page does not reach the notebook.
-        page = html.escape(self.to_html(), quote=True)
-        return (
-            f'<iframe srcdoc="{page}" title="{html.escape(self.summary["title"], quote=True)}" '
-            'sandbox="" '
-            'style="width:100%;height:720px;border:1px solid #8886;border-radius:6px"></iframe>'
-        )
+        page, title = html.escape(self.to_html()), html.escape(self.summary["title"])
+        style = "width:100%;height:720px;border:1px solid #8886;border-radius:6px"
+        return f'<iframe srcdoc="{page}" title="{title}" sandbox="" style="{style}"></iframe>'
 
     def __repr__(self) -> str:
         return "\n".join([self.summary["title"], *self.summary["verdict"]["sentences"]])

@@ -334,13 +334,9 @@ def _model_part(evidence: ReportRows, path: str) -> dict[str, Any] | None:
 
 
 def _shown(evidence: ReportRows) -> list[int]:
-    """The classes that have diagrams: the second of two, or the eight heaviest.
-
-    With more than four classes, a class needs a weight of 50.
-    """
-    if evidence.n_classes == 2:
-        return [1]
-    return evidence.heaviest(8, 50 if evidence.n_classes > 4 else 0)
+    """Classes with diagrams: the second of two, or the eight heaviest; of many, not the rare."""
+    K = evidence.n_classes
+    return [1] if K == 2 else evidence.heaviest(8, least=50 if K > 4 else 0)
 
 
 def _reliability_part(evidence: ReportRows) -> dict[str, Any]:

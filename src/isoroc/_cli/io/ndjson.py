@@ -17,21 +17,26 @@ LINE = "isoroc: line"
 
 def infer(path: Path, name: str) -> dict[str, pl.DataType]:
     """Types of the columns, inferred from all rows; `name` is the name of the file in messages."""
-    try:
-        schema = _infer(path, None)
-    except pl.exceptions.PolarsError as error:
+    schema = _infer(path, None)
+    if isinstance(schema, Exception):
         n_rows = scan_lines(path).select(pl.len()).collect(engine="streaming").item()
-        row = bisect_left(range(n_rows), 1, key=lambda row: _fails(path, row + 1))
-        problem = f"row {row} is not a JSON object, or unlike earlier rows ({first_line(error)})"
-        raise CommandError(f"{name}: {problem}; correct the file.") from error
+        row = bisect_left(
+            range(1, n_rows + 1), 1, key=lambda n: isinstance(_infer(path, n), Exception)
+        )
+        problem = f"row {row} is not a JSON object, or unlike earlier rows ({first_line(schema)})"
+        raise CommandError(f"{name}: {problem}; correct the file.") from schema
     if any(_depth(kind) > 100 for kind in schema.values()):
         raise CommandError(f"{name}: its values are nested too deeply; correct the file.")
     # Few programs can read columns of Int128.
     return {name: pl.UInt64() if kind == pl.Int128 else kind for name, kind in schema.items()}
 
 
-def _infer(path: Path, n_rows: int | None) -> Mapping[str, pl.DataType]:
-    return pl.scan_ndjson(escape(str(path)), infer_schema_length=n_rows).collect_schema()
+def _infer(path: Path, n_rows: int | None) -> Mapping[str, pl.DataType] | Exception:
+    """Types of the columns in the first rows, or why there are none."""
+    try:
+        return pl.scan_ndjson(escape(str(path)), infer_schema_length=n_rows).collect_schema()
+    except pl.exceptions.PolarsError as error:
+        return error
 
 
 def _depth(kind: Any) -> int:
@@ -39,14 +44,6 @@ def _depth(kind: Any) -> int:
     inner = [field.dtype for field in kind.fields] if isinstance(kind, pl.Struct) else []
     inner += [kind.inner] if isinstance(kind, pl.List) else []
     return 1 + max(map(_depth, inner), default=0)
-
-
-def _fails(path: Path, n_rows: int) -> bool:
-    try:
-        _infer(path, n_rows)
-    except pl.exceptions.PolarsError:
-        return True
-    return False
 
 
 def scan_lines(path: Path) -> pl.LazyFrame:
