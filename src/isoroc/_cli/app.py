@@ -110,18 +110,11 @@ def _with_options(error: ValueError) -> str:
 
     if not isinstance(error, InputError):
         return first_line(error)
-    options = {
-        "P": "--probs",
-        "y_prob": "--probs",
-        "y": "--label",
-        "y_true": "--label",
-        "labels": "--classes",
-        "classes": "--classes",
-        "sample_weight": "--weight",
-        "confidence": "--confidence",
-        "tolerance": "--tolerance",
-    }
+    options = {"P": "probs", "y_prob": "probs", "y": "label", "y_true": "label"}
+    options |= {"labels": "classes", "sample_weight": "weight"}
     option = options.get(error.argument, error.argument)
+    if option in (*options.values(), "confidence", "tolerance"):
+        option = f"--{option}"
     return str(InputError(option, error.row, error.problem, in_options(error.fix)))
 
 

@@ -12,16 +12,9 @@ from numpy.typing import NDArray
 import isoroc
 from isoroc._cli import options as opt
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io import ndjson
+from isoroc._cli.io import ndjson, reading
 from isoroc._cli.io.columns import find_forecasts, split_words
 from isoroc._cli.io.files import check_target, open_source, write_frame
-from isoroc._cli.io.reading import (
-    check_model_segments,
-    check_types,
-    is_sampled,
-    read_forecasts,
-    read_segments,
-)
 from isoroc._cli.io.source import ROW, Format, Source, choose_format, file_errors
 from isoroc._cli.models import Model, calibrate
 from isoroc._cli.terminal import Advance, print_note, print_warning, progress_bar
@@ -98,8 +91,8 @@ def apply(
 def find_columns(model: Model, selection: opt.InputOptions, source: Source) -> list[str]:
     """Columns of the forecasts in the order that a model expects."""
     columns = find_forecasts(selection.probs, source.schema, of_model=model.columns)
-    check_types(source, columns)
-    check_model_segments(model, source)
+    reading.check_types(source, columns)
+    reading.check_model_segments(model, source)
     return model.order_columns(columns, selection)
 
 
@@ -165,7 +158,7 @@ class Calibration:
         Q, valid = self._calibrate(batch)
         self.advance(len(batch))
         self.n_rows.append(len(batch))
-        if (segments := read_segments(batch, self.model.segments)) is not None:
+        if (segments := reading.read_segments(batch, self.model.segments)) is not None:
             self.unknown.append(np.isnan(self.model.calibrator.map_.codes(segments)).sum(axis=0))
         if not valid.all():
             first = batch[int(np.argmin(valid))]
@@ -192,12 +185,12 @@ class Calibration:
         return Q, valid
 
     def _predict(self, batch: pl.DataFrame) -> Floats:
-        model, segments = self.model.calibrator, read_segments(batch, self.model.segments)
+        model, segments = self.model.calibrator, reading.read_segments(batch, self.model.segments)
 
         def predict(P: Floats) -> Floats:
             return self._adjusted(calibrate(model, P, segments))
 
-        return read_forecasts(batch, self.columns, self.source, predict)
+        return reading.read_forecasts(batch, self.columns, self.source, predict)
 
     def _problem(self, row: pl.DataFrame) -> str:
         """What is wrong with a bad row."""
@@ -237,7 +230,9 @@ class Calibration:
             n = int(frame.select(pl.len()).collect(engine="streaming").item())
             if not n:
                 raise CommandError(f"{name} has no rows; at least one is needed.")
-            parts = [part.filter(is_sampled(part, most / n)) for part in frame.collect_batches()]
+            parts = [
+                part.filter(reading.is_sampled(part, most / n)) for part in frame.collect_batches()
+            ]
         Q, valid = self._calibrate(pl.concat(parts))
         return n, Q[valid]
 

@@ -146,13 +146,14 @@ class Reader:
     @cached_property
     def unit(self) -> Any:
         selection, columns = self.selection, self.columns
-        if selection.unit != "auto" or len(columns) > 1:
-            return "probability" if selection.unit == "auto" else selection.unit
+        if selection.unit != "auto":
+            return selection.unit
+        if len(columns) > 1:
+            return "probability"
         column = pl.col(columns[0]).cast(pl.Float64, strict=False)
         rows = self.source.rows(selection.where).drop(ROW)
         ends = rows.select(low=column.min(), high=column.max()).collect(engine="streaming").row(0)
-        known = np.array([end for end in ends if end is not None], dtype=float)
-        return resolve_unit(known, "auto") if len(known) else "probability"
+        return resolve_unit(np.array([end for end in ends if end is not None]), "auto")
 
     @property
     def are_many(self) -> bool:
@@ -351,9 +352,8 @@ def read_numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
     if not finite.all():
         at = int(finite.arg_min() or 0)
         raw, value = batch[name][at], values[at]
-        shown = repr(raw) if value is None else str(value)
-        what = "not a number" if value is None else "not a finite number"
-        problem = "is empty" if raw is None else f"is {shown}, {what}"
-        fix = "correct such rows, or leave them out with --where."
-        raise source.error(batch, at, name, f"{problem}; {fix}")
+        problem = "is empty" if raw is None else f"is {raw!r}, not a number"
+        problem = problem if value is None else f"is {value}, not a finite number"
+        fix = "correct such rows, or leave them out with --where"
+        raise source.error(batch, at, name, f"{problem}; {fix}.")
     return values.to_numpy()
