@@ -87,9 +87,7 @@ def _evaluate(node: ast.expr, look_up: Callable[[list[str]], float]) -> float:
     return math.nan if math.isinf(result) and not any(map(math.isinf, numbers)) else result
 
 
-def _look_up(
-    names: list[str], figures: Mapping[str, Any], column: str, *, truth: bool = False
-) -> float:
+def _look_up(names: list[str], figures: Any, column: str, *, truth: bool = False) -> float:
     first, shown = names[0], ".".join(names)
     value: Any = figures
     if first not in figures and column in figures:

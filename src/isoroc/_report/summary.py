@@ -182,10 +182,8 @@ def _verdict(evaluation: Evaluation, evidence: ReportRows, judged: ReportRows) -
         start = "The verdict of the calibrator from its own rows, by cross-validation"
         sentences.append(f"{start}: {verdict}.")
     if evidence.in_sample:
-        sentences.append(
-            "The calibrator was fitted to these very rows, so the figures after calibration are "
-            "too good. Use other rows to judge it."
-        )
+        start = "The calibrator was fitted to these very rows, so the figures after calibration are"
+        sentences.append(f"{start} too good. Use other rows to judge it.")
     tone = evaluation.direction("log_loss")
     return {"decision": evaluation.decision, "tone": tone, "sentences": sentences}
 
@@ -272,13 +270,10 @@ def _notes(evidence: ReportRows, few_rows: int = 30) -> list[str]:
     counts = np.bincount(before.codes, minlength=evidence.n_classes)
     if evidence.counted is not None:
         counts = before.class_weights() * (n / before.row_weights().sum())
-    for few, words in (
-        (counts == 0, "no rows. Nothing can be said about them"),
-        (
-            (counts > 0) & (counts < few_rows),
-            f"fewer than {few_rows} rows. Figures of single classes are uncertain",
-        ),
-    ):
+    rare = f"fewer than {few_rows} rows. Figures of single classes are uncertain"
+    kinds = {"no rows. Nothing can be said about them": counts == 0}
+    kinds[rare] = (counts > 0) & (counts < few_rows)
+    for words, few in kinds.items():
         names = [evidence.names[k] for k in np.flatnonzero(few).tolist()]
         if names:
             which = listed(names) if len(names) <= 8 else f"{len(names)} of {len(few)} classes"

@@ -82,27 +82,27 @@ def _copy(stream: IO[bytes], name: str, folder: Path) -> Path:
 
 
 def expand(given: Sequence[str]) -> list[Path]:
-    return [path for item in given for path in _expand(item)]
-
-
-def _expand(item: str) -> list[Path]:
-    path = Path(item)
-    if path.is_dir():
-        inside = (file.relative_to(path) for file in path.rglob("*") if file.is_file())
-        shown = [file for file in inside if not any(part[0] in "._" for part in file.parts)]
-        files = sorted(path / file for file in shown if Format.from_name(file.name) is not None)
-        if not files:
-            raise CommandError(f"{item}: no file in this folder ends in {', '.join(KINDS)}.")
-        return files
-    if path.exists():
-        return [path]
-    if path.is_symlink():
-        raise CommandError(f"{item}: is a link to no file.")
-    matches = sorted(glob.glob(item, recursive=True))  # noqa: PTH207
-    if not matches:
-        what = "no file matches" if glob.has_magic(item) else "no such file; check the name"
-        raise CommandError(f"{item}: {what}.")
-    return [file for match in matches for file in _expand(match)]
+    """Files that paths, folders and globs stand for."""
+    files: list[Path] = []
+    for item in given:
+        path = Path(item)
+        if path.is_dir():
+            inside = (file.relative_to(path) for file in path.rglob("*") if file.is_file())
+            shown = (file for file in inside if not any(part[0] in "._" for part in file.parts))
+            tables = sorted(path / file for file in shown if Format.from_name(file.name))
+            if not tables:
+                raise CommandError(f"{item}: no file in this folder ends in {', '.join(KINDS)}.")
+            files += tables
+        elif path.exists():
+            files.append(path)
+        elif path.is_symlink():
+            raise CommandError(f"{item}: is a link to no file.")
+        elif matches := sorted(glob.glob(item, recursive=True)):  # noqa: PTH207
+            files += expand(matches)
+        else:
+            what = "no file matches" if glob.has_magic(item) else "no such file; check the name"
+            raise CommandError(f"{item}: {what}.")
+    return files
 
 
 def write_frame(frame: pl.LazyFrame, target: str, form: Format) -> None:
@@ -161,7 +161,7 @@ def check_target(target: str, inputs: Iterable[str | None] = (), kind: str = "")
 def _is_read(path: Path, item: str) -> bool:
     """Whether an argument names a file, possibly by another path."""
     if item != STANDARD:
-        return any(path.samefile(file) for file in _expand(item))
+        return any(path.samefile(file) for file in expand([item]))
     with suppress(OSError):  # it is not a file
         return os.path.samestat(path.stat(), os.fstat(sys.stdin.fileno()))
     return False

@@ -89,6 +89,7 @@ class Reader:
             self.n_rows += len(batch)
             if self.label is not None:
                 self._add_labels(batch, self.label, n_classes)
+        self.are_many = self.n_rows > MANY
         if not self.n_rows:
             which = "" if self.selection.where is None else f" with {self.selection.where}"
             raise CommandError(f"{self.source.name}: no rows{which}; at least one is needed.")
@@ -154,10 +155,6 @@ class Reader:
         rows = self.source.rows(selection.where).drop(ROW)
         ends = rows.select(low=column.min(), high=column.max()).collect(engine="streaming").row(0)
         return resolve_unit(np.array([end for end in ends if end is not None]), "auto")
-
-    @property
-    def are_many(self) -> bool:
-        return self.n_rows > MANY
 
     def are_countable(self) -> bool:
         """Whether there are many rows of probabilities, which are then counted."""
