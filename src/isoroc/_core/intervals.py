@@ -196,7 +196,7 @@ class Mean:
             s = w**2 if squares is None else squares[rows]
             each = np.divide(s, w, out=np.zeros_like(w), where=w > 0)  # weight of a row
             powers = np.array([w, s, s * each, s * each**2])
-            self._sums += powers @ np.column_stack([x**k for k in range(4)])
+            self._sums += powers @ np.array([np.ones_like(x), x, x * x, x * x * x]).T
 
     @property
     def value(self) -> float:

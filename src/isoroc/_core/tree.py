@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from isoroc._core.growth import add_up
 from isoroc._core.rows import locate, route
 from isoroc._core.simplex import binary_scores
 from isoroc._core.types import Floats, Ints
@@ -152,8 +153,7 @@ class BinTree:
         """Sums over the bins in each node, shape (N, C), of numbers of each bin, shape (B, C)."""
         sums = np.zeros((len(self.class_weights), of_bins.shape[1]))
         sums[self.bins] = of_bins
-        for node, below in reversed(self.splits):
-            sums[node] = sums[below].sum(axis=0)
+        add_up(sums, self.children, self.split_nodes)
         return sums
 
     def values(self, pseudocount: float = 0.0, prior: Floats | None = None) -> Floats:
