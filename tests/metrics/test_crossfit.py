@@ -148,7 +148,7 @@ def test_cells_of_many_scores_change_little(power, monkeypatch):
     P, truth, y = distorted(3000, 2, power, seed=0)
     P[:5] = [0.0, 1.0]
     found = calibrated(sample_of(P, y))
-    monkeypatch.setattr(crossfit, "MOST_SCORES", 3000)
+    monkeypatch.setattr(crossfit, "ROWS_IN_CELL", 1)
     whole = calibrated(sample_of(P, y))
     assert (found != whole).any()
     assert ((found > 0) & (found < 1)).all()

@@ -41,8 +41,8 @@ from isoroc.metrics._estimation.grouping import (
     sum_rows,
 )
 
-#: More than twice this many distinct scores are grouped into this many cells of equal weight.
-MOST_SCORES = 512
+#: Distinct scores are grouped into cells of this many rows, but not into more than 512 cells.
+ROWS_IN_CELL = 8
 #: Most classes for which partitions are of whole forecasts.
 FULL = 4
 #: With more classes, partitions are of this many of the largest probabilities and the rest.
@@ -137,10 +137,12 @@ class CrossFit:
         clusters = None if sample.clusters is None else sample.clusters[order]
         fold[order] = deal_folds(n, self._n_folds, np.random.default_rng(0), clusters)
         value, scores, first = group_equal(sample.forecasts), None, np.arange(n)
-        unit = first
-        if sample.forecasts.ndim == 1 and value.max() >= 2 * MOST_SCORES:
-            value = group_quantile(sample.forecasts, None, MOST_SCORES)
-            scores = np.clip(sample.forecasts, 0.5 / n, 1 - 0.5 / n)
+        unit, n_cells = first, min(max(n // ROWS_IN_CELL, 32), 512)
+        if sample.forecasts.ndim == 1 and value.max() >= 2 * n_cells:
+            scores = np.clip(sample.forecasts, EPSILON, 1 - EPSILON)
+            # Cells of equal weight, divided where odds differ: probabilities near 0 or 1.
+            odds = np.floor(2 * np.log(scores / (1 - scores)))
+            value = group_equal(group_quantile(scores, None, n_cells) + odds)
             means = np.bincount(value[order], scores[order]) / np.maximum(np.bincount(value), 1)
             sample = replace(sample, forecasts=means[value])
         if scores is not None or 2 * value.max() <= n:  # otherwise there are hardly any ties
@@ -192,7 +194,7 @@ class CrossFit:
         values = self._tilt_in_bins(values, weights, squares)
         # Smaller probabilities, one row in total over the classes, cannot be learned. No factor
         # raises a probability of 0: it becomes the share of such outcomes.
-        zero, least = P < EPSILON, 1 / (n_rows * K)
+        zero, least = P <= EPSILON, 1 / (n_rows * K)
         seen = weights @ zero[codes, np.arange(len(codes))]
         share = seen / np.maximum(weights @ zero.sum(axis=0), 1.0)
         floors = (floor[:, None] for floor in (np.maximum(share, least), least))
