@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isoroc._core.pav import irp_path
 from isoroc._core.tree import bin_values
 from isoroc._counts import BinaryCounts
 from isoroc._growth import GrowthOptions
-from isoroc._core.pav import irp_path
 from isoroc._growth.pav import Blocks, grow_isotonic
 from strategies import binary_data, isotonic_oracle, truncate
 

@@ -149,6 +149,25 @@ def required_differences(const double[:, :, :, ::1] W, const unsigned char[:, ::
     return needed
 
 
+def leaves(const Py_ssize_t[:, ::1] children, const Py_ssize_t[::1] split_of_node):
+    """Nodes that are not divided, depth first and by region."""
+    cdef Py_ssize_t c, node, m = 0, top = 0, n = split_of_node.shape[0], K = children.shape[1]
+    found = np.empty(n, dtype=np.intp)
+    cdef Py_ssize_t[::1] out = found, stack = np.zeros(n, dtype=np.intp)
+    while top >= 0:
+        node = stack[top]
+        top -= 1
+        if split_of_node[node] < 0:
+            out[m] = node
+            m += 1
+            continue
+        for c in range(K - 1, -1, -1):
+            if children[split_of_node[node], c] >= 0:
+                top += 1
+                stack[top] = children[split_of_node[node], c]
+    return found[:m]
+
+
 def add_up(double[:, ::1] sums, const Py_ssize_t[:, ::1] children,
            const Py_ssize_t[::1] split_nodes):
     """Add the sums of children to those of the nodes that they were split from, the last first."""

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from isoroc._core.growth import add_up
+from isoroc._core.growth import add_up, leaves
 from isoroc._core.rows import locate, route
 from isoroc._core.simplex import binary_scores
 from isoroc._core.types import Floats, Ints
@@ -78,16 +78,7 @@ class BinTree:
     @cached_property
     def bins(self) -> Ints:
         """Nodes that are not divided, depth first and by region: for K = 2 by ascending score."""
-        leaves, stack = [], [0]
-        split_of_node, children = self.split_of_node.tolist(), self.children[:, ::-1].tolist()
-        while stack:
-            node = stack.pop()
-            split = split_of_node[node]
-            if split < 0:
-                leaves.append(node)
-            else:
-                stack.extend(child for child in children[split] if child >= 0)
-        return np.array(leaves, dtype=np.intp)
+        return leaves(self.children, self.split_of_node)
 
     @cached_property
     def splits(self) -> list[tuple[int, Ints]]:

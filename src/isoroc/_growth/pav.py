@@ -52,9 +52,9 @@ class Blocks(NamedTuple):
         while True:
             value = blocks.values(pseudocounts, forecast_pseudocount)
             in_order = value[:-1] + _gap(forecast_pseudocount) < value[1:]
-            first = np.flatnonzero(np.append(True, in_order))
-            if len(first) == len(value):
+            if in_order.all():
                 return blocks
+            first = np.flatnonzero(np.append(True, in_order))
             last = np.append(first[1:], len(value)) - 1
             sums = (np.add.reduceat(a, first) for a in (blocks.weights, blocks.forecasts))
             blocks = type(self)(blocks.low[first], blocks.high[last], *sums)
@@ -63,7 +63,7 @@ class Blocks(NamedTuple):
 def grow_isotonic(
     blocks: Blocks, options: GrowthOptions, forecast_pseudocount: float = 0.0
 ) -> tuple[BinTree, Floats]:
-    """Tree of the isotonic regression, split in the order of the IRP path, and mean forecasts."""
+    """Tree of the isotonic regression, split as the IRP path, and sums of second probabilities."""
     blocks = blocks.pool(options.pseudocounts, forecast_pseudocount)
     sums, (min_weight, min_lift) = blocks.sums(), options.least()
     nodes, splits = irp_path(
@@ -88,7 +88,7 @@ def grow_isotonic(
         split_nodes=nodes,
         class_weights=np.ascontiguousarray(sums[:, :2]),
     )
-    return tree, as_matrix((sums[:, 2] / tree.class_weights.sum(axis=1)).clip(0, 1))
+    return tree, sums[:, 2]
 
 
 def _gap(forecast_pseudocount: float) -> float:

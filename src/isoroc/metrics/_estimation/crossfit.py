@@ -35,10 +35,9 @@ from isoroc._maps.top import TopReduction
 from isoroc.metrics._estimation.grouping import (
     count_halvings,
     group_equal,
-    group_quantile,
+    group_ranks,
     halve_repeatedly,
     order_rows,
-    sum_rows,
 )
 
 #: Distinct scores are grouped into cells of this many rows, but not into more than 512 cells.
@@ -103,9 +102,10 @@ class CrossFit:
         learned = np.empty((units.P.shape[0], len(rows.fold)))
         # Several folds at a time save calls, as long as their arrays are small.
         n_together = max(1, 2**16 // units.P.size)
+        others = [self._sum_others(w) for w in rows[:2]]
         for start in range(0, self._n_folds, n_together):
-            stop = min(start + n_together, self._n_folds)
-            g = self._learn(*(self._sum_others(w, start, stop) for w in rows[:2]))
+            stop = start + n_together
+            g = self._learn(*(w[start:stop] for w in others))
             held = np.flatnonzero((rows.fold >= start) & (rows.fold < stop))
             learned[:, held] = g[:, rows.fold[held] - start, rows.unit[held]]
         if self.sample.forecasts.ndim == 2:
@@ -142,7 +142,8 @@ class CrossFit:
             scores = np.clip(sample.forecasts, EPSILON, 1 - EPSILON)
             # Cells of equal weight, divided where odds differ: probabilities near 0 or 1.
             odds = np.floor(2 * np.log(scores / (1 - scores)))
-            value = group_equal(group_quantile(scores, None, n_cells) + odds)
+            cell = group_ranks(value, None, n_cells) + odds
+            value[order] = np.cumsum(np.diff(cell[order], prepend=cell[order[0]]) > 0)
             means = np.bincount(value[order], scores[order]) / np.maximum(np.bincount(value), 1)
             sample = replace(sample, forecasts=means[value])
         if scores is not None or 2 * value.max() <= n:  # otherwise there are hardly any ties
@@ -152,12 +153,12 @@ class CrossFit:
         P = np.ascontiguousarray(as_matrix(sample.forecasts).T)
         return _Units(sample, P, value[first], first), _Rows(weights, squares, fold, unit, scores)
 
-    def _sum_others(self, weights: Floats, start: int, stop: int) -> Floats:
-        """Sums over the rows of each unit outside each of some folds, shape (F, n)."""
+    def _sum_others(self, weights: Floats) -> Floats:
+        """Sums over the rows of each unit outside each fold, shape (F, n)."""
         units, (_, _, fold, unit, _) = self._prepared
-        outside = (np.flatnonzero(fold != number) for number in range(start, stop))
-        n = len(units.first)
-        return np.array([np.bincount(unit[rows], weights[rows], n) for rows in outside])
+        shape = self._n_folds, len(units.first)
+        inside = np.bincount(fold * shape[1] + unit, weights, shape[0] * shape[1]).reshape(shape)
+        return np.asarray(inside.sum(axis=0) - inside)
 
     @cached_property
     def _reduced(self) -> Sample:
@@ -368,28 +369,34 @@ def fit_cells(
     cell is a Haar coefficient. The coefficients of a level are used or dropped together (block
     thresholding, Cai 1999).
     """
-    n_free = _free(residuals)
+    n_cells, n_free = 2**n_levels, _free(residuals)
     noise = squares * _products(residuals, residuals)
-    # Sums of residuals, noise and weight in the cells of each level, the finest first.
-    levels = [_sum_in(cell, np.stack([*(residuals * weights), noise, weights]), 2**n_levels)]
-    while levels[-1].shape[-1] > 1:
-        levels.append(levels[-1][..., ::2] + levels[-1][..., 1::2])
-    *whole, noise, weight = levels.pop()
+    sums = np.empty((len(residuals) + 2, *weights.shape[:-1], 2 * n_cells))
+    # Of residuals, noise and weight. The halves of cell v are 2 v and 2 v + 1; cell 1 is all.
+    columns = np.stack([*(residuals * weights), noise, weights])
+    sums[..., n_cells:] = _sum_in(cell, columns, n_cells)
+    starts = 2 ** np.arange(n_levels)  # first cell of each level
+    for v in reversed(starts):
+        sums[..., v : 2 * v] = sums[..., 2 * v : 4 * v : 2] + sums[..., 2 * v + 1 : 4 * v : 2]
+    *whole, noise, weight = sums[..., 1:2]
     means = np.array(whole) / weight
-    means *= shrink_factor(weight * (means**2).sum(axis=0), noise / weight, n_free)
-    for level in reversed(levels):
-        low, high = level[..., ::2], level[..., 1::2]
-        both = (low[-1] > 0) & (high[-1] > 0)
-        first, second = np.where(both, low[-1], 1.0), np.where(both, high[-1], 1.0)
-        share = second / (first + second)  # of the second half in its cell
-        difference = np.where(both, high[:-2] / second - low[:-2] / first, 0.0)
-        spread = np.where(both, low[-2] / first**2 + high[-2] / second**2, 0.0)
-        weight = first * share
-        energy, noise = (
-            (weight * x).sum(axis=-1) for x in (_products(difference, difference), spread)
-        )
-        difference *= shrink_factor(energy, noise, both.sum(axis=-1) * n_free)[..., None]
-        halves = means - share * difference, means + (1 - share) * difference
+    means *= shrink_factor(weight * _products(means, means), noise / weight, n_free)
+    if not n_levels:
+        return np.take(means, np.zeros_like(cell), axis=-1)
+    low, high = sums[..., 2::2], sums[..., 3::2]
+    both = (low[-1] > 0) & (high[-1] > 0)
+    first, second = np.where(both, low[-1], 1.0), np.where(both, high[-1], 1.0)
+    share = second / (first + second)  # of the second half in its cell
+    difference = np.where(both, high[:-2] / second - low[:-2] / first, 0.0)
+    spread = np.where(both, low[-2] / first**2 + high[-2] / second**2, 0.0)
+    columns = np.stack(
+        [first * share * _products(difference, difference), first * share * spread, both * n_free]
+    )
+    factor = shrink_factor(*np.add.reduceat(columns, starts - 1, axis=-1))
+    difference *= np.repeat(factor, starts, axis=-1)
+    for v in starts:
+        added, part = difference[..., v - 1 : 2 * v - 1], share[..., v - 1 : 2 * v - 1]
+        halves = means - part * added, means + (1 - part) * added
         means = np.stack(halves, axis=-1).reshape(*means.shape[:-1], -1)
     return np.take(means, cell, axis=-1)
 
