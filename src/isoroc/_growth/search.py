@@ -64,8 +64,11 @@ class Sweep:
         splits = [split for split in self._climb(growth, here, starts) if growth.is_worth_it(split)]
         if splits:
             # The first of equals, where equals may differ by rounding.
-            least = max(map(growth.score, splits)) * (1 - 1e-9)
-            return next(split for split in splits if growth.score(split) >= least)
+            scores = [growth.score(split) for split in splits]
+            least = max(scores) * (1 - 1e-9)
+            return next(
+                split for split, score in zip(splits, scores, strict=True) if score >= least
+            )
         if points.mean(axis=0).max() < 0.99:
             return None
         # The order depends on the bin, not on earlier searches.

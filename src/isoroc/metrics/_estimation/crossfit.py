@@ -26,7 +26,7 @@ import numpy as np
 from isoroc._core import smooth
 from isoroc._core.growth import hand_down
 from isoroc._core.losses import EPSILON, likeliest_power
-from isoroc._core.simplex import as_matrix, residuals
+from isoroc._core.simplex import as_matrix
 from isoroc._core.tree import BinTree
 from isoroc._core.types import Codes, Floats, Ints
 from isoroc._growth import GrowthOptions, grow_tree
@@ -38,6 +38,7 @@ from isoroc.metrics._estimation.grouping import (
     group_ranks,
     halve_repeatedly,
     order_rows,
+    sum_rows,
 )
 
 #: Distinct scores are grouped into cells of this many rows, but not into more than 512 cells.
@@ -112,7 +113,7 @@ class CrossFit:
             return np.ascontiguousarray(learned.T)
         g, p = learned[1], rows.scores
         if p is None:
-            return g
+            return np.asarray(g)
         mean = units.P[1, rows.unit]
         ratio = p / mean, (1 - p) / (1 - mean)  # odds in a cell change by the same factor
         return np.asarray(g * ratio[0] / (g * ratio[0] + (1 - g) * ratio[1]))
@@ -149,7 +150,7 @@ class CrossFit:
         if scores is not None or 2 * value.max() <= n:  # otherwise there are hardly any ties
             key = value * sample.n_classes + sample.codes
             _, first, unit = np.unique(key, return_index=True, return_inverse=True)
-            sample = replace(sample.take(first), weights=np.bincount(unit, weights))
+            sample = replace(sample.take(first), weights=sum_rows(unit, weights, None))
         P = np.ascontiguousarray(as_matrix(sample.forecasts).T)
         return _Units(sample, P, value[first], first), _Rows(weights, squares, fold, unit, scores)
 
@@ -204,28 +205,28 @@ class CrossFit:
         # Corrections are not precise enough to make values smaller or larger than this.
         margin = n_rows[:, None] ** -0.5
         limits = np.minimum(values, margin), np.maximum(values, 1 - margin)
-        return _normalise(
-            np.where(added.any(axis=(0, 2))[:, None], np.clip(values + added, *limits), values)
-        )
+        return _normalise(np.clip(values + added, *limits))
 
     def _tilt_in_bins(self, P: Floats, weights: Floats, squares: Floats) -> Floats:
         """Forecasts tilted so that their means in the bins of IRP follow the labels."""
         sample, reduced = self._prepared[0].sample, self._reduced
         K = reduced.n_classes
-        trees, bins = [], []
+        options, trees = GrowthOptions(np.full(K, 1 / K)), []
         for w in weights:
+            rows = np.flatnonzero(w)
+            weight = None if sample.weights is None else w[rows]
             # The tree that `IRPCalibrator` would grow on these rows.
-            training = replace(reduced, weights=None if sample.weights is None else w).take(w > 0)
-            trees.append(grow_tree(training, GrowthOptions(np.full(K, 1 / K))))
-            bins.append(trees[-1].bin_of(reduced.forecasts))
+            training = Sample(reduced.forecasts[rows], reduced.codes[rows], weight)
+            tree = grow_tree(training, options)
+            trees.append((tree, tree.bin_of(reduced.forecasts)))
         if reduced is sample:
-            return tilt_in_bins(P, sample.codes, trees, np.array(bins), weights, squares)
-        for fold, (tree, *of_fold) in enumerate(zip(trees, bins, weights, squares, strict=True)):
+            return tilt_in_bins(P, sample.codes, trees, weights, squares)
+        for fold, (grown, w, s) in enumerate(zip(trees, weights, squares, strict=True)):
             by_row = smooth.by_row(np.ascontiguousarray(P[:, fold]))
-            tempered = replace(sample, forecasts=by_row, weights=weights[fold])
-            reduction = TopReduction.fit(TOP, tempered.take(weights[fold] > 0))
+            tempered = replace(sample, forecasts=by_row, weights=w)
+            reduction = TopReduction.fit(TOP, tempered.take(w > 0))
             ranked = reduction.reduce_sample(tempered)
-            tilted = tilt_in_bins(ranked.forecasts.T, ranked.codes, [tree], *of_fold)
+            tilted = tilt_in_bins(ranked.forecasts.T, ranked.codes, [grown], w, s)
             P[:, fold] = reduction.expand(tilted.T, by_row).T
         return P
 
@@ -245,7 +246,7 @@ class CrossFit:
         return added
 
 
-def shrink_factor(energy: Floats, noise: Floats, n_terms: Ints) -> Floats:
+def shrink_factor(energy: Floats, noise: Floats, n_terms: Floats | Ints | int) -> Floats:
     """Factor of James and Stein, or 0 unless the energy clearly exceeds the noise.
 
     It must do so by two standard deviations of the sum of squares of `n_terms` terms.
@@ -285,24 +286,30 @@ def tilt(P: Floats, bin_of: Ints | None, differences: Floats, weights: Floats) -
     if bin_of is None:
         weight, sums = weights.sum(axis=-1, keepdims=True), _weigh(P, weights)[..., None]
     else:
-        weight, *sums = _sum_in(bin_of, np.stack([weights, *(P * weights)]), differences.shape[1])
+        columns = _sum_in(bin_of, np.stack([weights, *(P * weights)]), differences.shape[1])
+        weight, sums = columns[0], columns[1:]
     mean = np.maximum(sums / np.maximum(weight, EPSILON), EPSILON)
     factors = np.maximum(mean + differences, mean / (1 + weight * mean)) / mean
     return _normalise(P * (factors if bin_of is None else np.take(factors, bin_of, axis=1)))
 
 
 def tilt_in_bins(
-    P: Floats, codes: Codes, trees: list[BinTree], bin_of: Ints, weights: Floats, squares: Floats
+    P: Floats, codes: Codes, trees: list[tuple[BinTree, Ints]], weights: Floats, squares: Floats
 ) -> Floats:
-    """Forecasts whose means in the bins of trees, one for each fold, follow the labels."""
+    """Forecasts tilted so that their means in bins follow the labels.
+
+    Each fold has a tree, and the bin of that tree in which each unit lies.
+    """
     left = residuals(P, codes)
     noise = squares * _products(left, left)
-    sizes = [len(tree.bins) for tree in trees]
-    numbers = bin_of + (np.cumsum(sizes) - sizes).reshape(-1, *(1,) * (bin_of.ndim - 1))
-    sums = _sum_in(numbers, np.stack([*(left * weights), weights, noise]), sum(sizes))
-    parts = np.split(sums, np.cumsum(sizes)[:-1], axis=1)
-    differences = [fit_bins(tree, part) for tree, part in zip(trees, parts, strict=True)]
-    return tilt(P, numbers, np.hstack(differences), weights)
+    ends = np.cumsum([len(tree.bins) for tree, _ in trees])
+    starts = [0, *ends[:-1]]
+    numbers = np.array([start + bin_of for start, (_, bin_of) in zip(starts, trees, strict=True)])
+    numbers = numbers.reshape(weights.shape)
+    sums = _sum_in(numbers, np.stack([*(left * weights), weights, noise]), ends[-1])
+    parts = zip(trees, np.split(sums, ends[:-1], axis=1), strict=True)
+    differences = np.hstack([fit_bins(tree, part) for (tree, _), part in parts])
+    return tilt(P, numbers, differences, weights)
 
 
 def _normalise(P: Floats) -> Floats:
@@ -314,7 +321,7 @@ def _weigh(P: Floats, weights: Floats) -> Floats:
     return np.asarray(np.einsum("k...i,...i->k...", P, weights))
 
 
-def _sum_in(group: Ints, values: Floats, n_groups: int) -> Floats:
+def _sum_in(group: Ints | Codes, values: Floats, n_groups: int) -> Floats:
     """Sums of values in groups of units, shape (..., n_groups)."""
     rows, flat = values.reshape(-1, group.size), group.ravel()
     sums = np.array([np.bincount(flat, row, n_groups) for row in rows])
@@ -329,7 +336,7 @@ def _products(a: Floats, b: Floats) -> Floats:
 def _centre(P: Floats, weights: Floats) -> Floats:
     """Forecasts, shape (K, n), less their weighted means in each fold."""
     mean = P @ weights.T / weights.sum(axis=-1)
-    return P.reshape(len(P), *(1,) * (weights.ndim - 1), -1) - mean[..., None]
+    return np.asarray(P.reshape(len(P), *(1,) * (weights.ndim - 1), -1) - mean[..., None])
 
 
 def fit_multiple(P: Floats, residuals: Floats, weights: Floats, squares: Floats) -> Floats:
@@ -389,9 +396,8 @@ def fit_cells(
     share = second / (first + second)  # of the second half in its cell
     difference = np.where(both, high[:-2] / second - low[:-2] / first, 0.0)
     spread = np.where(both, low[-2] / first**2 + high[-2] / second**2, 0.0)
-    columns = np.stack(
-        [first * share * _products(difference, difference), first * share * spread, both * n_free]
-    )
+    energy = first * share * _products(difference, difference)
+    columns = np.stack([energy, first * share * spread, both * n_free])
     factor = shrink_factor(*np.add.reduceat(columns, starts - 1, axis=-1))
     difference *= np.repeat(factor, starts, axis=-1)
     for v in starts:
