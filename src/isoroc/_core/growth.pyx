@@ -152,8 +152,8 @@ def required_differences(const double[:, :, :, ::1] W, const unsigned char[:, ::
 def leaves(const Py_ssize_t[:, ::1] children, const Py_ssize_t[::1] split_of_node):
     """Nodes that are not divided, depth first and by region."""
     cdef Py_ssize_t c, node, m = 0, top = 0, n = split_of_node.shape[0], K = children.shape[1]
-    found = np.empty(n, dtype=np.intp)
-    cdef Py_ssize_t[::1] out = found, stack = np.zeros(n, dtype=np.intp)
+    nodes = np.empty(n, dtype=np.intp)
+    cdef Py_ssize_t[::1] out = nodes, stack = np.zeros(n, dtype=np.intp)
     while top >= 0:
         node = stack[top]
         top -= 1
@@ -165,7 +165,7 @@ def leaves(const Py_ssize_t[:, ::1] children, const Py_ssize_t[::1] split_of_nod
             if children[split_of_node[node], c] >= 0:
                 top += 1
                 stack[top] = children[split_of_node[node], c]
-    return found[:m]
+    return nodes[:m]
 
 
 def add_up(double[:, ::1] sums, const Py_ssize_t[:, ::1] children,

@@ -244,10 +244,10 @@ class Parts(NamedTuple):
             ("uncertainty", most, blind, exact),
             ("resolution", most - rest, blind - best, calibration),
         ):
-            found = mean_of(rows, weights, sample.clusters).of_events(events)
-            variance = found.variance + other.variance
-            found = found._replace(value=value, variance=variance)
-            terms[name] = found._replace(below=other.below, above=other.above), rows
+            term = mean_of(rows, weights, sample.clusters).of_events(events)
+            variance = term.variance + other.variance
+            term = term._replace(value=value, variance=variance)
+            terms[name] = term._replace(below=other.below, above=other.above), rows
         if loss == "log" and (sample.forecasts < EPSILON).any():
             # An outcome of probability 0 may be absent by chance, and each adds much.
             terms["calibration"] = _widen(calibration, -log(EPSILON) / size), given - best
