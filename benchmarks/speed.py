@@ -193,7 +193,9 @@ def print_metrics(options: argparse.Namespace) -> None:
     for n, K in ((300, 2), (1000, 2), (10**4, 2), (10**5, 2), (3000, 3), (3000, 10)):
         P, y = data(n, K)
         cross_fitted = partial(calibration_error, y, P, bins="irp")
-        compare(f"calibration error, K = {K}, cross-fitted", n, cross_fitted, IRP=partial(fit, P, y))
+        compare(
+            f"calibration error, K = {K}, cross-fitted", n, cross_fitted, IRP=partial(fit, P, y)
+        )
 
 
 def print_cost(options: argparse.Namespace) -> None:

@@ -5,8 +5,8 @@ means follow the labels. That follows the forecasts where a larger one means a l
 Where it does not, because forecasts are inverted, belong to other classes or carry no information,
 a monotone partition has one bin and finds nothing. So what is left of the residuals is estimated
 without any condition, in stages: regressions of residuals on forecasts. Each stage takes the
-residuals that earlier stages leave and returns its estimate for every row. It
-returns 0 unless its signal exceeds the noise, so stages that find nothing change nothing.
+residuals that earlier stages leave and returns its estimate for every row. It returns 0 unless its
+signal exceeds the noise, so stages that find nothing change nothing.
 
 What is learned for a row does not depend on its own label. So whatever is learned, the mean of its
 product with the residual of the row is 0 if forecasts are calibrated.
@@ -58,27 +58,20 @@ NEGLIGIBLE = 1e-9
 class _Units(NamedTuple):
     """Rows that are learned from as one: those with the same forecast and label."""
 
-    sample: Sample
-    """With the sums of their weights."""
-    P: Floats
-    """Their forecasts, shape (K, n)."""
-    value: Ints
-    """Number of the distinct forecast, or of the cell of scores."""
-    first: Ints
-    """One of the rows of each unit."""
+    sample: Sample  # one row of each unit, with the sum of the weights
+    P: Floats  # (K, n): forecasts
+    value: Ints  # number of the distinct forecast, or of the cell of scores
+    first: Ints  # one of the rows of each unit
 
 
 class _Rows(NamedTuple):
-    """Rows in folds, with rounded weights."""
+    """Rows in folds."""
 
-    weights: Floats
-    squares: Floats
-    """Squared weights."""
+    weights: Floats  # rounded,
+    squares: Floats  # and squared
     fold: Ints
     unit: Ints
-    """Unit of each row."""
-    scores: Floats | None
-    """Score of each row, within (0, 1), if those of a unit differ."""
+    scores: Floats | None  # of each row, within (0, 1), if those of a unit differ
 
 
 class CrossFit:
@@ -388,8 +381,6 @@ def fit_cells(
     *whole, noise, weight = sums[..., 1:2]
     means = np.array(whole) / weight
     means *= shrink_factor(weight * _products(means, means), noise / weight, n_free)
-    if not n_levels:
-        return np.take(means, np.zeros_like(cell), axis=-1)
     low, high = sums[..., 2::2], sums[..., 3::2]
     both = (low[-1] > 0) & (high[-1] > 0)
     first, second = np.where(both, low[-1], 1.0), np.where(both, high[-1], 1.0)
