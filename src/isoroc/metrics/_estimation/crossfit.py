@@ -226,7 +226,8 @@ class CrossFit:
     def _fit_rest(self, left: Floats, weights: Floats, squares: Floats) -> Floats:
         """What linear maps and cells find in the residuals left, which change in place."""
         K, P = left.shape[0], self._prepared[0].P
-        # The classes are sorted by their totals; of two, the second is the first with other signs.
+        # The classes are sorted by their totals; of two, the second is the first with other signs,
+        # and a linear map of the first is a multiple.
         frequent = slice(1 if K == 2 else MOST_CLASSES)
         added, left = np.zeros_like(left), left[frequent]
         for fit in (fit_multiple, fit_linear) if K > 2 else (fit_multiple,):
@@ -340,9 +341,8 @@ def fit_multiple(P: Floats, residuals: Floats, weights: Floats, squares: Floats)
     terms = _products(x, residuals)
     total = (weights * terms).sum(axis=-1)
     factor = shrink_factor(total**2, (squares * terms**2).sum(axis=-1), 1)
-    return np.asarray(
-        np.where(varies, factor * total / np.where(varies, square, 1.0), 0.0)[..., None] * x
-    )
+    slope = np.where(varies, factor * total / np.where(varies, square, 1.0), 0.0)
+    return np.asarray(slope[..., None] * x)
 
 
 def fit_linear(P: Floats, residuals: Floats, weights: Floats, squares: Floats) -> Floats:
