@@ -7,6 +7,7 @@ from scipy.special import logsumexp
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators import descent
+from isoroc._calibrators.descent import Priors
 from isoroc._calibrators.matrix import Regression, Terms
 from isoroc._input import Sample
 from isoroc._input.kinds import PROBABILITIES
@@ -29,22 +30,29 @@ def problem(terms, seed=0, n=50, *, weighted=True, penalty=None):
     z = np.log(rng.dirichlet(np.ones(K), size=n).T)
     y = rng.integers(0, K, n).astype(np.uint8)
     weights = rng.random(n) * 2 if weighted else None
+    return Regression(terms, STAGE, Sample(np.exp(z.T), y, weights), priors(terms, penalty))
+
+
+def priors(terms, penalty=None):
     penalty = PENALTY if penalty is None else penalty
-    return Regression(terms, STAGE, Sample(np.exp(z.T), y, weights), penalty)
+    return Priors(terms.sizes(), dict(zip(terms.sizes(), penalty, strict=True)), set())
 
 
 def plain_loss(regression, theta, penalty):
-    """The loss, row by row and class by class."""
-    terms = regression.terms
-    kind, class_of, feature = terms.places()
+    """The loss, row by row: b, the diagonal of A, a, and the other entries of A."""
+    K, values = regression.terms.n_classes, iter(theta)
+    sizes = regression.terms.sizes().values()
+    parts = [np.array([next(values) for _ in range(size)]) for size in sizes]
+    b, diagonal, a, others = parts
+    A = np.diag(1 + diagonal)
+    off_diagonal = [(i, j) for i in range(K) for j in range(K) if i != j]
+    for place, value in zip(off_diagonal, others, strict=False):
+        A[place] = value
     total = 0.0
     for z, y, w in zip(regression.z.T, regression.codes, regression.weights, strict=True):
-        features = [*z, *(z**2 / 4), 1.0]
-        scores = z.copy()
-        for value, k, f in zip(theta, class_of, feature, strict=True):
-            scores[k] += value * features[f]
+        scores = A @ z + b + (a * z**2 / 4 if len(a) else 0.0)
         total -= w * (scores[y] - logsumexp(scores))
-    return total + (penalty[kind] * theta**2).sum() / 2
+    return total + sum(c * (part**2).sum() for c, part in zip(penalty, parts, strict=True)) / 2
 
 
 PENALTY = np.array([1.0, 2.0, 3.0, 4.0])
@@ -56,11 +64,9 @@ PENALTY = np.array([1.0, 2.0, 3.0, 4.0])
 def test_loss_and_derivatives(terms, seed):
     regression = problem(terms, seed, n=15)
     theta = np.random.default_rng(seed).normal(scale=0.5, size=len(terms))
-    value, q = regression.value(theta)
+    value, gradient = regression.loss(theta)
     assert value == pytest.approx(plain_loss(regression, theta, PENALTY))
-    again, gradient = regression.loss(theta)
-    assert again == pytest.approx(value)
-    hessian = regression.hessian(q)
+    hessian = regression.curvature(theta) + np.diag(regression.priors.precision())
     step = 1e-5
     for i in range(len(theta)):
         move = step * np.eye(len(theta))[i]
@@ -73,39 +79,32 @@ def test_loss_and_derivatives(terms, seed):
 
 def test_the_hessian_is_summed_in_chunks():
     regression = problem(ALL_TERMS[0])
-    _, q = regression.value(np.zeros(len(ALL_TERMS[0])))
-    whole = regression.hessian(q)
-    np.testing.assert_allclose(regression.hessian(q, chunk=7), whole)
+    theta = np.zeros(len(ALL_TERMS[0]))
+    np.testing.assert_allclose(regression.curvature(theta, chunk=7), regression.curvature(theta))
 
 
+@pytest.mark.parametrize("few_terms", [True, False])
 @pytest.mark.parametrize("terms", ALL_TERMS, ids=str)
-def test_both_methods_find_the_minimum(terms, monkeypatch):
+def test_the_minimum_is_found_with_the_hessian_and_with_its_diagonal(terms, few_terms, monkeypatch):
+    monkeypatch.setattr(Regression, "newton_terms", (400, 400) if few_terms else (0, 0))
     regression = problem(terms, n=200, weighted=False)
     start = np.zeros(len(terms))
     expected = minimize(lambda theta: regression.loss(theta)[0], start).fun
-    by_newton = regression.newton(start).theta
-    assert regression.penalty is PENALTY
-    assert regression.loss(by_newton)[0] <= expected + 1e-5
-    # The descent knows the diagonal of the curvature only, so what is left when a Newton step
-    # promises 1e-6 per row is more: with a smaller promise it finds the minimum too.
-    options = {"rounds": 20, "n_steps": 25}
-    by_descent = regression.settle(start, ftol=regression.near_ftol, **options).theta
-    assert regression.loss(by_descent)[0] <= expected + 1.2e-5 * regression.total
+    theta = regression.maximise(start, learn=False).theta
+    np.testing.assert_array_equal(regression.priors.precisions, PENALTY)
+    assert regression.loss(theta)[0] <= expected + 1e-5 * regression.total
     monkeypatch.setattr(regression, "tolerance", 1e-9)
-    by_descent = regression.settle(start, ftol=1e-12, **options).theta
-    assert regression.loss(by_descent)[0] <= expected + 1e-5
+    theta = regression.settle(start, rounds=20, n_steps=25, ftol=1e-12).theta
+    assert regression.loss(theta)[0] <= expected + 1e-5
 
 
-def test_newton_halves_steps_that_go_too_far():
+def test_steps_that_go_too_far_are_shortened():
     terms = Terms(2, full=False, quadratic=True)
     z = np.log(np.array([[1 - 1e-12, 1e-12, 0.5, 1e-9], [1e-12, 1 - 1e-12, 0.5, 1 - 1e-9]]))
     sample = Sample(np.exp(z.T), np.array([1, 0, 1, 0], dtype=np.uint8), None)
-    regression = Regression(terms, STAGE, sample, np.full(4, 1e-3))
-    theta = regression.newton(np.zeros(len(terms))).theta
+    regression = Regression(terms, STAGE, sample, priors(terms, np.full(4, 1e-3)))
+    theta = regression.maximise(np.zeros(len(terms)), learn=False).theta
     assert np.abs(regression.loss(theta)[1]).max() < 1e-2
-    # where no loss is good enough it ends all the same
-    again = regression.newton(theta, tolerance=-1.0).theta
-    assert regression.loss(again)[0] <= regression.loss(theta)[0] + 1e-9
 
 
 def test_learned_penalties_are_consistent():
@@ -113,15 +112,13 @@ def test_learned_penalties_are_consistent():
     terms = Terms(3, full=True, quadratic=True)
     given_penalty = np.array([6.0, 6, 6, 12])
     regression = problem(terms, n=2000, weighted=False, penalty=given_penalty)
-    theta = regression.newton(np.zeros(len(terms)), learn=True).theta
-    penalty = regression.penalty
-    kind, _, _ = terms.places()
-    _, q = regression.value(theta)
-    variance = np.diag(np.linalg.inv(regression.hessian(q)))
-    for k in range(4):
-        own = kind == k
-        determined = (1 - penalty[k] * variance[own]).sum()
-        square = (theta[own] ** 2).sum()
+    theta = regression.maximise(np.zeros(len(terms)), learn=True).theta
+    penalty, precision = regression.priors.precisions, regression.priors.precision()
+    variance = np.diag(np.linalg.inv(regression.curvature(theta) + np.diag(precision)))
+    ends = np.cumsum(list(terms.sizes().values()))
+    for k, entries in enumerate(np.split(np.arange(len(theta)), ends[:-1])):
+        determined = (1 - penalty[k] * variance[entries]).sum()
+        square = (theta[entries] ** 2).sum()
         evidence = (determined + 1) / (square + 1 / given_penalty[k])
         assert penalty[k] == pytest.approx(evidence, rel=0.1)
 
@@ -133,10 +130,10 @@ def test_terms_that_tell_nothing_are_penalised_more():
     y = np.array([rng.choice(3, p=p) for p in P]).astype(np.uint8)
     terms = Terms(3, full=True, quadratic=True)
     start = np.array([6.0, 6, 6, 12])
-    regression = Regression(terms, STAGE, Sample(P, y, None), start)
-    free = regression.newton(np.zeros(len(terms))).theta
-    theta = regression.newton(np.zeros(len(terms)), learn=True).theta
-    assert (regression.penalty > start).all()
+    regression = Regression(terms, STAGE, Sample(P, y, None), priors(terms, start))
+    free = regression.maximise(np.zeros(len(terms)), learn=False).theta
+    theta = regression.maximise(np.zeros(len(terms)), learn=True).theta
+    assert (regression.priors.precisions > start).all()
     assert np.abs(theta).sum() < np.abs(free).sum()
 
 

@@ -143,7 +143,7 @@ class Solution(NamedTuple):
     """Parameters at which a loss is smallest."""
 
     theta: Floats
-    factor: Any  # `Factor`: curvature at theta, or close to it; None after Newton's method
+    factor: Any  # `Factor`: curvature at theta, or close to it
     converged: bool
 
 
@@ -183,7 +183,7 @@ class Rows:
         """The same for some of the rows."""
         part = copy(self)
         for name in ("rows", "weights", "codes", *self.by_row):
-            setattr(part, name, np.ascontiguousarray(getattr(self, name)[..., rows]))
+            setattr(part, name, np.compress(rows, getattr(self, name), axis=-1))
         return part
 
     def _draw(self, sample: Sample, most_rows: int) -> Sample:
@@ -202,7 +202,7 @@ class PenalisedLoss(Rows, ABC):
     near_steps: ClassVar[int]  # at most, where the start is close,
     near_ftol: ClassVar[float] = 1e-5  # and the relative change of the loss at which they end
     rounds: ClassVar[int]  # at most, where it is not
-    tolerance: ClassVar[float] = 1e-6  # a last Newton step gains at most this per unit of weight
+    tolerance: float = 1e-6  # a last Newton step gains at most this per unit of weight
 
     @property
     def total(self) -> float:
@@ -286,19 +286,19 @@ class Priors:
         self.kinds = np.repeat(np.arange(len(sizes)), list(sizes.values()))
         self._prior = np.array([prior[kind] for kind in sizes])
         self._learned = np.array([kind not in fixed for kind in sizes])
-        self._precisions = self._prior.copy()
+        self.precisions = self._prior.copy()
 
     def precision(self) -> Floats:
         """Precision of the prior of each parameter."""
-        return self._precisions[self.kinds]
+        return self.precisions[self.kinds]
 
     def learn(self, theta: Floats, variances: Floats) -> float:
         """Set the precisions to those of larger evidence; return the largest change of a log."""
-        learned = larger_evidence(self.kinds, theta, self._precisions, variances, self._prior)
+        learned = larger_evidence(self.kinds, theta, self.precisions, variances, self._prior)
         learned = np.clip(learned, self._prior / 100, self._prior * 100)
         learned = np.where(self._learned, learned, self._prior)
-        change = np.abs(np.log(learned / self._precisions)).max()
-        self._precisions = learned
+        change = np.abs(np.log(learned / self.precisions)).max()
+        self.precisions = learned
         return float(change)
 
 

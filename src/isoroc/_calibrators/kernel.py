@@ -126,8 +126,8 @@ class Problem(PenalisedLoss):
     Features are principal components of the inputs, so the curvature is nearly diagonal.
     """
 
-    near_steps, near_ftol, rounds = 15, 2e-6, 20
-    tolerance, by_row = 1e-5, ("z", "features")
+    near_steps, near_ftol, rounds = 15, 1e-5, 20
+    tolerance, by_row = 3e-5, ("z", "features")
     most_features = 10_000_000  # with more, some rows are drawn
     centre_rows = 4000  # among which centres are chosen
 
@@ -139,7 +139,8 @@ class Problem(PenalisedLoss):
         logs = sample.kind.log_rows(sample.forecasts, LEAST)
         self.positions = measure(z, logs, weights / weights.sum())
         x = np.ascontiguousarray(self.positions.of(NUMPY, z.T, logs.T).T)
-        some = x[:, sample.drawn_rows(self.centre_rows)]
+        rows = sample.drawn_rows(self.centre_rows)
+        some = x[:, rows]
         self.centres = some[:, choose_centres(some, n_centres)].T
         heights = bumps(self.centres, x)
         self.reach = choose_reach(heights, weights)
@@ -147,12 +148,11 @@ class Problem(PenalisedLoss):
         inputs *= trust(NUMPY, heights.T, self.reach).T
         whiten = whitening(self.centres, n_others=len(z) + 1)
         self.z = z
-        white = whiten @ inputs
-        q = np.exp(z)
-        uncertainty = self.weights * (q * (1 - q)).sum(axis=0)
+        white, q = whiten @ inputs[:, rows], np.exp(z[:, rows])
+        uncertainty = self.weights[rows] * (q * (1 - q)).sum(axis=0)
         _, rotation = np.linalg.eigh((white * uncertainty) @ white.T)
         self.basis = rotation.T @ whiten
-        self.features = np.ascontiguousarray(rotation.T @ white)
+        self.features = self.basis @ inputs
 
     def map_of(self, theta: Floats) -> KernelMap:
         """The map with the parameters theta."""

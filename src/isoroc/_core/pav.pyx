@@ -237,7 +237,7 @@ cdef class Cuts:
         the bin alone, from both ends: differences of sums over all blocks would lose light blocks
         to the rounding of the total.
         """
-        cdef Py_ssize_t b, k, cut, place = -1
+        cdef Py_ssize_t b, k, cut, best_cut = -1
         cdef double height, left, right, best = -1.0, below = -INFINITY, above = INFINITY
         cdef double[3] l = [0.0, 0.0, 0.0]
         cdef double* r
@@ -258,8 +258,8 @@ cdef class Cuts:
                 continue
             left, right = self.smoothed(l), self.smoothed(r)
             if below + self.gap < left and left + self.gap < right and right + self.gap < above:
-                place, best = cut, height
-        return place, best
+                best_cut, best = cut, height
+        return best_cut, best
 
 
 def irp_path(const double[:, ::1] sums, pseudocounts, double forecast_pseudocount, double gap,

@@ -49,8 +49,8 @@ def are_within(const double[:, ::1] X, double low, double high, double off):
 def locate(const double[::1] cuts, const double[::1] scores):
     """How many of the ascending cuts lie below each score: its bin, shape (n,)."""
     cdef Py_ssize_t i, first, length, half, n = scores.shape[0], m = cuts.shape[0]
-    found = np.empty(n, dtype=np.intp)
-    cdef Py_ssize_t[::1] out = found
+    positions = np.empty(n, dtype=np.intp)
+    cdef Py_ssize_t[::1] out = positions
     with nogil:
         for i in range(n):
             # Invariant: the answer lies in [first, first + length]. The step is arithmetic, not a
@@ -61,7 +61,7 @@ def locate(const double[::1] cuts, const double[::1] scores):
                 first += half * (cuts[first + half - 1] < scores[i])
                 length -= half
             out[i] = first
-    return found
+    return positions
 
 
 def route(const double[:, ::1] P, const double[:, ::1] thresholds,
@@ -176,8 +176,8 @@ def weigh_reversed(const Py_ssize_t[::1] rank, const double[::1] weights):
     """
     cdef Py_ssize_t i, j, at, after, q, n = rank.shape[0], m = np.max(rank, initial=0) + 1
     cdef double[:, ::1] sums = np.zeros((2, m + 1))
-    found = np.zeros(n)
-    cdef double[::1] out = found
+    result = np.zeros(n)
+    cdef double[::1] out = result
     with nogil:
         for after in range(2):
             for q in range(n):
@@ -190,4 +190,4 @@ def weigh_reversed(const Py_ssize_t[::1] rank, const double[::1] weights):
                 while j <= m:
                     sums[after, j] += weights[i]
                     j += j & -j
-    return found
+    return result

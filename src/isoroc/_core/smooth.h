@@ -258,12 +258,12 @@ TILE(bend)(const double *__restrict odds, const double *__restrict knots,
                              const double *__restrict slopes, double *__restrict z, ptrdiff_t K,
                              ptrdiff_t n_knots) {
     for (ptrdiff_t k = 0; k < K; k++) {
-        double total[ROWS], own[ROWS];
+        double total[ROWS], x[ROWS];
         EACH_ROW total[r] = z[k * ROWS + r];
-        EACH_ROW own[r] = odds[k * ROWS + r];
+        EACH_ROW x[r] = odds[k * ROWS + r];
         for (ptrdiff_t m = 0; m < n_knots; m++) {
             double knot = knots[m], slope = slopes[k * n_knots + m];
-            EACH_ROW total[r] += slope * LARGER(own[r], knot);
+            EACH_ROW total[r] += slope * LARGER(x[r], knot);
         }
         EACH_ROW z[k * ROWS + r] = total[r];
     }
@@ -346,7 +346,7 @@ TILE(invert)(double *__restrict h, ptrdiff_t m) {
 
 /* Corrections z of all classes but the last, times how close a row is to the nearest of m centres,
    plus the differences of its log forecasts from that of the last class. */
-TILE(trust)(const double *__restrict h, const double *__restrict own, double *__restrict z,
+TILE(trust)(const double *__restrict h, const double *__restrict logs, double *__restrict z,
             double reach, ptrdiff_t m, ptrdiff_t last) {
     double t[ROWS];
     EACH_ROW t[r] = 0.0;
@@ -355,7 +355,7 @@ TILE(trust)(const double *__restrict h, const double *__restrict own, double *__
     EACH_ROW t[r] = SMALLER(t[r], 1.0);
     for (ptrdiff_t k = 0; k < last; k++)
         EACH_ROW z[k * ROWS + r] =
-            t[r] * z[k * ROWS + r] + (own[k * ROWS + r] - own[last * ROWS + r]);
+            t[r] * z[k * ROWS + r] + (logs[k * ROWS + r] - logs[last * ROWS + r]);
 }
 
 /* weights @ h into z, for h of shape (m, ROWS) and weights in groups of four classes, shape
@@ -435,14 +435,14 @@ TILE(slope)(double *__restrict e, double *__restrict entries, const double *__re
             ptrdiff_t K, ptrdiff_t L) {
     double *__restrict risen = sums + K * L * ROWS, *__restrict along = risen + K * L * ROWS;
     for (ptrdiff_t k = 0; k < K * ROWS; k += ROWS) {
-        double up[ROWS], down[ROWS], own[ROWS];
+        double up[ROWS], down[ROWS], taken[ROWS];
         EACH_ROW up[r] = y[k + r] * (weights[r] / all[r]) + pull[k + r];
         EACH_ROW down[r] = y[k + r] * (weights[r] / outcome[r]);
         EACH_ROW soft[k + r] = 0.0;
         for (ptrdiff_t i = k * L; i < (k + ROWS) * L; i += ROWS) {
-            EACH_ROW own[r] = e[i + r] * down[r];
-            EACH_ROW e[i + r] = e[i + r] * up[r] - own[r] * entries[i + r];
-            EACH_ROW entries[i + r] = own[r];
+            EACH_ROW taken[r] = e[i + r] * down[r];
+            EACH_ROW e[i + r] = e[i + r] * up[r] - taken[r] * entries[i + r];
+            EACH_ROW entries[i + r] = taken[r];
             EACH_ROW sums[i + r] += e[i + r];
             EACH_ROW risen[i + r] += e[i + r] * rises[k + r];
             EACH_ROW along[i + r] += e[i + r] * z[k + r];

@@ -22,7 +22,7 @@ def spline(
 ) -> Floats: ...
 def tilted(
     P: Floats,
-    place: Ints,
+    bins: Ints,
     table: Floats,
     floor: float,
     temperature: float,

@@ -36,7 +36,7 @@ cdef extern from "smooth.h" nogil:
     void distance_tile(const double* centres, const double* offsets, const double* x,
                        const double* square, double* h, Py_ssize_t m, Py_ssize_t D)
     void invert_tile(double* h, Py_ssize_t m)
-    void trust_tile(const double* h, const double* own, double* z, double reach, Py_ssize_t m,
+    void trust_tile(const double* h, const double* logs, double* z, double reach, Py_ssize_t m,
                     Py_ssize_t last)
     void product_tile(const double* weights, const double* h, double* z, Py_ssize_t m,
                       Py_ssize_t K)
@@ -132,20 +132,20 @@ def moments(const double[:, ::1] z, double t):
     cdef Py_ssize_t tile, i, n = z.shape[1], K = z.shape[0], n_tiles = (n + ROWS - 1) // ROWS
     cdef int width
     cdef double[:, ::1] tiles = np.empty((2, K * ROWS))
-    cdef double* own = &tiles[0, 0]
+    cdef double* scores = &tiles[0, 0]
     cdef double* q = &tiles[1, 0]
-    found = np.empty((2, n_tiles * ROWS))
-    cdef double[:, ::1] out = found
+    result = np.empty((2, n_tiles * ROWS))
+    cdef double[:, ::1] out = result
     with nogil:
         for tile in range(n_tiles):
             i = tile * ROWS
             width = <int>min(<Py_ssize_t>ROWS, n - i)
-            load(own, &z[0, i], K, n, width)
+            load(scores, &z[0, i], K, n, width)
             load(q, &z[0, i], K, n, width)
             scale_tile(q, t, K)
             softmax_tile(q, K, 0.0)
-            moments_tile(q, own, &out[0, i], &out[1, i], K)
-    return found[0, :n], found[1, :n]
+            moments_tile(q, scores, &out[0, i], &out[1, i], K)
+    return result[0, :n], result[1, :n]
 
 
 def softmax_loss(double[:, ::1] z, const Py_ssize_t[::1] codes, const double[::1] weights):
@@ -158,7 +158,7 @@ def softmax_loss(double[:, ::1] z, const Py_ssize_t[::1] codes, const double[::1
     cdef double loss = 0.0, checked
     cdef double[::1] memory = np.empty(K * ROWS)
     cdef double* tile = &memory[0]
-    cdef double[ROWS] own, weight, logs
+    cdef double[ROWS] of_label, weight, logs
     with nogil:
         for t in range((n + ROWS - 1) // ROWS):
             i = t * ROWS
@@ -169,14 +169,14 @@ def softmax_loss(double[:, ::1] z, const Py_ssize_t[::1] codes, const double[::1
                 checked += 0.0 * tile[k]
             lower_tile(tile, K)
             for r in range(ROWS):
-                own[r] = tile[codes[i + (r if r < width else 0)] * ROWS + r]
+                of_label[r] = tile[codes[i + (r if r < width else 0)] * ROWS + r]
                 weight[r] = weights[i + r] if r < width else 0.0
             raise_tile(tile, -300.0, K)  # products of subnormal numbers are slow
             exp_tile(tile, K)
             share_tile(tile, weight, logs, K)
             for r in range(width):
                 tile[codes[i + r] * ROWS + r] -= weight[r]
-                loss += weight[r] * (logs[r] - own[r]) + checked
+                loss += weight[r] * (logs[r] - of_label[r]) + checked
             store(tile, &z[0, i], K, n, width)
     return loss
 
@@ -191,7 +191,7 @@ def logistic_losses(double[:, ::1] z, const double[:] y, const double[:] weights
     totals, curvatures = np.zeros(G), np.empty((G, n))
     cdef double[::1] to_totals = totals
     cdef double[:, ::1] to_curvatures = curvatures
-    cdef double[ROWS] own, outcome, weight, curvature, losses
+    cdef double[ROWS] odds, outcome, weight, curvature, losses
     with nogil:
         for t in range((n + ROWS - 1) // ROWS):
             i = t * ROWS
@@ -200,9 +200,9 @@ def logistic_losses(double[:, ::1] z, const double[:] y, const double[:] weights
                 outcome[r] = y[i + (r if r < width else 0)]
                 weight[r] = weights[i + r] if r < width else 0.0
             for g in range(G):
-                load(own, &z[g, i], 1, n, width)
-                logistic_tile(own, outcome, weight, curvature, losses)
-                store(own, &z[g, i], 1, n, width)
+                load(odds, &z[g, i], 1, n, width)
+                logistic_tile(odds, outcome, weight, curvature, losses)
+                store(odds, &z[g, i], 1, n, width)
                 store(curvature, &to_curvatures[g, i], 1, n, width)
                 for r in range(ROWS):
                     to_totals[g] += losses[r]
@@ -256,7 +256,7 @@ def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor,
     return rows
 
 
-def tilted(const double[:, ::1] P, const Py_ssize_t[::1] place, const double[:, ::1] table,
+def tilted(const double[:, ::1] P, const Py_ssize_t[::1] bins, const double[:, ::1] table,
            double floor, double temperature, double share):
     """Tempered forecasts times the tilts of their bins, in shares, shape (n, K).
 
@@ -280,7 +280,7 @@ def tilted(const double[:, ::1] P, const Py_ssize_t[::1] place, const double[:, 
             scale_tile(q, 1 / temperature, K)
             softmax_tile(q, K, share)
             for r in range(width):
-                b = place[i + r]
+                b = bins[i + r]
                 total = 0.0
                 for k in range(K):
                     q[k * ROWS + r] *= table[b, k]
@@ -324,7 +324,7 @@ def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :]
     # What the map adds up: bumps, log forecasts, one.
     cdef double[::1] inputs = np.ones(M * ROWS), joint = np.zeros(K4 * M)
     cdef double* h = &inputs[0]
-    cdef double* own = h + m * ROWS
+    cdef double* forecasts = h + m * ROWS
     # Sums are those of differences from the last class, whose own is 0: the softmax is the same.
     for k in range(last):
         for j in range(centres.shape[0]):
@@ -343,13 +343,13 @@ def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :]
         for t in range((n + ROWS - 1) // ROWS):
             i = t * ROWS
             width = <int>min(<Py_ssize_t>ROWS, n - i)
-            load(own, &z[0, i], K, n, width)
+            load(forecasts, &z[0, i], K, n, width)
             load(plain, &logs[0, i], K, n, width)
-            position_tile(own, plain, &start[0], stretch[0], at, levels, slopes, x, square, K)
+            position_tile(forecasts, plain, &start[0], stretch[0], at, levels, slopes, x, square, K)
             distance_tile(&groups[0], &offsets[0], x, square, h, m, D)
             invert_tile(h, m)
             product_tile(&joint[0], h, q, M, K4)
-            trust_tile(h, own, q, reach, centres.shape[0], last)
+            trust_tile(h, forecasts, q, reach, centres.shape[0], last)
             for r in range(ROWS):
                 q[last * ROWS + r] = 0.0
             softmax_tile(q, K, 0.0)
@@ -379,7 +379,7 @@ def slopes(const double[:, ::1] z, const double[:, ::1] rises, const Py_ssize_t[
     cdef double[:, :, ::1] to_entries = entries, to_mixed = mixed
     cdef double[:, ::1] across = np.ascontiguousarray(directions.T)
     cdef double[:, ::1] tiles = np.empty((10, (in_fours(K) + KL) * ROWS))
-    cdef double* own = &tiles[0, 0]
+    cdef double* points = &tiles[0, 0]
     cdef double* rise = &tiles[1, 0]
     cdef double* towards = &tiles[2, 0]
     cdef double* outcome = &tiles[3, 0]
@@ -396,12 +396,12 @@ def slopes(const double[:, ::1] z, const double[:, ::1] rises, const Py_ssize_t[
         for t in range((n + ROWS - 1) // ROWS):
             i = t * ROWS
             width = <int>min(<Py_ssize_t>ROWS, n - i)
-            load(own, &z[0, i], K, n, width)
+            load(points, &z[0, i], K, n, width)
             load(rise, &rises[0, i], K, n, width)
             for r in range(ROWS):
                 weight[r] = weights[i + r] if r < width else 0.0
             load_outcomes(&codes[i], across, towards, outcome, K, width)
-            score_tile(own, rise, scale, &softness[0, 0], &biases[0, 0], e, K, L)
+            score_tile(points, rise, scale, &softness[0, 0], &biases[0, 0], e, K, L)
             lower_tile(e, KL)
             exp_tile(e, KL)
             level_tile(e, towards, outcome, &softness[0, 0], entry, x, v, K, L)
@@ -411,7 +411,7 @@ def slopes(const double[:, ::1] z, const double[:, ::1] rises, const Py_ssize_t[
             if factors is not None:
                 store(x, &to_mixed[0, 0, i], K, n, width)
                 store(dy, &to_mixed[1, 0, i], K, n, width)
-            slope_tile(e, entry, y, v, weight, all, likely, rise, own, &softness[0, 0],
+            slope_tile(e, entry, y, v, weight, all, likely, rise, points, &softness[0, 0],
                        &to_sums[0, 0, 0, 0], x, K, L)
             if factors is not None:
                 store(x, &to_mixed[2, 0, i], K, n, width)

@@ -57,7 +57,7 @@ CORNER = np.dtype([("c1", "f8"), ("c2", "f8"), ("c3", "f8"), ("i", np.intp), ("j
 
 cdef Py_ssize_t find_corners(const double[:, ::1] right, const double[:, ::1] left,
                              Py_ssize_t n_entries, double c1, double c2, double tolerance,
-                             Corner[::1] found) noexcept nogil:
+                             Corner[::1] corners) noexcept nogil:
     """Merge the two sorted lists of a line; a corner is where a gain is followed by a loss.
 
     `c1` and `c2` are the weights of the classes that lose, before the first entry. Where the
@@ -71,8 +71,8 @@ cdef Py_ssize_t find_corners(const double[:, ::1] right, const double[:, ::1] le
         is_left = left[j, 0] <= right[i, 0] + tolerance
         weight = left[j, 1] if is_left else right[i, 1]
         # Write every entry but advance only past corners.
-        found[m].c1, found[m].c2, found[m].c3 = c1, c2, c3
-        found[m].i, found[m].j = i, j
+        corners[m].c1, corners[m].c2, corners[m].c3 = c1, c2, c3
+        corners[m].i, corners[m].j = i, j
         m += gained & (weight <= 0.0)
         gained = weight > 0.0
         loss = min(weight, 0.0)
