@@ -16,7 +16,7 @@ from isoroc._core.simplex import regions
 from isoroc._core.types import Floats, Ints
 from isoroc._counts import Points
 from isoroc._support.table import Table
-from isoroc.metrics._surface.roc_points import Hull
+from isoroc.metrics._surface import Hull
 from reproduction.data import CLASSIFIERS, SIZES, Forecasts, Rows
 from reproduction.four_classes import Cases, hull_volume
 from reproduction.published import (

@@ -36,7 +36,7 @@ from isoroc._core.types import Floats, Ints
 from isoroc._counts import Points
 from isoroc._growth import MIN_GAP
 from isoroc.metrics._estimation.grouping import distinct_rows
-from isoroc.metrics._surface.roc_points import Hull
+from isoroc.metrics._surface import Hull
 
 #: If gamma_k exceeds another coordinate by this much, no forecast is in region k.
 OUT_OF_REACH = 3.0

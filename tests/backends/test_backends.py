@@ -31,7 +31,7 @@ def in_onnx(formula, X, *, exact, opset=17):  # noqa: ARG001
 
     graph, tensor = Graph(opset, "own_"), onnx.helper.make_tensor_value_info
     ops = OnnxOps(graph)
-    Q = formula(ops, ops.input("X", X.shape[1]))
+    Q = formula(ops, ops.read(["X"], X.shape[1]))
     graph.node("Identity", Q.name, output="Q")
     double = onnx.TensorProto.DOUBLE
     proto = graph.proto(

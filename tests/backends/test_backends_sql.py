@@ -45,7 +45,7 @@ def in_frame(_, formula, X):
     vector = formula(ops, ops.read(names_of(X)))
     names = [f"q{k}" for k in range(vector.width)]
     frame = nw.from_native(pl.DataFrame(dict(zip(names_of(X), X.T, strict=True))))
-    return ops.run_on(frame, ops.named(names, vector)).select(names).to_numpy().astype(float)
+    return ops.run_on(frame, names, vector).select(names).to_numpy().astype(float)
 
 
 def in_polars(dialect, formula, X):

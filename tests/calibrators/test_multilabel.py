@@ -275,7 +275,7 @@ def test_files_with_impossible_numbers_are_refused(tmp_path):
         (lambda P, y: (P, y[:, :3]), r"y: has shape \(600, 3\), and P \(600, 5\)"),
         (lambda P, y: (P, y + (np.arange(600) == 7)[:, None]), "y: row 7 holds 2.0"),
         (lambda P, y: (y, P), "y: row 0 holds .*swapped"),
-        (lambda P, y: (P, y.astype(str).astype(object) + "x"), "does not hold numbers"),
+        (lambda P, y: (P, y.astype(str).astype(object) + "x"), "expected numbers"),
         (lambda P, y: (np.where(P > 0.99, np.nan, P), y), "P: row .* is NaN"),
         (lambda P, y: ([np.column_stack([1 - P[:, 0], P[:, 0]]), P[:, :1]], y), r"P\[1\]: has sh"),
         (lambda P, y: (P, 0 * y), "y: one class only"),
@@ -293,7 +293,7 @@ def test_refusals(change, message):
 
 def test_other_refusals():
     P, y, _ = data(200)
-    with pytest.raises(InputError, match="labels: do not name"):
+    with pytest.raises(InputError, match="labels: 5 entries; expected a list of 5 distinct"):
         fit(P, y, labels=["a"] * 5)
     with pytest.raises(InputError, match="calibrator: is MultiLabelCalibrator"):
         fit(P, y, MultiLabelCalibrator())

@@ -53,4 +53,4 @@ def test_refusals(run_cli):
     ran = run_cli("evaluate", "one.csv", "--clusters", "patient")
     assert "at least two clusters are needed" in ran.err
     ran = run_cli("fit", "counts.parquet", "--counts", "--clusters", "patient", "-o", "m.json")
-    assert "--clusters: counts have none" in ran.err
+    assert "--segments and --clusters need rows" in ran.err

@@ -169,11 +169,11 @@ def test_labels_must_be_classes(run_cli):
     frame = pl.DataFrame({"score": [0.1, 0.2], "y": [[1], [2]], "d": [None, 1.0]})
     frame.write_parquet("x.parquet")
     ran = run_cli("fit", "x.parquet", "-o", "m.json")
-    assert "column 'y' has the type List(Int64); labels must be text" in ran.err
+    assert "column 'y' has the type List(Int64); expected numbers, text or booleans" in ran.err
     ran = run_cli("fit", "x.parquet", "-l", "d", "-o", "m.json")
     assert "row 0, column 'd' is empty" in ran.err
     ran = run_cli("fit", "x.parquet", "-l", "d", "-p", "y", "-o", "m.json")
-    assert "column 'y' has the type List(Int64), which is not numeric" in ran.err
+    assert "column 'y' has the type List(Int64); expected numbers, text or booleans" in ran.err
     pl.DataFrame({"score": [0.1, 0.2], "y": [1.0, 1.5]}).write_parquet("x.parquet")
     ran = run_cli("fit", "x.parquet", "-o", "m.json")
     assert "row 1, column 'y' is 1.5; labels must be classes" in ran.err

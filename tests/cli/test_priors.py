@@ -52,7 +52,10 @@ def test_estimated_shares(run_cli, monkeypatch, rows):
             ["--prior", "dog=0.1,bird=0.7,cat=0.3"],
             "--prior sums to 1.1, not to 1; give the share of each class",
         ),
-        (["--prior", "dog,bird,cat"], "--prior dog: expected CLASS=SHARE for each class"),
+        (
+            ["--prior", "dog,bird,cat"],
+            "--prior dog,bird,cat has a share that is not a number; give the share",
+        ),
         (["--prior", "dog=1,bird=0,cat=0", "--adapt-prior"], "use one"),
     ],
 )

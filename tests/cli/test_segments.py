@@ -125,7 +125,7 @@ def test_bad_segments(run_cli):
     message = error_of(*fit, "--segments", "regoin")
     assert "--segments: no column 'regoin'; did you mean 'region'" in message
     message = error_of(*fit, "--counts", "--segments", "region")
-    assert "--segments: counts have none; fit to the rows themselves" in message
+    assert "--segments and --clusters need rows: counts hold neither" in message
     new = pl.read_parquet("new.parquet")
     new.drop("region").write_csv("none.csv")
     for words in (["apply", "model.json", "none.csv", "-o", "out.csv"],
@@ -134,7 +134,7 @@ def test_bad_segments(run_cli):
     dated = new.with_columns(day=pl.date(2026, 1, 1))
     dated.write_parquet("dated.parquet")
     message = error_of("fit", "dated.parquet", "--segments", "day", "-o", "other.json")
-    assert "column 'day' has the type Date; segments must be numbers, text or booleans" in message
+    assert "column 'day' has the type Date; expected numbers, text or booleans" in message
     numbered = new.with_row_index("row")
     numbered.write_parquet("rows.parquet")
     message = error_of("fit", "rows.parquet", "--segments", "row", "-o", "other.json")

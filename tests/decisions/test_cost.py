@@ -192,7 +192,7 @@ def test_bad_costs(costs, message):
 
 def test_other_bad_input():
     costs = [[0, 1], [1, 0]]
-    with pytest.raises(InputError, match="labels: 3 different labels; expected 2"):
+    with pytest.raises(InputError, match="labels: 3 entries; expected a list of 2"):
         decide([0.2], costs, labels=["a", "b", "c"])
     with pytest.raises(InputError, match=r"P: row 1 is 1.5"):
         decide([0.2, 1.5], costs)

@@ -131,5 +131,5 @@ def test_bad_input():
         net_benefit(y, 9 * p - 4, [0.5])
     with pytest.raises(InputError, match=r"y_prob: 3 classes, .*expected_cost"):
         net_benefit([0, 1, 2], np.full((3, 3), 1 / 3))
-    with pytest.raises(InputError, match="strategy: is 'after'"):
+    with pytest.raises(InputError, match=r"strategy: .*got 'after'"):
         net_benefit(y, p, [0.5]).benefit("after")

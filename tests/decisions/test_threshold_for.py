@@ -89,7 +89,7 @@ def test_classes_are_chosen_by_label():
     report = threshold_for(y, P, metric="recall", target=0.7, label="b")
     single = threshold_for(y == "b", P[:, 1], metric="recall", target=0.7)
     assert float(report) == pytest.approx(float(single))
-    with pytest.raises(InputError, match="label: is 'd'; expected one of a, b, c"):
+    with pytest.raises(InputError, match="label: expected one of None, 'a', 'b', 'c'; got 'd'"):
         threshold_for(y, P, metric="recall", target=0.7, label="d")
 
 

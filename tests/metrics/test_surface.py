@@ -10,9 +10,9 @@ from scipy.spatial import ConvexHull
 
 from isoroc import InputError
 from isoroc._core.simplex import regions
+from isoroc.metrics import _surface as surface
 from isoroc.metrics import roc_auc, roc_convex_hull
 from isoroc.metrics import volume_under_surface as vus
-from isoroc.metrics._surface import surface
 from strategies import WEIGHTS, binary_data
 
 VOLUMES: list[Any] = ["hull", "boxes"]

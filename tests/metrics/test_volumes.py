@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.spatial import ConvexHull
 
-from isoroc._core import surface as _surface
-from isoroc.metrics._surface.roc_points import Boxes, Hull
+from isoroc._core import surface as kernels
+from isoroc.metrics._surface import Boxes, Hull
 
 POINTS = hnp.arrays(
     np.float64, st.tuples(st.integers(1, 40), st.just(3)), elements=st.integers(0, 8)
@@ -63,4 +63,4 @@ def test_the_lower_envelope_is_the_minimum():
         x = np.arange(18) / 16
         values = planes[:, 0, None, None] * x[:, None] + planes[:, 1, None, None] * x
         expected = (values + planes[:, 2, None, None]).min(axis=0)
-        np.testing.assert_allclose(_surface.lower_envelope(planes, 16), expected, atol=1e-12)
+        np.testing.assert_allclose(kernels.lower_envelope(planes, 16), expected, atol=1e-12)

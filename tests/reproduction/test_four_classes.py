@@ -16,8 +16,7 @@ from reproduction.four_classes import (
 
 from isoroc._counts import Points
 from isoroc.metrics import volume_under_surface
-from isoroc.metrics._surface.line_scan import all_lines, scan
-from isoroc.metrics._surface.roc_points import Hull, pair_curves
+from isoroc.metrics._surface import Hull, all_lines, pair_curves, scan
 from strategies import labelled_forecasts
 
 

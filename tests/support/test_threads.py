@@ -5,7 +5,6 @@ import subprocess
 import sys
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from threading import Barrier, Thread
 
 import numpy as np
@@ -31,7 +30,6 @@ def _two_threads():
         yield
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class RecordingMap(IdentityMap):
     seen: list[set[int]]
 

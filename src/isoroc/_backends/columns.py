@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -32,7 +32,7 @@ class Scalars(ABC, Generic[C]):
 
     @abstractmethod
     def function(self, name: Function, a: C) -> C:
-        """A function of a column, by its name."""
+        """Apply the named function."""
 
     @abstractmethod
     def binary(self, operator: str, a: C, b: C) -> C:
@@ -47,11 +47,9 @@ class Scalars(ABC, Generic[C]):
         """The same column, to be used more than once."""
 
     def extreme(self, name: Function, columns: Sequence[C]) -> C:
-        """The maximum or minimum of some columns."""
         return reduce(partial(self.extreme_of_two, name), columns)
 
     def extreme_of_two(self, name: Function, a: C, b: C) -> C:
-        """The maximum or minimum of two."""
         a, b = self.keep(a), self.keep(b)
         return self.where(self.binary("<=", a, b), *((b, a) if name == "maximum" else (a, b)))
 
@@ -72,17 +70,17 @@ class Scalars(ABC, Generic[C]):
     def total(self, columns: Sequence[C]) -> C:
         """Sum of columns in the order in which NumPy adds the entries of a row."""
 
-        def split(given: list[C], widths: Sequence[int]) -> list[list[C]]:
+        def split(given: Sequence[C], widths: Sequence[int]) -> list[Sequence[C]]:
             entries = iter(given)
             return [list(islice(entries, width)) for width in widths]
 
-        def add(a: list[C], b: list[C]) -> list[C]:
-            return [self.binary("+", *pair) for pair in zip(a, b, strict=True)]
+        def add(a: Sequence[C], b: Sequence[C]) -> Sequence[C]:
+            return list(map(partial(self.binary, "+"), a, b))
 
-        def add_pairs(given: list[C]) -> list[C]:
+        def add_pairs(given: Sequence[C]) -> Sequence[C]:
             return add(given[::2], given[1::2])
 
-        return total(list(columns), len(columns), split, add, add_pairs)[0]
+        return total(columns, len(columns), split, add, add_pairs)[0]
 
     def weighted(self, weights: Sequence[float], columns: Sequence[C]) -> C:
         terms = [
@@ -184,15 +182,12 @@ class ColumnOps(Ops[Columns[C]], Generic[C]):
     def width(self, a: Columns[C]) -> int:
         return a.width
 
-    def sum(self, a: Columns[C]) -> Columns[C]:
-        return self.total(a)  # nested less deeply than from left to right
-
     def total(self, a: Columns[C]) -> Columns[C]:
         return self._reduced(self.scalars.total, a)
 
     def largest(self, a: Columns[C]) -> tuple[Columns[C], Columns[C]]:
         value = self._reduced(partial(self.scalars.extreme, "maximum"), a)
-        return value, self._reduced(lambda at, own: self.scalars.place_of(at[0], own), value, a)
+        return value, self._reduced(lambda at, a: self.scalars.place_of(at[0], a), value, a)
 
     def smallest(self, a: Columns[C]) -> Columns[C]:
         return self._reduced(partial(self.scalars.extreme, "minimum"), a)
@@ -203,22 +198,22 @@ class ColumnOps(Ops[Columns[C]], Generic[C]):
     def is_at(self, place: Columns[C], numbers: int | Ints) -> Columns[C]:
         at: list[int] = np.atleast_1d(numbers).tolist()
         is_at = self.scalars.is_at
-        return Columns(self, len(at), [place], lambda own: [is_at(own[0], n) for n in at])
+        return Columns(self, len(at), [place], lambda places: [is_at(places[0], n) for n in at])
 
     def take(self, a: Columns[C], columns: Sequence[int] | Ints) -> Columns[C]:
         taken = [int(k) for k in columns]
         times = max(Counter(taken).values())
-        return Columns(self, len(taken), [a], lambda own: [own[k] for k in taken], times=times)
+        return Columns(self, len(taken), [a], lambda a: [a[k] for k in taken], times=times)
 
     def concat(self, parts: Sequence[Columns[C]]) -> Columns[C]:
         width = sum(part.width for part in parts)
-        return Columns(self, width, parts, lambda *own: [c for part in own for c in part], times=1)
+        return Columns(self, width, parts, lambda *columns: list(chain(*columns)), times=1)
 
     def linear(self, a: Columns[C], matrix: Floats, offset: Floats | None = None) -> Columns[C]:
         rows = matrix.tolist()
 
-        def make(own: list[C]) -> list[C]:
-            return [self.scalars.weighted(row, own) for row in rows]
+        def make(a: list[C]) -> list[C]:
+            return [self.scalars.weighted(row, a) for row in rows]
 
         product = Columns(self, len(rows), [a], make, times=len(rows))
         return product if offset is None else product + offset
@@ -226,9 +221,8 @@ class ColumnOps(Ops[Columns[C]], Generic[C]):
     def segment_sums(self, a: Columns[C], weights: Floats) -> Columns[C]:
         (K, L), rows = weights.shape, weights.tolist()
 
-        def make(own: list[C]) -> list[C]:
-            runs = [own[start : start + L] for start in range(0, K * L, L)]
-            return [self.scalars.weighted(*pair) for pair in zip(rows, runs, strict=True)]
+        def make(a: list[C]) -> list[C]:
+            return [self.scalars.weighted(row, a[k * L :][:L]) for k, row in enumerate(rows)]
 
         return Columns(self, K, [a], make)
 

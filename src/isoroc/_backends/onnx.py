@@ -30,22 +30,20 @@ class Graph:
         self._opset = opset
         self.prefix = prefix
         self._nodes: list[onnx.NodeProto] = []
-        self._known: dict[tuple[Any, ...], Sequence[str]] = {}
+        self._known: dict[tuple[Any, ...], list[str]] = {}
         self._constants: dict[tuple[Any, ...], onnx.TensorProto] = {}
 
     def node(self, operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
         """Name of the output of a node, which is added unless there is an equal one."""
         return self.nodes(operator, *inputs, outputs=[output], **attributes)[0]
 
-    def nodes(
-        self, operator: str, *inputs: str, outputs: Sequence[str], **attributes: Any
-    ) -> Sequence[str]:
+    def nodes(self, operator: str, *inputs: str, outputs: list[str], **options: Any) -> list[str]:
         """Names of the outputs of a node, as for `node`; outputs may be unnamed."""
-        key = (operator, inputs, tuple(outputs), str(attributes))
+        key = (operator, inputs, tuple(outputs), str(options))
         if key not in self._known:
             at = f"{self.prefix}{operator}_{len(self._nodes)}_"
             names = [given or f"{at}{i}" for i, given in enumerate(outputs)]
-            self._nodes.append(onnx.helper.make_node(operator, inputs, names, **attributes))
+            self._nodes.append(onnx.helper.make_node(operator, inputs, names, **options))
             self._known[key] = names
         return self._known[key]
 
@@ -107,8 +105,9 @@ class OnnxOps(Ops[Tensor]):
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
-    def input(self, name: str, width: int) -> Tensor:
-        return Tensor(self, width, name)
+    def read(self, names: Sequence[str], width: int = 1) -> Tensor:
+        """The named input of the graph; there is one name, as for a column of other backends."""
+        return Tensor(self, width, names[0])
 
     def find(self, name: str, names: Sequence[str]) -> tuple[Tensor, Tensor]:
         """Places of a column of strings among some names, and whether each is one of them."""
@@ -121,13 +120,11 @@ class OnnxOps(Ops[Tensor]):
 
     def combine(self, operator: str, a: Any, b: Any) -> Tensor:
         """``a operator b``, where at least one is a vector."""
-        if isinstance(a, Tensor) and _is_zero(b) and operator in "+-":
-            return a
-        if isinstance(b, Tensor) and _is_zero(a) and operator == "+":
-            return b
+        if operator in "+-" and not isinstance(b, Tensor) and not np.any(b):
+            return a  # type: ignore[no-any-return]
+        if operator == "+" and not isinstance(a, Tensor) and not np.any(a):
+            return b  # type: ignore[no-any-return]
         return self._apply(_OPERATORS[operator], a, b)
-
-    # Each column by itself
 
     def function(self, name: Function, *arguments: Any) -> Tensor:
         other_names = {"absolute": "Abs", "maximum": "Max", "minimum": "Min"}
@@ -146,11 +143,11 @@ class OnnxOps(Ops[Tensor]):
         return Tensor(self, width, self._graph.node(operator, *names, **attributes))
 
     def _name(self, a: Any) -> str:
+        """Name of a tensor, or of a constant: places are integers, all other numbers doubles."""
         if isinstance(a, Tensor):
             return a.name
-        return self._graph.constant(np.asarray(a, dtype=np.float64))
-
-    # The columns of a row together
+        is_place = isinstance(a, np.ndarray) and a.dtype == np.int64
+        return self._graph.constant(a if is_place else np.asarray(a, dtype=np.float64))
 
     def width(self, a: Tensor) -> int:
         return a.width
@@ -177,27 +174,21 @@ class OnnxOps(Ops[Tensor]):
         return a if a.width == 1 else Tensor(self, 1, self._graph.reduce(operator, a.name))
 
     def is_at(self, place: Tensor, numbers: int | Ints) -> Tensor:
-        values = np.asarray(numbers, dtype=np.int64)
-        equal = self._graph.node("Equal", place.name, self._graph.constant(values))
-        return Tensor(self, values.size, equal)
-
-    # Vectors of other widths
+        return self._apply("Equal", place, np.asarray(numbers, dtype=np.int64))
 
     def take(self, a: Tensor, columns: Sequence[int] | Ints) -> Tensor:
-        places = [int(column) for column in columns]
-        width = len(places)
-        if places == list(range(a.width)):
+        places = np.array(columns, dtype=np.int64)
+        if places.tolist() == list(range(a.width)):
             return a
-        if width == 1 and a.width <= 32:
-            return self.split(a, [1] * a.width)[places[0]]
-        taken = self._graph.node("Gather", a.name, self._graph.integers(*places), axis=1)
-        return Tensor(self, width, taken)
+        if len(places) == 1 and a.width <= 32:
+            return self.split(a, [1] * a.width)[int(places[0])]
+        return self._apply("Gather", a, places, axis=1, width=len(places))
 
     def split(self, a: Tensor, widths: Sequence[int]) -> list[Tensor]:
         if len(widths) == 1:
             return [a]
-        sizes, unnamed = self._graph.integers(*widths), [""] * len(widths)
-        parts = self._graph.nodes("Split", a.name, sizes, axis=1, outputs=unnamed)
+        options: Any = {"outputs": [""] * len(widths), "axis": 1}
+        parts = self._graph.nodes("Split", a.name, self._graph.integers(*widths), **options)
         return [Tensor(self, width, part) for width, part in zip(widths, parts, strict=True)]
 
     def concat(self, parts: Sequence[Tensor]) -> Tensor:
@@ -205,8 +196,8 @@ class OnnxOps(Ops[Tensor]):
         return parts[0] if len(parts) == 1 else self._apply("Concat", *parts, axis=1, width=width)
 
     def linear(self, a: Tensor, matrix: Floats, offset: Floats | None = None) -> Tensor:
-        constants = [self._name(array) for array in (matrix, offset) if array is not None]
-        return Tensor(self, len(matrix), self._graph.node("Gemm", a.name, *constants, transB=1))
+        constants = [array for array in (matrix, offset) if array is not None]
+        return self._apply("Gemm", a, *constants, transB=1, width=len(matrix))
 
     def segment_sums(self, a: Tensor, weights: Floats) -> Tensor:
         return self._sums_of_runs(self._on_third_axis(a.name, *weights.shape), weights)
@@ -219,19 +210,17 @@ class OnnxOps(Ops[Tensor]):
         scaled = self._graph.node("Mul", name, self._graph.constant(weights))
         return Tensor(self, len(weights), self._graph.reduce("ReduceSum", scaled, 2))
 
-    # Trees and steps
-
     def steps(self, cuts: Sequence[Floats], values: Sequence[Floats], a: Tensor) -> Tensor:
         index, first = self._search(cuts, a)
         table = np.zeros(first[-1] + len(values[-1]))
         for start, steps in zip(first, values, strict=True):
             table[start : start + len(steps)] = steps
-        return Tensor(self, a.width, self._graph.node("Gather", self._name(table), index))
+        return self._apply("Gather", table, index, width=a.width)
 
     def locate(self, cuts: Floats, score: Tensor) -> Tensor:
-        return Tensor(self, 1, self._search([cuts], score)[0])
+        return self._search([cuts], score)[0]
 
-    def _search(self, cuts: Sequence[Floats], a: Tensor) -> tuple[str, Ints]:
+    def _search(self, cuts: Sequence[Floats], a: Tensor) -> tuple[Tensor, Ints]:
         """Place of each column in the joined lists of cuts, and where each list starts."""
         # Binary search: a step compares the number with the cut half the range on. A list begins
         # with an entry that is never read and ends with one that nothing exceeds.
@@ -255,7 +244,7 @@ class OnnxOps(Ops[Tensor]):
                 further = further if padded else graph.node("Min", further, graph.constant(ends))
                 cut = graph.node("Gather", joined, further)
             index = graph.node("Where", graph.node("Greater", a.name, cut), further, index)
-        return index, first
+        return Tensor(self, a.width, index), first
 
     def route(self, tree: BinTree, a: Tensor) -> Tensor:
         gammas, children = tree.descent()
@@ -281,14 +270,11 @@ class OnnxOps(Ops[Tensor]):
         return Tensor(self, 1, graph.node("Gather", graph.constant(tree.bin_of_node), leaf))
 
     def cross(self, first: Tensor, second: Tensor, n_second: int) -> Tensor:
-        row = self._graph.node("Mul", first.name, self._graph.integers(n_second))
-        return Tensor(self, 1, self._graph.node("Add", row, second.name))
+        row = self._apply("Mul", first, np.array([n_second]))
+        return self._apply("Add", row, second)
 
     def look_up(self, table: Floats, place: Tensor) -> Tensor:
-        rows = self._graph.node("GatherND", self._name(table), place.name)
-        return Tensor(self, table.shape[1], rows)
-
-    # Smooth functions
+        return self._apply("GatherND", table, place, width=table.shape[1])
 
     def softmax(self, a: Tensor) -> Tensor:
         return self._apply("Softmax", a, axis=1)
@@ -309,10 +295,6 @@ class OnnxOps(Ops[Tensor]):
         shares = graph.node("Mul", above, graph.constant(1 / np.diff(knots, axis=1)))
         clipped = graph.node("Clip", shares, self._name(0.0), self._name(1.0))
         return Tensor(self, a.width, graph.reduce("ReduceMean", clipped, 2))
-
-
-def _is_zero(a: Any) -> bool:
-    return not isinstance(a, Tensor) and not np.any(a)
 
 
 def _first_of_largest(graph: Graph, matrix: str) -> str:

@@ -69,15 +69,12 @@ class Ops(ABC, Generic[V]):
         return self.function("floor", a)
 
     def absolute(self, a: V) -> V:
-        """Absolute value."""
         return self.function("absolute", a)
 
     def maximum(self, a: Any, b: Any) -> V:
-        """The larger of two."""
         return self.function("maximum", a, b)
 
     def minimum(self, a: Any, b: Any) -> V:
-        """The smaller of two."""
         return self.function("minimum", a, b)
 
     @abstractmethod
@@ -94,9 +91,9 @@ class Ops(ABC, Generic[V]):
     def width(self, a: V) -> int:
         """Number of columns."""
 
-    @abstractmethod
     def sum(self, a: V) -> V:
         """Sum of the columns in any order; the result has width one, as have the next."""
+        return self.total(a)
 
     def total(self, a: V) -> V:
         """Sum of the columns in the order in which NumPy adds the entries of a row."""
@@ -184,13 +181,9 @@ class Ops(ABC, Generic[V]):
 
     def steps(self, cuts: Sequence[Floats], values: Sequence[Floats], a: V) -> V:
         """A step function of each column: ``values[i]`` where i of its cuts lie below it."""
-        pairs = enumerate(zip(cuts, values, strict=True))
-        return self.concat(
-            [
-                self.look_up(table[:, None], self.locate(cuts_of_column, self.take(a, [k])))
-                for k, (cuts_of_column, table) in pairs
-            ]
-        )
+        columns = zip(cuts, values, self.split(a, [1] * len(cuts)), strict=True)
+        steps = [self.look_up(table[:, None], self.locate(at, x)) for at, table, x in columns]
+        return self.concat(steps)
 
     # Smooth functions, made of the others unless a backend has a faster way
 
@@ -235,8 +228,7 @@ class Ops(ABC, Generic[V]):
     def fraction_between(self, a: V, knots: Floats) -> V:
         """Fraction of the ascending ``knots[k]`` that lies below column k, linear in between."""
         # Each stretch between two knots adds its share below the column.
-        stretches = zip(knots.T[:-1], knots.T[1:], strict=True)
-        shares = ((a - low) * (1 / (high - low)) for low, high in stretches)
+        shares = ((a - low) * (1 / (high - low)) for low, high in pairwise(knots.T))
         below = added(self.maximum(self.minimum(share, 1.0), 0.0) for share in shares)
         return below / float(knots.shape[1] - 1)
 
@@ -270,8 +262,7 @@ def total(  # noqa: PLR0917
     parts = split(columns, [lanes] * n_chunks + [1] * rest)
     singles = parts[n_chunks:]
     if n_chunks:
-        sums = reduce(add, parts[:n_chunks])
-        singles = [add_pairs(add_pairs(add_pairs(sums))), *singles]
+        singles = [add_pairs(add_pairs(add_pairs(reduce(add, parts[:n_chunks])))), *singles]
     return reduce(add, singles)
 
 

@@ -1,7 +1,6 @@
 """SQL: vectors are lists of expressions, and queries compute reused columns in stages.
 
-Importing this module requires sqlglot. Dialect differences are in `dialects.py`. This module has
-pieces of SQL first, then the stages of a query, then the vector operations.
+Importing this module requires sqlglot. Dialect differences are in `dialects.py`.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,6 +25,8 @@ __all__ = ["DIALECTS", "RULES", "Dialect", "SqlOps", "SqlglotError", "nodes", "t
 
 #: Any piece of SQL; in quotes, because its name differs between versions of sqlglot.
 Node: TypeAlias = "nodes.Expr"
+Vector: TypeAlias = "Columns[Node]"
+Named: TypeAlias = "dict[str, Node]"
 
 #: Largest number of arguments of a function, and of conditions of a conjunction.
 _MANY = 64
@@ -38,8 +39,18 @@ def adopt(node: Node) -> Node:
     return node if node.parent is None else node.copy()
 
 
-def column(name: str, table: str | None = None) -> Node:
-    return nodes.column(name, table, quoted=True)
+def column(name: str) -> Node:
+    return nodes.column(name, quoted=True)
+
+
+def quoted(name: str) -> Any:
+    return nodes.to_identifier(name, quoted=True)
+
+
+def pair(operator: type[Any], a: Node, b: Node) -> Node:
+    """``a operator b`` without parentheses."""
+    result: Node = operator(this=adopt(a), expression=adopt(b))
+    return result
 
 
 def call(name: str, *arguments: Node) -> Node:
@@ -76,12 +87,6 @@ def literal(value: float) -> Node:
     return nodes.Neg(this=number) if math.copysign(1.0, value) < 0 else number
 
 
-def numbers_in_text(values: list[float], brackets: str = "[]") -> Node:
-    """A constant array as a cast text, which is a single token to a parser."""
-    text = nodes.Literal.string(f"{brackets[0]}{str(values)[1:-1]}{brackets[1]}")
-    return nodes.Cast(this=text, to=nodes.DataType.build("array<double>"))
-
-
 def fraction(value: float) -> Node:
     """A double as an integer and powers of two, because SQLite reads some decimals inexactly."""
     mantissa, exponent = math.frexp(value)
@@ -103,22 +108,20 @@ def arithmetic(operator: type[Any], a: Node, b: Node) -> Node:
     is_product = operator in products
     left = nodes.Paren(this=a) if is_product and isinstance(a, sums) else a
     right = nodes.Paren(this=b) if isinstance(b, (*sums, *(products if is_product else ()))) else b
-    options = {"typed": True} if operator is nodes.Div else {}  # no casts of sqlglot's own
-    result: Node = operator(this=left, expression=right, **options)
+    result = pair(operator, left, right)
+    result.set("typed", operator is nodes.Div or None)  # no casts of sqlglot's own
     return result
 
 
 def case(ways: Sequence[tuple[Node, Node]], otherwise: Node, *, flat: bool = True) -> Node:
     """CASE; if it is flat, a CASE in its ELSE becomes part of it."""
     ifs = [nodes.If(this=condition, true=value) for condition, value in ways]
-    last = otherwise
     if flat and isinstance(otherwise, nodes.Case):
-        ifs += otherwise.args["ifs"]
-        last = otherwise.args.get("default") or nodes.Null()
-    result = nodes.Case(ifs=ifs, default=None if isinstance(last, nodes.Null) else last)
-    if last is not otherwise:
+        parts = otherwise.args
+        result = nodes.Case(ifs=ifs + parts["ifs"], default=parts.get("default"))
         otherwise.parent = result  # its parts belong to the result
-    return result
+        return result
+    return nodes.Case(ifs=ifs, default=None if isinstance(otherwise, nodes.Null) else otherwise)
 
 
 def choose(values: list[Node], is_within: Callable[[int], Node], first: int = 0) -> Node:
@@ -145,7 +148,7 @@ class Stages:
     def __init__(self, rules: Rules, taken: Sequence[str]) -> None:
         self._rules = rules
         self.widest = 0  # largest number of columns of a stage, set by `select`
-        self._columns: dict[str, Node] = {}
+        self._columns: Named = {}
         self._name_of: dict[Node, str] = {}
         self._prefix = "isoroc_"
         while any(name.lower().startswith(self._prefix) for name in taken):
@@ -157,25 +160,22 @@ class Stages:
             return expression
         if isinstance(expression, nodes.EQ) and isinstance(expression.expression, nodes.Literal):
             return expression  # comparing a place with a number is as fast as a column
-        name = self._name_of.get(expression)
         conditions = (nodes.LTE, nodes.GTE, nodes.EQ, nodes.And, nodes.Not)
         as_number = isinstance(expression, conditions) and not self._rules.conditions
-        if name is None:
+        if expression not in self._name_of:
             if expression.find(nodes.Column) is None:
                 return expression
-            stored = adopt(expression)
-            if as_number:
-                stored = case([(stored, integer(1))], integer(0))
+            node = adopt(expression)
             name = self._name_of[expression] = f"{self._prefix}{len(self._columns)}"
-            self._columns[name] = stored
-        kept = column(name)
-        return nodes.EQ(this=kept, expression=integer(1)) if as_number else kept
+            self._columns[name] = case([(node, integer(1))], integer(0)) if as_number else node
+        kept = column(self._name_of[expression])
+        return pair(nodes.EQ, kept, integer(1)) if as_number else kept
 
     def select(
         self,
         table: Sequence[str],
         keep: Sequence[str] | None,
-        outputs: dict[str, Node],
+        outputs: Named,
         replaced: Sequence[str] = (),
         where: Node | None = None,
     ) -> Any:
@@ -188,7 +188,7 @@ class Stages:
         stages = self._stages()
         source, first, last = self._hand_on(table_node(table), keep, replaced)
         live = None if keep is None else self._live(stages, len(keep), outputs)
-        before, queries, names = first, [], []
+        before, queries = first, {}
         for number, stage in enumerate(stages):
             columns = stage
             if live is not None:
@@ -200,17 +200,16 @@ class Stages:
                 query = query.limit(integer(self._rules.limit), copy=False)
             if self._rules.offset:
                 query = query.offset(integer(0), copy=False)
-            queries.append(query)
-            names.append(nodes.to_identifier(f"{self._prefix}stage_{number}", quoted=True))
-            source, before = nodes.Table(this=names[-1].copy()), [nodes.Star()]
+            queries[name := f"{self._prefix}stage_{number}"] = query
+            source, before = nodes.Table(this=quoted(name)), [nodes.Star()]
         statement = nodes.Select(expressions=[*last, *named(outputs)]).from_(source, copy=False)
         if where is not None:
-            [*queries, statement][0].where(where, copy=False)
-        for name, query in zip(names, queries, strict=True):
-            statement = statement.with_(name, as_=query, copy=False)
+            [*queries.values(), statement][0].where(where, copy=False)
+        for name, query in queries.items():
+            statement = statement.with_(quoted(name), as_=query, copy=False)
         return statement
 
-    def _merge(self, outputs: dict[str, Node], most_levels: int = 40) -> dict[str, Node]:
+    def _merge(self, outputs: Named, most_levels: int = 40) -> Named:
         """Outputs after merging columns that are used only once, which slow planners down.
 
         Expressions get at most `most_levels` levels.
@@ -238,8 +237,8 @@ class Stages:
                 mergeable[name] = levels
         return outputs
 
-    def _stages(self) -> list[dict[str, Node]]:
-        stages: list[dict[str, Node]] = []
+    def _stages(self) -> list[Named]:
+        stages: list[Named] = []
         stage_of: dict[str, int] = {}
         for name, node in self._columns.items():
             at = stage_of[name] = 1 + max(stage_of.get(other, -1) for other in _used([node]))
@@ -255,23 +254,20 @@ class Stages:
         if keep is not None:
             return source, [column(name) for name in keep], [column(name) for name in keep]
         if self._rules.star == "except":
-            left_out = [*self._columns, *replaced]
-            added = [nodes.to_identifier(name, quoted=True) for name in left_out]
             # Versions of sqlglot differ in the name of this argument.
             argument = "except_" if "except_" in nodes.Star.arg_types else "except"
-            return source, [nodes.Star()], [nodes.Star(**{argument: added})]
+            left_out = [quoted(name) for name in (*self._columns, *replaced)]
+            return source, [nodes.Star()], [nodes.Star(**{argument: left_out})]
         row = f"{self._prefix}row"
         if self._rules.star == "row":
             alias = f"{self._prefix}source"
             source = nodes.alias_(source, alias, table=True, quoted=True)
-            whole: Node = nodes.Dot(this=nodes.Paren(this=column(row)), expression=nodes.Star())
+            whole = pair(nodes.Dot, nodes.Paren(this=column(row)), nodes.Star())
             return source, named({row: column(alias)}), [whole]
-        whole = nodes.Column(this=nodes.Star(), table=nodes.to_identifier(row, quoted=True))
+        whole = nodes.Column(this=nodes.Star(), table=quoted(row))
         return source, named({row: call("STRUCT", nodes.Star())}), [whole]
 
-    def _live(
-        self, stages: Sequence[dict[str, Node]], n_kept: int, outputs: dict[str, Node]
-    ) -> list[list[str]] | None:
+    def _live(self, stages: list[Named], n_kept: int, outputs: Named) -> list[list[str]] | None:
         """Columns that each stage must pass on; None for all, if they are few."""
         if len(self._columns) <= 64:  # a star is short, but planners bind each column
             return None
@@ -298,11 +294,8 @@ def _used(expressions: Iterable[Node]) -> set[str]:
     return {each.name for node in expressions for each in node.find_all(nodes.Column)}
 
 
-def named(columns: dict[str, Node]) -> list[Node]:
-    return [
-        nodes.Alias(this=adopt(expression), alias=nodes.to_identifier(name, quoted=True))
-        for name, expression in columns.items()
-    ]
+def named(columns: Named) -> list[Node]:
+    return [nodes.Alias(this=adopt(node), alias=quoted(name)) for name, node in columns.items()]
 
 
 class SqlScalars(Scalars[Node]):
@@ -338,8 +331,7 @@ class SqlScalars(Scalars[Node]):
         operators = {"+": nodes.Add, "-": nodes.Sub, "*": nodes.Mul, "/": nodes.Div}
         if operator in operators:
             return arithmetic(operators[operator], adopt(a), adopt(b))
-        logical = nodes.LTE if operator == "<=" else nodes.And
-        return logical(this=adopt(a), expression=adopt(b))
+        return pair(nodes.LTE if operator == "<=" else nodes.And, a, b)
 
     def _factor(self, a: Node) -> Node:
         """The number, or 0 if it is so small that products might underflow."""
@@ -382,26 +374,21 @@ class SqlScalars(Scalars[Node]):
         return super().every(conditions)
 
     def place_of(self, value: Node, columns: Sequence[Node]) -> Node:
-        value = self.keep(value)
-        ways = [
-            (nodes.EQ(this=adopt(self.keep(each)), expression=adopt(value)), integer(k))
-            for k, each in enumerate(columns[:-1])
-        ]
+        value, others = self.keep(value), enumerate(columns[:-1])
+        ways = [(pair(nodes.EQ, self.keep(each), value), integer(k)) for k, each in others]
         return case(ways, integer(len(ways)))
 
     def is_at(self, place: Node, number: int) -> Node:
-        return nodes.EQ(this=adopt(place), expression=integer(number))
+        return pair(nodes.EQ, place, integer(number))
 
     def locate(self, cuts: Floats, score: Node) -> Node:
         score = self.keep(score)
         if self._rules.lists and len(cuts) > _MANY:
             return self._search(cuts, score)
         if self._rules.arrays == "arrayElement" and len(cuts) > FEW_PLACES:
-            name = "isoroc_cut"
-            below = nodes.LT(this=column(name), expression=adopt(score))
-            entry = nodes.to_identifier(name, quoted=True)
-            is_below = nodes.Lambda(this=below, expressions=[entry])
-            return call("arrayCount", is_below, _clickhouse_numbers(cuts.tolist()))
+            below, cut = pair(nodes.LT, column("isoroc_cut"), score), quoted("isoroc_cut")
+            is_below = nodes.Lambda(this=below, expressions=[cut])
+            return call("arrayCount", is_below, self.array(cuts.tolist()))
         return choose(
             [integer(place) for place in range(len(cuts) + 1)],
             lambda place: self.binary("<=", score, self.number(cuts[place])),
@@ -415,9 +402,8 @@ class SqlScalars(Scalars[Node]):
         for step in reversed(range(n_steps)):
             # The range of places is halved at the cut in its middle.
             cut = self.entry(ends[2**step - 1 :: 2 ** (step + 1)].tolist(), index)
-            right = nodes.GT(this=adopt(score), expression=cut)
-            doubled = self.binary("*", integer(2), index)
-            index = self.keep(self.binary("+", doubled, case([(right, integer(1))], integer(0))))
+            right = case([(pair(nodes.GT, score, cut), integer(1))], integer(0))
+            index = self.keep(self.binary("+", self.binary("*", integer(2), index), right))
         return index
 
     def entry(self, values: list[float], place: Node) -> Node:
@@ -427,17 +413,20 @@ class SqlScalars(Scalars[Node]):
                 [self.number(value) for value in values],
                 lambda at: self.binary("<=", place, integer(at)),
             )
-        first = nodes.Add(this=adopt(place), expression=integer(1))
+        first = pair(nodes.Add, place, integer(1))
         if arrays == "brackets":
-            array = nodes.Paren(this=numbers_in_text(values, brackets="{}"))
-            return nodes.Bracket(this=array, expressions=[first])
-        if arrays == "LIST_EXTRACT":
-            entries = numbers_in_text(values)
-        elif arrays == "arrayElement":
-            entries = _clickhouse_numbers(values)
-        else:
-            entries = nodes.Array(expressions=[self.number(value) for value in values])
-        return call(arrays, entries, first)
+            return nodes.Bracket(this=nodes.Paren(this=self.array(values)), expressions=[first])
+        return call(arrays, self.array(values), first)
+
+    def array(self, values: list[float]) -> Node:
+        """A constant array; a text that is cast is a single token to a parser."""
+        if self._rules.arrays == "ELEMENT_AT":
+            return nodes.Array(expressions=[self.number(value) for value in values])
+        brackets = "{}" if self._rules.arrays == "brackets" else "[]"
+        text = nodes.Literal.string(f"{brackets[0]}{str(values)[1:-1]}{brackets[1]}")
+        if self._rules.arrays == "arrayElement":  # in a cast, sqlglot would let entries be missing
+            return call("CAST", text, nodes.Literal.string("Array(Float64)"))
+        return nodes.Cast(this=text, to=nodes.DataType.build("array<double>"))
 
     def bin_of(self, tree: BinTree, columns: Sequence[Node]) -> Node:
         """Place among the bins of a tree, by nested CASE, some levels in each stage."""
@@ -455,9 +444,12 @@ class SqlScalars(Scalars[Node]):
             kept = np.flatnonzero(children >= 0).tolist()
             margins = [self.binary("-", columns[k], self.number(gamma[k])) for k in kept]
             *below, last = [walk(int(children[k]), depth - 1) for k in kept]
-            # The first region with a margin that no later one exceeds: each earlier one was
-            # exceeded by a later one.
-            return case([(_leads(margins[i:]), way) for i, way in enumerate(below)], last)
+            ways = []
+            for i, way in enumerate(below):
+                # A margin that no later one exceeds; each earlier margin was exceeded by a later.
+                leads = [pair(nodes.GTE, margins[i], other) for other in margins[i + 1 :]]
+                ways.append((reduce(partial(pair, nodes.And), leads), way))
+            return case(ways, last)
 
         reached = walk(0, self._rules.depth)
         while waiting := unfinished.copy():
@@ -467,12 +459,6 @@ class SqlScalars(Scalars[Node]):
             ways = [(self.is_at(at, -i), walk(node, self._rules.depth)) for i, node in numbered]
             reached = case(ways, adopt(at), flat=False)
         return reached
-
-
-def _leads(margins: list[Node]) -> Node:
-    first, *others = margins
-    leads: list[Node] = [nodes.GTE(this=adopt(first), expression=adopt(other)) for other in others]
-    return reduce(lambda a, b: nodes.And(this=a, expression=b), leads)
 
 
 class SqlOps(ColumnOps[Node]):
@@ -485,36 +471,33 @@ class SqlOps(ColumnOps[Node]):
         super().__init__(SqlScalars(self._rules, taken))
         self.stages = self.scalars.stages
 
-    def read(self, names: Sequence[str]) -> Columns[Node]:
+    def read(self, names: Sequence[str]) -> Vector:
         return self.vector([self.scalars.keep(double(column(name))) for name in names])
 
-    def find(self, name: str, values: list[str]) -> tuple[Columns[Node], Columns[Node]]:
+    def find(self, name: str, values: list[str]) -> tuple[Vector, Vector]:
         """Place of each entry of a column among texts, and whether it is one of them."""
-        text = nodes.cast(column(name), "text")
-        equal = [nodes.EQ(this=text.copy(), expression=nodes.Literal.string(v)) for v in values]
-        ways = [(condition, integer(index)) for index, condition in enumerate(equal)]
-        encoded = self.scalars.keep(case(ways, integer(-1)))
-        known = self.scalars.keep(nodes.GTE(this=adopt(encoded), expression=integer(0)))
+        text, keep = nodes.cast(column(name), "text"), self.scalars.keep
+        equal = [pair(nodes.EQ, text.copy(), nodes.Literal.string(value)) for value in values]
+        encoded = keep(case([(way, integer(k)) for k, way in enumerate(equal)], integer(-1)))
+        known = keep(pair(nodes.GTE, encoded, integer(0)))
         # The place of an unknown text is one that every table has.
-        index = self.scalars.keep(case([(adopt(known), adopt(encoded))], integer(0)))
+        index = keep(case([(adopt(known), adopt(encoded))], integer(0)))
         return self.vector([index]), self.vector([known])
 
-    def cross(self, first: Columns[Node], second: Columns[Node], n_second: int) -> Columns[Node]:
+    def cross(self, first: Vector, second: Vector, n_second: int) -> Vector:
         def write(a: list[Node], b: list[Node]) -> Node:
-            row = nodes.Mul(this=nodes.Paren(this=adopt(a[0])), expression=integer(n_second))
-            return nodes.Add(this=row, expression=nodes.Paren(this=adopt(b[0])))
+            row, at = (nodes.Paren(this=adopt(node)) for node in (a[0], b[0]))
+            return pair(nodes.Add, pair(nodes.Mul, row, integer(n_second)), at)
 
         return self._reduced(write, first, second)
 
     def text(self, statement: Any) -> str:
         return str(statement.sql(dialect=self._rules.sqlglot, pretty=True, copy=False))
 
-    def linear(
-        self, a: Columns[Node], matrix: Floats, offset: Floats | None = None
-    ) -> Columns[Node]:
+    def linear(self, a: Vector, matrix: Floats, offset: Floats | None = None) -> Vector:
         if not self._rules.lists or a.width < 6 or matrix.size < 36:
             return super().linear(a, matrix, offset)
-        rows = [numbers_in_text(row) for row in matrix.tolist()]
+        rows = [self.scalars.array(row) for row in matrix.tolist()]
         packed = self._reduced(lambda columns: call("LIST_VALUE", *columns), a)
 
         def make(packed: list[Node]) -> list[Node]:
@@ -523,43 +506,34 @@ class SqlOps(ColumnOps[Node]):
         product = Columns(self, len(rows), [packed], make)
         return product if offset is None else product + offset
 
-    def hinges(self, a: Columns[Node], knots: Floats, slopes: Floats) -> Columns[Node]:
+    def hinges(self, a: Vector, knots: Floats, slopes: Floats) -> Vector:
         # The larger of two is half of their sum plus distance, which is quicker than a choice.
-        bent: Columns[Node] = a * (slopes.sum(axis=1) / 2) - slopes @ knots / 2
+        bent: Vector = a * (slopes.sum(axis=1) / 2) - slopes @ knots / 2
         distances = self.concat([self.absolute(a - knot) for knot in knots.tolist()])
         by_class = np.arange(len(knots) * a.width).reshape(len(knots), -1).T
         return bent + self.segment_sums(self.take(distances, by_class.ravel()), slopes / 2)
 
-    def locate(self, cuts: Floats, score: Columns[Node]) -> Columns[Node]:
+    def locate(self, cuts: Floats, score: Vector) -> Vector:
         return self._reduced(lambda columns: self.scalars.locate(cuts, columns[0]), score)
 
-    def look_up(self, table: Floats, place: Columns[Node]) -> Columns[Node]:
+    def look_up(self, table: Floats, place: Vector) -> Vector:
         def make(places: list[Node]) -> list[Node]:
             at = self.scalars.keep(places[0])
             return [self.scalars.entry(values, at) for values in table.T.tolist()]
 
         return Columns(self, table.shape[1], [place], make)
 
-    def route(self, tree: BinTree, a: Columns[Node]) -> Columns[Node]:
+    def route(self, tree: BinTree, a: Vector) -> Vector:
         return self._reduced(lambda columns: self.scalars.bin_of(tree, columns), a)
-
-
-def _clickhouse_numbers(values: list[float]) -> Node:
-    # The type is given as text: in a cast, sqlglot would let entries be missing.
-    return call("CAST", nodes.Literal.string(str(values)), nodes.Literal.string("Array(Float64)"))
 
 
 def _extreme_of_rows(name: str, columns: Sequence[Node]) -> Node:
     """The largest or smallest column by an aggregate over a table of one column."""
-    table = nodes.Values(
-        expressions=[nodes.Tuple(expressions=[adopt(entry)]) for entry in columns],
-        alias=nodes.TableAlias(
-            this=nodes.to_identifier("isoroc_values", quoted=True),
-            columns=[nodes.to_identifier("isoroc_value", quoted=True)],
-        ),
-    )
+    alias = nodes.TableAlias(this=quoted("isoroc_values"), columns=[quoted("isoroc_value")])
+    rows = [nodes.Tuple(expressions=[adopt(entry)]) for entry in columns]
     query = nodes.Select(expressions=[call(name, column("isoroc_value"))])
-    return nodes.Subquery(this=query.from_(table, copy=False))
+    query = query.from_(nodes.Values(expressions=rows, alias=alias), copy=False)
+    return nodes.Subquery(this=query)
 
 
 def _parts(columns: Sequence[Node]) -> list[Sequence[Node]]:

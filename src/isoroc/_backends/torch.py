@@ -44,9 +44,7 @@ class TorchOps(ArrayOps):
     def locate(self, cuts: Floats, score: ArrayVector) -> ArrayVector:
         return super().locate(cuts, self.vector(score.array.detach().contiguous(), 1))
 
-    def steps(
-        self, cuts: Sequence[Floats], values: Sequence[Floats], a: ArrayVector
-    ) -> ArrayVector:
+    def steps(self, cuts: Sequence[Floats], values: Sequence[Floats], a: Any) -> ArrayVector:
         of_columns = self.constant(_stacked(cuts, np.inf)), a.array.detach().T.contiguous()
         table = self.constant(_stacked(values, np.nan))
         return self.vector(torch.gather(table, 1, torch.searchsorted(*of_columns)).T, a.width)

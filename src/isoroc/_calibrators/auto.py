@@ -131,7 +131,6 @@ class AutoCalibrator(Calibrator):
     verbose: int = 0
 
     _uses_folds: ClassVar[bool] = True
-    _deals_rows: ClassVar[bool] = True
     _state: ClassVar[dict[str, checks.Check]] = {
         "members_": checks.list_of(checks.anything),
         "member_scores_": checks.table,

@@ -4,6 +4,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
+from functools import partial
 from importlib.metadata import metadata
 from operator import attrgetter
 from typing import Any, ClassVar, Self
@@ -36,7 +37,7 @@ from isoroc._input import (
     warn_if_reversed,
     with_readable_names,
 )
-from isoroc._input.kinds import Unit, columns_of
+from isoroc._input.kinds import columns_of
 from isoroc._maps import IdentityMap, Map
 from isoroc._maps.modelfile import Fault, checksum, encode, write
 from isoroc._maps.modelfile.checks import Check
@@ -44,7 +45,7 @@ from isoroc._maps.modelfile.maps import MAX_CLASSES, map_document
 from isoroc._support.threads import one_blas_thread
 
 FEW_ROWS = 500  # up to this many rows, nothing of a fit is shared between folds
-#: What is saved of every calibrator besides its map and its own attributes.
+#: Attributes that a model file holds for every calibrator.
 COMMON = ("classes_", "n_features_in_", "feature_names_in_")
 
 
@@ -91,8 +92,6 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
     _uses_order_only: ClassVar[bool] = False
     #: Whether the order of the classes counts, so that labels which are names need `labels`.
     _orders_classes: ClassVar[bool] = False
-    #: Whether single rows are drawn or dealt to folds, so a frequency of 2 is not the row twice.
-    _deals_rows: ClassVar[bool] = False
     #: Whether a row has one outcome, and not any number of labels.
     _has_classes: ClassVar[bool] = True
     #: Attributes besides the map that a model file holds, and what must be true of each.
@@ -102,6 +101,7 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
     classes_: NDArray[Any]
     n_features_in_: int
     summary_: dict[str, Any]
+    unit_ = FromMap(lambda fitted: fitted.kind.unit)
 
     @abstractmethod
     def _fit(self, sample: Sample) -> Map:
@@ -150,7 +150,7 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
             Weight of each row.
         weighting : {"importance", "frequency"}, default="importance"
             Only ratios of importance weights matter, and unequal weights lower the effective number
-            of rows. With frequencies, weight 2 is the same as the row twice.
+            of rows. A frequency of 2 is the row twice.
         clusters : array-like of shape (n,), default=None
             Cluster of each row, such as the patient of a visit. Rows of one cluster share a fold,
             and standard errors allow for their dependence.
@@ -189,9 +189,9 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         self._remember_columns(P, sample.forecasts, reset=True)
         self.map_ = fitted
         self.classes_ = sample.classes
-        class_weights = counted.class_weights()
-        totals = {"weight": float(class_weights.sum()), "class_weights": class_weights.tolist()}
-        self.summary_ = {"rows": sample.n_rows} | totals | range_of(sample)
+        totals = counted.class_weights()
+        counts = {"weight": float(totals.sum()), "class_weights": totals.tolist()}
+        self.summary_ = {"rows": sample.n_rows} | counts | range_of(sample)
         self._finish()
         return self
 
@@ -199,17 +199,16 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         """Set up the calibrators inside this one after a fit or a load."""
 
     def fit_counts(self, counts: Counts, *, weighting: Weighting = "importance") -> Self:
-        """Learn the calibration map from counts.
+        """Learn the calibration map from counts, with the folds of the counts.
 
-        Each cell stands for its rows with their mean forecast. Cross-validation uses the folds of
-        the counts.
+        Each cell stands for its rows with their mean forecast.
 
         Parameters
         ----------
         counts : Counts
             Counts of forecasts and outcomes.
         weighting : {"importance", "frequency"}, default="importance"
-            What the weights of the rows were, as in `fit`.
+            Meaning of the weights, as in `fit`.
 
         Examples
         --------
@@ -220,8 +219,8 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         """
         given: Any = counts
         if not isinstance(given, Counts):
-            name = type(given).__name__
-            raise InputError("counts", None, f"is {name}", "expected Counts; pass rows to fit")
+            problem = f"is {type(given).__name__}"
+            raise InputError("counts", None, problem, "expected Counts; pass rows to fit")
         sample = counts.sample(per_fold=self._uses_folds)
         if not len(sample):
             raise InputError("counts", None, "hold no rows", "at least one is needed")
@@ -235,14 +234,12 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
     ) -> Any:
         """Add columns of calibrated forecasts to a dataframe, lazily where the engine is lazy.
 
-        DuckDB runs the query of `isoroc.export.to_sql`. Other engines call `predict_proba` on
-        partitions or batches, so isoroc must be installed on their workers.
+        DuckDB runs the query of `isoroc.export.to_sql`; workers of other engines need isoroc.
 
         Parameters
         ----------
         df : dataframe
-            A dataframe of pandas, polars (eager or lazy), pyarrow, Dask or PySpark, or a relation
-            of DuckDB.
+            A dataframe of pandas, polars, pyarrow, Dask or PySpark, or a relation of DuckDB.
         probs : str or sequence of str
             Columns of the forecasts, in the order of `classes_`, or the one column of scores.
         names : sequence of str, default=None
@@ -251,8 +248,7 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         dataframe
-            The same type as `df`, with one new column for each class. Rows that `predict_proba`
-            would refuse get missing values.
+            The type of `df`. Rows that `predict_proba` would refuse get missing values.
 
         Examples
         --------
@@ -265,16 +261,11 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         return frames.predict_frame(self, df, probs, names)
 
     @property
-    def unit_(self) -> Unit:
-        """Unit of the forecasts, given to `fit` or inferred: "probability", "logit" or another."""
-        return self.map_.kind.unit
-
-    @property
     def checksum(self) -> str | None:
         """Checksum of the model file that `save` would write; None if the model cannot be saved."""
         check_is_fitted(self, "map_")
         try:
-            return checksum(to_document(self, "model"), self.summary_)
+            return checksum(to_document(self), self.summary_)
         except (Fault, ValueError):
             return None
 
@@ -300,8 +291,8 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         """Thresholds on the calibrated forecasts that repeat decisions made on forecasts before.
 
         Two classes: a strictly increasing map repeats every decision; otherwise as few decisions
-        on the rows `P` change as possible. More classes: the result changes no decision on these
-        rows if there is such a threshold; otherwise it is the calibrated forecast of gamma.
+        on the rows `P` change as possible. More classes: no decision on these rows changes if there
+        is such a threshold; otherwise the result is the calibrated forecast of gamma.
 
         Parameters
         ----------
@@ -343,7 +334,7 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
             JSON values to add to `summary_` in the file, such as metrics.
         """
         check_is_fitted(self, "map_")
-        write(path, to_document(self, "model"), self.summary_ | (summary or {}))
+        write(path, to_document(self), self.summary_ | (summary or {}))
 
     def _check_new(self, P: Any, ops: Any = NUMPY) -> Floats:
         """Forecast array of new rows, with columns in the order of the fit."""
@@ -396,42 +387,33 @@ class IdentityCalibrator(Calibrator):
         return IdentityMap(kind=sample.kind)
 
 
-def to_document(calibrator: Any, place: str) -> dict[str, Any]:
-    """The schema's ``calibrator`` for a fitted calibrator."""
-    n_classes = len(calibrator.classes_)
-    if n_classes > MAX_CLASSES:
+def to_document(calibrator: Any) -> dict[str, Any]:
+    """The ``model`` of a model file for a fitted calibrator."""
+    if (n_classes := len(calibrator.classes_)) > MAX_CLASSES:
         fix = f"a model file holds at most {MAX_CLASSES}"
-        raise InputError(place, None, f"{n_classes} classes", fix)
-    common = {name: getattr(calibrator, name) for name in COMMON if hasattr(calibrator, name)}
-    document = _inner_document(calibrator, place, common)
-    return document | {"map": map_document(calibrator.map_, f"{place}.map")}
+        raise InputError("model", None, f"{n_classes} classes", fix)
+    common = [name for name in COMMON if hasattr(calibrator, name)]
+    document = _document(calibrator, "model", [*common, *calibrator._state])
+    return document | {"map": map_document(calibrator.map_, "model.map")}
 
 
-def _inner_document(
-    calibrator: Any, place: str, common: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    """The document of a calibrator without its map, which is part of another one's."""
-    learned = {name: getattr(calibrator, name) for name in calibrator._state}
-    return _pattern(calibrator, place) | {
-        "state": {
-            name: encode(value, f"{place}.state.{name}", _inner_document)
-            for name, value in ((common or {}) | learned).items()
-        }
-    }
-
-
-def _pattern(calibrator: Any, place: str) -> dict[str, Any]:
-    """The document of a calibrator that is not fitted, such as one among the parameters."""
+def _document(calibrator: Any, place: str, learned: Sequence[str] | None = None) -> dict[str, Any]:
+    """The document of a calibrator without its map; by default with the attributes `_state`."""
     kind = type(calibrator).__name__
     ours = type(calibrator).__module__.startswith("isoroc.")
     if not isinstance(calibrator, Calibrator) or not ours:
         fix = "calibrators of isoroc can; use skops or pickle for others"
         raise InputError(place, None, f"{kind} cannot be stored in a model file", fix)
+    learned = list(calibrator._state) if learned is None else learned
     parameters = {
-        name: encode(value, f"{place}.parameters.{name}", _pattern)
+        name: encode(value, f"{place}.parameters.{name}", partial(_document, learned=()))
         for name, value in calibrator.get_params(deep=False).items()
     }
-    return {"type": "calibrator", "kind": kind, "parameters": parameters, "state": {}}
+    state = {
+        name: encode(getattr(calibrator, name), f"{place}.state.{name}", _document)
+        for name in learned
+    }
+    return {"type": "calibrator", "kind": kind, "parameters": parameters, "state": state}
 
 
 def fit_sample(calibrator: Calibrator, sample: Sample, weighting: Weighting) -> None:

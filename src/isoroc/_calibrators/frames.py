@@ -10,7 +10,6 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from isoroc._core.types import Floats
 from isoroc._input import InputError, check_names, valid_rows
 from isoroc._maps.segments import known_columns
 
@@ -47,11 +46,8 @@ def predict_frame(
 
 def _check_columns(calibrator: Any, given: list[str], probs: list[str], names: list[str]) -> None:
     """Check that the dataframe has the columns to read and none of those to add."""
-    numbers = (
-        ("probs", probs, calibrator.n_features_in_),
-        ("names", names, len(calibrator.classes_)),
-    )
-    for argument, columns, expected in numbers:
+    n_features, n_classes = calibrator.n_features_in_, len(calibrator.classes_)
+    for argument, columns, expected in ("probs", probs, n_features), ("names", names, n_classes):
         if len(columns) != expected or len(set(columns)) < expected:
             problem = f"{', '.join(columns)}, but the calibrator has {expected}"
             raise InputError(argument, None, problem, "pass that many different names")
@@ -64,32 +60,23 @@ def _check_columns(calibrator: Any, given: list[str], probs: list[str], names: l
 
 
 def add_columns(df: Any, calibrator: Any, probs: list[str], names: list[str]) -> Any:
-    """An eager dataframe with the columns of calibrated forecasts."""
+    """An eager dataframe with calibrated forecasts, NaN where `predict_proba` raises an error."""
     frame = nw.from_native(df, eager_only=True)
-    forecasts = frame.select(nw.col(*probs).cast(nw.Float64())).to_numpy()
-    Q = calibrate_good_rows(calibrator, np.asarray(forecasts, dtype=np.float64), frame)
+    numbers = frame.select(nw.col(*probs).cast(nw.Float64())).to_numpy().astype(np.float64)
+    P = numbers[:, 0] if len(probs) == 1 else numbers
+    good = valid_rows(P, calibrator.map_.kind)
+    segments, further = list(known_columns(calibrator.map_)), {}
+    if segments:
+        further["segments"] = frame.select(segments).filter(good.tolist()).to_native()
+    Q = np.full((len(P), len(names)), np.nan)
+    if good.any():
+        Q[good] = calibrator.predict_proba(P[good], **further)
     columns = dict(zip(names, Q.T, strict=True))
     if frame.implementation.is_pandas_like():  # positions, not the index, match rows
         return df.assign(**columns)
     backend = frame.__native_namespace__()
     series = [nw.new_series(*column, nw.Float64(), backend=backend) for column in columns.items()]
     return frame.with_columns(*series).to_native()
-
-
-def calibrate_good_rows(calibrator: Any, forecasts: Floats, frame: Any = None) -> Floats:
-    """Calibrated forecasts, NaN for rows that `predict_proba` would refuse.
-
-    The dataframe holds the segments, if the calibrator has any.
-    """
-    values = forecasts[:, 0] if forecasts.shape[1] == 1 else forecasts
-    good = valid_rows(values, calibrator.map_.kind)
-    columns, further = list(known_columns(calibrator.map_)), {}
-    if columns:
-        further["segments"] = frame.select(columns).filter(good.tolist()).to_native()
-    Q = np.full((len(forecasts), len(calibrator.classes_)), np.nan)
-    if good.any():
-        Q[good] = calibrator.predict_proba(values[good], **further)
-    return Q
 
 
 def _map_spark(df: Any, add: Callable[[Any], Any], names: list[str], *, connect: bool) -> Any:

@@ -89,10 +89,9 @@ def counts_of_classes(sample: Sample) -> Iterator[BinaryCounts]:
 class VennAbersCalibrator(Calibrator):
     """Inductive Venn-Abers prediction: an interval for each probability, and one value in it.
 
-    Isotonic regression is fitted to the calibration rows and the row to be forecast twice: as if
-    its outcome were the class, and as if it were not. One of the two fits uses the true outcome.
-    With three classes or more, each class is calibrated against the rest, and rows are divided by
-    their sum.
+    Isotonic regression is fitted twice to the calibration rows and the row to be forecast: as if
+    its outcome were the class, and as if it were not. With three classes or more, each class is
+    calibrated against the rest, and rows are divided by their sum.
 
     Attributes
     ----------

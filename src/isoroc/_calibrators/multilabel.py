@@ -37,9 +37,9 @@ from isoroc._support.table import Table
 class MultiLabelCalibrator(Calibrator):
     """One map for each of several labels that do not exclude each other.
 
-    The maps of beta calibration are learned for all labels together: those of labels with few rows
-    are shrunken towards a common one. Each is mixed with a map learned from the label's rows alone,
-    as far as that helps. So a label with five positives is calibrated almost like the others.
+    Maps of beta calibration are learned for all labels together: those of labels with few rows are
+    shrunk towards a common one. Each is mixed with a map learned from the rows of the label alone,
+    as far as that helps.
 
     Parameters
     ----------
@@ -66,11 +66,10 @@ class MultiLabelCalibrator(Calibrator):
     Notes
     -----
     The probability of a label is ``(1 - w) * expit(a log(p) - b log(1 - p) + c) + w * h(p)``, with
-    its own map h. The triples (a, b, c) have a normal prior; its mean, the common map, and its
-    covariance matrix are learned from all labels (empirical Bayes). Neither a nor b is negative, so
-    forecasts of a label keep their order if h keeps it. The weight w maximises the likelihood of
-    rows held out in five folds, all labels of a row at once. Labels with fewer than five rows of
-    either outcome have no map of their own.
+    its own map h. The normal prior of (a, b, c), with the common map as its mean, is learned from
+    all labels (empirical Bayes). Neither a nor b is negative, so forecasts of a label keep their
+    order if h keeps it. The weight w maximises the likelihood of rows held out in five folds.
+    Labels with fewer than five rows of either outcome have no map of their own.
 
     Examples
     --------
@@ -92,7 +91,6 @@ class MultiLabelCalibrator(Calibrator):
 
     calibrator: Calibrator | None = None
 
-    _deals_rows: ClassVar[bool] = True
     _has_classes: ClassVar[bool] = False
     _state: ClassVar[dict[str, checks.Check]] = {
         "common_": checks.coefficients(3),
@@ -143,10 +141,10 @@ class MultiLabelCalibrator(Calibrator):
         return self
 
     def _fit(self, sample: Sample) -> MultiLabelMap:
-        own: Any = SplineCalibrator() if self.calibrator is None else self.calibrator
-        if not isinstance(own, Calibrator) or hasattr(own, "calibrator"):
-            fix = "expected another calibrator of isoroc"
-            raise InputError("calibrator", None, f"is {own!r}", fix)
+        single: Any = SplineCalibrator() if self.calibrator is None else self.calibrator
+        if not isinstance(single, Calibrator) or hasattr(single, "calibrator"):
+            problem = f"is {single!r}"
+            raise InputError("calibrator", None, problem, "expected another calibrator of isoroc")
         if sample.segments is None:
             raise InputError("counts", None, "hold one outcome per row", "pass rows to fit")
         dealt = deal_by_content(sample, 5, check_random_state(0))
@@ -161,11 +159,12 @@ class MultiLabelCalibrator(Calibrator):
             maps.append(beta)
             weights = np.array([1.0, 0.0])
             if counts.min() >= 5 and np.ptp(part.fold) > 0:
-                both = [c._fit_out_of_fold(part, part.folds()) for c in (shared, clone(own))]
-                likelihood = likelihoods([Q for _, Q in both], part)
+                both = [c._fit_out_of_fold(part, part.folds()) for c in (shared, clone(single))]
+                members, forecasts = zip(*both, strict=True)
+                likelihood = likelihoods(forecasts, part)
                 weights = mixture_weights(likelihood, part.row_weights(), np.array([4.0, 1.0]))
             if weights[1]:
-                mixed: Any = {"members": [found for found, _ in both], "weights": weights}
+                mixed: Any = {"members": list(members), "weights": weights}
                 maps[-1] = MixtureMap(kind=part.kind, monotone=False, **mixed)
             numbers = beta.coef[1], beta.rest[1], beta.intercept[1]
             lines.append((name, len(part), counts[1], *numbers, weights[1]))
@@ -218,12 +217,12 @@ class SharedBeta(Calibrator):
         """Learn the mean and the covariance matrix of the coefficients by the EM algorithm."""
         L = len(labels)
         for _ in range(n_steps):
-            found = [self._posterior(label, np.ones(3)) for label in labels]
-            theta = np.array([own for own, _ in found])
+            posteriors = (self._posterior(label, np.ones(3)) for label in labels)
+            theta, covariances = map(np.array, zip(*posteriors, strict=True))
             self.mean = (theta.sum(axis=0) + 0.01 * self.unchanged) / (L + 0.01)
             apart = theta - self.mean
             # The usual width counts as three labels: few labels say little about their spread.
-            total = apart.T @ apart + sum(own for _, own in found) + 3 * self.width
+            total = apart.T @ apart + covariances.sum(axis=0) + 3 * self.width
             old, self.root = self.root, np.linalg.cholesky(total / (L + 3))
             if np.abs(np.linalg.solve(old, self.root) - np.eye(3)).max() < 0.01:
                 break

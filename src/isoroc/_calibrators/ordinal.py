@@ -135,11 +135,10 @@ class CumulativeLoss(EvidenceLoss):
         self.steps = 0.05 * np.diff(np.log(below[:-1] / (below[-1] - below[:-1])))
         rises = np.tri(K - 1, K - 2, -1)  # the differences below each shift
         self.rises = rises - rises.mean(axis=0)
-        sizes = {"rates": 1, "skew": 1, "shift": 1, "step": 1}
-        sizes |= {"steps": K - 2, "tilt": K, "location": K}
-        prior = {"rates": 4.0, "skew": 20.0, "shift": 1.0, "step": 0.3}
-        prior |= {"steps": 2.0, "tilt": 20.0, "location": 10.0}
-        self.priors = Priors(sizes, prior, {"rates", "skew", "shift", "step"})
+        single = {"rates": 4.0, "skew": 20.0, "shift": 1.0, "step": 0.3}
+        sizes = dict.fromkeys(single, 1) | {"steps": K - 2, "tilt": K, "location": K}
+        prior = single | {"steps": 2.0, "tilt": 20.0, "location": 10.0}
+        self.priors = Priors(sizes, prior, set(single))
         self.ends = np.cumsum(list(sizes.values()))
 
     def map_of(self, theta: Floats) -> CumulativeMap:
@@ -178,9 +177,9 @@ class CumulativeLoss(EvidenceLoss):
         slope[1:][at] = -expit(-high) / expit(-low) / gap
         slope = slope[1:-1]
         total, along = slope.sum(axis=0), [(slope * part).sum(axis=0) for part in logs]
-        own = self._differences(theta)[:, None] * (self.rises.T @ slope)
+        in_steps = self._differences(theta)[:, None] * (self.rises.T @ slope)
         inside = first.T @ (a * slope / below) - (1 - first).T @ (b * slope / above)
-        parts = [along[0] - along[1], along[0] + along[1], total, own.sum(axis=0), *own]
+        parts = [along[0] - along[1], along[0] + along[1], total, in_steps.sum(axis=0), *in_steps]
         return losses, np.vstack([*parts, p * (inside - (a - b) * total), self.features * total])
 
     def loss(self, theta: Floats) -> tuple[float, Floats]:

@@ -25,9 +25,8 @@ LEAST = 1e-12  # least likelihood of a row
 def adjust_prior(P: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
     """Forecasts for a population with another class prior.
 
-    This is right if only the class prior differs and rows of each class look the same as before
-    (label shift), as when rows of some classes were left out or repeated at random before training.
-    The forecasts must be calibrated for the old population.
+    The forecasts must be calibrated for the old population, and rows of each class must look the
+    same in both (label shift), as when some classes were sampled less often before training.
 
     Parameters
     ----------
@@ -123,9 +122,9 @@ def estimate_prior(
     Notes
     -----
     The log likelihood of shares w is ``sum_i log(sum_k P[i, k] w[k] / old[k])``. One row with the
-    old shares is added to its maximum, so that no share is 0. Test and intervals are likelihood
-    ratio tests; weights are scaled to sum to Kish's effective number of rows. Intervals do not
-    include the uncertainty of `old` and of the calibration.
+    old shares is added to its maximum, so that no share is 0. The test and the intervals are based
+    on likelihood ratios, without the uncertainty of `old` and of the calibration. Weights are
+    scaled to sum to Kish's effective number of rows.
 
     Examples
     --------

@@ -1,10 +1,8 @@
 """Calibrators by name, and from model files: everything is checked, nothing is executed."""
 
-from __future__ import annotations
-
 import os
 import re
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from inspect import isabstract
 from pkgutil import iter_modules
@@ -82,31 +80,20 @@ def load(path: str | os.PathLike[str]) -> Any:
     return calibrator
 
 
-def _restore(document: dict[str, Any], place: str, common: tuple[str, ...] = ()) -> Any:
-    """Calibrator with the parameters and attributes of a document."""
-    calibrator = _make(document, place)
-    learned = list(calibrator._state)
-    state = decode_known(
-        document["state"], {*common, *learned}, f"{place}.state", _restore, learned
-    )
-    vars(calibrator).update(state)
-    return calibrator
-
-
-def _make(document: dict[str, Any], place: str) -> Any:
-    """Calibrator with the parameters of a document, not fitted."""
+def _restore(
+    document: dict[str, Any], place: str, common: tuple[str, ...] = (), *, fitted: bool = True
+) -> Any:
+    """Calibrator with the parameters of a document and, if it was fitted, its attributes."""
     kind = kinds().get(document["kind"]) if document["type"] == "calibrator" else None
     if kind is None:
-        raise Fault(
-            f"{place}.kind", f"{document.get('kind')!a} is not a calibrator of this version"
-        )
+        problem = f"{document.get('kind')!a} is not a calibrator of this version"
+        raise Fault(f"{place}.kind", problem)
     calibrator = kind()
-    known, inner = calibrator.get_params(deep=False), f"{place}.parameters"
-    vars(calibrator).update(decode_known(document["parameters"], known, inner, _make_pattern))
+    known, unfitted = calibrator.get_params(deep=False), partial(_restore, fitted=False)
+    learned = list(calibrator._state) if fitted else []
+    given, state = document["parameters"], document["state"]
+    attributes = decode_known(given, known, f"{place}.parameters", unfitted)
+    names = {*common, *learned}
+    attributes |= decode_known(state, names, f"{place}.state", _restore, learned)
+    vars(calibrator).update(attributes)
     return calibrator
-
-
-def _make_pattern(document: dict[str, Any], place: str) -> Any:
-    """Calibrator that is a parameter of another: it has no state."""
-    decode_known(document["state"], (), f"{place}.state", _make_pattern)
-    return _make(document, place)

@@ -1,7 +1,5 @@
 """SegmentCalibrator: forecasts corrected within segments of several columns."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -17,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from isoroc._backends import NUMPY, ops_for
 from isoroc._calibrators.auto import AutoCalibrator
 from isoroc._calibrators.base import Calibrator, FromMap, IdentityCalibrator, attach_fitted
-from isoroc._calibrators.mixing import mixture_weights
+from isoroc._calibrators.mixing import likelihoods, mixture_weights
 from isoroc._calibrators.shifts import Columns, Regression, held_out, polish
 from isoroc._calibrators.temperature import TemperatureCalibrator
 from isoroc._calibrators.thresholds import CarriedThresholds
@@ -44,7 +42,7 @@ from isoroc._input import (
 )
 from isoroc._input.kinds import LOGITS, columns_of
 from isoroc._input.segments import Column, bin_edges, segment_names
-from isoroc._maps import IdentityMap, Map, SegmentMap
+from isoroc._maps import IdentityMap, SegmentMap
 from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
 from isoroc._maps.modelfile import checks
 from isoroc._maps.segments import apply_map, encode_segments
@@ -62,16 +60,14 @@ class SegmentCalibrator(Calibrator):
     """Forecasts corrected within segments: a common map, and a table of shifts for each column.
 
     A model can be calibrated overall and wrong for young customers in the north. This calibrator
-    takes columns that describe the rows, categories or numbers. It calibrates the forecasts, adds
-    the entries of their segments to the log odds, and calibrates the result. The prior variance of
-    the shifts of a column is learned, so columns without information vanish. The result is mixed
-    with the map of all rows and the uncalibrated forecasts, so that few rows change little.
+    takes columns that describe the rows, categories or numbers, and shifts the calibrated log odds
+    by an entry for each segment. Columns without information vanish. The result is mixed with the
+    map of all rows and the uncalibrated forecasts, so that few rows change little.
 
     Parameters
     ----------
     calibrator : calibrator, default=None
-        Calibrates all rows, before and after the shifts; ``AutoCalibrator(random_state=0)`` by
-        default.
+        Calibrates all rows before and after the shifts; by default `AutoCalibrator`.
     categorical : sequence of str, default=None
         Columns of numbers that are categories, such as numbers of sites. Strings and booleans
         always are.
@@ -101,9 +97,8 @@ class SegmentCalibrator(Calibrator):
         The map of all rows, and the one behind the shifts, which takes logits.
     shifts_ : Table
         For each segment and class: rows of `fit`, shift of the calibrated log odds, its standard
-        error, and by how much the odds of the forecasts were too low or too high, compared with
-        those of all rows. Shifts of pairs add to those of their columns. Entries of the class
-        "scale" add to the factor 1 of the log odds.
+        error, and how far the odds were off, compared with those of all rows. Shifts of pairs add
+        to those of their columns; the class "scale" has changes of the factor 1 of the log odds.
 
     See Also
     --------
@@ -116,20 +111,15 @@ class SegmentCalibrator(Calibrator):
     of the same calibrator, sums s and c of table entries, a constant d, and z the logarithm of g(p)
     or of p, whichever makes the outcomes likelier; with more than 50,000 rows that of g(p). Within
     a combination of segments it keeps the order of two classes if the two maps do. With three
-    classes or more and a monotone g, z has the coordinates of g, and h is temperature scaling, so
-    that the forecast is cyclically monotone there too.
+    classes or more and a monotone g, h is temperature scaling, and the forecast is cyclically
+    monotone there too.
 
     Entries of a table have a normal prior around 0, and a random walk prior over neighbouring bins.
-    Its precision maximises the evidence (MacKay 1992). Missing values, and segments that `fit` has
-    not seen, are shifted by 0. Categories are matched by name: the number 3 and the text "3" are
-    the same.
+    Its precision maximises the evidence (MacKay, Bayesian interpolation, Neural Computation 4,
+    1992). Missing and new segments are shifted by 0. Categories are matched by name: the number 3
+    and the text "3" are the same. See also Tax et al., MCGrad, KDD 2026.
 
     Whether people may be treated differently by segment is not for a calibrator to decide.
-
-    References
-    ----------
-    MacKay, Bayesian interpolation, Neural Computation 4, 1992. Tax et al., MCGrad: multicalibration
-    at web scale, KDD 2026.
 
     Examples
     --------
@@ -160,7 +150,6 @@ class SegmentCalibrator(Calibrator):
     cv: int = 5
     random_state: int | np.random.RandomState | None = 0
 
-    _deals_rows: ClassVar[bool] = True
     _state: ClassVar[dict[str, checks.Check]] = {
         "common_": checks.anything,
         "shifted_": checks.anything,
@@ -182,8 +171,8 @@ class SegmentCalibrator(Calibrator):
         if given is None:
             return AutoCalibrator(random_state=0)
         if not isinstance(given, Calibrator) or isinstance(given, SegmentCalibrator):
-            fix = "expected another calibrator of isoroc"
-            raise InputError("calibrator", None, f"is {given!r}", fix)
+            problem = f"is {given!r}"
+            raise InputError("calibrator", None, problem, "expected another calibrator of isoroc")
         return clone(given)  # type: ignore[no-any-return]
 
     def fit(
@@ -202,13 +191,10 @@ class SegmentCalibrator(Calibrator):
 
         Parameters
         ----------
-        P, y
+        P, y, labels, sample_weight, weighting, clusters, unit
             As for every calibrator.
         segments : dataframe, mapping of names to columns, or array-like of shape (n,)
-            Columns that describe the rows: strings, booleans or numbers. Without segments there is
-            the common map only.
-        labels, sample_weight, weighting, clusters, unit
-            As for every calibrator.
+            Strings, booleans or numbers that describe the rows. None leaves the common map only.
 
         Returns
         -------
@@ -225,10 +211,8 @@ class SegmentCalibrator(Calibrator):
         return self._fit_validated(sample, weighting, P)
 
     def _fit(self, sample: Sample) -> SegmentMap:
-        for name in ("bins", "cv"):
-            check_number(name, getattr(self, name), int, minimum=2)
-        check_number("max_terms", self.max_terms, int, minimum=0)
-        check_number("min_rows", self.min_rows, int, minimum=1)
+        for name, least in {"bins": 2, "max_terms": 0, "min_rows": 1, "cv": 2}.items():
+            check_number(name, getattr(self, name), int, minimum=least)
         self.common_, self.shifted_ = self._pattern(), IdentityCalibrator()
         self.shifts_ = Table.from_rows([], *SHIFTS)
         base = SegmentMap(
@@ -241,93 +225,93 @@ class SegmentCalibrator(Calibrator):
             tables=[],
             offset=np.zeros(sample.n_classes),
         )
-        found = base if sample.segments is None else self._learn(sample, base)
-        return found.pruned()
+        fitted = base if sample.segments is None else self._learn(sample, base)
+        return fitted.pruned()
 
     def _make_grid(self, segments: Segments | None) -> dict[str, Any]:
         """Levels and bins of the columns that have any."""
-        found: list[tuple[str, Names, Floats]] = []
+        parts: list[tuple[str, Names, Floats]] = []
         for name, column in ({} if segments is None else segments.columns).items():
             check_distinct(name, column)
             if column.levels is None:
                 if np.isfinite(column.values).any():
                     edges = bin_edges(column.values, 4 * self.bins)
-                    found.append((name, np.array([], dtype=np.str_), edges))
+                    parts.append((name, np.array([], dtype=np.str_), edges))
                 continue
             counts = np.bincount(column.values[column.values >= 0], minlength=len(column.levels))
             frequent = np.argsort(-counts, kind="stable")[:200]
             kept = np.sort(frequent[counts[frequent] >= self.min_rows])
             if len(kept):
-                found.append((name, column.levels[kept], np.empty(0)))
-        columns = np.array([name for name, *_ in found], dtype=np.str_)
-        levels, cuts = [own[1] for own in found], [own[2] for own in found]
-        return {"columns": columns, "levels": levels, "cuts": cuts}
+                parts.append((name, column.levels[kept], np.empty(0)))
+        names, levels, cuts = ([part[i] for part in parts] for i in range(3))
+        return {"columns": np.array(names, dtype=np.str_), "levels": levels, "cuts": cuts}
 
     def _learn(self, sample: Sample, base: SegmentMap) -> SegmentMap:
         """The map with tables, if shifts that were learned from other rows speak for them."""
         random_state = check_random_state(self.random_state)
         dealt = deal_by_content(sample.draw(MANY_ROWS), int(self.cv), random_state)
-        weights, rows = dealt.row_weights(), (np.arange(len(dealt)), dealt.codes)
         # The common map may be far from linear, or lose what differs by segment: with many rows
         # the first is the greater danger. A composition of monotone maps of three classes or more
         # need not be monotone.
         tried = [base] if len(sample) > len(dealt) else [base, replace(base, behind=False)]
         if base.certificate_of_common is not None:
             tried = [replace(base, behind=False)]
-        candidates = [found for own in tried if (found := self._try(dealt, own)) is not None]
-        best = sorted(candidates, key=lambda own: -weights @ np.log(own[-1]))[:1]
+        candidates = [c for fitted in tried if (c := self._try(dealt, fitted)) is not None]
         Q = [IdentityMap(kind=base.kind).apply(dealt.forecasts), base.common.apply(dealt.forecasts)]
-        columns = [np.maximum(own[rows], LEAST) for own in Q] + [own[-1] for own in best]
+        likelihood = likelihoods([*Q, *(c[-1] for c in candidates)], dealt).clip(min=LEAST)
+        weights, prior = dealt.row_weights(), np.array([8.0, 4.0])
+        if candidates:
+            best = int(np.argmax(weights @ np.log(likelihood[:, 2:])))
+            likelihood, prior = likelihood[:, [0, 1, 2 + best]], np.append(prior, 1.0)
         # The maps have seen the rows, so differences of their likelihoods count half.
-        prior = np.array([8.0, 4.0, 1.0])[: len(columns)]
-        shares = mixture_weights(np.column_stack(columns), weights / 2, prior).tolist()
-        base = replace(base, uncalibrated=shares[0])
-        if not best or not shares[2]:
-            return base
-        own, model, second, shifted, _ = best[0]
-        base = replace(own, uncalibrated=shares[0], weight=shares[2])
-        self.shifted_, counts, total = second, model.counts(), float(sample.class_weights().sum())
+        shares = mixture_weights(likelihood, weights / 2, prior).tolist()
+        if not candidates or not shares[2]:
+            return replace(base, uncalibrated=shares[0])
+        fitted, model, self.shifted_, _ = candidates[best]
+        fitted = replace(fitted, uncalibrated=shares[0], weight=shares[2])
+        counts = [term.sums() for term in model.tables]
+        total = float(sample.class_weights().sum())
         if len(sample) > len(dealt):
 
             def batches() -> Iterator[Regression]:  # arrays of all rows would take much memory
-                return (_regression(sample.take(rows), base) for rows in slices(len(sample)))
+                return (_regression(sample.take(rows), fitted) for rows in slices(len(sample)))
 
-            model, counts = polish(model, batches, total)
-        self.shifts_ = _describe(base, model, counts, total, sample.classes)
-        return replace(with_tables(base, model), shifted=shifted)
+            counts = polish(model, batches, total)
+        self.shifts_ = _describe(fitted, model, counts, total, sample.classes)
+        return with_tables(fitted, model)
 
     def _try(
         self, dealt: CellSample, base: SegmentMap
-    ) -> tuple[SegmentMap, Regression, Calibrator, Map, Floats] | None:
-        """Tables, and the second map: what it gives to the outcomes; None without tables.
+    ) -> tuple[SegmentMap, Regression, Calibrator, Floats] | None:
+        """The map without its tables, their regression, the second calibrator and its forecasts.
 
-        The second map is fitted to shifts that were learned from other rows.
+        The second map is fitted to shifts that were learned from other rows. None without tables.
         """
         model = _regression(dealt, base, int(self.bins))
         model.learn(self.max_terms)
-        if not model.terms:
+        if not model.tables:
             return None
         fold, segments, Q = dealt.folds(), dealt.segments, base.common.apply(dealt.forecasts)
         logits = np.empty_like(Q)
         for f, part in enumerate(held_out(model, fold, self.max_terms, FEW_ROWS)):
-            rows, own = np.flatnonzero(fold == f), with_tables(base, part)
-            of_rows: Any = dealt.forecasts[rows], Q[rows], segments[rows]  # type: ignore[index]
-            logits[rows] = own.shifted_logits(*of_rows)
+            rows = np.flatnonzero(fold == f)
+            arrays: Any = dealt.forecasts[rows], Q[rows], segments[rows]  # type: ignore[index]
+            logits[rows] = with_tables(base, part).shifted_logits(*arrays)
         further: Any = {"squares": dealt.squares, "clusters": dealt.clusters}
         unseen = Sample(logits, *dealt.arrays[1:], dealt.classes, "logit", **further)
         second = self._pattern()
         if base.certificate_of_common is not None:
             second = TemperatureCalibrator(floor=1e-300)
         shifted = second._fit(unseen)
-        found = shifted.apply(logits)[np.arange(len(fold)), dealt.codes]
-        return base, model, second, shifted, np.maximum(found, LEAST)
+        return replace(base, shifted=shifted), model, second, shifted.apply(logits)
 
     def _finish(self) -> None:
         # The maps are calibrators of their own, to look at, to apply and to export.
         attach_fitted(self, [self.common_], [self.map_.common])
-        summary = {name: own for name, own in self.summary_.items() if name != "range"}
         of_logits: Any = SimpleNamespace(
-            classes_=self.classes_, n_features_in_=len(self.classes_), summary_=summary
+            classes_=self.classes_,
+            n_features_in_=len(self.classes_),
+            summary_={name: value for name, value in self.summary_.items() if name != "range"},
         )
         attach_fitted(of_logits, [self.shifted_], [self.map_.shifted])
 
@@ -339,8 +323,7 @@ class SegmentCalibrator(Calibrator):
         P : array-like, dataframe or series
             Forecasts as in `fit`.
         segments : dataframe, mapping of names to columns, or array-like, default=None
-            A table with the columns `columns_`, if there are any; others are ignored. Missing
-            values and new categories are shifted by 0: `count_unknown` counts them.
+            A table with the columns `columns_`, if there are any; others are ignored.
         """
         ops = ops_for(P)
         values = self._check_new(P, ops)  # raises an error if there is no map yet
@@ -367,10 +350,8 @@ class SegmentCalibrator(Calibrator):
     def verify(self, P: Any, segments: Any = None) -> MonotonicityCheck:
         """Check on any rows that the order of forecasts is kept within combinations of segments.
 
-        Two classes: the calibrated forecasts of rows that share all segments have the order of the
-        forecasts. More classes: they are a cyclically monotone function of the coordinates of the
-        common map. This holds if `calibrator` is a `MonotoneCalibrator` or
-        ``AutoCalibrator(monotone=True)``; others have no guarantee to verify.
+        Two classes: increasing in the forecast. More: cyclically monotone in the coordinates of
+        the common map, as `MonotoneCalibrator` and ``AutoCalibrator(monotone=True)`` guarantee.
         """
         Q = self.predict_proba(P, segments)
         fitted, X = self.map_, columns_of(self._check_new(P))
@@ -386,9 +367,9 @@ class SegmentCalibrator(Calibrator):
         if len(fitted.columns):
             places = places_of(fitted, self.encode_segments(segments)).places
             code = np.unique(np.column_stack(places), axis=0, return_inverse=True)[1].ravel()
-        found = [check_cyclic(z[rows], Q[rows]) for _, rows in rows_by_group(code)]
-        n_rows = sum(own.rows for own in found)
-        return MonotonicityCheck(all(found), n_rows, exact=all(own.exact for own in found))
+        results = [check_cyclic(z[rows], Q[rows]) for _, rows in rows_by_group(code)]
+        n_rows, exact = sum(each.rows for each in results), all(each.exact for each in results)
+        return MonotonicityCheck(all(results), n_rows, exact)
 
     def carry_over(self, thresholds: Any, P: Any = None) -> CarriedThresholds:
         """Thresholds of the common map, if there were no segments in `fit`; see `Calibrator`."""
@@ -400,58 +381,54 @@ class SegmentCalibrator(Calibrator):
 
 
 def _regression(sample: Sample, base: SegmentMap, bins: int = 0) -> Regression:
-    """Rows of a sample, with the log odds that are shifted."""
+    """Rows of a sample, with the log odds or centred logarithms that are shifted."""
     if base.behind:
-        Q = np.log(np.maximum(base.common.apply(sample.forecasts), LEAST))
+        z = np.log(np.maximum(base.common.apply(sample.forecasts), LEAST))
     else:  # certain forecasts would decide the slope
-        Q = base.coordinates(NUMPY, columns_of(sample.forecasts))
-        Q = np.maximum(Q, np.log(0.5 / len(sample)))
+        z = base.coordinates(NUMPY, columns_of(sample.forecasts))
+        z = np.maximum(z, np.log(0.5 / len(sample)))
+    u = z[:, 1:] - z[:, :1] if z.shape[1] == 2 else z - z.mean(axis=1, keepdims=True)
     segments: Any = sample.segments
     columns = places_of(base, base.codes(segments), bins)
-    return Regression(_free(Q), sample.codes.astype(np.intp), sample.row_weights(), columns)
-
-
-def _free(logs: Floats) -> Floats:
-    """Log odds of two classes, shape (n, 1), or centred logarithms of more, shape (n, K)."""
-    two = logs.shape[1] == 2
-    return logs[:, 1:] - logs[:, :1] if two else logs - logs.mean(axis=1, keepdims=True)
+    return Regression(u, sample.codes.astype(np.intp), sample.row_weights(), columns)
 
 
 def places_of(base: SegmentMap, codes: Floats, bins: int = 0) -> Columns:
     """Places among the segments of each column; their number where a segment is unknown."""
     places, sizes = [], base.sizes()
     for j, size in enumerate(sizes):
-        place, known = base.locate(NUMPY, j, codes[:, [j]])
-        places.append(np.where(known, place, size)[:, 0])
+        segment, known = base.locate(NUMPY, j, codes[:, [j]])
+        places.append(np.where(known, segment, size)[:, 0])
     return Columns(places, sizes, [not len(levels) for levels in base.levels], bins)
 
 
 def with_tables(base: SegmentMap, model: Regression) -> SegmentMap:
     """The map with the tables of a regression; the second map learns the common slope."""
-    sizes, K, slope = base.sizes(), len(base.offset), max(1 + model.slope, 0.2)
+    intercept, factor = model.terms[0].values[0], 1 + float(model.terms[1].values[0, 0])
+    sizes, K, slope = base.sizes(), len(base.offset), max(factor, 0.2)
     tables = []
-    for term in model.terms:
-        own = np.indices([sizes[j] for j in term.columns]).reshape(len(term.columns), -1)
-        entries = term.entries(term.codes(dict(zip(term.columns, own, strict=True)))) / slope
-        table = np.zeros((len(entries), K + 1))
+    for term in model.tables:
+        places = np.indices([sizes[j] for j in term.columns]).reshape(len(term.columns), -1)
+        codes = term.codes(dict(zip(term.columns, places, strict=True)), places.shape[1])
+        table = np.zeros((len(codes), K + 1))
         last = K + 1 if term.scales else K
-        table[:, last - entries.shape[1] : last] = entries
+        table[:, last - term.values.shape[1] : last] = term.entries(codes) / slope
         tables.append(table)
-    pairs = np.array([(*term.columns, -1)[:2] for term in model.terms], dtype=np.int64)
-    offset = np.append(np.zeros(K - model.n_free), model.intercept / slope)
+    pairs = np.array([(*term.columns, -1)[:2] for term in model.tables], dtype=np.int64)
+    offset = np.append(np.zeros(K - model.n_free), intercept / slope)
     return replace(base, pairs=pairs.reshape(-1, 2), tables=tables, offset=offset)
 
 
 def check_distinct(name: str, column: Column) -> None:
     """Raise an error for a column that identifies single rows."""
-    known = column.values[~np.isnan(column.values)] if column.is_numeric else column.values
+    known = column.values if column.levels is not None else column.values[~np.isnan(column.values)]
     n = len(known)
     if n < 50:
         return
     if column.levels is not None:
         identifies = len(column.levels) > n / 2
     else:
-        whole = (known == np.floor(known)).all() and known.max() - known.min() < 1.01 * n
+        whole = (known == np.floor(known)).all() and np.ptp(known) < 1.01 * n
         identifies = bool(whole) and len(np.unique(known)) == n
     if identifies:
         problem = "has another value in almost every row, so it identifies rows, not segments"
@@ -463,7 +440,7 @@ def _describe(
 ) -> Table:
     """The table `shifts_`, given rows of entries and all weight; warns of columns that may leak."""
     lines = []
-    for term, errors, rows in zip(model.terms, model.errors(total), counts, strict=True):
+    for term, errors, rows in zip(model.tables, model.errors(total), counts, strict=True):
         parts = zip(term.columns, term.merged, strict=True)
         segments = [_segment_names(base, j, merged) for j, merged in parts]
         name = " \u00d7 ".join(str(base.columns[j]) for j in term.columns)
@@ -476,16 +453,10 @@ def _describe(
         labels = ["scale"] if term.scales else classes[-model.n_free :].tolist()
         for i, segment in enumerate(product(*segments)):
             for label, c, error in zip(labels, values[i], errors[i], strict=True):
-                odds = "" if term.scales else _too(c)
-                about = str(label), int(rows[i]), float(c), float(error), odds
-                lines.append((name, ", ".join(segment), *about))
+                off = f"{abs(np.expm1(c)):.0%} too {'low' if c > 0 else 'high'}".replace("%", " %")
+                about = str(label), int(rows[i]), float(c), float(error)
+                lines.append((name, ", ".join(segment), *about, "" if term.scales else off))
     return Table.from_rows(lines, *SHIFTS)
-
-
-def _too(shift: float) -> str:
-    """How far odds were off, in words."""
-    off = np.expm1(shift)
-    return f"{abs(off):.0%} too {'low' if off > 0 else 'high'}".replace("%", " %")
 
 
 def _segment_names(base: SegmentMap, j: int, merged: Ints) -> list[str]:

@@ -66,11 +66,10 @@ class SigmoidCalibrator(Calibrator):
 
     def _fit(self, sample: Sample) -> SigmoidMap:
         check_option("compatible", self.compatible, (True, False))
-        targets = _platt_targets(sample)
         if not self.compatible:
-            return _likeliest_map(sample, _fit_sigmoid, targets)
+            return _likeliest_map(sample, _fit_sigmoid)
         linear = sample.kind.scores == "probability"
-        return _likeliest_map(sample, _fit_sigmoid, targets, (LEAST,), linear=linear)
+        return _likeliest_map(sample, _fit_sigmoid, (LEAST,), linear=linear)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -120,31 +119,27 @@ class BetaCalibrator(Calibrator):
     def _fit(self, sample: Sample) -> SigmoidMap:
         check_option("compatible", self.compatible, (True, False))
         if not self.compatible:
-            return _likeliest_map(sample, _fit_beta, _platt_targets(sample))
-        plain = np.zeros(sample.n_classes), np.ones(sample.n_classes)
-        return _likeliest_map(sample, _fit_beta, plain, (EPSILON,))
+            return _likeliest_map(sample, _fit_beta)
+        return _likeliest_map(sample, _fit_beta, (EPSILON,), smoothed=False)
 
 
 #: Mean loss, and coefficients `coef`, `rest` and `intercept` of one class.
 _Fit = tuple[float, float, float, float]
 
 
-def _platt_targets(sample: Sample) -> tuple[Floats, Floats]:
-    """For each class, the targets of the rows of other classes and of its own rows."""
-    totals = sample.class_weights()
-    return 1 / (totals.sum() - totals + 2), (totals + 1) / (totals + 2)
-
-
 def _likeliest_map(
     sample: Sample,
     fit: Callable[..., _Fit],
-    targets: tuple[Floats, Floats],
     floors: tuple[float, ...] = (1e-12, 1e-6, 1e-4, 1e-3, 1e-2),
     *,
+    smoothed: bool = True,
     linear: bool = False,
 ) -> SigmoidMap:
     """The map of each class against the rest, with the floor of the least loss."""
-    (low, high), candidates = targets, []
+    totals, candidates = sample.class_weights(), []
+    low, high = np.zeros(len(totals)), np.ones(len(totals))
+    if smoothed:  # Platt's targets of the rows of other classes, and of the class
+        low, high = 1 / (totals.sum() - totals + 2), (totals + 1) / (totals + 2)
     for floor in floors[:1] if isinstance(sample.kind, LogOdds) else floors:
         logs = sample.kind.log_rows(sample.forecasts, floor)
         log_rest = (logs.T - NUMPY.log_odds(logs.T)).T

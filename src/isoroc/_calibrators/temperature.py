@@ -24,8 +24,8 @@ class TemperatureCalibrator(Calibrator):
     """Temperature scaling: ``softmax(log(p) / T)``, with a floor under the forecasts.
 
     T > 1 moves forecasts to the middle of the simplex, T < 1 to its vertices. The order of the
-    classes within each row stays, except that classes below the floor tie. The order of the rows
-    stays for two classes (with a floor of at most 1/2), but not for more.
+    classes in each row is kept, except that classes below the floor tie. The order of the rows is
+    kept for two classes (with a floor of at most 1/2), but not for more.
 
     Parameters
     ----------
@@ -87,8 +87,8 @@ class TemperatureCalibrator(Calibrator):
     def _fit_part(self, sample: Sample, whole: TemperatureMap) -> TemperatureMap:
         if self.compatible:
             return self._fit(sample)
-        start = 1 / whole.temperature
-        return temper(sample, whole.floor, self.pseudocount, start=start, tolerance=1e-6)
+        search: Any = {"start": 1 / whole.temperature, "tolerance": 1e-6}
+        return temper(sample, whole.floor, self.pseudocount, **search)
 
 
 def fit_tempering(
@@ -106,21 +106,12 @@ def fit_tempering(
     return temper(sample, float(floor), pseudocount, start=inverse)
 
 
-def temper(
-    sample: Sample,
-    floor: float,
-    pseudocount: float,
-    *,
-    bounded: bool = True,
-    start: float = 1.0,
-    tolerance: float = 1e-10,
-) -> TemperatureMap:
-    """Temperature scaling with a given floor; the search for 1 / T begins at `start`."""
+def temper(sample: Sample, floor: float, pseudocount: float, **search: Any) -> TemperatureMap:
+    """Temperature scaling with a given floor; `search` has options of `inverse_temperature`."""
     z = sample.kind.log_rows(sample.forecasts, floor)
-    options: Any = {"bounded": bounded, "start": start, "tolerance": tolerance}
-    inverse = inverse_temperature(z, sample, floor, **options)
+    temperature = 1 / inverse_temperature(z, sample, floor, **search)
     share = uniform_share(sample, pseudocount)
-    return TemperatureMap(kind=sample.kind, floor=floor, temperature=1 / inverse, smoothing=share)
+    return TemperatureMap(kind=sample.kind, floor=floor, temperature=temperature, smoothing=share)
 
 
 def uniform_share(sample: Sample, pseudocount: float) -> float:

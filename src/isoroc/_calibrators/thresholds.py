@@ -9,7 +9,7 @@ from scipy.special import log_softmax
 from isoroc._core.simplex import midpoint, regions, sum_to_one
 from isoroc._core.types import Floats
 from isoroc._input import InputError, check_numbers
-from isoroc._input.kinds import Kind, Logits, LogOdds, SecondProbability
+from isoroc._input.kinds import Kind, Logits
 from isoroc._maps import Map
 from isoroc._maps.monotonicity import bounds_of, solve
 
@@ -50,17 +50,15 @@ def carry_over(
     given = check_numbers(thresholds, "thresholds")
     if not np.isfinite(given).all():
         raise InputError("thresholds", None, f"is {thresholds!r}", "expected finite numbers")
+    shape = () if n_classes == 2 else (n_classes,)
+    if given.shape != shape:
+        wanted = f"{n_classes} numbers, one per class" if shape else "a number for two classes"
+        raise InputError("thresholds", None, f"has shape {given.shape}", f"expected {wanted}")
     if n_classes > 2:
-        if given.shape != (n_classes,):
-            fix = f"expected {n_classes} numbers, one per class"
-            raise InputError("thresholds", None, f"has shape {given.shape}", fix)
         if values is None:
             fix = "pass rows P, on which decisions are compared"
             raise InputError("P", None, "three classes or more need rows to compare", fix)
         return _carry_vector(fitted, given, values)
-    if given.ndim:
-        problem = f"has shape {given.shape}"
-        raise InputError("thresholds", None, problem, "two classes have one threshold, a number")
     t = float(given)
     if fitted.kind.scores == "probability" and not 0 <= t <= 1:
         problem = f"is {t:.6g}, but the forecasts are probabilities"
@@ -81,13 +79,9 @@ def _carry_number(fitted: Map, t: float, forecasts: Floats | None) -> CarriedThr
             problem = "this map is constant at the threshold, up to rounding"
         fix = "pass rows P; the threshold with the fewest changes on them is found"
         raise InputError("P", None, problem, fix)
-    match fitted.kind:
-        case SecondProbability() | LogOdds():
-            scores = forecasts
-        case Logits():
-            scores = forecasts[:, 1] - forecasts[:, 0]
-        case _:
-            scores = forecasts[:, 1]
+    scores = forecasts if forecasts.ndim == 1 else forecasts[:, 1]
+    if isinstance(fitted.kind, Logits):
+        scores = scores - forecasts[:, 0]
     wanted, q = scores > t, fitted.apply(forecasts)[:, 1]
     n_changed = int(np.count_nonzero((q > value) != wanted))
     if n_changed:
@@ -97,13 +91,11 @@ def _carry_number(fitted: Map, t: float, forecasts: Floats | None) -> CarriedThr
 
 def _forecast(kind: Kind, t: float) -> Floats:
     """Forecast array of one row with the score t."""
-    match kind:
-        case SecondProbability() | LogOdds():
-            return np.array([t])
-        case Logits():
-            return np.asarray(log_softmax([[0.0, t]], axis=1))
-        case _:
-            return np.array([[1 - t, t]])
+    if kind.single:
+        return np.array([t])
+    if isinstance(kind, Logits):
+        return np.asarray(log_softmax([[0.0, t]], axis=1))
+    return np.array([[1 - t, t]])
 
 
 def _rises(fitted: Map, t: float, value: float, step: float = 1e-6) -> bool:
@@ -121,7 +113,7 @@ def _best_cut(q: Floats, wanted: Any, guess: float) -> tuple[float, int]:
     ones = np.bincount(group, wanted)
     zeros = np.bincount(group) - ones
     # cut g lies above the g smallest values
-    changed = np.append(0, np.cumsum(ones)) + zeros.sum() - np.append(0, np.cumsum(zeros))
+    changed = zeros.sum() + np.append(0, np.cumsum(ones - zeros))
     best = np.flatnonzero(changed == changed.min())
     low = np.append(np.nextafter(min(0.0, distinct[0]), -1.0), distinct)[best]
     high = np.append(distinct, max(1.0, distinct[-1]))[best]

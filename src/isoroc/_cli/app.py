@@ -43,36 +43,42 @@ def run(tokens: list[str]) -> int:
     words = [word for word in words if word not in ("--debug", "--quiet")]
     before = QUIET.set(QUIET.get() or "--quiet" in tokens)
     try:
-        return _run(words, debug="--debug" in tokens)
-    finally:
-        QUIET.reset(before)
-
-
-def _run(words: list[str], *, debug: bool) -> int:
-    with warnings.catch_warnings():
-        warnings.showwarning = _show_warning
-        try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
             if words and not words[0].startswith("-") and words[0] not in COMMANDS:
                 hint = did_you_mean(words[0], COMMANDS)
                 raise CommandError(f"{words[0]}: not a command; {hint}")  # noqa: TRY301
             code = build()(words)
             sys.stdout.flush()
-        except KeyboardInterrupt:  # of polars, which handles SIGINT itself while it works
+    except KeyboardInterrupt:  # of polars, which handles SIGINT itself while it works
+        raise
+    except BrokenPipeError:
+        discard_output()  # otherwise Python reports the error again when it exits
+        return ExitCode.BROKEN_PIPE
+    except SystemExit as error:
+        if not isinstance(error.__context__, BrokenPipeError):
             raise
-        except BrokenPipeError:
-            discard_output()  # otherwise Python reports the error again when it exits
-            return ExitCode.BROKEN_PIPE
-        except SystemExit as error:
-            if not isinstance(error.__context__, BrokenPipeError):
-                raise
-            return ExitCode.BROKEN_PIPE  # rich exits with code 1 and has closed the output
-        except BaseException as error:  # noqa: BLE001
-            # A panic of polars is not an Exception, and must not end with exit code 1.
-            if (message := _message(error)) is not None:
-                return _fail(ExitCode.BAD_INPUT, "error", message, debug=debug)
-            what = f"{type(error).__name__}: {first_line(error)}; use --debug for details"
-            return _fail(ExitCode.INTERNAL, "internal error", what, debug=debug)
+        return ExitCode.BROKEN_PIPE  # rich exits with code 1 and has closed the output
+    except BaseException as error:  # noqa: BLE001
+        # A panic of polars is not an Exception, and must not end with exit code 1.
+        return _fail(error, debug="--debug" in tokens)
+    finally:
+        QUIET.reset(before)
     return code if isinstance(code, int) else ExitCode.OK
+
+
+def _fail(error: BaseException, *, debug: bool) -> int:
+    from isoroc._cli.terminal import print_error  # noqa: PLC0415
+
+    wait_if_ending()
+    if debug:
+        traceback.print_exc()
+    if (message := _message(error)) is not None:
+        print_error("error", message)
+        return ExitCode.BAD_INPUT
+    what = f"{type(error).__name__}: {first_line(error)}"
+    print_error("internal error", f"{what}; use --debug for details")
+    return ExitCode.INTERNAL
 
 
 def _message(error: BaseException) -> str | None:  # noqa: PLR0911
@@ -104,29 +110,12 @@ def _with_options(error: ValueError) -> str:
 
     if not isinstance(error, InputError):
         return first_line(error)
-    options = {
-        "P": "--probs",
-        "y_prob": "--probs",
-        "y": "--label",
-        "y_true": "--label",
-        "labels": "--classes",
-        "classes": "--classes",
-        "sample_weight": "--weight",
-        "confidence": "--confidence",
-        "tolerance": "--tolerance",
-    }
+    options = {"P": "probs", "y_prob": "probs", "y": "label", "y_true": "label"}
+    options |= {"labels": "classes", "sample_weight": "weight"}
     option = options.get(error.argument, error.argument)
+    if option in (*options.values(), "confidence", "tolerance"):
+        option = f"--{option}"
     return str(InputError(option, error.row, error.problem, in_options(error.fix)))
-
-
-def _fail(code: ExitCode, kind: str, message: str, *, debug: bool) -> int:
-    from isoroc._cli.terminal import print_error  # noqa: PLC0415
-
-    wait_if_ending()
-    if debug:
-        traceback.print_exc()
-    print_error(kind, message)
-    return code
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

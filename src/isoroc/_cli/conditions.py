@@ -9,9 +9,6 @@ from typing import Any, NamedTuple, Self
 
 from isoroc._cli.errors import CommandError, did_you_mean
 
-#: Nested dictionaries: column, metric, then "value" and the bounds of its interval.
-Figures = Mapping[str, Any]
-
 _COMPARISONS: dict[type[ast.cmpop], tuple[str, Callable[[float, float], bool]]] = {
     ast.GtE: (">=", operator.ge), ast.LtE: ("<=", operator.le),
     ast.Gt: (">", operator.gt), ast.Lt: ("<", operator.lt),
@@ -32,26 +29,26 @@ class Condition(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Condition that a text stands for."""
+        text = text.strip()
         try:
-            match ast.parse(text.strip(), mode="eval").body:
+            match ast.parse(text, mode="eval").body:
                 case ast.Compare(left, [sign], [right]) if type(sign) in _COMPARISONS:
                     for side in (left, right):
                         _evaluate(side, lambda _names: 1.0)  # raises if it is not an expression
-                    return cls(text.strip(), left, sign, right)
+                    return cls(text, left, sign, right)
                 case ast.UnaryOp(ast.Not(), ast.Name() | ast.Attribute() as figure):
-                    return cls(text.strip(), figure, ast.Eq(), None)
+                    return cls(text, figure, ast.Eq(), None)
                 case ast.Name() | ast.Attribute() as figure:
-                    return cls(text.strip(), figure, ast.NotEq(), None)
+                    return cls(text, figure, ast.NotEq(), None)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             pass
         examples = "calibration_error>0.02 or after.log_loss > before.log_loss * 1.01"
         raise CommandError(f"--fail-if {text!r}: not a condition; write for example {examples}.")
 
-    def failure(self, figures: Figures, column: str = "") -> str | None:
+    def failure(self, figures: Mapping[str, Any], column: str = "") -> str | None:
         """The condition with its values, if it holds or a value is NaN.
 
-        Metrics without a column are those of `column`.
+        `figures` are nested: column (by default `column`), metric, then "value", "low" and "high".
         """
         look_up = partial(_look_up, figures=figures, column=column)
         if self.right is None:
@@ -68,18 +65,18 @@ def _evaluate(node: ast.expr, look_up: Callable[[list[str]], float]) -> float:
     """Value of numbers, dotted names, arithmetic and ``abs``; raises ValueError for others."""
     names = ast.unparse(node).split(".")
     match node:
-        case ast.Constant(int() | float() as number) if not isinstance(number, bool):
-            if math.isinf(number):
-                raise ValueError(number)
-            return float(number)
+        case ast.Constant(int() | float() as number) if type(number) is not bool:
+            if math.isfinite(number):
+                return float(number)
+            raise ValueError(number)
+        case ast.Name() | ast.Attribute() if all(map(str.isidentifier, names)):
+            return look_up(names)
         case ast.BinOp(left, sign, right) if type(sign) in _OPERATIONS:
             operation, operands = _OPERATIONS[type(sign)], [left, right]
         case ast.UnaryOp(sign, operand) if type(sign) in _OPERATIONS:
             operation, operands = _OPERATIONS[type(sign)], [operand]
         case ast.Call(ast.Name("abs"), [argument], []):
             operation, operands = abs, [argument]
-        case ast.Name() | ast.Attribute() if all(map(str.isidentifier, names)):
-            return look_up(names)
         case _:
             raise ValueError(ast.dump(node))
     numbers = [_evaluate(each, look_up) for each in operands]
@@ -90,21 +87,22 @@ def _evaluate(node: ast.expr, look_up: Callable[[list[str]], float]) -> float:
     return math.nan if math.isinf(result) and not any(map(math.isinf, numbers)) else result
 
 
-def _look_up(names: list[str], figures: Figures, column: str, *, truth: bool = False) -> float:
+def _look_up(names: list[str], figures: Any, column: str, *, truth: bool = False) -> float:
     first, shown = names[0], ".".join(names)
-    entry: Any = figures
-    if first not in figures and isinstance(figures.get(column), Mapping):
-        entry = figures[column]
-        if len(names) > 1 and first not in entry:
+    value: Any = figures
+    if first not in figures and column in figures:
+        value = figures[column]
+        if len(names) > 1 and first not in value:
             raise CommandError(f"--fail-if: no column {first!r}; {did_you_mean(first, figures)}")
     for name in names:
-        inner = entry if isinstance(entry, Mapping) else {}
+        inner = value if isinstance(value, Mapping) else {}
         if name not in inner:
             raise CommandError(f"--fail-if: no metric {name!r}; {did_you_mean(name, inner)}")
-        entry = inner[name]
-    if isinstance(entry, Mapping) and "value" not in entry:
-        raise CommandError(f"--fail-if: {shown} has several figures: {', '.join(entry)}.")
-    value = entry["value"] if isinstance(entry, Mapping) else entry
+        value = inner[name]
+    if isinstance(value, Mapping):
+        if "value" not in value:
+            raise CommandError(f"--fail-if: {shown} has several figures: {', '.join(value)}.")
+        value = value["value"]
     if truth and not isinstance(value, bool):
         raise CommandError(f"--fail-if {shown}: it is a number; compare it, as {shown} > 0.")
     return math.nan if value is None else float(value)

@@ -3,17 +3,15 @@
 import inspect
 import json
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from importlib.metadata import version as version_of
 from typing import Any, NamedTuple, Self
 
-from numpy.typing import NDArray
-
 from isoroc._cli.errors import CommandError, did_you_mean
-from isoroc._cli.io.columns import listed, order_columns
+from isoroc._cli.io.columns import order_columns
 from isoroc._cli.io.files import write_bytes
-from isoroc._cli.options import STANDARD, Selection
+from isoroc._cli.options import STANDARD, InputOptions, Selection
 from isoroc._core.types import Floats
 from isoroc._input import Segments
 from isoroc._maps.modelfile.maps import load_map
@@ -35,9 +33,9 @@ def make_calibrator(name: str, words: dict[str, str], options: list[str]) -> Any
     given = {word.replace("-", "_"): parse_value(text) for word, text in words.items()}
     for word, key in zip(words, given, strict=True):
         if key not in parameters:
-            spelled = [parameter.replace("_", "-") for parameter in parameters]
+            spelled = [known.replace("_", "-") for known in (*options, *parameters)]
             problem = f"neither an option of fit nor a parameter of {name}"
-            raise CommandError(f"--{word}: {problem}; {did_you_mean(word, [*options, *spelled])}")
+            raise CommandError(f"--{word}: {problem}; {did_you_mean(word, spelled)}")
     # The same file always gives the same model, and progress is shown on terminals.
     defaults = {"random_state": 0, "verbose": int(sys.stderr.isatty())}
     return known[name](**{k: v for k, v in defaults.items() if k in parameters} | given)
@@ -89,25 +87,13 @@ class Model(NamedTuple):
         label, weight = (name if isinstance(name, str) else None for name in stored)
         return cls(path, calibrator, columns, label, weight, known_columns(calibrator.map_))
 
-    def check(self, columns: list[str], classes: NDArray[Any], selection: Selection) -> None:
-        """Raise an error if columns or classes are not those of the model."""
-        self.check_columns(columns)
-        fitted = self.calibrator.classes_.tolist()
-        if fitted != classes.tolist():
-            given = listed(classes.tolist())
-            problem = f"its classes ({listed(fitted)}) are not those of the forecasts ({given})"
-            raise CommandError(f"{self.path}: {problem}.")
-        is_chosen = selection.by_position or selection.classes
-        if not is_chosen and columns != order_columns(columns, fitted, self.columns, selection):
-            names = ", ".join(self.columns or ())
-            raise CommandError(f"{self.path}: was fitted on the columns {names} in another order.")
-
-    def check_columns(self, columns: Sequence[str]) -> None:
-        """Raise an error if the number of columns is not that of the model."""
-        n_columns = self.calibrator.n_features_in_
+    def order_columns(self, columns: list[str], selection: InputOptions) -> list[str]:
+        """Columns of forecasts in the order that the calibrator expects."""
+        n_columns, classes = self.calibrator.n_features_in_, self.calibrator.classes_.tolist()
         if len(columns) != n_columns:
             given = f"found {len(columns)} ({', '.join(columns)}); name them with --probs"
             raise CommandError(f"the model takes {n_columns} column(s) of forecasts, {given}.")
+        return order_columns(columns, classes, self.columns, selection)
 
     def complete(self, selection: Selection, schema: Collection[str]) -> Selection:
         """The selection, with label, weight and unit of the fit where the user gave none."""

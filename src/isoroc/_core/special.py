@@ -17,21 +17,14 @@ def _imported(name: str, module: str = "special") -> Callable[..., Any]:
     return call
 
 
-#: Probabilities from log odds, log odds from probabilities, and x log(y), which is 0 where x is 0.
 expit: Callable[[_Floats], _Floats] = _imported("expit")
 logit: Callable[[_Floats], _Floats] = _imported("logit")
 xlogy: Callable[[_Floats, _Floats], _Floats] = _imported("xlogy")
 #: Distribution function at x of a gamma variable with shape a.
 gammainc: Callable[[float, float], float] = _imported("gammainc")
-#: Quantile of the standard normal distribution.
 normal_quantile: Callable[[float], float] = _imported("ndtri")
-#: Quantile of Student's distribution with some degrees of freedom.
-t_quantile: Callable[[float, float], float] = _imported("stdtrit")
-#: Quantile of the F distribution.
+t_quantile: Callable[[float, float], float] = _imported("stdtrit")  # first the degrees of freedom
 f_quantile: Callable[[float, float, float], float] = _imported("fdtri")
-#: Quantile of the chi-squared distribution, of its upper tail.
-chi2_quantile: Callable[[float, float], float] = _imported("chdtri")
-#: Root of a function between two numbers at which its signs differ.
+chi2_quantile: Callable[[float, float], float] = _imported("chdtri")  # of the upper tail
 find_root: Callable[..., float] = _imported("brentq", "optimize")
-#: Convex hull of points, one row each.
 convex_hull: Callable[[_Floats], Any] = _imported("ConvexHull", "spatial")

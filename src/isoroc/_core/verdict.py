@@ -90,14 +90,13 @@ class Verdict:
         return "" if isnan(low) else f" ({100 * self.confidence:g} % interval {subject}{ends})"
 
     def _cross_validated(self) -> str:
-        interval = self._interval(self.low, self.high)
         text = f"{self._losses()} on unseen rows; with bounded losses better by {self.gain:.4f}"
-        text += interval
-        if self.should_calibrate and self.low <= 0:
-            text += "; calibrated forecasts would depart as far from the outcomes with probability "
-            text += f"{self.p_value:.2g}"
+        text += self._interval(self.low, self.high)
         if not self.should_calibrate:
             text = f"no improvement on the forecasts beyond noise ({self._losses()} on unseen rows)"
+        elif self.low <= 0:
+            text += "; calibrated forecasts would depart as far from the outcomes with probability "
+            text += f"{self.p_value:.2g}"
         if self.impossible:
             text += f"; {self.impossible} of {self.n_rows} outcomes had been given probability 0"
         if not isnan(self.largest_change):

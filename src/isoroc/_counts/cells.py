@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY
 from isoroc._core.rows import group_equal
-from isoroc._core.types import Codes, Floats, Ints
+from isoroc._core.types import Floats, Ints
 from isoroc._counts.grid import Grid, cells
 from isoroc._input import SLICE, CellSample, InputError, Sample, deal_folds, slices
 from isoroc._input.kinds import columns_of
@@ -50,19 +51,15 @@ class Cells:
         """Cells of rows, or of parts of cells with the weight of one class, in any order."""
         first, group = _distinct(keys, fold)
         m = len(first)
-        entry = group * n_classes + codes
-        by_class = [
-            np.bincount(entry, w, m * n_classes).reshape(m, n_classes).astype(np.float64)
-            for w in (weights, squares)
-        ]
-        return cls(
-            keys=keys[first],
-            fold=np.zeros(m, np.int64) if fold is None else fold[first].astype(np.int64),
-            rows=np.bincount(group, rows, m).astype(np.int64),
-            class_weights=by_class[0],
-            sums=_add_up(group, sums, m),
-            squares=by_class[1],
-        )
+
+        def by_class(weights: Floats | None) -> Floats:
+            total = np.bincount(group * n_classes + codes, weights, m * n_classes)
+            return total.reshape(m, n_classes).astype(np.float64)
+
+        folds = np.zeros(m, np.int64) if fold is None else fold[first].astype(np.int64)
+        n_rows = np.bincount(group, rows, m).astype(np.int64)
+        totals = by_class(weights), _add_up(group, sums, m), by_class(squares)
+        return cls(keys[first], folds, n_rows, *totals)
 
     def mean_forecasts(self, grid: Grid) -> Floats:
         """Mean forecast of each entry, shape (m, C), rounded as in `sample`."""
@@ -131,9 +128,7 @@ def gather(parts: Sequence[Cells], *, ordered: bool = True) -> Cells:
     return joined.in_order() if ordered else joined
 
 
-def _distinct(
-    keys: NDArray[Any], fold: NDArray[Any] | None
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _distinct(keys: NDArray[Any], fold: NDArray[Any] | None) -> tuple[Ints, Ints]:
     """First row of each distinct cell and fold, and for each row the number of its cell."""
     hashes = hash_keys(keys, fold)
     first, group = group_equal(hashes)
@@ -141,7 +136,7 @@ def _distinct(
     return first[order], np.argsort(order)[group]
 
 
-def _add_up(group: NDArray[np.intp], values: NDArray[Any], m: int) -> Floats:
+def _add_up(group: Ints, values: NDArray[Any], m: int) -> Floats:
     return np.column_stack([np.bincount(group, column, m) for column in values.T])
 
 
@@ -177,33 +172,26 @@ class Tally:
     waiting: int = 0
     joined: int = 0
 
-    def add(
-        self,
-        forecasts: Floats,
-        codes: Codes,
-        weights: Floats | None = None,
-        fold: NDArray[Any] | None = None,
-        squares: Floats | None = None,
-        *,
-        parts_of: Ints | None = None,
-    ) -> None:
-        """Add rows: forecasts (n, C), codes of labels, weights > 0, folds, squared weights.
+    def add(self, forecasts: Floats, sample: Sample, fold: NDArray[Any] | None = None) -> None:
+        """Add rows of positive weight: probabilities (n, C), the sample, and the fold of each row.
 
-        `parts_of` is that of `Sample`: the parts of a row count once.
+        The parts of a row count once.
         """
+        weights, squares, parts_of = sample.weights, sample.squares, sample.parts_of
         is_first = None if parts_of is None else np.diff(parts_of, prepend=-1) > 0
-        for rows in slices(len(codes)):
+        for rows in slices(len(sample)):
             P = forecasts[rows]
             keys = cells(NUMPY, np.asfortranarray(P), self.grid)
             keys = np.ascontiguousarray(keys if self.grid.exact else keys.astype(np.int32))
             folds = None if fold is None else fold[rows]
-            added: Any = {"n_classes": self.n_classes, "sums": P}
+            added: Any = {"sums": P}
             if weights is not None:
                 w = weights[rows]
-                added |= {"sums": P * w[:, None], "weights": w}
+                added = {"sums": P * w[:, None], "weights": w}
                 added["squares"] = w**2 if squares is None else squares[rows]
                 added["rows"] = None if is_first is None else is_first[rows]
-            self.add_cells(Cells.count(keys, folds, codes[rows], **added))
+            added["n_classes"] = self.n_classes
+            self.add_cells(Cells.count(keys, folds, sample.codes[rows], **added))
 
     def add_cells(self, cells: Cells) -> None:
         self.parts.append(cells)
@@ -238,9 +226,7 @@ def probabilities(sample: Sample) -> Floats:
     return np.ascontiguousarray(sample.kind.on_simplex(NUMPY, columns_of(sample.forecasts)))
 
 
-def deal_by_content(
-    sample: Sample, n_folds: int, random_state: np.random.RandomState
-) -> CellSample:
+def deal_by_content(sample: Sample, n_folds: int, random_state: RandomState) -> CellSample:
     """A sample in folds that depend on the order of neither rows nor columns.
 
     Rows are sorted by their content and then dealt to the folds at random, so equal rows spread
@@ -248,14 +234,9 @@ def deal_by_content(
     make chance departures of their frequencies from the forecasts look predictable.
     """
     ordered = by_content(sample)
-    return CellSample(
-        **vars(ordered)
-        | {
-            "weights": ordered.row_weights(),
-            "squares": ordered.squared_weights(),
-            "fold": deal_folds(len(ordered), n_folds, random_state, ordered.clusters),
-        }
-    )
+    weights = {"weights": ordered.row_weights(), "squares": ordered.squared_weights()}
+    fold = deal_folds(len(ordered), n_folds, random_state, ordered.clusters)
+    return CellSample(**vars(ordered) | weights, fold=fold)
 
 
 def by_content(sample: Sample) -> Sample:
@@ -268,7 +249,8 @@ def by_content(sample: Sample) -> Sample:
     coarse = rounded(P, 24)
     exact_hash, coarse_hash = _hash_entries(P), _hash_entries(coarse)
     of_label = coarse[np.arange(len(sample)), sample.codes]
-    segments = [] if sample.segments is None else sample.segments.keys()
+    columns = {} if sample.segments is None else sample.segments.columns
+    segments = [column.values for column in columns.values()]  # levels are sorted
     keys = (exact_hash, sample.row_weights(), sample.codes, *segments, of_label, coarse_hash)
     order = np.lexsort(keys)
     if np.all([key[order[1:]] == key[order[:-1]] for key in keys], axis=0).any():
@@ -285,9 +267,7 @@ def _hash_entries(values: NDArray[Any]) -> NDArray[np.uint64]:
     return np.asarray(np.add.reduce([hash_keys(column[:, None], None) for column in values.T]))
 
 
-def deal_in_cells(
-    sample: Sample, n_folds: int, most: int, random_state: np.random.RandomState
-) -> CellSample:
+def deal_in_cells(sample: Sample, n_folds: int, most: int, random_state: RandomState) -> CellSample:
     """A sample of many rows as cells in folds, about `most` in total over all folds.
 
     The rows of a cell are exchangeable, so their number is dealt to the folds at random.
@@ -319,7 +299,7 @@ def in_cells(sample: Sample, most: int, n_drawn: int | None = None) -> CellSampl
     least = {2: 1024, 3: 32, 4: 32}.get(K, start.resolution)
     tally = Tally(start, K, most=most, least=int(least))
     fold = sample.fold if isinstance(sample, CellSample) else None
-    tally.add(columns, sample.codes, sample.weights, fold, sample.squares)
+    tally.add(columns, sample, fold)
     drawn = tally.cells().sample(tally.grid, sample.classes).draw(n_drawn or 2 * most)
     forecasts = sample.kind.from_simplex(drawn.forecasts)
     return replace(drawn, forecasts=forecasts, unit=sample.unit)

@@ -76,10 +76,7 @@ class Builder:
         for rows in slices(len(columns)):
             keys = None if key is None else key[rows, None]
             folds[rows] = fold(NUMPY, np.asfortranarray(columns[rows]), self.folds, keys)[:, 0]
-        tally = self._tally_for(columns.shape[1], sample.classes)
-        tally.add(
-            columns, sample.codes, sample.weights, folds, sample.squares, parts_of=sample.parts_of
-        )
+        self._tally_for(columns.shape[1], sample.classes).add(columns, sample, folds)
 
     def _add_tensors(self, P: Any, y: Any, weight: Any, fold_by: Any) -> None:
         from isoroc._counts import tensors  # noqa: PLC0415  # the only users are those of torch
@@ -108,7 +105,7 @@ class Builder:
             raise InputError("batches", None, "there are none", "at least one is needed")
         for (plan, *_), table in self.tables.items():
             self.tally.add_cells(table.cells(plan))
-        cells = self.tally.cells()
+        cells = self.tally.cells()  # which may make the grid coarser
         return self.classes, self.tally.grid, int(self.folds), cells
 
 
@@ -288,38 +285,31 @@ class Counts:
 
     @property
     def forecasts(self) -> Floats:
-        """Mean forecast of each entry."""
         means = self.cells.mean_forecasts(self.grid)
         return means[:, 0] if self.grid.n_columns == 1 else means
 
     @property
     def class_weights(self) -> Floats:
-        """Weight of each class in each entry."""
         return self.cells.class_weights
 
     @property
     def fold(self) -> NDArray[np.int64]:
-        """Fold of each entry."""
         return self.cells.fold
 
     @property
     def rows(self) -> NDArray[np.int64]:
-        """Number of rows in each entry."""
         return self.cells.rows
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
         return int(self.cells.rows.sum())
 
     @property
     def weight(self) -> float:
-        """Weight of all rows."""
         return float(self.cells.class_weights.sum())
 
     @property
     def resolution(self) -> int | Literal["exact"]:
-        """N, or "exact"."""
         return self.grid.resolution
 
     def __len__(self) -> int:

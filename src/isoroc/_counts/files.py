@@ -15,6 +15,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from isoroc._core.types import Codes
 from isoroc._counts.cells import MOST_ENTRIES, Cells
 from isoroc._counts.grid import Grid
 from isoroc._input import InputError, check_sample
@@ -30,9 +31,7 @@ MOST_ROWS = 4 * MOST_ENTRIES
 _FIX = "expected a file of Counts.to_parquet or of counts_sql"
 
 
-def describe(
-    grid: Grid, n_folds: int, columns: Any, classes: NDArray[Any] | None = None, **further: Any
-) -> str:
+def describe(grid: Grid, n_folds: int, columns: Any, classes: Any = None, **further: Any) -> str:
     """The constant column ``isoroc``: the meaning of the numbers, as JSON."""
     known = None if classes is None else classes.tolist()
     about = {"format": FORMAT, "library": version("isoroc"), "folds": n_folds}
@@ -151,9 +150,7 @@ def from_long(
     return classes, grid, n_folds, cells.take(heavy).in_order()
 
 
-def _classes(
-    frame: Any, n_columns: int, labels: Any, columns: Sequence[str] | None
-) -> tuple[NDArray[Any], NDArray[Any]]:
+def _classes(frame: Any, n_columns: int, labels: Any, columns: Any) -> tuple[NDArray[Any], Codes]:
     """Classes in the order of the columns, and the column of each row's label."""
     y = np.array(frame["label"].to_list())
     # `check_sample` matches labels with names of columns; the forecasts do not matter.

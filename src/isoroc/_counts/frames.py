@@ -13,13 +13,6 @@ from isoroc._counts.grid import MOST_EXACT, Grid, cells, check_folds, fold
 from isoroc._input import WEIGHT_FIX, InputError, valid_weights
 from isoroc._input.kinds import kind_of
 
-_FIXES = {
-    "probs": "expected probabilities that sum to one; filter such rows out first",
-    "label": "labels must be known; filter such rows out first",
-    "weight": WEIGHT_FIX,
-    "fold_by": "row keys must be known",
-}
-
 
 class Column(NamedTuple):
     """An expression, and the stage of the query after which it can be computed."""
@@ -55,8 +48,7 @@ class _FrameScalars(Scalars[Column]):
         if name == "floor":
             a = self.keep(a)
             return Column(a.expression.floor().cast(nw.Float64()), a.stage)  # an integer in Spark
-        function = {"absolute": "abs"}.get(name, name)
-        return Column(getattr(a.expression, function)(), a.stage)
+        return Column(getattr(a.expression, "abs" if name == "absolute" else name)(), a.stage)
 
     def binary(self, operator: str, a: Column, b: Column) -> Column:
         second = b.expression
@@ -71,10 +63,9 @@ class _FrameScalars(Scalars[Column]):
 
     def extreme(self, name: Function, columns: Sequence[Column]) -> Column:
         # One level of expressions: planners that merge stages would repeat a chain of choices.
-        columns = [self.keep(column) for column in columns]
+        expressions, stages, *_ = zip(*map(self.keep, columns), strict=True)
         function = nw.max_horizontal if name == "maximum" else nw.min_horizontal
-        extreme = function(*(column.expression for column in columns))
-        return Column(extreme, max(column.stage for column in columns))
+        return Column(function(*expressions), max(stages))
 
 
 class FrameOps(ColumnOps[Column]):
@@ -86,16 +77,13 @@ class FrameOps(ColumnOps[Column]):
     def read(self, names: Sequence[str]) -> Columns[Column]:
         return self.vector([Column(nw.col(name), is_kept=True) for name in names])
 
-    def run_on(self, frame: Any, outputs: dict[str, Columns[Column]]) -> Any:
-        """The dataframe with new columns, vectors of width one, by their names."""
-        last = {name: vector.columns()[0].expression for name, vector in outputs.items()}
+    def run_on(self, frame: Any, names: Sequence[str], *vectors: Columns[Column]) -> Any:
+        """The dataframe with the columns of some vectors, by their names."""
+        columns = self.concat(vectors).columns()
+        last = {name: column.expression for name, column in zip(names, columns, strict=True)}
         for stage in (*self.scalars.stages, last):
             frame = frame.with_columns(**stage)
         return frame.drop(*(name for stage in self.scalars.stages for name in stage))
-
-    def named(self, names: Sequence[str], a: Columns[Column]) -> dict[str, Columns[Column]]:
-        """The columns of a vector by names, as `run_on` takes them."""
-        return {name: self.take(a, [k]) for k, name in enumerate(names)}
 
 
 def count_frame(
@@ -158,9 +146,9 @@ def _normalise(frame: Any) -> Any:
     ops, given = FrameOps(), frame.collect_schema().names()
     names = [name for name in given if name.startswith("p_")]
     X, good = kind_of(len(names)).clean(ops, ops.read(names))
-    named = ops.named([f"q_{k}" for k in range(len(names))], X)
     weighed = valid_weights(ops, ops.read(["weight"]))
-    return ops.run_on(frame, named | {"good": good, "good_weight": weighed})
+    outputs = [*(f"q_{k}" for k in range(len(names))), "good", "good_weight"]
+    return ops.run_on(frame, outputs, X, good, weighed)
 
 
 def _select(frame: Any, probs: list[str], names: dict[str, str | None]) -> Any:
@@ -184,25 +172,27 @@ def _select(frame: Any, probs: list[str], names: dict[str, str | None]) -> Any:
 
 def _check_rows(frame: Any, n_columns: int) -> None:
     """Raise an error for bad rows: one aggregate query, and one more for an example."""
+    probs, leave_out = [f"p_{k}" for k in range(n_columns)], "filter such rows out first"
+    sums = f"expected probabilities that sum to one; {leave_out}"
     tests = {
-        "probs": ([f"p_{k}" for k in range(n_columns)], nw.col("good")),
-        "label": (["label"], ~nw.col("label").is_null()),
-        "weight": (["weight"], nw.col("good_weight")),
+        "probs": (probs, nw.col("good"), sums),
+        "label": (["label"], ~nw.col("label").is_null(), f"labels must be known; {leave_out}"),
+        "weight": (["weight"], nw.col("good_weight"), WEIGHT_FIX),
     }
     if "key" in frame.collect_schema().names():
-        tests["fold_by"] = (["key"], ~nw.col("key").is_null())
+        tests["fold_by"] = (["key"], ~nw.col("key").is_null(), "row keys must be known")
     one, zero = nw.lit(1, nw.Int64()), nw.lit(0, nw.Int64())
-    bad = {f"bad_{name}": nw.when(t).then(zero).otherwise(one) for name, (_, t) in tests.items()}
+    bad = {f"bad_{name}": nw.when(t).then(zero).otherwise(one) for name, (_, t, _) in tests.items()}
     flagged = frame.with_columns(**bad, row=one)
     totals = _first(flagged.select(*(nw.col(name).sum() for name in (*bad, "row"))))
     if not totals["row"]:
         raise InputError("df", None, "no rows", "at least one is needed")
-    for name, (columns, _) in tests.items():
+    for name, (columns, _, fix) in tests.items():
         if n_bad := int(totals[f"bad_{name}"]):
             some = _first(flagged.filter(nw.col(f"bad_{name}") == 1).select(*columns).head(1))
             values = ", ".join(map(str, some.values()))
             problem = f"{n_bad} of {int(totals['row'])} rows are bad, such as {values}"
-            raise InputError(name, None, problem, _FIXES[name])
+            raise InputError(name, None, problem, fix)
 
 
 def _are_few(frame: Any, n_columns: int) -> bool:
@@ -218,10 +208,9 @@ def _are_few(frame: Any, n_columns: int) -> bool:
 def _place(frame: Any, grid: Grid, n_folds: int) -> Any:
     ops = FrameOps()
     X = ops.read([f"q_{k}" for k in range(grid.n_columns)])
-    outputs = ops.named(grid.names, cells(ops, X, grid))
-    given = frame.collect_schema().names()
-    outputs["fold"] = fold(ops, X, n_folds, ops.read(["key"]) if "key" in given else None)
-    frame, weight = ops.run_on(frame, outputs), nw.col("weight")
+    key = ops.read(["key"]) if "key" in frame.collect_schema().names() else None
+    places = cells(ops, X, grid), fold(ops, X, n_folds, key)
+    frame, weight = ops.run_on(frame, [*grid.names, "fold"], *places), nw.col("weight")
     added = {f"sum_{k}": nw.col(f"q_{k}") * weight for k in range(grid.n_columns)}
     whole = ["fold"] if grid.exact else ["fold", *grid.names]
     added |= {name: nw.col(name).cast(nw.Int64()) for name in whole}

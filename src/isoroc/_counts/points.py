@@ -116,21 +116,14 @@ class Points:
             cells = Cells.count(rows, None, codes, **options).in_order()
         else:
             tally = Tally(Grid.choose(K, 2**9), K, most=max_cells)
-            tally.add(forecasts, codes, weights)
+            tally.add(forecasts, Sample(forecasts, codes, weights))
             cells, grid = tally.cells(), tally.grid
-        means = cells.mean_forecasts(grid)
-        return cls(*_in_canonical_order(means, cells.class_weights), exact=grid.exact)
-
-
-def _in_canonical_order(forecasts: Floats, class_weights: Floats) -> tuple[Floats, Floats]:
-    """Points in an order that does not change if the classes are permuted.
-
-    So neither do the random draws and sums of growth. Rows are compared by their sorted forecasts,
-    then by the class weights in the same order.
-    """
-    if forecasts.shape[1] == 2:
-        return forecasts, class_weights
-    descending = np.argsort(-forecasts, axis=1, kind="stable")
-    keys = [np.take_along_axis(a, descending, axis=1) for a in (forecasts, class_weights)]
-    order = np.lexsort(np.hstack(keys).T[::-1])
-    return forecasts[order], class_weights[order]
+        means, class_weights = cells.mean_forecasts(grid), cells.class_weights
+        if K > 2:
+            # By the sorted forecasts, then by the class weights in the same order: if the classes
+            # are permuted, the order stays, and so do the random draws and sums of growth.
+            descending = np.argsort(-means, axis=1, kind="stable")
+            keys = [np.take_along_axis(a, descending, axis=1) for a in (means, class_weights)]
+            order = np.lexsort(np.hstack(keys).T[::-1])
+            means, class_weights = means[order], class_weights[order]
+        return cls(means, class_weights, exact=grid.exact)

@@ -25,6 +25,7 @@ from isoroc._input import (
     valid_weights,
 )
 from isoroc._input.kinds import SUM_EXACT, Kind, kind_of, units_of
+from isoroc._input.rows import check_classes
 
 try:
     import torch
@@ -59,8 +60,7 @@ class Plan(NamedTuple):
     def sizes(self) -> list[int]:
         """Number of values of the fold and of each coordinate, unless the grid is exact."""
         K, N = self.grid.n_columns, int(self.grid.resolution)
-        sizes = [K if name.startswith("class") else N + 1 for name in self.grid.names]
-        return [self.n_folds, *sizes]
+        return [self.n_folds, *(K if name[:5] == "class" else N + 1 for name in self.grid.names)]
 
     def place(self, ops: Ops[V], X: V, key: V | None) -> tuple[V, V, V]:
         """Whether rows are valid, their forecasts on the simplex, their fold and coordinates."""
@@ -81,40 +81,39 @@ class CellSums:
     """Sums over the rows of numbered cells and folds, on a device."""
 
     def __init__(self, size: int, n_classes: int, batch: Batch) -> None:
-        self.n_classes, C = n_classes, batch.forecasts.shape[1]
         zeros = partial(torch.zeros, dtype=torch.float64, device=batch.forecasts.device)
-        self.class_weights = zeros(size * n_classes)
-        self.sums = [zeros(size) for _ in range(C)]
+        self.class_weights = zeros((size, n_classes))
+        self.sums = [zeros(size) for _ in range(batch.forecasts.shape[1])]
         # Without weights, rows and squared weights follow from the weights of the classes.
-        self.squares: Any = None if batch.weights is None else zeros(size * n_classes)
+        self.squares: Any = None if batch.weights is None else zeros((size, n_classes))
         self.rows: Any = None if batch.weights is None else zeros(size)
 
     def add(self, number: Any, codes: Any, forecasts: Iterable[Any], weights: Any) -> None:
         """Add rows of these cells."""
-        entry = number * self.n_classes + codes.to(number.dtype)
+        entry = number * self.class_weights.shape[1] + codes.to(number.dtype)
         one = torch.ones(1, dtype=torch.float64, device=number.device).expand(len(number))
-        self.class_weights.index_add_(0, entry, one if weights is None else weights)
+        self.class_weights.view(-1).index_add_(0, entry, one if weights is None else weights)
         for total, column in zip(self.sums, forecasts, strict=True):
             total.index_add_(0, number, column if weights is None else column * weights)
         if self.squares is not None:
-            self.squares.index_add_(0, entry, weights**2)
+            self.squares.view(-1).index_add_(0, entry, weights**2)
             self.rows.index_add_(0, number, (weights > 0).to(torch.float64))
 
     def cells(self, plan: Plan, coordinates: NDArray[Any] | None = None) -> Cells:
         """The cells with weight; without `coordinates` of all cells, these follow from numbers."""
-        class_weights = self.class_weights.reshape(-1, self.n_classes)
-        heavy = class_weights.sum(1).nonzero()[:, 0]
-        squares = class_weights if self.squares is None else self.squares.reshape_as(class_weights)
-        rows = class_weights.sum(1) if self.rows is None else self.rows
+        weight = self.class_weights.sum(1)
+        heavy = weight.nonzero()[:, 0]
+        squares = self.class_weights if self.squares is None else self.squares
+        rows = (weight if self.rows is None else self.rows)[heavy].long()
         sums = torch.stack([total[heavy] for total in self.sums], 1)
-        tensors = (rows[heavy].long(), class_weights[heavy], sums, squares[heavy])
+        tensors = rows, self.class_weights[heavy], sums, squares[heavy]
         number = heavy.cpu().numpy()
         if coordinates is None:
-            placed = np.column_stack(np.unravel_index(number, plan.sizes))
+            coordinates = np.column_stack(np.unravel_index(number, plan.sizes))
         else:
-            placed = coordinates[number]
-        keys = placed[:, 1:] if plan.grid.exact else placed[:, 1:].astype(np.int32)
-        fold_of_cell = placed[:, 0].astype(np.int64)
+            coordinates = coordinates[number]
+        fold_of_cell, keys = coordinates[:, 0].astype(np.int64), coordinates[:, 1:]
+        keys = keys if plan.grid.exact else keys.astype(np.int32)
         return Cells(keys, fold_of_cell, *(tensor.cpu().numpy() for tensor in tensors))
 
 
@@ -125,18 +124,17 @@ def check_batch(P: Any, y: Any, weight: Any, key: Any) -> Batch:
         raise InputError("P", None, "no rows", "at least one is needed")
     labels: Any = torch.as_tensor(y, device=device)
     check_length(labels, len(forecasts), name="y")
-    weights = None
     if weight is not None:
-        weights = torch.as_tensor(weight, device=device, dtype=torch.float64)
+        weight = torch.as_tensor(weight, device=device, dtype=torch.float64)
         ops = TorchOps(device)
-        good = valid_weights(ops, ops.vector(weights[:, None])).array[:, 0]
-        _refuse("sample_weight", ~good, weights, WEIGHT_FIX)
+        good = valid_weights(ops, ops.vector(weight[:, None])).array[:, 0]
+        _refuse("sample_weight", ~good, weight, WEIGHT_FIX)
     if key is not None:
         key = torch.as_tensor(key, device=device)
         if key.is_floating_point():
             raise InputError("fold_by", None, "has no integers", "expected whole numbers")
         key = key.to(torch.float64)
-    return Batch(forecasts, labels, weights, key)
+    return Batch(forecasts, labels, weight, key)
 
 
 def plan_for(unit: UnitOption, grid: Grid, n_folds: int) -> Plan:
@@ -153,9 +151,7 @@ def _refuse(argument: str, bad: Any, values: Any, fix: str, start: int = 0) -> N
 
 
 def _encode(labels: Any, classes: NDArray[Any], n_classes: int) -> Any:
-    if len(classes) != n_classes:
-        fix = f"expected {n_classes}, one for each column"
-        raise InputError("labels", None, f"{len(classes)} entries", fix)
+    check_classes(classes, n_classes)
     if classes.dtype.kind not in "biuf":
         fix = "tensors hold numbers; pass labels= as numbers"
         raise InputError("labels", None, "are not numbers", fix)
@@ -209,8 +205,7 @@ def _number(plan: Plan, batch: Batch) -> list[Any]:
     """Columns of `Plan.number`, in whole numbers if all rows are clean probabilities."""
     if batch.key is None and plan.grid.top is None and plan.kind.unit == "probability":
         P = batch.forecasts.T.contiguous()
-        number = number_clean(plan, P)
-        if number is not None:
+        if (number := number_clean(plan, P)) is not None:
             return [number, *P]
     return list(plan.number(*_vectors(batch)).array.T)
 
@@ -237,9 +232,8 @@ def number_clean(plan: Plan, P: Any) -> Any:
     one, two, three, four = (pow(FACTOR, power, PRIME) for power in (1, 2, 3, 4))
     state = scaled.long().mul_(three).add_(four)
     fraction = scaled.frac_().mul_(float(LIMB**2)).long()
-    state.add_(fraction >> LIMB.bit_length() - 1, alpha=two).add_(
-        fraction.bitwise_and_(LIMB - 1), alpha=one
-    )
+    state.add_(fraction >> LIMB.bit_length() - 1, alpha=two)
+    state.add_(fraction.bitwise_and_(LIMB - 1), alpha=one)
     number = state.remainder_(PRIME).int().remainder_(n_folds)
     if len(P) == 1:
         roots = torch.stack([root(1 - P[0]), roots[0]])

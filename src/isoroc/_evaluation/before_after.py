@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from isoroc._core.simplex import two_columns
-from isoroc._core.types import Floats, Ints
+from isoroc._core.types import Ints
 from isoroc._counts import Counts
 from isoroc._input import InputError, Sample, join_samples
 from isoroc._maps.segments import known_columns
@@ -21,13 +21,10 @@ from isoroc._maps.segments import known_columns
 class Pair:
     """The same rows with two forecasts; see `make_pair` and `pair_of_counts`."""
 
-    before: Sample
-    """Forecasts with one column per class, or scores of two classes that are not probabilities."""
+    before: Sample  # one column per class, or scores of two classes that are not probabilities
     after: Sample | None = None
-    counted: int | None = None
-    """If the samples hold cells of counts, the number of rows that were counted."""
-    multilabel: bool = False
-    """Whether rows are entries of a matrix of labels, with the segment "label"."""
+    counted: int | None = None  # if the samples hold cells of counts, the number of rows in them
+    multilabel: bool = False  # whether rows are entries of a matrix, with the segment "label"
 
     @property
     def n_rows(self) -> int:
@@ -55,17 +52,13 @@ class Pair:
         """The `samples` that hold probabilities."""
         return {stage: sample for stage, sample in self.samples.items() if not sample.kind.single}
 
-    def squared_weights(self) -> Floats:
-        """Factor of each row's squared deviation in the variance of a weighted sum."""
-        return self.before.squared_weights()
-
     def row_counts(self) -> Ints:
         """Number of rows that each row stands for; in weighted cells, the effective number."""
         if (parts_of := self.before.parts_of) is not None:  # the first part counts
             return (np.diff(parts_of, prepend=-1) > 0).astype(np.int64)
         if self.counted is None:
             return np.ones(len(self.before), dtype=np.int64)
-        rows = self.before.row_weights() ** 2 / self.squared_weights()
+        rows = self.before.row_weights() ** 2 / self.before.squared_weights()
         return np.maximum(np.rint(rows), 1).astype(np.int64)
 
     def draw(self, most: int) -> Self:
@@ -81,12 +74,11 @@ class Pair:
             times = rng.multivariate_hypergeometric(times, most, method="marginals")
         rows = np.repeat(np.arange(len(times)), times)
         weights = None if (each == each[0]).all() else each[rows]
-        before, *after = (
-            Sample(sample.forecasts[rows], sample.codes[rows], weights, sample.classes)
-            for sample in self.samples.values()
-        )
-        second = after[0] if after else None
-        return replace(self.take(rows), before=before, after=second, counted=None)
+        drawn: Any = {
+            stage: Sample(sample.forecasts[rows], sample.codes[rows], weights, sample.classes)
+            for stage, sample in self.samples.items()
+        }
+        return replace(self.take(rows), **drawn, counted=None)
 
     def take(self, rows: Any) -> Self:
         """The same with some of the rows."""
@@ -138,5 +130,6 @@ def join_pairs(pairs: Sequence[Pair]) -> Pair:
 def calibrated(calibrator: Any, P: Any, segments: Any = None) -> Any:
     """Forecasts of a calibrator; `segments` are for those that were fitted with segments."""
     fitted = getattr(calibrator, "map_", None)
-    options = {"segments": segments} if fitted is not None and known_columns(fitted) else {}
-    return calibrator.predict_proba(P, **options)
+    if fitted is not None and known_columns(fitted):
+        return calibrator.predict_proba(P, segments=segments)
+    return calibrator.predict_proba(P)

@@ -10,7 +10,7 @@ from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample, check_option
 from isoroc._support.table import Table
 from isoroc.metrics import RocCurve, symmetric_roc_curve
-from isoroc.metrics._calibration import Event, Strategy, event_of, has_few_values, observed_rates
+from isoroc.metrics._calibration import Event, event_of, has_few_values, observed_rates
 from isoroc.metrics._clinical import smooth_curve
 from isoroc.metrics._estimation.grouping import group_means
 
@@ -55,11 +55,7 @@ class Axis(NamedTuple):
 
 
 def axis_of(samples: Iterable[Sample], scale: str = "auto") -> Axis:
-    """Axis on which forecasts of an event can be told apart; see `CalibrationDisplay` for "auto".
-
-    An axis of log odds holds all but about 0.2 % of the forecasts, and rates around that of the
-    event.
-    """
+    """Axis on which forecasts of an event differ visibly; see `CalibrationDisplay` for "auto"."""
     check_option("scale", scale, ("auto", "linear", "logit"))
     events = list(samples)
     p = np.concatenate([event.forecasts for event in events])
@@ -71,6 +67,7 @@ def axis_of(samples: Iterable[Sample], scale: str = "auto") -> Axis:
     if scale == "linear" or not len(inner):
         return Axis()
     low, high = np.quantile(inner, [0.002, 0.998])
+    # Rates around that of the event are on the axis, too.
     low = min(low, max(rate / 3, 1 - 3 * (1 - rate)))
     high = max(high, min(3 * rate, 1 - (1 - rate) / 3))
     starts = [level for level in LEVELS[:6] if level <= low]
@@ -79,7 +76,7 @@ def axis_of(samples: Iterable[Sample], scale: str = "auto") -> Axis:
 
 
 class ReliabilityPanel(NamedTuple):
-    """A reliability diagram of an event; `series` are the tables of the forecasts by name."""
+    """A reliability diagram of an event, with the tables of each series by name."""
 
     name: str
     event: str
@@ -91,63 +88,44 @@ def reliability_panels(
     samples: Mapping[str, Sample],
     events: Mapping[str, Event],
     scale: str = "auto",
-    **options: Any,
+    confidence: float = 0.95,
+    **bins: Any,  # options of `observed_rates`
 ) -> list[ReliabilityPanel]:
     """One panel per event (see `event_of`), or two for a single event before and after."""
     panels = []
     for name, k in events.items():
         parts = {stage: event_of(sample, k) for stage, sample in samples.items()}
-        axis = axis_of(parts.values(), scale)
-        series = {stage: reliability(part, axis, **options) for stage, part in parts.items()}
-        panels.append(ReliabilityPanel(name, name, axis, series))
-    if len(panels) == 1:
-        ((name, _, axis, series),) = panels
-        if len(series) > 1:
-            return [
-                ReliabilityPanel(stage, name, axis, {stage: tables})
-                for stage, tables in series.items()
-            ]
+        axis, series = axis_of(parts.values(), scale), {}
+        for stage, event in parts.items():
+            curve, ici = smooth_curve(event.draw(100_000), confidence)
+            series[stage] = {
+                "rates": observed_rates(event, confidence=confidence, **bins),
+                "histogram": histogram(event, axis),
+                "curve": curve.select("forecast", "rate"),
+                "band": curve.select("forecast", "low", "high"),
+                "ici": Table(ici=np.array([ici])),
+            }
+        if len(events) == 1 and len(series) > 1:
+            for stage, tables in series.items():
+                panels.append(ReliabilityPanel(stage, name, axis, {stage: tables}))
+        else:
+            panels.append(ReliabilityPanel(name, name, axis, series))
     return panels
 
 
-def reliability(
-    event: Sample,
-    axis: Axis,
-    *,
-    n_bins: int | None = None,
-    strategy: Strategy = "quantile",
-    confidence: float = 0.95,
-) -> dict[str, Table]:
-    """Tables of a reliability diagram: "rates", "histogram", "curve", "band" and "ici".
-
-    The smooth curve is based on at most 100,000 rows.
-    """
-    curve, ici = smooth_curve(event.draw(100_000), confidence)
-    return {
-        "rates": observed_rates(event, n_bins=n_bins, strategy=strategy, confidence=confidence),
-        "histogram": histogram(event, axis),
-        "curve": curve.select("forecast", "rate"),
-        "band": curve.select("forecast", "low", "high"),
-        "ici": Table(ici=np.array([ici])),
-    }
-
-
 def histogram(sample: Sample, axis: Axis = Axis(), n_bars: int = 20) -> Table:
-    """Share of rows in percent: bars of a few distinct forecasts, or bins of equal width.
-
-    Bars and gaps follow each other. A bin contains its left end, up to rounding.
-    """
-    p, weights = sample.forecasts, sample.weights
-    gap = 0.0
+    """Share of rows in percent: bars of a few distinct forecasts, or bins of equal width."""
+    p, weights, gap = sample.forecasts, sample.weights, 0.0
     if has_few_values(p):
         centre, group = np.unique(axis.position(p).round(9), return_inverse=True)
         gap = min(np.diff(centre).min(initial=1.0), 0.05)
     if gap > 0.02:  # narrower bars could not be seen
         ends = np.column_stack([centre - 0.3 * gap, centre + 0.3 * gap]).ravel()
-        counted: Any = np.zeros(len(ends) - 1)
+        counted: Any = np.zeros(len(ends) - 1)  # of bars and the gaps between them
         counted[::2] = np.bincount(group, weights)
         edges = np.interp(ends, np.linspace(0, 1, 2001), axis.values(2000))
     else:
+        # A bin contains its left end, up to rounding.
         bins = np.floor(axis.position(p) * n_bars + 1e-9).astype(np.intp).clip(0, n_bars - 1)
         counted = np.bincount(bins, weights, n_bars)
         edges = axis.values(n_bars)
@@ -162,13 +140,10 @@ def calibration_map(event: Sample, after: Floats, axis: Axis, n_points: int = 40
 
 
 def thin(x: Floats, y: Floats, most: int = 2000) -> Ints:
-    """Indices of at most about `most` vertices of a monotone curve, both ends included.
-
-    They are evenly spaced in the sum of both coordinates, each scaled to a range of 1, so the curve
-    moves by no more than one step.
-    """
+    """Indices of at most about `most` vertices of a monotone curve, both ends included."""
     if len(x) <= most:
         return np.arange(len(x))
+    # Evenly spaced in the sum of both coordinates, so the curve moves by no more than one step.
     steps = np.abs(np.diff(x)) / np.ptp(x) + np.abs(np.diff(y)) / np.ptp(y)
     length = np.append(0.0, np.cumsum(steps))
     chosen = np.searchsorted(length, np.linspace(0, length[-1], most))
@@ -180,12 +155,11 @@ def one_vs_rest(
 ) -> dict[int, dict[str, RocCurve]]:
     """ROC curves of classes against the rest; a class with all rows or none has no curve."""
     curves: dict[int, dict[str, RocCurve]] = {}
-    codes = next(iter(samples.values())).codes
     for k in classes:
-        is_class = codes == k
-        if is_class.any() and not is_class.all():
-            curves[k] = {}
-            for name, sample in samples.items():
+        for name, sample in samples.items():
+            is_class = sample.codes == k
+            if is_class.any() and not is_class.all():
                 P = sample.forecasts if sample.forecasts.ndim == 1 else sample.forecasts[:, k]
-                curves[k][name] = symmetric_roc_curve(is_class, P, sample_weight=sample.weights)
+                curve = symmetric_roc_curve(is_class, P, sample_weight=sample.weights)
+                curves.setdefault(k, {})[name] = curve
     return curves

@@ -9,17 +9,14 @@ import numpy as np
 from isoroc._core.intervals import half_width
 from isoroc._core.types import Floats
 from isoroc._evaluation.before_after import Pair
-from isoroc._input import InputError, Sample, to_array
+from isoroc._input import InputError, Sample, check_numbers, check_option
 from isoroc._support.table import Table
 from isoroc.metrics._calibration import event_of, observed_rates
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DecisionCurve:
-    """Net benefit of strategies against the threshold, with intervals.
-
-    `isoroc.decisions.net_benefit` and `Evaluation.net_benefit` return one.
-    """
+    """Net benefit of strategies against the threshold, with intervals."""
 
     thresholds: Floats
     strategies: tuple[str, ...]
@@ -41,19 +38,17 @@ class DecisionCurve:
         minus : str, default=None
             Strategy to subtract; the interval is that of paired differences.
         scaled : bool, default=False
-            Standardise: divide by the net benefit of the oracle, the share of the second class. The
-            largest value is then 1.
+            Divide by the net benefit of the oracle, the share of the second class.
 
         Returns
         -------
         Table
             Columns ``threshold``, ``value``, ``low`` and ``high``.
         """
+        check_option("strategy", strategy, self.strategies)
+        check_option("minus", minus, (None, *self.strategies))
         weights = np.zeros((len(self.thresholds), len(self.strategies)))
         for name, factor in ((strategy, 1.0), (minus, -1.0)):
-            if name not in (*self.strategies, None):
-                fix = f"expected one of {', '.join(self.strategies)}"
-                raise InputError("strategy", None, f"is {name!r}", fix)
             weights[:, [other == name for other in self.strategies]] += factor
         value = np.einsum("ts,st->t", weights, self.values)
         if scaled:
@@ -65,12 +60,8 @@ class DecisionCurve:
         return Table(threshold=self.thresholds, value=value, low=value - half, high=value + half)
 
     def limits(self, *, scaled: bool = False) -> tuple[float, float]:
-        """Ends of an axis on which the net benefits of the forecasts can be read.
-
-        Wide intervals at high thresholds and the losses of acting on all rows are cut off.
-        """
-        names = [name for name in self.strategies if name in ("forecasts", "before", "after")]
-        parts = [self.benefit(name, scaled=scaled) for name in names]
+        """Ends of an axis for the net benefits of the forecasts; wide intervals are cut off."""
+        parts = [self.benefit(name, scaled=scaled) for name in self.strategies[:-3]]
         top = 1.15 * max(part["value"].max() for part in parts)
         top = float(top if top > 0 else max(part["high"].max() for part in parts))
         lowest = min(0.0, *(float(part["value"].min()) for part in parts))
@@ -82,24 +73,30 @@ class DecisionCurve:
         parts = {name: self.benefit(name) for name in self.strategies[:-1]}
         if "after" in self.strategies:
             parts["change"] = self.benefit("after", minus="before")
-        columns = {"strategy": np.repeat(list(parts), len(self.thresholds))}
-        names = ("threshold", "value", "low", "high")
-        return Table(columns | {n: np.concatenate([p[n] for p in parts.values()]) for n in names})
+        table = Table(strategy=np.repeat(list(parts), len(self.thresholds)))
+        for column in ("threshold", "value", "low", "high"):
+            table[column] = np.concatenate([part[column] for part in parts.values()])
+        return table
 
     def __repr__(self) -> str:
-        named = zip(self.strategies[:-1], self.values.round(4), strict=False)
-        columns = {"threshold": self.thresholds, **dict(named)}
         paired = "after" in self.strategies
         shown = self.benefit("after", minus="before") if paired else self.benefit("forecasts")
-        title = f"{100 * self.confidence:g} % {'change' if paired else 'interval'}"
         ends = zip(shown["low"], shown["high"], strict=True)
-        columns[title] = np.array([f"{low:.4f} to {high:.4f}" for low, high in ends])
-        return repr(Table(columns))
+        table = Table(threshold=self.thresholds)
+        table |= zip(self.strategies[:-1], self.values.round(4), strict=False)
+        title = f"{100 * self.confidence:g} % {'change' if paired else 'interval'}"
+        table[title] = np.array([f"{low:.4f} to {high:.4f}" for low, high in ends])
+        return repr(table)
 
 
 def decision_curve(pair: Pair, thresholds: Any, confidence: float) -> DecisionCurve:
     """Decision curve of the forecasts of some rows."""
-    t, before = _check_thresholds(thresholds), pair.before
+    t, before = np.arange(1, 100) / 100, pair.before
+    if thresholds is not None:
+        t = np.atleast_1d(check_numbers(thresholds, "thresholds"))
+        if t.ndim != 1 or not len(t) or not ((t >= 0) & (t < 1)).all():
+            fix = "expected numbers of at least 0 and below 1"
+            raise InputError("thresholds", None, f"is {thresholds!r}", fix)
     if pair.n_classes != 2:
         problem = f"{pair.n_classes} classes, but net benefit is defined for two"
         fix = "pass the probability of one class, or use isoroc.decisions.expected_cost"
@@ -107,8 +104,9 @@ def decision_curve(pair: Pair, thresholds: Any, confidence: float) -> DecisionCu
     if len(pair.series) < len(pair.samples):
         fix = "a threshold is a probability. Calibrate scores first"
         raise InputError("y_prob", None, "has scores that are not probabilities", fix)
-    weights, squares, clusters = before.row_weights(), pair.squared_weights(), before.clusters
-    # A cell is a class and whether each of the forecasts acts on the row.
+    weights, squares, clusters = before.row_weights(), before.squared_weights(), before.clusters
+    # A cell is a class and whether each of the forecasts acts on the row. `sums` are the weights of
+    # the cells, `products` sums of products of the weights that two cells have in a row or cluster.
     shape = (2,) * (1 + len(pair.samples))
     m = 2 ** len(shape)
     sums, products = np.zeros((len(t), m)), np.zeros((len(t), m, m))
@@ -124,49 +122,24 @@ def decision_curve(pair: Pair, thresholds: Any, confidence: float) -> DecisionCu
             products[i] = in_cluster.T @ in_cluster
     code, *acted = np.indices(shape).reshape(len(shape), -1)
     worth = np.where(code == 1, 1.0, -(t / (1 - t))[:, None])  # of acting on a row, (T, m)
-    benefits = np.stack([worth * action for action in (*acted, 0, 1, code)], axis=2)
-    n_units = pair.n_rows if clusters is None else before.n_units
-    values, covariance = _moments(sums, products, benefits, n_units)
-    names = list(pair.samples) if len(pair.samples) == 2 else ["forecasts"]
-    return DecisionCurve(t, (*names, "none", "all", "oracle"), values, covariance, confidence)
-
-
-def _moments(
-    weights: Floats, products: Floats, benefits: Floats, n_units: int
-) -> tuple[Floats, Floats]:
-    """Mean benefit of each strategy, (S, T), and covariances, (T, S, S).
-
-    `weights`, (T, m), are those of the cells, `products` sums of products of the weights that two
-    cells have in a row or cluster, and `benefits`, (T, m, S), those of acting as a strategy does.
-    """
-    total = weights[0].sum()
-    mean = np.einsum("tm,tms->ts", weights, benefits) / total
+    benefits = np.stack([worth * action for action in (*acted, 0, 1, code)], axis=2)  # (T, m, S)
+    n, total = pair.n_rows if clusters is None else before.n_units, sums[0].sum()
+    mean = np.einsum("tm,tms->ts", sums, benefits) / total
     deviation = benefits - mean[:, None]
-    covariance = deviation.swapaxes(1, 2) @ products @ deviation * (n_units / max(n_units - 1, 1))
+    covariance = deviation.swapaxes(1, 2) @ products @ deviation * (n / max(n - 1, 1))
     # Where few rows are acted on, benefits vary too little in the sample. So variances are those of
     # the sample and of four further rows of any label and action (as in Agresti and Coull 1998).
-    extra = 4 * products[0].sum() / n_units / benefits.shape[1]
+    extra = 4 * products[0].sum() / n / m
     covariance += extra * np.einsum("tms,tmu->tsu", benefits, benefits)
-    return mean.T, covariance / total**2
+    forecasts = list(pair.samples) if len(pair.samples) == 2 else ["forecasts"]
+    strategies = (*forecasts, "none", "all", "oracle")
+    return DecisionCurve(t, strategies, mean.T, covariance / total**2, confidence)
 
 
 def thresholds_of(samples: Iterable[Sample], n_thresholds: int = 99) -> Floats:
-    """Thresholds in the range of the observed rates of twentieths of the rows.
-
-    Beyond it, nearly all rows or nearly none are acted on.
-    """
+    """Thresholds at which neither nearly all rows nor nearly none are acted on."""
     tables = [observed_rates(event_of(sample, 1), n_bins=20) for sample in samples]
-    rates = np.concatenate([table["rate"] for table in tables])
+    rates = np.concatenate([table["rate"] for table in tables])  # of twentieths of the rows
     margin = 0.1 * np.ptp(rates) + 0.001
     low, high = np.clip([rates.min() - margin, rates.max() + margin], 0.0, 0.99)
     return np.linspace(low, high, n_thresholds)
-
-
-def _check_thresholds(thresholds: Any) -> Floats:
-    if thresholds is None:
-        return np.arange(1, 100) / 100
-    values = np.atleast_1d(np.asarray(to_array(thresholds, name="thresholds"), dtype=np.float64))
-    if values.ndim != 1 or not len(values) or not ((values >= 0) & (values < 1)).all():
-        fix = "expected numbers of at least 0 and below 1"
-        raise InputError("thresholds", None, f"is {thresholds!r}", fix)
-    return values

@@ -48,13 +48,13 @@ class Evaluate:
         Columns that describe the rows. `Evaluation.segments` then has the tables of
         `isoroc.metrics.segment_report`. A `SegmentCalibrator` in `after` needs them.
     clusters : array-like of shape (n,), default=None
-        Cluster of each row, such as the patient of a visit, if rows of one cluster depend on each
-        other. At least 60 clusters are recommended.
+        Cluster of each row, such as the patient of a visit, if rows of a cluster depend on each
+        other. At least 60 are recommended.
     multilabel : bool, default=False
         Whether labels do not exclude each other: `y_true` holds 0, 1 or NaN (missing) and `y_prob`
-        a forecast for each row and label, both of shape (n, L). Then figures are micro averages,
-        over all entries, "macro" ones are means over the labels, and `Evaluation.segments` has the
-        worst labels first. Intervals treat a row, with all of its labels, as one cluster.
+        a forecast for each row and label, both of shape (n, L). Figures are micro averages, over
+        all entries, or "macro" ones, means over the labels; `Evaluation.segments` has the worst
+        labels first. Intervals treat a row with all of its labels as one cluster.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     labels : array-like of shape (K,), default=None
@@ -78,16 +78,14 @@ class Evaluate:
     calibration_loss, refinement_loss
         The part of the log loss that calibration could save, and the rest.
     calibration_error, classwise_calibration_error, top_calibration_error
-        `isoroc.metrics.calibration_error` of whole forecasts, of each class (three classes or
-        more), and of the largest probability.
+        `isoroc.metrics.calibration_error` with each `kind`; "classwise" for three classes or more.
     accuracy, decisions_changed
-        Share of rows for which the most probable class came true, and for which it changed. Log
-        odds above 0 decide for the second class.
+        Share of rows for which the most probable class came true, and for which it changed.
     auc, or auc_one_vs_rest and auc_one_vs_one
         Area under the ROC curve of two classes. For more, the means over each class against all
         others, and over pairs of classes by the scores of either (Hand and Till 2001).
     vus
-        Volume under the hull of the ROC surface (three classes), from at most 2,000 rows; it has no
+        `isoroc.metrics.volume_under_surface` of three classes, from at most 2,000 rows; it has no
         interval. `isoroc.metrics.bootstrap` makes one.
     macro_log_loss, macro_auc
         Means over several labels. Labels with outcomes of one kind only have no area.
@@ -95,8 +93,8 @@ class Evaluate:
         Shares of pairs of rows for which the order by the score of a class is reversed, or becomes
         a tie; pooled over the classes. Pairs that were tied before do not count.
 
-    Losses, accuracy and changed decisions are those of all rows. With many rows, everything else is
-    based on some of them; `Evaluation.notes` says how many.
+    With many rows, all but losses, accuracy and changed decisions is based on some of them;
+    `Evaluation.notes` says how many.
 
     Examples
     --------
@@ -133,11 +131,7 @@ class Evaluate:
         return evaluate_pairs([pair], confidence)
 
     def from_counts(
-        self,
-        counts: Counts,
-        *,
-        calibrator: Any = None,
-        confidence: float = 0.95,
+        self, counts: Counts, *, calibrator: Any = None, confidence: float = 0.95
     ) -> Evaluation:
         """Evaluate counts of any number of rows.
 
@@ -209,8 +203,8 @@ def pair_of_arrays(
     clusters: Any = None,
 ) -> Pair:
     """Pair of the arrays that users pass."""
-    options: Any = {"sample_weight": sample_weight, "labels": labels, "clusters": clusters}
-    before = check_sample(y_prob, y_true, unit=unit, **options, **NAMES)
+    options: Any = {"unit": unit, "clusters": clusters} | NAMES
+    before = check_sample(y_prob, y_true, sample_weight, labels, **options)
     if labels is None:
         warn_if_reversed(before, name="y_prob")
     if segments is not None:
@@ -231,16 +225,16 @@ def pair_of_labels(
     """Pair of the entries of matrices of labels that do not exclude each other."""
     if segments is not None:
         raise InputError("segments", None, "are the labels if multilabel=True", "leave them out")
-    names: Any = {"name": "y_prob", "label_name": "y_true"}
-    checked = check_labels(y_prob, y_true, sample_weight, labels, **names, **options)
+    options |= {"name": "y_prob", "label_name": "y_true"}
+    checked = check_labels(y_prob, y_true, sample_weight, labels, **options)
     second = None
     if after is not None:
-        wanted, Q = [str(name) for name in checked.names.tolist()], after
+        names, Q = [str(name) for name in checked.names.tolist()], after
         if hasattr(after, "predict_proba"):
             Q, fitted = calibrated(after, y_prob), [str(name) for name in after.classes_]
-            Q = Q[:, [fitted.index(name) for name in wanted]] if {*fitted} == {*wanted} else Q
-        Q = in_order(Q, wanted)
-        again = check_labels(Q, checked.known, unit="probability", **names | {"name": "after"})
+            Q = Q[:, [fitted.index(name) for name in names]] if {*fitted} == {*names} else Q
+        options |= {"unit": "probability", "name": "after"}
+        again = check_labels(in_order(Q, names), checked.known, **options)
         entries = np.ascontiguousarray(again.forecasts[checked.known])
         second = replace(checked.sample, forecasts=entries, unit="probability")
     return replace(make_pair(checked.sample, second), multilabel=True)
@@ -263,14 +257,15 @@ def conclude(collector: Collector, confidence: float) -> Evaluation:
     kept, totals = collector.kept, collector.totals
     paired, K = kept.after is not None, kept.n_classes
     measures = tabulate(estimates, confidence, paired=paired, n_classes=K)
-    classes = kept.before.classes
+    classes, segments = kept.before.classes, {}
     directions = {stage: d.table(classes, confidence) for stage, d in totals.directions.items()}
-    about = totals.n_rows, classes, confidence, totals.impossible, kept, tuple(notes)
-    segments = {}
-    if (found := kept.before.segments) is not None:
-        series = {of: replace(sample, segments=found) for of, sample in kept.series.items()}
-        segments = {of: report_on(own, confidence=confidence) for of, own in series.items()}
-    return Evaluation(measures, *about, segments=segments, directions=directions)
+    if (columns := kept.before.segments) is not None:
+        for stage, sample in kept.series.items():
+            rows = replace(sample, segments=columns)
+            segments[stage] = report_on(rows, confidence=confidence)
+    impossible = dict(totals.impossible)
+    about = totals.n_rows, classes, confidence, impossible, kept, tuple(notes)
+    return Evaluation(measures, *about, segments, directions)
 
 
 def _pairs_of_batches(

@@ -14,6 +14,7 @@ from isoroc._core.verdict import Verdict
 from isoroc._evaluation.before_after import Pair
 from isoroc._evaluation.decision_curve import DecisionCurve, decision_curve
 from isoroc._input import InputError
+from isoroc._maps.modelfile.document import plain
 from isoroc._support.table import Table
 from isoroc.metrics import CalibrationSummary, calibration_summary
 
@@ -22,8 +23,7 @@ class Measure(NamedTuple):
     """How a measure is described, wherever it is shown."""
 
     title: str
-    better: int
-    """-1 if lower values are better, 1 if higher ones are, 0 if neither."""
+    better: int  # -1 if lower values are better, 1 if higher ones are, 0 if neither
     meaning: str
 
 
@@ -51,8 +51,7 @@ MEASURES = {
 Estimates = dict[tuple[str, str], Statistic | Difference | Share]
 #: With more classes, there is no calibration error of single classes: it would take long.
 MANY_CLASSES = 50
-#: The clinical panel is based on at most this many rows.
-PANEL_ROWS = 100_000
+
 UNKNOWN = Estimate(math.nan, math.nan, math.nan)
 
 
@@ -64,19 +63,14 @@ def _text(value: float) -> str:
 class Evaluation:
     """Forecasts before and after calibration, measured on the same rows.
 
-    `evaluate` returns one. ``evaluation["log_loss", "change"]`` is a single value; ``print`` shows
-    the table and the verdict.
-
-    Notes
-    -----
-    An interval holds the values that a test does not reject, cut off at the smallest and largest
-    possible values. Intervals of changes are those of paired differences. The page on metrics says
-    how they are computed.
+    ``evaluation["log_loss", "change"]`` is a single value; ``print`` shows the table and the
+    verdict. Intervals of changes are those of paired differences; the page on metrics says how they
+    are computed.
     """
 
     measures: Mapping[str, Mapping[str, Estimate]]
     """Estimates of each measure, "before" and, with second forecasts, "after" and "change"; shares
-    of changed decisions and pairs only have a "change". Fields are ``value``, ``low``, ``high``."""
+    of changed decisions and pairs only have a "change"."""
     n_rows: int
     """Number of rows with positive weight."""
     classes: NDArray[Any]
@@ -92,10 +86,9 @@ class Evaluation:
     """Where forecasts are wrong, "before" and "after": the tables of
     `isoroc.metrics.segment_report`."""
     directions: Mapping[str, Table] = field(default_factory=dict)
-    """Which way the forecasts are wrong, "before" and "after". Tables with one row for the most
-    probable class ("top") and one per class, of at most 50: mean ``forecast``, how often it was
-    ``observed``, their ``difference`` and its interval. Forecasts are overconfident if the
-    difference of "top" is above 0."""
+    """Which way the forecasts are wrong, "before" and "after". Tables with a row for the most
+    probable class ("top"), overconfident if its difference is above 0, and one per class, of at
+    most 50: mean ``forecast``, rate ``observed``, their ``difference`` and its interval."""
 
     def __getitem__(self, key: tuple[str, str]) -> float:
         measure, stage = key
@@ -172,21 +165,15 @@ class Evaluation:
 
     def _direction(self) -> list[str]:
         """Which way forecasts are wrong, if that is clear for any of them."""
-        clear = {
-            stage: _clear_directions(table, self.confidence)
-            for stage, table in self.directions.items()
-        }
-        if not any(clear.values()):
-            return []
+        texts, is_clear = [], False
+        for stage, table in self.directions.items():
+            text = "no direction is clear"
+            if phrases := _clear_directions(table, self.confidence):
+                verb = "were" if self.is_paired else "are"
+                text, is_clear = f"the forecasts {verb} {' and '.join(phrases)}", True
+            texts.append(f"{stage} calibration {text}" if self.is_paired else text)
         level = f"{100 * self.confidence:g} % intervals"
-        texts = []
-        for stage, phrases in clear.items():
-            when = (
-                f"{stage} calibration the forecasts were" if self.is_paired else "the forecasts are"
-            )
-            none = f"{stage} calibration no direction is clear"
-            texts.append(f"{when} {' and '.join(phrases)}" if phrases else none)
-        return [_sentence(f"{'; '.join(texts)} ({level})")]
+        return [_sentence(f"{'; '.join(texts)} ({level})")] if is_clear else []
 
     def _order(self) -> str:
         names = ("decisions_changed", "pairs_reversed", "pairs_tied")
@@ -202,13 +189,12 @@ class Evaluation:
         return f"Calibration {', '.join(did[:-1])} and {did[-1]}."
 
     def wrong_segments(self, level: float = 0.05) -> list[str]:
-        """Segments in which the last forecasts are wrong, the costliest first.
-
-        At most about a share `level` of them is named by chance.
-        """
-        table = list(self.segments.values())[-1] if self.segments else Table()
-        wrong = np.flatnonzero(table["adjusted"] <= level) if table else ()
-        return [_segment_name(table, int(i)) for i in wrong]
+        """Segments in which the last forecasts are wrong, at most a share `level` by chance."""
+        if not self.segments:
+            return []
+        table = list(self.segments.values())[-1]
+        names = _segment_names(table)
+        return [names[i] for i in np.flatnonzero(table["adjusted"] <= level)]
 
     def _segments(self) -> str:
         wrong, n = self.wrong_segments(), list(self.segments.values())[-1].n_rows
@@ -218,34 +204,24 @@ class Evaluation:
         return f"Wrong in {len(wrong)} of {n} segments (false discovery rate 5 %): {shown}."
 
     def worst_segments(self, most: int = 12) -> Table:
-        """The costliest segments before calibration, with figures of all forecasts.
-
-        Columns are ``name`` and ``rows`` and, for "before" and "after", ``ratio``, ``low``,
-        ``high`` and ``adjusted``, such as ``before_ratio``.
-        """
+        """The costliest segments before calibration, with columns such as ``before_ratio``."""
         first = next(iter(self.segments.values()))
-        names = [_segment_name(first, i) for i in range(first.n_rows)]
-        table = Table(name=np.array(names[:most]), rows=first["rows"][:most])
+        names = _segment_names(first)[:most]
+        table = Table(name=np.array(names), rows=first["rows"][:most])
         for stage, report in self.segments.items():
-            row_of = {_segment_name(report, i): i for i in range(report.n_rows)}
-            rows = np.array([row_of[name] for name in names[:most]], dtype=np.intp)
+            row_of = {name: i for i, name in enumerate(_segment_names(report))}
+            rows = np.array([row_of[name] for name in names], dtype=np.intp)
             for column in ("forecast", "observed", "ratio", "low", "high", "adjusted"):
                 table[f"{stage}_{column}"] = report[column][rows]
         return table
 
     def net_benefit(self, thresholds: Any = None) -> DecisionCurve:
-        """Net benefit of acting on the forecasts of two classes, by default from 0.01 to 0.99.
-
-        See `isoroc.decisions.net_benefit`, also for more classes and other actions.
-        """
+        """`isoroc.decisions.net_benefit` of the forecasts of two classes."""
         return decision_curve(self.rows, thresholds, self.confidence)
 
     def calibration_summary(self, stage: str | None = None) -> CalibrationSummary:
-        """The clinical panel of the forecasts "before" or "after", by default of the last.
-
-        See `isoroc.metrics.calibration_summary`.
-        """
-        samples = self.rows.draw(PANEL_ROWS).series
+        """`isoroc.metrics.calibration_summary` of a stage, "before" or "after" (the default)."""
+        samples = self.rows.draw(100_000).series
         name = stage or list(self.rows.samples)[-1]
         if name not in samples:
             problem = f"are {name!r}, which are missing or not probabilities"
@@ -263,51 +239,35 @@ class Evaluation:
     def cells(self) -> tuple[list[str], list[list[str]]]:
         """Head and rows of the table as text."""
         interval = f"{100 * self.confidence:g} % interval"
-        ofs = ["before", "after", "change"] if self.is_paired else ["before"]
-        head = ["measure", *ofs, f"{interval} of the change"]
-        if not self.is_paired:
-            head = ["measure", "value", interval]
-        rows = []
+        stages, head, rows = ["before"], ["value", interval], []
+        if self.is_paired:
+            stages = ["before", "after", "change"]
+            head = [*stages, f"{interval} of the change"]
         for measure, figures in self.measures.items():
-            values = [_text(figures[stage].value) if stage in figures else "" for stage in ofs]
-            _, low, high = figures.get(ofs[-1], UNKNOWN)
+            values = [_text(figures[stage].value) if stage in figures else "" for stage in stages]
+            _, low, high = figures.get(stages[-1], UNKNOWN)
             ends = "" if math.isnan(low) else f"{_text(low)} to {_text(high)}"
             rows.append([MEASURES[measure].title, *values, ends])
-        return head, rows
+        return ["measure", *head], rows
 
     def segment_cells(self) -> tuple[list[str], list[list[str]]]:
         """Head and rows of the table of the worst segments as text."""
-        table, ofs = self.worst_segments(), list(self.segments)
-        shown = [(of, "forecast") for of in ofs] + [(ofs[0], "observed")]
-        shown += [(of, column) for column in ("ratio", "adjusted") for of in ofs]
+        table, stages = self.worst_segments(), list(self.segments)
+        shown = [(stage, "forecast") for stage in stages] + [(stages[0], "observed")]
+        shown += [(stage, column) for column in ("ratio", "adjusted") for stage in stages]
         titles = {"adjusted": "p-value", "ratio": "observed / forecast"}
-        head = ["segment", "rows"]
-        for of, column in shown:
-            when = f" {of}" if self.is_paired and column != "observed" else ""
-            head.append(titles.get(column, column) + when)
-        rows = [
-            [str(table["name"][i]), f"{table['rows'][i]:,}"]
-            + [f"{table[f'{of}_{column}'][i]:.3f}" for of, column in shown]
-            for i in range(table.n_rows)
-        ]
-        return head, rows
+        columns = {"segment": table["name"].tolist(), "rows": [f"{n:,}" for n in table["rows"]]}
+        for stage, column in shown:
+            when = f" {stage}" if self.is_paired and column != "observed" else ""
+            cells = [f"{value:.3f}" for value in table[f"{stage}_{column}"]]
+            columns[titles.get(column, column) + when] = cells
+        return list(columns), [list(row) for row in zip(*columns.values(), strict=True)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values that JSON can hold; NaN of measures becomes None."""
-
-        def figure_of(estimate: Estimate) -> dict[str, float | None]:
-            named = estimate._asdict().items()
-            return {name: None if math.isnan(value) else float(value) for name, value in named}
-
-        def columns_of(tables: Mapping[str, Table]) -> dict[str, dict[str, list[Any]]]:
-            return {
-                stage: {name: column.tolist() for name, column in table.items()}
-                for stage, table in tables.items()
-            }
-
+        """Everything as plain values that JSON can hold; NaN becomes None."""
         measures = {
-            measure: {stage: figure_of(estimate) for stage, estimate in estimates.items()}
-            for measure, estimates in self.measures.items()
+            measure: {stage: estimate._asdict() for stage, estimate in figures.items()}
+            for measure, figures in self.measures.items()
         }
         values = {
             "rows": self.n_rows,
@@ -315,12 +275,12 @@ class Evaluation:
             "confidence": self.confidence,
             "decision": self.decision,
             "verdict": self.verdict.to_dict(),
-            "measures": measures,
+            "measures": plain(measures, "measures"),
             "impossible": dict(self.impossible),
             "notes": list(self.notes),
-            "directions": columns_of(self.directions),
+            "directions": plain(self.directions, "directions"),
         }
-        return values | ({"segments": columns_of(self.segments)} if self.segments else {})
+        return values | ({"segments": plain(self.segments, "segments")} if self.segments else {})
 
     def frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """`table` as a dataframe of the named library."""
@@ -336,10 +296,13 @@ class Evaluation:
         return Table.from_rows(rows, *head)._repr_html_() + f"<p>{_sentence(str(self.verdict))}</p>"
 
 
-def _segment_name(table: Table, i: int) -> str:
-    """A segment, and with three classes or more its class, in words."""
-    name = f"{table['column'][i]}: {table['segment'][i]}"
-    return f"{name} ({table['class'][i]})" if "class" in table else name
+def _segment_names(table: Table) -> list[str]:
+    """The segments, and with three classes or more their classes, in words."""
+    pairs = zip(table["column"], table["segment"], strict=True)
+    names = [f"{column}: {segment}" for column, segment in pairs]
+    if "class" not in table:
+        return names
+    return [f"{name} ({label})" for name, label in zip(names, table["class"], strict=True)]
 
 
 def _sentence(text: str) -> str:
@@ -347,27 +310,23 @@ def _sentence(text: str) -> str:
 
 
 def _clear_directions(table: Table, confidence: float) -> list[str]:
-    """How the most probable class and the class that is farthest off are wrong, beyond chance.
-
-    With three classes or more, the level of the interval allows for their number (Bonferroni).
-    """
-    phrases = []
+    """How the most probable class and the class that is farthest off are wrong, beyond chance."""
     gap, n_classes = table["difference"], len(table["difference"]) - 1
     reach = (table["high"] - table["low"]) / 2
-    if n_classes > 2:
-        wider = half_width(1 - (1 - confidence) / n_classes) / half_width(confidence)
-        reach = reach * np.append(1.0, np.full(n_classes, wider))
+    if n_classes > 2:  # Bonferroni
+        reach[1:] *= half_width(1 - (1 - confidence) / n_classes) / half_width(confidence)
     clear = np.abs(gap) > reach
-    sizes = np.sort(np.sign(gap) * [table["low"], table["high"]], axis=0).T
-    ends = [f"({_text(low)} to {_text(high)})" for low, high in sizes]
+
+    def size(i: int) -> str:
+        low, high = sorted(np.sign(gap[i]) * table[end][i] for end in ("low", "high"))
+        return f"by {_text(abs(gap[i]))} ({_text(low)} to {_text(high)})"
+
+    phrases = []
     if clear[0]:
-        which = "overconfident" if gap[0] > 0 else "underconfident"
-        phrases.append(f"{which} by {_text(abs(gap[0]))} {ends[0]}")
+        phrases.append(f"{'over' if gap[0] > 0 else 'under'}confident {size(0)}")
     if clear[1:].any():
-        k = 1 + int(np.argmax(np.abs(gap[1:]) * clear[1:]))
-        k = 2 if len(gap) == 3 else k  # of two classes, the second
-        which = f"too {'high' if gap[k] > 0 else 'low'} for {table['event'][k]}"
-        phrases.append(f"{which} by {_text(abs(gap[k]))} {ends[k]}")
+        k = 2 if n_classes == 2 else 1 + int(np.argmax(np.abs(gap[1:]) * clear[1:]))
+        phrases.append(f"too {'high' if gap[k] > 0 else 'low'} for {table['event'][k]} {size(k)}")
     return phrases
 
 
@@ -381,10 +340,7 @@ def percent(value: float) -> str:
 def tabulate(
     estimates: Estimates, confidence: float, *, paired: bool, n_classes: int
 ) -> dict[str, dict[str, Estimate]]:
-    """Estimates of all measures that exist for this number of classes, NaN where unknown.
-
-    Intervals are cut off at the smallest and largest possible values.
-    """
+    """Estimates of all measures that exist for this number of classes, NaN where unknown."""
     exists = {
         "auc": n_classes == 2,
         "auc_one_vs_rest": n_classes > 2,
@@ -393,17 +349,16 @@ def tabulate(
         "classwise_calibration_error": 2 < n_classes <= MANY_CLASSES,
     }
     exists |= {name: (name, "before") in estimates for name in ("macro_log_loss", "macro_auc")}
-    unknown = Statistic(math.nan, math.nan)
+    stages = ["before", "after", "change"] if paired else ["before"]
     table: dict[str, dict[str, Estimate]] = {}
     for measure, (_, better, _) in MEASURES.items():
-        ofs = ["before", "after", "change"] if paired else ["before"]
         if not exists.get(measure, True) or not (better or paired):
             continue
         table[measure] = {}
-        for stage in ofs if better else ["change"]:
-            estimate = estimates.get((measure, stage), unknown)
+        for stage in stages if better else ["change"]:
+            estimate = estimates.get((measure, stage), Statistic(math.nan, math.nan))
             low, high = estimate.interval(confidence)
-            if not measure.endswith("_loss"):  # all but losses lie between 0 and 1
+            if not measure.endswith("_loss"):  # cut off at the smallest and largest possible value
                 least = -1.0 if stage == "change" and better else 0.0
                 low, high = np.clip([low, high], least, 1.0).tolist()
             table[measure][stage] = Estimate(estimate.value, low, high)

@@ -21,8 +21,7 @@ def forecasts_of(estimator: Any, X: Any, segments: Any = None) -> tuple[Any, Any
     - Any other classifier: its forecasts, and none after calibration.
     """
     if isinstance(estimator, Calibrator):
-        after = calibrated(estimator, X, segments)
-        kind = estimator.map_.kind
+        after, kind = calibrated(estimator, X, segments), estimator.map_.kind
         scores = not kind.exclusive or (kind.single and kind.scores == "logit")
         if kind.unit != "probability" and not scores:
             X = check_forecasts(X, name="X", unit=kind.unit)
@@ -40,14 +39,10 @@ def forecasts_of(estimator: Any, X: Any, segments: Any = None) -> tuple[Any, Any
 
 
 def unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """The calibrator of a `CalibratedClassifier` with a single one, and its input.
-
-    Any other estimator is returned unchanged, such as an ensemble, or a calibrator of several
-    logits, which are not forecasts.
-    """
+    """The single calibrator of a `CalibratedClassifier`, and its input; others unchanged."""
     if isinstance(estimator, CalibratedClassifier) and len(estimator.calibrators_) == 1:
         (classifier,), (calibrator,) = estimator.estimators_, estimator.calibrators_
-        two = len(estimator.classes_) == 2
+        two = len(estimator.classes_) == 2  # several logits are not forecasts
         if isinstance(calibrator, Calibrator) and (two or calibrator.unit_ == "probability"):
             return calibrator, estimator.forecast(classifier, X, estimator.classes_)
     return estimator, X

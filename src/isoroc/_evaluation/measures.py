@@ -1,5 +1,6 @@
 """All measures of a pair of forecasts: means over all rows, and what is estimated from some."""
 
+from collections import Counter
 from math import sqrt
 from typing import Any
 
@@ -20,7 +21,7 @@ from isoroc._core.types import Floats
 from isoroc._evaluation.before_after import Pair, join_pairs
 from isoroc._evaluation.evaluation import MANY_CLASSES, Estimates
 from isoroc._evaluation.order import measure_labels, measure_order, measure_volumes
-from isoroc._input import Aspect, Sample, slices
+from isoroc._input import SLICE, Aspect, Sample, slices
 from isoroc._support.table import Table
 from isoroc.metrics._estimation.calibration_terms import Parts, Term
 
@@ -31,108 +32,97 @@ class Totals:
     def __init__(self) -> None:
         self.n_rows = 0
         self.means: dict[tuple[str, str], Mean] = {}
-        self.impossible: dict[str, int] = {}
-        """Number of rows whose outcome was given probability 0, before and after."""
+        self.impossible = Counter[str]()  # rows whose outcome was given probability 0, by stage
         self._zeros: dict[str, float] = {}
         self._classes: Any = 0.0
         self.directions: dict[str, Direction] = {}
 
     def add(self, pair: Pair) -> None:
         """Add rows."""
-        if not len(pair.before):
+        before = pair.before
+        if not len(before):
             return
-        weights, squares = pair.before.row_weights(), pair.squared_weights()
-        clusters = pair.before.clusters
+        weights = before.row_weights()
+        squares = before.squared_weights() if before.clusters is None else None
         self.n_rows += pair.n_rows
-        self._classes = self._classes + pair.before.class_weights()
+        self._classes = self._classes + before.class_weights()
         for key, values in _terms(pair).items():
-            total, means = by_cluster(clusters, weights, values)
-            mean = self.means.setdefault(key, Mean())
-            mean.add(means, total, squares if clusters is None else None)
+            total, means = by_cluster(before.clusters, weights, values)
+            self.means.setdefault(key, Mean()).add(means, total, squares)
         for stage, sample in pair.series.items():
             rows = are_impossible(sample.forecasts, sample.codes)
-            self.impossible[stage] = self.impossible.get(stage, 0) + round(sample.count_rows(rows))
-            self.directions.setdefault(stage, Direction()).add(sample, squares)
+            self.impossible[stage] += round(sample.count_rows(rows))
+            self.directions.setdefault(stage, Direction()).add(sample)
         zeros = {stage: sample.forecasts < EPSILON for stage, sample in pair.series.items()}
         if len(zeros) == 2:
-            before, after = zeros.values()
-            zeros |= {"gained": after & ~before, "lost": before & ~after}
+            first, second = zeros.values()
+            zeros |= {"gained": second & ~first, "lost": first & ~second}
         for name, zero in zeros.items():
             if zero.any():
-                weight = float(weights @ zero[np.arange(len(zero)), pair.before.codes])
+                weight = float(weights @ zero[np.arange(len(zero)), before.codes])
                 self._zeros[name] = self._zeros.get(name, 0.0) + weight
 
-    def estimate(self, measure: str, of: str) -> Statistic | Share:
+    def estimate(self, measure: str, stage: str) -> Statistic | Share:
         """Mean over the rows, which may be a share of them."""
-        mean = self.means[measure, of]
-        found = mean.statistic()
-        if (measure, of) == ("accuracy", "change"):
+        mean = self.means[measure, stage]
+        statistic = mean.statistic()
+        if (measure, stage) == ("accuracy", "change"):
             # Few rows may change: half a row is added to those that became right, and to those
             # that became wrong (Agresti and Min 2005).
-            return Statistic(found.value, found.variance + 1 / (mean.size + 2) ** 2)
+            return Statistic(statistic.value, statistic.variance + 1 / (mean.size + 2) ** 2)
         if not measure.endswith("_loss"):
             return mean.share()
         # Rows outside the largest class decide what is known about the variance.
-        found = found.of_events(mean.size * (1 - self._classes.max() / self._classes.sum()))
-        return self.allow_for_zeros(found, of) if measure == "log_loss" else found
+        loss = statistic.of_events(mean.size * (1 - self._classes.max() / self._classes.sum()))
+        return self.allow_for_zeros(loss, stage) if measure == "log_loss" else loss
 
-    def allow_for_zeros(self, loss: Statistic, of: str) -> Statistic:
-        """A log loss with an interval for outcomes of probability 0 that are absent by chance.
+    def allow_for_zeros(self, loss: Statistic, stage: str) -> Statistic:
+        """A log loss with an interval for outcomes of probability 0 that are absent by chance."""
+        mean, more, less = self.means["log_loss", stage], stage, ""
+        if stage == "change":
+            more, less = "gained", "lost"
 
-        Each would add 36 nats. The interval allows for as many of them as that of their share does.
-        """
-        mean, names = self.means["log_loss", of], ("gained", "lost") if of == "change" else (of, "")
-        more, less = (
-            unseen_loss(Share(self._zeros[name] / mean.weight, mean.size))
-            if name in self._zeros
-            else 0.0
-            for name in names
-        )
-        return loss.reaching(loss.value + more, loss.value - less)
+        def unseen(name: str) -> float:
+            share = self._zeros.get(name)
+            return 0.0 if share is None else unseen_loss(Share(share / mean.weight, mean.size))
+
+        return loss.reaching(loss.value + unseen(more), loss.value - unseen(less))
 
 
 class Direction:
-    """Mean differences between forecasts and outcomes, accumulated over batches of rows.
-
-    With more than 50 classes, only the most probable class is summed.
-    """
+    """Mean differences between forecasts and outcomes, accumulated over batches of rows."""
 
     def __init__(self) -> None:
         self._differences: list[Mean] = []
-        self._sums, self._weight = np.zeros((2, 0)), 0.0
+        self._sums: Any = 0.0
 
-    def add(self, sample: Sample, squares: Floats) -> None:
-        """Add rows and the squares of their weights; a cluster must not span several batches."""
-        if sample.clusters is not None:
-            self._add(sample, squares)
+    def add(self, sample: Sample) -> None:
+        """Add rows; a cluster must not span several batches."""
+        if sample.clusters is None and len(sample) > SLICE:
+            for rows in slices(len(sample)):
+                self.add(sample.take(rows))
             return
-        for rows in slices(len(sample)):
-            self._add(sample.take(rows), squares[rows])
-
-    def _add(self, sample: Sample, squares: Floats) -> None:
         P, codes, weights = sample.forecasts, sample.codes, sample.row_weights()
-        events = [None, *(range(P.shape[1]) if P.shape[1] <= 50 else ())]
-        if not self._differences:
-            self._differences = [Mean() for _ in events]
-            self._sums = np.zeros((2, len(events)))
-        self._weight += float(weights.sum())
-        best = P.argmax(axis=1)
-        for i, k in enumerate(events):
-            p = P[np.arange(len(P)), best] if k is None else P[:, k]
-            residual = p - (codes == (best if k is None else k))
-            total, means = by_cluster(sample.clusters, weights, residual)
-            self._differences[i].add(means, total, squares if sample.clusters is None else None)
-            # The second is the variance if forecasts are calibrated and rows are independent.
-            self._sums[:, i] += [weights @ p, squares @ (p * (1 - p))]
+        squares, single = sample.squared_weights(), range(P.shape[1] if P.shape[1] <= 50 else 0)
+        # The most probable class and, if they are not many, each class.
+        events = [(P.max(axis=1), P.argmax(axis=1)), *((P[:, k], k) for k in single)]
+        self._differences = self._differences or [Mean() for _ in events]
+        sums = []
+        for mean, (p, k) in zip(self._differences, events, strict=True):
+            total, means = by_cluster(sample.clusters, weights, p - (codes == k))
+            mean.add(means, total, squares if sample.clusters is None else None)
+            # The last is the variance if forecasts are calibrated and rows are independent.
+            sums.append([weights.sum(), weights @ p, squares @ (p * (1 - p))])
+        self._sums = self._sums + np.transpose(sums)
 
     def table(self, classes: NDArray[Any], confidence: float) -> Table:
         """Mean forecasts, frequencies and differences with intervals."""
         statistics = [mean.statistic() for mean in self._differences]
-        difference = np.array([statistic.value for statistic in statistics])
-        forecast, least = self._sums / np.array([[self._weight], [self._weight**2]])
+        difference, variance = np.array([(each.value, each.variance) for each in statistics]).T
+        weight, forecast, least = self._sums
+        forecast = forecast / weight
         # If no event is among the rows, the sample variance is far too small.
-        variance = np.array([statistic.variance for statistic in statistics])
-        half = half_width(confidence) * np.sqrt(np.fmax(variance, least))
+        half = half_width(confidence) * np.sqrt(np.fmax(variance, least / weight**2))
         events = ["top", *map(str, classes.tolist())][: len(forecast)]
         return Table(
             event=np.array(events),
@@ -207,9 +197,10 @@ class Collector:
         notes += _calibration(judged, estimates, self.totals.n_rows)
         notes += _order(judged, estimates)
         if kept.multilabel:
-            for (measure, of), found in measure_labels(judged).items():
-                loss = measure == "macro_log_loss"
-                estimates[measure, of] = self.totals.allow_for_zeros(found, of) if loss else found
+            for (measure, stage), mean in measure_labels(judged).items():
+                estimates[measure, stage] = mean
+                if measure == "macro_log_loss":
+                    estimates[measure, stage] = self.totals.allow_for_zeros(mean, stage)
             notes.append("Rows are entries of labels; intervals treat all labels of a row as one.")
         return estimates, notes
 
@@ -233,12 +224,8 @@ def _calibration(pair: Pair, estimates: Estimates, n_rows: int) -> list[str]:
     for name in ("calibration", "refinement"):
         terms = {stage: parts[name] for stage, parts in losses.items()}
         _put(estimates, whole, f"{name}_loss", _correct(terms, whole, estimates, n_rows))
-    _put(
-        estimates,
-        whole,
-        "calibration_error",
-        {stage: part.absolute() for stage, part in parts.items()},
-    )
+    errors = {stage: part.absolute() for stage, part in parts.items()}
+    _put(estimates, whole, "calibration_error", errors)
     kinds: dict[str, Aspect] = {"top_calibration_error": "top"}
     if K > MANY_CLASSES:
         many = f"With more than {MANY_CLASSES} classes"
@@ -254,12 +241,10 @@ def _calibration(pair: Pair, estimates: Estimates, n_rows: int) -> list[str]:
 def _correct(
     terms: dict[str, Term], pair: Pair, estimates: Estimates, n_rows: int
 ) -> dict[str, Term]:
-    """Estimates from some rows, corrected to all rows by regression on the losses.
-
-    The losses of all rows are known, so calibration and refinement add up to them.
-    """
+    """Estimates from some rows, corrected to all rows by regression on the losses."""
     if pair.n_rows >= n_rows:
         return terms
+    # The losses of all rows are known; calibration and refinement are to add up to them.
     w = pair.before.row_weights() / pair.before.row_weights().sum()
     losses = np.column_stack([log_losses(s.forecasts, s.codes) for s in pair.series.values()])
     means = w @ losses

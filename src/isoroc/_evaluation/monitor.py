@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_softmax
+from scipy.special import log_softmax, xlogy
 
 from isoroc._core.intervals import half_width
 from isoroc._core.losses import log_losses
@@ -32,26 +32,21 @@ from isoroc._support.table import Table
 from isoroc._support.versions import migrate
 from isoroc.metrics._estimation.cell_errors import error_in_cells, sum_in_cells
 
-Advice = Literal["nothing", "adapt priors", "refit"]
-
-FORMAT = "isoroc-monitor"
-VERSION = 3
+FORMAT, VERSION = "isoroc-monitor", 3
 PARAMETERS = ("confidence", "tolerance", "model")
 #: Logarithm of 0; finite, as JSON has no infinity.
 NEVER = -1e300
 
 
 class Alternatives:
-    """The alternatives for K classes: the family of each, and its share in the average.
-
-    - confidence: powers of the forecasts, too sharp or not sharp enough.
-    - class shares: other odds of one class against all others.
-    - impossible: the uniform forecast mixed in, for outcomes that were forecast as impossible.
-    """
+    """The alternatives for K classes: the family of each, and its share in the average."""
 
     powers = np.exp([-0.8, -0.4, -0.2, -0.1, 0.1, 0.2, 0.4, 0.8])
+    """Of the forecasts, which may be too sharp or not sharp enough (family "confidence")."""
     shifts = np.array([-1.6, -0.8, -0.4, -0.2, 0.2, 0.4, 0.8, 1.6])
+    """Of the log odds of one class against all others ("class shares")."""
     uniform = np.array([0.003, 0.03, 0.3])
+    """Shares of the uniform forecast, for outcomes of probability 0 ("impossible")."""
 
     def __init__(self, n_classes: int) -> None:
         sizes = (len(self.powers), len(self.shifts) * n_classes, len(self.uniform))
@@ -63,15 +58,13 @@ class Alternatives:
         rows, n_classes = np.arange(len(Q)), Q.shape[1]
         logs = np.log(np.maximum(Q, LEAST))
         log_q = logs[rows, codes]
-        powers = [log_softmax(t * logs, axis=1)[rows, codes] - log_q for t in self.powers]
-        shifts = [
-            np.where(codes == k, b, 0.0) - np.log1p(Q[:, k] * np.expm1(b))
-            for k in range(n_classes)
-            for b in self.shifts
-        ]
+        ratios = [log_softmax(t * logs, axis=1)[rows, codes] - log_q for t in self.powers]
+        for k in range(n_classes):
+            shifted = np.log1p(np.outer(np.expm1(self.shifts), Q[:, k]))
+            ratios += list(np.outer(self.shifts, codes == k) - shifted)
         q = np.exp(log_q)
-        mixed = [np.log((1 - share) * q + share / n_classes) - log_q for share in self.uniform]
-        return np.column_stack([*powers, *shifts, *mixed])
+        ratios += [np.log((1 - share) * q + share / n_classes) - log_q for share in self.uniform]
+        return np.column_stack(ratios)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +72,9 @@ class Evidence:
     """Products of likelihood ratios, averaged over the batches with which they begin."""
 
     log_begun: Floats
-    """For each alternative, logarithm of the sum over the batches so far of the share that begins
-    with the batch times the product of ratios since then."""
-    log_rest: float
-    """Logarithm of the share that begins with a later batch; its ratio is 1 so far."""
+    """For each alternative, log of the sum over batches so far of the share that begins with the
+    batch times the product of ratios since then."""
+    log_rest: float  # log of the share that begins with a later batch; its ratio is 1 so far
 
     @classmethod
     def none(cls, n_alternatives: int) -> Self:
@@ -112,19 +104,15 @@ class RowSums:
     promised: float
     observed: Floats
     expected: Floats
-    variance: Floats
-    """Variance of the number of rows of each class, if forecasts are calibrated."""
-    in_cells: Floats
-    """See `isoroc.metrics._estimation.cell_errors.sum_in_cells`."""
+    variance: Floats  # of the number of rows of each class, if forecasts are calibrated
+    in_cells: Floats  # see `isoroc.metrics._estimation.cell_errors.sum_in_cells`
 
     @classmethod
     def of(cls, P: Floats, codes: NDArray[Any]) -> Self:
         """Sums over the rows of a batch."""
-        loss = log_losses(P, codes).sum()
-        entropy = 0.0 - (P * np.log(np.where(P > 0, P, 1.0))).sum()
+        loss, entropy = log_losses(P, codes).sum(), -xlogy(P, P).sum() + 0.0
         observed = np.bincount(codes, minlength=P.shape[1]).astype(np.float64)
-        variance = (P * (1 - P)).sum(axis=0)
-        sums = observed, P.sum(axis=0), variance, sum_in_cells(P, codes)
+        sums = observed, P.sum(axis=0), (P * (1 - P)).sum(axis=0), sum_in_cells(P, codes)
         return cls(len(P), float(loss), float(entropy), *sums)
 
     def __add__(self, other: Self) -> Self:
@@ -136,8 +124,7 @@ class Batch(NamedTuple):
     """What a monitor needs to know about some rows; the batches of a stream add up."""
 
     totals: RowSums
-    log_ratios: Floats
-    """Sum over the rows for each alternative."""
+    log_ratios: Floats  # sum over the rows for each alternative
 
     @classmethod
     def of(cls, P: Floats, codes: NDArray[Any], alternatives: Alternatives) -> Self:
@@ -152,18 +139,12 @@ class Batch(NamedTuple):
         return type(self)(self.totals + other.totals, self.log_ratios + other.log_ratios)
 
 
-def _to_lists(values: RowSums | Evidence) -> dict[str, Any]:
-    """JSON values."""
-    return {name: np.asarray(value).tolist() for name, value in vars(values).items()}
+def _read(state: dict[str, Any], empty: Any) -> Any:
+    """Sums or evidence from a file; `empty` has the types and shapes."""
+    return type(empty)(*(_read_numbers(state[name], like) for name, like in vars(empty).items()))
 
 
-def _from_lists(lists: dict[str, Any], empty: Any) -> Any:
-    """Sums or evidence from JSON values; `empty` has the types and shapes."""
-    return type(empty)(*(_numbers(lists[name], value) for name, value in vars(empty).items()))
-
-
-def _numbers(values: Any, like: Any) -> Any:
-    """Numbers from a file, in the type and shape of others."""
+def _read_numbers(values: Any, like: Any) -> Any:
     array, shape = np.array(values, dtype=np.float64), np.shape(like)
     if array.shape != shape or not np.isfinite(array).all():
         raise ValueError(f"expected numbers of shape {shape}")
@@ -182,8 +163,8 @@ class BatchReport:
     promised: float
     """Mean log loss that the forecasts expect of themselves, their entropy."""
     calibration_error: float
-    """Root mean square of the difference between frequencies and forecasts, in ten cells of the
-    forecasts of each class, without what chance adds to it."""
+    """Root mean square difference of frequencies and forecasts in ten cells of the forecasts of
+    each class, without what chance adds to it."""
     error_low: float
     error_high: float
     """Ends of the interval of the calibration error."""
@@ -202,9 +183,9 @@ class CalibrationMonitor:
     confidence : float, default=0.95
         If forecasts are calibrated, the chance of ever raising an alarm is at most 1 - confidence.
     tolerance : float, default=None
-        Miscalibration to tolerate, in nats per row. Every model is slightly wrong, so with 0 every
-        model eventually raises an alarm. A calibrator that was fitted to n rows is wrong by about K
-        / n; the default is 2 K / n, or 0 if only the classes are given.
+        Miscalibration to tolerate, in nats per row; with 0 every model eventually raises an alarm.
+        A calibrator fitted to n rows is wrong by about ``K / n``. The default is ``2 K / n``, or 0
+        if only the classes are given.
     model : str, default=None
         Name of the model, by default the checksum of the calibrator.
 
@@ -213,14 +194,13 @@ class CalibrationMonitor:
     alarm_ : int or None
         Number of rows seen when the evidence first exceeded ``log(1 / (1 - confidence))``.
     advice_ : {"nothing", "adapt priors", "refit"}
-        What to do. "adapt priors" if a change of class shares explains the evidence best: see
-        `isoroc.adjust_prior`.
+        What to do; "adapt priors" if a change of class shares explains the evidence best.
     evidence_ : float
         Logarithm of the likelihood ratio of alternatives to the forecasts, averaged over the
         alternatives. ``exp(-evidence_)`` is a p-value that is valid at any time.
     history_ : Table
-        One row per batch: `rows` and `evidence` of all rows so far; `log_loss` of the batch, the
-        log loss that was `promised`, the `calibration_error` and its interval, `low` to `high`.
+        One row per batch: `rows` and `evidence` of all rows so far; `log_loss` of the batch, that
+        `promised`, the `calibration_error` and its interval, `low` to `high`.
     seen_ : dict
         Names of the latest 10,000 batches, with the time (UTC) at which each was counted.
 
@@ -235,10 +215,9 @@ class CalibrationMonitor:
     of the outcome y given the past, ``r[y] / q[y]`` has mean 1 given the past. So its product over
     rows is a martingale, and so is the average over alternatives r that are fixed in advance:
     sharper and less sharp forecasts, other odds of one class, and mixtures with the uniform
-    forecast, each beginning with any of the batches (otherwise a change would first have to make up
-    for all the good batches before it). The chance that the average ever exceeds
-    ``1 / (1 - confidence)`` is at most ``1 - confidence`` (Ramdas, Grünwald, Vovk and Shafer,
-    Statistical Science 38, 2023).
+    forecast, each beginning with any of the batches, so that a change need not make up for all the
+    good batches before it. The chance that the average ever exceeds ``1 / (1 - confidence)`` is at
+    most ``1 - confidence`` (Ramdas, Grünwald, Vovk and Shafer, Statistical Science 38, 2023).
 
     Examples
     --------
@@ -352,7 +331,7 @@ class CalibrationMonitor:
         return self.evidence.value(self.alternatives)
 
     @property
-    def advice_(self) -> Advice:
+    def advice_(self) -> Literal["nothing", "adapt priors", "refit"]:
         """What to do."""
         if self.alarm_ is None:
             return "nothing"
@@ -386,14 +365,14 @@ class CalibrationMonitor:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a small JSON file, atomically."""
-        state = {"format": FORMAT, "version": VERSION, "library": version("isoroc")}
-        state["labels"] = self.classes_.tolist()
-        state |= {name: getattr(self, name) for name in PARAMETERS}
-        state |= {"totals": _to_lists(self.totals), "evidence": _to_lists(self.evidence)}
+        state: dict[str, Any] = {"format": FORMAT, "version": VERSION, "library": version("isoroc")}
+        state |= {"labels": self.classes_} | {name: getattr(self, name) for name in PARAMETERS}
+        state |= {"totals": vars(self.totals), "evidence": vars(self.evidence)}
         state |= {"alarm": self.alarm_, "batches": self.n_batches, "source": self.source}
         state |= {"history": self.entries, "seen": self.seen_}
+        text = json.dumps(state, default=np.ndarray.tolist, allow_nan=False)
         with replacing(Path(path)) as new:
-            new.write_text(json.dumps(state, allow_nan=False) + "\n", encoding="utf-8")
+            new.write_text(text + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], calibrator: Any = None) -> Self:
@@ -426,12 +405,12 @@ class CalibrationMonitor:
             raise ValueError("it has another format")
         state = migrate(state, VERSION)
         monitor = cls(state["labels"], **{name: state[name] for name in PARAMETERS})
-        monitor.totals = _from_lists(state["totals"], monitor.totals)
-        monitor.evidence = _from_lists(state["evidence"], monitor.evidence)
+        monitor.totals = _read(state["totals"], monitor.totals)
+        monitor.evidence = _read(state["evidence"], monitor.evidence)
         monitor.n_batches = int(state["batches"])
         monitor.source = None if state["source"] is None else str(state["source"])
         monitor.alarm_ = None if state["alarm"] is None else int(state["alarm"])
-        monitor.entries = [_numbers(entry, np.zeros(7)).tolist() for entry in state["history"]]
+        monitor.entries = [_read_numbers(entry, np.zeros(7)).tolist() for entry in state["history"]]
         monitor.seen_ = {str(name): str(time) for name, time in state["seen"].items()}
         return monitor
 

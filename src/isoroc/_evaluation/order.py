@@ -7,6 +7,7 @@ intervals.
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -28,18 +29,17 @@ def measure_order(before: Sample, after: Sample) -> dict[tuple[str, str], Statis
     """Areas under ROC curves before and after, and shares of reversed and tied pairs."""
     names = ["auc"] if before.n_classes == 2 else ["auc_one_vs_rest", "auc_one_vs_one"]
     old, new = rank_rows(before.forecasts), rank_rows(after.forecasts)
-    first, second = areas(before, old), areas(before, new)
-    estimates: dict[tuple[str, str], Statistic | Share] = {}
     shares, slopes = changed_pairs(old.values(), new.values(), before.row_weights())
     variances = variance_of_sum(slopes, before.clusters)
+    estimates: dict[tuple[str, str], Statistic | Share] = {}
     for i, name in enumerate(("pairs_reversed", "pairs_tied")):
         estimates[name, "change"] = Statistic(float(shares[i]), float(variances[i]))
     disorder = float(shares[0] + shares[1] / 2)
+    first, second = areas(before, old), areas(before, new)
     sizes = class_sizes(before, first[1][0])
-    for name, a, b, da, db in zip(names, first[0], second[0], first[1], second[1], strict=False):
-        estimates[name, "before"], estimates[name, "after"] = (
-            _area(float(value), terms, before, sizes) for value, terms in ((a, da), (b, db))
-        )
+    for name, a, da, b, db in zip(names, *first, *second, strict=False):
+        estimates[name, "before"] = _area(float(a), da, before, sizes)
+        estimates[name, "after"] = _area(float(b), db, before, sizes)
         estimates[name, "change"] = _change(float(b - a), db - da, before, sizes, disorder)
     return estimates
 
@@ -50,21 +50,22 @@ def measure_labels(pair: Pair) -> dict[tuple[str, str], Statistic]:
     label = sample.segments.columns["label"].values  # type: ignore[union-attr]
     total = np.bincount(label, sample.row_weights())
     share, n = sample.row_weights() / total[label], np.count_nonzero(total)
-    for stage, own in pair.samples.items():
-        found, slope = [], np.zeros(len(label))
+    for stage, forecasts in pair.samples.items():
+        each, slope = [], np.zeros(len(label))
         for _, rows in rows_by_group(label):
-            part = own.take(rows)
+            part = forecasts.take(rows)
             (area, _), (slope[rows], _) = areas(part, rank_rows(part.forecasts))
-            found += [] if math.isnan(area) else [area]
-        area = float(np.mean(found)) if found else math.nan
-        terms["macro_auc", stage] = area, slope / max(len(found), 1)
+            each += [] if math.isnan(area) else [area]
+        mean = float(np.mean(each)) if each else math.nan
+        terms["macro_auc", stage] = mean, slope / max(len(each), 1)
         if stage in pair.series:
-            losses = log_losses(own.forecasts, own.codes)
+            losses = log_losses(forecasts.forecasts, forecasts.codes)
             means = np.bincount(label, share * losses)
             terms["macro_log_loss", stage] = means.sum() / n, share * (losses - means[label]) / n
-    for name, _ in [key for key in terms if (key[0], "after") in terms and key[1] == "before"]:
-        (a, da), (b, db) = terms[name, "before"], terms[name, "after"]
-        terms[name, "change"] = b - a, db - da
+    for name in ("macro_auc", "macro_log_loss"):
+        if (name, "before") in terms and (name, "after") in terms:
+            (a, da), (b, db) = terms[name, "before"], terms[name, "after"]
+            terms[name, "change"] = b - a, db - da
     return {
         key: Statistic(value, float(variance_of_sum(slopes, sample.clusters)))
         for key, (value, slopes) in terms.items()
@@ -74,14 +75,13 @@ def measure_labels(pair: Pair) -> dict[tuple[str, str], Statistic]:
 def class_sizes(sample: Sample, slopes: Floats) -> Floats:
     """Effective number of rows of each class that has weight.
 
-    Clusters make it smaller by the factor by which they make the variance of an area larger. If all
-    rows are in order, so that this variance is 0, each cluster counts as one row.
+    Clusters make it smaller by the factor by which they increase the variance of an area. If that
+    is 0, because all rows are in order, each cluster counts as one row.
     """
-    weights, codes, K = sample.row_weights(), sample.codes, sample.n_classes
-    total, squares = (np.bincount(codes, w, K) for w in (weights, weights**2))
-    effect = len(sample) / sample.n_units
-    if slopes.any():
-        effect = float(design_effect(slopes, sample.clusters))
+    total = sample.class_weights()
+    squares = np.bincount(sample.codes, sample.row_weights() ** 2, sample.n_classes)
+    in_clusters = design_effect(slopes, sample.clusters)
+    effect = in_clusters if slopes.any() else len(sample) / sample.n_units
     size = effective_rows(total[total > 0], squares[total > 0]) / effect
     return np.asarray(np.maximum(size, 1.0))
 
@@ -95,9 +95,9 @@ def _area(value: float, slopes: Floats, sample: Sample, sizes: Floats) -> Share:
     """
     if len(sizes) < 2:
         return Share(math.nan, math.nan)
-    pairs = [(m, sizes.sum() - m) for m in sizes][: 1 if len(sizes) == 2 else None]
+    less, more = np.sort([sizes, sizes.sum() - sizes], axis=0)  # a class against the rest
     low, high = sorted([(1 - value) / (2 - value), value / (1 + value)])
-    least = np.mean([(1 + (max(p) - 1) * high + (min(p) - 1) * low) / (p[0] * p[1]) for p in pairs])
+    least = np.mean((1 + (more - 1) * high + (less - 1) * low) / (less * more))
     variance, informative = _variance(slopes, sample, sizes), 4 * value * (1 - value)
     return Share.of(value, variance, 1 / least, informative * _events(sizes), prior=2.0)
 
@@ -128,25 +128,26 @@ def _change(
 
 def rank_rows(forecasts: Floats) -> dict[int, Ints]:
     """Ranks of the rows by the score of each class; two classes have one score."""
-    K = count_classes(forecasts)
-    scores = {1: binary_scores(forecasts)} if K == 2 else dict(enumerate(forecasts.T))
-    return {k: group_equal(column) for k, column in scores.items()}
+    if count_classes(forecasts) == 2:
+        return {1: group_equal(binary_scores(forecasts))}
+    return {k: group_equal(column) for k, column in enumerate(forecasts.T)}
 
 
 def areas(sample: Sample, ranks: dict[int, Ints]) -> Functionals:
     """Mean area of one class against the rest, and of one class against another.
 
-    Both are plain means over the classes, or pairs of classes, that have weight. The area of a pair
-    of classes is the mean of those by the scores of either (Hand and Till 2001). For two classes
-    both are the area under the ROC curve. NaN if only one class has weight.
+    Plain means over classes, or pairs of classes, that have weight; NaN if only one has. A pair of
+    classes has the mean of the areas by the scores of either (Hand and Till 2001).
     """
     codes, weights, K = sample.codes, sample.row_weights(), sample.n_classes
     size = np.bincount(codes, weights, K)
     shares = weights / size[codes]  # of each row in its class
     present = np.count_nonzero(size)
     sums, slopes = np.zeros(2), np.zeros((2, len(codes)))
+    if present < 2:
+        return np.full(2, math.nan), slopes
     for k, rank in ranks.items():
-        if present < 2 or not size[k]:
+        if not size[k]:
             continue
         in_class = codes == k
         above = 1 - weight_below(rank, np.where(in_class, shares, 0.0))  # of class k, for each row
@@ -159,31 +160,24 @@ def areas(sample: Sample, ranks: dict[int, Ints]) -> Functionals:
             lead, excess = lower / total - area, above - of_class[codes]
             slopes[i] += np.where(in_class, shares * lead, other / total * excess)
     n_terms = np.array([1, 1] if K == 2 else [present, present * (present - 1)])
-    values = sums / n_terms if present > 1 else np.full(2, math.nan)
-    return values, slopes / np.maximum(n_terms, 1)[:, None]
+    return sums / n_terms, slopes / n_terms[:, None]
 
 
 def changed_pairs(before: Iterable[Ints], after: Iterable[Ints], weights: Floats) -> Functionals:
-    """Shares of reversed and of tied pairs, of those with different ranks before.
-
-    A pair weighs the product of the weights of its rows. The pairs of all rankings are pooled.
-    """
-    sums = np.zeros((3, len(weights)))
-    for old, new in zip(before, after, strict=True):
-        sums += pairs_of_rows(old, new, weights)
-    sums *= weights
+    """Shares of reversed and of tied pairs, of those with different ranks before in any ranking."""
+    ranks = zip(before, after, strict=True)
+    sums: Any = weights * sum(pairs_of_rows(old, new, weights) for old, new in ranks)
     ordered, changed = sums[0], sums[1:]
     total = max(float(ordered.sum()), 1e-300)
     shares = changed.sum(axis=1) / total
-    # The weights of both rows count: each of them changes the weight of the pair.
+    # A pair weighs the product of the weights of its rows, so each of them changes its weight.
     return shares, 2 * (changed - np.outer(shares, ordered)) / total
 
 
 def pairs_of_rows(before: Ints, after: Ints, weights: Floats) -> Floats:
-    """Weight of the rows with which each row makes a pair of a kind, given ranks, shape (3, n).
+    """Weight of the rows with different ranks before from each row, shape (3, n).
 
-    The kinds are pairs with different ranks before, and those of them with the opposite order
-    after, or with equal ranks after.
+    Then of those in the opposite order after, and of those with equal ranks after.
     """
     both = before * (after.max() + 1) + after  # ties before must not count as reversed
     order = np.argsort(both)

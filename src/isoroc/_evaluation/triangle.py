@@ -10,20 +10,15 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 
 def mix(values: Floats) -> Floats:
-    """Colours of points of the simplex, shape (m, 3): those of the classes, weighted.
-
-    Colours are mixed in linear light, not in gamma-encoded RGB, which would make mixtures too dark.
-    """
+    """Colours of points of the simplex, shape (m, 3): those of the classes, weighted."""
     names = [COLOURS[k % len(COLOURS)] for k in range(values.shape[1])]
+    # In linear light: gamma-encoded RGB would make mixtures too dark.
     light = (np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in names]) / 255) ** 2.2
     return np.asarray((values @ light).clip(0, 1) ** (1 / 2.2))
 
 
 def bin_polygons(tree: BinTree) -> list[Floats]:
-    """Corners of the bins of a tree of three classes, as points of the simplex.
-
-    A bin that meets the simplex in a point or an edge only has an empty array.
-    """
+    """Corners of the bins of a tree of three classes; none for bins that only touch the simplex."""
     polygons: dict[int, Floats] = {0: np.eye(3)}
     for gamma, children, node in zip(tree.thresholds, tree.children, tree.split_nodes, strict=True):
         whole = polygons.pop(int(node))
@@ -53,9 +48,8 @@ def _clip(corners: Floats, side: Floats) -> Floats:
 def cells_of(P: Floats, steps: int) -> tuple[Ints, Ints]:
     """Occupied cells of width 1 / steps, and the cell of each forecast.
 
-    A cell is given by its coordinates in whole steps, rounded down, so they do not sum to `steps`.
-    For three classes the sum is 1 less for small triangles that point up and 2 less for those that
-    point down.
+    A cell is given by its coordinates in whole steps, rounded down. Those of small triangles that
+    point up sum to ``steps - 1``, of those that point down to ``steps - 2``.
     """
     whole = np.floor(P * steps).astype(np.intp)
     # A lattice point is a corner of several cells; assign it to the one below its largest

@@ -5,6 +5,7 @@ Every refusal is an `InputError` that names the argument, the row and the fix.
 
 from isoroc._input.arrays import SLICE as SLICE
 from isoroc._input.arrays import check_length as check_length
+from isoroc._input.arrays import check_numbers as check_numbers
 from isoroc._input.arrays import in_order as in_order
 from isoroc._input.arrays import slices as slices
 from isoroc._input.arrays import to_array as to_array
@@ -22,6 +23,9 @@ from isoroc._input.outcomes import check_after as check_after
 from isoroc._input.outcomes import check_every_class as check_every_class
 from isoroc._input.outcomes import check_outcomes as check_outcomes
 from isoroc._input.outcomes import check_probabilities as check_probabilities
+from isoroc._input.outcomes import check_shares as check_shares
+from isoroc._input.outcomes import check_unlabelled as check_unlabelled
+from isoroc._input.outcomes import numbers_by_class as numbers_by_class
 from isoroc._input.outcomes import split_by_kind as split_by_kind
 from isoroc._input.plausible import check_units as check_units
 from isoroc._input.plausible import find_reversal as find_reversal
@@ -32,6 +36,7 @@ from isoroc._input.rows import Names as Names
 from isoroc._input.rows import categories_of as categories_of
 from isoroc._input.rows import check_clusters as check_clusters
 from isoroc._input.rows import check_groups as check_groups
+from isoroc._input.rows import check_label_shares as check_label_shares
 from isoroc._input.rows import check_order as check_order
 from isoroc._input.rows import check_two_classes as check_two_classes
 from isoroc._input.rows import check_weights as check_weights
@@ -56,8 +61,3 @@ from isoroc._input.sample import valid_rows as valid_rows
 from isoroc._input.sample import with_segments as with_segments
 from isoroc._input.segments import Segments as Segments
 from isoroc._input.segments import check_segments as check_segments
-from isoroc._input.shares import check_numbers as check_numbers
-from isoroc._input.shares import check_shares as check_shares
-from isoroc._input.shares import check_unlabelled as check_unlabelled
-from isoroc._input.shares import numbers_by_class as numbers_by_class
-from isoroc._input.soft import check_label_shares as check_label_shares

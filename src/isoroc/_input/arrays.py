@@ -13,6 +13,7 @@ from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY, ops_for
+from isoroc._core.types import Floats
 from isoroc._input.error import InputError
 
 #: Default number of rows that are processed at a time.
@@ -51,17 +52,26 @@ def to_array(values: Any, *, name: str) -> NDArray[Any]:
         raise InputError(name, None, problem, "expected rows of equal length") from error
 
 
+def check_numbers(values: Any, name: str, fix: str = "") -> Floats:
+    """Array of doubles."""
+    array = to_array(values, name=name)
+    try:
+        return np.asarray(array, dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise InputError(name, None, f"expected numbers ({error})", fix) from error
+
+
 def to_native(values: Any, *, name: str) -> Any:
     """Narwhals dataframe or series; other values unchanged."""
     try:
-        found = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
+        native = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
     except DuplicateError as error:
         fix = "rename the columns"
         raise InputError(name, None, "several columns have the same name", fix) from error
-    if found is values and isinstance(nw.from_native(values, pass_through=True), nw.LazyFrame):
+    if native is values and isinstance(nw.from_native(values, pass_through=True), nw.LazyFrame):
         fix = "collect it first, with the rows in the order of the other arguments"
         raise InputError(name, None, "is a lazy table", fix)
-    return found
+    return native
 
 
 def check_length(values: NDArray[Any], n_rows: int, *, name: str, of: str = "P") -> None:
@@ -80,13 +90,10 @@ def column_names(P: Any) -> list[str] | None:
     """Names of the columns of a dataframe or series; None unless all are strings."""
     if type(P) is np.ndarray:  # asking narwhals takes longer than some metrics
         return None
-    match to_native(P, name="P"):
-        case nw.DataFrame() as frame:
-            names: list[Any] = list(frame.columns)
-        case nw.Series() as series:
-            names = [series.name]
-        case _:
-            return None
+    native = to_native(P, name="P")
+    if not isinstance(native, nw.DataFrame | nw.Series):
+        return None
+    names: list[Any] = native.columns if isinstance(native, nw.DataFrame) else [native.name]
     named = all(isinstance(name, str) and name for name in names)
     return [str(name) for name in names] if named else None
 

@@ -44,9 +44,8 @@ def check_number(
     if any(value is other or (isinstance(value, str) and value == other) for other in others):
         return
     whole = issubclass(kind, numbers.Integral)
-    wanted = numbers.Integral if whole else numbers.Real
-    is_number = isinstance(value, wanted) and not isinstance(value, bool)
-    if not is_number or not minimum <= value < math.inf:
+    is_number = isinstance(value, numbers.Integral if whole else numbers.Real)
+    if not is_number or isinstance(value, bool) or not minimum <= value < math.inf:
         expected = f"expected {'an int' if whole else 'a finite number'} >= {minimum:g}"
         choices = "".join(f" or {other!r}" for other in others)
         raise InputError(name, None, f"is {value!r}", expected + choices)

@@ -9,7 +9,7 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -32,14 +32,8 @@ _LARGEST = sys.float_info.max
 
 Unit = Literal["probability", "percent", "proportion", "logit", "log_probability", "rank"]
 Bounds = tuple[float, float, float] | None
-
-
-class Problem(NamedTuple):
-    """What is wrong with a row, what to do, and the unit that its numbers may be in."""
-
-    problem: str
-    fix: str
-    unit: Unit | None = None
+#: What is wrong with a row, what to do, and the unit that its numbers may be in.
+Problem = tuple[str, str, Unit | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,22 +149,22 @@ class Probabilities(Kind):
     def explain(self, entries: Floats) -> Problem:
         if not np.isfinite(entries).all():
             fix = f"{self.name} must be finite. Drop or impute such rows first"
-            return Problem(_entries(entries), fix, _unit_of_infinite(entries))
+            return _entries(entries), fix, _unit_of_infinite(entries)
         if (entries < 0).any():
             fix = f"Negative values in data passed as {self.name}"
-            return Problem(f"holds {entries.min():.6g}", fix, "logit")
+            return f"holds {entries.min():.6g}", fix, "logit"
         with np.errstate(over="ignore"):
             total = float(entries.sum())
         problem = f"sums to {total:.6g}, not to {self.certain:g}"
         if 0.95 <= total / self.certain <= 1.05:
-            return Problem(problem, "divide each row by its sum", "proportion")
+            return problem, "divide each row by its sum", "proportion"
         if 95 <= total <= 105:
-            return Problem(problem, "these look like percentages: divide them by 100", "percent")
+            return problem, "these look like percentages: divide them by 100", "percent"
         fix = f"each row must hold the {self.name} of all classes"
         if (entries <= self.certain).all():
             fix += ". Divide one-vs-rest scores by their sum; labels that do not exclude each other"
-            return Problem(problem, f"{fix} need MultiLabelCalibrator", "proportion")
-        return Problem(problem, f"{fix}; scores are one 1-D array", "logit")
+            return problem, f"{fix} need MultiLabelCalibrator", "proportion"
+        return problem, f"{fix}; scores are one 1-D array", "logit"
 
     def log_rows(self, values: Floats, floor: float) -> Floats:
         """The same as `logs`, by a compiled loop."""
@@ -201,7 +195,7 @@ class SecondProbability(Probabilities):
             return LOG_ODDS.explain(entries)
         units = "probabilities" if self.certain == 1 else "percentages"
         problem = f"is {entries[0]:.6g}, but scores are {units} here"
-        return Problem(problem, f"pass scores between 0 and {self.certain:g}", "logit")
+        return problem, f"pass scores between 0 and {self.certain:g}", "logit"
 
     def on_simplex(self, ops: Ops[V], X: V) -> V:  # noqa: ARG002
         return X
@@ -230,7 +224,7 @@ class Logits(Kind):
         return PROBABILITIES.score(ops, ops.exp(X))
 
     def explain(self, entries: Floats) -> Problem:
-        return Problem(_entries(entries), "logits are finite", _unit_of_infinite(entries))
+        return _entries(entries), "logits are finite", _unit_of_infinite(entries)
 
     def from_simplex(self, P: Floats) -> Floats:
         return np.asarray(np.log(P.clip(min=LEAST)))
@@ -264,7 +258,7 @@ class LogOdds(Kind):
         return X
 
     def explain(self, entries: Floats) -> Problem:
-        return Problem(f"is {_shown(entries[0])}", "scores must be finite")
+        return f"is {_shown(entries[0])}", "scores must be finite", None
 
     def from_simplex(self, P: Floats) -> Floats:
         return logit(P.clip(LEAST, 1 - 2.0**-53))
@@ -285,7 +279,7 @@ class Proportions(Probabilities):
 
     def explain(self, entries: Floats) -> Problem:
         fix = "proportions are at least 0, and some are above 0"
-        return Problem(_entries(entries) or "sums to 0", fix)
+        return _entries(entries) or "sums to 0", fix, None
 
 
 class LogProbabilities(Probabilities):
@@ -303,9 +297,9 @@ class LogProbabilities(Probabilities):
 
     def explain(self, entries: Floats) -> Problem:
         if np.isneginf(entries).all():
-            return Problem("holds -infinity only", "some class must have a positive probability")
+            return "holds -infinity only", "some class must have a positive probability", None
         fix = "log probabilities are numbers, and -infinity stands for a probability of 0"
-        return Problem(_entries(entries[~np.isneginf(entries)]), fix)
+        return _entries(entries[~np.isneginf(entries)]), fix, None
 
 
 class SecondLogProbability(LogOdds):
@@ -328,7 +322,7 @@ class SecondLogProbability(LogOdds):
         fix = "logarithms of probabilities are finite and at most 0"
         if np.isneginf(entries[0]):
             fix += ". Replace -infinity by a bound, such as the lowest finite one"
-        return Problem(f"is {_shown(entries[0])}", fix)
+        return f"is {_shown(entries[0])}", fix, None
 
 
 class _OfLabels(Kind):

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._core.special import expit
-from isoroc._core.types import Floats, Ints
-from isoroc._input.arrays import column_names, in_order, to_array
+from isoroc._core.types import Floats
+from isoroc._input.arrays import check_numbers, column_names, in_order, to_array
 from isoroc._input.error import InputError, check_option
 from isoroc._input.kinds import LABELS, columns_of
-from isoroc._input.rows import SWAPPED, check_clusters, check_weights, shown
+from isoroc._input.rows import SWAPPED, check_classes, check_clusters, check_weights, shown
 from isoroc._input.sample import Sample, UnitOption, clean, first_improbable, read_forecasts
 from isoroc._input.segments import Column, Segments
 
@@ -57,13 +57,9 @@ def check_labels(
     fix = f"expected 0, 1 or NaN for each entry of {name}{SWAPPED}"
     if names and named and sorted(names) != sorted(named):
         raise InputError(label_name, None, f"has other columns than {name}", "they must agree")
-    raw = to_array(in_order(y, names or ()), name=label_name)
-    try:
-        Y = columns_of(np.array(raw, np.float64))
-    except (TypeError, ValueError) as error:
-        raise InputError(label_name, None, f"does not hold numbers ({error})", fix) from error
+    Y = columns_of(check_numbers(in_order(y, names or ()), label_name, fix))
     if Y.shape != forecasts.shape:
-        problem = f"has shape {raw.shape}, and {name} {forecasts.shape}"
+        problem = f"has shape {np.shape(y)}, and {name} {forecasts.shape}"
         raise InputError(label_name, None, problem, fix)
     known, n, L = ~np.isnan(Y), *Y.shape
     if not known.any():
@@ -71,13 +67,14 @@ def check_labels(
     if (wrong := known & (Y != 0) & (Y != 1)).any():
         row = int(np.argmax(wrong.any(axis=1)))
         raise InputError(label_name, row, f"holds {shown(Y[wrong][0])}", fix)
-    found = to_array(names or named or range(L) if labels is None else labels, name="labels")
-    if found.shape != (L,) or len(set(found.tolist())) < L:
-        raise InputError("labels", None, "do not name the columns", f"expected {L} distinct names")
+    given = to_array(names or named or range(L) if labels is None else labels, name="labels")
+    check_classes(given, L)
     cluster = check_clusters(clusters, n, of=name)
     if cluster is None and L > 1:
+        # A number for each row that depends neither on the order of rows nor on that of labels.
         p = expit(forecasts) if unit == "logit" else forecasts
-        cluster = _by_content(np.where(known, p + 2 * Y, np.inf))
+        entries = np.where(known, p + 2 * Y, np.inf)
+        cluster = np.argsort(np.lexsort([*entries.T, *np.sort(entries, axis=1).T]))
     (row_of, label), weights = np.nonzero(known), check_weights(sample_weight, n)
     sample = Sample(
         np.ascontiguousarray(forecasts[known]),
@@ -85,13 +82,7 @@ def check_labels(
         None if weights is None else weights[row_of],
         np.array([0, 1]),
         unit,
-        Segments({"label": Column(label, np.array([str(own) for own in found.tolist()]))}),
+        Segments({"label": Column(label, np.array([str(name) for name in given.tolist()]))}),
         clusters=None if cluster is None else cluster[row_of],
     )
-    return Labelled(found, forecasts, known, sample)
-
-
-def _by_content(entries: Floats) -> Ints:
-    """A number for each row that depends neither on the order of rows nor on that of labels."""
-    order = np.lexsort([*entries.T, *np.sort(entries, axis=1).T])
-    return np.asarray(np.argsort(order), dtype=np.intp)
+    return Labelled(given, forecasts, known, sample)

@@ -1,5 +1,7 @@
-"""Outcomes and forecasts as metrics, evaluations and displays take them."""
+"""Outcomes, forecasts and class shares as metrics, evaluations and displays take them."""
 
+import numbers
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -8,9 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from isoroc._core.simplex import as_matrix, count_classes
 from isoroc._core.types import Floats
-from isoroc._input.arrays import check_length, in_order
+from isoroc._input.arrays import (
+    check_length,
+    check_numbers,
+    column_names,
+    in_order,
+    match_columns,
+    to_array,
+)
 from isoroc._input.error import InputError
 from isoroc._input.plausible import warn_if_reversed
+from isoroc._input.rows import check_classes, shown
 from isoroc._input.sample import (
     Sample,
     check_forecasts,
@@ -85,10 +95,9 @@ def _as_probabilities(sample: Sample, name: str) -> Sample:
 
 def check_every_class(sample: Sample, fix: str) -> None:
     """Raise an error if some class has no row of positive weight."""
-    class_weights = sample.class_weights()
-    if not class_weights.all():
-        missing = sample.classes.tolist()[class_weights.argmin()]
-        raise InputError("y_true", None, f"no row of class {missing!r} has positive weight", fix)
+    if not (class_weights := sample.class_weights()).all():
+        missing = shown(sample.classes[class_weights.argmin()])
+        raise InputError("y_true", None, f"no row of class {missing} has positive weight", fix)
 
 
 def split_by_kind(sample: Sample, kind: Aspect) -> list[Sample]:
@@ -110,3 +119,47 @@ def split_by_kind(sample: Sample, kind: Aspect) -> list[Sample]:
     if kind == "canonical":
         return [Sample(P, codes, weights, **rows)]
     return [against_rest(P[:, k], codes == k) for k in range(P.shape[1])]
+
+
+def check_unlabelled(
+    P: ArrayLike, labels: ArrayLike | None, *, name: str = "P"
+) -> tuple[Floats, NDArray[Any]]:
+    """Forecasts of shape (n, K) without outcomes, and the class of each column."""
+    names = column_names(P)
+    P = as_matrix(check_forecasts(P, name=name, unit="probability"))
+    if labels is None:
+        named = names is not None and len(names) == P.shape[1]
+        return P, np.array(names) if named else np.arange(P.shape[1])
+    classes = check_classes(to_array(labels, name="labels"), P.shape[1])
+    return P, match_columns(names, classes, given=True, name=name)
+
+
+def numbers_by_class(values: Any, classes: NDArray[Any], *, name: str) -> Floats:
+    """One number per class, from a list in the order of the classes or a mapping of labels."""
+    if isinstance(values, Mapping):
+        by_name = {str(label): value for label, value in values.items()}
+        names = [str(label) for label in classes.tolist()]
+        if sorted(by_name) != sorted(names):
+            problem = f"names {', '.join(by_name)}, but the classes are {', '.join(names)}"
+            raise InputError(name, None, problem, "name each class once; labels= sets the classes")
+        values = [by_name[label] for label in names]
+    given = check_numbers(values, name)
+    if given.shape != classes.shape:
+        problem = f"has shape {given.shape}, but there are {len(classes)} classes"
+        raise InputError(name, None, problem, "expected one number for each class")
+    return given
+
+
+def check_shares(
+    values: Any, classes: NDArray[Any], *, name: str, positive: bool, tolerance: float = 1e-6
+) -> Floats:
+    """Class shares that sum to one; for two classes a number is the share of the second."""
+    if isinstance(values, numbers.Real) and len(classes) == 2:
+        values = [1 - values, values]
+    shares = numbers_by_class(values, classes, name=name)
+    if not np.isfinite(shares).all() or (shares < 0).any() or (positive and not shares.all()):
+        fix = "class shares are positive" if positive else "class shares are not negative"
+        raise InputError(name, None, f"is {', '.join(map(str, shares))}", fix)
+    if abs((total := shares.sum()) - 1) > tolerance:
+        raise InputError(name, None, f"sums to {total:.6g}, not to 1", "divide it by its sum")
+    return np.asarray(shares / total)

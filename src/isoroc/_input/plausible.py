@@ -124,23 +124,24 @@ def find_reversal(sample: Sample, *, level: float = 1e-4, max_classes: int = 50)
     frequent classes are considered.
     """
     some = sample.positive().draw(20_000)
-    counts = np.bincount(some.codes, minlength=sample.n_classes)
     if sample.n_classes == 2:
         classes, columns = [1], [binary_scores(some.forecasts)]
     else:
+        counts = np.bincount(some.codes, minlength=sample.n_classes)
         classes = np.argsort(-counts, kind="stable")[:max_classes].tolist()
         columns = [some.forecasts[:, k] for k in classes]
-    bound = normal_quantile(level / len(classes))
-    reversed_classes = [
-        (area, k)
-        for k, column in zip(classes, columns, strict=True)
-        if 0 < counts[k] < len(some)
-        for area, deviation in [_area(column, some.codes == k)]
-        if deviation < bound
-    ]
-    if not reversed_classes:
+    bound, unit, reversals = normal_quantile(level / len(classes)), np.empty(0), []
+    for k, column in zip(classes, columns, strict=True):
+        zeros, ones = (np.sort(column[(some.codes == k) == of_class]) for of_class in (False, True))
+        if n_pairs := len(zeros) * len(ones):
+            area = concordance(zeros, unit, ones, unit) / n_pairs
+            # The standard deviation is that without ties. With many ties, few rows decide, and the
+            # normal approximation would take a single odd row for a certainty.
+            if area - 0.5 < bound * np.sqrt((len(some) + 1) / (12 * n_pairs)):
+                reversals.append((area, k))
+    if not reversals:
         return None
-    area, k = min(reversed_classes)
+    area, k = min(reversals)
     return Reversal(sample.classes[k], area, sample.classes[0] if sample.kind.single else None)
 
 
@@ -151,16 +152,3 @@ def warn_if_reversed(sample: Sample, *, name: str = "P") -> None:
         if reversal.other is not None:
             order = "the two classes with that of larger scores last"
         warnings.warn(f"{name}: {reversal}. labels= takes {order}.", UserWarning, stacklevel=4)
-
-
-def _area(scores: Floats, positive: NDArray[np.bool_]) -> tuple[float, float]:
-    """Area under the ROC curve, and its deviation from 1/2 in standard deviations of noise.
-
-    The standard deviation is that without ties. With many ties, few rows decide, and the normal
-    approximation would take a single odd row for a certainty.
-    """
-    zeros, ones, unit = np.sort(scores[~positive]), np.sort(scores[positive]), np.empty(0)
-    n0, n1 = len(zeros), len(ones)
-    area = concordance(zeros, unit, ones, unit) / (n0 * n1)
-    deviation = np.sqrt((n0 + n1 + 1) / (12 * n0 * n1))
-    return area, float((area - 0.5) / deviation)

@@ -1,4 +1,4 @@
-"""Labels, weights and groups of rows as users pass them."""
+"""Labels, soft labels, weights and groups of rows as users pass them."""
 
 import numbers
 from collections.abc import Iterator, Sequence
@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isoroc._backends import NUMPY, Ops, Truth, V
+from isoroc._core.simplex import count_classes
 from isoroc._core.types import Codes, Floats, Ints
-from isoroc._input.arrays import check_length, slices, to_array
+from isoroc._input.arrays import check_length, check_numbers, match_columns, slices, to_array
 from isoroc._input.error import InputError
 
 WEIGHT_FIX = "weights must be 0 or between 1e-100 and 1e+100"
@@ -17,6 +18,8 @@ SWAPPED = ". If these are the forecasts, the two arguments are swapped"
 BINARISE = "pass a 0/1 column per label to MultiLabelCalibrator (see MultiLabelBinarizer)"
 #: Names of groups; whole numbers and booleans are spelled as in databases.
 Names = NDArray[np.str_]
+#: Labels of rows, or classes.
+Labels = NDArray[Any]
 
 
 def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None:
@@ -25,17 +28,12 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None
         return None
     if isinstance(sample_weight, numbers.Real):
         sample_weight = np.full(n_rows, sample_weight)
-    name = "sample_weight"
-    try:
-        weights = np.asarray(to_array(sample_weight, name=name), dtype=np.float64, order="C")
-    except (TypeError, ValueError) as error:
-        raise InputError(name, None, f"weights must be numbers ({error})", WEIGHT_FIX) from error
+    weights = check_numbers(sample_weight, name := "sample_weight", WEIGHT_FIX)
     if weights.ndim != 1:
         fix = "Sample weights must be 1D array or scalar"
         raise InputError(name, None, f"shape {weights.shape}", fix)
     check_length(weights, n_rows, name=name)
-    good = valid_weights(NUMPY, weights)
-    if not good.all():
+    if not (good := valid_weights(NUMPY, weights)).all():
         row = int(np.argmin(good))
         raise InputError(name, row, f"is {weights[row]:.6g}", WEIGHT_FIX)
     if not weights.any():
@@ -53,9 +51,9 @@ def valid_weights(ops: Ops[V], weights: V) -> Truth:
     return (weights >= 0.0) & (positive >= smallest) & (weights <= largest)
 
 
-def check_counts(weights: Floats, least_mean: float = 0.1) -> None:
+def check_counts(weights: Floats) -> None:
     """Raise an error for frequencies far below one per row, such as shares that sum to one."""
-    if (total := float(weights.sum())) < least_mean * len(weights):
+    if (total := float(weights.sum())) < 0.1 * len(weights):
         problem = f"{len(weights)} rows have a total weight of {total:.6g}"
         fix = 'frequencies count rows. If yours are relative, pass weighting="importance"'
         raise InputError("sample_weight", None, problem, fix)
@@ -64,6 +62,11 @@ def check_counts(weights: Floats, least_mean: float = 0.1) -> None:
 def _no_weight() -> InputError:
     fix = "there is nothing to learn from"
     return InputError("sample_weight", None, "all weights are zero", fix)
+
+
+def _one_class(label: Any, name: str, note: str = "") -> InputError:
+    problem = f"one class only, {shown(label)}{note}"
+    return InputError(name, None, problem, "two or more are needed")
 
 
 def check_groups(groups: ArrayLike, n_rows: int, *, of: str = "P", name: str = "groups") -> Names:
@@ -76,7 +79,15 @@ def check_groups(groups: ArrayLike, n_rows: int, *, of: str = "P", name: str = "
         return values.astype(np.str_)
     if values.dtype.kind == "b":
         return np.where(values, "true", "false")
-    return np.array([_name(value, row, name) for row, value in enumerate(values)], dtype=np.str_)
+    texts = [text_of(value) for value in values]
+    for row, (value, text) in enumerate(zip(values, texts, strict=True)):
+        if text is None:
+            fix = f'give such rows a {name[:-1]} of their own, such as "unknown", or leave them out'
+            raise InputError(name, row, "is missing", fix)
+        if text == "" != value:
+            fix = f"{name} are strings, whole numbers or booleans"
+            raise InputError(name, row, f"is {value!r}", fix)
+    return np.array(texts, dtype=np.str_)
 
 
 def check_clusters(clusters: ArrayLike | None, n_rows: int, *, of: str = "P") -> Ints | None:
@@ -113,16 +124,6 @@ def text_of(value: Any) -> str | None:
     return ""
 
 
-def _name(value: Any, row: int, argument: str) -> str:
-    if (text := text_of(value)) is None:
-        fix = f'give such rows a {argument[:-1]} of their own, such as "unknown", or leave them out'
-        raise InputError(argument, row, "is missing", fix)
-    if not text and value != "":
-        fix = f"{argument} are strings, whole numbers or booleans"
-        raise InputError(argument, row, f"is {value!r}", fix)
-    return text
-
-
 def encode_labels(
     y: ArrayLike,
     n_classes: int,
@@ -131,7 +132,7 @@ def encode_labels(
     names: Any = None,
     forecasts: Floats | None = None,
     name: str = "y",
-) -> tuple[NDArray[Any], Codes]:
+) -> tuple[Labels, Codes]:
     """Classes in the order of the forecasts' columns, and the column of each label.
 
     The classes are `labels`, or the sorted distinct labels, or column names that include classes
@@ -143,27 +144,25 @@ def encode_labels(
         fix = "fit the classifier first, then a calibrator to its forecasts: any for soft labels,"
         fix += " MultiLabelCalibrator for labels that do not exclude each other"
         raise InputError(name, None, problem, fix)
-    _check_labels_are_classes(values, name, forecasts)
+    _check_known(values, name, forecasts)
     if labels is not None:
         return _encode_given(values, to_array(labels, name="labels"), n_classes, name)
     classes, codes = _distinct(values)
-    n_found = len(classes)
-    if n_found == n_classes:
+    if len(classes) == n_classes:
         return classes, codes
-    if n_found > n_classes:
-        problem = f"{n_found} classes, but the forecasts have {n_classes}"
+    if len(classes) > n_classes:
+        problem = f"{len(classes)} classes, but the forecasts have {n_classes}"
         raise InputError(name, None, problem, "pass one column of probabilities for each class")
-    if n_found == 1:
-        only = shown(classes[0])
-        raise InputError(name, None, f"one class only, {only}", "two or more are needed")
+    if len(classes) == 1:
+        raise _one_class(classes[0], name)
     if (named := _classes_of(names, classes)) is not None and len(named) == n_classes:
         return _encode_given(values, named, n_classes, name)
-    problem = f"{n_found} of the {n_classes} classes of the forecasts"
+    problem = f"{len(classes)} of the {n_classes} classes of the forecasts"
     fix = f"with labels=, {n_classes} labels in the order of the columns"
     raise InputError(name, None, problem, f"say which column is which class {fix}")
 
 
-def read_labels(y: ArrayLike, *, name: str = "y") -> NDArray[Any]:
+def read_labels(y: ArrayLike, *, name: str = "y") -> Labels:
     """Labels in one dimension, or a matrix; a single column is flattened with a warning."""
     try:
         values = to_array(y, name=name)
@@ -188,20 +187,18 @@ def shown(label: Any) -> str:
     return repr(label.item() if isinstance(label, np.generic) else label)
 
 
-def _classes_of(names: Sequence[str] | None, found: NDArray[Any]) -> NDArray[Any] | None:
-    """Classes that columns are named after, if these include all labels found."""
-    if names is None or not {str(label) for label in found.tolist()} <= set(names):
+def _classes_of(names: Sequence[str] | None, labels: Labels) -> Labels | None:
+    """Classes that columns are named after, if these include all labels of the rows."""
+    if names is None or not {str(label) for label in labels.tolist()} <= set(names):
         return None
-    if found.dtype.kind in "iu":
-        if not all(column.removeprefix("-").isdecimal() for column in names):
-            return None
-        return np.array([int(column) for column in names], dtype=found.dtype)
-    return np.array(list(names), dtype=found.dtype if found.dtype.kind == "O" else None)
+    if labels.dtype.kind not in "iu":
+        return np.array(list(names), dtype=labels.dtype if labels.dtype.kind == "O" else None)
+    if not all(column.removeprefix("-").isdecimal() for column in names):
+        return None
+    return np.array([int(column) for column in names], dtype=labels.dtype)
 
 
-def _check_labels_are_classes(
-    values: NDArray[Any], name: str, forecasts: Floats | None = None
-) -> None:
+def _check_known(values: Labels, name: str, forecasts: Floats | None = None) -> None:
     if len(values) == 0:
         raise InputError(name, None, "no rows", "at least one label is needed")
     if values.dtype.kind == "f" and (bad := ~np.isfinite(values)).any():
@@ -225,7 +222,7 @@ def _check_labels_are_classes(
             raise InputError(name, None, str(error).rstrip("."), fix) from error
 
 
-def _fix_vector(values: NDArray[Any], forecasts: Floats | None) -> str:
+def _fix_vector(values: Labels, forecasts: Floats | None) -> str:
     """Advice for a user who passed a vector that does not hold labels."""
     if isinstance(values[0], set | frozenset | list | tuple):
         return f"for several labels per row (multi-label) {BINARISE}"
@@ -236,7 +233,7 @@ def _fix_vector(values: NDArray[Any], forecasts: Floats | None) -> str:
     return f"labels name classes{SWAPPED}"
 
 
-def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
+def _distinct(values: Labels) -> tuple[Labels, Codes]:
     """Sorted distinct labels, and the index of each label among them."""
     if values.dtype.kind in "biuf":
         # Two classes, possibly with millions of rows: no sort.
@@ -253,19 +250,19 @@ def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
     return classes, codes
 
 
-def check_classes(classes: NDArray[Any], n_classes: int) -> NDArray[Any]:
+def check_classes(classes: Labels, n_classes: int) -> Labels:
     """The argument `labels`: distinct classes in the order of the columns."""
     distinct = set(classes.tolist()) if classes.ndim == 1 else set()
     if classes.size != n_classes or len(distinct) != n_classes:
         fix = f"expected a list of {n_classes} distinct classes, one for each column"
         raise InputError("labels", None, f"{classes.size} entries", fix)
-    _check_labels_are_classes(classes, "labels")
+    _check_known(classes, "labels")
     return classes
 
 
 def _encode_given(
-    values: NDArray[Any], classes: NDArray[Any], n_classes: int, name: str
-) -> tuple[NDArray[Any], Codes]:
+    values: Labels, classes: Labels, n_classes: int, name: str
+) -> tuple[Labels, Codes]:
     check_classes(classes, n_classes)
     order = np.argsort(classes)
     nearest = np.searchsorted(classes, values, sorter=order).clip(max=n_classes - 1)
@@ -285,7 +282,7 @@ def categories_of(y: Any) -> Any:
 
 
 def check_order(
-    classes: NDArray[Any], fix: str = "pass labels= in ascending order, or labels that are numbers"
+    classes: Labels, fix: str = "pass labels= in ascending order, or labels that are numbers"
 ) -> None:
     """Refuse three or more classes of unknown order: names, or columns in another order."""
     labels = classes.tolist()
@@ -294,11 +291,76 @@ def check_order(
         raise InputError("labels", None, problem, fix)
 
 
-def check_two_classes(class_weights: Floats, classes: NDArray[Any]) -> None:
+def check_two_classes(class_weights: Floats, classes: Labels) -> None:
     """Raise an error if fewer than two classes have positive weight."""
     if not class_weights.any():
         raise _no_weight()
     if np.count_nonzero(class_weights) < 2:
-        only = shown(classes[class_weights.argmax()])
-        problem = f"one class only, {only} (rows of weight 0 do not count)"
-        raise InputError("y", None, problem, "two or more are needed")
+        raise _one_class(classes[class_weights.argmax()], "y", " (rows of weight 0 do not count)")
+
+
+def read_outcomes(y: ArrayLike, forecasts: Floats, *, name: str = "y") -> Labels:
+    """Labels, shape (n,), or soft labels that sum to 1 in each row, shape (n, K)."""
+    values = read_labels(y, name=name)
+    if values.ndim == 1:
+        return values
+    if may_be_labels(forecasts) or values.dtype.kind not in "biuf":
+        problem = f"y should be a 1d array, got shape {values.shape}"
+        raise InputError(name, None, problem, f"labels are one column{SWAPPED}")
+    shares = check_label_shares(values.astype(np.float64), name=name)
+    if (K := count_classes(forecasts)) != shares.shape[1]:
+        problem = f"soft labels of {shares.shape[1]} classes, but the forecasts have {K}"
+        raise InputError(name, None, problem, "pass one column of shares for each class")
+    return shares
+
+
+def check_label_shares(shares: Floats, *, name: str = "y") -> Floats:
+    """Soft labels that sum to exactly 1 in each row."""
+    if (bad := ~(np.isfinite(shares) & (shares >= 0)).all(axis=1)).any():
+        row = int(np.argmax(bad))
+        problem = f"is {shares[row].tolist()}"
+        raise InputError(name, row, problem, "the shares of soft labels are numbers from 0 to 1")
+    sums = shares.sum(axis=1)
+    if (bad := np.abs(sums - 1) > 1e-3).any():
+        row, whole = int(np.argmax(bad)), np.array_equal(shares, np.rint(shares))
+        fix = "the shares of soft labels sum to 1 in each row"
+        if shares.max() <= 1 and whole:
+            fix = "0 and 1 with any row sums are labels that do not exclude each other: use"
+            fix += " MultiLabelCalibrator, and the option multilabel of evaluate"
+        elif whole and sums.all():
+            fix = f"{fix}. For counts pass {name} / {name}.sum(axis=1, keepdims=True), with"
+            fix += f" sample_weight={name}.sum(axis=1) if rows with more votes weigh more"
+        raise InputError(name, row, f"sums to {sums[row]:.6g}", fix)
+    shares = np.where(shares < 1e-12, 0.0, shares)  # such a part would not be a valid weight
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def shares_by_class(
+    shares: Floats,
+    share_names: list[str] | None,
+    labels: ArrayLike | None,
+    names: list[str] | None,
+    *,
+    forecasts: str,
+    name: str,
+) -> tuple[Labels, Floats]:
+    """Classes in the order of the forecasts' columns, and their shares in this order.
+
+    The classes are `labels`, or else the names of the columns of shares or of forecasts, or else
+    numbers. Columns of shares that are named like the classes are matched by name.
+    """
+    K = shares.shape[1]
+    if labels is not None:
+        classes = check_classes(to_array(labels, name="labels"), K)
+    elif share_names is not None or (names is not None and len(names) == K):
+        classes = np.array(share_names or names)
+    else:
+        classes = np.arange(K)
+    if share_names is not None:
+        of_shares = match_columns(share_names, classes, given=False, name=name).tolist()
+        shares = shares[:, [of_shares.index(label) for label in classes.tolist()]]
+    by_column = match_columns(names, classes, given=labels is not None, name=forecasts)
+    order = [classes.tolist().index(label) for label in by_column.tolist()]
+    if (present := shares.any(axis=0)).sum() < 2:
+        raise _one_class(classes[present][0], name)
+    return by_column, np.ascontiguousarray(shares[:, order])

@@ -25,9 +25,15 @@ from isoroc._input.kinds import (
     kind_of,
     units_of,
 )
-from isoroc._input.rows import check_clusters, check_counts, check_weights, encode_labels
+from isoroc._input.rows import (
+    check_clusters,
+    check_counts,
+    check_weights,
+    encode_labels,
+    read_outcomes,
+    shares_by_class,
+)
 from isoroc._input.segments import Segments, check_segments, join_segments
-from isoroc._input.soft import read_outcomes, shares_by_class
 
 UnitOption = Literal["auto"] | Unit
 Weighting = Literal["importance", "frequency"]
@@ -42,8 +48,8 @@ def check_forecasts(
     """
     values = read_forecasts(P, name=name)
     any_number = values.ndim == 1 and unit == "auto"
-    resolved: Unit = "logit" if any_number else resolve_unit(values, unit)
-    return clean(values, kind_of(count_columns(values), resolved), name=name, advice=advice)
+    kind = LOG_ODDS if any_number else resolve_kind(values, unit)
+    return clean(values, kind, name=name, advice=advice)
 
 
 def clean(values: Floats, kind: Kind, *, name: str, advice: str = "") -> Floats:
@@ -53,18 +59,19 @@ def clean(values: Floats, kind: Kind, *, name: str, advice: str = "") -> Floats:
     """
     if kind.is_clean(values):
         return values
+    columns = columns_of(values)
     with np.errstate(all="ignore"):
-        X, good = kind.clean(NUMPY, columns_of(values))
-    if not good.all():
-        row = int(np.argmin(good))
-        problem, fix, unit = kind.explain(columns_of(values)[row])
-        if unit is not None and advice:
-            of_unit = kind_of(count_columns(values), unit).name.replace("_", " ")
-            fix += f'. For {of_unit} {advice} unit="{unit}"'
-        elif unit == "logit" and not kind.single:
-            fix += ". For logits pass scipy.special.softmax(logits, axis=1)"
-        raise InputError(name, row, problem, fix)
-    return np.ascontiguousarray(X).reshape(values.shape)
+        X, good = kind.clean(NUMPY, columns)
+    if good.all():
+        return np.ascontiguousarray(X).reshape(values.shape)
+    row = int(np.argmin(good))
+    problem, fix, unit = kind.explain(columns[row])
+    if unit is not None and advice:
+        meant = kind_of(columns.shape[1], unit).name.replace("_", " ")
+        fix += f'. For {meant} {advice} unit="{unit}"'
+    elif unit == "logit" and not kind.single:
+        fix += ". For logits pass scipy.special.softmax(logits, axis=1)"
+    raise InputError(name, row, problem, fix)
 
 
 def valid_rows(values: Floats, kind: Kind) -> NDArray[np.bool_]:
@@ -129,8 +136,8 @@ def check_new(P: Any, kind: Kind, n_columns: int, summary: Any, ops: Any = NUMPY
             return cleaned.array  # type: ignore[no-any-return]
     values = read_forecasts(P, name="P", n_columns=n_columns)  # errors are raised on the host
     match summary.get("range"):
-        case [int() | float() as low, int() | float() as high]:
-            warn_if_probabilities(values, kind, (low, high))
+        case [int() | float(), int() | float()] as fitted:
+            warn_if_probabilities(values, kind, fitted)
         case _:
             warn_if_probabilities(values, kind)
     return clean(values, kind, name="P", advice="fit with")
@@ -148,8 +155,7 @@ def warn_if_probabilities(
         return
     if kind.single:
         low, high = fitted
-        is_odd = len(values) >= 20 and high - low >= 4
-        is_odd = is_odd and values.min() >= 0 and values.max() <= 1
+        is_odd = len(values) >= 20 and high - low >= 4 and values.min() >= 0 and values.max() <= 1
         why = f"lie between 0 and 1, but those of fit between {low:.6g} and {high:.6g}"
     else:
         parts = values[:1], values  # the first row settles it for most logits
@@ -163,11 +169,16 @@ def warn_if_probabilities(
 
 def resolve_unit(forecasts: Floats, unit: UnitOption) -> Unit:
     """The unit, where "auto" depends on the forecasts."""
+    return resolve_kind(forecasts, unit).unit
+
+
+def resolve_kind(forecasts: Floats, unit: UnitOption) -> Kind:
+    """The kind of forecasts in a unit, where "auto" depends on the forecasts."""
     check_option("unit", unit, ("auto", *units_of(count_columns(forecasts))))
-    if unit != "auto":
-        return unit
-    is_unit = forecasts.ndim == 2 or first_improbable(forecasts) is None
-    return "probability" if is_unit else "logit"
+    if unit == "auto":
+        is_unit = forecasts.ndim == 2 or first_improbable(forecasts) is None
+        unit = "probability" if is_unit else "logit"
+    return kind_of(count_columns(forecasts), unit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,17 +320,14 @@ class Sample:
 
 def join_samples(parts: Sequence[Sample]) -> Sample:
     """One sample of the rows of several; rows without weights weigh 1 if others have weights."""
-    optional = ("clusters", "squares", "parts_of")
-    given = [name for name in optional if getattr(parts[0], name) is not None]
-    arrays: Any = {
-        name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("forecasts", "codes", *given)
-    }
+    arrays: Any = {}
+    for name in ("forecasts", "codes", "clusters", "squares", "parts_of"):
+        if getattr(parts[0], name) is not None:
+            arrays[name] = np.concatenate([getattr(part, name) for part in parts])
     if any(part.weights is not None for part in parts):
         arrays["weights"] = np.concatenate([part.row_weights() for part in parts])
     segments = [part.segments for part in parts if part.segments is not None]
-    arrays["segments"] = join_segments(segments) if segments else None
-    return replace(parts[0], **arrays)
+    return replace(parts[0], **arrays, segments=join_segments(segments) if segments else None)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -344,8 +352,8 @@ class CellSample(Sample):
 
     def drawn_rows(self, n_rows: int) -> Ints:
         """The cells that `draw` takes."""
-        few = len(self) <= n_rows
-        return np.arange(len(self)) if few else np.flatnonzero(self._times_drawn(n_rows))
+        are_few = len(self) <= n_rows
+        return np.arange(len(self)) if are_few else np.flatnonzero(self._times_drawn(n_rows))
 
     def folds(self) -> Ints:
         distinct, fold = np.unique(self.fold, return_inverse=True)
@@ -384,32 +392,28 @@ def check_sample(
         raise InputError(label_name, None, "requires y to be passed, but the target y is None")
     values = read_forecasts(P, name=name)
     outcomes = read_outcomes(y, values, name=label_name)  # before forecasts for other labels fail
-    resolved = resolve_unit(values, unit)
-    kind = kind_of(count_columns(values), resolved)
+    kind = resolve_kind(values, unit)
     unclipped = kind is SECOND_PROBABILITY and unit == "auto" and not clip
     warn_if_probabilities(values, kind, name=name)
     forecasts = clean(values, LOG_ODDS if unclipped else kind, name=name, advice=advice)
     weights = check_weights(sample_weight, len(forecasts))
-    names = column_names(P)
-    K = count_classes(forecasts)
+    names, K = column_names(P), count_classes(forecasts)
     check_length(outcomes, len(forecasts), name=label_name, of=name)
-    numbers = check_clusters(clusters, len(forecasts), of=name)
+    rows: Any = {"weights": weights, "clusters": check_clusters(clusters, len(forecasts), of=name)}
     if outcomes.ndim == 2:
-        classes, shares = shares_by_class(
-            outcomes, column_names(y), labels, names, forecasts=name, name=label_name
-        )
+        shown: Any = {"forecasts": name, "name": label_name}
+        classes, shares = shares_by_class(outcomes, column_names(y), labels, names, **shown)
         codes = shares.argmax(axis=1).astype(np.min_scalar_type(K - 1))
-        sample = Sample(forecasts, codes, weights, classes, resolved, clusters=numbers)
+        sample = Sample(forecasts, codes, classes=classes, unit=kind.unit, **rows)
         is_soft = start is not None or not ((shares == 0) | (shares == 1)).all()
         return divide_rows(sample, shares, start or 0) if is_soft else sample
-    classes, codes = encode_labels(
-        outcomes, K, labels=labels, names=names, forecasts=forecasts, name=label_name
-    )
+    options: Any = {"labels": labels, "names": names, "forecasts": forecasts, "name": label_name}
+    classes, codes = encode_labels(outcomes, K, **options)
     by_column = match_columns(names, classes, given=labels is not None, name=name)
     if by_column is not classes:
         column_of = [by_column.tolist().index(label) for label in classes.tolist()]
         classes, codes = by_column, np.array(column_of, dtype=codes.dtype)[codes]
-    return Sample(forecasts, codes, weights, classes, resolved, clusters=numbers)
+    return Sample(forecasts, codes, classes=classes, unit=kind.unit, **rows)
 
 
 def divide_rows(sample: Sample, shares: Floats, start: int = 0) -> Sample:
@@ -422,13 +426,13 @@ def divide_rows(sample: Sample, shares: Floats, start: int = 0) -> Sample:
     if sample.clusters is None:  # numbers that do not depend on the order of the rows
         content = np.column_stack([columns_of(sample.forecasts), shares, sample.row_weights()])
         sample = replace(sample, clusters=np.argsort(np.lexsort(content.T)) + start)
-    changed: Any = {
-        "codes": codes.astype(sample.codes.dtype),
-        "weights": weights * share,
-        "squares": weights**2 * share,
-        "parts_of": parts_of + start,
-    }
-    return replace(sample.take(parts_of), **changed)
+    return replace(
+        sample.take(parts_of),
+        codes=codes.astype(sample.codes.dtype),
+        weights=weights * share,
+        squares=weights**2 * share,
+        parts_of=parts_of + start,
+    )
 
 
 def join_parts(sample: Sample) -> tuple[Sample, Floats]:
@@ -451,9 +455,9 @@ def with_segments(
     sample: Sample, segments: Any, *, categorical: Sequence[str] = (), of: str = "P"
 ) -> Sample:
     """The sample with columns that describe the rows that the user passed."""
-    found = check_segments(segments, sample.n_rows, of=of, categorical=categorical)
+    checked = check_segments(segments, sample.n_rows, of=of, categorical=categorical)
     parts_of = sample.parts_of
-    return replace(sample, segments=found if parts_of is None else found[parts_of])
+    return replace(sample, segments=checked if parts_of is None else checked[parts_of])
 
 
 def deal_folds(

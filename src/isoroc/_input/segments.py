@@ -1,6 +1,6 @@
 """Segments: columns of numbers or categories that describe rows besides their forecasts."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
@@ -37,33 +37,27 @@ class Segments:
         return len(next(iter(self.columns.values())).values)
 
     def __getitem__(self, rows: Any) -> Self:
-        own = {name: c._replace(values=c.values[rows]) for name, c in self.columns.items()}
-        return type(self)(own)
+        return type(self)({name: Column(v[rows], at) for name, (v, at) in self.columns.items()})
 
     @property
     def names(self) -> list[str]:
         """Names of the columns."""
         return list(self.columns)
 
-    def keys(self) -> list[NDArray[Any]]:
-        """Columns to sort the rows by: levels are sorted."""
-        return [column.values for column in self.columns.values()]
-
 
 def join_segments(parts: Sequence[Segments]) -> Segments:
     """Rows of several, one after the other."""
     columns = {}
-    for name, first in parts[0].columns.items():
-        own = [part.columns[name] for part in parts]
-        if first.levels is None:
-            columns[name] = Column(np.concatenate([c.values for c in own]))
+    for name in parts[0].columns:
+        values, known = zip(*(part.columns[name] for part in parts), strict=True)
+        if known[0] is None:
+            columns[name] = Column(np.concatenate(values))
             continue
-        known = [np.asarray(c.levels) for c in own]
         levels = np.unique(np.concatenate(known))
         # A place of -1 stays -1: it is that of the last entry.
-        places = [np.append(np.searchsorted(levels, each), -1) for each in known]
-        moved = [place[c.values] for place, c in zip(places, own, strict=True)]
-        columns[name] = Column(np.concatenate(moved).astype(_type_of(levels)), levels)
+        moved = [np.append(np.searchsorted(levels, each), -1) for each in known]
+        places = [new[old] for new, old in zip(moved, values, strict=True)]
+        columns[name] = Column(np.concatenate(places).astype(_type_of(levels)), levels)
     return Segments(columns)
 
 
@@ -81,15 +75,12 @@ def check_segments(
     numbers as numbers unless the column is named in `categorical`.
     """
     given = _columns_of(segments, known)
-    if known is None:
-        wanted: dict[str, bool | None] = dict.fromkeys(given)
-        for name in categorical:
-            if name not in given:
-                problem = f"names {name!r}, which is not a column of segments"
-                raise InputError("categorical", None, problem, f"there are {', '.join(given)}")
-            wanted[name] = False
-    else:
-        wanted = dict(known)
+    wanted: dict[str, bool | None] = dict.fromkeys(given) if known is None else dict(known)
+    for name in categorical:
+        if name not in given:
+            problem = f"names {name!r}, which is not a column of segments"
+            raise InputError("categorical", None, problem, f"there are {', '.join(given)}")
+        wanted[name] = False
     columns = {}
     for name, numeric in wanted.items():
         if name not in given:
@@ -130,23 +121,20 @@ def read_column(values: Any, argument: str, *, numeric: bool | None = None) -> C
     if isinstance(values, Column):
         if numeric in (None, values.is_numeric):
             return values
-        own, levels = values
-        texts: Any = [] if levels is None else [*levels.tolist(), None]
-        values = own if levels is None else np.array(texts, dtype=object)[own]
+        values, levels = values
+        if levels is not None:
+            values = np.array([*levels.tolist(), None], dtype=object)[values]
     series = to_native(values, name=argument)
     if isinstance(series, nw.Series):
         if series.dtype.is_numeric() and numeric is not False:
             return Column(_numbers(series.cast(nw.Float64()).to_numpy()))
-        read: Any = lambda rows: series[rows].to_list()  # noqa: E731
-        return _categories(read, len(series), argument, numeric=bool(numeric))
+        return _categories(series, argument, numeric=bool(numeric))
     array = to_array(values, name=argument)
     if array.ndim != 1:
         raise InputError(argument, None, f"has shape {array.shape}", "expected one column")
     if array.dtype.kind in "iuf" and numeric is not False:
         return Column(_numbers(array))
-    return _categories(
-        lambda rows: array[rows].tolist(), len(array), argument, numeric=bool(numeric)
-    )
+    return _categories(array, argument, numeric=bool(numeric))
 
 
 def _type_of(levels: Any) -> np.dtype[Any]:
@@ -154,32 +142,30 @@ def _type_of(levels: Any) -> np.dtype[Any]:
     return np.min_scalar_type(-len(levels) - 1)
 
 
-def _categories(
-    read: Callable[[slice], list[Any]], n_rows: int, argument: str, *, numeric: bool
-) -> Column:
-    """A column of categories, or of the numbers that these are, read in parts."""
+def _categories(values: Any, argument: str, *, numeric: bool) -> Column:
+    """A series or array of categories, or of texts of numbers, read in parts."""
     fix = "segments are numbers, strings or booleans; convert the column"
-    place: dict[Any, int] = {}
-    codes = np.empty(n_rows, np.int32)
-    for rows in slices(n_rows):
-        entries = read(rows)
+    number: dict[Any, int] = {}
+    codes = np.empty(len(values), np.int32)
+    for rows in slices(len(values)):
+        part = values[rows]
+        entries = part.to_list() if isinstance(part, nw.Series) else part.tolist()
         try:
             for value in dict.fromkeys(entries):
-                place.setdefault(value, len(place))
+                number.setdefault(value, len(number))
         except TypeError as error:  # lists and the like
             raise InputError(argument, None, f"cannot be compared ({error})", fix) from None
-        codes[rows] = np.fromiter(map(place.__getitem__, entries), np.int32, len(entries))
-    texts = [text_of(value) for value in place]
-    for i, (value, text) in enumerate(zip(place, texts, strict=True)):
+        codes[rows] = np.fromiter(map(number.__getitem__, entries), np.int32, len(entries))
+    texts = [text_of(value) for value in number]
+    for i, (value, text) in enumerate(zip(number, texts, strict=True)):
         if text == "" != value:
             raise InputError(argument, int(np.argmax(codes == i)), f"is {value!r}", fix)
     if numeric:
         return Column(_parsed(texts, codes, argument))
     known = sorted({text for text in texts if text is not None})
-    at = {text: i for i, text in enumerate(known)}
-    places = [-1 if text is None else at[text] for text in texts]
-    moved = np.array(places, dtype=_type_of(known))
-    return Column(moved[codes], np.array(known, dtype=np.str_))
+    place = {text: i for i, text in enumerate(known)} | {None: -1}
+    places = np.array([place[text] for text in texts], dtype=_type_of(known))
+    return Column(places[codes], np.array(known, dtype=np.str_))
 
 
 def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
@@ -207,9 +193,9 @@ def bin_edges(values: Floats, n_bins: int) -> Floats:
     """
     finite = values[:: max(1, len(values) // 200_000)]  # of many rows, some are enough
     finite = finite[np.isfinite(finite)]
-    found, counts = np.unique(finite, return_counts=True)
-    middle = found[:-1] + np.diff(found) / 2
-    if len(found) <= n_bins:
+    distinct, counts = np.unique(finite, return_counts=True)
+    middle = distinct[:-1] + np.diff(distinct) / 2
+    if len(distinct) <= n_bins:
         return middle
     frequent = counts >= len(finite) / n_bins
     rest = np.where(frequent, 0, counts)

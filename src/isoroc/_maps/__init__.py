@@ -11,8 +11,8 @@ from isoroc._maps.base import Map as Map
 from isoroc._maps.bins import BinMap as BinMap
 from isoroc._maps.bins import TiltedMap as TiltedMap
 from isoroc._maps.mixture import MixtureMap as MixtureMap
+from isoroc._maps.mixture import MultiLabelMap as MultiLabelMap
 from isoroc._maps.monotone import MonotoneMap as MonotoneMap
-from isoroc._maps.multilabel import MultiLabelMap as MultiLabelMap
 from isoroc._maps.scaling import CumulativeMap as CumulativeMap
 from isoroc._maps.scaling import KernelMap as KernelMap
 from isoroc._maps.scaling import MatrixMap as MatrixMap

@@ -2,9 +2,8 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
 
@@ -59,8 +58,15 @@ class Forecasts:
         return self._tempered[key]
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Map(ABC):
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(state,))
+class Frozen:
+    """Base of classes that are frozen dataclasses."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, eq=False, repr=False, kw_only=True)(cls)
+
+
+class Map(Frozen, ABC):
     """Base of all maps: a subclass adds numbers, each with `state` and a check, and a `formula`."""
 
     kind: Kind  # of the forecasts
@@ -93,7 +99,6 @@ class Map(ABC):
             return self.compiled(forecasts)
 
     def __repr__(self) -> str:
-        """The numbers, of arrays the shape, and of nested maps the class."""
         numbers = (f"{name}={_brief(getattr(self, name))}" for name in self.states())
         return f"{type(self).__name__}({', '.join([self.kind.name, *numbers])})"
 
@@ -128,7 +133,6 @@ def _brief(value: Any) -> str:
     return repr(value) if isinstance(value, bool | int | str | None) else type(value).__name__
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class IdentityMap(Map):
     """Forecasts as probabilities, otherwise unchanged."""
 
@@ -142,13 +146,15 @@ class IdentityMap(Map):
         return True
 
 
-def check_nested(members: Sequence[Any], kind: Kind, n_classes: int, **others: Any) -> None:
-    """Raise a `Fault` unless all members, and others by their names, are sound maps of a kind."""
-    named = {f"members[{m}]": member for m, member in enumerate(members)}
-    for place, nested in (others | named).items():
-        if not isinstance(nested, Map) or nested.kind is not kind:
-            raise Fault(place, f"expected a map of {kind.name}")
-        try:
-            nested.check(n_classes)
-        except Fault as fault:
-            raise Fault(f"{place}.numbers.{fault.place}", fault.problem) from fault
+def check_nested(nested: Any, place: str, kind: Kind, n_classes: int) -> None:
+    """Raise a `Fault` unless a value is a sound map of a kind, or a list of such maps."""
+    if isinstance(nested, list):
+        for i, each in enumerate(nested):
+            check_nested(each, f"{place}[{i}]", kind, n_classes)
+        return
+    if not isinstance(nested, Map) or nested.kind is not kind:
+        raise Fault(place, f"expected a map of {kind.name}")
+    try:
+        nested.check(n_classes)
+    except Fault as fault:
+        raise Fault(f"{place}.numbers.{fault.place}", fault.problem) from fault

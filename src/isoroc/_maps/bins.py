@@ -1,7 +1,6 @@
 """Values of the bins of trees."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -22,7 +21,6 @@ from isoroc._maps.top import TopReduction
 from isoroc._support.table import Table
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class BinMap(Map):
     """The value of the bin of a `BinTree` in which a forecast lies.
 
@@ -37,7 +35,6 @@ class BinMap(Map):
     exact: ClassVar[bool] = True
 
     def check(self, n_classes: int) -> None:
-        """Check the numbers; there is one prior, or one for each node."""
         super().check(n_classes)
         if self.prior.ndim == 2 and len(self.prior) != len(self.tree.class_weights):
             raise Fault("prior", "expected one prior, or one for each node of the tree")
@@ -58,17 +55,16 @@ class BinMap(Map):
         return self.node_values[self.tree.bins]
 
     def formula(self, ops: Ops[V], X: V) -> V:
-        if self.tree.n_classes == 2 and self.reduction is None:
-            points = self.kind.probabilities(ops, X) if self.varies else X
-            bin_of = ops.locate(self.tree.cuts, self.kind.score(ops, X))
-            return self.values_at(ops, points, bin_of)
-        points, expand = self.kind.probabilities(ops, X), None
+        points, expand, tree = X, None, self.tree
+        if self.varies or tree.n_classes > 2:
+            points = self.kind.probabilities(ops, X)
         if self.reduction is not None:
             points, expand = self.reduction.of(ops, points)
-        if self.tree.n_classes == 2:  # one rank and the rest
-            bin_of = ops.locate(self.tree.cuts, ops.take(points, [1]))
-        else:
-            bin_of = ops.route(self.tree, points)
+        if tree.n_classes > 2:
+            bin_of = ops.route(tree, points)
+        else:  # with a reduction these are one rank and the rest
+            score = self.kind.score(ops, X) if expand is None else ops.take(points, [1])
+            bin_of = ops.locate(tree.cuts, score)
         Q = self.values_at(ops, points, bin_of)
         return Q if expand is None else expand(Q)
 
@@ -108,48 +104,34 @@ class BinMap(Map):
         bin_of, at_last = self.bin_of(values), self.in_bins(values)
         P = self.kind.probabilities(NUMPY, columns_of(values))
         for node_of_bin in self.tree.stages():
-            divided = (node_of_bin != self.tree.bins)[bin_of, None]
-            of_nodes = np.take(self.node_values[node_of_bin], bin_of, axis=0)
-            Q = np.where(divided, of_nodes, at_last)
+            is_divided = (node_of_bin != self.tree.bins)[bin_of, None]
+            Q = np.where(is_divided, self.node_values[node_of_bin][bin_of], at_last)
             yield Q if self.reduction is None else self.reduction.expand(Q, P)
 
     def bins(self, names: Sequence[str]) -> Table:
         """One row per bin: bounds (two classes), weight, observed rates with intervals, values."""
-        values = self.bin_values
-        class_weights = self.tree.class_weights[self.tree.bins]
-        weight = class_weights.sum(axis=1)
-        table = Table()
+        class_weights, table = self.tree.class_weights[self.tree.bins], Table()
         if self.tree.n_classes == 2:
             cuts = self._as_given(self.tree.cuts)
-            table["lower"] = np.append(-np.inf, cuts)
-            table["upper"] = np.append(cuts, np.inf)
-        table["weight"] = weight
+            table["lower"], table["upper"] = np.append(-np.inf, cuts), np.append(cuts, np.inf)
+        table["weight"] = weight = class_weights.sum(axis=1)
         for k, suffix in self._columns(names):
-            rate = class_weights[:, k] / weight
-            low, high = wilson(rate, weight)
-            table |= {
-                f"rate{suffix}": rate,
-                f"rate_low{suffix}": low,
-                f"rate_high{suffix}": high,
-                f"value{suffix}": values[:, k],
-            }
+            table[f"rate{suffix}"] = rate = class_weights[:, k] / weight
+            table[f"rate_low{suffix}"], table[f"rate_high{suffix}"] = wilson(rate, weight)
+            table[f"value{suffix}"] = self.bin_values[:, k]
         return table
 
     def path(self, names: Sequence[str]) -> Table:
         """One row per stage, from one bin to all: the split that led to it, and the loss."""
-        values, tree = self.node_values, self.tree
+        tree, exists = self.tree, self.tree.children >= 0
         with np.errstate(divide="ignore"):
-            loss = -xlogy(tree.class_weights, values).sum(axis=1)
-        exists = tree.children >= 0
+            loss = -xlogy(tree.class_weights, self.node_values).sum(axis=1)
         change = np.where(exists, loss[tree.children], 0).sum(axis=1) - loss[tree.split_nodes]
-        table = Table(
-            n_bins=np.append(1, 1 + np.cumsum(exists.sum(axis=1) - 1)),
-            gain=np.append(np.nan, tree.gains()),
-        )
+        n_bins = np.append(1, 1 + np.cumsum(exists.sum(axis=1) - 1))
+        table = Table(n_bins=n_bins, gain=np.append(np.nan, tree.gains()))
         for k, suffix in self._columns(names):
             table[f"threshold{suffix}"] = np.append(np.nan, self._as_given(tree.thresholds[:, k]))
-        total = tree.class_weights[0].sum()
-        table["log_loss"] = np.cumsum(np.append(loss[0], change)) / total
+        table["log_loss"] = np.cumsum(np.append(loss[0], change)) / tree.class_weights[0].sum()
         return table
 
     def _as_given(self, thresholds: Floats) -> Floats:
@@ -166,29 +148,25 @@ class BinMap(Map):
         return [(k, f"_{name}") for k, name in enumerate(names)]
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class TiltedMap(BinMap):
     """Values that vary in a bin: see Notes of `IRPCalibrator`."""
 
     floor: float = state(checks.number(above=0.0, most=1.0))
     temperature: float = state(checks.number(above=1e-100, most=1e100))
     smoothing: float = state(checks.number(above=0.0, most=1.0))
-    tilts: Floats = state(checks.coefficients("bins", "R"))
-    shares: Floats = state(checks.coefficients("bins"))
+    tilts: Floats = state(checks.coefficients("bins", "R", least=0))
+    shares: Floats = state(checks.coefficients("bins", least=0, most=1))
 
     @property
     def varies(self) -> bool:
         return True
 
     def check(self, n_classes: int) -> None:
-        """Check the numbers; every bin has a tilt that leaves a class possible, and a share."""
         super().check(n_classes)
         if len(self.shares) != len(self.tree.bins):
             raise Fault("shares", "expected one number for each bin")
-        if ((self.shares < 0) | (self.shares > 1)).any():
-            raise Fault("shares", "expected numbers between 0 and 1")
-        if (self.tilts < 0).any() or not (self.tilts.max(axis=1) == 1).all():
-            raise Fault("tilts", "expected numbers >= 0, the largest of each row 1")
+        if not (self.tilts.max(axis=1) == 1).all():
+            raise Fault("tilts", "expected 1 as the largest number of each row")
 
     @cached_property
     def tempering(self) -> TemperatureMap:

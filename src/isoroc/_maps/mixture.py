@@ -1,19 +1,18 @@
-"""Mixtures: means of maps."""
+"""Maps made of maps: their mean, or one for each label."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from isoroc._backends import NUMPY, Ops, V, added
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats
+from isoroc._input.kinds import kind_of
 from isoroc._maps.base import Forecasts, Map, check_nested, state
 from isoroc._maps.modelfile import Fault, checks
 from isoroc._maps.monotone import MonotoneMap, MonotonicityCertificate
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MixtureMap(Map):
     """The weighted mean of the forecasts of other maps; if `monotone`, all of them are.
 
@@ -29,12 +28,11 @@ class MixtureMap(Map):
 
     @property
     def exact(self) -> bool:  # type: ignore[override]
-        """Whether some member has steps."""
         return any(member.exact for member in self.members)
 
     def check(self, n_classes: int) -> None:
         super().check(n_classes)
-        check_nested(self.members, self.kind, n_classes)
+        check_nested(self.members, "members", self.kind, n_classes)
         if self.monotone and self.exponent != 1:
             raise Fault("exponent", "a monotone mixture has exponent 1")
 
@@ -62,12 +60,28 @@ class MixtureMap(Map):
         return any(increasing) if self.monotone else all(increasing)
 
     def certificate(self, n_classes: int) -> MonotonicityCertificate | None:
-        """The guarantee of a monotone mixture of K classes in words."""
-        if not self.monotone:
-            return None
-        return MonotonicityCertificate(n_classes, self.floor, self.is_increasing())
+        strict = self.is_increasing()
+        return MonotonicityCertificate(n_classes, self.floor, strict) if self.monotone else None
 
     @property
     def floor(self) -> float:
         """Floor of the coordinates; without a `MonotoneMap` any will do."""
         return next((m.floor for m in self.members if isinstance(m, MonotoneMap)), LEAST)
+
+
+class MultiLabelMap(Map):
+    """The probability of each label, by its own map of two classes."""
+
+    maps: Sequence[Map] = state(checks.list_of(checks.anything, "K"))
+
+    @property
+    def exact(self) -> bool:  # type: ignore[override]
+        return any(each.exact for each in self.maps)
+
+    def check(self, n_classes: int) -> None:
+        super().check(n_classes)
+        check_nested(self.maps, "maps", kind_of(1, self.kind.unit), 2)
+
+    def formula(self, ops: Ops[V], X: V) -> V:
+        columns = zip(self.maps, ops.split(X, [1] * len(self.maps)), strict=True)
+        return ops.concat([ops.take(each.formula(ops, x), [1]) for each, x in columns])

@@ -75,7 +75,6 @@ class MonotonicityCertificate:
         )
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MonotoneMap(Map):
     """The gradient of a convex potential of z, log forecasts with a floor: see `with_floor`.
 
@@ -84,29 +83,23 @@ class MonotoneMap(Map):
 
     floor: float = state(checks.number(above=0.0, most=1.0))
     scale: float = state(checks.number(above=0.0, most=1e100))
-    softness: Floats = state(checks.coefficients("K", "L"))
+    softness: Floats = state(checks.coefficients("K", "L", least=0, most=1))
     directions: Floats | None = state(checks.anything)
     biases: Floats = state(checks.coefficients("K", "L"))
     interactions: Floats | None = state(checks.anything)
 
     def check(self, n_classes: int) -> None:
-        """Check the numbers, and that prototypes lie on the simplex."""
         super().check(n_classes)
-        sizes = {"K": n_classes}
-        if not ((self.softness >= 0) & (self.softness <= 1)).all():
-            raise Fault("softness", "expected numbers in [0, 1]")
+        K = n_classes
         if self.directions is not None:
-            checks.coefficients("K", "K")(self.directions, "directions", sizes)
-            sums = self.directions.sum(axis=1)
-            if (self.directions < 0).any() or (np.abs(sums - 1) > checks.ROUNDING).any():
-                raise Fault("directions", "expected rows of numbers >= 0 that sum to 1")
+            checks.coefficients(K, K)(self.directions, "directions", {})
+            checks.probabilities("K", or_matrix=True)(self.directions, "directions", {"K": K})
         if self.interactions is not None:
-            checks.coefficients("K", "K")(self.interactions, "interactions", sizes)
+            checks.coefficients(K, K)(self.interactions, "interactions", {})
             if not np.array_equal(self.interactions, self.interactions.T):
                 raise Fault("interactions", "expected a symmetric matrix")
 
     def certificate(self, n_classes: int) -> MonotonicityCertificate:
-        """The guarantee in words."""
         return MonotonicityCertificate(n_classes, self.floor, self.is_increasing())
 
     def coordinates(self, ops: Ops[V], X: V) -> V:
@@ -122,10 +115,9 @@ class MonotoneMap(Map):
 
     def full_directions(self) -> Floats:
         """The points t_k, shape (K, K), also where they are uniform."""
-        if self.directions is not None:
-            return self.directions
         K = len(self.softness)
-        return np.asarray((1 - np.eye(K)) / (K - 1))
+        uniform = (1 - np.eye(K)) / (K - 1)
+        return np.asarray(uniform if self.directions is None else self.directions)
 
     @property
     def prototypes(self) -> Floats:
@@ -148,15 +140,15 @@ class MonotoneMap(Map):
         if len(self.softness) == 2 and self.interactions is None:
             return self._mean_of_two(ops, scores)
         e = ops.exp(scores - ops.largest_value(scores))
-        own, soft = ops.segment_sums(e, 1 - self.softness), ops.segment_sums(e, self.softness)
+        hard, soft = ops.segment_sums(e, 1 - self.softness), ops.segment_sums(e, self.softness)
         if self.interactions is not None:
             x = ops.segment_sums(e, np.ones_like(self.softness))
             y = ops.linear(x, np.exp(self.interactions))
-            own, soft = own * y, soft * y
+            hard, soft = hard * y, soft * y
         if self.directions is not None:
-            weighted = own + ops.linear(soft, self.directions.T)
+            weighted = hard + ops.linear(soft, self.directions.T)
         else:
-            weighted = own + (ops.sum(soft) - soft) / float(len(self.softness) - 1)
+            weighted = hard + (ops.sum(soft) - soft) / float(len(self.softness) - 1)
         return weighted / ops.sum(weighted)  # prototypes sum to one
 
     def _mean_of_two(self, ops: Ops[V], scores: V) -> V:
@@ -167,8 +159,8 @@ class MonotoneMap(Map):
         r = self.prototypes.reshape(-1, 2)
         largest, place = ops.largest(scores)
         e, heaviest = ops.exp(scores - largest), ops.look_up(r, place)
-        total, own = ops.sum(e), [ops.take(heaviest, [k]) for k in range(2)]
-        return ops.concat([own[k] + ops.sum(e * (r[:, k] - own[k])) / total for k in range(2)])
+        total, most = ops.sum(e), ops.split(heaviest, [1, 1])
+        return ops.concat([most[k] + ops.sum(e * (r[:, k] - most[k])) / total for k in range(2)])
 
     def _scores(self, ops: Ops[V], z: V) -> V:
         """``s_kl``, of width K L."""
@@ -178,6 +170,6 @@ class MonotoneMap(Map):
             return ops.linear(z, self.scale * prototypes, self.biases.ravel())
         softness = self.softness.ravel()
         towards_all = np.asarray(self.scale / (K - 1) * softness)
-        own = np.asarray(self.scale * (1 - softness) - towards_all)
+        towards_class = np.asarray(self.scale * (1 - softness) - towards_all)
         each = ops.take(z, np.repeat(np.arange(K), L))
-        return each * own + ops.sum(z) * towards_all + self.biases.ravel()
+        return each * towards_class + ops.sum(z) * towards_all + self.biases.ravel()

@@ -16,7 +16,7 @@ Two scopes: "global" takes all calibration points into W, "tree" only those that
 """
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,17 +38,17 @@ def regions_held(tree: BinTree, forecasts: Floats | None = None) -> NDArray[np.b
     """Whether each bin has a calibration point in each region of each split, shape (S, B, K)."""
     # Given the points, splits divide all of them; otherwise those that reach the split.
     held = np.zeros((tree.n_splits, len(tree.bins), tree.n_classes), dtype=bool)
-    if forecasts is None:
-        # Bins below each node; the last row stands for missing children.
-        below = np.zeros((len(tree.class_weights) + 1, len(tree.bins)), dtype=bool)
-        below[tree.bins, np.arange(len(tree.bins))] = True
-        for s in reversed(range(tree.n_splits)):
-            held[s] = below[tree.children[s]].T
-            below[tree.split_nodes[s]] = held[s].any(axis=1)
+    if forecasts is not None:
+        bin_of, points = tree.bin_of(forecasts), two_columns(forecasts)
+        for of_split, gamma in zip(held, tree.thresholds, strict=True):
+            of_split[bin_of, regions(points, gamma)] = True
         return held
-    bin_of, points = tree.bin_of(forecasts), two_columns(forecasts)
-    for of_split, gamma in zip(held, tree.thresholds, strict=True):
-        of_split[bin_of, regions(points, gamma)] = True
+    # Bins below each node; the last row stands for missing children.
+    below = np.zeros((len(tree.class_weights) + 1, len(tree.bins)), dtype=bool)
+    below[tree.bins, np.arange(len(tree.bins))] = True
+    for s in reversed(range(tree.n_splits)):
+        held[s] = below[tree.children[s]].T
+        below[tree.split_nodes[s]] = held[s].any(axis=1)
     return held
 
 
@@ -57,11 +57,9 @@ def bounds_of(values: Floats, held: NDArray[np.bool_]) -> Floats:
 
     `values` has shape (B, K); `held`, whether each bin has points in each region, (S, B, K).
     """
-    bins = np.arange(len(values))
-    wards: list[kernels.Wards | None] = [kernels.Wards(bins, own) for own in held.view(np.uint8)]
-    return np.asarray(
-        kernels.smallest_differences(np.ascontiguousarray(values)[None], wards, -1)[0]
-    )
+    bins, r = np.arange(len(values)), np.ascontiguousarray(values)[None]
+    wards: list[Any] = [kernels.Wards(bins, of_split) for of_split in held.view(np.uint8)]
+    return np.asarray(kernels.smallest_differences(r, wards, -1)[0])
 
 
 def largest_slack(W: Floats) -> Floats:
@@ -138,8 +136,7 @@ class Certificate:
         """One row per split: gamma, gamma' and the slack; for K = 2 the second coordinates."""
         K = self.thresholds.shape[1]
         columns = Table(split=np.arange(len(self.slack)))
-        for k in range(K) if K > 2 else (1,):
-            suffix = f"_{k}" if K > 2 else ""
+        for k, suffix in [(k, f"_{k}") for k in range(K)] if K > 2 else [(1, "")]:
             columns[f"threshold{suffix}"] = self.thresholds[:, k]
             columns[f"calibrated{suffix}"] = self.calibrated_thresholds[:, k]
         columns["slack"] = self.slack

@@ -1,18 +1,15 @@
 """Scaling: a softmax of functions of log forecasts, most of them after temperature scaling."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from isoroc._backends import NUMPY, Ops, V
 from isoroc._core import smooth
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats
-from isoroc._maps.base import Forecasts, Map, state
+from isoroc._maps.base import Forecasts, Frozen, Map, state
 from isoroc._maps.modelfile import Fault, checks
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class TemperedMap(Map):
     """Base of the maps that begin with temperature scaling, with a floor and smoothing."""
 
@@ -46,12 +43,10 @@ class TemperedMap(Map):
         """What `log_tempered` returns, shape (K, n)."""
         if self.smoothing:
             return smooth.logs_of(self.tempered_rows(forecasts))
-        return np.ascontiguousarray(
-            NUMPY.log_softmax(forecasts.logs(self.floor).T / self.temperature).T
-        )
+        scaled = forecasts.logs(self.floor).T / self.temperature
+        return np.ascontiguousarray(NUMPY.log_softmax(scaled).T)
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class TemperatureMap(TemperedMap):
     """Temperature scaling: ``softmax(log(p) / T)``, with a floor and a share of the uniform."""
 
@@ -66,7 +61,6 @@ class TemperatureMap(TemperedMap):
         return self.floor <= 0.5
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MatrixMap(TemperedMap):
     """``softmax(coef z + quadratic z**2 + intercept)`` of tempered log forecasts z."""
 
@@ -92,8 +86,7 @@ def transform(ops: Ops[V], z: V, coef: Floats, quadratic: Floats, intercept: Flo
     return linear + quadratic * (z * z) if quadratic.any() else linear
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Positions:
+class Positions(Frozen):
     """Where rows lie among each other: centred log forecasts, and their ranks in each class."""
 
     knots: Floats  # ascending log forecasts of each class, between which ranks are linear: (K, m)
@@ -102,15 +95,12 @@ class Positions:
 
     def of(self, ops: Ops[V], z: V, logs: V) -> V:
         """Positions, of width 2 K, from tempered and from plain log forecasts."""
-        K = len(self.knots)
-        of_logs, of_ranks = self.stretch.tolist()
-        centring = of_logs * (np.eye(K) - 1 / K)
-        places = ops.linear(z, centring, -of_logs * self.origin[0])
+        K, (of_logs, of_ranks) = len(self.knots), self.stretch.tolist()
+        places = ops.linear(z, of_logs * (np.eye(K) - 1 / K), -of_logs * self.origin[0])
         ranks = of_ranks * ops.fraction_between(logs, self.knots) - of_ranks * self.origin[1]
         return ops.concat([places, ranks])
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class KernelMap(TemperedMap):
     """``softmax(z + t (weights bumps(x) + coef z + intercept))`` of tempered log forecasts z.
 
@@ -153,7 +143,6 @@ def trust(ops: Ops[V], heights: V, reach: float) -> V:
     return ops.minimum(ops.maximum(near, 0.0), 1.0)
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class CumulativeMap(TemperedMap):
     """Log odds ``u_k = rates[0] log(F_k) - rates[1] log(1 - F_k) + <location, z> + shifts[k]``.
 
@@ -196,7 +185,6 @@ class CumulativeMap(TemperedMap):
         return self.floor <= 0.5 and bool(slowest > 0)
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SplineMap(Map):
     """``softmax(coef log(p) + sum over m of slopes[:, m] max(odds - knots[m], 0) + intercept)``."""
 
@@ -220,7 +208,6 @@ class SplineMap(Map):
         return smooth.spline(*inputs, *numbers, self.smoothing)
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SigmoidMap(Map):
     """``sigmoid(coef log(p) - rest log(1 - p) + intercept)`` of each class, divided by their sum.
 

@@ -1,7 +1,7 @@
 """SegmentMap: a common map, then log odds shifted and scaled by segment, then another map."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -15,14 +15,12 @@ from isoroc._input.arrays import to_native
 from isoroc._input.kinds import LOGITS, columns_of
 from isoroc._maps.base import Forecasts, IdentityMap, Map, check_nested, state
 from isoroc._maps.modelfile import Fault, checks
-from isoroc._maps.modelfile.checks import check_array
 from isoroc._maps.monotone import with_floor
 
 #: Scales are at least this, so that the order of forecasts within a segment is kept.
 LEAST_SCALE = 0.05
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SegmentMap(Map):
     """The mean of the forecasts p, a common map, and another one after shifts of logarithms z.
 
@@ -47,12 +45,11 @@ class SegmentMap(Map):
     pairs: Ints = state(checks.anything)
     """The columns of each table, shape (T, 2); -1 in place of the second if there is only one."""
     tables: Sequence[Floats] = state(checks.list_of(checks.anything, least=0))
-    offset: Floats = state(checks.coefficients("K", largest=1e3))
+    offset: Floats = state(checks.coefficients("K", least=-1e3, most=1e3))
     behind: bool = state(checks.boolean, default=True)
 
     @property
     def exact(self) -> bool:  # type: ignore[override]
-        """Whether one of the two maps has steps."""
         return self.common.exact or (self.weight > 0 and self.shifted.exact)
 
     def sizes(self) -> list[int]:
@@ -62,22 +59,21 @@ class SegmentMap(Map):
 
     def check(self, n_classes: int) -> None:
         super().check(n_classes)
-        check_nested([], self.kind, n_classes, common=self.common)
-        check_nested([], LOGITS, n_classes, shifted=self.shifted)
+        check_nested(self.common, "common", self.kind, n_classes)
+        check_nested(self.shifted, "shifted", LOGITS, n_classes)
         if self.weight + self.uncalibrated > 1 + checks.ROUNDING:
             raise Fault("uncalibrated", "the weights exceed 1")
-        if any(len(own) and len(cuts) for own, cuts in zip(self.levels, self.cuts, strict=True)):
+        both = zip(self.levels, self.cuts, strict=True)
+        if any(len(levels) and len(cuts) for levels, cuts in both):
             raise Fault("cuts", "a column has either levels or cuts")
         T, sizes = len(self.tables), self.sizes()
-        pairs = check_array(self.pairs, "pairs", kind="i", shape=(T, 2))
+        pairs = checks.check_array(self.pairs, "pairs", shape=(T, 2), dtype="int64")
         first, second = pairs.T
         if ((first < 0) | (second < -1) | (pairs.max(axis=1, initial=0) >= len(sizes))).any():
             raise Fault("pairs", f"expected numbers of the {len(sizes)} columns, or -1")
         for t, (table, pair) in enumerate(zip(self.tables, pairs, strict=True)):
-            rows = int(np.prod([sizes[j] for j in pair if j >= 0]))
-            values = check_array(table, f"tables[{t}]", shape=(rows, n_classes + 1))
-            if (np.abs(values) > 1e3).any():
-                raise Fault(f"tables[{t}]", "expected smaller numbers")
+            shape = int(np.prod([sizes[j] for j in pair if j >= 0])), n_classes + 1
+            checks.coefficients(*shape, least=-1e3, most=1e3)(table, f"tables[{t}]", {})
 
     def formula(self, ops: Ops[V], X: V) -> V:
         return self.formula_of_segments(ops, X, ())
@@ -110,29 +106,27 @@ class SegmentMap(Map):
         cuts = between if len(self.levels[j]) else self.cuts[j]
         return ops.locate(cuts, ops.where(known, x, 0.0)), known
 
-    def shift(self, ops: Ops[V], X: V, common: V, found: Sequence[tuple[V, Truth]]) -> V:
-        """Log probabilities for `shifted`; `found` holds the segments, and if they are known."""
+    def shift(self, ops: Ops[V], X: V, common: V, places: Sequence[tuple[V, Truth]]) -> V:
+        """Log probabilities for `shifted`; `places` holds the segments, and if they are known."""
         z = ops.log(ops.maximum(common, LEAST)) if self.behind else self.coordinates(ops, X)
         K, sizes, entries = ops.width(z), self.sizes(), []
+        is_scaled = any(table[:, K].any() for table in self.tables)
         for (i, j), table in zip(self.pairs.tolist(), self.tables, strict=True):
-            place, known = found[i]
+            index, known = places[i]
             if j >= 0:
-                place, known = ops.cross(place, found[j][0], sizes[j]), known & found[j][1]
-            wide = table if any(own[:, K].any() for own in self.tables) else table[:, :K]
-            entries.append(ops.where(known, ops.look_up(wide, place), 0.0))
-        if not entries:
-            return ops.log_softmax(z + self.offset)
-        total = added(entries)
-        if ops.width(total) == K:
-            return ops.log_softmax(z + total + self.offset)
-        c, s = ops.split(total, [K, 1])
-        return ops.log_softmax(z * ops.maximum(1.0 + s, LEAST_SCALE) + c + self.offset)
+                index, known = ops.cross(index, places[j][0], sizes[j]), known & places[j][1]
+            shifts = ops.look_up(table if is_scaled else table[:, :K], index)
+            entries.append(ops.where(known, shifts, 0.0))
+        if is_scaled:
+            c, s = ops.split(added(entries), [K, 1])
+            z, entries = z * ops.maximum(1.0 + s, LEAST_SCALE), [c]
+        return ops.log_softmax((z + added(entries) if entries else z) + self.offset)
 
-    def formula_of_segments(self, ops: Ops[V], X: V, found: Sequence[tuple[V, Truth]]) -> V:
+    def formula_of_segments(self, ops: Ops[V], X: V, places: Sequence[tuple[V, Truth]]) -> V:
         """As `formula`, for rows whose segments are known."""
         common, shifted = self.common.formula(ops, X), None
-        if found and self.weight:
-            shifted = self.shifted.formula(ops, self.shift(ops, X, common, found))
+        if places and self.weight:
+            shifted = self.shifted.formula(ops, self.shift(ops, X, common, places))
         before = partial(self.kind.probabilities, ops, X)
         return self._mixed(common, before, shifted)  # type: ignore[no-any-return]
 
@@ -145,27 +139,31 @@ class SegmentMap(Map):
             for axis, column in enumerate([i, j] if j >= 0 else [i]):
                 if len(self.cuts[column]):
                     differ[column] |= np.diff(grids[-1], axis=axis).any(axis=(1 - axis, 2))
-        kept = [np.append(True, own) if len(own) else slice(None) for own in differ]
+        kept = [np.append(True, ends) if len(ends) else slice(None) for ends in differ]
         kept.append(slice(None))  # of the column -1
         pairs = zip(self.pairs.tolist(), grids, strict=True)
         tables = [grid[kept[i]][:, kept[j]].reshape(-1, grid.shape[2]) for (i, j), grid in pairs]
         used = np.unique(self.pairs[self.pairs >= 0])
-        place = np.append(np.searchsorted(used, np.arange(len(self.columns))), -1)
-        levels, cuts = [self.levels[j] for j in used], [self.cuts[j][differ[j]] for j in used]
-        own: Any = {"columns": self.columns[used], "levels": levels, "cuts": cuts}
-        return replace(self, **own, tables=tables, pairs=place[self.pairs].astype(np.int64))
+        number = np.append(np.searchsorted(used, np.arange(len(self.columns))), -1)
+        return replace(
+            self,
+            columns=self.columns[used],
+            levels=[self.levels[j] for j in used],
+            cuts=[self.cuts[j][differ[j]] for j in used],
+            tables=tables,
+            pairs=number[self.pairs].astype(np.int64),
+        )
 
     def codes(self, segments: Segments) -> Floats:
         """Numbers and places of levels, shape (n, J); NaN where a segment is unknown."""
         codes = np.empty((len(segments), len(self.columns)), order="F")
         for j, (name, levels) in enumerate(zip(self.columns.tolist(), self.levels, strict=True)):
-            column = segments.columns[name]
-            if column.levels is None:
-                codes[:, j] = column.values
-                continue
-            place = {level: float(i) for i, level in enumerate(levels.tolist())}
-            own = [place.get(level, np.nan) for level in column.levels.tolist()]
-            codes[:, j] = np.array([*own, np.nan])[column.values]
+            values, given = segments.columns[name]
+            if given is not None:
+                numbers = {level: float(i) for i, level in enumerate(levels.tolist())}
+                of_levels = [numbers.get(level, np.nan) for level in given.tolist()]
+                values = np.array([*of_levels, np.nan])[values]
+            codes[:, j] = values
         return codes
 
     def apply_to_segments(self, values: Floats, segments: Segments) -> Floats:
@@ -173,8 +171,8 @@ class SegmentMap(Map):
         if (ops := ops_for(values)) is not NUMPY:
             parts = columns_of(values), self.codes(segments)
             X, codes = (ops.vector(ops.constant(part)) for part in parts)
-            found = [self.locate(ops, j, ops.take(codes, [j])) for j in range(codes.width)]
-            return self.formula_of_segments(ops, X, found).array  # type: ignore[no-any-return]
+            places = [self.locate(ops, j, ops.take(codes, [j])) for j in range(codes.width)]
+            return self.formula_of_segments(ops, X, places).array  # type: ignore[no-any-return]
         Q = self.common.apply(values)
         for rows in slices(len(values)):
             z = self.shifted_logits(values[rows], Q[rows], segments[rows])
@@ -185,39 +183,46 @@ class SegmentMap(Map):
     def shifted_logits(self, values: Floats, common: Floats, segments: Segments) -> Floats:
         """Log probabilities after the shifts, of forecasts before and after the common map."""
         codes = self.codes(segments)
-        found = [self.locate(NUMPY, j, codes[:, [j]]) for j in range(codes.shape[1])]
-        return np.ascontiguousarray(self.shift(NUMPY, columns_of(values), common, found))
+        places = [self.locate(NUMPY, j, codes[:, [j]]) for j in range(codes.shape[1])]
+        return np.ascontiguousarray(self.shift(NUMPY, columns_of(values), common, places))
 
 
 def known_columns(fitted: Map) -> dict[str, bool]:
     """Columns of segments of a map, and whether each is numeric."""
     if not isinstance(fitted, SegmentMap):
         return {}
-    return {str(n): not len(own) for n, own in zip(fitted.columns, fitted.levels, strict=True)}
+    columns = zip(fitted.columns, fitted.levels, strict=True)
+    return {str(name): not len(levels) for name, levels in columns}
+
+
+def read_segments(ops: Any, fitted: Any, names: Sequence[str]) -> list[tuple[Any, Any]]:
+    """Segment of each row in the named columns that a backend can read, and if it is known."""
+    return [
+        fitted.locate(ops, j, ops.read([name]))
+        if numeric
+        else ops.find(name, fitted.levels[j].tolist())
+        for j, (name, numeric) in enumerate(zip(names, known_columns(fitted).values(), strict=True))
+    ]
 
 
 def encode_segments(fitted: SegmentMap, segments: Any) -> Floats:
     """Segments that a user passes as numbers: see `SegmentMap.codes`."""
     native = to_native(segments, name="segments")
     n_rows = len(native) if not isinstance(native, Mapping) else len(next(iter(native.values())))
-    return fitted.codes(
-        check_segments(segments, n_rows, known=known_columns(fitted), of="segments")
-    )
+    options: Any = {"known": known_columns(fitted), "of": "segments"}
+    return fitted.codes(check_segments(segments, n_rows, **options))
 
 
-def calibrated(
-    ops: Ops[V], fitted: Any, X: V, found: Sequence[tuple[V, Truth]] = ()
-) -> tuple[V, Truth]:
+def calibrated(ops: Ops[V], fitted: Map, X: V, places: Sequence[Any] = ()) -> tuple[V, Truth]:
     """Calibrated forecasts, of width K, and whether `predict_proba` would accept the row.
 
-    `found` holds the segment of each row in each column of a `SegmentMap`, and if it is known.
+    `places` holds the segment of each row in each column of a `SegmentMap`, and if it is known.
     """
     # No rounding error may be added to what has steps, or to forecasts that stay unchanged.
-    exact = fitted.map_.exact or isinstance(fitted.map_, IdentityMap)
-    X, good = fitted.map_.kind.clean(ops, X, exact=exact)
-    if not found:
-        return fitted.map_.formula(ops, X), good
-    return fitted.map_.formula_of_segments(ops, X, found), good
+    X, good = fitted.kind.clean(ops, X, exact=fitted.exact or isinstance(fitted, IdentityMap))
+    if isinstance(fitted, SegmentMap):
+        return fitted.formula_of_segments(ops, X, places), good
+    return fitted.formula(ops, X), good
 
 
 def apply_map(fitted: Map, values: Floats, segments: Any) -> Floats:
@@ -226,10 +231,8 @@ def apply_map(fitted: Map, values: Floats, segments: Any) -> Floats:
     if segments is None and known:
         fix = f"pass a table with the columns {', '.join(known)}; new segments are not shifted"
         raise InputError("segments", None, "were given in fit", fix)
-    if not isinstance(fitted, SegmentMap):
-        if segments is not None:
-            raise InputError("segments", None, "the calibrator uses none", "leave them out")
-        return fitted.apply(values)
-    if not known:
+    if segments is not None and not isinstance(fitted, SegmentMap):
+        raise InputError("segments", None, "the calibrator uses none", "leave them out")
+    if not isinstance(fitted, SegmentMap) or not known:
         return fitted.apply(values)
     return fitted.apply_to_segments(values, check_segments(segments, values.shape[0], known=known))

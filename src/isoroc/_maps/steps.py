@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -11,10 +10,9 @@ from isoroc._backends import NUMPY, Ops, V
 from isoroc._core.types import Floats
 from isoroc._input.kinds import columns_of
 from isoroc._maps.base import Map, state
-from isoroc._maps.modelfile import Fault, check_array, checks
+from isoroc._maps.modelfile import Fault, checks
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class OneVsRestMap(Map):
     """Step functions of the forecast of each class, or of the second of two classes."""
 
@@ -27,18 +25,14 @@ class OneVsRestMap(Map):
         """Values of each function, shape (m + 1,)."""
 
     def check(self, n_classes: int) -> None:
-        """Check the numbers, the values of each function against its cuts."""
         super().check(n_classes)
         n_maps = 1 if n_classes == 2 else n_classes
         for name in self.states():
-            found = getattr(self, name)
-            if len(found) != n_maps:
+            if len(numbers := getattr(self, name)) != n_maps:
                 raise Fault(name, f"expected a list of {n_maps}")
-            if name != "cuts":
-                for m, values in enumerate(found):
-                    check_array(values, f"{name}[{m}]", shape=(len(self.cuts[m]) + 1,))
-                    if not ((values >= 0) & (values <= 1)).all():
-                        raise Fault(f"{name}[{m}]", "expected numbers between 0 and 1")
+            for m, values in enumerate(numbers if name != "cuts" else ()):
+                n_values = len(self.cuts[m]) + 1
+                checks.coefficients(n_values, least=0, most=1)(values, f"{name}[{m}]", {})
 
     def formula(self, ops: Ops[V], X: V) -> V:
         q = self.steps(ops, X, self.step_values())
@@ -52,7 +46,6 @@ class OneVsRestMap(Map):
         return ops.steps(self.cuts, values, read(ops, X))
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class StepMap(OneVsRestMap):
     """Step functions with given values, shape (m + 1,)."""
 
@@ -62,7 +55,6 @@ class StepMap(OneVsRestMap):
         return self.values
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class VennAbersMap(OneVsRestMap):
     """Step functions whose values combine lower and upper probabilities, shape (m + 1,)."""
 

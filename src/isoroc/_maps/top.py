@@ -36,20 +36,17 @@ class TopReduction:
     @classmethod
     def fit(cls, top: int, sample: Sample) -> Self:
         """Reduction with the floor that makes the ranks beyond the top likeliest."""
-        P, codes, weights = sample.arrays
-        beyond = _rank(P, codes) >= top
-        if not beyond.any():
+        beyond = sample.take(_rank(sample.forecasts, sample.codes) >= top)
+        if not len(beyond):
             return cls(top, 1e-6)
-        P, codes = P[beyond], codes[beyond]
-        n_rest = P.shape[1] - top
-        of_label = P[np.arange(len(P)), codes]
+        P, weights = beyond.forecasts, beyond.row_weights()
+        of_label = P[np.arange(len(P)), beyond.codes]
         total = cls(top, 0.0).reduce(P)[:, top]
-        weight = np.ones(len(of_label)) if weights is None else weights[beyond]
 
         def loss(log_floor: float) -> float:
             floor = np.exp(log_floor)
-            likelihood = (of_label + floor) / (total + n_rest * floor)
-            return float(-(weight * np.log(likelihood)).sum())
+            likelihood = (of_label + floor) / (total + (P.shape[1] - top) * floor)
+            return float(-(weights * np.log(likelihood)).sum())
 
         from scipy.optimize import minimize_scalar  # noqa: PLC0415  # slow to import, only for fits
 
@@ -121,12 +118,10 @@ def _cap(ops: Ops[V], values: V, most: V, in_rest: Truth) -> V:
     return ops.where(excess <= spare, ops.minimum(values, most) + slack * ratio, values)
 
 
-def _by_parts(
-    P: Floats, width: int, compute: Callable[[slice], Floats], size: int = 2**19
-) -> Floats:
-    """A result of some width for each row of P, `size` numbers of P at a time, which is quicker."""
+def _by_parts(P: Floats, width: int, compute: Callable[[slice], Floats]) -> Floats:
+    """A result of some width for each row of P, half a million numbers at a time: it is quicker."""
     result = np.empty((len(P), width))
-    for rows in slices(len(P), max(1, size // P.shape[1])):
+    for rows in slices(len(P), max(1, 2**19 // P.shape[1])):
         result[rows] = compute(rows)
     return result
 

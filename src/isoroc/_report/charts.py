@@ -25,7 +25,6 @@ def joined(parts: Iterable[Any]) -> Markup:
 
 
 def digits(value: float) -> str:
-    """Coordinate in pixels with one decimal place."""
     return f"{value:.1f}".removesuffix(".0")
 
 
@@ -50,22 +49,18 @@ class Plane(NamedTuple):
         return self.left + right * self.width, self.top + (1 - up) * self.height
 
     def line(self, x: Any, y: Any, **attributes: Any) -> Markup:
-        """Line through points."""
         return tag("polyline", points=at_points(*self.at(x, y)), fill="none", **attributes)
 
     def area(self, x: Any, low: Any, high: Any, **attributes: Any) -> Markup:
-        """Area between two lines."""
         both = self.at(np.append(x, x[::-1]), np.append(low, high[::-1]))
         return tag("polygon", points=at_points(*both), **attributes)
 
     def mark(self, x: float, y: float, tip: str, **attributes: Any) -> Markup:
-        """Circle with a tip."""
         across, down = self.at(x, y)
         centre = {"cx": digits(across), "cy": digits(down), "r": 3.2}
         return tag("circle", tag("title", tip), **centre, **attributes)
 
     def text(self, x: float, y: float, content: Any, **attributes: Any) -> Markup:
-        """Text at a point."""
         across, down = self.at(x, y)
         return tag("text", content, x=digits(across), y=digits(down), **attributes)
 
@@ -106,7 +101,6 @@ class Plane(NamedTuple):
 
 
 def ticks_of(axis: Axis) -> dict[float, str]:
-    """Ticks of an axis, and their texts."""
     return {tick: f"{tick:g}".replace("-", "\N{MINUS SIGN}") for tick in axis.ticks()}
 
 
@@ -116,7 +110,6 @@ def picture(parts: Sequence[Any], title: str, height: float = 286) -> Markup:
 
 
 def cut(name: str, most: int = 34) -> str:
-    """Name that fits into a picture."""
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
@@ -138,11 +131,9 @@ def reliability_chart(panel: dict[str, Any]) -> Markup:
         left, right, percents = tables["histogram"].values()
         points = strip.at(np.repeat([*left, right[-1]], 2), [0.0, *np.repeat(percents, 2), 0.0])
         faint = stage == "before" and len(series) > 1
-        kind = f"histogram{' faint' if faint else ''} {stage}"
-        bars.append(tag("polygon", points=at_points(*points), class_=kind))
-        line = plane.line(
-            *tables["curve"].values(), class_=f"curve{' faint' if faint else ''} {stage}"
-        )
+        kind = f" faint {stage}" if faint else f" {stage}"
+        bars.append(tag("polygon", points=at_points(*points), class_=f"histogram{kind}"))
+        line = plane.line(*tables["curve"].values(), class_=f"curve{kind}")
         if faint:
             parts.append(line)
             continue
@@ -150,10 +141,8 @@ def reliability_chart(panel: dict[str, Any]) -> Markup:
         parts += [plane.area(*band, class_=f"band {stage}"), line]
         for forecast, rate, low, high, weight in zip(*tables["rates"].values(), strict=True):
             parts.append(plane.line([forecast, forecast], [low, high], class_=f"bar {stage}"))
-            tip = (
-                f"{stage}: forecast {forecast:.3g}, observed {rate:.3g} "
-                f"({low:.3g} to {high:.3g}), weight {weight:,.0f}"
-            )
+            tip = f"{stage}: forecast {forecast:.3g}, observed {rate:.3g} "
+            tip += f"({low:.3g} to {high:.3g}), weight {weight:,.0f}"
             parts.append(plane.mark(forecast, rate, tip, class_=f"dot {stage}"))
     title = f"Reliability diagram of {panel['event']}, {panel['name']}"
     return picture([*parts, *bars], title, height=366)
@@ -168,29 +157,31 @@ def curve_chart(curve: dict[str, Any]) -> Markup:
     return picture([frame, line], f"Calibrated probability of {curve['name']} against its {unit}")
 
 
-def simplex_chart(polygons: Any, values: Any, names: list[str], tips: list[str]) -> Markup:
+def simplex_chart(part: dict[str, Any]) -> Markup:
     """Cells in a triangle, one corner per class, coloured by their calibrated value."""
-    shapes: list[Markup] = []
-    mixed = np.rint(mix(np.asarray(values, dtype=np.float64)) * 255).astype(np.uint8)
-    for i, (polygon, colour) in enumerate(zip(polygons, mixed, strict=True)):
-        P, fill = np.asarray(polygon), f"#{colour.tobytes().hex()}"
+    shapes, labels = [], []
+    colours = np.rint(mix(np.asarray(part["value"], dtype=np.float64)) * 255).astype(np.uint8)
+    for i, polygon in enumerate(part["polygons"]):
+        P, fill = np.asarray(polygon), f"#{colours[i].tobytes().hex()}"
         points = 20 + 300 * (P[:, 1] + P[:, 2] / 2), 288 - 300 * np.sqrt(3) / 2 * P[:, 2]
-        tip = tag("title", tips[i])
+        forecast, value = (
+            ", ".join(f"{p:.3f}" for p in part[name][i]) for name in ("forecast", "value")
+        )
+        weight = weight_of(part["weight"][i])
+        tip = tag("title", f"weight {weight}, mean forecast ({forecast}), calibrated ({value})")
         shapes.append(tag("polygon", tip, fill=fill, points=at_points(*points), class_="cell"))
     corners = [(16, 308, ""), (324, 308, " end"), (170, 18, " mid")]
-    labels = []
-    for k, (name, (x, y, anchor)) in enumerate(zip(names, corners, strict=True)):
-        text = joined([tag("tspan", "● ", fill=COLOURS[k]), cut(name, 22)])
+    for k, (x, y, anchor) in enumerate(corners):
+        text = joined([tag("tspan", "● ", fill=COLOURS[k]), cut(part["names"][k], 22)])
         labels.append(tag("text", text, x=x, y=y, class_=f"corner{anchor}"))
-    parts = [tag("g", joined(shapes)), *labels]
     title = "Cells of forecasts, coloured by their calibrated value"
-    return picture(parts, title, height=316)
+    return picture([tag("g", joined(shapes)), *labels], title, height=316)
 
 
 def segments_chart(part: dict[str, Any]) -> Markup:
     """Observed rate over mean forecast with intervals, a line for each segment and series."""
-    columns, series, names = part["columns"], part["series"], part["columns"]["name"]
-    ends = [columns[f"{of}_{end}"] for of in series for end in ("low", "high")]
+    columns, stages, names = part["columns"], part["series"], part["columns"]["name"]
+    ends = [columns[f"{stage}_{end}"] for stage in stages for end in ("low", "high")]
     x = Axis("linear", min(0.9, *map(min, ends)), max(1.1, *map(max, ends)))
     n = len(names)
     plane = Plane(x, Axis("linear", 0, n), left=8, width=324, height=34 * n)
@@ -198,12 +189,12 @@ def segments_chart(part: dict[str, Any]) -> Markup:
     parts.append(plane.line([1, 1], [0, n], class_="diagonal"))
     for i, name in enumerate(names):
         parts.append(plane.text(x.low, n - i - 0.3, cut(name, 52), class_="tick"))
-        for k, of in enumerate(series):
-            value, low, high = (columns[f"{of}_{own}"][i] for own in ("ratio", "low", "high"))
+        for k, stage in enumerate(stages):
+            ratio, low, high = (columns[f"{stage}_{key}"][i] for key in ("ratio", "low", "high"))
             at = n - i - 0.55 - 0.24 * k
-            parts.append(plane.line([low, high], [at, at], class_=f"bar {of}"))
-            tip = f"{name}, {of}: {value:.3g} ({low:.3g} to {high:.3g})"
-            parts.append(plane.mark(value, at, tip, class_=f"dot {of}"))
+            parts.append(plane.line([low, high], [at, at], class_=f"bar {stage}"))
+            tip = f"{name}, {stage}: {ratio:.3g} ({low:.3g} to {high:.3g})"
+            parts.append(plane.mark(ratio, at, tip, class_=f"dot {stage}"))
     title = "Observed rate over mean forecast of the worst segments"
     return picture(parts, title, 34 * n + 50)
 
@@ -222,14 +213,14 @@ def roc_chart(curve: dict[str, Any]) -> Markup:
 
 def benefit_chart(curve: dict[str, list[float]]) -> Markup:
     """Net benefit against the threshold, cut off where acting on all rows loses much."""
-    thresholds = curve["thresholds"]
-    low, high = curve["limits"]
+    lines = dict(curve)
+    thresholds, (low, high) = lines.pop("thresholds"), lines.pop("limits")
     x = Axis("linear", thresholds[0], thresholds[-1])
     plane = Plane(x, Axis("linear", low, high), left=58, width=272)
     parts = [plane.frame("threshold", "net benefit")]
     kinds = {"none": "diagonal", "all": "diagonal", "forecasts": "curve before"}
-    for name in [name for name in curve if name not in ("thresholds", "limits")]:
-        points = zip(thresholds, curve[name], strict=True)
+    for name, values in lines.items():
+        points = zip(thresholds, values, strict=True)
         line = zip(*(point for point in points if point[1] >= low), strict=True)
         parts.append(plane.line(*line, class_=kinds.get(name, f"curve {name}")))
     return picture(parts, "Net benefit of acting on the forecasts against the threshold")

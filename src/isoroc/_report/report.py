@@ -31,16 +31,9 @@ class Report:
         report.
     after : array-like of shape (n, K) or (n,), default=None
         Forecasts after calibration; by default those of the calibrator.
-    labels, sample_weight, clusters : array-like, default=None
-        As in `isoroc.evaluate`; by default the classes are those of the calibrator.
-    segments : dataframe, mapping of names to columns, or array-like of shape (n,), default=None
-        Columns that describe the rows. The report shows the segments in which forecasts are wrong,
-        before and after. A `SegmentCalibrator` needs them.
-    multilabel : bool, default=False
-        Whether labels do not exclude each other, as in `isoroc.evaluate`; implied by a
-        `MultiLabelCalibrator`.
-    unit : {"auto", "probability", "logit"}, default="auto"
-        What `P` holds; with a calibrator of several columns, what it was fitted to.
+    labels, sample_weight, clusters, segments, multilabel, unit
+        As in `isoroc.evaluate`. By default, classes and unit are those of the calibrator, and
+        ``multilabel=True`` is implied by a `MultiLabelCalibrator`.
     title : str, default="Calibration report"
         Title of the page.
     model_path : str, default="model.json"
@@ -147,12 +140,9 @@ class Report:
 
     def _repr_html_(self) -> str:
         # A frame of its own: the style of the page does not reach the notebook.
-        page = html.escape(self.to_html(), quote=True)
-        return (
-            f'<iframe srcdoc="{page}" title="{html.escape(self.summary["title"], quote=True)}" '
-            'sandbox="" '
-            'style="width:100%;height:720px;border:1px solid #8886;border-radius:6px"></iframe>'
-        )
+        page, title = html.escape(self.to_html()), html.escape(self.summary["title"])
+        style = "width:100%;height:720px;border:1px solid #8886;border-radius:6px"
+        return f'<iframe srcdoc="{page}" title="{title}" sandbox="" style="{style}"></iframe>'
 
     def __repr__(self) -> str:
         return "\n".join([self.summary["title"], *self.summary["verdict"]["sentences"]])

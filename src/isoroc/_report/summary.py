@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.utils import _safe_indexing
@@ -14,15 +14,8 @@ from sklearn.utils import _safe_indexing
 from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.irp import IRPCalibrator
 from isoroc._counts import Counts
+from isoroc._evaluation import curves
 from isoroc._evaluation.before_after import Pair, calibrated, make_pair, pair_of_counts
-from isoroc._evaluation.curves import (
-    Axis,
-    axis_of,
-    calibration_map,
-    one_vs_rest,
-    reliability_panels,
-    thin,
-)
 from isoroc._evaluation.decision_curve import thresholds_of
 from isoroc._evaluation.evaluate import evaluate_pairs, pair_of_labels
 from isoroc._evaluation.evaluation import MEASURES, Evaluation, percent
@@ -50,10 +43,11 @@ TOP = "the most probable class"
 
 @dataclass(frozen=True)
 class ReportRows(Pair):
-    """Rows of a report, none of weight 0; `input` holds them as the calibrator takes them."""
+    """Rows of a report, none of weight 0."""
 
     calibrator: Any = None
-    input: Any = None
+    in_sample: bool = False
+    """Whether the calibrator was fitted to these rows."""
 
     @cached_property
     def names(self) -> list[str]:
@@ -68,10 +62,6 @@ class ReportRows(Pair):
         if self.n_classes > most:
             order = np.argsort(-weights, kind="stable")[:most]
         return [k for k in order.tolist() if weights[k] >= least]
-
-    def take(self, rows: Any) -> Self:
-        """The same with some of the rows."""
-        return replace(super().take(rows), input=_safe_indexing(self.input, rows))
 
 
 def gather(
@@ -89,42 +79,38 @@ def gather(
 ) -> ReportRows:
     """Check the arguments of a report and put them together."""
     _check_calibrator(calibrator)
-    if multilabel or (calibrator is not None and not calibrator.map_.kind.exclusive):
-        if calibrator is not None:
-            after, unit = calibrator if after is None else after, calibrator.unit_
-        rows: Any = {"unit": unit, "segments": segments, "clusters": clusters}
-        pair = pair_of_labels(y, P, after, sample_weight, labels, **rows)
-        about: Any = {"calibrator": calibrator, "input": pair.before.forecasts}
-        return ReportRows(pair.before, pair.after, multilabel=True, **about)
     if calibrator is not None:
-        if after is None:
-            after = calibrated(calibrator, P, segments)
-        labels = calibrator.classes_ if labels is None else labels
         unit = calibrator.unit_
+    if multilabel or (calibrator is not None and not calibrator.map_.kind.exclusive):
+        rows: Any = {"unit": unit, "segments": segments, "clusters": clusters}
+        after = calibrator if after is None else after
+        pair = pair_of_labels(y, P, after, sample_weight, labels, **rows)
+        return ReportRows(pair.before, pair.after, multilabel=True, calibrator=calibrator)
+    if calibrator is not None:
+        after = calibrated(calibrator, P, segments) if after is None else after
+        labels = calibrator.classes_ if labels is None else labels
     options: Any = {"clusters": clusters, "unit": unit, "name": "P"}
     before = check_sample(P, y, sample_weight, labels, **options)
     changed = None if after is None else check_after(after, before, probabilities=True)
     if segments is not None:
         before = with_segments(before, segments)
     pair = make_pair(before, changed)
-    if (parts_of := before.parts_of) is not None:
-        P = _safe_indexing(P, parts_of[before.row_weights() > 0])
-    elif len(pair.before) < len(before):
-        P = _safe_indexing(P, np.flatnonzero(before.row_weights()))
-    return ReportRows(pair.before, pair.after, calibrator=calibrator, input=P)
+    P = P if before.parts_of is None else _safe_indexing(P, before.parts_of)
+    in_sample = is_calibration_set(calibrator, P, before)
+    return ReportRows(pair.before, pair.after, calibrator=calibrator, in_sample=in_sample)
 
 
 def gather_counts(counts: Any, calibrator: Any) -> ReportRows:
-    """Evidence of counts, with the forecasts of a calibrator for each cell."""
+    """Cells of counts, with the forecasts of a calibrator for each of them."""
     if not isinstance(counts, Counts):
         problem = f"is {type(counts).__name__}"
         raise InputError("counts", None, problem, "expected isoroc.Counts")
     _check_calibrator(calibrator)
     pair = pair_of_counts(counts, calibrator)
-    P = pair.before.forecasts
-    if calibrator is not None and calibrator.n_features_in_ == 1:
-        P = P[:, 1]
-    return ReportRows(pair.before, pair.after, pair.counted, calibrator=calibrator, input=P)
+    single = calibrator is not None and calibrator.n_features_in_ == 1
+    P = pair.before.forecasts[:, 1] if single else pair.before.forecasts
+    about: Any = {"in_sample": is_calibration_set(calibrator, P, pair.before)}
+    return ReportRows(pair.before, pair.after, pair.counted, calibrator=calibrator, **about)
 
 
 def _check_calibrator(calibrator: Any) -> None:
@@ -137,10 +123,12 @@ def _check_calibrator(calibrator: Any) -> None:
 def summarize(
     evidence: ReportRows, title: str = "Calibration report", model_path: str = "model.json"
 ) -> dict[str, Any]:
-    """Summary of the evidence, with plain values only: it can be written as JSON."""
+    """Summary of the rows, with plain values only: it can be written as JSON."""
     evaluation = evaluate_pairs([evidence])
     judged = evidence.draw(most_rows(evidence.n_classes))
-    parts: dict[str, Any] = {
+    versions = {"isoroc": version("isoroc"), "Python": platform.python_version()}
+    versions |= {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
+    summary: dict[str, Any] = {
         "format": "isoroc report",
         "version": VERSION,
         "title": title,
@@ -153,31 +141,27 @@ def summarize(
         "segments": _segments_part(evaluation),
         "data": _data_part(evidence),
         "model": _model_part(evidence, model_path),
+        "about": {
+            "created": creation_time().strftime("%Y-%m-%d %H:%M UTC"),
+            "versions": versions,
+        },
     }
-    versions = {"isoroc": version("isoroc"), "Python": platform.python_version()}
-    parts["about"] = {
-        "created": creation_time().strftime("%Y-%m-%d %H:%M UTC"),
-        "versions": versions | {name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
-    }
-    summary: dict[str, Any] = plain(parts, "summary")
-    return summary
+    return plain(summary, "summary")  # type: ignore[no-any-return]
 
 
 def _headline(evaluation: Evaluation, evidence: ReportRows, judged: ReportRows) -> dict[str, Any]:
     """The table of an evaluation, one entry per measure."""
     rows = []
     for measure, figures in evaluation.measures.items():
-        (title, _, meaning), direction = MEASURES[measure], evaluation.direction(measure)
+        title, _, meaning = MEASURES[measure]
+        direction: str = evaluation.direction(measure)
         if direction and max(map(abs, figures["change"][1:])) < 5e-5:  # shown as 0
             direction = "no clear change"
+        elif measure == "accuracy":  # more of it is no merit: a constant decision may have the most
+            direction = {"better": "higher", "worse": "lower"}.get(direction, direction)
         row = {"measure": measure, "title": title[0].upper() + title[1:], "direction": direction}
-        if measure == "accuracy":  # more of it is no merit: a constant decision may have the most
-            row["direction"] = {"better": "higher", "worse": "lower"}.get(direction, direction)
-        rows.append(
-            row
-            | {"meaning": meaning}
-            | {stage: figure._asdict() for stage, figure in figures.items()}
-        )
+        stages = {stage: figure._asdict() for stage, figure in figures.items()}
+        rows.append({**row, "meaning": meaning, **stages})
     weights = evidence.before.class_weights()
     most = int(weights.argmax())
     always = f"{weights[most] / weights.sum():.4f}"
@@ -194,16 +178,12 @@ def _verdict(evaluation: Evaluation, evidence: ReportRows, judged: ReportRows) -
     The tone is the direction of the log loss; it is empty without calibrated forecasts.
     """
     sentences = [*_came_true(evidence, judged), *evaluation.sentences(), *_never_decided(evidence)]
-    said = getattr(evidence.calibrator, "verdict_", None)
-    if said:
-        sentences.append(
-            f"The verdict of the calibrator from its own rows, by cross-validation: {said}."
-        )
-    if is_calibration_set(evidence.calibrator, evidence.input, evidence.before):
-        sentences.append(
-            "The calibrator was fitted to these very rows, so the figures after calibration are "
-            "too good. Use other rows to judge it."
-        )
+    if verdict := getattr(evidence.calibrator, "verdict_", None):
+        start = "The verdict of the calibrator from its own rows, by cross-validation"
+        sentences.append(f"{start}: {verdict}.")
+    if evidence.in_sample:
+        start = "The calibrator was fitted to these very rows, so the figures after calibration are"
+        sentences.append(f"{start} too good. Use other rows to judge it.")
     tone = evaluation.direction("log_loss")
     return {"decision": evaluation.decision, "tone": tone, "sentences": sentences}
 
@@ -215,53 +195,49 @@ def _came_true(evidence: ReportRows, judged: ReportRows) -> list[str]:
     """
     if "before" not in evidence.series:
         return []
-    k = 1 if evidence.n_classes == 2 else None
+    k, name = (1, evidence.names[1]) if evidence.n_classes == 2 else (None, TOP)
     drawn, (p, right, weights) = event_of(judged.before, k), event_of(evidence.before, k).arrays
     few = has_few_values(drawn.forecasts)
-    position = p if few else np.floor(10 * axis_of([drawn]).position(p))
-    group = group_equal(position)
+    group = group_equal(p if few else np.floor(10 * curves.axis_of([drawn]).position(p)))
     n = np.bincount(group, evidence.row_counts()).astype(np.int64)
     _, mean, rate = group_means(group, weights, p, right)
     gap = np.abs(rate - mean) * np.sqrt(n) * (n >= 20)
     worst = int(gap.argmax())
-    spread = np.sqrt(max(mean[worst] * (1 - mean[worst]), 1 / n[worst]))
-    if gap[worst] < 3 * spread:
+    if gap[worst] < 3 * np.sqrt(max(mean[worst] * (1 - mean[worst]), 1 / n[worst])):
         return []
     rows = np.flatnonzero(group == worst)
     low, level, high = (f"{v:.2g}" for v in (p[rows].min(), mean[worst], p[rows].max()))
     level = level if low == high else f"{low} to {high} (mean {level})"
-    name = evidence.names[1] if evidence.n_classes == 2 else TOP
-    what = f"In {n[worst]:,} rows {name} had a probability of {level} and came true in "
-    what += f"{percent(rate[worst])} of them"
+    text = f"In {n[worst]:,} rows {name} had a probability of {level} and came true in "
+    text += f"{percent(rate[worst])} of them"
     if evidence.after is None:
-        return [f"{what}."]
-    best = 1 if evidence.n_classes == 2 else evidence.before.decisions()[rows]
-    calibrated = evidence.after.forecasts[rows, best]
-    after = np.average(calibrated, weights=None if weights is None else weights[rows])
-    return [f"{what}; after calibration its probability is {after:.2g} on average."]
+        return [f"{text}."]
+    column = evidence.before.decisions()[rows] if k is None else k
+    Q = evidence.after.forecasts[rows, column]
+    after = np.average(Q, weights=None if weights is None else weights[rows])
+    return [f"{text}; after calibration its probability is {after:.2g} on average."]
 
 
 def _never_decided(evidence: ReportRows) -> list[str]:
     """Classes that have rows but are the most probable class of none after calibration."""
     if "before" not in evidence.series or evidence.after is None:
         return []
-    weights = evidence.before.class_weights()
-    counts = [
+    weights, total = evidence.before.class_weights(), evidence.before.row_weights().sum()
+    before, after = (
         np.bincount(sample.decisions(), sample.weights, evidence.n_classes)
-        for sample in evidence.series.values()
-    ]
-    lost = np.flatnonzero((counts[-1] == 0) & (weights > 0))
+        for sample in evidence.both
+    )
+    lost = np.flatnonzero((after == 0) & (weights > 0))
     if not len(lost):
         return []
     names = listed([evidence.names[k] for k in lost.tolist()], 5)
-    n = counts[0][lost].sum()
     text = f"No row is predicted as {names}, neither before nor after calibration"
-    if n:
-        before = f"{n:,.0f} of {weights.sum():,.0f} rows before"
-        text = f"After calibration no row is predicted as {names} any more ({before})"
-    if np.count_nonzero(counts[-1]) == 1:
-        most = int(counts[-1].argmax())
-        share = percent(weights[most] / weights.sum())
+    if n := before[lost].sum():
+        text = f"After calibration no row is predicted as {names} any more"
+        text += f" ({n:,.0f} of {total:,.0f} rows before)"
+    if np.count_nonzero(after) == 1:
+        most = int(after.argmax())
+        share = percent(weights[most] / total)
         text += f": the accuracy is just the share of {evidence.names[most]}, {share}"
     advice = "Where errors have different costs, decide by expected cost: isoroc.decisions.decide"
     return [f"{text}. {advice}."]
@@ -269,20 +245,18 @@ def _never_decided(evidence: ReportRows) -> list[str]:
 
 def _data_part(evidence: ReportRows) -> dict[str, Any]:
     """Numbers of rows and classes, and notes on the quality of the data."""
-    before, counted = evidence.before, evidence.counted
-    weights = before.class_weights()
-    shown = evidence.heaviest(20)
-    shares = weights / weights.sum()
+    before, counted, names = evidence.before, evidence.counted, evidence.names
+    weights, shown = before.class_weights(), evidence.heaviest(20)
+    total = weights.sum()
     return {
         "rows": evidence.n_rows,
         "multilabel": evidence.multilabel,
-        "weight": float(weights.sum()),
-        "weighted": before.weights is not None and before.weights.sum() != counted,
+        "weight": total,
+        "weighted": before.weights is not None and bool(before.weights.sum() != counted),
         "counted": counted is not None,
         "n_classes": evidence.n_classes,
         "classes": [
-            {"name": evidence.names[k], "weight": float(weights[k]), "share": float(shares[k])}
-            for k in shown
+            {"name": names[k], "weight": weights[k], "share": weights[k] / total} for k in shown
         ],
         "other_classes": evidence.n_classes - len(shown),
         "notes": _notes(evidence) or ["Nothing unusual was found."],
@@ -297,10 +271,9 @@ def _notes(evidence: ReportRows, few_rows: int = 30) -> list[str]:
     if evidence.counted is not None:
         counts = before.class_weights() * (n / before.row_weights().sum())
     rare = f"fewer than {few_rows} rows. Figures of single classes are uncertain"
-    for few, words in (
-        (counts == 0, "no rows. Nothing can be said about them"),
-        ((counts > 0) & (counts < few_rows), rare),
-    ):
+    kinds = {"no rows. Nothing can be said about them": counts == 0}
+    kinds[rare] = (counts > 0) & (counts < few_rows)
+    for words, few in kinds.items():
         names = [evidence.names[k] for k in np.flatnonzero(few).tolist()]
         if names:
             which = listed(names) if len(names) <= 8 else f"{len(names)} of {len(few)} classes"
@@ -308,10 +281,8 @@ def _notes(evidence: ReportRows, few_rows: int = 30) -> list[str]:
     if n < 200:
         notes.append(f"There are only {n} rows: intervals are wide and approximate.")
     if before.forecasts.ndim == 1:
-        notes.append(
-            "The forecasts before calibration are scores and not probabilities: they have an order "
-            "but no reliability."
-        )
+        text = "The forecasts before calibration are scores and not probabilities"
+        notes.append(f"{text}: they have an order but no reliability.")
     rows = evidence.draw(20_000).before
     if (reversal := find_reversal(rows)) is not None:
         notes.append(f"Warning: {reversal}.")
@@ -341,9 +312,9 @@ def _model_part(evidence: ReportRows, path: str) -> dict[str, Any] | None:
     }
     quoted = json.dumps(path, ensure_ascii=False)
     given, what = "P", "P: new forecasts, one column per class"
-    if segmented := list(known_columns(calibrator.map_)):
-        given, what = "P, segments", f"{what}; segments: {', '.join(segmented)}"
-    applied = f"calibrator.predict_proba({given})  # {what}"
+    if segments := list(known_columns(calibrator.map_)):
+        given, what = "P, segments", f"{what}; segments: {', '.join(segments)}"
+    code = f"import isoroc\n\ncalibrator = isoroc.load({quoted})\n"
     word = path if re.fullmatch(r"[A-Za-z0-9._/-]*", path) else quoted
     return {
         "calibrator": type(calibrator).__name__,
@@ -352,19 +323,15 @@ def _model_part(evidence: ReportRows, path: str) -> dict[str, Any] | None:
         "certificate": None if certificate is None else str(certificate),
         "members": members or None,
         "path": path,
-        "python": f"import isoroc\n\ncalibrator = isoroc.load({quoted})\nQ = {applied}\n",
+        "python": f"{code}Q = calibrator.predict_proba({given})  # {what}\n",
         "command": f"isoroc apply {word} new.parquet -o calibrated.parquet",
     }
 
 
 def _shown(evidence: ReportRows) -> list[int]:
-    """The classes that have diagrams: the second of two, or the eight heaviest.
-
-    With more than four classes, a class needs a weight of 50.
-    """
-    if evidence.n_classes == 2:
-        return [1]
-    return evidence.heaviest(8, 50 if evidence.n_classes > 4 else 0)
+    """Classes with diagrams: the second of two, or the eight heaviest; of many, not the rare."""
+    K = evidence.n_classes
+    return [1] if K == 2 else evidence.heaviest(8, least=50 if K > 4 else 0)
 
 
 def _reliability_part(evidence: ReportRows) -> dict[str, Any]:
@@ -372,7 +339,7 @@ def _reliability_part(evidence: ReportRows) -> dict[str, Any]:
     chosen, several = _shown(evidence), evidence.n_classes > 2
     events: dict[str, int | None] = {TOP: None} if several else {}
     events |= {evidence.names[k]: k for k in chosen}
-    drawn = reliability_panels(evidence.series, events) if evidence.series else []
+    drawn = curves.reliability_panels(evidence.series, events) if evidence.series else []
     panels = [panel._asdict() | {"series": short(panel.series)} for panel in drawn]
     left_out = evidence.n_classes - len(chosen) if several else 0
     return {"panels": panels, "classes_left_out": left_out}
@@ -380,18 +347,18 @@ def _reliability_part(evidence: ReportRows) -> dict[str, Any]:
 
 def _roc_part(evidence: ReportRows, n_vertices: int = 250) -> dict[str, Any]:
     """ROC curves of two classes, or of the heaviest classes against the rest."""
-    curves = []
-    for k, by_stage in one_vs_rest(evidence.samples, _shown(evidence)).items():
+    drawn = []
+    for k, by_stage in curves.one_vs_rest(evidence.samples, _shown(evidence)).items():
         series = {}
         for stage, curve in by_stage.items():
-            kept = thin(curve.p0, curve.p1, n_vertices)
+            kept = curves.thin(curve.p0, curve.p1, n_vertices)
             series[stage] = {
                 "false_positive_rate": short(1 - curve.p0[kept]),
                 "true_positive_rate": short(curve.p1[kept]),
                 "auc": curve.area(),
             }
-        curves.append({"name": evidence.names[k], "series": series})
-    return {"curves": curves}
+        drawn.append({"name": evidence.names[k], "series": series})
+    return {"curves": drawn}
 
 
 def _map_part(evidence: ReportRows, n_cells: int = 14) -> dict[str, Any] | None:
@@ -400,8 +367,8 @@ def _map_part(evidence: ReportRows, n_cells: int = 14) -> dict[str, Any] | None:
         return None
     P, Q, names = evidence.before.forecasts, evidence.after.forecasts, evidence.names
     if evidence.n_classes != 3:
-        curves = [_curve(evidence, k) | {"name": names[k]} for k in _shown(evidence)]
-        return {"kind": "curves", "curves": curves}
+        drawn = [_curve(evidence, k) | {"name": names[k]} for k in _shown(evidence)]
+        return {"kind": "curves", "curves": drawn}
     cells, cell = cells_of(P, n_cells)
     weight, forecast, value = group_means(cell, evidence.before.weights, P, Q)
     return {
@@ -420,13 +387,14 @@ def _curve(evidence: ReportRows, k: int) -> dict[str, Any]:
     For bins of two classes it is a step function, otherwise a line through means of rows with
     similar forecasts.
     """
-    before, calibrator = evidence.before, evidence.calibrator
-    if before.forecasts.ndim == 1:  # scores
+    before, after, calibrator = *evidence.both, evidence.calibrator
+    is_score = before.forecasts.ndim == 1
+    if is_score:
         event = replace(before, classes=None)
-        x = Axis("linear", float(event.forecasts.min()), float(event.forecasts.max()) + 1e-9)
+        x = curves.Axis("linear", float(event.forecasts.min()), float(event.forecasts.max()) + 1e-9)
     else:
         event = event_of(before, k)
-        x = axis_of([event, event_of(evidence.series["after"], k)])
+        x = curves.axis_of([event, event_of(after, k)])
     is_binned = isinstance(calibrator, IRPCalibrator) and not calibrator.map_.varies
     if evidence.n_classes == 2 and is_binned:
         ends = (0.0, 1.0) if x.scale == "logit" else (x.low, x.high)
@@ -434,10 +402,8 @@ def _curve(evidence: ReportRows, k: int) -> dict[str, Any]:
         line = {"before": np.column_stack([edges[:-1], edges[1:]]).ravel()}
         line["after"] = np.repeat(calibrator.bin_values_[:, 1], 2)
     else:
-        Q = evidence.series["after"].forecasts
-        line = calibration_map(event, Q[:, k], x)
-    is_score = before.forecasts.ndim == 1
-    return {"x": x, "y": Axis() if is_score else x, **short(dict(line))}
+        line = curves.calibration_map(event, after.forecasts[:, k], x)
+    return {"x": x, "y": curves.Axis() if is_score else x, **short(dict(line))}
 
 
 def _practice_part(evaluation: Evaluation, most_classes: int = 8) -> dict[str, Any] | None:
@@ -448,6 +414,7 @@ def _practice_part(evaluation: Evaluation, most_classes: int = 8) -> dict[str, A
     titles = {
         "observed_expected": "Observed / expected",
         "intercept": "Shift of the log odds (intercept)",
+        "slope": "Slope",
         "ici": "Mean distance (ICI)",
         "e50": "Median distance (E50)",
         "e90": "90 % quantile of distances (E90)",
@@ -456,30 +423,25 @@ def _practice_part(evaluation: Evaluation, most_classes: int = 8) -> dict[str, A
     panels, curve = {}, None
     for stage in series:
         table = evaluation.calibration_summary(stage).table
-        shown = [titles.get(name, name.capitalize()) for name in table["measure"].tolist()]
         panels[stage] = {
-            "class": [str(label) for label in table["class"].tolist()],
-            "measure": shown,
+            "class": table["class"].astype(str),
+            "measure": [titles[name] for name in table["measure"].tolist()],
+            **{name: short(table[name]) for name in ("value", "low", "high")},
         }
-        panels[stage] |= {name: short(table[name]) for name in ("value", "low", "high")}
     if K == 2 and len(series) == 1 + evaluation.is_paired:
         benefits = evaluation.net_benefit(thresholds_of(evaluation.rows.series.values()))
-        curve = {"thresholds": short(benefits.thresholds), "limits": short(benefits.limits())}
-        curve |= {
-            stage: short(v)
-            for stage, v in zip(benefits.strategies[:-1], benefits.values, strict=False)
-        }
-    return {"panels": panels, "curve": curve}
+        curve = {"thresholds": benefits.thresholds, "limits": benefits.limits()}
+        curve |= dict(zip(benefits.strategies[:-1], benefits.values, strict=False))
+    return {"panels": panels, "curve": curve and short(curve)}
 
 
 def _segments_part(evaluation: Evaluation) -> dict[str, Any] | None:
     """The segments that cost most, before and after; None without segments."""
     if not evaluation.segments:
         return None
-    table = evaluation.worst_segments()
     columns = {
-        name: column.tolist() if name in ("name", "rows") else short(column)
-        for name, column in table.items()
+        name: column if name in ("name", "rows") else short(column)
+        for name, column in evaluation.worst_segments().items()
     }
     n_tested = next(iter(evaluation.segments.values())).n_rows
     return {"columns": columns, "series": list(evaluation.segments), "n_tested": n_tested}

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isoroc._core.intervals import mean, mean_of
-from isoroc._core.types import Floats, Ints
+from isoroc._core.types import Floats
 from isoroc._input import (
     InputError,
     check_after,
@@ -23,7 +23,7 @@ from isoroc._support.table import Table
 
 
 def decide(P: ArrayLike, costs: Any, labels: ArrayLike | None = None) -> NDArray[Any]:
-    """The action of least expected cost for each forecast.
+    """The action of least expected cost, ``sum_k P[i, k] * costs[k, a]``, for each forecast.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ def decide(P: ArrayLike, costs: Any, labels: ArrayLike | None = None) -> NDArray
         Calibrated forecasts, or the probability of the second of two classes.
     costs : array-like of shape (K, A), mapping or dataframe
         ``costs[k, a]`` is the cost of action a if class k occurs; gains are negative costs. A
-        mapping, or dataframe of pandas or polars, has one entry per action, with K numbers in the
-        order of the classes, or a mapping of labels to numbers, as the index of pandas is. In an
-        array with K columns the actions are the classes; other arrays number their actions.
+        mapping or dataframe has one entry per action: K numbers in the order of the classes, or a
+        mapping of labels to numbers, as the index of pandas is. In an array with K columns the
+        actions are the classes; other arrays number their actions.
     labels : array-like of shape (K,), default=None
         The classes in the order of the columns; by default the column names of a dataframe, or
         their numbers.
@@ -42,11 +42,6 @@ def decide(P: ArrayLike, costs: Any, labels: ArrayLike | None = None) -> NDArray
     -------
     ndarray of shape (n,)
         Names of the actions; on ties, the action that comes first in `costs`.
-
-    Notes
-    -----
-    The expected cost ``sum_k P[i, k] * costs[k, a]`` is the mean cost of action a on rows with this
-    forecast if forecasts are calibrated. For two classes and two actions the rule is a threshold.
 
     Examples
     --------
@@ -58,8 +53,8 @@ def decide(P: ArrayLike, costs: Any, labels: ArrayLike | None = None) -> NDArray
     array([0, 2, 1])
     """
     forecasts, classes = check_unlabelled(P, labels)
-    matrix = check_costs(costs, classes)
-    return np.asarray(matrix.actions[matrix.choose(forecasts)])
+    matrix, actions = check_costs(costs, classes)
+    return np.asarray(actions[(forecasts @ matrix).argmin(axis=1)])
 
 
 def best_threshold(costs: Any, labels: ArrayLike | None = None) -> float:
@@ -82,12 +77,12 @@ def best_threshold(costs: Any, labels: ArrayLike | None = None) -> float:
     0.1
     """
     classes = np.arange(2) if labels is None else to_array(labels, name="labels")
-    values = check_costs(costs, classes).values
-    if values.shape != (2, 2):
-        problem = f"has shape {' x '.join(map(str, values.shape))}"
+    matrix, _ = check_costs(costs, classes)
+    if matrix.shape != (2, 2):
+        problem = f"has shape {' x '.join(map(str, matrix.shape))}"
         fix = "a threshold needs two classes and two actions; use decide for more"
         raise InputError("costs", None, problem, fix)
-    alarm, miss = values[0] @ [-1, 1], values[1] @ [1, -1]
+    alarm, miss = matrix[0] @ [-1, 1], matrix[1] @ [1, -1]
     if not (alarm > 0 and miss > 0):
         problem = "one action is at least as good whatever happens"
         raise InputError("costs", None, problem, "expected a cost of errors above that of hits")
@@ -148,8 +143,8 @@ def expected_cost(
     Notes
     -----
     Intervals are those of a mean over rows, corrected for its skewness (Hall 1992), and paired for
-    "change". They are too narrow where hardly any decision changes. The constant action is chosen
-    on the same rows, so its cost is slightly too low.
+    "change", where they are too narrow if hardly any decision changes. The constant action is
+    chosen on the same rows, so its cost is slightly too low.
 
     Examples
     --------
@@ -167,9 +162,8 @@ def expected_cost(
          oracle        0         0          0       nan
       best constant action: True
     """
-    options: Any = {"clusters": clusters, "keep_zeros": True}
-    sample = check_probabilities(y_true, y_prob, sample_weight, labels, **options)
-    matrix = check_costs(costs, sample.classes)
+    sample = check_probabilities(y_true, y_prob, sample_weight, labels, clusters, keep_zeros=True)
+    matrix, actions = check_costs(costs, sample.classes)
     check_confidence(confidence)
     weights, codes, promised = sample.row_weights(), sample.codes, {}
     forecasts = {"forecasts" if after is None else "before": sample.forecasts}
@@ -177,56 +171,41 @@ def expected_cost(
         forecasts["after"] = check_after(after, sample, probabilities=True).forecasts
     costs_of_rows = {}
     for name, P in forecasts.items():
-        chosen = matrix.choose(P)
-        costs_of_rows[name] = matrix.values[codes, chosen]
-        promised[name] = mean(np.einsum("ij,ij->i", P, matrix.values.T[chosen]), weights)
+        expected = P @ matrix
+        costs_of_rows[name] = matrix[codes, expected.argmin(axis=1)]
+        promised[name] = mean(expected.min(axis=1), weights)
     if after is not None:
         costs_of_rows["change"] = costs_of_rows["after"] - costs_of_rows["before"]
-    constant = int((sample.class_weights() @ matrix.values).argmin())
-    costs_of_rows["constant"] = matrix.values[codes, constant]
-    costs_of_rows["oracle"] = matrix.values.min(axis=1)[codes]
+    constant = int((sample.class_weights() @ matrix).argmin())
+    costs_of_rows["constant"] = matrix[codes, constant]
+    costs_of_rows["oracle"] = matrix.min(axis=1)[codes]
     lines: list[Any] = []
     for name, values in costs_of_rows.items():
         cost = mean_of(values, weights, sample.clusters)
         lines.append((name, cost.value, *cost.interval(confidence), promised.get(name, np.nan)))
     table = Table.from_rows(lines, "decisions", "cost", "low", "high", "promised")
-    return CostReport(table, matrix.actions[constant], confidence)
+    return CostReport(table, actions[constant], confidence)
 
 
-@dataclass(frozen=True, eq=False)
-class Costs:
-    """A cost matrix: one row per class, one column per action."""
-
-    values: Floats
-    actions: NDArray[Any]
-
-    def choose(self, P: Floats) -> Ints:
-        """Column of the action of least expected cost for each forecast, the first on ties."""
-        return np.asarray((P @ self.values).argmin(axis=1))
-
-
-def check_costs(costs: Any, classes: NDArray[Any]) -> Costs:
-    """Cost matrix of what the user passed, with its rows in the order of the classes."""
+def check_costs(costs: Any, classes: NDArray[Any]) -> tuple[Floats, NDArray[Any]]:
+    """Cost matrix of shape (K, A), rows in the order of the classes, and the actions."""
     K = len(classes)
     columns = costs.to_dict() if hasattr(costs, "to_dict") else costs  # a dataframe
-    if not isinstance(columns, Mapping):
-        values = check_numbers(costs, "costs")
-        if values.ndim != 2 or values.shape[0] != K:
-            shape = " x ".join(map(str, values.shape)) or "a number"
+    if isinstance(columns, Mapping):
+        actions, matrix = np.array(list(columns)), np.empty((K, len(columns)))
+        for a, (name, column) in enumerate(columns.items()):
+            matrix[:, a] = numbers_by_class(column, classes, name=f"costs[{name!r}]")
+    else:
+        matrix = check_numbers(costs, "costs")
+        if matrix.ndim != 2 or len(matrix) != K:
+            shape = " x ".join(map(str, matrix.shape)) or "a number"
             fix = f"expected {K} rows, one for each class, and one column for each action"
             raise InputError("costs", None, f"has shape {shape}", fix)
-        actions = classes if values.shape[1] == K else np.arange(values.shape[1])
-    else:
-        actions = np.array(list(columns))
-        each = [
-            numbers_by_class(column, classes, name=f"costs[{name!r}]")
-            for name, column in columns.items()
-        ]
-        values = np.column_stack(each) if each else np.empty((K, 0))
-    if values.shape[1] < 2:
-        raise InputError("costs", None, f"{values.shape[1]} action", "two or more are needed")
-    if not np.isfinite(values).all():
-        row = int(np.argmin(np.isfinite(values).all(axis=1)))
+        actions = classes if matrix.shape[1] == K else np.arange(matrix.shape[1])
+    if matrix.shape[1] < 2:
+        raise InputError("costs", None, f"{matrix.shape[1]} action", "two or more are needed")
+    if not np.isfinite(matrix).all():
+        row = int(np.argmin(np.isfinite(matrix).all(axis=1)))
         fix = "costs are finite numbers; use a large one for what must not happen"
         raise InputError("costs", row, "holds a number that is not finite", fix)
-    return Costs(values, actions)
+    return matrix, actions

@@ -1,4 +1,4 @@
-"""Thresholds that reach a target, and what they will reach on new rows."""
+"""Thresholds that reach a target, and the net benefit of acting at each threshold."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -8,10 +8,12 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
 from isoroc._core.intervals import design_effect, effective_rows
-from isoroc._core.types import Floats
+from isoroc._evaluation.decision_curve import DecisionCurve, decision_curve
 from isoroc._evaluation.evaluate import pair_of_arrays
 from isoroc._input import InputError, check_confidence, check_number, check_option
 from isoroc._support.table import Table
+
+__all__ = ["DecisionCurve", "ThresholdReport", "net_benefit", "threshold_for"]
 
 Metric = Literal["precision", "recall", "false_positive_rate", "alerts"]
 #: Metrics that the target bounds from below; the others are bounded from above.
@@ -60,9 +62,8 @@ def threshold_for(
     y_true, y_prob : array-like
         As in `isoroc.evaluate`.
     metric : {"precision", "recall", "false_positive_rate", "alerts"}
-        "precision": at least `target`, with as many alerts as possible. "recall": at least
-        `target`, with as few alerts as possible. "false_positive_rate" and "alerts": at most
-        `target`, with as many alerts as possible.
+        "precision" and "recall" are to be at least `target`, the others at most; "recall" with as
+        few alerts as possible, the others with as many as possible.
     target : float
         A share between 0 and 1. With `n_rows`, the target of "alerts" is a number of rows.
     label : object, default=None
@@ -84,8 +85,7 @@ def threshold_for(
     -----
     A threshold that is chosen on some rows does worse on others. Intervals are those of Clopper and
     Pearson, which allow for this: the share of the population above the k-th largest of m rows has
-    the distribution Beta(k, m + 1 - k), and its quantile is the lower end. For precision the
-    coverage was measured: see the page on decisions. Weighted rows count less (Kish).
+    the distribution Beta(k, m + 1 - k), and its quantile is the lower end.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def threshold_for(
     >>> round(float(threshold_for(y, p, metric="alerts", target=100, n_rows=5000)), 3)
     0.981
     """
-    metrics = get_args(Metric)
+    metrics: tuple[str, ...] = get_args(Metric)
     check_option("metric", metric, metrics)
     check_number("target", target, minimum=0)
     check_number("n_rows", n_rows, minimum=1, others=(None,))
@@ -111,18 +111,14 @@ def threshold_for(
     check_confidence(confidence)
     pair = pair_of_arrays(y_true, y_prob, None, sample_weight, labels, clusters=clusters)
     sample, classes = pair.before, pair.before.classes.tolist()
-    if label is not None and label not in classes:
-        fix = f"expected one of {', '.join(map(str, classes))}"
-        raise InputError("label", None, f"is {label!r}", fix)
+    check_option("label", label, (None, *classes))
     k = len(classes) - 1 if label is None else classes.index(label)
     p = sample.forecasts if sample.forecasts.ndim == 1 else sample.forecasts[:, k]
     event, weights = (sample.codes == k) * 1.0, sample.row_weights()
     # What acting on no row achieves, and on the rows at or above each distinct forecast.
     values, step = np.unique(-p, return_inverse=True)
     thresholds = np.append(np.nextafter(p.max(), np.inf), -values)
-    right, acted = (
-        np.cumsum(np.bincount(step + 1, weights * each, len(thresholds))) for each in (event, 1)
-    )
+    right, acted = (np.cumsum(np.bincount(step + 1, w)) for w in (weights * event, weights))
     wrong, scale = acted - right, np.array([1.0, 1.0, 1.0, n_rows or 1.0])
     with np.errstate(invalid="ignore"):
         rates = np.array([right / acted, right / right[-1], wrong / wrong[-1], acted / acted[-1]])
@@ -140,16 +136,70 @@ def threshold_for(
         among = np.array([chosen, event, 1 - event, np.ones(len(p))])
         terms = weights * among * (np.array([event, chosen, chosen, chosen]) - rates[:, at, None])
         size /= design_effect(terms, sample.clusters)
-    low, high = _exact_interval(rates[:, at], size, confidence)
+    hits, tail = rates[:, at] * size, (1 - confidence) / 2
+    with np.errstate(invalid="ignore"):  # rates of no rows are NaN
+        low = np.where(hits > 0, betaincinv(hits, size - hits + 1, tail), 0 * hits)
+        high = np.where(hits < size, betaincinv(hits + 1, size - hits, 1 - tail), 0 * hits + 1)
     columns = {"achieved": rates[:, at] * scale, "low": low * scale, "high": high * scale}
     table = Table({"metric": np.array(metrics)} | columns)
     return ThresholdReport(float(thresholds[at]), metric, target, table, confidence)
 
 
-def _exact_interval(rate: Floats, n: Floats, confidence: float) -> tuple[Floats, Floats]:
-    """Interval of Clopper and Pearson; NaN for rates of no rows."""
-    k, tail = rate * n, (1 - confidence) / 2
-    with np.errstate(invalid="ignore"):
-        low = np.where(k > 0, betaincinv(k, n - k + 1, tail), 0 * k)
-        high = np.where(k < n, betaincinv(k + 1, n - k, 1 - tail), 0 * k + 1)
-    return low, high
+def net_benefit(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    thresholds: ArrayLike | None = None,
+    *,
+    after: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
+    confidence: float = 0.95,
+) -> DecisionCurve:
+    """Net benefit of acting on forecasts, for a range of thresholds (Vickers and Elkin 2006).
+
+    A threshold t says how acting on a row is valued: it is worth 1 if the second class occurs, and
+    costs ``t / (1 - t)`` otherwise. Then it pays to act if the probability is at least t.
+
+    Parameters
+    ----------
+    y_true, y_prob : array-like
+        As in `isoroc.evaluate`, with two classes.
+    thresholds : array-like of shape (T,), default=None
+        Between 0 and 1, 1 excluded; by default 0.01, 0.02, ..., 0.99.
+    after, sample_weight, labels, clusters, confidence
+        As in `isoroc.evaluate`. The confidence holds at each threshold.
+
+    Returns
+    -------
+    DecisionCurve
+
+    See Also
+    --------
+    isoroc.plots.DecisionCurveDisplay : Draws it.
+    expected_cost : Mean cost of decisions under one cost matrix, for any number of classes.
+
+    Notes
+    -----
+    With TP and FP the shares of rows that are acted on and have the second class or not, the net
+    benefit is ``TP - FP * t / (1 - t)``. Forecasts have to beat acting on all rows ("all") and on
+    none ("none", 0). Intervals are normal, of the rows and four more: they also cover where few
+    rows are acted on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc.decisions import net_benefit
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(5000)
+    >>> y = rng.random(5000) < p**2  # forecasts of p are too high
+    >>> curve = net_benefit(y, p, [0.1, 0.3, 0.5], after=p**2)
+    >>> curve
+      threshold  before   after  none      all       95 % change
+            0.1  0.2748  0.2876     0   0.2631  0.0098 to 0.0158
+            0.3  0.1696  0.2107     0   0.0526  0.0332 to 0.0490
+            0.5  0.0914  0.1364     0  -0.3264  0.0325 to 0.0575
+    """
+    check_confidence(confidence)
+    pair = pair_of_arrays(y_true, y_prob, after, sample_weight, labels, clusters=clusters)
+    return decision_curve(pair, thresholds, confidence)

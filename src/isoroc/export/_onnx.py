@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from isoroc._backends.onnx import ML, ML_OPSET, Graph, OnnxOps
 from isoroc._input import InputError, check_option
-from isoroc._maps.segments import calibrated, known_columns
+from isoroc._maps.segments import calibrated, known_columns, read_segments
 from isoroc.export._exportable import check_exportable
 
 
@@ -72,17 +72,13 @@ def to_onnx(
     double, forecasts = types["double"], "forecasts"
     if input_type != "double":
         forecasts = graph.node("Cast", "forecasts", to=double)
-    found = []
-    for j, (column, numeric) in enumerate(known_columns(calibrator.map_).items()):
-        at = f"segment_{column}"
-        inputs.append(tensor(at, double if numeric else onnx.TensorProto.STRING, ["N", 1]))
-        if numeric:
-            found.append(calibrator.map_.locate(ops, j, ops.input(at, 1)))
-        else:
-            found.append(ops.find(at, calibrator.map_.levels[j].tolist()))
-    if found:
+    segments = {f"segment_{name}": kind for name, kind in known_columns(calibrator.map_).items()}
+    for segment, numeric in segments.items():
+        inputs.append(tensor(segment, double if numeric else onnx.TensorProto.STRING, ["N", 1]))
+    if segments:
         opsets.append(onnx.helper.make_opsetid(ML, ML_OPSET))
-    Q, good = calibrated(ops, calibrator, ops.input(forecasts, n_columns), found)
+    places = read_segments(ops, calibrator.map_, list(segments))
+    Q, good = calibrated(ops, calibrator.map_, ops.read([forecasts], n_columns), places)
     missing = graph.constant(np.array(math.nan))
     graph.node("Where", good.name, Q.name, missing, output="calibrated")
     outputs = [tensor("calibrated", double, ["N", Q.width])]
@@ -100,7 +96,11 @@ def to_onnx(
         opset_imports=opsets,
         ir_version=onnx.helper.find_min_ir_version_for(opsets),
     )
-    onnx.helper.set_model_props(model, _metadata(calibrator, name))
+    about = {"isoroc.version": version_of("isoroc"), "isoroc.calibrator": name}
+    about["isoroc.classes"] = json.dumps(calibrator.classes_.tolist(), default=str)
+    if calibrator.checksum is not None:
+        about["isoroc.checksum"] = calibrator.checksum
+    onnx.helper.set_model_props(model, about)
     onnx.checker.check_model(model, full_check=True)
     return model
 
@@ -113,10 +113,3 @@ def _labels(classes: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     if all(isinstance(value, float) for value in values):
         return np.array(values), np.array([[math.nan]])
     return np.array([str(value) for value in values], dtype=object), np.array([[""]], dtype=object)
-
-
-def _metadata(calibrator: Any, name: str) -> dict[str, str]:
-    entries = {"isoroc.version": version_of("isoroc"), "isoroc.calibrator": name}
-    entries["isoroc.classes"] = json.dumps(calibrator.classes_.tolist(), default=str)
-    checksum = calibrator.checksum
-    return entries if checksum is None else entries | {"isoroc.checksum": checksum}

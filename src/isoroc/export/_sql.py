@@ -19,7 +19,7 @@ from isoroc._counts.files import describe
 from isoroc._counts.grid import cells, check_folds, default_resolution, fold
 from isoroc._input import InputError, check_names, check_option, valid_weights
 from isoroc._input.kinds import kind_of
-from isoroc._maps.segments import calibrated, known_columns
+from isoroc._maps.segments import calibrated, known_columns, read_segments
 from isoroc.export._exportable import check_exportable
 
 #: What can be used where SQL cannot.
@@ -104,9 +104,7 @@ def to_sql(
     return f"{_header(calibrator, name)}\n{query}"
 
 
-def _name_outputs(
-    calibrator: Any, columns: list[str], names: str | Sequence[str] | None
-) -> dict[str, int]:
+def _name_outputs(calibrator: Any, columns: list[str], names: Any) -> dict[str, int]:
     """Names of the calibrated columns, and the class of each."""
     K = len(calibrator.classes_)
     if names is None:
@@ -178,14 +176,15 @@ def write_query(
     `outputs` are the calibrated columns with the class of each, `keep` other columns to return,
     None for all, and `table` and `view` parts of names.
     """
-    rules = RULES[_check_dialect(dialect)]
+    check_option("dialect", dialect, DIALECTS)
+    rules = RULES[dialect]
     if rules.most_classes is not None and len(columns) > rules.most_classes:
         limit = f"queries for {dialect} are limited to {rules.most_classes:,}"
         raise InputError("dialect", None, f"{len(columns):,} classes, and {limit}", _INSTEAD)
-    own = known_columns(fitted.map_)
-    names = list(own) if segments is None else check_names("segments", segments)
-    if len(names) != len(own):
-        fix = f"the calibrator uses {len(own)}: {', '.join(own)}".removesuffix(": ")
+    known = list(known_columns(fitted.map_))
+    names = known if segments is None else check_names("segments", segments)
+    if len(names) != len(known):
+        fix = f"the calibrator uses {len(known)}: {', '.join(known)}".removesuffix(": ")
         raise InputError("segments", None, f"{len(names)} columns given", fix)
     replaced = [name for name in columns if name in outputs] if keep is None else []
     if keep is None and (rules.star is None or (rules.star != "except" and replaced)):
@@ -195,13 +194,7 @@ def write_query(
     used = [*columns, *(keep or ()), *outputs, *table, *names]
     ops = SqlOps(dialect, taken=used)
     X = ops.read(columns)
-    found = []
-    for j, (name, numeric) in enumerate(zip(names, own.values(), strict=True)):
-        if numeric:
-            found.append(fitted.map_.locate(ops, j, ops.read([name])))
-        else:
-            found.append(ops.find(name, fitted.map_.levels[j].tolist()))
-    Q, good = calibrated(ops, fitted, X, found)
+    Q, good = calibrated(ops, fitted.map_, X, read_segments(ops, fitted.map_, names))
     Q = ops.where(good, ops.take(Q, list(outputs.values())), math.nan)
     chosen = dict(zip(outputs, Q.columns(), strict=True))
     statement = ops.stages.select(table, keep, chosen, replaced)
@@ -209,13 +202,6 @@ def write_query(
     if view is not None:
         statement = nodes.Create(this=table_node(view), kind="VIEW", expression=statement)
     return ops.text(statement)
-
-
-def _check_dialect(dialect: Any) -> str:
-    if dialect not in DIALECTS:
-        expected = f"expected one of {', '.join(DIALECTS)}"
-        raise InputError("dialect", None, f"is {dialect!r}", expected)
-    return str(dialect)
 
 
 def _check_table(table: str | Sequence[str], argument: str = "table") -> list[str]:
@@ -286,7 +272,7 @@ def counts_sql(
       "cell_1",
       "label"
     """
-    _check_dialect(dialect)
+    check_option("dialect", dialect, DIALECTS)
     check_option("on_bad", on_bad, ("fail", "skip"))
     check_folds(folds)
     probs, parts = check_names("probs", probs), _check_table(table)

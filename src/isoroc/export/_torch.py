@@ -69,8 +69,8 @@ class TorchCalibrator(torch.nn.Module):
 
         def formula(ops: TorchOps, rows: ArrayVector) -> ArrayVector:
             X, *columns = ops.split(rows, [self.n_columns, *[1] * self.n_segments])
-            found = [calibrator.map_.locate(ops, j, own) for j, own in enumerate(columns)]
-            Q, good = calibrated(ops, calibrator, X, found)
+            places = [calibrator.map_.locate(ops, j, column) for j, column in enumerate(columns)]
+            Q, good = calibrated(ops, calibrator.map_, X, places)
             return ops.where(good, Q, math.nan)
 
         self.formula = trace(formula, self.n_columns + self.n_segments)

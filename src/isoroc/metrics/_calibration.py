@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isoroc._core.intervals import design_effect, mean, wilson
-from isoroc._core.types import Floats, Ints
+from isoroc._core.types import Floats
 from isoroc._input import (
     Aspect,
     InputError,
@@ -41,20 +41,20 @@ def calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
-    """Calibration error: mean distance between forecasts and observed frequencies, for any K.
+    """Calibration error: mean distance of ``E[Y | p]`` from the forecast p, for any K.
 
-    How far ``E[Y | p]`` is from the forecast p (Definition 1.2 of the paper): 0 for calibrated
-    forecasts, 1 for certain forecasts that are always wrong.
+    0 for calibrated forecasts, 1 for certain forecasts that are always wrong (Definition 1.2 of the
+    paper).
 
     Parameters
     ----------
     y_true, y_prob : array-like
         As in `log_loss`.
     norm : {"l1", "l2", "max"}, default="l1"
-        Distance between ``E[Y | p]`` and ``p``, and how it is averaged. "l1": half the sum of
-        absolute differences, mean over rows (the expected calibration error). "l2": root of half
-        the sum of squares, root mean square over rows. "max": as "l1", but the maximum over bins.
-        For two classes the distance is the difference of one probability.
+        Distance and average. "l1": half the sum of absolute differences, mean over rows (the
+        expected calibration error). "l2": root of half the sum of squares, root mean square over
+        rows. "max": as "l1", but the maximum over bins. For two classes the distance is the
+        difference of one probability.
     kind : {"canonical", "classwise", "top"}, default="canonical"
         What must be calibrated. "canonical": the whole forecast. "classwise": the probability of
         each class by itself (mean over the classes, or the maximum for "max"). "top": the largest
@@ -86,11 +86,10 @@ def calibration_error(
     Chance makes binned estimates too large, more so with more bins, and differences within bins
     make them too small. "irp" uses the identities ``E|g - p| = E[sign(g - p) (Y - p)]`` and ``E(g -
     p)**2 = E[(g - p) (Y - p)]`` with ``g = E[Y | p]``, summed over the classes, and learns the
-    first factor from rows other than those of the second. Whatever is learned, the mean product is
-    0 if forecasts are calibrated. Negative estimates are returned as 0. The square of "l2" is
-    nearly unbiased. "l1" is at most the calibration error on average, and less if signs are hard to
-    learn from few rows; the interval of `isoroc.evaluate` allows for that. The page on metrics says
-    how ``E[Y | p]`` is learned.
+    first factor from rows other than those of the second (see the page on metrics). Whatever is
+    learned, the mean product is 0 if forecasts are calibrated. Negative estimates are returned as
+    0. The square of "l2" is nearly unbiased. "l1" is too small on average if signs are hard to
+    learn from few rows; the interval of `isoroc.evaluate` allows for that.
 
     Examples
     --------
@@ -104,46 +103,38 @@ def calibration_error(
     >>> round(calibration_error(calibrated, p, bins=100), 3)  # chance
     0.033
     """
-    if bins is None and norm == "max":
-        bins = "quantile"
-    _check_options(norm, kind, bins, n_bins)
-    sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
-    parts = Parts.of(sample, kind, bins)
-    if bins in (None, "irp", "ties"):
-        if norm == "l2":
-            return float(np.sqrt(parts.square()))
-        return max(mean(parts.signed_rows()[1], parts.whole.weights), 0.0)
-    errors = [_binned_error(*rows, norm) for rows in _group(parts.samples, bins, n_bins or 15)]
-    if norm == "max":
-        return max(errors)
-    return float(np.mean(errors) if norm == "l1" else np.sqrt(np.mean(errors)))
-
-
-def _check_options(norm: Any, kind: Any, bins: Any, n_bins: Any) -> None:
-    """Raise an error for options of `calibration_error` that are unknown or exclude each other."""
     check_option("norm", norm, ("l1", "l2", "max"))
     check_option("kind", kind, ("canonical", "classwise", "top"))
     check_number("bins", bins, int, minimum=1, others=("quantile", "exact", "ties", "irp", None))
     check_number("n_bins", n_bins, int, minimum=1, others=(None,))
+    if bins is None and norm == "max":
+        bins = "quantile"
     if n_bins is not None and bins != "quantile":
         fix = 'pass bins="quantile", or the number of bins of equal width as bins'
         raise InputError("n_bins", None, f"is {n_bins}, but bins is {bins!r}", fix)
     if bins in ("irp", "ties") and norm == "max":
         problem = f"{norm!r} is not defined for bins={bins!r}"
         raise InputError("norm", None, problem, 'pass bins="quantile" or a number')
+    sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
+    parts = Parts.of(sample, kind, bins)
+    if bins in (None, "irp", "ties"):
+        if norm == "l2":
+            return float(np.sqrt(parts.square()))
+        return max(mean(parts.signed_rows()[1], parts.whole.weights), 0.0)
+    return _binned_error(parts.samples, bins, n_bins or 15, norm)
 
 
-def _group(samples: list[Sample], bins: Bins, n_bins: int) -> Iterator[tuple[Sample, Ints]]:
-    """Each sample with the bins of its rows."""
+def _binned_error(samples: list[Sample], bins: Bins, n_bins: int, norm: Norm) -> float:
+    """Error in bins: the maximum over the samples for the norm "max", otherwise the mean."""
+    errors = []
     for sample in samples:
-        yield sample, group_rows(sample.forecasts, sample.weights, bins, n_bins)
-
-
-def _binned_error(sample: Sample, group: Ints, norm: Norm) -> float:
-    """Error in bins; its square for the norm "l2"."""
-    weight, residual = group_means(group, sample.weights, sample.residuals())
-    distance = over_classes(residual**2 if norm == "l2" else np.abs(residual))
-    return float(distance.max()) if norm == "max" else mean(distance, weight)
+        group = group_rows(sample.forecasts, sample.weights, bins, n_bins)
+        weight, residual = group_means(group, sample.weights, sample.residuals())
+        distance = over_classes(residual**2 if norm == "l2" else np.abs(residual))
+        errors.append(distance.max() if norm == "max" else mean(distance, weight))
+    if norm == "max":
+        return float(max(errors))
+    return float(np.mean(errors) if norm == "l1" else np.sqrt(np.mean(errors)))
 
 
 def expected_calibration_error(
@@ -158,7 +149,7 @@ def expected_calibration_error(
 ) -> float:
     """Expected calibration error (ECE) in bins, as torchmetrics and netcal compute it.
 
-    It depends on the bins; `calibration_error` needs none.
+    `calibration_error` needs no bins.
 
     Parameters
     ----------
@@ -192,22 +183,18 @@ def expected_calibration_error(
     if kind == "auto":
         kind = "classwise" if sample.n_classes == 2 else "top"
     bins: Bins = n_bins if strategy == "uniform" else "quantile"
-    parts = _group(split_by_kind(sample, kind), bins, n_bins)
-    return float(np.mean([_binned_error(*part, "l1") for part in parts]))
+    return _binned_error(split_by_kind(sample, kind), bins, n_bins, "l1")
 
 
 @dataclass(frozen=True, eq=False)
 class CalibrationCurve:
-    """Frequencies against mean forecasts in bins that hold rows, with intervals.
-
-    ``prob_true, prob_pred = curve`` works as with scikit-learn's function.
-    """
+    """Frequencies and mean forecasts in bins with rows; ``prob_true, prob_pred = curve`` works."""
 
     prob_true: Floats
     prob_pred: Floats
     low: Floats
-    """Wilson interval of the frequency, from `low` to `high`."""
     high: Floats
+    """Ends of Wilson's interval of the frequency."""
     weight: Floats
     """Weight of the rows in each bin."""
 
@@ -263,13 +250,10 @@ def calibration_curve(
     check_confidence(confidence)
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, clusters)
     classes = sample.classes.tolist()
-    if pos_label is None and len(classes) > 2:
-        shown = ", ".join(map(repr, classes[:10]))
-        problem = f"is None, but there are {len(classes)} classes"
-        raise InputError("pos_label", None, problem, f"pass one of {shown}")
-    if pos_label is not None and pos_label not in classes:
-        raise InputError("pos_label", None, f"is {pos_label!r}", f"the classes are {classes}")
-    event = event_of(sample, 1 if pos_label is None else classes.index(pos_label))
+    if pos_label is None and len(classes) == 2:
+        pos_label = classes[1]
+    check_option("pos_label", pos_label, tuple(classes))
+    event = event_of(sample, classes.index(pos_label))
     rates = observed_rates(event, n_bins=n_bins, strategy=strategy, confidence=confidence)
     return CalibrationCurve(*rates.select("rate", "forecast", "low", "high", "weight").values())
 
@@ -278,22 +262,22 @@ def event_of(sample: Sample, k: Event) -> Sample:
     """Sample of one event: class k, one of several, or the most probable class if k is None."""
     if k is None:
         return split_by_kind(sample, "top")[0]
-    if isinstance(k, slice):
-        column = np.minimum(sample.forecasts[:, k].sum(axis=1), 1.0)
-        event = np.isin(sample.codes, np.arange(sample.n_classes)[k]).view(np.uint8)
-    else:
-        column = np.ascontiguousarray(sample.forecasts[:, k])
-        event = (sample.codes == k).view(np.uint8)
-    return Sample(column, event, sample.weights, clusters=sample.clusters)
+    columns = k if isinstance(k, slice) else slice(k, k + 1)
+    p = np.minimum(sample.forecasts[:, columns].sum(axis=1), 1.0)
+    occurred = np.isin(sample.codes, np.arange(sample.n_classes)[columns]).view(np.uint8)
+    return Sample(p, occurred, sample.weights, clusters=sample.clusters)
 
 
 def observed_rates(
-    event: Sample, *, n_bins: int | None, confidence: float = 0.95, strategy: Strategy = "quantile"
+    event: Sample,
+    *,
+    n_bins: int | None = None,
+    strategy: Strategy = "quantile",
+    confidence: float = 0.95,
 ) -> Table:
     """Observed rates of an event in groups of rows, with Wilson's intervals.
 
-    By default each of a few distinct forecasts is a group. Weights count as numbers of rows, which
-    clusters make smaller.
+    By default each of a few distinct forecasts is a group. Weights count as numbers of rows.
     """
     p = event.forecasts
     if n_bins is None and strategy == "quantile" and has_few_values(p):

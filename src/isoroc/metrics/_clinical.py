@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from isoroc._core.intervals import Estimate, half_width, variance_of_sum
 from isoroc._core.newton import logistic_regression
@@ -13,6 +13,7 @@ from isoroc._core.special import chi2_quantile, expit, f_quantile, find_root, lo
 from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample, check_confidence, check_probabilities
 from isoroc._support.table import Table
+from isoroc.metrics._calibration import event_of
 
 MEASURES = ("observed_expected", "intercept", "slope", "ici", "e50", "e90", "emax")
 UNKNOWN = Estimate(np.nan, np.nan, np.nan)
@@ -20,17 +21,13 @@ UNKNOWN = Estimate(np.nan, np.nan, np.nan)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CalibrationSummary:
-    """The clinical panel of one class or of several.
-
-    ``summary["slope"]`` is a value for two classes, ``summary["slope", label]`` for more.
-    """
+    """The clinical panel; ``summary["slope"]`` is a value, or ``summary["slope", label]``."""
 
     table: Table
     """Columns ``class``, ``measure``, ``value``, ``low`` and ``high``."""
     confidence: float
     excluded: int
-    """Number of forecasts of exactly 0 or 1, which have no log odds and only count in the
-    observed/expected ratio."""
+    """Number of forecasts of exactly 0 or 1, which only count in the observed/expected ratio."""
 
     def __getitem__(self, key: Any) -> float:
         measure, label = key if isinstance(key, tuple) else (key, self.table["class"][-1])
@@ -88,10 +85,9 @@ def calibration_summary(
         five knots, three if an outcome has fewer than 100 rows, and none below 20.
 
     The intervals of ratio and intercept contain the shifts of log odds that a score test does not
-    reject; that of the slope is normal. Distances are never negative, so chance makes them too
-    large. Their intervals come from curves drawn around the fitted one, and start at 0 if a test
-    does not reject calibration. `emax` is mostly the distance at the most extreme forecast, which
-    is estimated from few rows.
+    reject; that of the slope is normal. Chance makes distances too large. Their intervals come from
+    curves drawn around the fitted one, and start at 0 if a test does not reject calibration. `emax`
+    is mostly the distance at the most extreme forecast, which is estimated from few rows.
 
     Examples
     --------
@@ -106,17 +102,13 @@ def calibration_summary(
     """
     check_confidence(confidence)
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, clusters)
-    P, codes, weights = sample.forecasts, sample.codes, sample.row_weights()
     lines: list[Any] = []
     excluded = 0
-    for k in [1] if P.shape[1] == 2 else range(P.shape[1]):
-        p, y = P[:, k], (codes == k).astype(np.float64)
-        inside = (p > 0) & (p < 1)
-        excluded += int(np.count_nonzero(~inside))
-        with np.errstate(divide="ignore"):
-            every = _Rows(logit(p), y, weights, sample.clusters)
-        rows = every.take(inside)
-        estimates = [_ratio(p, every, confidence), _shift(rows, confidence)]
+    for k in range(int(sample.n_classes == 2), sample.n_classes):
+        every = _Rows.of(event_of(sample, k))
+        rows = every.inside()
+        excluded += len(every.z) - len(rows.z)
+        estimates = [_ratio(every, confidence), _shift(rows, confidence)]
         estimates += [_slope(rows, confidence), *_distances(rows, confidence)]
         named = zip(MEASURES, estimates, strict=True)
         lines += [(sample.classes[k], name, *estimate) for name, estimate in named]
@@ -132,17 +124,21 @@ class _Rows(NamedTuple):
     weights: Floats
     clusters: Ints | None
 
-    def take(self, rows: NDArray[np.bool_]) -> Self:
-        """Some of the rows."""
-        clusters = None if self.clusters is None else self.clusters[rows]
-        return type(self)(self.z[rows], self.y[rows], self.weights[rows], clusters)
+    @classmethod
+    def of(cls, event: Sample) -> Self:
+        """Rows of an event."""
+        z, y = logit(event.forecasts), event.codes.astype(np.float64)
+        return cls(z, y, event.row_weights(), event.clusters)
+
+    def inside(self) -> Self:
+        """The rows with forecasts other than 0 and 1."""
+        rows = np.isfinite(self.z)
+        columns: Any = (None if column is None else column[rows] for column in self)
+        return type(self)(*columns)
 
 
 def _shift(rows: _Rows, confidence: float, farthest: float = 40.0) -> Estimate:
-    """Shift of log odds with which the forecasts have the observed sum, and its interval.
-
-    A shift beyond `farthest` counts as infinite.
-    """
+    """Shift of log odds with which the forecasts have the observed sum; infinite if `farthest`."""
     z, y, weights, clusters = rows
     observed, width, factor = float(weights @ y), half_width(confidence), 1.0
 
@@ -166,17 +162,16 @@ def _shift(rows: _Rows, confidence: float, farthest: float = 40.0) -> Estimate:
     return Estimate(shift, solve(width), solve(-width))
 
 
-def _ratio(p: Floats, rows: _Rows, confidence: float) -> Estimate:
+def _ratio(rows: _Rows, confidence: float) -> Estimate:
     z, y, weights, _ = rows
-    expected = float(weights @ p)
+    expected = weights @ expit(z)
     if not expected:
         return UNKNOWN
-    _, low, high = _shift(rows, confidence)
+    _, *shifts = _shift(rows, confidence)
     # Log odds may be infinite, too, and infinite shifts would cancel them out.
-    shifts = np.clip([low, high], -1e9, 1e9).tolist()
-    ends = [float(weights @ expit(z + shift)) / expected for shift in shifts]
-    value = float(weights @ y) / expected
-    return Estimate(value, min(ends[0], value), max(ends[1], value))
+    low, high = (weights @ expit(z + np.clip(shift, -1e9, 1e9)) / expected for shift in shifts)
+    value = float(weights @ y / expected)
+    return Estimate(value, min(float(low), value), max(float(high), value))
 
 
 def _slope(rows: _Rows, confidence: float) -> Estimate:
@@ -221,31 +216,23 @@ def _distances(rows: _Rows, confidence: float) -> list[Estimate]:
     return [Estimate(*ends) for ends in np.transpose([value, low, high]).tolist()]
 
 
-class SmoothCurve(NamedTuple):
-    """Smooth calibration curve with pointwise intervals; empty if the outcomes are separable."""
+def smooth_curve(
+    event: Sample, confidence: float = 0.95, n_points: int = 120
+) -> tuple[Table, float]:
+    """The curve that the ICI is based on, with pointwise intervals, and the ICI.
 
-    table: Table
-    """Columns ``forecast``, ``rate``, ``low`` and ``high``."""
-    ici: float
-    """Mean distance of the curve from the forecasts, see `calibration_summary`."""
-
-
-def smooth_curve(event: Sample, confidence: float = 0.95, n_points: int = 120) -> SmoothCurve:
-    """The curve that the ICI is based on.
-
-    With more than 200 rows it ends at the tenth forecast from either side, as in rms, and always
-    where the interval of its log odds is wider than 2 to either side: few rows are there.
+    Columns are ``forecast``, ``rate``, ``low`` and ``high``; empty if the outcomes are separable.
+    With more than 200 rows the curve ends at the tenth forecast from either side, as in rms, and
+    always where the interval of its log odds is wider than 2 to either side: few rows are there.
     """
-    inside = (event.forecasts > 0) & (event.forecasts < 1)
-    y, weights = event.codes.astype(np.float64), event.row_weights()
-    rows = _Rows(np.asarray(logit(event.forecasts)), y, weights, event.clusters).take(inside)
+    rows = _Rows.of(event).inside()
     z, beta = rows.z, np.full(1, np.nan)
     if len(z):
         X, evaluate = _basis(z, rows.y)
         beta, *covariances = _fit(X, rows)
     if np.isnan(beta).any():
         none = np.zeros(0)
-        return SmoothCurve(Table(forecast=none, rate=none, low=none, high=none), np.nan)
+        return Table(forecast=none, rate=none, low=none, high=none), np.nan
     ordered, cut = np.sort(z), 9 if len(z) > 200 else 0
     at = np.unique(np.linspace(ordered[cut], ordered[-1 - cut], n_points))
     B = evaluate(at)
@@ -256,20 +243,17 @@ def smooth_curve(event: Sample, confidence: float = 0.95, n_points: int = 120) -
     at, B, half = at[kept], B[kept], half[kept]
     rate, low, high = (expit(B @ beta + shift) for shift in (0.0, -half, half))
     ici = float(_distance_measures(X @ beta, z, rows.weights)[0, 0])
-    return SmoothCurve(Table(forecast=expit(at), rate=rate, low=low, high=high), ici)
+    return Table(forecast=expit(at), rate=rate, low=low, high=high), ici
 
 
 def _distance_measures(eta: Floats, z: Floats, weights: Floats) -> Floats:
     """Measures of the distance of curves, given by log odds, from the forecasts, shape (4, m)."""
     distance = np.abs(expit(eta.reshape(len(z), -1)) - expit(z)[:, None])
-    order = np.argsort(distance, axis=0)
-    ordered = np.take_along_axis(distance, order, axis=0)
-    shares = np.cumsum(weights[order], axis=0) / weights.sum()
-    columns = np.arange(distance.shape[1])
-    # As one minus 1e-12, for sums of weights that are rounded.
-    middle, most = ((shares < share - 1e-12).sum(axis=0) for share in (0.5, 0.9))
     mean = weights @ distance / weights.sum()
-    return np.vstack([mean, ordered[middle, columns], ordered[most, columns], ordered[-1]])
+    shares = np.array([0.5, 0.9]) - 1e-12  # for sums of weights that are rounded
+    options: Any = {"weights": weights, "method": "inverted_cdf"}
+    quantiles = np.quantile(distance, shares, axis=0, **options)
+    return np.vstack([mean, quantiles, distance.max(axis=0)])
 
 
 def _meat(scores: Floats, rows: _Rows) -> Floats:
@@ -282,13 +266,10 @@ def _meat(scores: Floats, rows: _Rows) -> Floats:
 
 
 def _fit(X: Floats, rows: _Rows) -> tuple[Floats, Floats, Floats]:
-    """Coefficients of a logistic regression, and their model-based and robust covariances.
-
-    NaN if outcomes are separable.
-    """
+    """Coefficients of a logistic regression, their model-based and their robust covariances."""
     weights = rows.weights
     (beta,), (loss,), (information,) = logistic_regression(X, rows.y, weights)
-    if loss < 1e-6 * weights.sum() or np.linalg.cond(information) > 1e14:
+    if loss < 1e-6 * weights.sum() or np.linalg.cond(information) > 1e14:  # separable outcomes
         unknown = np.full(information.shape, np.nan)
         return unknown[0], unknown, unknown
     q: Any = expit(X @ beta)
@@ -316,12 +297,9 @@ def _basis(z: Floats, y: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
 def _spline(z: Floats, knots: Floats) -> Floats:
     """Columns 1 and z, and of a cubic spline that is linear beyond its knots (Harrell 2015)."""
     columns = [np.ones_like(z), z]
-    if len(knots) < 3:
-        return np.column_stack(columns)
-    *inner, before, last = knots.tolist()
-    cubes = {knot: np.maximum(z - knot, 0.0) ** 3 for knot in knots.tolist()}
-    for knot in inner:
-        share = (last - knot) / (last - before)
-        tail = share * cubes[before] - (share - 1) * cubes[last]
-        columns.append((cubes[knot] - tail) / (last - inner[0]) ** 2)
+    cubes = [np.maximum(z - knot, 0.0) ** 3 for knot in knots]
+    for knot, cube in zip(knots[:-2], cubes, strict=False):
+        share = (knots[-1] - knot) / (knots[-1] - knots[-2])
+        tail = share * cubes[-2] - (share - 1) * cubes[-1]
+        columns.append((cube - tail) / (knots[-1] - knots[0]) ** 2)
     return np.column_stack(columns)

@@ -1,6 +1,5 @@
 """Performance before labels arrive: what calibrated forecasts say about themselves."""
 
-import numbers
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -9,23 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isoroc._core.losses import EPSILON, brier_losses, log_losses
-from isoroc._core.simplex import as_matrix
 from isoroc._core.types import Floats
 from isoroc._input import (
     InputError,
     check_confidence,
-    check_forecasts,
     check_number,
     check_option,
+    check_unlabelled,
     check_weights,
 )
 from isoroc._support.seeds import check_random_state
-from isoroc.metrics._estimation.cell_errors import (
-    OUTSIDE,
-    TOLERATED,
-    count_forecasts,
-    share_outside,
-)
+from isoroc.metrics._estimation import cell_errors
 from isoroc.metrics._estimation.grouping import group_equal, weight_below
 from isoroc.metrics._resampling import BootstrapResult, summarize
 
@@ -54,9 +47,9 @@ def expected(
         Calibrated forecasts, or the probability of the second of two classes.
     metric : {"accuracy", "f1", "auc", "log_loss", "brier_score_loss", "confusion_matrix", \
             "class_shares"}
-        F1 is that of the second of two classes, or the mean over classes. The AUC of more classes
-        is the mean over each against the rest. Entry (i, j) of a confusion matrix is the number of
-        rows of class i with the most probable class j.
+        F1 is that of the second of two classes, or the mean over classes; the AUC of more classes
+        the mean over each against the rest. Entry (i, j) of a confusion matrix counts rows of class
+        i with the most probable class j.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     calibration : int, array-like of shape (m, K) or (m,), or calibrator, default=None
@@ -83,8 +76,7 @@ def expected(
     expected numbers. The interval comes from draws of labels. It covers if forecasts are calibrated
     on the new rows, even if their distribution has changed; a change of the labels given a forecast
     cannot be seen without labels. With `calibration`, each draw also changes slope and shifts of
-    the log odds by as much as n / 3 calibration rows leave uncertain (with n, intervals would be
-    too narrow for calibrators that shrink or overfit).
+    the log odds by as much as n / 3 calibration rows leave uncertain.
 
     Examples
     --------
@@ -98,10 +90,10 @@ def expected(
     0.782, 95 % interval 0.721 to 0.829
     """
     check_confidence(confidence)
-    check_number("n_draws", n_draws, numbers.Integral, minimum=2)
-    q = as_matrix(check_forecasts(y_prob, name="y_prob", unit="probability"))
-    n, K = q.shape
+    check_number("n_draws", n_draws, int, minimum=2)
     check_option("metric", metric, METRICS)
+    q, _ = check_unlabelled(y_prob, None, name="y_prob")
+    n, K = q.shape
     weights = check_weights(sample_weight, n)
     measure = _measure(metric, q, np.ones(n) if weights is None else weights)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
@@ -114,8 +106,8 @@ def expected(
         *ends, total = np.cumsum(odds, axis=1).swapaxes(0, 1)
         point = total * rng.random((len(some), n))
         codes = sum(point > end for end in ends) + np.zeros((len(some), n))
-        draws += list(measure((codes[:, None] == np.arange(K)[:, None]).astype(np.float64)))
-    draws = [each for each in draws if np.isfinite(each).all()]
+        values = measure((codes[:, None] == np.arange(K)[:, None]).astype(np.float64))
+        draws += [value for value in values if np.isfinite(value).all()]
     if len(draws) < 2:
         problem = "is hardly ever defined for these forecasts"
         raise InputError("metric", None, problem, "pass more rows")
@@ -133,13 +125,13 @@ def _draw_calibrations(
         calibration = calibration.summary_["weight"]
     share = 1.0
     if np.ndim(calibration) == 0:
-        check_number("calibration", calibration, numbers.Real, minimum=1)
+        check_number("calibration", calibration, minimum=1)
         share = float(calibration) / len(q)
     else:
-        q = as_matrix(check_forecasts(calibration, name="calibration", unit="probability"))
-        outside = share_outside(np.exp(logs), count_forecasts(q))
-        if outside > TOLERATED:
-            warnings.warn(OUTSIDE.format(outside), UserWarning, stacklevel=3)
+        q, _ = check_unlabelled(calibration, None, name="calibration")
+        outside = cell_errors.share_outside(np.exp(logs), cell_errors.count_forecasts(q))
+        if outside > cell_errors.TOLERATED:
+            warnings.warn(cell_errors.OUTSIDE.format(outside), UserWarning, stacklevel=3)
         logs = np.log(np.maximum(q, EPSILON))
     # Fisher information about slope and shifts; a weak prior keeps it regular.
     centred = logs - (q * logs).sum(axis=1, keepdims=True)

@@ -16,6 +16,7 @@ from isoroc._input import (
     check_confidence,
     check_forecasts,
     check_sample,
+    deal_folds,
     refuse_soft_labels,
 )
 from isoroc._support.seeds import check_random_state
@@ -37,11 +38,9 @@ class RateEstimate:
     """
 
     value: float
-    """The estimated rate."""
     low: float
-    """Lower end of the interval."""
     high: float
-    """Upper end of the interval."""
+    """Ends of the interval."""
     labels_alone: Estimate
     """The estimate without the scores."""
     n_effective: float
@@ -50,8 +49,7 @@ class RateEstimate:
     def minus(self, other: Self) -> Estimate:
         """Difference from another rate, estimated from other labels.
 
-        The interval combines both (Newcombe 1998). If the labels of both rates belong to the same
-        questions, the interval is too wide rather than too narrow.
+        The interval combines both (Newcombe 1998); it is too wide if labels share questions.
         """
         difference = self.value - other.value
         low = difference - hypot(self.value - self.low, other.high - other.value)
@@ -71,9 +69,9 @@ def estimate_rate(
 ) -> RateEstimate:
     """Rate of an outcome among all rows, where few rows have labels and all have scores.
 
-    The typical case: a language model judges 10,000 answers, and people check 100 of them, drawn at
-    random. The mean of the scores is biased, the mean of the labels imprecise; this estimate is
-    neither (prediction-powered inference, Angelopoulos et al. 2023).
+    Typically a language model judges 10,000 answers, and people check 100 of them, drawn at random.
+    The mean of the scores is biased, the mean of the labels imprecise; this estimate is neither
+    (prediction-powered inference, Angelopoulos et al. 2023).
 
     Parameters
     ----------
@@ -100,11 +98,10 @@ def estimate_rate(
 
     Notes
     -----
-    The scores are calibrated on the labelled rows by logistic regression, in five folds, so that no
-    row is forecast by a fit to its own label. The estimate is the mean label plus the difference of
-    the mean forecasts of unlabelled and labelled rows, times the factor between 0 and 1 that
-    minimises the variance (PPI++, Angelopoulos et al. 2024). Scores that say nothing have factor 0.
-    The interval is Wilson's for the number of labels that would be as precise.
+    The scores are calibrated on the labelled rows by logistic regression, cross-fitted in five
+    folds. The estimate is the mean label plus the difference of the mean forecasts of unlabelled
+    and labelled rows, times the factor between 0 and 1 that minimises the variance (PPI++,
+    Angelopoulos et al. 2024). The interval is Wilson's for as many labels as are as precise.
 
     Examples
     --------
@@ -131,7 +128,10 @@ def estimate_rate(
     alone = mean_of(outcomes, None, sample.clusters)
     scores, unlabelled = (_log_odds(values, sample.unit) for values in (sample.forecasts, others))
     forecasts, means = _cross_fit(scores, outcomes, unlabelled, sample.clusters, random_state)
-    factor = _factor(outcomes, forecasts, means)
+    # The weight of the forecasts that minimises the variance of the estimate.
+    scale = np.append(forecasts, means).var() * (1 + len(outcomes) / len(means))
+    covariance = np.cov(outcomes, forecasts)[0, 1]
+    factor = float(np.clip(covariance / scale, 0.0, 1.0)) if scale > 1e-12 else 0.0
     rest = mean_of(outcomes - factor * forecasts, None, sample.clusters)
     value = float(np.clip(rest.value + factor * means.mean(), 0.0, 1.0))
     variance = rest.variance + factor**2 * means.var() / len(means)
@@ -146,10 +146,8 @@ def estimate_rate(
 def _log_odds(values: Floats, unit: str, floor: float = 1e-4) -> Floats:
     """Log odds of probabilities; other scores unchanged."""
     scores = values if values.ndim == 1 else values[:, -1]
-    if unit != "probability":
-        return scores
     clipped = np.clip(scores, floor, 1 - floor)
-    return np.asarray(np.log(clipped) - np.log1p(-clipped))
+    return np.log(clipped) - np.log1p(-clipped) if unit == "probability" else scores
 
 
 def _cross_fit(
@@ -158,31 +156,17 @@ def _cross_fit(
     """Out-of-fold forecasts of the labelled rows, mean forecasts of the others over all folds."""
     scale = scores.std() or 1.0
     x, new = (scores - scores.mean()) / scale, (unlabelled - scores.mean()) / scale
-    units = np.arange(len(y)) if clusters is None else clusters
-    order = np.lexsort((y, scores)) if clusters is None else np.arange(units.max() + 1)
-    dealt = np.empty(len(order), dtype=np.int64)
-    dealt[order] = check_random_state(random_state).permutation(len(order)) % 5
-    fold = dealt[units]
+    fold = deal_folds(len(y), 5, check_random_state(random_state), clusters)
+    if clusters is None:  # the order of the rows does not matter
+        fold = fold[np.argsort(np.lexsort((y, scores)))]
     forecasts, means = np.empty(len(y)), np.zeros(len(new))
     for k in np.unique(fold):
         rows = fold != k
         # Half an outcome of each kind at the mean score keeps the intercept finite.
         X = np.column_stack([np.ones(rows.sum() + 1), np.append(x[rows], 0.0)])
-        theta, _, _ = logistic_regression(
-            X,
-            np.append(y[rows], 0.5),
-            np.ones(len(X)),
-            start=np.zeros((1, 2)),
-            precision=np.array([[1e-3, 0.5]]),
-        )
+        prior: Any = {"start": np.zeros((1, 2)), "precision": np.array([[1e-3, 0.5]])}
+        theta, *_ = logistic_regression(X, np.append(y[rows], 0.5), np.ones(len(X)), **prior)
         intercept, slope = theta[0]
         forecasts[~rows] = expit(intercept + slope * x[~rows])
         means += expit(intercept + slope * new) / len(np.unique(fold))
     return forecasts, means
-
-
-def _factor(y: Floats, forecasts: Floats, unlabelled: Floats) -> float:
-    """Weight of the forecasts that minimises the variance of the estimate."""
-    variance = np.concatenate([forecasts, unlabelled]).var() * (1 + len(y) / len(unlabelled))
-    covariance = ((y - y.mean()) * (forecasts - forecasts.mean())).sum() / (len(y) - 1)
-    return float(np.clip(covariance / variance, 0.0, 1.0)) if variance > 1e-12 else 0.0

@@ -3,11 +3,11 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from isoroc._core.types import Floats, Ints
 from isoroc._input import (
@@ -21,8 +21,6 @@ from isoroc._input import (
     to_array,
 )
 from isoroc._support.seeds import check_random_state
-
-Metric = Callable[..., Any]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,7 +50,7 @@ class BootstrapResult:
 
 
 def bootstrap(
-    metric: Metric,
+    metric: Callable[..., Any],
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
@@ -67,8 +65,8 @@ def bootstrap(
     """Bootstrap interval of a metric, or of its difference between two forecasts of the same rows.
 
     Rows are drawn with replacement, and the interval lies between quantiles of the resampled
-    values. It is not reliable for binned calibration errors, because resampling repeats their bias.
-    A metric that takes `sample_weight` gets all rows, weighted by how often each was drawn, so that
+    values. It is not reliable for binned calibration errors: resampling repeats their bias. A
+    metric that takes `sample_weight` gets all rows, weighted by how often each was drawn, so that
     copies of a row are held out together. Any other metric gets the drawn rows.
 
     Parameters
@@ -125,10 +123,27 @@ def bootstrap(
         raise InputError("sample_weight", None, "the metric takes no sample_weight")
     numbers = check_clusters(clusters, len(y), of="y_prob")
     units = None if numbers is None else [rows for _, rows in rows_by_group(numbers)]
-    task = _Task(metric, y, forecasts, weights, takes_weights, units)
+
+    def measure(rows: Ints | None) -> Floats:
+        """The metric, or the difference of two, on some rows, or on all if `rows` is None."""
+        outcomes, given, options = y, forecasts, {"sample_weight": weights}
+        if rows is not None and takes_weights:
+            times = np.bincount(rows, minlength=len(y)).astype(np.float64)
+            options["sample_weight"] = times if weights is None else times * weights
+        elif rows is not None:
+            outcomes, given = y[rows], [P[rows] for P in forecasts]
+        options = options if takes_weights else {}
+        first, *second = (np.asarray(metric(outcomes, P, **options), np.float64) for P in given)
+        return np.asarray(second[0] - first) if second else first
+
+    def resample(seed: np.random.SeedSequence) -> Floats:
+        n = len(y if units is None else units)
+        drawn = np.random.default_rng(seed).integers(n, size=n)
+        return measure(drawn if units is None else np.concatenate([units[i] for i in drawn]))
+
     root = np.random.SeedSequence(check_random_state(random_state).randint(2**31 - 1))
-    values = Parallel(n_jobs=n_jobs)(delayed(task)(seed) for seed in root.spawn(n_resamples))
-    return summarize(task.value(None), np.array(values), confidence)
+    values = Parallel(n_jobs=n_jobs)(delayed(resample)(seed) for seed in root.spawn(n_resamples))
+    return summarize(measure(None), np.array(values), confidence)
 
 
 def summarize(value: Floats, distribution: Floats, confidence: float) -> BootstrapResult:
@@ -141,36 +156,3 @@ def summarize(value: Floats, distribution: Floats, confidence: float) -> Bootstr
     plain = float if value.ndim == 0 else np.asarray
     ends = plain(low), plain(high)
     return BootstrapResult(plain(value), *ends, confidence, plain(error), distribution)
-
-
-class _Task(NamedTuple):
-    """Computes the metric on one resample; a tuple, so that it can be sent to other processes."""
-
-    metric: Metric
-    y: NDArray[Any]
-    forecasts: list[NDArray[Any]]
-    weights: Floats | None
-    takes_weights: bool
-    units: list[Ints] | None
-    """Rows of each cluster."""
-
-    def __call__(self, seed: np.random.SeedSequence) -> Floats:
-        n = len(self.y if self.units is None else self.units)
-        drawn = np.random.default_rng(seed).integers(n, size=n)
-        if self.units is not None:
-            drawn = np.concatenate([self.units[unit] for unit in drawn])
-        return self.value(drawn)
-
-    def value(self, rows: Ints | None) -> Floats:
-        """The metric, or the difference of two, on some rows, or on all if `rows` is None."""
-        y, forecasts, options = self.y, self.forecasts, {}
-        if self.takes_weights:
-            weights = self.weights
-            if rows is not None:
-                times = np.bincount(rows, minlength=len(y)).astype(np.float64)
-                weights = times if weights is None else times * weights
-            options["sample_weight"] = weights
-        elif rows is not None:
-            y, forecasts = y[rows], [P[rows] for P in forecasts]
-        values = [np.asarray(self.metric(y, P, **options), dtype=np.float64) for P in forecasts]
-        return values[0] if len(values) == 1 else np.asarray(values[1] - values[0])

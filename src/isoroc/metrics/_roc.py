@@ -65,8 +65,7 @@ def roc_convex_hull(
 ) -> RocCurve:
     """Vertices of the convex hull of the symmetric ROC curve.
 
-    The edges of the hull are the bins of isotonic regression, and the area under it is the AUC
-    after isotonic calibration.
+    Its edges are the bins of isotonic regression; its area is the AUC after isotonic calibration.
 
     Parameters
     ----------
@@ -95,9 +94,7 @@ def roc_auc(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
-    """Area under the ROC curve: how often a row of class 1 scores above one of class 0.
-
-    Ties count one half.
+    """Area under the ROC curve: how often class 1 scores above class 0; ties count one half.
 
     Parameters
     ----------
@@ -121,9 +118,8 @@ def roc_auc(
 
 def _counts(y_true: Any, y_prob: Any, sample_weight: Any, labels: Any) -> BinaryCounts:
     sample = check_outcomes(y_true, y_prob, sample_weight, labels)
-    if sample.n_classes != 2:
-        problem = f"{sample.n_classes} columns"
-        raise InputError("y_prob", None, problem, "a ROC curve needs two classes")
+    if (K := sample.n_classes) != 2:
+        raise InputError("y_prob", None, f"{K} columns", "a ROC curve needs two classes")
     check_every_class(sample, "both classes are needed")
     return BinaryCounts.from_sample(sample)
 

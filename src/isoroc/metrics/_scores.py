@@ -39,9 +39,8 @@ def log_loss(
 ) -> float:
     """Mean of ``-log`` of the probability forecast for the observed class.
 
-    As in scikit-learn, an observed class of probability 0 counts as one of probability 2.2e-16 and
-    costs 36.04 nats. `isoroc.evaluate` reports the number of such rows. For soft labels it is the
-    cross entropy.
+    For soft labels it is the cross entropy. `isoroc.evaluate` reports the number of rows whose
+    observed class had probability 0; each costs 36.04 nats, as in scikit-learn.
 
     Parameters
     ----------
@@ -89,10 +88,9 @@ def brier_score_loss(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
-    """Mean squared distance of forecasts and outcomes (Brier 1950).
+    """Mean squared distance of forecasts and outcomes (Brier 1950), as in scikit-learn.
 
-    For two classes it is the mean of ``(y - p)**2``, and for more the sum over the classes, as in
-    scikit-learn's function of the same name.
+    For two classes it is the mean of ``(y - p)**2``, and for more the sum over the classes.
 
     Parameters
     ----------
@@ -119,8 +117,7 @@ def brier_score_loss(
     check_option("scale_by_half", scale_by_half, (True, False, "auto"))
     sample = check_probabilities(y_true, y_prob, sample_weight, labels)
     score = mean(brier_losses(sample.forecasts, sample.codes), sample.weights)
-    is_half = sample.n_classes == 2
-    if scale_by_half in ("auto", is_half):
+    if scale_by_half in ("auto", sample.n_classes == 2):
         return score
     return score / 2 if scale_by_half else 2 * score
 
@@ -134,8 +131,8 @@ def ranked_probability_score(
 ) -> float:
     """Mean squared error of the cumulative probabilities P(Y <= k) of ordered classes.
 
-    A proper score that charges more for probability far from the outcome (Epstein 1969): the mean
-    Brier score of the K - 1 thresholds k. Where it is defined as their sum, it is larger.
+    The mean Brier score of the K - 1 thresholds k, not their sum (Epstein 1969): a proper score
+    that charges more for probability far from the outcome.
 
     Parameters
     ----------
@@ -167,10 +164,7 @@ def ranked_probability_score(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Decomposition:
-    """A loss and its parts: ``loss = calibration + uncertainty - resolution``.
-
-    Converted to an array, it gives the five values in the order below.
-    """
+    """A loss and its parts, in this order as an array: ``loss = calibration + refinement``."""
 
     loss: float
     """Mean loss of the forecasts."""
@@ -204,11 +198,9 @@ class Decomposition:
         return np.array([getattr(self, term) for term in TERMS], dtype=dtype)
 
     def __repr__(self) -> str:
-        return (
-            f"{self.of} loss {self.loss:.4f} = calibration {self.calibration:.4f} + refinement "
-            f"{self.refinement:.4f} (uncertainty {self.uncertainty:.4f} - resolution "
-            f"{self.resolution:.4f}), {self.bins}"
-        )
+        text = f"{self.of} loss {self.loss:.4f} = calibration {self.calibration:.4f} + refinement "
+        text += f"{self.refinement:.4f} (uncertainty {self.uncertainty:.4f} - resolution "
+        return f"{text}{self.resolution:.4f}), {self.bins}"
 
 
 def decompose(
@@ -224,9 +216,9 @@ def decompose(
     """Split log loss or Brier score into calibration and refinement (equation 1 of the paper).
 
     ``E[loss(Y, p)] = E[D(g, p)] + E[H(g)]`` with ``g = E[Y | p]``. D and H are the divergence and
-    entropy of the loss (Bröcker 2009): Kullback-Leibler divergence and Shannon entropy for "log",
-    squared distance and ``1 - sum g**2`` for "brier", half of both for two classes. (The divergence
-    is of g from p; equation 1 has the arguments the other way round.)
+    entropy of the loss (Bröcker 2009): Kullback-Leibler divergence of g from p and Shannon entropy
+    for "log", squared distance and ``1 - sum g**2`` for "brier", half of both for two classes. (The
+    arguments of D in equation 1 are the other way round.)
 
     Parameters
     ----------
@@ -235,8 +227,7 @@ def decompose(
     loss : {"log", "brier"}, default="log"
         Log loss or Brier score.
     bins : {"ties", "irp"} or None, default=None
-        How ``E[Y | p]`` is estimated, as in `calibration_error`. "ties" is for forecasts with few
-        distinct values, "irp" for continuous ones.
+        How ``E[Y | p]`` is estimated, as in `calibration_error`.
     sample_weight, labels, clusters : array-like, default=None
         As in `isoroc.evaluate`. ``E[Y | p]`` is learned from other clusters.
 
@@ -251,7 +242,7 @@ def decompose(
     With "irp" it is the mean of ``sum_k (y_k - p_k) d(g_k, p_k) / (g_k - p_k)``, where d is the
     contribution of class k to D and g is learned from other rows. Its expectation is right with the
     true g, and 0 with any g if the forecasts are calibrated. The loss saved by recalibration with g
-    is too small by the errors of g; it is used if it is larger. Both terms may be negative.
+    is used if it is larger. Both terms may be negative.
 
     Examples
     --------
@@ -265,13 +256,12 @@ def decompose(
     """
     check_option("loss", loss, ("log", "brier"))
     check_option("bins", bins, ("ties", "irp", None))
-    options: Any = {"clusters": clusters, "keep_zeros": True}
-    sample = check_probabilities(y_true, y_prob, sample_weight, labels, **options)
+    sample = check_probabilities(y_true, y_prob, sample_weight, labels, clusters, keep_zeros=True)
     parts = Parts.of(sample, "canonical", bins)
     terms = parts.split_loss(loss)
     estimates = tuple(terms[name][0] for name in TERMS)
     return Decomposition(
-        **{term: estimate.value for term, estimate in zip(TERMS, estimates, strict=True)},
+        **{name: terms[name][0].value for name in TERMS},
         standard_errors=np.array([estimate.error for estimate in estimates]),
         of=loss,
         bins="ties" if parts.bins == ["ties"] else "irp",
@@ -282,8 +272,7 @@ def decompose(
 class ProbabilityScorer:
     """A metric of forecasts as ``scorer(classifier, X, y)``, for ``scoring=`` in scikit-learn.
 
-    Unlike ``sklearn.metrics.make_scorer``, it passes the classes of the classifier to the metric,
-    so a fold that lacks a class can be scored.
+    It passes the classes of the classifier to the metric, so a fold may lack a class.
 
     Parameters
     ----------

@@ -36,10 +36,9 @@ class CalibrationTest:
     """Number of times labels were drawn."""
 
     def __repr__(self) -> str:
-        return (
-            f"p = {self.p_value:.3g}: {self.statistic:.1f} standard deviations from calibration, "
-            f"seen in {self.n_cells} cells ({self.n_resamples} resamples)"
-        )
+        size = f"{self.statistic:.1f} standard deviations from calibration"
+        seen = f"seen in {self.n_cells} cells ({self.n_resamples} resamples)"
+        return f"p = {self.p_value:.3g}: {size}, {seen}"
 
 
 def calibration_test(
@@ -55,11 +54,10 @@ def calibration_test(
 ) -> CalibrationTest:
     """Test whether forecasts are calibrated, for any number of classes.
 
-    If they are, labels drawn from the forecasts have the same distribution as the observed ones
-    (consistency resampling, Bröcker and Smith 2007, Vaicenavicius et al. 2019). So the statistic is
-    compared with its values for drawn labels, which controls the chance of rejecting calibrated
-    forecasts for any n, K and forecasts. The statistic is the largest deviation over nested cells
-    of the forecasts, as in minimax optimal tests (T-Cal, Lee et al. 2023).
+    If they are, labels drawn from the forecasts have the same distribution as the observed ones. So
+    the statistic is compared with its values for drawn labels, which controls the chance of
+    rejecting calibrated forecasts (Bröcker and Smith 2007, Vaicenavicius et al. 2019). It is the
+    largest deviation over nested cells of the forecasts, as in T-Cal (Lee et al. 2023).
 
     Parameters
     ----------
@@ -70,9 +68,9 @@ def calibration_test(
     n_resamples : int, default=999
         How often labels are drawn; the smallest possible p-value is ``1 / (n_resamples + 1)``.
     sample_weight, labels, clusters : array-like, default=None
-        As in `isoroc.evaluate`. A row is one outcome whatever its weight, so weight 2 is not the
-        same as the row twice. With clusters, the signs of the residuals of whole clusters are drawn
-        instead of labels (wild bootstrap), and the level of the test is approximate.
+        As in `isoroc.evaluate`. A row is one outcome whatever its weight. With clusters, the signs
+        of the residuals of whole clusters are drawn instead of labels (wild bootstrap), and the
+        level of the test is approximate.
     random_state : int, RandomState or None, default=0
         Seed of the draws.
 
@@ -103,15 +101,11 @@ def calibration_test(
     drawn = (scales.draw(rng) for _ in range(n_resamples))
     sizes = np.array([scales.measure(sums) for sums in (scales.observed, *drawn)])
     deviation = _standardise(sizes)
-    worst = deviation.max(axis=1)
+    statistic, *others = deviation.max(axis=1).tolist()
     # Rounding must not decide whether two sets of labels deviate by as much.
-    as_large = int(np.count_nonzero(worst[1:] >= worst[0] - 1e-9 * (1 + abs(worst[0]))))
-    return CalibrationTest(
-        statistic=float(worst[0]),
-        p_value=(1 + as_large) / (1 + n_resamples),
-        n_cells=len(scales.variances[deviation[0].argmax()]),
-        n_resamples=n_resamples,
-    )
+    as_large = sum(other >= statistic - 1e-9 * (1 + abs(statistic)) for other in others)
+    n_cells = len(scales.variances[deviation[0].argmax()])
+    return CalibrationTest(statistic, (1 + as_large) / (1 + n_resamples), n_cells, n_resamples)
 
 
 class _Scales:
@@ -119,16 +113,14 @@ class _Scales:
 
     def __init__(self, sample: Sample) -> None:
         P = as_matrix(sample.forecasts)
-        cell = halve_repeatedly(sample.forecasts, count_halvings(len(P)))
+        self.clusters, self.residuals = sample.clusters, residuals(P, sample.codes)
+        self.cell = halve_repeatedly(sample.forecasts, count_halvings(len(P)))
         self.weights = effective_weights(sample.row_weights())
         self.cumulative = np.cumsum(P[:, :-1], axis=1)
-        self.n_classes, self.cell, self.clusters = P.shape[1], cell, sample.clusters
-        self.expected = sum_rows(cell, P, self.weights)
+        self.expected = sum_rows(self.cell, P, self.weights)
         self.observed = self._sums(sample.codes)
-        variance = sum_rows(cell, P * (1 - P), self.weights**2)
+        variance = sum_rows(self.cell, P * (1 - P), self.weights**2)
         self.variances = list(self._levels(variance))
-        if self.clusters is not None:
-            self.residuals = residuals(P, sample.codes)
 
     def _levels(self, sums: Floats) -> Iterator[Floats]:
         """Sums in the cells of each scale, from the finest to the coarsest."""
@@ -139,7 +131,7 @@ class _Scales:
 
     def _sums(self, codes: NDArray[np.integer[Any]]) -> Floats:
         """Sums of residuals in the finest cells."""
-        hits = sum_classes(self.cell, codes, self.n_classes, self.weights)
+        hits = sum_classes(self.cell, codes, self.expected.shape[1], self.weights)
         return np.asarray(hits - self.expected)
 
     def measure(self, sums: Floats) -> list[float]:
@@ -158,16 +150,12 @@ class _Scales:
 
 
 def _standardise(sizes: Floats) -> Floats:
-    """Each entry minus the mean of the others in its column, over their standard deviation.
-
-    This treats the observed labels, the first row, and the drawn ones alike, so the test is exact.
-    """
-    centred = sizes - sizes.mean(axis=0)
-    others = len(sizes) - 1
-    mean = -centred / others
-    square = ((centred**2).sum(axis=0) - centred**2) / others
+    """Each entry minus the mean of the others in its column, over their standard deviation."""
+    # The observed labels, in the first row, and the drawn ones are treated alike: an exact test.
+    centred, n_others = sizes - sizes.mean(axis=0), len(sizes) - 1
+    mean = -centred / n_others
+    square = ((centred**2).sum(axis=0) - centred**2) / n_others
     spread = np.sqrt(np.maximum(square - mean**2, 0))
     # If the others are all equal, any difference counts as very large.
-    difference = centred - mean
-    tiny = 1e-9 * np.abs(sizes).max(axis=0)
+    difference, tiny = centred - mean, 1e-9 * np.abs(sizes).max(axis=0)
     return np.where(np.abs(difference) <= tiny, 0.0, difference / np.maximum(spread, tiny + 1e-300))

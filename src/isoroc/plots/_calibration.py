@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
@@ -34,11 +33,10 @@ class CalibrationDisplay(BeforeAfterDisplay):
     """Observed rates against forecasts, before and after calibration: a reliability diagram.
 
     Each panel shows a smooth calibration curve with its interval, observed rates of groups of rows
-    with Wilson's intervals, and the histogram of the forecasts. The legend has the ICI, the mean
-    distance between forecasts and curve, see `isoroc.metrics.calibration_summary`. A single event
-    has one panel before and one after calibration; several classes have one panel each, with a thin
-    line for the forecasts before. Displays in the same axes share a histogram and a legend; `name`
-    tells them apart, and named displays have no observed rates.
+    with Wilson's intervals, and the histogram of the forecasts. The legend has the ICI of
+    `isoroc.metrics.calibration_summary`. A single event has one panel before and one after
+    calibration; several classes have one panel each, with a thin line for the forecasts before.
+    Displays in the same axes share histogram and legend; those with a `name` have no rates.
 
     Options of `from_estimator` and `from_predictions`:
 
@@ -101,21 +99,19 @@ class CalibrationDisplay(BeforeAfterDisplay):
         check_option("kind", kind, ("auto", "classwise", "top", "thresholds"))
         check_option("strategy", strategy, ("quantile", "uniform"))
         check_confidence(confidence)
-        check_number("n_bins", n_bins, numbers.Integral, minimum=1, others=(None,))
+        check_number("n_bins", n_bins, int, minimum=1, others=(None,))
         try:
             Line2D([], [], **line_options)
         except (AttributeError, TypeError, ValueError) as error:
             fix = "expected those that CalibrationDisplay describes, or options of lines"
             raise InputError("options", None, str(error), fix) from None
-        options: dict[str, Any] = {"n_bins": n_bins, "strategy": strategy, "confidence": confidence}
         events = class_panels(next(iter(series.values())), pos_label, kind)
-        panels = reliability_panels(series, events, scale, **options)
-        layers = [
-            Layer(panel.name, stage, layer, data)
-            for panel in panels
-            for stage, tables in panel.series.items()
-            for layer, data in tables.items()
-        ]
+        bins: dict[str, Any] = {"n_bins": n_bins, "strategy": strategy}
+        panels = reliability_panels(series, events, scale, confidence, **bins)
+        layers = []
+        for panel in panels:
+            for stage, tables in panel.series.items():
+                layers += [Layer(panel.name, stage, kind, data) for kind, data in tables.items()]
         scales = {panel.name: panel.axis for panel in panels}
         names = {panel.name: panel.event for panel in panels}
         return cls(layers, scales, names, confidence, name, line_options)
@@ -123,8 +119,8 @@ class CalibrationDisplay(BeforeAfterDisplay):
     def _draw(
         self, ax: Axes, layers: list[Layer], *, name: str | None = None, **line_options: Any
     ) -> list[Any]:
-        name, panel = name or self.name, layers[0].panel
-        event, axis, strip = self.names.get(panel, panel), self.scales[panel], strip_below(ax)
+        name, panel, strip = name or self.name, layers[0].panel, strip_below(ax)
+        event, axis = self.names.get(panel, panel), self.scales[panel]
         is_first = not ax.get_legend_handles_labels()[0]
         tallest = 0.0 if is_first else strip.get_ylim()[1]
         if is_first:
@@ -178,19 +174,16 @@ def _draw(
     if "band" in data or "rates" in data:
         strip.stairs(percent, edges, color=colour, fill=True, alpha=0.25, lw=0)
     strip.stairs(percent, edges, color=colour, lw=1.2)
-    shown = {
-        kind: {name: np.clip(x, axis.low, axis.high) for name, x in table.items()}
-        for kind, table in data.items()
-    }
-    curve = shown["curve"]
-    lines = ax.plot(
-        curve["forecast"], curve["rate"], **{"color": colour, "ls": dashes, "lw": 2.0} | options
-    )
-    if "band" in shown:
-        band = shown["band"].values()
-        ax.fill_between(*band, color=colour, alpha=0.18, lw=0, label=texts.get("band"))
-    if "rates" in shown:
-        forecast, rate, low, high, _ = shown["rates"].values()
+
+    def inside(kind: str) -> list[Any]:
+        return [np.clip(column, axis.low, axis.high) for column in data[kind].values()]
+
+    lines = ax.plot(*inside("curve"), **{"color": colour, "ls": dashes, "lw": 2.0} | options)
+    if "band" in data:
+        label = texts.get("band")
+        ax.fill_between(*inside("band"), color=colour, alpha=0.18, lw=0, label=label)
+    if "rates" in data:
+        forecast, rate, low, high, _ = inside("rates")
         mark: dict[str, Any] = {"fmt": marker, "mec": ax.get_facecolor(), "mew": 0.6, "ms": 5}
         mark |= {"color": colour, "elinewidth": 1.0, "zorder": 4, "label": texts.get("rates")}
         ax.errorbar(forecast, rate, yerr=np.abs([low - rate, high - rate]), **mark)

@@ -5,19 +5,11 @@ from typing import Any, Self
 
 from matplotlib.axes import Axes
 
-from isoroc._evaluation.decision_curve import thresholds_of
-from isoroc._input import Sample
+from isoroc._evaluation.before_after import Pair
+from isoroc._evaluation.decision_curve import DecisionCurve, decision_curve, thresholds_of
+from isoroc._input import Sample, check_confidence
 from isoroc._support.table import Table
-from isoroc.decisions import DecisionCurve, net_benefit
-from isoroc.plots._display import (
-    NEUTRAL,
-    SERIES,
-    BeforeAfterDisplay,
-    Layer,
-    add_legend,
-    styles_in,
-    tidy,
-)
+from isoroc.plots._display import NEUTRAL, BeforeAfterDisplay, Layer, add_legend, styles_in, tidy
 
 
 @dataclass(repr=False, eq=False)
@@ -57,18 +49,16 @@ class DecisionCurveDisplay(BeforeAfterDisplay):
         scaled: bool = False,
         confidence: float = 0.95,
     ) -> Self:
-        first, *second = series.values()
-        options: dict[str, Any] = {"sample_weight": first.weights, "labels": first.classes}
-        options |= {"after": second[0].forecasts if second else None, "confidence": confidence}
-        y, P = first.classes[first.codes], first.forecasts
-        if thresholds is None and first.n_classes == 2:
+        check_confidence(confidence)
+        samples: list[Any] = list(series.values())
+        pair, layers = Pair(*samples), []
+        if thresholds is None and pair.n_classes == 2:
             thresholds = thresholds_of(series.values())
-        curve = net_benefit(y, P, thresholds, **options)
-        layers = []
+        curve = decision_curve(pair, thresholds, confidence)
         for name in curve.strategies[:-1]:
             x, value, low, high = curve.benefit(name, scaled=scaled).values()
             table = Table(threshold=x, net_benefit=value, low=low, high=high)
-            kind = "curve" if name in SERIES else "constant"
+            kind = "curve" if name in series else "constant"
             layers.append(Layer("net benefit", name, kind, table))
         return cls(layers, curve, scaled)
 

@@ -21,6 +21,7 @@ from isoroc._input import (
     InputError,
     Sample,
     check_after,
+    check_option,
     check_order,
     check_outcomes,
     check_probabilities,
@@ -30,10 +31,9 @@ from isoroc._input import (
 from isoroc._support.table import Table
 from isoroc.metrics._calibration import Event
 
-_MARKERS = ("o", "^", "s", "D", "v", "P")
 _LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
 #: Colours, markers and lines, so that series and classes differ in print without colour.
-_STYLES: list[tuple[str, str, Any]] = [*zip(COLOURS, _MARKERS, _LINES, strict=True)]
+_STYLES: list[tuple[str, str, Any]] = [*zip(COLOURS, "o^sDvP", _LINES, strict=True)]
 #: For everything that is not a series: the diagonal, a hull, the uncalibrated forecasts.
 NEUTRAL = "0.5"
 #: Styles before and after calibration, or of forecasts alone.
@@ -48,15 +48,11 @@ MAX_PANELS = 12
 
 
 class Layer(NamedTuple):
-    """The data of one call to a plotting function, one row per point.
+    """The data of one call to a plotting function, one row per point."""
 
-    `panel` is the axes in which it is drawn, `series` the source of the data (before, after, a
-    class or a calibrator) and `kind` the kind of mark: points, a curve, a band.
-    """
-
-    panel: str
-    series: str
-    kind: str
+    panel: str  # name of the axes
+    series: str  # source of the data: before, after, a class or a calibrator
+    kind: str  # of the marks: points, a curve, a band
     data: Table
 
 
@@ -87,19 +83,14 @@ class Display:
 
     @property
     def table(self) -> Table:
-        """All plotted data, one row per point; NaN where a layer does not have a column.
-
-        The columns `panel`, `series` and `layer` say where a row belongs.
-        """
-        sizes = [layer.data.n_rows for layer in self.layers]
-        named = zip(("panel", "series", "layer"), zip(*self.layers, strict=True), strict=False)
-        table = Table({name: np.repeat(column, sizes) for name, column in named})
+        """All plotted data by `panel`, `series` and `layer`; NaN where a layer lacks a column."""
+        rows = [layer for layer in self.layers for _ in range(layer.data.n_rows)]
+        table = Table.from_rows([layer[:3] for layer in rows], "panel", "series", "layer")
         for name in dict.fromkeys(name for layer in self.layers for name in layer.data):
-            columns = [
-                np.asarray(layer.data.get(name, np.full(size, np.nan)), dtype=np.float64)
-                for layer, size in zip(self.layers, sizes, strict=True)
-            ]
-            table[name] = np.concatenate(columns)
+            columns = (
+                layer.data.get(name, np.full(layer.data.n_rows, np.nan)) for layer in self.layers
+            )
+            table[name] = np.concatenate([np.asarray(column, np.float64) for column in columns])
         return table
 
     def frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
@@ -116,8 +107,8 @@ class Display:
         Parameters
         ----------
         ax : Axes or sequence of Axes, default=None
-            Where to draw: one axes, which is divided if there are several panels, or one per
-            panel. By default pyplot creates a figure.
+            One axes, which is divided if there are several panels, or one per panel. By default
+            pyplot creates a figure.
         figsize : tuple of float, default=None
             Width and height of the new figure in inches.
         **options
@@ -148,12 +139,11 @@ class BeforeAfterDisplay(Display):
         Parameters
         ----------
         estimator : calibrator or classifier
-            Fitted. For a calibrator of isoroc or a `CalibratedClassifier`, the forecasts before and
-            after calibration are drawn; only those after if the display needs probabilities and the
-            others are not.
+            Fitted. For a calibrator of isoroc or a `CalibratedClassifier`, forecasts before and
+            after calibration are drawn; those before only if the display can show them.
         X, y : array-like
-            Forecasts for a calibrator or features for a classifier, and labels. Use rows that the
-            estimator was not fitted on.
+            Forecasts for a calibrator or features for a classifier, and labels; of other rows than
+            those of the fit.
         **options
             As in `from_predictions`; also `segments` of the rows, for a `SegmentCalibrator`.
         """
@@ -223,9 +213,7 @@ def class_panels(sample: Sample, pos_label: Any, kind: str = "auto") -> dict[str
     classes, ordered = sample.classes.tolist(), kind == "thresholds"
     if ordered:
         classes.pop()  # all outcomes are at most the last class
-    if pos_label is not None and pos_label not in classes:
-        fix = f"expected one of {shortened(str(classes), 60)}"
-        raise InputError("pos_label", None, f"got {pos_label!r}", fix)
+    check_option("pos_label", pos_label, (None, *classes))
     if kind == "top" or (kind == "auto" and pos_label is None and len(classes) > MAX_PANELS):
         return {TOP: None}
     drawn = range(int(sample.n_classes == 2 and not ordered), len(classes))
@@ -257,10 +245,8 @@ def wrapped(name: str, width: int = 18, lines: int = 3) -> str:
 
 def shortened(name: str, width: int = 16) -> str:
     """Name in one line, with an ellipsis in the middle if it is longer."""
-    if len(name) > width:
-        half = width // 2
-        name = f"{name[:half]}…{name[len(name) - (width - half - 1) :]}"
-    return plain(name)
+    half = width // 2
+    return plain(name if len(name) <= width else f"{name[:half]}…{name[half + 1 - width :]}")
 
 
 def plain(text: str) -> str:
@@ -284,41 +270,40 @@ def axes_for(
     columns = min(columns, n_panels)
     rows = -(-n_panels // columns)
     columns = -(-n_panels // rows)
+    given: list[Any] = [] if ax is None else list(np.ravel(np.asarray(ax, dtype=object)))
+    if ax is not None and figsize is not None:
+        fix = "set the size of the figure that has these axes"
+        raise InputError("figsize", None, "is only for new figures, but ax is given", fix)
     if ax is None:
         from matplotlib import pyplot as plt  # noqa: PLC0415
 
-        figsize = figsize or (columns * size[0], rows * size[1])
-        new = plt.figure(figsize=figsize, layout="constrained")
-        if projection == "ternary":  # names at the corners reach beyond what the layout expects
-            new.set_layout_engine("constrained", h_pad=0.16, w_pad=0.08)
-        return _fill(new, new.add_gridspec(rows, columns), n_panels, projection)
-    if figsize is not None:
-        fix = "set the size of the figure that has these axes"
-        raise InputError("figsize", None, "is only for new figures, but ax is given", fix)
-    given: list[Any] = list(np.ravel(np.asarray(ax, dtype=object)))
-    if len(given) == 1 and n_panels > 1:
-        parts = _made_from(given[0])
-        if len(parts) == n_panels:
+        figure: Any = plt.figure(figsize=figsize or (columns * size[0], rows * size[1]))
+        # Names at the corners of triangles reach beyond what the layout expects.
+        height, width = (0.16, 0.08) if projection == "ternary" else (None, None)
+        figure.set_layout_engine("constrained", h_pad=height, w_pad=width)
+        grid = figure.add_gridspec(rows, columns)
+    elif len(given) == 1 and n_panels > 1:
+        if len(parts := _made_from(given[0])) == n_panels:
             return parts
         figure, spec = given[0].figure, given[0].get_subplotspec()
         if spec is None:
             problem = f"the display has {n_panels} panels, and only axes in a grid can be divided"
             raise InputError("ax", None, problem, f"pass a sequence of {n_panels} axes")
         given[0].set_axis_off()
-        given[0].isoroc_made = _fill(figure, spec.subgridspec(rows, columns), n_panels, projection)
-        return _made_from(given[0])
-    if len(given) != n_panels:
-        fix = f"expected {n_panels}, one per panel"
-        raise InputError("ax", None, f"got {len(given)} axes", fix)
+        grid = spec.subgridspec(rows, columns)
+    else:
+        if len(given) != n_panels:
+            fix = f"expected {n_panels}, one per panel"
+            raise InputError("ax", None, f"got {len(given)} axes", fix)
+        for axes in given:
+            if axes.name != (projection or axes.name):
+                fix = f'use plt.subplots(subplot_kw={{"projection": "{projection}"}})'
+                raise InputError("ax", None, f'got axes with projection "{axes.name}"', fix)
+        return given
+    made = [figure.add_subplot(grid[i], projection=projection) for i in range(n_panels)]
     for axes in given:
-        if axes.name != (projection or axes.name):
-            fix = f'use plt.subplots(subplot_kw={{"projection": "{projection}"}})'
-            raise InputError("ax", None, f'got axes with projection "{axes.name}"', fix)
-    return given
-
-
-def _fill(figure: Any, grid: Any, n_panels: int, projection: str | None) -> list[Any]:
-    return [figure.add_subplot(grid[i], projection=projection) for i in range(n_panels)]
+        axes.isoroc_made = made
+    return made
 
 
 def _made_from(ax: Any) -> list[Any]:
@@ -358,10 +343,9 @@ def set_scale(ax: Axes, axis: Axis) -> None:
     if axis.scale != "linear":
         limits = axis.low / 1.2, 1 - (1 - axis.high) / 1.2
         ax.set(xscale=axis.scale, yscale=axis.scale)
-        ticks = axis.ticks()
+        texts = [f"{p:g}" if p > 5e-4 else f"1e{np.log10(p):.0f}" for p in axis.ticks()]
         for each in (ax.xaxis, ax.yaxis):
-            texts = [f"{p:g}" if p > 5e-4 else f"1e{np.log10(p):.0f}" for p in ticks]
-            each.set_ticks(ticks, texts)
+            each.set_ticks(axis.ticks(), texts)
             each.set_ticks([], minor=True)
     ax.set(xlim=limits, ylim=limits)
 
@@ -372,7 +356,6 @@ def figure_of(ax: Axes) -> Figure:
     return figure
 
 
-def add_legend(ax: Axes, place: Any = "best", **options: Any) -> None:
+def add_legend(ax: Axes, loc: Any = "best", **options: Any) -> None:
     """Legend without a border that stays legible above lines."""
-    options = {"fontsize": "small", "framealpha": 0.8, "edgecolor": "none"} | options
-    ax.legend(loc=place, **options)
+    ax.legend(loc=loc, fontsize="small", framealpha=0.8, edgecolor="none", **options)

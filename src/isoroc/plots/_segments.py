@@ -70,14 +70,12 @@ class SegmentsDisplay(Display):
         if not evaluation.segments:
             fix = "pass the result of evaluate(..., segments=...)"
             raise InputError("evaluation", None, "has no segments", fix)
-        table = evaluation.worst_segments(most)
-        columns = {"value": "ratio", "low": "low", "high": "high"}
-        layers = []
-        for of in evaluation.segments:
-            data = Table({name: table[f"{of}_{own}"] for name, own in columns.items()})
-            layers.append(Layer("segments", of, "intervals", data))
-        rows = zip(table["name"].tolist(), table["rows"].tolist(), strict=True)
-        names = [f"{name} ({n:,})" for name, n in rows]
+        table, layers = evaluation.worst_segments(most), []
+        for stage in evaluation.segments:
+            value, low, high = (table[f"{stage}_{column}"] for column in ("ratio", "low", "high"))
+            data = Table(value=value, low=low, high=high)
+            layers.append(Layer("segments", stage, "intervals", data))
+        names = [f"{name} ({n:,})" for name, n in zip(table["name"], table["rows"], strict=True)]
         return cls(layers, names, "observed rate / mean forecast", 1.0).plot(ax, figsize=figsize)
 
     @classmethod
@@ -115,15 +113,14 @@ class SegmentsDisplay(Display):
 
     def _draw(self, ax: Axes, layers: list[Layer]) -> list[Any]:
         ax.axvline(self.neutral, color=NEUTRAL, lw=1)
-        places = np.arange(len(self.names), dtype=np.float64)
-        for i, layer in enumerate(layers):
-            colour, marker, _ = SERIES[layer.series]
-            at = places + 0.24 * (i - (len(layers) - 1) / 2)
-            ax.hlines(at, layer.data["low"], layer.data["high"], color=colour, lw=1.8)
-            style: Any = {"color": colour, "marker": marker, "ms": 5, "lw": 0}
-            ax.plot(layer.data["value"], at, label=layer.series, **style)
-        ax.set_yticks(places, [shortened(name, 44) for name in self.names], size="small")
-        ax.set_ylim(max(len(places), 1) - 0.5, -0.5)
+        heights = np.arange(len(self.names), dtype=np.float64)
+        for i, (_, series, _, data) in enumerate(layers):
+            colour, marker, _ = SERIES[series]
+            y = heights + 0.24 * (i - (len(layers) - 1) / 2)
+            ax.hlines(y, data["low"], data["high"], color=colour, lw=1.8)
+            ax.plot(data["value"], y, label=series, color=colour, marker=marker, ms=5, lw=0)
+        ax.set_yticks(heights, [shortened(name, 44) for name in self.names], size="small")
+        ax.set_ylim(max(len(heights), 1) - 0.5, -0.5)
         if self.neutral == 1:  # ratios; intervals of rare events may be long
             ax.set_xscale("log")
             ax.set_xlim(*np.clip(ax.get_xlim(), 0.2, 5.0))

@@ -27,19 +27,16 @@ class Triangle:
         ax.set_axisbelow(True)
         # Position of each label: a corner and an offset in points. mpltern would look for free
         # positions, which takes seconds per figure.
-        positions = {
-            "l": (0, 0, -22, -22, "left", "top"),
-            "r": (1, 0, 22, -22, "right", "top"),
-            "t": (0.5, 1, 0, 21, "center", "bottom"),
-        }
-        inch = figure_of(ax).dpi_scale_trans
-        for k, (name, position) in enumerate(zip(names, positions.items(), strict=True)):
-            side, (x, y, right, up, across, along) = position
-            axis = getattr(ax, f"{side}axis")
-            # Its marker and its name, so that no legend is needed.
-            axis.label.set(text=f"{'●▲■'[k]} {wrapped(name, 16, 4)}", color=style_of(k)[0])
-            axis.label.set(weight="bold", rotation=0, ha=across, va=along, ma=across)
-            offset = ScaledTranslation(right / 72, up / 72, inch)
+        positions = [
+            (ax.laxis, 0, 0, -22, -22, "left", "top"),
+            (ax.raxis, 1, 0, 22, -22, "right", "top"),
+            (ax.taxis, 0.5, 1, 0, 21, "center", "bottom"),
+        ]
+        for k, (axis, x, y, right, up, across, along) in enumerate(positions):
+            text = f"{'●▲■'[k]} {wrapped(names[k], 16, 4)}"  # with its marker, in place of a legend
+            axis.label.set(text=text, color=style_of(k)[0], weight="bold", rotation=0)
+            axis.label.set(ha=across, va=along, ma=across)
+            offset = ScaledTranslation(right / 72, up / 72, figure_of(ax).dpi_scale_trans)
             axis.set_label_coords(x, y, ax.transAxes + offset)
             axis.set_ticks([0.2, 0.4, 0.6, 0.8])  # 0 and 1 would touch the names
         ax.tick_params(labelsize="x-small")
@@ -51,10 +48,8 @@ class Triangle:
         self.ax.set_title(text, y=1, pad=27 + 14 * lines, fontsize="medium")
 
     def flat(self, P: Floats) -> Floats:
-        """Points in the plane of the axes, shape (..., 2)."""
-        top_left_right = P[..., [2, 0, 1]].reshape(-1, 3)
-        flat = self.ax.transProjection.transform(top_left_right)
-        return np.asarray(flat.reshape(*P.shape[:-1], 2))
+        """Points in the plane of the axes, shape (m, 2)."""
+        return np.asarray(self.ax.transProjection.transform(P[:, [2, 0, 1]]))  # top, left, right
 
     def points(self, P: Floats, **style: Any) -> None:
         """Draw points."""
@@ -68,12 +63,12 @@ class Triangle:
         filled.set_antialiased(width > 0)
         self.ax.add_collection(filled)
 
-    def arrows(self, P: Floats, Q: Floats, colours: Floats) -> None:
-        """Draw arrows from the points P to the points Q."""
+    def arrows(self, P: Floats, Q: Floats) -> None:
+        """Draw arrows from the points P to the points Q, in the colours of Q."""
         tails, heads = self.flat(P), self.flat(Q)
         options: dict[str, Any] = {"angles": "xy", "scale_units": "xy", "scale": 1, "zorder": 3}
         options |= {"transform": self.ax.transData, "width": 0.006, "headwidth": 4}
-        self.ax.quiver(*tails.T, *(heads - tails).T, color=colours, **options)
+        self.ax.quiver(*tails.T, *(heads - tails).T, color=mix(Q), **options)
 
 
 @dataclass(repr=False, eq=False)
@@ -89,10 +84,9 @@ class SimplexDisplay(BeforeAfterDisplay):
       dozen cells if there are no bins or more than 60;
     - "values": the same forecasts, coloured by their calibrated value.
 
-    The option `panels` of `from_estimator` and `from_predictions` says which to draw, in this
-    order; by default forecasts, bins (values if there are no bins of three classes) and map. Axes
-    that are passed, one per panel, need ``projection="ternary"``. Bins are those of the estimator,
-    or of the single calibrator of a `CalibratedClassifier`.
+    The option `panels` of `from_estimator` and `from_predictions` says which to draw; by default
+    forecasts, bins (values if there are no bins of three classes) and map. Axes that are passed,
+    one per panel, need ``projection="ternary"``.
 
     Examples
     --------
@@ -132,34 +126,49 @@ class SimplexDisplay(BeforeAfterDisplay):
         bins: tuple[IRPCalibrator, Ints] | None = None,
     ) -> Self:
         sample, *others = series.values()
-        after = others[0].forecasts if others else None
         if sample.n_classes != 3:
             fix = "the simplex is drawn for 3; use CalibrationDisplay or RocDisplay"
             raise InputError("y_prob", None, f"{sample.n_classes} classes", fix)
         names, shown = [str(label) for label in sample.classes], sample.drawn_rows(3000)
         P, codes = sample.forecasts[shown], sample.codes[shown]
-        drawn = {
-            "forecasts": [
-                Layer("forecasts", name, "points", _table(names, P[codes == k]))
-                for k, name in enumerate(names)
-            ]
-        }
+        layers = [
+            Layer("forecasts", name, "points", _table(names, P[codes == k]))
+            for k, name in enumerate(names)
+        ]
         if bins is not None:
-            drawn["bins"] = _partition(bins[0], names)
-        if after is not None:
-            values = _table(names, P, after[shown])
-            drawn["values"] = [Layer("values", "after", "points", values)]
-            drawn["map"] = [_arrows(sample, after, bins and bins[1], names)]
+            layers += _partition(bins[0], names)
+        if others:
+            after = others[0].forecasts
+            layers.append(Layer("values", "after", "points", _table(names, P, after[shown])))
+            layers.append(_arrows(sample, after, bins and bins[1], names))
+        display = cls(layers, names)
         if panels is None:
-            panels = [name for name in drawn if name != "values" or "bins" not in drawn]
-        check_choices("panels", panels, drawn)
-        return cls([layer for name in panels for layer in drawn[name]], names)
+            panels = [name for name in display.panels if name != "values" or bins is None]
+        check_choices("panels", panels, display.panels)
+        return cls([layer for name in panels for layer in display.of_panel(name)], names)
 
     def _draw(self, ax: Any, layers: list[Layer]) -> list[Any]:
         drawing, panel = Triangle(ax, self.names), layers[0].panel
         size = float(np.clip(6000 / sum(x.data.n_rows for x in layers), 6, 36))
-        for layer in layers:
-            self._draw_layer(drawing, layer, size)
+        for _, series, kind, data in layers:
+            P = np.column_stack([data[f"p_{name}"] for name in self.names])
+            values = [data[f"value_{name}"] for name in self.names if f"value_{name}" in data]
+            if kind == "thresholds":
+                inside, area = (P >= 0).all(axis=1), 90 / np.sqrt(data["split"])
+                style: dict[str, Any] = {"marker": "+", "color": "black", "lw": 1.2, "zorder": 4}
+                drawing.points(P[inside], s=area[inside], **style)
+            elif not values:
+                colour, marker, _ = style_of(self.names.index(series))
+                style = {"color": colour, "marker": marker, "lw": 0, "alpha": 0.75}
+                drawing.points(P, s=size, label=series, **style)
+            elif kind == "points":
+                drawing.points(P, c=mix(np.column_stack(values)), s=size, lw=0)
+            elif kind == "arrows":
+                drawing.arrows(P, np.column_stack(values))
+            else:
+                ends = np.flatnonzero(np.diff(data["bin"])) + 1
+                colours = mix(np.column_stack(values))[np.append(0, ends)]
+                drawing.polygons(np.split(P, ends), colours)
         titles = {
             "forecasts": "forecasts, by what came true",
             "values": "forecasts, by calibrated value",
@@ -168,29 +177,6 @@ class SimplexDisplay(BeforeAfterDisplay):
         }
         drawing.title(titles[panel])
         return []
-
-    def _draw_layer(self, drawing: Triangle, layer: Layer, size: float) -> None:
-        data = layer.data
-        P = np.column_stack([data[f"p_{name}"] for name in self.names])
-        if layer.kind == "points" and layer.panel == "forecasts":
-            colour, marker, _ = style_of(self.names.index(layer.series))
-            style: dict[str, Any] = {"color": colour, "marker": marker, "lw": 0, "alpha": 0.75}
-            drawing.points(P, s=size, label=layer.series, **style)
-            return
-        if layer.kind == "thresholds":
-            inside = (P >= 0).all(axis=1)
-            area = 90 / np.sqrt(data["split"])
-            drawing.points(P[inside], s=area[inside], marker="+", color="black", lw=1.2, zorder=4)
-            return
-        values = np.column_stack([data[f"value_{name}"] for name in self.names])
-        colours = mix(values)
-        if layer.kind == "points":
-            drawing.points(P, c=colours, s=size, lw=0)
-        elif layer.kind == "arrows":
-            drawing.arrows(P, values, colours)
-        else:
-            ends = np.flatnonzero(np.diff(data["bin"])) + 1
-            drawing.polygons(np.split(P, ends), colours[np.append(0, ends)])
 
 
 def _table(names: list[str], P: Floats, values: Floats | None = None, **others: Any) -> Table:

@@ -10,29 +10,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 import isoroc
+from isoroc._cli import options as opt
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io import ndjson
-from isoroc._cli.io.columns import find_forecasts, order_columns, split_words
-from isoroc._cli.io.files import TABLE, check_target, open_source, write_frame
-from isoroc._cli.io.reading import (
-    check_model_segments,
-    check_types,
-    is_sampled,
-    read_forecasts,
-    read_segments,
-)
+from isoroc._cli.io import ndjson, reading
+from isoroc._cli.io.columns import find_forecasts, split_words
+from isoroc._cli.io.files import check_target, open_source, write_frame
 from isoroc._cli.io.source import ROW, Format, Source, choose_format, file_errors
 from isoroc._cli.models import Model, calibrate
-from isoroc._cli.options import (
-    EVERYTHING,
-    SUFFIX,
-    CalibratedNames,
-    Forecasts,
-    InputOptions,
-    ModelFile,
-    Output,
-    Suffix,
-)
 from isoroc._cli.terminal import Advance, print_note, print_warning, progress_bar
 from isoroc._core.types import Floats, Ints
 from isoroc._input import InputError, valid_rows
@@ -41,14 +25,14 @@ OnBad = Literal["fail", "null", "skip"]
 
 
 def apply(
-    model: ModelFile,
-    forecasts: Forecasts,
+    model: opt.ModelFile,
+    forecasts: opt.Forecasts,
     /,
     *,
-    output: Output,
-    selection: InputOptions = EVERYTHING,
-    suffix: Suffix = SUFFIX,
-    names: CalibratedNames = None,
+    output: opt.Output,
+    selection: opt.InputOptions = opt.EVERYTHING,
+    suffix: opt.Suffix = opt.SUFFIX,
+    names: opt.CalibratedNames = None,
     replace: bool = False,
     on_bad: OnBad = "fail",
     prior: list[str] | None = None,
@@ -77,44 +61,39 @@ def apply(
     # The input may be replaced if no row is lost.
     whole = len(forecasts) == 1 and Path(forecasts[0]).is_file() and selection.where is None
     inputs = [] if replace and whole and on_bad != "skip" else forecasts
-    check_target(output, [model, *inputs], TABLE)
+    check_target(output, [model, *inputs], "a table")
     if replace and names:
         raise CommandError("--replace keeps the names of the columns; leave out --names.")
     if prior is not None and adapt_prior:
         raise CommandError("--prior sets class shares and --adapt-prior estimates them; use one.")
-    loaded = Model.load(model)
+    loaded, where = Model.load(model), selection.where
     with open_source(forecasts, selection) as source:
         form = choose_format(output, output_format, source.format)
-        schema = source.schema
         columns = find_columns(loaded, selection, source)
         named = columns if replace else split_words(names)
         n_classes = len(loaded.calibrator.classes_)
-        added = _name_columns(columns, n_classes, () if replace else schema, suffix, named)
-        check_model_segments(loaded, source)
-        where = selection.where
+        added = _name_columns(columns, n_classes, () if replace else source.schema, suffix, named)
         calibration = Calibration(source, loaded, columns, added, where, on_bad)
         if prior is not None or adapt_prior:
             calibration.adjust(prior, adapt=adapt_prior)
         with progress_bar("calibrating", None if where else source.count()) as calibration.advance:
             write_frame(calibration.run(form), output, form)
+    n_rows = sum(calibration.n_rows)
     if bad := calibration.bad:
         done = "were left out" if on_bad == "skip" else "got null"
         n_bad, (_, _, example) = sum(count for _, count, _ in bad), min(bad)
-        n_rows = sum(calibration.n_rows)
         print_warning(f"{n_bad:,} of {n_rows:,} rows have no valid forecast and {done}; {example}")
-    unknown = np.sum(calibration.unknown, axis=0) if calibration.unknown else ()
-    for name, n in zip(loaded.segments, unknown, strict=False):
-        if n:
-            n_rows = sum(calibration.n_rows)
+    for k, name in enumerate(loaded.segments):
+        if n := sum(counts[k] for counts in calibration.unknown):
             print_note(f"{name}: {n:,} of {n_rows:,} rows are missing or unknown to fit")
 
 
-def find_columns(model: Model, selection: InputOptions, source: Source) -> list[str]:
+def find_columns(model: Model, selection: opt.InputOptions, source: Source) -> list[str]:
     """Columns of the forecasts in the order that a model expects."""
     columns = find_forecasts(selection.probs, source.schema, of_model=model.columns)
-    model.check_columns(columns)
-    check_types(source.schema, columns, source)
-    return order_columns(columns, model.calibrator.classes_.tolist(), model.columns, selection)
+    reading.check_types(source, columns)
+    reading.check_model_segments(model, source)
+    return model.order_columns(columns, selection)
 
 
 def _name_columns(
@@ -161,29 +140,25 @@ class Calibration:
         """
         source = self.source
         is_json, in_folders = source.format.kind == "ndjson", any(map(source.folders, source.paths))
-        if is_json and form.kind == "ndjson" and not in_folders:
-            self._copied = True
-            lines = source.rows(self.where, copied=self.columns, used=self.model.segments)
-            return lines.map_batches(self, schema={ndjson.LINE: pl.String()}, streamable=True)
-        if is_json:
-            source.check_values(source.schema)
-        if source.untyped and form.separator is None:
-            self._numbers = self.columns
-        rows = source.rows(self.where)
-        new = dict.fromkeys([*self._numbers, *self.added], pl.Float64())
-        schema = dict(rows.collect_schema()) | new
-        del schema[ROW]
+        self._copied = is_json and form.kind == "ndjson" and not in_folders
+        if self._copied:
+            rows = source.rows(self.where, copied=self.columns, used=self.model.segments)
+            schema: dict[str, pl.DataType] = {ndjson.LINE: pl.String()}
+        else:
+            if is_json:
+                source.check_values(source.schema)
+            self._numbers = self.columns if source.untyped and form.separator is None else []
+            rows = source.rows(self.where)
+            new = dict.fromkeys([*self._numbers, *self.added], pl.Float64())
+            schema = dict(rows.drop(ROW).collect_schema()) | new
         return rows.map_batches(self, schema=schema, streamable=True)
 
     def __call__(self, batch: pl.DataFrame) -> pl.DataFrame:
-        """The batch with the calibrated columns and without its row numbers."""
-        if not len(batch):
-            empty = dict.fromkeys([*self._numbers, *self.added], pl.lit(None, pl.Float64))
-            return self._finish(batch.with_columns(**empty))
+        """The batch with the calibrated columns, without its row numbers or as the text of rows."""
         Q, valid = self._calibrate(batch)
         self.advance(len(batch))
         self.n_rows.append(len(batch))
-        if (segments := read_segments(batch, self.model.segments)) is not None:
+        if (segments := reading.read_segments(batch, self.model.segments)) is not None:
             self.unknown.append(np.isnan(self.model.calibrator.map_.codes(segments)).sum(axis=0))
         if not valid.all():
             first = batch[int(np.argmin(valid))]
@@ -191,36 +166,34 @@ class Calibration:
         new = (pl.Series(name, Q[:, k], nan_to_null=True) for name, k in self.added.items())
         numbers = (pl.col(name).cast(pl.Float64, strict=False) for name in self._numbers)
         done = batch.with_columns(numbers).with_columns(new)
-        return self._finish(done.filter(pl.Series(valid)) if self.on_bad == "skip" else done)
-
-    def _finish(self, batch: pl.DataFrame) -> pl.DataFrame:
-        """The batch without its row numbers, or the text of its rows."""
+        if self.on_bad == "skip":
+            done = done.filter(pl.Series(valid))
         if not self._copied:
-            return batch.drop(ROW)
+            return done.drop(ROW)
         names = list(self.added)
-        return (ndjson.replace if names[0] in self.columns else ndjson.append)(batch, names)
+        return (ndjson.replace if names[0] in self.columns else ndjson.append)(done, names)
 
     def _calibrate(self, batch: pl.DataFrame) -> tuple[Floats, NDArray[np.bool_]]:
         """Calibrated forecasts of a batch, NaN in bad rows, and which rows are valid."""
-        if self.on_bad == "fail":
-            return self._predict(batch), np.ones(len(batch), dtype=np.bool_)
-        calibrator = self.model.calibrator
-        numbers = pl.col(self.columns).cast(pl.Float64, strict=False).fill_null(np.nan)
-        valid = valid_rows(batch.select(numbers).to_numpy(), calibrator.map_.kind)
+        calibrator, valid = self.model.calibrator, np.ones(len(batch), dtype=np.bool_)
+        if self.on_bad != "fail":
+            numbers = pl.col(self.columns).cast(pl.Float64, strict=False).fill_null(np.nan)
+            valid = valid_rows(batch.select(numbers).to_numpy(), calibrator.map_.kind)
         Q = np.full((len(batch), len(calibrator.classes_)), np.nan)
         if valid.any():
             Q[valid] = self._predict(batch.filter(pl.Series(valid)))
         return Q, valid
 
     def _predict(self, batch: pl.DataFrame) -> Floats:
-        model, segments = self.model.calibrator, read_segments(batch, self.model.segments)
+        model, segments = self.model.calibrator, reading.read_segments(batch, self.model.segments)
 
         def predict(P: Floats) -> Floats:
             return self._adjusted(calibrate(model, P, segments))
 
-        return read_forecasts(batch, self.columns, self.source, predict)
+        return reading.read_forecasts(batch, self.columns, self.source, predict)
 
     def _problem(self, row: pl.DataFrame) -> str:
+        """What is wrong with a bad row."""
         try:
             self._predict(row)
         except CommandError as error:
@@ -232,17 +205,21 @@ class Calibration:
     ) -> None:
         """Adjust the calibrated forecasts to class shares, given or estimated from these rows."""
         labels, old = self.model.calibrator.classes_, _old_shares(self.model.calibrator)
-        new: Any = _parse_shares(split_words(prior) or [])
         if adapt:  # the rows are read once more
             _, Q = self.draw(n_estimated)
             estimated = isoroc.estimate_prior(Q, old, labels=labels)
             print_note(f"class shares of these rows:\n{estimated!r}")
-            new = estimated.prior
-        try:
-            isoroc.adjust_prior(old[None, :], old, new, labels=labels)
-        except InputError as error:
-            fix = "give the share of each class, CLASS=SHARE; they sum to one"
-            raise CommandError(f"--prior {error.problem}; {fix}.") from error
+            new: Any = estimated.prior
+        else:
+            words = [word.rpartition("=") for word in split_words(prior) or ()]
+            try:
+                new = {name: float(share) for name, _, share in words}
+                isoroc.adjust_prior(old[None, :], old, new, labels=labels)
+            except ValueError as error:
+                given = f"{','.join(prior or ())} has a share that is not a number"
+                problem = error.problem if isinstance(error, InputError) else given
+                fix = "give the share of each class, such as cat=0.3,dog=0.7; they sum to one"
+                raise CommandError(f"--prior {problem}; {fix}.") from error
         self._adjusted = lambda Q: isoroc.adjust_prior(Q, old, new, labels=labels)
 
     def draw(self, most: int) -> tuple[int, Floats]:
@@ -253,22 +230,11 @@ class Calibration:
             n = int(frame.select(pl.len()).collect(engine="streaming").item())
             if not n:
                 raise CommandError(f"{name} has no rows; at least one is needed.")
-            parts = [part.filter(is_sampled(part, most / n)) for part in frame.collect_batches()]
+            parts = [
+                part.filter(reading.is_sampled(part, most / n)) for part in frame.collect_batches()
+            ]
         Q, valid = self._calibrate(pl.concat(parts))
         return n, Q[valid]
-
-
-def _parse_shares(words: Sequence[str]) -> dict[str, float]:
-    """Shares by class from words such as ``cat=0.3``."""
-    shares = {}
-    for word in words:
-        name, _, share = word.rpartition("=")
-        try:
-            shares[name] = float(share)
-        except ValueError:
-            expected = "expected CLASS=SHARE for each class, such as cat=0.3,dog=0.7"
-            raise CommandError(f"--prior {word}: {expected}.") from None
-    return shares
 
 
 def _old_shares(calibrator: Any) -> Floats:

@@ -3,22 +3,22 @@
 import os
 from dataclasses import replace
 
+from isoroc._cli import options as opt
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.files import COUNTS, check_target, expand, open_source
+from isoroc._cli.io.files import check_target, expand, open_source
 from isoroc._cli.io.reading import Reader
 from isoroc._cli.io.source import file_errors
 from isoroc._cli.models import parse_value
-from isoroc._cli.options import ALL_ROWS, STANDARD, Forecasts, Output, Selection
 from isoroc._cli.terminal import print_note
 from isoroc._counts import Counts
 
 
 def count(
-    forecasts: Forecasts,
+    forecasts: opt.Forecasts,
     /,
     *,
-    output: Output,
-    selection: Selection = ALL_ROWS,
+    output: opt.Output,
+    selection: opt.Selection = opt.ALL_ROWS,
     resolution: str = "auto",
     folds: int = 5,
     fold_by: str | None = None,
@@ -45,7 +45,7 @@ def count(
     _write(counts, output)
 
 
-def merge(counts: list[str], /, *, output: Output, decay: float | None = None) -> None:
+def merge(counts: list[str], /, *, output: opt.Output, decay: float | None = None) -> None:
     """Merge files of counts.
 
     Parameters
@@ -72,9 +72,9 @@ def merge(counts: list[str], /, *, output: Output, decay: float | None = None) -
 
 
 def _check_output(output: str, inputs: list[str]) -> None:
-    if output == STANDARD:
+    if output == opt.STANDARD:
         raise CommandError("counts are written to a file; name one with -o.")
-    check_target(output, inputs, COUNTS)
+    check_target(output, inputs, "counts")
 
 
 def _write(counts: Counts, output: str) -> None:

@@ -2,21 +2,13 @@
 
 from typing import Any
 
+from isoroc._cli import options as opt
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import ExitCode
 from isoroc._cli.io.columns import split_words
 from isoroc._cli.io.files import open_source
-from isoroc._cli.io.reading import Comparison, warn_of_reversal
+from isoroc._cli.io.reading import Reader, warn_of_reversal
 from isoroc._cli.models import Model, versions
-from isoroc._cli.options import (
-    ALL_ROWS,
-    Clusters,
-    Forecasts,
-    Json,
-    SegmentColumns,
-    Selection,
-    UseModel,
-)
 from isoroc._cli.terminal import print_error, print_json, print_table, print_text
 from isoroc._evaluation.before_after import make_pair
 from isoroc._evaluation.evaluate import conclude, evaluate_pairs
@@ -26,15 +18,15 @@ from isoroc._input import check_confidence
 
 
 def evaluate(
-    forecasts: Forecasts,
+    forecasts: opt.Forecasts,
     /,
     *,
-    model: UseModel = None,
-    selection: Selection = ALL_ROWS,
-    segments: SegmentColumns = None,
-    clusters: Clusters = None,
+    model: opt.UseModel = None,
+    selection: opt.Selection = opt.ALL_ROWS,
+    segments: opt.SegmentColumns = None,
+    clusters: opt.Clusters = None,
     fail_if: list[str] | None = None,
-    json: Json = False,
+    json: opt.Json = False,
     confidence: float = 0.95,
 ) -> ExitCode:
     """Evaluate forecasts before and after calibration.
@@ -51,8 +43,8 @@ def evaluate(
     check_confidence(confidence)
     loaded = None if model is None else Model.load(model)
     with open_source(forecasts, selection) as source:
-        comparison, columns = Comparison(source, selection, loaded), split_words(segments) or []
-        evaluation = _evaluate(comparison, columns, clusters, confidence)
+        reader, columns = Reader(source, selection, loaded), split_words(segments) or []
+        evaluation = _evaluate(reader, columns, clusters, confidence)
     figures = _figures(evaluation)
     default = "after" if evaluation.is_paired else "before"
     failed = [text for condition in conditions if (text := condition.failure(figures, default))]
@@ -63,21 +55,25 @@ def evaluate(
             origin["models"]["after"] = {"file": loaded.path, "checksum": checksum}
         print_json("evaluate", origin | evaluation.to_dict() | {"failed": failed})
     else:
-        _show(evaluation)
+        print_table(f"{evaluation.n_rows:,} rows", *evaluation.cells(), numeric=True)
+        if evaluation.segments:
+            print_table("segments that cost most", *evaluation.segment_cells(), numeric=True)
+        for sentence in (*evaluation.sentences(), *evaluation.notes):
+            print_text(sentence)
     for text in failed:
         print_error("check failed", text)
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
 
 
 def _evaluate(
-    comparison: Comparison, segments: list[str], clusters: str | None, confidence: float
+    reader: Reader, segments: list[str], clusters: str | None, confidence: float
 ) -> Evaluation:
     """Evaluation of all rows at once, or in batches if they are many and independent."""
-    if segments or clusters is not None or not comparison.reader.are_many:
-        rows = comparison.read(segments, clusters)
+    if segments or clusters is not None or not reader.are_many:
+        rows = reader.read(segments, clusters)
         return evaluate_pairs([make_pair(*rows.values())], confidence)
     collector = Collector()
-    for batch in comparison.stream():
+    for batch in reader.stream():
         collector.add(make_pair(*batch.values()))
     warn_of_reversal(collector.kept.before)
     return conclude(collector, confidence)
@@ -94,11 +90,3 @@ def _figures(evaluation: Evaluation) -> dict[str, Any]:
     verdict = evaluation.verdict
     about = {"rows": evaluation.n_rows, "p_value": verdict.p_value}
     return about | columns | {"should_calibrate": verdict.should_calibrate}
-
-
-def _show(evaluation: Evaluation) -> None:
-    print_table(f"{evaluation.n_rows:,} rows", *evaluation.cells(), numeric=True)
-    if evaluation.segments:
-        print_table("segments that cost most", *evaluation.segment_cells(), numeric=True)
-    for sentence in (*evaluation.sentences(), *evaluation.notes):
-        print_text(sentence)

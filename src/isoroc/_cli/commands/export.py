@@ -5,16 +5,16 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 import isoroc
+from isoroc._cli import options as opt
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import split_words
-from isoroc._cli.io.files import ONNX, QUERY, check_target, write_bytes
+from isoroc._cli.io.files import check_target, write_bytes
 from isoroc._cli.models import Model
-from isoroc._cli.options import STANDARD, SUFFIX, CalibratedNames, ModelFile, Output, Suffix
 from isoroc._cli.terminal import print_exact, print_note
 
 
 def export(
-    model: ModelFile,
+    model: opt.ModelFile,
     /,
     *,
     onnx: str | None = None,
@@ -22,14 +22,14 @@ def export(
     table: str = "forecasts",
     probs: Annotated[list[str] | None, Parameter(alias="-p")] = None,
     keep: list[str] | None = None,
-    suffix: Suffix = SUFFIX,
-    names: CalibratedNames = None,
+    suffix: opt.Suffix = opt.SUFFIX,
+    names: opt.CalibratedNames = None,
     replace: bool = False,
     segments: list[str] | None = None,
     view: str | None = None,
     input_type: Literal["double", "float"] = "double",
     label: bool = False,
-    output: Output = STANDARD,
+    output: opt.Output = opt.STANDARD,
 ) -> None:
     """Convert a model file to ONNX or SQL.
 
@@ -61,7 +61,7 @@ def export(
     """
     if (onnx is None) == (sql is None):
         raise CommandError("choose the target: --onnx FILE, or --sql DIALECT.")
-    target, kind = (output, QUERY) if onnx is None else (onnx, ONNX)
+    target, kind = (output, "a query") if onnx is None else (onnx, "an ONNX model")
     check_target(target, [model], kind)
     loaded = Model.load(model)
     if onnx is not None:
@@ -83,7 +83,7 @@ def export(
     options: dict[str, Any] = {"dialect": sql, "table": table, "view": view, "keep": kept}
     options |= {"names": named, "segments": split_words(segments)}
     query = isoroc.export.to_sql(loaded.calibrator, columns, **options)
-    if output == STANDARD:
+    if output == opt.STANDARD:
         print_exact(query)
     else:
         write_bytes(output, f"{query}\n".encode())

@@ -1,30 +1,21 @@
 """``isoroc fit``: fit a calibrator to forecasts and outcomes, and write a model file."""
 
 import inspect
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Annotated, Any
 
-import numpy as np
 from cyclopts import Parameter
 
 import isoroc
+from isoroc._cli import options as opt
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.io.columns import listed, split_words
-from isoroc._cli.io.files import MODEL, check_target, open_source
-from isoroc._cli.io.reading import Comparison, load_counts
+from isoroc._cli.io.files import check_target, open_source
+from isoroc._cli.io.reading import Reader, load_counts
 from isoroc._cli.io.source import BATCH
 from isoroc._cli.models import DEFAULT, Model, calibrate, make_calibrator, save_model, versions
-from isoroc._cli.options import (
-    ALL_ROWS,
-    STANDARD,
-    Clusters,
-    Forecasts,
-    FromCounts,
-    Json,
-    Output,
-    Selection,
-)
 from isoroc._cli.terminal import print_error, print_json, print_note, print_warning
 from isoroc._counts import Counts
 from isoroc._evaluation.before_after import make_pair
@@ -34,19 +25,19 @@ from isoroc.metrics._estimation.cell_errors import count_forecasts
 
 
 def fit(
-    forecasts: Forecasts,
+    forecasts: opt.Forecasts,
     /,
     *,
-    output: Output,
-    selection: Selection = ALL_ROWS,
-    counts: FromCounts = False,
+    output: opt.Output,
+    selection: opt.Selection = opt.ALL_ROWS,
+    counts: opt.FromCounts = False,
     weighting: Weighting = "importance",
     calibrator: Annotated[str, Parameter(alias="-c")] = DEFAULT,
     segments: list[str] | None = None,
-    clusters: Clusters = None,
+    clusters: opt.Clusters = None,
     compare: str | None = None,
     fail_if: list[str] | None = None,
-    json: Json = False,
+    json: opt.Json = False,
     **parameters: str,
 ) -> ExitCode:
     """Fit a calibrator to forecasts and outcomes.
@@ -70,18 +61,26 @@ def fit(
     parameters
         Parameters of the calibrator, such as --max-bins 20 --pseudocount 0.5.
     """
-    check_target(output, forecasts, MODEL)
-    if json and output == STANDARD:
+    check_target(output, forecasts, "a model")
+    if json and output == opt.STANDARD:
         raise CommandError("--json and the model cannot both be standard output; name a file.")
     conditions = [Condition.parse(text) for text in fail_if or ()]
-    model = make_calibrator(calibrator, parameters, _options())
+    known = [*inspect.signature(fit).parameters, *(field.name for field in fields(selection))]
+    options = [name for name in known if name not in ("forecasts", "selection", "parameters")]
+    model = make_calibrator(calibrator, parameters, options)
     columns = split_words(segments) or []
     if columns and not isinstance(model, isoroc.SegmentCalibrator):
         model = isoroc.SegmentCalibrator(model)
     rows, origin = _read(forecasts, selection, columns, clusters, counts=counts)
-    sample = _fit(model, rows, weighting)
     counted = isinstance(rows, Counts)
+    sample = _fit(model, rows, weighting)
+    common = model.common_ if isinstance(model, isoroc.SegmentCalibrator) else model
     figures = _figures(model, sample, compare, counted=counted)
+    verdict = getattr(common, "verdict_", None)
+    if verdict is not None:
+        figures["unseen"] = {"log_loss": verdict.after}
+        figures["gain"] = {"value": verdict.gain, "low": verdict.low, "high": verdict.high}
+        figures |= {"p_value": verdict.p_value, "should_calibrate": verdict.should_calibrate}
     failed = [text for condition in conditions if (text := condition.failure(figures))]
     losses = {name: figures[name]["log_loss"] for name in ("before", "after")}
     summary = origin | {"where": selection.where, "log_loss": losses}
@@ -93,11 +92,10 @@ def fit(
         print_note(_headline(calibrator, model, output))
     if figures["rows"] < 10:
         print_warning(f"{figures['rows']} rows are too few to calibrate; collect more.")
-    notes = _notes(model, counted=counted)
-    for line in (*_classes(sample, origin["columns"] or []), *notes, *_losses(figures)):
+    notes = _notes(model, common, counted=counted)
+    for line in _lines(sample, origin["columns"] or [], notes, figures):
         print_note(f"  {line}")
     if json:
-        verdict = getattr(_common(model), "verdict_", None)
         about = {"calibrator": calibrator, "classes": model.classes_, "notes": notes}
         about["verdict"] = verdict and verdict.to_dict()
         about |= {} if failed else {"checksum": read(output)["checksum"]}
@@ -108,16 +106,9 @@ def fit(
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
 
 
-def _options() -> list[str]:
-    """Names of the options of `fit`, to suggest where a user misspelled one."""
-    names = [*inspect.signature(fit).parameters, *(field.name for field in fields(Selection))]
-    no_options = ("forecasts", "selection", "parameters")
-    return [name.replace("_", "-") for name in names if name not in no_options]
-
-
 def _read(
     files: list[str],
-    selection: Selection,
+    selection: opt.Selection,
     segments: list[str],
     clusters: str | None,
     *,
@@ -125,20 +116,16 @@ def _read(
 ) -> tuple[Sample | Counts, dict[str, Any]]:
     """Rows or counts to fit to, and where they come from."""
     if counts:
-        for option, column in (("--segments", segments), ("--clusters", clusters)):
-            if column:
-                raise CommandError(f"{option}: counts have none; fit to the rows themselves.")
-        loaded = load_counts(files, selection)
-        columns = list(loaded.columns or []) or None
-        origin: dict[str, Any] = {"files": files[:100], "label": None, "columns": columns}
-        return loaded, origin | {"weight_column": None}
-    with open_source(files, selection) as source:
-        comparison = Comparison(source, selection, None)
-        reader = comparison.reader
-        counted = not segments and clusters is None and reader.are_countable()
-        rows = reader.count() if counted else comparison.read(segments, clusters)["before"]
-        origin = {"files": source.names[:100], "label": reader.label, "columns": reader.columns}
-        return rows, origin | {"weight_column": reader.weight}
+        rows: Any = load_counts(files, selection, [*segments, clusters])
+        names, label, weight, columns = files, None, None, list(rows.columns or []) or None
+    else:
+        with open_source(files, selection) as source:
+            reader = Reader(source, selection)
+            counted = not segments and clusters is None and reader.are_countable()
+            rows = reader.count() if counted else reader.read(segments, clusters)["before"]
+        names, label, weight, columns = source.names, reader.label, reader.weight, reader.columns
+    origin = {"files": names[:100], "label": label, "columns": columns, "weight_column": weight}
+    return rows, origin
 
 
 def _fit(model: Any, rows: Sample | Counts, weighting: Weighting) -> Sample:
@@ -155,9 +142,17 @@ def _fit(model: Any, rows: Sample | Counts, weighting: Weighting) -> Sample:
     return rows
 
 
-def _notes(model: Any, *, counted: bool) -> list[str]:
+def _headline(name: str, model: Any, output: str) -> str:
+    target = "standard output" if output == opt.STANDARD else output
+    size = f"{model.summary_['rows']:,} rows, {len(model.classes_)} classes"
+    if (n_bins := getattr(model, "n_bins_", None)) is not None:
+        size += f", {n_bins} bin" + ("s" if n_bins > 1 else "")
+    return f"{target}: {name} fitted to {size}"
+
+
+def _notes(model: Any, common: Any, *, counted: bool) -> list[str]:
     """The verdict in words, and which columns shift the forecasts."""
-    common, lines = _common(model), []
+    lines = []
     if hasattr(common, "verdict_"):
         in_cells = counted or model.summary_["rows"] > common.max_cells
         lines = [f"{common.verdict_}" + ("; based on all rows, in cells" if in_cells else "")]
@@ -168,40 +163,28 @@ def _notes(model: Any, *, counted: bool) -> list[str]:
     return lines
 
 
-def _common(model: Any) -> Any:
-    return model.common_ if isinstance(model, isoroc.SegmentCalibrator) else model
-
-
-def _headline(name: str, model: Any, output: str) -> str:
-    target = "standard output" if output == STANDARD else output
-    size = f"{model.summary_['rows']:,} rows, {len(model.classes_)} classes"
-    if (n_bins := getattr(model, "n_bins_", None)) is not None:
-        size += f", {n_bins} bin" + ("s" if n_bins > 1 else "")
-    return f"{target}: {name} fitted to {size}"
-
-
-def _classes(sample: Sample, columns: list[str]) -> list[str]:
-    if len(columns) == 1:
-        return [f"{columns[0]} is the score of class {sample.classes[1]!s}"]
+def _lines(
+    sample: Sample, columns: list[str], notes: list[str], figures: dict[str, Any]
+) -> Iterator[str]:
+    """Lines about a fit: the class of each column, notes and losses."""
     pairs = [f"{name} is {label!s}" for name, label in zip(columns, sample.classes, strict=False)]
-    return ["classes: " + ", ".join(pairs)] if len(columns) <= 12 else []
-
-
-def _losses(figures: dict[str, Any]) -> list[str]:
+    if len(columns) == 1:
+        yield f"{columns[0]} is the score of class {sample.classes[1]!s}"
+    elif len(columns) <= 12:
+        yield "classes: " + ", ".join(pairs)
+    yield from notes
     before, after = (figures[name]["log_loss"] for name in ("before", "after"))
     # A verdict names the loss before calibration itself.
     shown = "" if before is None or "gain" in figures else f"{before:.4f} before, "
-    lines = [f"log loss on the rows of the fit: {shown}{after:.4f} after"]
+    yield f"log loss on the rows of the fit: {shown}{after:.4f} after"
     if impossible := figures["impossible"].get("before"):
-        lines.append(f"outcomes that had been given probability 0: {impossible:,}")
-    return lines
+        yield f"outcomes that had been given probability 0: {impossible:,}"
 
 
 def _figures(model: Any, sample: Sample, old: str | None, *, counted: bool) -> dict[str, Any]:
-    """Figures for conditions: rows, log losses on these rows, and the verdict on unseen rows."""
-    per_class = np.bincount(sample.codes, minlength=sample.n_classes).astype(np.float64)
-    if counted or sample.parts_of is not None:
-        per_class = sample.class_weights()
+    """Figures for conditions: rows, and log losses on these rows."""
+    in_parts = counted or sample.parts_of is not None
+    per_class = (sample if in_parts else replace(sample, weights=None)).class_weights()
     figures: dict[str, Any] = {"rows": int(model.summary_["rows"])}
     figures["class_rows"] = float(per_class.min())
     totals = _total_losses(sample, model)
@@ -210,12 +193,8 @@ def _figures(model: Any, sample: Sample, old: str | None, *, counted: bool) -> d
         figures[name] = {"log_loss": None if loss is None else loss.value}
     figures["impossible"] = totals.impossible
     if old is not None:
-        of_old = _total_losses(sample, _load(old, sample))
-        figures["old"] = {"log_loss": of_old.means["log_loss", "after"].value}
-    if (verdict := getattr(_common(model), "verdict_", None)) is not None:
-        figures["unseen"] = {"log_loss": verdict.after}
-        figures["gain"] = {"value": verdict.gain, "low": verdict.low, "high": verdict.high}
-        figures |= {"p_value": verdict.p_value, "should_calibrate": verdict.should_calibrate}
+        loss = _total_losses(sample, _load(old, sample)).means["log_loss", "after"]
+        figures["old"] = {"log_loss": loss.value}
     return figures
 
 
@@ -238,7 +217,7 @@ def _load(path: str, sample: Sample) -> Any:
     same_classes = old.calibrator.classes_.tolist() == sample.classes.tolist()
     if not same_classes or old.calibrator.n_features_in_ != n_columns:
         raise CommandError(f"--compare {path}: it was fitted to other classes or columns.")
-    have = [] if sample.segments is None else sample.segments.names
-    if missing := [name for name in old.segments if name not in have]:
+    given = [] if sample.segments is None else sample.segments.names
+    if missing := [name for name in old.segments if name not in given]:
         raise CommandError(f"--compare {path}: it has the segments {listed(missing)}; name them.")
     return old.calibrator

@@ -3,14 +3,14 @@
 from inspect import getdoc
 from typing import Any
 
+from isoroc._cli import options as opt
 from isoroc._cli.errors import CommandError, did_you_mean
 from isoroc._cli.models import DEFAULT, Model
-from isoroc._cli.options import Json, ModelFile
 from isoroc._cli.terminal import print_json, print_table, print_text
 from isoroc._maps.modelfile import decode, read
 
 
-def inspect(model: ModelFile, /, *, json: Json = False) -> None:
+def inspect(model: opt.ModelFile, /, *, json: opt.Json = False) -> None:
     """Show the contents of a model file: fitted parameters, bins, path, certificate, origin."""
     calibrator, document = Model.load(model).calibrator, read(model)
     about = {
@@ -29,7 +29,7 @@ def inspect(model: ModelFile, /, *, json: Json = False) -> None:
     if "verdict_" in calibrator.state:
         verdict = calibrator.state["verdict_"]
         about["verdict"] = verdict.to_dict() if json else str(verdict)
-    about["fitted"] = _fitted(document["model"])
+    about["fitted"] = _values(document["model"])
     if json:
         if certificate is not None:
             tables["certificate"] = certificate.table()
@@ -56,14 +56,6 @@ def _describe(model: dict[str, Any], _place: str) -> str:
     return f"{model['kind']}({given})"
 
 
-def _fitted(model: dict[str, Any]) -> dict[str, Any]:
-    """Fitted attributes of a stored calibrator and of the calibrators that it contains."""
-    shown_above = ("classes_", "n_features_in_", "verdict_")
-    fitted = {k: _values(entry) for k, entry in model["state"].items() if k not in shown_above}
-    fitted |= _values(model["map"]) if "map" in model else {}
-    return {name: values for name, values in fitted.items() if values != {}}
-
-
 def _values(entry: Any) -> Any:
     """Values of a stored entry, without the description of how they are stored."""
     if isinstance(entry, list) and any(isinstance(part, dict) for part in entry):
@@ -77,7 +69,10 @@ def _values(entry: Any) -> Any:
         case "table":
             return {}  # shown as a table of its own
         case "calibrator":
-            return _fitted(entry)
+            shown_above = ("classes_", "n_features_in_", "verdict_")
+            fitted = {k: _values(v) for k, v in entry["state"].items() if k not in shown_above}
+            fitted |= _values(entry.get("map", {}))
+            return {name: values for name, values in fitted.items() if values != {}}
         case "map":
             entry = {f"{name}_": part for name, part in entry["numbers"].items()}
     return {name: _values(part) for name, part in entry.items() if name != "type"}

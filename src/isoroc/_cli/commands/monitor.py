@@ -9,22 +9,16 @@ from typing import Any
 import numpy as np
 
 import isoroc
+from isoroc._cli import options as opt
 from isoroc._cli.commands.apply import Calibration, find_columns
 from isoroc._cli.errors import CommandError, ExitCode
-from isoroc._cli.io.files import METRICS, STATE, check_target, open_source
-from isoroc._cli.io.reading import Comparison
+from isoroc._cli.io.files import check_target, open_source
+from isoroc._cli.io.reading import Reader
 from isoroc._cli.models import Model
-from isoroc._cli.options import ALL_ROWS, Forecasts, Json, ModelFile, Selection
 from isoroc._cli.prometheus import write_metrics
 from isoroc._cli.terminal import print_json, print_note, print_table, print_text, print_warning
 from isoroc._core.types import Floats
-from isoroc._evaluation.monitor import (
-    Alternatives,
-    Batch,
-    BatchReport,
-    CalibrationMonitor,
-    hash_rows,
-)
+from isoroc._evaluation.monitor import Batch, BatchReport, CalibrationMonitor, hash_rows
 from isoroc._support.files import locked
 from isoroc.metrics._estimation.cell_errors import OUTSIDE, TOLERATED, share_outside
 
@@ -33,17 +27,17 @@ MOST_ROWS = 20_000
 
 
 def monitor(
-    model: ModelFile,
-    forecasts: Forecasts,
+    model: opt.ModelFile,
+    forecasts: opt.Forecasts,
     /,
     *,
     state: str | None = None,
     unlabelled: bool = False,
-    selection: Selection = ALL_ROWS,
+    selection: opt.Selection = opt.ALL_ROWS,
     tolerance: float | None = None,
     confidence: float = 0.95,
     prometheus: str | None = None,
-    json: Json = False,
+    json: opt.Json = False,
 ) -> ExitCode:
     """Test whether calibrated forecasts are still right on new rows.
 
@@ -64,9 +58,9 @@ def monitor(
         that node exporter collects.
     """
     if state is not None:
-        check_target(state, [model, *forecasts], STATE)
+        check_target(state, [model, *forecasts], "the state of a monitor")
     if prometheus is not None:
-        check_target(prometheus, [model, state, *forecasts], METRICS)
+        check_target(prometheus, [model, state, *forecasts], "metrics")
     loaded = Model.load(model)
     if selection.weight is not None:
         raise CommandError("--weight: monitoring counts rows; leave the weights out.")
@@ -77,15 +71,14 @@ def monitor(
         return ExitCode.OK
     begun = CalibrationMonitor(loaded.calibrator, confidence=confidence, tolerance=tolerance)
     with open_source(forecasts, selection) as source:
-        comparison, name = Comparison(source, selection, loaded), source.name
-        rows, key, right, some = _sum_up(comparison, begun.alternatives)
+        rows, key, right, some = _sum_up(Reader(source, selection, loaded), begun)
     with nullcontext() if state is None else locked(state):
         monitored = _load(state, begun)
         counted = monitored.seen_.get(key)
         if counted is None:
             batch = monitored.add(rows, key)
         else:
-            print_note(f"{name}: skipped, counted on {counted} already.")
+            print_note(f"{source.name}: skipped, counted on {counted} already.")
             options: Any = {"confidence": monitored.confidence, "tolerance": monitored.tolerance}
             batch = CalibrationMonitor(monitored.classes_, **options).add(rows)
         if state is not None:
@@ -103,14 +96,13 @@ def monitor(
     return ExitCode.OK if monitored.alarm_ is None else ExitCode.CHECK_FAILED
 
 
-def _sum_up(comparison: Comparison, alternatives: Alternatives) -> tuple[Batch, str, float, Floats]:
+def _sum_up(reader: Reader, begun: CalibrationMonitor) -> tuple[Batch, str, float, Floats]:
     """Sums over the rows, a name for them, the accuracy, and calibrated forecasts of some rows."""
-    reader = comparison.reader
     share, rng = MOST_ROWS / reader.n_rows, np.random.default_rng(0)
     sums, keys, some, n_right = list[Batch](), np.zeros(2, np.uint64), list[Floats](), 0
-    for compared in comparison.stream() if reader.are_many else [comparison.read()]:
+    for compared in reader.stream() if reader.are_many else [reader.read()]:
         before, Q = compared["before"], compared["after"].forecasts
-        sums.append(Batch.of(Q, before.codes, alternatives))
+        sums.append(Batch.of(Q, before.codes, begun.alternatives))
         keys += hash_rows(before.forecasts, before.codes)
         n_right += int(np.count_nonzero(Q.argmax(axis=1) == before.codes))
         some.append(Q[rng.random(len(Q)) < share])
@@ -119,7 +111,7 @@ def _sum_up(comparison: Comparison, alternatives: Alternatives) -> tuple[Batch, 
 
 
 def _show_expected(
-    model: Model, forecasts: list[str], selection: Selection, confidence: float, *, json: bool
+    model: Model, forecasts: list[str], selection: opt.Selection, confidence: float, *, json: bool
 ) -> None:
     """Print what the forecasts of rows without labels expect."""
     with open_source(forecasts, selection) as source:
@@ -130,16 +122,13 @@ def _show_expected(
         print_json("monitor", {"rows": n, "expected": expected})
         return
     expected.pop("outside", None)
+    cells = "{value:.4f}", "{low:.4f} to {high:.4f}"
     lines = [
-        [
-            metric.replace("_", " "),
-            f"{each['value']:.4f}",
-            f"{each['low']:.4f} to {each['high']:.4f}",
-        ]
-        for metric, each in expected.items()
+        [metric.replace("_", " "), *(cell.format(**figure) for cell in cells)]
+        for metric, figure in expected.items()
     ]
-    interval = f"{100 * confidence:g} % interval"
-    print_table(f"{n:,} rows without labels", ["", "expected", interval], lines, numeric=True)
+    head = ["", "expected", f"{100 * confidence:g} % interval"]
+    print_table(f"{n:,} rows without labels", head, lines, numeric=True)
 
 
 def _expect(Q: Floats, calibrator: Any, confidence: float) -> dict[str, Any]:
@@ -149,12 +138,11 @@ def _expect(Q: Floats, calibrator: Any, confidence: float) -> dict[str, Any]:
     expected: dict[str, Any] = {}
     for metric in ("accuracy", "log_loss", "f1", "auc"):
         result = isoroc.metrics.expected(Q, metric, **options)
-        expected[metric] = {"value": result.value, "low": result.low, "high": result.high}
+        expected[metric] = {name: getattr(result, name) for name in ("value", "low", "high")}
     if cells := summary.get("forecast_cells"):
-        outside = share_outside(Q, np.asarray(cells, dtype=np.float64))
-        expected["outside"] = outside
-        if outside > TOLERATED:
-            print_warning(OUTSIDE.format(outside))
+        expected["outside"] = share_outside(Q, np.asarray(cells, dtype=np.float64))
+        if expected["outside"] > TOLERATED:
+            print_warning(OUTSIDE.format(expected["outside"]))
     return expected
 
 
@@ -170,22 +158,18 @@ def _load(state: str | None, begun: CalibrationMonitor) -> CalibrationMonitor:
 
 def _show(monitored: CalibrationMonitor, batch: BatchReport, accuracy: dict[str, float]) -> None:
     reports = batch, monitored.report()
-    shown = {
-        "rows": [f"{each.rows:,}" for each in reports],
-        "evidence, nats": [f"{each.evidence:.2f}" for each in reports],
-        "log loss": [f"{each.log_loss:.4f}" for each in reports],
-        "log loss promised": [f"{each.promised:.4f}" for each in reports],
-        "calibration error": [
-            f"{each.calibration_error:.4f} ({each.error_low:.4f} to {each.error_high:.4f})"
-            for each in reports
-        ],
+    figures = {
+        "rows": "{0.rows:,}",
+        "evidence, nats": "{0.evidence:.2f}",
+        "log loss": "{0.log_loss:.4f}",
+        "log loss promised": "{0.promised:.4f}",
+        "calibration error": "{0.calibration_error:.4f} ({0.error_low:.4f} to {0.error_high:.4f})",
     }
+    rows = [[name, *(text.format(each) for each in reports)] for name, text in figures.items()]
     for k, name in enumerate(monitored.classes_):
         ends = ((each.shares["low"][k], each.shares["high"][k]) for each in reports)
-        shown[f"share of {name!s}, observed - forecast"] = [
-            f"{(low + high) / 2:+.4f} ± {(high - low) / 2:.4f}" for low, high in ends
-        ]
-    rows = [[name, *figures] for name, figures in shown.items()]
+        cells = (f"{(low + high) / 2:+.4f} ± {(high - low) / 2:.4f}" for low, high in ends)
+        rows.append([f"share of {name!s}, observed - forecast", *cells])
     print_table("calibration on new rows", ["", "these rows", "all rows"], rows, numeric=True)
     if monitored.alarm_ is not None:
         print_text(f"Alarm, first raised after {monitored.alarm_:,} rows.")

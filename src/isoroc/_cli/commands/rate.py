@@ -1,29 +1,27 @@
 """``isoroc rate``: the rate of an outcome, from few labels and the scores of a judge."""
 
-from typing import Any
-
 import numpy as np
 import polars as pl
 
+from isoroc._cli import options as opt
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import check_column, find_forecasts, find_label, split_words
 from isoroc._cli.io.files import open_source
 from isoroc._cli.io.reading import read_numbers
 from isoroc._cli.io.source import ROW
-from isoroc._cli.options import ALL_ROWS, Forecasts, Json, Selection
 from isoroc._cli.terminal import print_json, print_table
 from isoroc._core.types import Floats
 from isoroc.metrics import RateEstimate, estimate_rate
 
 
 def rate(
-    forecasts: Forecasts,
+    forecasts: opt.Forecasts,
     /,
     *,
-    selection: Selection = ALL_ROWS,
+    selection: opt.Selection = opt.ALL_ROWS,
     by: str | None = None,
     confidence: float = 0.95,
-    json: Json = False,
+    json: opt.Json = False,
 ) -> None:
     """Estimate the rate of an outcome from few labels and scores of all rows.
 
@@ -52,8 +50,7 @@ def rate(
     known = ~np.isnan(y)
     whole = pl.repeat("all rows", len(y), eager=True)
     keys = whole if by is None else table[by].cast(pl.String).fill_null("")
-    rates: dict[str, RateEstimate] = {}
-    sizes = {}
+    rates, sizes = dict[str, RateEstimate](), {}
     for name in keys.unique(maintain_order=True):
         rows = (keys == name).to_numpy()
         parts = y[rows & known], scores[rows & known], scores[rows & ~known]
@@ -71,21 +68,17 @@ def rate(
         ]
         print_json("rate", {"outcome": classes[-1], "confidence": confidence, "rates": entries})
         return
-    lines = []
-    for name, found in rates.items():
-        alone, gap = found.labels_alone, gaps.get(name)
-        line = [str(name), *(f"{n:,}" for n in sizes[name]), f"{found.value:.3f}"]
-        line += [_interval(found), _interval(alone), f"{found.n_effective:,.0f}"]
-        difference = f"{gap.value:+.3f}, {_interval(gap)}" if gap else ""
-        lines.append([*line, difference] if gaps else line)
+    lines, interval = [], "{0.low:.3f} to {0.high:.3f}"
+    for name, estimate in rates.items():
+        line = [name, *(f"{n:,}" for n in sizes[name]), f"{estimate.value:.3f}"]
+        line += [interval.format(part) for part in (estimate, estimate.labels_alone)]
+        gap = gaps.get(name)
+        difference = f"{gap.value:+.3f}, {interval.format(gap)}" if gap else ""
+        lines.append([*line, f"{estimate.n_effective:,.0f}", difference])
     level = f"{100 * confidence:g} % interval"
     head = ["", "labels", "others", "rate", level, "labels alone", "worth labels"]
     head += [f"difference to {first}"] if gaps else []
-    print_table(f"Rate of {classes[-1]}", head, lines, numeric=True)
-
-
-def _interval(estimate: Any) -> str:
-    return f"{estimate.low:.3f} to {estimate.high:.3f}"
+    print_table(f"Rate of {classes[-1]}", head, [line[: len(head)] for line in lines], numeric=True)
 
 
 def _outcomes(values: pl.Series, classes: list[str] | None) -> tuple[Floats, list[str]]:

@@ -3,39 +3,29 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import isoroc
+from isoroc._cli import options as opt
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import split_words
-from isoroc._cli.io.files import PAGE, check_target, dated_by, open_source, write_bytes
-from isoroc._cli.io.reading import Comparison, load_counts
+from isoroc._cli.io.files import check_target, dated_by, open_source, write_bytes
+from isoroc._cli.io.reading import Reader, load_counts
 from isoroc._cli.models import Model
-from isoroc._cli.options import (
-    ALL_ROWS,
-    Clusters,
-    Forecasts,
-    FromCounts,
-    Output,
-    SegmentColumns,
-    Selection,
-    UseModel,
-)
 from isoroc._cli.terminal import print_exact, print_note, print_text
 from isoroc._input import join_parts
 from isoroc._report.report import Report
 
 
 def report(
-    forecasts: Forecasts,
+    forecasts: opt.Forecasts,
     /,
     *,
-    model: UseModel = None,
-    output: Output | None = None,
-    selection: Selection = ALL_ROWS,
-    counts: FromCounts = False,
-    clusters: Clusters = None,
-    segments: SegmentColumns = None,
+    model: opt.UseModel = None,
+    output: opt.Output | None = None,
+    selection: opt.Selection = opt.ALL_ROWS,
+    counts: opt.FromCounts = False,
+    clusters: opt.Clusters = None,
+    segments: opt.SegmentColumns = None,
     title: str | None = None,
     json: bool = False,
 ) -> None:
@@ -53,24 +43,23 @@ def report(
     if output is None and not json:
         raise CommandError("name the page with -o report.html, or print its summary with --json.")
     if output is not None:
-        check_target(output, [model, *forecasts], PAGE)
+        check_target(output, [model, *forecasts], "a page")
         if Path(output).suffix.lower() not in ("", ".html", ".htm"):
             raise CommandError(f"{output}: a report is a page; expected a name that ends in .html.")
-    options: dict[str, Any] = {"model_path": model or "model.json"}
     loaded = None if model is None else Model.load(model, isoroc.load)
-    if loaded is not None:
-        options["calibrator"] = loaded.calibrator
+    columns = split_words(segments) or []
     if counts:
-        if clusters or segments:
-            raise CommandError("--segments and --clusters need rows: counts hold neither.")
-        name = forecasts[0]
-        make: Callable[..., Report] = partial(Report.from_counts, load_counts(forecasts, selection))
+        name, rows = forecasts[0], load_counts(forecasts, selection, [*columns, clusters])
+        make: Callable[..., Report] = partial(Report.from_counts, rows)
     else:
         with open_source(forecasts, selection) as source:
-            name, columns = source.name, split_words(segments) or []
-            make = _read(Comparison(source, selection, loaded), loaded, clusters, columns)
+            name, make = source.name, _read(Reader(source, selection, loaded), clusters, columns)
     with dated_by([model, *forecasts]):
-        made = make(title=title or f"Calibration report: {Path(name).name}", **options)
+        made = make(
+            calibrator=loaded and loaded.calibrator,
+            title=title or f"Calibration report: {Path(name).name}",
+            model_path=model or "model.json",
+        )
     if output is not None:
         page = made.to_html().encode()
         write_bytes(output, page)
@@ -82,19 +71,14 @@ def report(
             print_text(sentence)
 
 
-def _read(
-    comparison: Comparison, model: Model | None, clusters: str | None, segments: list[str]
-) -> Callable[..., Report]:
+def _read(reader: Reader, clusters: str | None, segments: list[str]) -> Callable[..., Report]:
     """Function that makes a report from the rows of a table, counted if they are many."""
-    reader = comparison.reader
-    needed = [] if model is None else list(model.segments)
-    rows_only = bool(segments or needed) or clusters is not None
-    countable = not rows_only and (model is None or model.calibrator.unit_ == "probability")
-    if countable and reader.are_countable():
-        if model is not None:
-            model.check_columns(reader.columns)
+    model = reader.model
+    used = list(dict.fromkeys([*segments, *(model.segments if model else ())]))
+    takes_counts = model is None or model.calibrator.unit_ == "probability"
+    if takes_counts and not used and clusters is None and reader.are_countable():
         return partial(Report.from_counts, reader.count())
-    compared = comparison.read(list(dict.fromkeys([*segments, *needed])), clusters)
+    compared = reader.read(used, clusters)
     sample = compared["before"]
     y = sample.classes[sample.codes]
     if sample.parts_of is not None:

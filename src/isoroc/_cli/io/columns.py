@@ -1,9 +1,10 @@
 """Which columns hold the forecasts and the outcome, and which class each forecast belongs to."""
 
+import os
 import re
 from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
-from itertools import islice, takewhile
+from itertools import islice
 from typing import Any
 
 from isoroc._cli.errors import CommandError, did_you_mean
@@ -45,9 +46,8 @@ def find_label(given: str | None, columns: Collection[str]) -> str:
 def find_shares(given: Sequence[str], columns: Collection[str]) -> dict[str, str]:
     """Columns of soft labels by class: what follows the beginning that all names share."""
     chosen = _given_columns(given, columns, "--label-shares")
-    alike = list(takewhile(lambda letters: len(set(letters)) == 1, zip(*chosen, strict=False)))
-    start = max((i + 1 for i, letters in enumerate(alike) if not letters[0].isalnum()), default=0)
-    return {name[start:]: name for name in chosen}
+    start = re.sub(r"[^\W_]+$", "", os.path.commonprefix(chosen))  # noqa: RUF071 -- not paths
+    return {name.removeprefix(start): name for name in chosen}
 
 
 def find_forecasts(
@@ -123,22 +123,12 @@ def arrange(
     column is enough. It belongs to the class that its name ends in, or else to the second one, and
     its class comes last.
     """
-    known, given = sorted(labels), split_words(options.classes)
-    if options.by_position and given is not None:
-        raise CommandError("--classes and --by-position exclude each other; leave one out.")
+    known = sorted(labels)
+    owners = _find_classes(columns, known, options)
     if len(columns) == 1:
-        return _arrange_one(columns[0], known, given)
-    if len(known) > len(columns):
-        problem = f"{len(known)} classes ({listed(known)}) but {len(columns)} columns of"
-        fix = "name one column for each class with --probs"
-        raise CommandError(f"{problem} forecasts ({', '.join(columns)}); {fix}.")
-    if given is not None:
-        classes = _given_classes(columns, known, given)
-    else:
-        named = None if options.by_position else _classes_in_names(columns, known)
-        classes = named or _classes_in_order(columns, known)
-    order = sorted(range(len(columns)), key=lambda k: classes[k])
-    return [columns[k] for k in order], [classes[k] for k in order]
+        return [*columns], [label for label in known if label not in owners] + owners
+    order = sorted(range(len(columns)), key=lambda k: owners[k])
+    return [columns[k] for k in order], [owners[k] for k in order]
 
 
 def order_columns(
@@ -154,64 +144,71 @@ def order_columns(
         if sorted(columns) == sorted(of_model):
             return of_model
         names = [*columns, *_without_common_end(columns)]
-        is_chosen = single and options.probs
-        if not is_chosen and not any(_classes_at_end(names, classes)):
+        if not (single and options.probs) and not any(_classes_at_end(names, classes)):
             raise CommandError(
                 f"the model was fitted on {', '.join(of_model)}, and the names "
                 f"{', '.join(columns)} are neither these nor those of its classes; "
                 f"{_GIVE_CLASSES}, or use --by-position if they are in this order."
             )
-    arranged, owners = arrange(columns, classes, options)
+    owners = _find_classes(columns, sorted(classes), options)
     if options.by_position:
         return columns
-    if single and owners != classes:
+    if single and owners != classes[1:]:
         problem = f"the model takes scores of the class {classes[1]!s}, but {columns[0]} is named"
         fix = "name the column with --probs, or its class with --classes"
-        raise CommandError(f"{problem} like those of {owners[1]!s}; {fix}.")
-    if single:
-        return columns
-    column_of = dict(zip(owners, arranged, strict=True))
-    return [column_of[label] for label in classes]
+        raise CommandError(f"{problem} like those of {owners[0]!s}; {fix}.")
+    return columns if single else [columns[owners.index(label)] for label in classes]
 
 
-def _arrange_one(
-    column: str, known: list[Any], given: Sequence[str] | None
-) -> tuple[list[str], list[Any]]:
-    if len(known) != 2:
+def _find_classes(columns: Sequence[str], known: list[Any], options: InputOptions) -> list[Any]:
+    """Class of each column, where `known` are the sorted labels."""
+    K, names, given = len(columns), ", ".join(columns), split_words(options.classes)
+    if options.by_position and given is not None:
+        raise CommandError("--classes and --by-position exclude each other; leave one out.")
+    if K == 1 and len(known) != 2:
         problem = f"requires two classes, but the labels have {len(known)} ({listed(known)})"
         fix = "name one column for each class with --probs"
-        raise CommandError(f"one column of forecasts ({column}) {problem}; {fix}.")
-    if given is None:
-        [at_end] = _classes_at_end([column], known)
-        positive = at_end[0] if at_end else known[1]
-    else:
-        named = {str(label): label for label in known}
-        if len(given) != 1 or given[0] not in named:
-            choices = listed(known)
-            raise CommandError(f"--classes: name the class of {column}, one of {choices}.")
-        positive = named[given[0]]
-    return [column], [label for label in known if label != positive] + [positive]
+        raise CommandError(f"one column of forecasts ({names}) {problem}; {fix}.")
+    if len(known) > max(K, 2):
+        problem = f"{len(known)} classes ({listed(known)}) but {K} columns of forecasts ({names})"
+        raise CommandError(f"{problem}; name one column for each class with --probs.")
+    if given is not None:
+        return _given_classes(columns, known, given)
+    if K == 1:
+        [at_end] = _classes_at_end(columns, known)
+        return list(at_end or known[1:])
+    in_names = [] if options.by_position else _classes_in_names(columns, known)
+    if in_names or len(known) == K:
+        return in_names or known
+    if all(type(label) is int and 0 <= label < K for label in known):
+        return list(range(K))
+    problem = f"{len(known)} classes occur ({listed(known)}) but there are {K} columns"
+    raise CommandError(f"{problem} of forecasts ({names}); {_GIVE_CLASSES}.")
 
 
 def _given_classes(columns: Sequence[str], known: list[Any], given: Sequence[str]) -> list[Any]:
-    if len(given) != len(columns) or len(set(given)) < len(given):
-        expected = f"{len(columns)} different classes, one for each of {', '.join(columns)}"
+    K, names = len(columns), ", ".join(columns)
+    if K == 1 and (len(given) != 1 or given[0] not in map(str, known)):
+        raise CommandError(f"--classes: name the class of {names}, one of {listed(known)}.")
+    if len(given) != K or len(set(given)) < K:
+        expected = f"{K} different classes, one for each of {names}"
         raise CommandError(f"--classes: expected {expected}; got {', '.join(given)}.")
     classes = _typed_like(given, known)
-    if absent := [label for label in known if label not in classes]:
+    absent = [label for label in known if label not in classes]
+    if K > 1 and absent:
         raise CommandError(f"--classes: the label {absent[0]!r} is not among them.")
     return classes
 
 
-def _classes_in_names(columns: Sequence[str], known: list[Any]) -> list[Any] | None:
-    """Class of each column by its name; None if no name ends in a class."""
+def _classes_in_names(columns: Sequence[str], known: list[Any]) -> list[Any]:
+    """Class of each column by its name; empty if no name ends in a class."""
     names, at_end = columns, _classes_at_end(columns, known)
     if not any(at_end):
         names = _without_common_end(columns)
         at_end = _classes_at_end(names, known)
-    if not any(at_end):
-        return None
     named = [label for labels in at_end for label in labels]
+    if not named:
+        return []
     if set(named) != set(known) or len(set(named)) < len(named):
         problem = f"{', '.join(columns)} match the classes {listed(known)}"
         raise CommandError(f"only some of the columns {problem}; {_GIVE_CLASSES}.")
@@ -228,17 +225,6 @@ def _classes_in_names(columns: Sequence[str], known: list[Any]) -> list[Any] | N
     return _typed_like(rest, known)
 
 
-def _classes_in_order(columns: Sequence[str], known: list[Any]) -> list[Any]:
-    """Sorted classes, if there is one for each column or they are integers from 0."""
-    K = len(columns)
-    if len(known) == K:
-        return known
-    if all(type(label) is int and 0 <= label < K for label in known):
-        return list(range(K))
-    problem = f"{len(known)} classes occur ({listed(known)}) but there are {K} columns"
-    raise CommandError(f"{problem} of forecasts ({', '.join(columns)}); {_GIVE_CLASSES}.")
-
-
 def _without_common_end(columns: Sequence[str]) -> list[str]:
     """Names without an end that all of them share, such as ``_cal``."""
     starts, signs, ends = zip(*(name.rpartition("_") for name in columns), strict=True)
@@ -250,20 +236,19 @@ def _classes_at_end(names: Sequence[str], known: Sequence[Any]) -> list[tuple[An
 
     The case of letters matters only if classes differ in it.
     """
-    exact = {str(label): (label,) for label in known}
-    folded = {str(label).casefold(): (label,) for label in known}
-    if len(folded) < len(exact):
-        folded = {}
-    return [_at_end(name, exact) or _at_end(name.casefold(), folded) for name in names]
+    texts = [str(label) for label in known]
+    fold = str.casefold if len(set(map(str.casefold, texts))) == len(texts) else str
+    classes = {fold(text): (label,) for text, label in zip(texts, known, strict=True)}
 
+    def at_end(name: str) -> tuple[Any, ...]:
+        for start in range(len(name)):
+            text, before = name[start:], name[start - 1 : start]
+            is_word = not before.isalnum() or (text.isdigit() and before.isalpha())
+            if is_word and text in classes:
+                return classes[text]
+        return ()
 
-def _at_end(name: str, classes: dict[str, tuple[Any, ...]]) -> tuple[Any, ...]:
-    for start in range(len(name)):
-        text, before = name[start:], name[start - 1 : start]
-        is_word = not before.isalnum() or (text.isdigit() and before.isalpha())
-        if is_word and text in classes:
-            return classes[text]
-    return ()
+    return [at_end(fold(name)) for name in names]
 
 
 def _typed_like(texts: Sequence[str], known: list[Any]) -> list[Any]:

@@ -21,16 +21,6 @@ from isoroc._cli.io.source import KINDS, Format, Source, check_lines, file_error
 from isoroc._cli.options import EVERYTHING, STANDARD, InputOptions
 from isoroc._support.files import replacing, temporary_folder
 
-MODEL = "a model"
-STATE = "the state of a monitor"
-COUNTS = "counts"
-TABLE = "a table"
-PAGE = "a page"
-QUERY = "a query"
-ONNX = "an ONNX model"
-METRICS = "metrics"
-OTHER = "other data"
-
 
 @contextmanager
 def open_source(given: Sequence[str], options: InputOptions = EVERYTHING) -> Iterator[Source]:
@@ -92,27 +82,27 @@ def _copy(stream: IO[bytes], name: str, folder: Path) -> Path:
 
 
 def expand(given: Sequence[str]) -> list[Path]:
-    return [path for item in given for path in _expand(item)]
-
-
-def _expand(item: str) -> list[Path]:
-    path = Path(item)
-    if path.is_dir():
-        inside = (file.relative_to(path) for file in path.rglob("*") if file.is_file())
-        shown = [file for file in inside if not any(part[0] in "._" for part in file.parts)]
-        files = sorted(path / file for file in shown if Format.from_name(file.name) is not None)
-        if not files:
-            raise CommandError(f"{item}: no file in this folder ends in {', '.join(KINDS)}.")
-        return files
-    if path.exists():
-        return [path]
-    if path.is_symlink():
-        raise CommandError(f"{item}: is a link to no file.")
-    matches = sorted(glob.glob(item, recursive=True))  # noqa: PTH207
-    if not matches:
-        what = "no file matches" if glob.has_magic(item) else "no such file; check the name"
-        raise CommandError(f"{item}: {what}.")
-    return [file for match in matches for file in _expand(match)]
+    """Files that paths, folders and globs stand for."""
+    files: list[Path] = []
+    for item in given:
+        path = Path(item)
+        if path.is_dir():
+            inside = (file.relative_to(path) for file in path.rglob("*") if file.is_file())
+            shown = (file for file in inside if not any(part[0] in "._" for part in file.parts))
+            tables = sorted(path / file for file in shown if Format.from_name(file.name))
+            if not tables:
+                raise CommandError(f"{item}: no file in this folder ends in {', '.join(KINDS)}.")
+            files += tables
+        elif path.exists():
+            files.append(path)
+        elif path.is_symlink():
+            raise CommandError(f"{item}: is a link to no file.")
+        elif matches := sorted(glob.glob(item, recursive=True)):  # noqa: PTH207
+            files += expand(matches)
+        else:
+            what = "no file matches" if glob.has_magic(item) else "no such file; check the name"
+            raise CommandError(f"{item}: {what}.")
+    return files
 
 
 def write_frame(frame: pl.LazyFrame, target: str, form: Format) -> None:
@@ -163,35 +153,39 @@ def check_target(target: str, inputs: Iterable[str | None] = (), kind: str = "")
         if item is not None and _is_read(path, item):
             shown = "standard input" if item == STANDARD else item
             raise CommandError(f"{target}: is also an input ({shown}); name another file to write.")
-    existing = _kind_of(path) if kind else ""
-    if existing not in ("", kind) and (existing != OTHER or kind not in (TABLE, QUERY)):
+    accepted = {"", kind} | ({"other data"} if kind in ("a table", "a query") else set())
+    if kind and (existing := _kind_of(path)) not in accepted:
         raise CommandError(f"{target}: holds {existing}, not {kind}; name another file to write.")
 
 
 def _is_read(path: Path, item: str) -> bool:
     """Whether an argument names a file, possibly by another path."""
     if item != STANDARD:
-        return any(path.samefile(file) for file in _expand(item))
+        return any(path.samefile(file) for file in expand([item]))
     with suppress(OSError):  # it is not a file
         return os.path.samestat(path.stat(), os.fstat(sys.stdin.fileno()))
     return False
 
 
 def _kind_of(path: Path) -> str:
-    """What a file holds; an empty text if it is empty."""
+    """What a file holds, or an empty text."""
     with path.open("rb") as file:
         start = file.read(400)
     if start.startswith(b"PAR1"):
         with file_errors(str(path)):
-            return COUNTS if "isoroc" in pl.read_parquet_schema(path) else TABLE
-    marks = {b'"isoroc-model"': MODEL, b'"isoroc-monitor"': STATE, b"<!doctype html>": PAGE}
-    marks[b"# HELP isoroc_"] = METRICS
+            return "counts" if "isoroc" in pl.read_parquet_schema(path) else "a table"
+    marks = {
+        b'"isoroc-model"': "a model",
+        b'"isoroc-monitor"': "the state of a monitor",
+        b"<!doctype html>": "a page",
+        b"# HELP isoroc_": "metrics",
+    }
     for mark, kind in marks.items():
         if mark in start:
             return kind
     if path.suffix.lower() == ".onnx":
-        return ONNX
-    return (TABLE if Format.from_name(path.name) else OTHER) if start else ""
+        return "an ONNX model"
+    return ("a table" if Format.from_name(path.name) else "other data") if start else ""
 
 
 @contextmanager

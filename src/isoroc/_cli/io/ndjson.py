@@ -17,21 +17,26 @@ LINE = "isoroc: line"
 
 def infer(path: Path, name: str) -> dict[str, pl.DataType]:
     """Types of the columns, inferred from all rows; `name` is the name of the file in messages."""
-    try:
-        schema = _infer(path, None)
-    except pl.exceptions.PolarsError as error:
+    schema = _infer(path, None)
+    if isinstance(schema, Exception):
         n_rows = scan_lines(path).select(pl.len()).collect(engine="streaming").item()
-        row = bisect_left(range(n_rows), 1, key=lambda row: _fails(path, row + 1))
-        problem = f"row {row} is not a JSON object, or unlike earlier rows ({first_line(error)})"
-        raise CommandError(f"{name}: {problem}; correct the file.") from error
+        row = bisect_left(
+            range(1, n_rows + 1), 1, key=lambda n: isinstance(_infer(path, n), Exception)
+        )
+        problem = f"row {row} is not a JSON object, or unlike earlier rows ({first_line(schema)})"
+        raise CommandError(f"{name}: {problem}; correct the file.") from schema
     if any(_depth(kind) > 100 for kind in schema.values()):
         raise CommandError(f"{name}: its values are nested too deeply; correct the file.")
     # Few programs can read columns of Int128.
     return {name: pl.UInt64() if kind == pl.Int128 else kind for name, kind in schema.items()}
 
 
-def _infer(path: Path, n_rows: int | None) -> Mapping[str, pl.DataType]:
-    return pl.scan_ndjson(escape(str(path)), infer_schema_length=n_rows).collect_schema()
+def _infer(path: Path, n_rows: int | None) -> Mapping[str, pl.DataType] | Exception:
+    """Types of the columns in the first rows, or why there are none."""
+    try:
+        return pl.scan_ndjson(escape(str(path)), infer_schema_length=n_rows).collect_schema()
+    except pl.exceptions.PolarsError as error:
+        return error
 
 
 def _depth(kind: Any) -> int:
@@ -41,22 +46,14 @@ def _depth(kind: Any) -> int:
     return 1 + max(map(_depth, inner), default=0)
 
 
-def _fails(path: Path, n_rows: int) -> bool:
-    try:
-        _infer(path, n_rows)
-    except pl.exceptions.PolarsError:
-        return True
-    return False
-
-
 def scan_lines(path: Path) -> pl.LazyFrame:
     return pl.scan_lines(path, name=LINE, glob=False).filter(pl.col(LINE).str.strip_chars() != "")
 
 
-def decode(lines: pl.LazyFrame, schema: Mapping[str, pl.DataType]) -> pl.LazyFrame:
-    """Lines with some columns decoded from them."""
-    values = pl.col(LINE).str.json_decode(pl.Struct(dict(schema)))
-    return lines.with_columns(values.alias("isoroc: values")).unnest("isoroc: values")
+def decode(path: Path, schema: Mapping[str, pl.DataType]) -> pl.LazyFrame:
+    """Lines of a file with some columns decoded from them."""
+    values = pl.col(LINE).str.json_decode(pl.Struct(dict(schema))).alias("isoroc: values")
+    return scan_lines(path).with_columns(values).unnest("isoroc: values")
 
 
 def check_values(path: Path, name: str, schema: Mapping[str, pl.DataType]) -> None:
@@ -64,9 +61,9 @@ def check_values(path: Path, name: str, schema: Mapping[str, pl.DataType]) -> No
     if not schema:
         return
     read = pl.struct(list(schema)).struct.json_encode().alias("read")
-    batches = decode(scan_lines(path), schema).select(LINE, read).collect_batches()
-    pairs = (pair for batch in batches for pair in batch.iter_rows())
-    for row, texts in enumerate(pairs):
+    batches = decode(path, schema).select(LINE, read).collect_batches()
+    rows = (row for batch in batches for row in batch.iter_rows())
+    for row, texts in enumerate(rows):
         given, decoded = map(json.loads, texts)
         for column, kind in schema.items():
             if not _same(given.get(column), decoded[column]):

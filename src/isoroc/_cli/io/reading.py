@@ -12,15 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from isoroc._cli.errors import CommandError, in_options
-from isoroc._cli.io.columns import (
-    arrange,
-    check_column,
-    find_forecasts,
-    find_label,
-    find_shares,
-    listed,
-    order_columns,
-)
+from isoroc._cli.io.columns import arrange, check_column, find_forecasts, find_label, find_shares
 from isoroc._cli.io.files import expand
 from isoroc._cli.io.source import BATCH, ROW, Source, file_errors
 from isoroc._cli.models import Model, calibrate
@@ -30,7 +22,6 @@ from isoroc._core.types import Floats
 from isoroc._counts import Builder, Counts, Resolution, hash_keys
 from isoroc._input import (
     InputError,
-    Names,
     Sample,
     Segments,
     check_forecasts,
@@ -47,215 +38,123 @@ from isoroc._input import (
 
 #: Rows above which ``fit`` and ``evaluate`` do not keep them all.
 MANY = 2_000_000
-_NOT_CLASSES = "labels must be classes, not measurements; check --label."
+_NOT_CLASSES = "labels must be classes, not measurements; check --label"
 #: Samples of the same rows: "before", and "after" if there is a model.
 Compared = dict[str, Sample]
 
 
-class Labels:
-    """Distinct labels of a column, at most `max_classes`, in the order of their occurrence."""
-
-    def __init__(self, source: Source, column: str, *, max_classes: int) -> None:
-        self._source, self._column, self._max_classes = source, column, max_classes
-        self.columns = [column]
-        self._found: dict[Any, None] = {}  # a set in order
-
-    def add(self, batch: pl.DataFrame) -> None:
-        values = self._values(batch)
-        missing = values.is_null()
-        if values.dtype.is_float():
-            missing = missing | values.is_nan().fill_null(value=True)
-        if missing.any():
-            fix = f'leave out rows without a label with --where "{self._column} IS NOT NULL".'
-            raise self._error(batch, missing, f"is empty; {fix}")
-        for label in values.unique(maintain_order=True):
-            if label in self._found:
-                continue
-            if isinstance(label, float) and not label.is_integer():
-                raise self._error(batch, values == label, f"is {label}; {_NOT_CLASSES}")
-            if len(self._found) == self._max_classes:
-                n = self._max_classes
-                problem = f"is {label!r}, but the forecasts have only {n} classes"
-                fix = "name one column for each class with --probs, or another column of labels"
-                raise self._error(batch, values == label, f"{problem}; {fix} with --label.")
-            self._found[label] = None
-
-    def encode(self, batch: pl.DataFrame, codes: NDArray[Any]) -> NDArray[Any]:
-        """Code of each row's label, where `codes` are those of the distinct labels."""
-        options: Any = {"return_dtype": pl.UInt16, "default": None}
-        labels = list(self._found)
-        numbers = self._values(batch).replace_strict(labels, range(len(labels)), **options)
-        return np.asarray(codes[numbers.to_numpy()])
-
-    def _values(self, batch: pl.DataFrame) -> pl.Series:
-        values = batch[self._column]
-        return values.cast(pl.String) if values.dtype in (pl.Categorical, pl.Enum) else values
-
-    def _error(self, batch: pl.DataFrame, where: pl.Series, problem: str) -> CommandError:
-        return self._source.error(batch, int(where.arg_max() or 0), self._column, problem)
-
-    def known(self) -> list[Any]:
-        """The labels; in text files, integers, floats or booleans if all of them look like it."""
-        labels = list(self._found)
-        if not self._source.untyped or not all(isinstance(label, str) for label in labels):
-            return labels
-        looks: dict[str, Callable[[str], Any]] = {
-            r"0|-?[1-9]\d*": int,  # 01 is a name
-            r"(?:0|-?[1-9]\d*)(?:\.0*)?": float,
-            r"(?i:true|false)": lambda text: text.lower() == "true",
-        }
-        for look, parse in looks.items():
-            if all(re.fullmatch(look, label) for label in labels):
-                return [parse(label) for label in labels]
-        if all(re.fullmatch(r"-?\d*\.\d+", label) for label in labels):
-            what = f"column {self._column!r} holds {labels[0]}"
-            raise CommandError(f"{self._source.name}: {what}; {_NOT_CLASSES}")
-        return labels
-
-    def among(self, classes: Sequence[Any]) -> list[Any]:
-        """The class that each known label stands for, where 1 is equal to 1.0 and to "1"."""
-        same = {str(label): label for label in classes} | {label: label for label in classes}
-        keys = [label if label in same else str(label) for label in self.known()]
-        if unknown := [key for key in keys if key not in same]:
-            what = f"column {self._column!r} holds {unknown[0]!r}, which is not a class"
-            fitted = ", ".join(map(str, classes))
-            raise CommandError(f"{self._source.name}: {what} of the model: {fitted}.")
-        return [same[key] for key in keys]
-
-
-class Shares:
-    """Columns of soft labels, in place of `Labels`."""
-
-    def __init__(self, source: Source, selection: Selection, *, n_classes: int) -> None:
-        found = find_shares(selection.label_shares or (), source.schema)
-        self._source, self._labels, self.columns = source, list(found), list(found.values())
-        if len(found) != n_classes:
-            problem = f"{len(found)} columns, but the forecasts have {n_classes} classes"
-            raise CommandError(f"--label-shares: {problem}; name one column for each class.")
-
-    def encode(self, batch: pl.DataFrame, codes: NDArray[Any]) -> Floats:
-        """Share of each class, where `codes` are those of the columns."""
-        shares = read_forecasts(batch, self.columns, self._source, check_label_shares)
-        return np.asarray(shares[:, np.argsort(codes)])
-
-    def known(self) -> list[Any]:
-        """The classes that the names end in; integers if all of them look like it."""
-        are_integers = all(re.fullmatch(r"0|[1-9]\d*", label) for label in self._labels)
-        return [int(label) for label in self._labels] if are_integers else self._labels
-
-    def among(self, classes: Sequence[Any]) -> list[Any]:
-        """The class that each column stands for."""
-        same = {str(label): label for label in classes}
-        if unknown := [label for label in self._labels if label not in same]:
-            problem = f"{unknown[0]} is not a class of the model ({listed(classes)})"
-            raise CommandError(f"--label-shares: {problem}; rename the columns.")
-        return [same[label] for label in self._labels]
-
-
 class Reader:
-    """Forecasts and outcomes of selected rows; a model supplies what the user did not give."""
+    """Forecasts and outcomes of selected rows, before and, if there is a model, after calibration.
+
+    A model supplies what the user did not give.
+    """
 
     def __init__(self, source: Source, selection: Selection, model: Model | None = None) -> None:
         schema = source.schema
         selection = selection if model is None else model.complete(selection, schema)
-        self.source, self.selection = source, selection
+        self.source, self.selection, self.model = source, selection, model
         if selection.label_shares and selection.label:
             raise CommandError("--label and --label-shares exclude each other; leave one out.")
+        shares = find_shares(selection.label_shares or (), schema)
         self.label = None if selection.label_shares else find_label(selection.label, schema)
         self.weight = selection.weight
         if self.weight == "none" and self.weight not in schema:
             self.weight = None
         elif self.weight is not None:
             check_column("--weight", self.weight, schema)
-        shares = find_shares(selection.label_shares or (), schema).values()
-        others, of_model = [self.label, self.weight, *shares], model and model.columns
-        columns = find_forecasts(selection.probs, schema, others, of_model=of_model)
-        used = [*columns, *(name for name in others if name is not None)]
-        if len(set(used)) < len(used):
+        others = [name for name in (self.label, self.weight, *shares.values()) if name is not None]
+        columns = find_forecasts(selection.probs, schema, others, of_model=model and model.columns)
+        self._used = [*columns, *others]
+        if len(set(self._used)) < len(self._used):
             fix = "check --label, --probs and --weight"
-            raise CommandError(f"a column is used twice: {', '.join(used)}; {fix}.")
-        check_types(schema, [name for name in used if name != self.label], source)
-        if self.label is not None:
-            check_types(schema, [self.label], source, "; labels must be text, integers or booleans")
-        # The labels are read first, because the order of the columns depends on them.
-        self.labels, self.n_rows = self._read_labels(len(columns))
+            raise CommandError(f"a column is used twice: {', '.join(self._used)}; {fix}.")
+        check_types(source, self._used)
+        self._shares, self.n_rows, self._labels = list(shares.values()), 0, list[Any](shares)
+        self._read_labels(max(len(columns), 2))
+        labels = self._parse_labels()
         if model is None:
-            labels = self.labels.known()
             self.columns, classes = arrange(columns, set(labels), selection)
         else:
             classes = model.calibrator.classes_.tolist()
-            labels = self.labels.among(classes)
-            self.columns = order_columns(columns, classes, of_model, selection)
+            labels = self._match(labels, classes)
+            self.columns = model.order_columns(columns, selection)
         self.classes: NDArray[Any] = np.array(classes)
         code_of = {label: k for k, label in enumerate(classes)}
         codes = [code_of[label] for label in labels]
         self._codes = np.array(codes, np.min_scalar_type(len(classes) - 1))
 
-    def _read_labels(self, n_columns: int) -> tuple[Labels | Shares, int]:
-        n_classes, n_rows = max(n_columns, 2), 0
-        if self.label is None:
-            labels: Any = Shares(self.source, self.selection, n_classes=n_classes)
-        else:
-            labels = Labels(self.source, self.label, max_classes=n_classes)
-        for batch in self._batches(labels.columns):
+    def _read_labels(self, n_classes: int) -> None:
+        """Count the rows and collect their labels, which decide on the order of the columns."""
+        for batch in self._batches([] if self.label is None else [self.label]):
+            self.n_rows += len(batch)
             if self.label is not None:
-                labels.add(batch)
-            n_rows += len(batch)
-        if not n_rows:
+                self._add_labels(batch, self.label, n_classes)
+        self.are_many = self.n_rows > MANY
+        if not self.n_rows:
             which = "" if self.selection.where is None else f" with {self.selection.where}"
             raise CommandError(f"{self.source.name}: no rows{which}; at least one is needed.")
-        return labels, n_rows
+        if self.label is None and len(self._shares) != n_classes:
+            problem = f"{len(self._shares)} columns, but the forecasts have {n_classes} classes"
+            raise CommandError(f"--label-shares: {problem}; name one column for each class.")
+
+    def _add_labels(self, batch: pl.DataFrame, column: str, n_classes: int) -> None:
+        values = _label_values(batch[column])
+        known = set(self._labels)
+        for at in values.arg_unique().sort():
+            label = values[at]
+            if label in known:
+                continue
+            if label is None:
+                problem = "is empty"
+                fix = f'leave out rows without a label with --where "{column} IS NOT NULL"'
+            elif isinstance(label, float) and not label.is_integer():
+                problem, fix = f"is {label}", _NOT_CLASSES
+            elif len(self._labels) == n_classes:
+                problem = f"is {label!r}, but the forecasts have only {n_classes} classes"
+                fix = "name one column for each class with --probs, or other labels with --label"
+            else:
+                self._labels.append(label)
+                continue
+            raise self.source.error(batch, at, column, f"{problem}; {fix}.")
+
+    def _parse_labels(self) -> list[Any]:
+        """The labels; in text files, integers, floats or booleans if all of them look like it."""
+        looks: dict[str, Callable[[str], Any]] = {r"0|-?[1-9]\d*": int}  # 01 is a name
+        if self.label is not None:
+            looks[r"(?:0|-?[1-9]\d*)(?:\.0*)?"] = float
+            looks[r"(?i:true|false)"] = lambda text: text.lower() == "true"
+            if not self.source.untyped:
+                return self._labels
+        for look, parse in looks.items():
+            if all(re.fullmatch(look, label) for label in self._labels):
+                return [parse(label) for label in self._labels]
+        if self.label and all(re.fullmatch(r"-?\d*\.\d+", label) for label in self._labels):
+            what = f"column {self.label!r} holds {self._labels[0]}"
+            raise CommandError(f"{self.source.name}: {what}; {_NOT_CLASSES}.")
+        return self._labels
+
+    def _match(self, labels: list[Any], classes: list[Any]) -> list[Any]:
+        """The class that each label stands for, where 1 is equal to 1.0 and to "1"."""
+        same = {str(label): label for label in classes} | {label: label for label in classes}
+        keys = [label if label in same else str(label) for label in labels]
+        if unknown := [key for key in keys if key not in same]:
+            where = f"{self.source.name}: column {self.label!r} holds {unknown[0]!r}, which"
+            where = where if self.label else f"--label-shares: {unknown[0]}"
+            fitted = ", ".join(map(str, classes))
+            raise CommandError(f"{where} is not a class of the model: {fitted}.")
+        return [same[key] for key in keys]
 
     @cached_property
     def unit(self) -> Any:
         selection, columns = self.selection, self.columns
-        if selection.unit != "auto" or len(columns) > 1:
-            return "probability" if selection.unit == "auto" else selection.unit
+        if selection.unit != "auto":
+            return selection.unit
+        if len(columns) > 1:
+            return "probability"
         column = pl.col(columns[0]).cast(pl.Float64, strict=False)
         rows = self.source.rows(selection.where).drop(ROW)
         ends = rows.select(low=column.min(), high=column.max()).collect(engine="streaming").row(0)
-        known = np.array([end for end in ends if end is not None], dtype=float)
-        return resolve_unit(known, "auto") if len(known) else "probability"
-
-    def stream(
-        self, others: Sequence[str] = (), share: float = 1.0
-    ) -> Iterator[tuple[Sample, pl.DataFrame]]:
-        """Samples of a share of the rows, each with its batch, which has the `others` too."""
-        weighted, start = [] if self.weight is None else [self.weight], 0
-        for rows in self._batches([*self.columns, *self.labels.columns, *weighted, *others]):
-            batch = rows if share == 1 else rows.filter(is_sampled(rows, share))
-            if batch.is_empty():
-                continue
-            outcomes: Any = self.labels.encode(batch, self._codes)
-            codes = outcomes if outcomes.ndim == 1 else np.zeros(len(batch), self._codes.dtype)
-            weights = read_weights(batch, self.weight, self.source) if self.weight else None
-            sample = Sample(self.forecasts(batch), codes, weights, self.classes, self.unit)
-            if outcomes.ndim == 1:
-                yield sample, batch
-                continue
-            parts = divide_rows(sample, outcomes, start)
-            yield parts, batch[np.asarray(parts.parts_of) - start]
-            start += len(batch)
-
-    def forecasts(self, batch: pl.DataFrame) -> Floats:
-        check = partial(check_forecasts, unit=self.selection.unit, advice="pass")
-        return read_forecasts(batch, self.columns, self.source, check)
-
-    def count(
-        self, resolution: Resolution = "auto", folds: int = 5, fold_by: str | None = None
-    ) -> Counts:
-        if fold_by is not None:
-            check_column("--fold-by", fold_by, self.source.schema)
-        builder = Builder(self.classes, self.unit, resolution, folds)
-        for sample, batch in self.stream([] if fold_by is None else [fold_by]):
-            if sample.weights is None or sample.weights.any():
-                key = None if fold_by is None else batch[fold_by].cast(pl.Int64).to_numpy()
-                builder.add_sample(sample, key)
-        return Counts(*builder.result(), tuple(self.columns))
-
-    @property
-    def are_many(self) -> bool:
-        return self.n_rows > MANY
+        return resolve_unit(np.array([end for end in ends if end is not None]), "auto")
 
     def are_countable(self) -> bool:
         """Whether there are many rows of probabilities, which are then counted."""
@@ -271,59 +170,94 @@ class Reader:
                 if not batch.is_empty():
                     yield batch
 
+    def _samples(
+        self, others: Sequence[str], share: float = 1.0
+    ) -> Iterator[tuple[Sample, pl.DataFrame]]:
+        """Samples of a share of the rows, each with its batch, which has the `others` too."""
+        check = partial(check_forecasts, unit=self.selection.unit, advice="pass")
+        start = 0
+        for rows in self._batches([*self._used, *others]):
+            batch = rows if share == 1 else rows.filter(is_sampled(rows, share))
+            if batch.is_empty():
+                continue
+            if self.label is None:
+                shares = read_forecasts(batch, self._shares, self.source, check_label_shares)
+                codes = np.zeros(len(batch), self._codes.dtype)
+            else:
+                labels = _label_values(batch[self.label])
+                codes = labels.replace_strict(self._labels, self._codes).to_numpy()
+            P = read_forecasts(batch, self.columns, self.source, check)
+            weights = read_weights(batch, self.weight, self.source) if self.weight else None
+            sample = Sample(P, codes, weights, self.classes, self.unit)
+            if self.label is None:
+                sample = divide_rows(sample, shares[:, np.argsort(self._codes)], start)
+                batch, start = batch[np.asarray(sample.parts_of) - start], start + len(batch)
+            yield sample, batch
 
-class Comparison:
-    """Forecasts of the same rows before and, if there is a model, after calibration."""
-
-    def __init__(self, source: Source, selection: Selection, model: Model | None) -> None:
-        self.reader = Reader(source, selection, model)
-        self.model = model
+    def count(
+        self, resolution: Resolution = "auto", folds: int = 5, fold_by: str | None = None
+    ) -> Counts:
+        if fold_by is not None:
+            check_column("--fold-by", fold_by, self.source.schema)
+        builder = Builder(self.classes, self.unit, resolution, folds)
+        for sample, batch in self._samples([] if fold_by is None else [fold_by]):
+            if sample.weights is None or sample.weights.any():
+                key = None if fold_by is None else batch[fold_by].cast(pl.Int64).to_numpy()
+                builder.add_sample(sample, key)
+        return Counts(*builder.result(), tuple(self.columns))
 
     def stream(
         self, segments: Sequence[str] = (), clusters: str | None = None, share: float = 1.0
     ) -> Iterator[Compared]:
         """Batches of rows, or of a share of them, with forecasts, segments and clusters."""
-        reader, model, source = self.reader, self.model, self.reader.source
-        known, number = segment_types(source, segments), dict[str, int]()
-        extra = [*known]
-        if model is not None:
-            model.check(reader.columns, reader.classes, reader.selection)
-            extra += check_model_segments(model, source)
+        model, source, numbers = self.model, self.source, dict[str, int]()
+        types = segment_types(source, segments)
+        others = [*types] if model is None else [*types, *check_model_segments(model, source)]
         if clusters is not None:
-            extra.append(check_column("--clusters", clusters, source.schema))
-        for sample, batch in reader.stream(extra, share):
-            if (of_rows := clusters_of(batch, clusters, source)) is not None:
-                found = [number.setdefault(name, len(number)) for name in of_rows.tolist()]
-                sample = replace(sample, clusters=np.array(found, dtype=np.intp))  # noqa: PLW2901
-            compared = {"before": replace(sample, segments=read_segments(batch, known))}
+            others.append(check_column("--clusters", clusters, source.schema))
+        for sample, batch in self._samples(others, share):
+            if clusters is not None:
+                with _located(batch, [clusters], source):
+                    names = check_groups(batch[clusters], len(batch), name="clusters")
+                codes = [numbers.setdefault(name, len(numbers)) for name in names.tolist()]
+                sample = replace(sample, clusters=np.array(codes, dtype=np.intp))  # noqa: PLW2901
+            compared = {"before": replace(sample, segments=read_segments(batch, types))}
             if model is not None:
-                of_model = read_segments(batch, model.segments)
-                Q = calibrate(model.calibrator, sample.as_given(), of_model)
+                given = read_segments(batch, model.segments)
+                Q = calibrate(model.calibrator, sample.as_given(), given)
                 compared["after"] = replace(sample, forecasts=Q, unit="probability")
             yield compared
 
     def read(self, segments: Sequence[str] = (), clusters: str | None = None) -> Compared:
         """All rows with forecasts, segments and clusters; with segments, `MANY` of them at most."""
-        n_rows = self.reader.n_rows
-        share = min(1.0, MANY / n_rows) if segments else 1.0
+        share = min(1.0, MANY / self.n_rows) if segments else 1.0
         batches = list(self.stream(segments, clusters, share))
-        if share < 1:
-            n_read = sum(len(batch["before"]) for batch in batches)
-            print_note(f"segments: {n_read:,} of {n_rows:,} rows are used, drawn at random")
         compared = {name: join_samples([batch[name] for batch in batches]) for name in batches[0]}
         before = compared["before"]
+        if share < 1:
+            n_read = sum(len(batch["before"]) for batch in batches)
+            print_note(f"segments: {n_read:,} of {self.n_rows:,} rows are used, drawn at random")
         if clusters is not None and before.n_units < 2:
             problem = f"all rows have the same value in column {clusters!r}"
             raise CommandError(f"--clusters: {problem}; at least two clusters are needed.")
-        check_units(before, self.reader.selection.unit, name=", ".join(self.reader.columns))
+        check_units(before, self.selection.unit, name=", ".join(self.columns))
         warn_of_reversal(before)
         return compared
 
 
-def load_counts(files: list[str], selection: Selection = ALL_ROWS) -> Counts:
-    """Merged counts of files and globs; rows and columns cannot be selected."""
+def _label_values(values: pl.Series) -> pl.Series:
+    """Labels of a batch, null where they are missing."""
+    if values.dtype.is_float():
+        return values.fill_nan(None)
+    return values.cast(pl.String) if values.dtype in (pl.Categorical, pl.Enum) else values
+
+
+def load_counts(files: list[str], selection: Selection, others: Sequence[str | None]) -> Counts:
+    """Merged counts of files and globs, without the `others`: columns of segments and clusters."""
     if selection != ALL_ROWS:
         raise CommandError("--counts: rows and columns were chosen when they were counted.")
+    if any(others):
+        raise CommandError("--segments and --clusters need rows: counts hold neither.")
     return Counts.from_parquet(*expand(files))
 
 
@@ -355,11 +289,10 @@ def read_weights(batch: pl.DataFrame, column: str, source: Source) -> Floats:
 
 def segment_types(source: Source, names: Sequence[str]) -> dict[str, bool]:
     """Columns of segments that a user names, and whether each is numeric."""
-    schema = source.schema
     for name in names:
-        check_column("--segments", name, schema)
-    check_types(schema, names, source, "; segments must be numbers, text or booleans")
-    inferred = source.infer(names) if source.untyped else schema
+        check_column("--segments", name, source.schema)
+    check_types(source, names)
+    inferred = source.infer(names) if source.untyped else source.schema
     return {name: name in inferred and inferred[name].is_numeric() for name in names}
 
 
@@ -378,31 +311,19 @@ def read_segments(batch: pl.DataFrame, known: Mapping[str, bool]) -> Segments | 
     return check_segments(columns, len(batch), known=known) if known else None
 
 
-def clusters_of(batch: pl.DataFrame, column: str | None, source: Source) -> Names | None:
-    """Cluster of each row of a batch, if there is a column of clusters."""
-    if column is None:
-        return None
-    try:
-        return check_groups(batch[column], len(batch), name="clusters")
-    except InputError as error:
-        problem = f"{error.problem}; {error.fix} (--where leaves rows out)."
-        raise source.error(batch, error.row or 0, column, problem) from error
-
-
 def is_sampled(batch: pl.DataFrame, share: float) -> pl.Series:
     """Which rows belong to a random sample: those whose hashed row number is small."""
     hashed = hash_keys(batch[ROW].to_numpy()[:, None], None)
     return pl.Series((hashed >> np.uint64(11)) * 2.0**-53 < share)
 
 
-def check_types(
-    schema: Any, columns: Sequence[str], source: Source, problem: str = ", which is not numeric"
-) -> None:
+def check_types(source: Source, columns: Sequence[str]) -> None:
     """Raise an error if a column holds neither numbers nor text."""
     for name in columns:
-        kind = schema[name]
+        kind = source.schema[name]
         if not kind.is_numeric() and kind not in (pl.Boolean, pl.String, pl.Categorical, pl.Enum):
-            raise CommandError(f"{source.name}: column {name!r} has the type {kind}{problem}.")
+            what = f"column {name!r} has the type {kind}"
+            raise CommandError(f"{source.name}: {what}; expected numbers, text or booleans.")
 
 
 @contextmanager
@@ -428,9 +349,8 @@ def read_numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
     if not finite.all():
         at = int(finite.arg_min() or 0)
         raw, value = batch[name][at], values[at]
-        shown = repr(raw) if value is None else str(value)
-        what = "not a number" if value is None else "not a finite number"
-        problem = "is empty" if raw is None else f"is {shown}, {what}"
-        fix = "correct such rows, or leave them out with --where."
-        raise source.error(batch, at, name, f"{problem}; {fix}")
+        problem = "is empty" if raw is None else f"is {raw!r}, not a number"
+        problem = problem if value is None else f"is {value}, not a finite number"
+        fix = "correct such rows, or leave them out with --where"
+        raise source.error(batch, at, name, f"{problem}; {fix}.")
     return values.to_numpy()

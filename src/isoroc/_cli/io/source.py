@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from glob import escape
 from pathlib import Path, PurePath
 from typing import Any, Literal, Self
@@ -32,10 +32,6 @@ FileFormat = Literal["csv", "tsv", "ndjson", "parquet", "arrow", "arrow stream"]
 KINDS: dict[str, FileFormat] = {
     ".csv": "csv", ".tsv": "tsv", ".ndjson": "ndjson", ".jsonl": "ndjson", ".parquet": "parquet",
     ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
-}  # fmt: skip
-#: First bytes of formats.
-_MARKS: dict[bytes, FileFormat] = {
-    b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow stream"
 }  # fmt: skip
 Compression = Literal["gzip", "zstd"]
 #: Longest line that polars, and longest quoted field that Python, can read in little memory.
@@ -76,15 +72,20 @@ class Format:
     @classmethod
     def from_content(cls, path: Path) -> Self:
         """Format by the first bytes of a file."""
+        marks: dict[bytes, Self] = {
+            b"PAR1": cls("parquet"),
+            b"ARROW1": cls("arrow"),
+            b"\xff\xff\xff\xff": cls("arrow stream"),
+            b"(\xb5/\xfd": cls("csv", "zstd", ","),
+        }
         with path.open("rb") as file:
             start = file.read(8)
-        for mark, kind in _MARKS.items():
+        for mark, form in marks.items():
             if start.startswith(mark):
-                return cls(kind)
-        if start.startswith(b"(\xb5/\xfd"):
-            return cls("csv", "zstd", ",")
-        compression: Compression | None = "gzip" if start.startswith(b"\x1f\x8b") else None
-        if compression is not None:
+                return form
+        compression: Compression | None = None
+        if start.startswith(b"\x1f\x8b"):
+            compression = "gzip"
             with gzip.open(path) as inside:
                 start = inside.read(8)
         is_json = start.lstrip().startswith(b"{")
@@ -93,17 +94,17 @@ class Format:
 
 def choose_format(target: str, option: str | None, of_input: Format) -> Format:
     """Format to write: that of the option, of the target's name, or of the input."""
-    by_name = None if target == STANDARD else Format.from_name(Path(target).name)
-    form = by_name if option is None else Format.from_option(option)
-    if form is None and target != STANDARD and (end := PurePath(target).suffix):
-        fix = f"expected {', '.join(KINDS)}, or --output-format"
-        raise CommandError(f"{target}: {end} is not the ending of a format; {fix}.")
+    name = "" if target == STANDARD else PurePath(target).name
+    form = Format.from_name(name) if option is None else Format.from_option(option)
     if form is not None:
         same = form.kind == of_input.kind
         return replace(form, separator=of_input.separator) if same else form
+    if end := PurePath(name).suffix:
+        fix = f"expected {', '.join(KINDS)}, or --output-format"
+        raise CommandError(f"{target}: {end} is not the ending of a format; {fix}.")
     if of_input.kind == "arrow stream":
         return Format("arrow")
-    return replace(of_input, compression=None) if target == STANDARD else of_input
+    return of_input if name else replace(of_input, compression=None)
 
 
 @dataclass(frozen=True)
@@ -132,39 +133,40 @@ class Source:
     def scan(self) -> pl.LazyFrame:
         """All rows, lazily; polars reads the folders of Parquet and Arrow files itself."""
         if self.format.kind not in ("parquet", "arrow"):
-            return _join([self._scan_file(k) for k in range(len(self.paths))])
+            return _join(self._files)
         scan = pl.scan_parquet if self.format.kind == "parquet" else pl.scan_ipc
         rows = scan(self.paths, glob=False, hive_partitioning=self.hive)
-        first, *rest = self._schemas
-        if all(list(each.items()) == list(first.items()) for each in rest):
+        first, *rest = [list(file.collect_schema().items()) for file in self._files]
+        if all(each == first for each in rest):
             return rows
-        folders = {k: v for k, v in rows.collect_schema().items() if k not in first} or None
+        folders = {k: v for k, v in rows.collect_schema().items() if k not in dict(first)} or None
         options: dict[str, Any] = {"hive_partitioning": self.hive, "hive_schema": folders}
         return _join([scan([path], glob=False, **options) for path in self.paths])
 
     @cached_property
-    def _schemas(self) -> list[dict[str, pl.DataType]]:
-        read: Any = {
-            "parquet": lambda path, _: pl.scan_parquet(path, glob=False).collect_schema(),
-            "arrow": lambda path, _: pl.read_ipc_schema(path),
-            "ndjson": ndjson.infer,
-        }.get(self.format.kind, partial(_read_header, separator=self.format.separator or ","))
-        schemas = []
+    def _files(self) -> list[pl.LazyFrame]:
+        files = []
         for path, name in zip(self.paths, self.names, strict=True):
             with file_errors(name):
-                schemas.append(dict(read(path, name)))
-        return schemas
+                files.append(self._scan_file(path, name))
+                files[-1].collect_schema()  # raises an error if the file is damaged
+        return files
 
-    def _scan_file(self, k: int) -> pl.LazyFrame:
-        """Rows of a file that is neither Parquet nor Arrow; folders are columns of text."""
-        path = self.paths[k]
-        if self.untyped:
-            options: Any = {"separator": self.format.separator, "infer_schema": False}
-            rows = pl.scan_csv(path, new_columns=list(self._schemas[k]), glob=False, **options)
-        elif self.format.kind == "ndjson":
-            rows = pl.scan_ndjson(escape(str(path)), schema=self._schemas[k])
-        else:
-            rows = pl.read_ipc_stream(path).lazy()
+    def _scan_file(self, path: Path, name: str) -> pl.LazyFrame:
+        """Rows of a file, lazily; folders are columns of text, but for Parquet and Arrow."""
+        match self.format.kind:
+            case "parquet":
+                return pl.scan_parquet(path, glob=False)
+            case "arrow":
+                return pl.scan_ipc(path, glob=False)
+            case "arrow stream":
+                rows = pl.read_ipc_stream(path).lazy()
+            case "ndjson":
+                rows = pl.scan_ndjson(escape(str(path)), schema=ndjson.infer(path, name))
+            case _:
+                separator = self.format.separator or ","
+                options: Any = {"new_columns": _read_header(path, name, separator), "glob": False}
+                rows = pl.scan_csv(path, separator=separator, infer_schema=False, **options)
         return rows.with_columns(self.folders(path))
 
     @cached_property
@@ -174,13 +176,6 @@ class Source:
         for name in (name for name in schema if name.startswith(RESERVED)):
             raise CommandError(f"{self.name}: the name {name!r} is reserved; rename the column.")
         return schema
-
-    def _scan_lines(self, texts: Collection[str], others: Collection[str | None]) -> pl.LazyFrame:
-        """Lines of NDJSON files with some of their columns; `texts` are read as text."""
-        schema = {name: kind for name, kind in self.schema.items() if name in others}
-        self.check_values(schema)
-        schema |= dict.fromkeys(texts, pl.String())
-        return _join([ndjson.decode(ndjson.scan_lines(path), schema) for path in self.paths])
 
     def check_values(self, schema: Mapping[str, pl.DataType]) -> None:
         """Raise an error if a type cannot hold a value of an NDJSON file exactly."""
@@ -197,14 +192,19 @@ class Source:
         those `used` or in the condition, and the text of each row.
         """
         names = [] if where is None else _columns_of(where, self.schema)
-        rows = self._scan_lines(copied, [*names, *used]) if copied else self.scan()
-        rows = rows.with_row_index(ROW)
+        if copied:
+            schema = {name: self.schema[name] for name in self.schema if name in (*names, *used)}
+            self.check_values(schema)
+            schema |= dict.fromkeys(copied, pl.String())
+            rows = _join([ndjson.decode(path, schema) for path in self.paths]).with_row_index(ROW)
+        else:
+            rows = self.scan().with_row_index(ROW)
         if where is None:
             return rows
         types = self.infer(names) if self.untyped else {}
         texts = {name: f"{RESERVED}text of {name}" for name in types}
         kept = (pl.col(name).alias(text) for name, text in texts.items())
-        parsed = (parse_text(name, kind) for name, kind in types.items())
+        parsed = (_parse_text(name, kind) for name, kind in types.items())
         typed = rows.with_columns(kept).with_columns(parsed)
         query = f"SELECT * FROM self WHERE ({where})"  # noqa: S608
         try:
@@ -217,10 +217,9 @@ class Source:
 
     def infer(self, names: Collection[str]) -> dict[str, pl.DataType]:
         """Types of those columns of CSV files that are not text, from 1,000 rows of each file."""
-        files = [self._scan_file(k).head(1000) for k in range(len(self.paths))]
         if not names:
             return {}
-        texts = _join(files).select(names).collect()
+        texts = _join([file.head(1000) for file in self._files]).select(names).collect()
         missing = ["NA", "N/A", "n/a", "null", "NULL", "None"]
         data = texts.write_csv().encode()
         schema = pl.read_csv(data, infer_schema_length=None, null_values=missing).schema
@@ -239,8 +238,8 @@ class Source:
     def place(self, row: int) -> str:
         """File and row number within it, for messages, of a row of the whole table."""
         *others, last = self.names
-        for name, path in zip(others, self.paths, strict=False):
-            n_rows = Source([path], self.format, [name]).scan().select(pl.len()).collect().item()
+        for k, name in enumerate(others):
+            n_rows = self._files[k].select(pl.len()).collect().item()
             if row < n_rows:
                 return f"{name}: row {row}"
             row -= n_rows
@@ -264,19 +263,12 @@ def _columns_of(where: str, schema: Mapping[str, pl.DataType]) -> list[str]:
     return [check_column("--where", name, schema) for name in names]
 
 
-def parse_text(name: str, kind: pl.DataType) -> pl.Expr:
-    """Values of a column of text, null where the text does not have the type."""
-    text = pl.col(name)
-    if kind == pl.Boolean:
-        options: Any = {"default": None, "return_dtype": pl.Boolean}
-        return text.str.to_lowercase().replace_strict(["true", "false"], [True, False], **options)
-    if kind == pl.Date:
-        return text.str.to_date("%Y-%m-%d", strict=False)
-    if isinstance(kind, pl.Datetime):
-        form = "%Y-%m-%dT%H:%M:%S%.f" + ("%#z" if kind.time_zone else "")
-        options = {"time_unit": "us", "time_zone": kind.time_zone, "strict": False}
-        return text.str.replace(" ", "T", literal=True).str.to_datetime(form, **options)
-    return text.cast(kind, strict=False)
+def _parse_text(name: str, kind: pl.DataType) -> pl.Expr:
+    """Numbers or booleans of a column of text, null where the text is something else."""
+    if kind != pl.Boolean:
+        return pl.col(name).cast(kind, strict=False)
+    text, values = pl.col(name).str.to_lowercase(), {"true": True, "false": False}
+    return text.replace_strict(values, default=None, return_dtype=pl.Boolean)
 
 
 @contextmanager
@@ -316,7 +308,7 @@ def find_separator(path: Path) -> str:
     return max(",;\t|", key=lambda separator: len(_first_record(path, separator)))
 
 
-def _read_header(path: Path, name: str, separator: str) -> dict[str, pl.DataType]:
+def _read_header(path: Path, name: str, separator: str) -> list[str]:
     header = _first_record(path, separator)
     if not header:
         raise CommandError(f"{name}: empty; the first line must name the columns.")
@@ -324,7 +316,7 @@ def _read_header(path: Path, name: str, separator: str) -> dict[str, pl.DataType
     if times > 1:
         raise CommandError(f"{name}: two columns are named {twice!r}; rename one of them.")
     check_fields(path, name, len(header), separator)
-    return dict.fromkeys(header, pl.String())
+    return header
 
 
 def _first_record(path: Path, separator: str) -> list[str]:

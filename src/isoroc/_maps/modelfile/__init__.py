@@ -1,6 +1,5 @@
 """The versioned JSON model file: documents in and out, nothing executed, nothing half-written."""
 
-from isoroc._maps.modelfile.checks import check_array as check_array
 from isoroc._maps.modelfile.codec import decode as decode
 from isoroc._maps.modelfile.codec import encode as encode
 from isoroc._maps.modelfile.document import Fault as Fault

@@ -74,14 +74,14 @@ def number(*, most: float, above: float = -math.inf) -> Check:
     return Check(condition, {"type": "number", **least, "maximum": most})
 
 
-def coefficients(*shape: int | str, largest: float = 1e100) -> Check:
-    """Check that a value is an array of numbers that cannot overflow."""
+def coefficients(*shape: int | str, least: float = -1e100, most: float = 1e100) -> Check:
+    """Check that a value is an array of numbers in a range, by default those without overflow."""
 
     def condition(value: Any, place: str, sizes: Sizes) -> None:
         known = tuple(sizes.get(n) if isinstance(n, str) else n for n in shape)
         array = check_array(value, place, shape=known)
-        if (np.abs(array) > largest).any():
-            raise Fault(place, "expected smaller numbers")
+        if not ((array >= least) & (array <= most)).all():
+            raise Fault(place, f"expected numbers between {least:g} and {most:g}")
         sizes |= {n: have for n, have in zip(shape, array.shape, strict=True) if isinstance(n, str)}
 
     return Check(condition, _reference("array") | {"description": f"Shape {shape}"})
@@ -100,8 +100,7 @@ def probabilities(size: str, *, or_matrix: bool = False) -> Check:
 
 
 def _check_ascending(value: Any, place: str, _: Sizes) -> None:
-    check_array(value, place, shape=(None,))
-    if not (np.diff(value) >= 0).all():
+    if not (np.diff(check_array(value, place, shape=(None,))) >= 0).all():
         raise Fault(place, "expected ascending numbers")
 
 
@@ -159,17 +158,17 @@ def list_of(check: Check, length: str = "", *, least: int = 1) -> Check:
 
 
 def check_array(
-    array: Any, place: str, *, kind: str = "f", shape: tuple[int | None, ...]
+    array: Any, place: str, *, shape: tuple[int | None, ...], dtype: str = "float64"
 ) -> NDArray[Any]:
-    """Check that a value is an array of finite numbers of a kind and shape; None is any length."""
-    if not isinstance(array, np.ndarray) or array.dtype != {"f": np.float64, "i": np.int64}[kind]:
-        raise Fault(place, f"expected an array of {'float64' if kind == 'f' else 'int64'}")
-    known = [have if want is None else want for want, have in zip(shape, array.shape, strict=False)]
-    if len(array.shape) != len(shape) or known != list(array.shape):
+    """Check that a value is an array of finite numbers of some shape; None is any length."""
+    if not isinstance(array, np.ndarray) or array.dtype != dtype:
+        raise Fault(place, f"expected an array of {dtype}")
+    sizes = zip(shape, array.shape, strict=False)
+    if array.ndim != len(shape) or any(want not in (None, have) for want, have in sizes):
         expected = ", ".join("any" if n is None else str(n) for n in shape)
         got = ", ".join(map(str, array.shape))
         raise Fault(place, f"expected an array of shape ({expected}), got ({got})")
-    if kind == "f" and not np.isfinite(array).all():
+    if not np.isfinite(array).all():
         raise Fault(place, "expected finite numbers")
     return array
 
@@ -177,19 +176,19 @@ def check_array(
 def check_tree(tree: BinTree, place: str) -> None:
     """Raise a `Fault` for a tree that growth cannot produce."""
     N, K = check_array(tree.class_weights, f"{place}.class_weights", shape=(None, None)).shape
-    check_array(tree.split_nodes, f"{place}.split_nodes", kind="i", shape=(None,))
-    S = len(tree.split_nodes)
+    S = len(check_array(tree.split_nodes, f"{place}.split_nodes", shape=(None,), dtype="int64"))
     check_array(tree.thresholds, f"{place}.thresholds", shape=(S, K))
-    check_array(tree.children, f"{place}.children", kind="i", shape=(S, K))
+    check_array(tree.children, f"{place}.children", shape=(S, K), dtype="int64")
     if K < 2:
         raise Fault(f"{place}.class_weights", "expected two classes or more")
     exists = tree.children >= 0
+    n_children = exists.sum(axis=1)
     # Splits append nodes, so in the order of splits and regions children count up from 1.
     if not np.array_equal(tree.children[exists], np.arange(1, N)) or (tree.children < -1).any():
         raise Fault(f"{place}.children", f"expected the nodes 1 to {N - 1} in order, or -1")
-    if (exists.sum(axis=1) < 2).any():
+    if (n_children < 2).any():
         raise Fault(f"{place}.children", "a split has fewer than two children")
-    older = 1 + np.cumsum(exists.sum(axis=1)) - exists.sum(axis=1)
+    older = 1 + np.cumsum(n_children) - n_children
     if ((tree.split_nodes < 0) | (tree.split_nodes >= older)).any():
         raise Fault(f"{place}.split_nodes", "a split divides a node that does not exist yet")
     if len(np.unique(tree.split_nodes)) != S:
@@ -213,14 +212,12 @@ def _check_weights(tree: BinTree, place: str) -> None:
 
 def _check_cuts(tree: BinTree, place: str) -> None:
     """Two classes: a split must lie inside the interval of scores that it divides."""
-    low, high = np.full(len(tree.class_weights), -np.inf), np.full(len(tree.class_weights), np.inf)
-    for node, cut, (left, right) in zip(
-        tree.split_nodes, tree.thresholds[:, 1], tree.children, strict=True
-    ):
-        if not low[node] < cut < high[node]:
+    limits = {0: (-math.inf, math.inf)}
+    for (node, (left, right)), cut in zip(tree.splits, tree.thresholds[:, 1], strict=True):
+        low, high = limits[node]
+        if not low < cut < high:
             raise Fault(place, "a threshold lies outside the bin that it splits")
-        low[left], high[left] = low[node], cut
-        low[right], high[right] = cut, high[node]
+        limits[left], limits[right] = (low, cut), (cut, high)
 
 
 def check_reduction(reduction: TopReduction, place: str) -> None:

@@ -21,6 +21,7 @@ from isoroc._maps.modelfile.document import Fault, check_calibrator, entries, sh
 from isoroc._maps.monotonicity import Certificate
 from isoroc._maps.top import TopReduction
 from isoroc._support.table import Table
+from isoroc._support.versions import Document
 
 #: Function that decodes a document inside another one, given its place.
 Inner = Callable[[Any, str], Any]
@@ -42,35 +43,27 @@ def encode(value: Any, place: str, other: Callable[[Any, str], Any]) -> Any:
     """JSON value of what messages call `place`; `other` makes a document of all other objects."""
     if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
         value = value.item()
-    if value is None or isinstance(value, np.random.RandomState | np.random.Generator):
-        return None
-    if isinstance(value, bool | int | str):
+    if isinstance(value, np.random.RandomState | np.random.Generator):
+        value = None
+    if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"type": "float", "value": _word(value)}
     if isinstance(value, list | tuple):
         return [encode(item, f"{place}[{i}]", other) for i, item in enumerate(value)]
-    tag, entry, parts = _named_parts(value)
-    if tag:
-        named = {name: encode(part, f"{place}.{name}", other) for name, part in parts.items()}
-        return {"type": tag} | ({entry: named} if entry else named)
+    if type(value) in (Table, dict) and all(isinstance(name, str) for name in value):
+        named = {name: encode(part, f"{place}.{name}", other) for name, part in value.items()}
+        is_table = isinstance(value, Table)
+        return {"type": "table", "columns": named} if is_table else {"type": "dict", "items": named}
+    for tag, (kind, _) in STRUCTURES.items():
+        if type(value) is kind:
+            parts = {f.name: getattr(value, f.name) for f in fields(value)}
+            return {"type": tag} | encode(parts, place, other)["items"]
     array = to_array(value, name=place)
     return _encode_array(array, place) if array.ndim else other(value, place)
 
 
-def _named_parts(value: Any) -> tuple[str, str, dict[str, Any]]:
-    """Type of an object made of named values, the entry that holds them, and the values."""
-    if isinstance(value, Table):
-        return "table", "columns", value
-    if type(value) is dict and all(isinstance(name, str) for name in value):
-        return "dict", "items", value
-    for tag, (kind, _) in STRUCTURES.items():
-        if type(value) is kind:
-            return tag, "", {f.name: getattr(value, f.name) for f in fields(value)}
-    return "", "", {}
-
-
-def decode(document: Any, place: str, other: Callable[[dict[str, Any], str], Any]) -> Any:
+def decode(document: Any, place: str, other: Callable[[Document, str], Any]) -> Any:
     """What `encode` was given; `other` makes maps and calibrators of their documents."""
     if isinstance(document, list):
         return [decode(item, f"{place}[{i}]", other) for i, item in enumerate(document)]
@@ -86,22 +79,20 @@ def decode(document: Any, place: str, other: Callable[[dict[str, Any], str], Any
     return _DECODERS[tag](document, place, partial(decode, other=other))
 
 
-def _float(document: dict[str, Any], place: str, _: Inner) -> float:
+def _float(document: Document, place: str, _: Inner) -> float:
     word = entries(document, place, ("type", "value"))["value"]
     if not isinstance(word, str) or word not in WORDS:
         raise Fault(f"{place}.value", f"expected {' or '.join(WORDS)}, got {shown(word)}")
     return WORDS[word]
 
 
-def _dict(
-    document: dict[str, Any], place: str, inner: Inner, entry: str = "items"
-) -> dict[str, Any]:
+def _dict(document: Document, place: str, inner: Inner, entry: str = "items") -> Document:
     entries(document, place, ("type", entry))
     named = entries(document[entry], f"{place}.{entry}")
     return {name: inner(part, f"{place}.{name}") for name, part in named.items()}
 
 
-def _table(document: dict[str, Any], place: str, inner: Inner) -> Table:
+def _table(document: Document, place: str, inner: Inner) -> Table:
     table = Table(_dict(document, place, inner, "columns"))
     for name, column in table.items():
         if not isinstance(column, np.ndarray):
@@ -111,7 +102,7 @@ def _table(document: dict[str, Any], place: str, inner: Inner) -> Table:
     return table
 
 
-def _structure(document: dict[str, Any], place: str, inner: Inner) -> Any:
+def _structure(document: Document, place: str, inner: Inner) -> Any:
     """Dataclass of a document; fields with a default may be missing."""
     kind, check = STRUCTURES[document["type"]]
     required = ["type", *(f.name for f in fields(kind) if f.default is MISSING)]
@@ -139,7 +130,7 @@ def _word(value: float) -> str:
     return next(word for word, number in WORDS.items() if repr(number) == repr(value))
 
 
-def _encode_array(array: NDArray[Any], place: str) -> dict[str, Any]:
+def _encode_array(array: NDArray[Any], place: str) -> Document:
     dtype, values = array.dtype.name, array.ravel().tolist()
     length = {}
     if array.dtype.kind == "U":
@@ -158,7 +149,7 @@ def _encode_array(array: NDArray[Any], place: str) -> dict[str, Any]:
     return {"type": "array", "dtype": dtype, **length, "shape": shape, "values": values}
 
 
-def _array(document: dict[str, Any], place: str, _: Inner) -> NDArray[Any]:
+def _array(document: Document, place: str, _: Inner) -> NDArray[Any]:
     entries(document, place, ("type", "dtype", "shape", "values"), ("length",))
     values, shape, name = document["values"], document["shape"], document["dtype"]
     if name not in DTYPES:
@@ -169,17 +160,14 @@ def _array(document: dict[str, Any], place: str, _: Inner) -> NDArray[Any]:
         raise Fault(f"{place}.shape", "expected whole numbers >= 0")
     if not isinstance(values, list) or math.prod(shape) != len(values):
         raise Fault(place, f"{shown(values)} values do not fill the shape {tuple(shape)}")
-    types: tuple[type, ...] = {
-        "str": (str,),
-        "object": (bool, int, float, str),
-        "bool": (bool,),
-    }.get(name, (int,))
+    others: Document = {"str": {str}, "object": {bool, int, float, str}, "bool": {bool}}
+    types = others.get(name, {int})
     dtype = f"<U{_length(document, place)}" if name == "str" else name
     if name.startswith("float"):
-        types = (int, float)
+        types = {int, float}
         values = [WORDS.get(v, v) if isinstance(v, str) else v for v in values]
-    if found := {type(value) for value in values} - {*types}:
-        raise Fault(place, f"{found.pop().__name__} among the values")
+    for other in {type(value) for value in values} - types:
+        raise Fault(place, f"{other.__name__} among the values")
     try:
         with np.errstate(over="ignore"):
             array = np.array(values, dtype=dtype)
@@ -191,7 +179,7 @@ def _array(document: dict[str, Any], place: str, _: Inner) -> NDArray[Any]:
     return array.reshape(shape)
 
 
-def _length(document: dict[str, Any], place: str, most: int = 2**24) -> int:
+def _length(document: Document, place: str, most: int = 2**24) -> int:
     """Characters of each string of an array; at most `most` for all strings together."""
     length = document.get("length", 1)
     if type(length) is not int or not 1 <= length <= MAX_LENGTH:
@@ -201,7 +189,7 @@ def _length(document: dict[str, Any], place: str, most: int = 2**24) -> int:
     return length
 
 
-_DECODERS: dict[str, Callable[[dict[str, Any], str, Inner], Any]] = {
+_DECODERS: dict[str, Callable[[Document, str, Inner], Any]] = {
     "float": _float, "dict": _dict, "table": _table, "array": _array,
 }  # fmt: skip
 _DECODERS |= dict.fromkeys(STRUCTURES, _structure)

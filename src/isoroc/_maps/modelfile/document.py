@@ -9,7 +9,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -123,20 +123,18 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def entries(
-    value: Any, place: str, required: Collection[str] = (), optional: Collection[str] | None = ()
+    value: Any, place: str, required: Iterable[str] | None = None, optional: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Check that a value is an object with the required entries and no unknown ones.
-
-    If nothing is required, or `optional` is None, all entries are known.
-    """
+    """Check that a value is an object with the required entries, if given, and no unknown ones."""
     if not isinstance(value, dict):
         raise Fault(place, f"expected an object, got {shown(value)}")
-    inside = f"{place}." if place else ""
-    for name in required:
-        if name not in value:
-            raise Fault(f"{inside}{name}", "is missing")
-    if required and optional is not None and (unknown := value.keys() - {*required, *optional}):
-        raise Fault(f"{inside}{shown(unknown.pop())}", "is unknown")
+    if required is not None:
+        inside, required = f"{place}." if place else "", list(required)
+        for name in required:
+            if name not in value:
+                raise Fault(f"{inside}{name}", "is missing")
+        for name in value.keys() - {*required, *optional}:
+            raise Fault(f"{inside}{shown(name)[1:-1]}", "is unknown")
     return value
 
 

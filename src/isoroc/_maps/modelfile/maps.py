@@ -1,7 +1,7 @@
 """Maps in model files: everything is checked, nothing is executed."""
 
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, dataclass, fields
 from inspect import isabstract
 from typing import Any
@@ -36,10 +36,8 @@ def map_document(fitted: Any, place: str) -> dict[str, Any]:
     if not isinstance(fitted, Map):
         name = type(fitted).__name__
         raise InputError(place, None, f"{name} cannot be stored in a model file")
-    numbers = {
-        name: encode(getattr(fitted, name), f"{place}.numbers.{name}", map_document)
-        for name in fitted.states()
-    }
+    states = {name: getattr(fitted, name) for name in fitted.states()}
+    numbers = encode(states, f"{place}.numbers", map_document)["items"]
     kind = type(fitted).__name__
     return {"type": "map", "kind": kind, "forecasts": fitted.kind.name, "numbers": numbers}
 
@@ -54,29 +52,20 @@ def map_from(document: dict[str, Any], place: str) -> Map:
     if forecasts not in KINDS:
         raise Fault(f"{place}.forecasts", f"expected {' or '.join(KINDS)}")
     required = [f.name for f in fields(kind) if "check" in f.metadata and f.default is MISSING]
-    given = entries(document["numbers"], f"{place}.numbers")
-    numbers = decode_known(given, kind.states(), f"{place}.numbers", map_from, required)
-    return kind(kind=KINDS[forecasts], **numbers)
+    numbers = document["numbers"], kind.states(), f"{place}.numbers"
+    return kind(kind=KINDS[forecasts], **decode_known(*numbers, map_from, required))
 
 
 def decode_known(
-    values: dict[str, Any],
-    known: Collection[str],
+    values: Any,
+    known: Iterable[str],
     place: str,
     make: Callable[[dict[str, Any], str], Any],
     required: Iterable[str] = (),
 ) -> dict[str, Any]:
     """Decoded values by name; a `Fault` if one is unknown or a required one is missing."""
-    found = {}
-    for name, value in values.items():
-        inner = f"{place}.{ascii(name)[1:-1]}"
-        if name not in known:
-            raise Fault(inner, "is unknown to this version")
-        found[name] = decode(value, inner, make)
-    for name in required:
-        if name not in found:
-            raise Fault(f"{place}.{name}", "is missing")
-    return found
+    given = entries(values, place, required, known)
+    return {name: decode(value, f"{place}.{name}", make) for name, value in given.items()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,11 +109,11 @@ class LoadedMap:
 
     def tables(self) -> dict[str, Table]:
         """Tables of fitted attributes, such as the bins and the path of a tree."""
-        found = {name: value for name, value in self.state.items() if isinstance(value, Table)}
+        tables = {name: value for name, value in self.state.items() if isinstance(value, Table)}
         if isinstance(self.map_, BinMap):
             names = [str(label) for label in self.classes_]
-            found |= {"bins_": self.map_.bins(names), "path_": self.map_.path(names)}
-        return found
+            tables |= {"bins_": self.map_.bins(names), "path_": self.map_.path(names)}
+        return tables
 
     def certificate(self) -> Any:
         """The guarantee that the map has, if it has one."""
@@ -167,10 +156,7 @@ def load_map(path: str | os.PathLike[str]) -> LoadedMap:
     document = read(path)
     with faults_of(path):
         model = document["model"]
-        state = {
-            name: decode(value, f"model.state.{name}", _as_document)
-            for name, value in model["state"].items()
-        }
+        state = decode_known(model["state"], model["state"], "model.state", _as_document)
         fitted = checked_map(model, state)
     names = state.pop("feature_names_in_", None)
     return LoadedMap(
@@ -188,8 +174,7 @@ def load_map(path: str | os.PathLike[str]) -> LoadedMap:
 def _as_document(document: dict[str, Any], place: str) -> dict[str, Any]:
     """Check the values of a calibrator inside another one, which are not used."""
     for part in ("parameters", "state"):
-        for name, value in document[part].items():
-            decode(value, f"{place}.{part}.{name}", _as_document)
+        decode_known(document[part], document[part], f"{place}.{part}", _as_document)
     return document
 
 
@@ -218,13 +203,12 @@ def _check_common(state: dict[str, Any], kind: Kind) -> int:
     classes = state.get("classes_")
     if not isinstance(classes, np.ndarray) or classes.ndim != 1:
         raise Fault("model.state.classes_", "expected an array")
-    least = 1 + kind.exclusive
-    if not least <= len(classes) <= MAX_CLASSES:
-        problem = f"expected {least} to {MAX_CLASSES} classes, got {len(classes)}"
+    n_columns, K, least = state.get("n_features_in_"), len(classes), 1 + kind.exclusive
+    if not least <= K <= MAX_CLASSES:
+        problem = f"expected {least} to {MAX_CLASSES} classes, got {K}"
         raise Fault("model.state.classes_", problem)
-    if len(set(classes.tolist())) != len(classes) or any(c != c for c in classes.tolist()):  # noqa: PLR0124
+    if len(set(classes.tolist())) != K or any(c != c for c in classes.tolist()):  # noqa: PLR0124
         raise Fault("model.state.classes_", "the classes are not distinct")
-    n_columns, K = state.get("n_features_in_"), len(classes)
     wrong = n_columns != (1 if kind.single else K) or (kind.single and K != 2)
     if wrong or type(n_columns) is not int:
         problem = f"expected the number of columns of {kind.name} of {K} classes"

@@ -1,1 +1,0 @@
-"""ROC surfaces and the volumes under them; `surface` has the public functions."""
