@@ -183,13 +183,19 @@ def print_predict(options: argparse.Namespace) -> None:
 
 
 def print_metrics(options: argparse.Namespace) -> None:
-    """AUC and binned calibration error."""
+    """AUC, and calibration errors: binned, and cross-fitted next to one fit of IRP."""
     scores, y = binary_data(options.sizes[-1])
     peers: dict[str, Job] = {"numpy_sort": partial(np.sort, scores)}
     peers["sklearn"] = partial(roc_auc_score, y, scores)
     compare("AUC", len(y), partial(roc_auc, y, scores), **peers)
     job = partial(calibration_error, y, scores, bins=15)
     show("calibration error, 15 bins", len(y), seconds=seconds(job))
+    for n, K in ((300, 2), (1000, 2), (10**4, 2), (10**5, 2), (3000, 3), (3000, 10)):
+        P, y = data(n, K)
+        cross_fitted = partial(calibration_error, y, P, bins="irp")
+        compare(
+            f"calibration error, K = {K}, cross-fitted", n, cross_fitted, IRP=partial(fit, P, y)
+        )
 
 
 def print_cost(options: argparse.Namespace) -> None:

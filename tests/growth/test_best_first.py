@@ -13,7 +13,7 @@ from isoroc._counts import Points
 from isoroc._growth import GrowthOptions, grow_pulled
 from isoroc._growth.best_first import Growth, Split, grow, regrow
 from isoroc._growth.grow import points_of_leaves
-from isoroc._growth.search import GridSearch, Sweep, _Bin, _Starts, families
+from isoroc._growth.search import GridSearch, Sweep, climb, families
 from isoroc._input import Sample
 from isoroc._maps import monotonicity
 from strategies import isotonic_oracle, labelled_forecasts
@@ -153,13 +153,10 @@ def test_the_line_search_is_exact_along_an_axis(scope, seed):
     first = sweep()(growth, 0)
     assert growth.attempt(0, first.gamma) is not None
     for node in list(growth.members):
-        search = sweep()
-        members = growth.members[node]
-        points, weights = growth.points[members], growth.point_weights[members]
-        here = _Bin(points, weights, growth.surroundings(node))
+        points = growth.points[growth.members[node]]
         _, *pairs = zip(*families((0, 1, 2), pairs=True), strict=True)
         for start_at, axes in pairs:
-            found = search._climb(growth, here, _Starts(start_at[None], axes[None]))
+            found = climb(growth, node, start_at[None].copy(), axes[None])
             # every place for that boundary between two neighbouring points
             i = int(axes[0])
             j = next(k for k in range(3) if k != i and start_at[k] == 0)

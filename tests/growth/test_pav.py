@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isoroc._core.pav import irp_path
 from isoroc._core.tree import bin_values
 from isoroc._counts import BinaryCounts
 from isoroc._growth import GrowthOptions
-from isoroc._growth.pav import Blocks, grow_isotonic, irp_path
+from isoroc._growth.pav import Blocks, grow_isotonic
 from strategies import binary_data, isotonic_oracle, truncate
 
 NONE = np.zeros(2)
@@ -133,7 +134,8 @@ def test_the_compiled_path_has_the_values_of_bin_values(seed, forecast_pseudocou
     expected, complete = reference_path(
         blocks.weights, blocks.forecasts, pseudocounts, forecast_pseudocount, 1e-14
     )
-    _, splits = irp_path(blocks, GrowthOptions(pseudocounts), forecast_pseudocount)
+    limits = 1e-14 if forecast_pseudocount else 0.0, 0.0, 0.0, 150
+    _, splits = irp_path(blocks.sums(), pseudocounts, forecast_pseudocount, *limits)
     found = list(map(tuple, splits.tolist()))
     assert found[: len(expected)] == expected
     assert len(expected) > 1

@@ -3,7 +3,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoroc._core.simplex import residuals
 from isoroc._core.tree import BinTree
 from isoroc._growth import GrowthOptions, grow_tree
 from isoroc._input import Sample
@@ -16,6 +15,7 @@ from isoroc.metrics._estimation.crossfit import (
     fit_linear,
     fit_multiple,
     raise_to_power,
+    residuals,
     shrink_factor,
     tilt,
 )
@@ -77,9 +77,9 @@ def test_no_label_is_used_for_its_own_row():
 
 
 STAGES = {
-    "multiple": lambda P, r, w: fit_multiple(P, r, w, w**2),
-    "linear": lambda P, r, w: fit_linear(P, r, w, w**2),
-    "cells": lambda P, r, w: fit_cells(halve_repeatedly(P, 3), 3, r, w, w**2),
+    "multiple": lambda P, r, w: fit_multiple(P.T, r.T, w, w**2).T,
+    "linear": lambda P, r, w: fit_linear(P.T, r.T, w, w**2).T,
+    "cells": lambda P, r, w: fit_cells(halve_repeatedly(P, 3), 3, r.T, w, w**2).T,
 }
 
 
@@ -94,13 +94,14 @@ def together(fit):
     )
     same = same.ravel()
     sums, squares = (np.bincount(same, w) for w in (weights, weights**2))
-    apart = fit(P, residuals(P, y), weights, weights**2)
-    return apart, fit(P[first], residuals(P, y)[first], sums, squares)[same]
+    left = residuals(P.T, y)
+    apart = fit(P.T, left, weights, weights**2)
+    return apart, fit(P[first].T, left[:, first], sums, squares)[:, same]
 
 
 @pytest.mark.parametrize(
     "fit",
-    [fit_multiple, fit_linear, lambda P, *rest: fit_cells((P[:, 0] > 0.3) * 1, 1, *rest)],
+    [fit_multiple, fit_linear, lambda P, *rest: fit_cells((P[0] > 0.3) * 1, 1, *rest)],
     ids=STAGES,
 )
 def test_equal_rows_are_as_good_as_one(fit):
@@ -124,6 +125,16 @@ def test_the_order_of_many_rows_changes_nothing():
     np.testing.assert_allclose(shuffled.values[order], ordered.values, rtol=1e-9)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3, 6])
+def test_folds_learned_from_together_and_one_by_one_agree(n_classes):
+    P, _, y = distorted(300, n_classes, 2.0, seed=0)
+    fit = CrossFit(sample_of(P.round(2) + 0.01, y))
+    weights = np.random.default_rng(0).integers(0, 3, (3, len(fit._prepared[0].first))) * 1.0
+    one_by_one = [fit._learn(w[None], w[None]) for w in weights]
+    together = fit._learn(weights, weights)
+    np.testing.assert_allclose(together, np.concatenate(one_by_one, axis=1), rtol=1e-9)
+
+
 def test_probabilities_of_0_become_the_share_of_such_outcomes():
     P, truth, y = distorted(3000, 3, 2.0, seed=0)
     P = P.round(1)
@@ -136,9 +147,9 @@ def test_probabilities_of_0_become_the_share_of_such_outcomes():
 def test_cells_of_many_scores_change_little(power, monkeypatch):
     P, truth, y = distorted(3000, 2, power, seed=0)
     P[:5] = [0.0, 1.0]
-    whole = calibrated(sample_of(P, y))
-    monkeypatch.setattr(crossfit, "MOST_SCORES", 500)
     found = calibrated(sample_of(P, y))
+    monkeypatch.setattr(crossfit, "ROWS_IN_CELL", 1)
+    whole = calibrated(sample_of(P, y))
     assert (found != whole).any()
     assert ((found > 0) & (found < 1)).all()
     errors = [np.sqrt(np.mean((g - truth[:, 1]) ** 2)) for g in (found, whole)]
@@ -187,17 +198,20 @@ class TestStages:
 def test_the_power_of_the_truth_is_undone(n_classes, power):
     P, truth, y = distorted(20_000, n_classes, power, seed=0)
     weights = (np.arange(20_000) % 4 > 0).astype(np.float64)
-    found = raise_to_power(P, y, weights, weights**2)
-    np.testing.assert_allclose(found, truth, atol=0.02)
+    columns = np.ascontiguousarray(P.T)
+    found = raise_to_power(columns, y, weights[None], weights[None])
+    np.testing.assert_allclose(found[:, 0].T, truth, atol=0.02)
     changed = np.where(weights > 0, y, 0)
-    np.testing.assert_array_equal(raise_to_power(P, changed, weights, weights**2), found)
+    again = raise_to_power(columns, changed, weights[None], weights[None])
+    np.testing.assert_array_equal(again, found)
 
 
 def test_calibrated_forecasts_mostly_keep_their_power():
     kept = 0
     for seed in range(60):
         P, _, y = distorted(300, 3, 1.0, seed)
-        kept += np.allclose(raise_to_power(P, y, np.ones(300), np.ones(300)), P, atol=1e-12)
+        found = raise_to_power(np.ascontiguousarray(P.T), y, *np.ones((2, 1, 300)))
+        kept += np.allclose(found[:, 0].T, P, atol=1e-12)
     assert kept > 30  # the evidence is below its mean
 
 
@@ -206,7 +220,7 @@ def test_tilted_forecasts_keep_their_order_and_move_as_told(seed):
     rng = np.random.default_rng(seed)
     P, bin_of = rng.dirichlet(np.ones(3), 400), rng.integers(0, 2, 400)
     differences = np.array([[0.05, 0.0, -0.05], [0.0, 0.0, 0.0]])
-    found = tilt(P, bin_of, differences, np.ones(400))
+    found = tilt(P.T, bin_of, differences.T, np.ones(400)).T
     np.testing.assert_allclose(found[bin_of == 1], P[bin_of == 1])
     moved = (found - P)[bin_of == 0].mean(axis=0)
     assert moved[0] > 0 > moved[2]
@@ -220,9 +234,15 @@ def test_cells_without_noise_are_means(seed, n_levels, n_columns):
     rng = np.random.default_rng(seed)
     means = rng.choice([-2.0, -1.0, 1.0, 2.0], (2**n_levels, n_columns))
     cell = np.arange(2**n_levels).repeat(400)
-    residuals = means[cell]
+    residuals = means[cell].T
     found = fit_cells(cell, n_levels, residuals, *np.ones((2, len(cell))))
     np.testing.assert_allclose(found, residuals, atol=0.1)
+
+
+def sums_in_bins(bin_of, left, weights, n_bins=0):
+    """Of residuals, weights and noise."""
+    noise = weights**2 * (left**2).sum(axis=0)
+    return np.array([np.bincount(bin_of, x, n_bins) for x in (*(left * weights), weights, noise)])
 
 
 def test_bins_are_shrunk_to_the_bin_above():
@@ -230,8 +250,8 @@ def test_bins_are_shrunk_to_the_bin_above():
     y = (np.arange(600) % 10 < np.where(p < 0.5, 1, 9)).astype(np.uint8)
     sample = Sample(p, y)
     tree = grow_tree(sample, GrowthOptions(np.full(2, 0.5)))
-    left = residuals(np.column_stack([1 - p, p]), y)
-    found = fit_bins(tree, tree.bin_of(p), left, *np.ones((2, 600)))
+    left = residuals(np.array([1 - p, p]), y)
+    found = fit_bins(tree, sums_in_bins(tree.bin_of(p), left, np.ones(600)))
     # Residuals -0.1 and 0.1 with mean 0; bins of 300 rows are trusted by 300 / 400.
     np.testing.assert_allclose(found, [[0.075, -0.075], [-0.075, 0.075]])
 
@@ -243,7 +263,8 @@ def test_bins_of_calibrated_forecasts_are_mostly_dropped(n_classes):
         P, _, y = distorted(400, n_classes, 1.0, seed)
         sample = sample_of(P, y)
         tree = grow_tree(sample, GrowthOptions(np.full(n_classes, 1 / n_classes)))
-        found = fit_bins(tree, tree.bin_of(sample.forecasts), residuals(P, y), *np.ones((2, 400)))
+        bin_of, left = tree.bin_of(sample.forecasts), residuals(P.T, y)
+        found = fit_bins(tree, sums_in_bins(bin_of, left, np.ones(400)))
         used += bool(found.any())
     assert used <= 4
 
@@ -279,7 +300,7 @@ def mean_and_noise(rows_in, values, weights):
 def test_cells_add_what_each_level_finds_beyond_noise(seed, n_rows, n_columns, n_levels):
     values, weights = weighted_rows(seed, n_rows, n_columns)
     cell = np.arange(n_rows) * 2**n_levels // n_rows
-    found = fit_cells(cell, n_levels, values, weights, weights**2)
+    found = fit_cells(cell, n_levels, values.T, weights, weights**2).T
     n_free = max(n_columns - 1, 1)
 
     everywhere = np.ones(n_rows, dtype=bool)
@@ -312,7 +333,7 @@ def test_slope_is_that_of_weighted_least_squares(seed, n_rows):
     x = np.linspace(0, 1, n_rows)[:, None]
     weights[-1] = 1.0
     values += 4 * x
-    found = fit_linear(x, values, weights, weights**2)
+    found = fit_linear(x.T, values.T, weights, weights**2).T
     centred = x[:, 0] - np.average(x[:, 0], weights=weights)
     square = weights @ centred**2
     slope = weights @ (centred * values[:, 0]) / square
@@ -329,7 +350,7 @@ def test_bins_are_shrunk_to_every_node_above(seed, n_rows, n_columns):
     tree = BinTree(np.zeros((2, 3)), children, split_nodes, np.zeros((6, 3)))
     bin_of = np.random.default_rng(seed).integers(0, 4, n_rows)
     values += 10.0  # more than noise
-    found = fit_bins(tree, bin_of, values, weights, weights**2)
+    found = fit_bins(tree, sums_in_bins(bin_of, values.T, weights, 4)).T
 
     def shrunk(rows_in, start):
         total = weights[rows_in].sum()

@@ -245,19 +245,15 @@ class IRPCalibrator(Calibrator):
         with progress("growing", shown=self.verbose > 0) as report:
             top = self._choose_top(sample, random_state)
             reduction = None if top is None else TopReduction.fit(top, sample)
-            fitted, certificate = self._grow(kind, sample, reduction, random_state, report)
+            running = {"random_state": random_state, "report": report}
+            fitted, certificate = self._grow(kind, sample, reduction, **running)
         self.certificate_ = certificate and replace(certificate, top=top)
         if reduction is None:
             return fitted
         return replace(fitted, reduction=reduction.settle(fitted.in_bins(values), sample))
 
     def _grow(
-        self,
-        kind: Kind,
-        sample: Sample,
-        reduction: TopReduction | None,
-        random_state: Any,
-        report: Any,
+        self, kind: Kind, sample: Sample, reduction: TopReduction | None, **running: Any
     ) -> tuple[BinMap, Certificate | None]:
         """The map of a tree grown on a sample on the simplex, and its certificate."""
         tempering = tempered = None
@@ -269,72 +265,31 @@ class IRPCalibrator(Calibrator):
             on_simplex = replace(sample, forecasts=P, unit="probability")
             tempering = fit_tempering(draw_part(on_simplex), "auto", 1.0)
             tempered = tempering.apply(P)
-        prior = self._resolve_prior(sample.class_weights())
-        options = self._options(prior, random_state, report)
+        prior, (shared, pseudocount) = self._resolve_prior(sample), self._pseudocounts()
+        names = "monotonicity search grid_size max_bins max_cells min_bin_weight min_lift"
+        parameters = {name: getattr(self, name) for name in names.split()}
+        options = GrowthOptions(shared * prior, **parameters, **running)
         if self._prior_is_forecast():
-            grown = self._pull(sample, options, tempered)
+            few = sample.n_classes > 2 and len(sample) <= self.max_cells
+            if pseudocount is None and tempered is not None and few:
+                pseudocount = held_out_pseudocount(sample, options, tempered)
+            grown = grow_pulled(sample, options, pseudocount, tempered)
         else:
             grown = Pulled(grow_tree(sample, options))
-        fitted = self._with_prior(grown, prior, kind, reduction)
-        if tempering is not None and tempered is not None:
-            return self._tilt(fitted, grown, sample, tempering, tempered)
-        points = sample.forecasts if self.monotonicity == "global" else None
-        return fitted, self.monotonicity and certify(grown.tree, fitted.bin_values, points)
-
-    def _options(self, prior: Floats, random_state: Any, report: Any) -> GrowthOptions:
-        """What growth needs to know."""
-        names = "monotonicity", "search", "grid_size", "max_bins", "max_cells"
-        parameters: Any = {
-            name: getattr(self, name) for name in (*names, "min_bin_weight", "min_lift")
-        }
-        return GrowthOptions(
-            pseudocounts=self._pseudocounts()[0] * prior,
-            random_state=random_state,
-            report=report,
-            **parameters,
-        )
-
-    def _pull(self, sample: Sample, options: GrowthOptions, tempered: Floats | None) -> Pulled:
-        """A tree whose bins are pulled to the mean forecasts of their rows, plain or tempered."""
-        _, pseudocount = self._pseudocounts()
-        held_out = sample.n_classes > 2 and len(sample) <= self.max_cells
-        if pseudocount is None and tempered is not None and held_out:
-            pseudocount = held_out_pseudocount(sample, options, tempered)
-        return grow_pulled(sample, options, pseudocount, tempered)
-
-    def _with_prior(
-        self, grown: Pulled, constant: Floats, kind: Kind, reduction: TopReduction | None
-    ) -> BinMap:
-        """The map of a tree: bins share a constant prior, and may add their mean forecasts."""
-        shared, _ = self._pseudocounts()
-        prior = constant
-        if grown.forecast_pseudocount:
-            pseudocounts = shared * constant + grown.forecast_pseudocount * grown.means
-            prior = pseudocounts / pseudocounts.sum(axis=1, keepdims=True)
-        return BinMap(
-            kind=kind,
-            reduction=reduction,
-            tree=grown.tree,
-            prior=prior,
-            pseudocount=shared + grown.forecast_pseudocount,
-        )
-
-    def _tilt(
-        self,
-        fitted: BinMap,
-        grown: Pulled,
-        sample: Sample,
-        tempering: TemperatureMap,
-        tempered: Floats,
-    ) -> tuple[TiltedMap, Certificate | None]:
-        """The map with values that vary in each bin, and its certificate."""
-        bin_of = fitted.tree.bin_of(sample.forecasts) if grown.bin_of is None else grown.bin_of
+        if grown.forecast_pseudocount:  # bins add their mean forecasts to what they share
+            prior = shared * prior + grown.forecast_pseudocount * grown.means
+            prior /= prior.sum(axis=1, keepdims=True)
+        numbers: Any = {"kind": kind, "reduction": reduction, "tree": grown.tree, "prior": prior}
+        numbers["pseudocount"] = shared + grown.forecast_pseudocount
+        fitted = BinMap(**numbers)
+        if tempering is None or tempered is None:
+            points = sample.forecasts if self.monotonicity == "global" else None
+            return fitted, self.monotonicity and certify(grown.tree, fitted.bin_values, points)
+        bin_of = grown.tree.bin_of(sample.forecasts) if grown.bin_of is None else grown.bin_of
         rows, values = Rows(tempered, bin_of), fitted.bin_values
-        *tilts, certificate = tilt_bins(fitted.tree, values, sample, rows, self.monotonicity)
-        numbers = {name: getattr(fitted, name) for name in BinMap.states()}
+        tilts, shares, certificate = tilt_bins(grown.tree, values, sample, rows, self.monotonicity)
         numbers |= {name: getattr(tempering, name) for name in TemperatureMap.states()}
-        numbers |= dict(zip(("tilts", "shares"), tilts, strict=True))
-        return TiltedMap(kind=fitted.kind, **numbers), certificate
+        return TiltedMap(**numbers, tilts=tilts, shares=shares), certificate
 
     def _prior_is_forecast(self) -> bool:
         """Whether the mean forecast of a bin's rows is part of its prior."""
@@ -351,14 +306,14 @@ class IRPCalibrator(Calibrator):
         shared = min(given, 1.0) if self._prior_is_forecast() else given
         return shared, given - shared
 
-    def _resolve_prior(self, class_weights: Floats) -> Floats:
+    def _resolve_prior(self, sample: Sample) -> Floats:
         """The part of the prior that all bins share, uniform for "forecast"."""
-        K = len(class_weights)
+        K = sample.n_classes
         if isinstance(self.prior, str):
             if self.prior in ("uniform", "forecast"):
                 return np.full(K, 1 / K)
             if self.prior == "marginal":
-                return np.asarray(class_weights / class_weights.sum())
+                return np.asarray(sample.class_weights() / sample.class_weights().sum())
             fix = 'expected "forecast", "uniform", "marginal" or probabilities'
             raise InputError("prior", None, f"is {self.prior!r}", fix)
         prior = check_forecasts(to_array(self.prior, name="prior").reshape(1, -1), name="prior")

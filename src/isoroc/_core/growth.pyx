@@ -149,6 +149,48 @@ def required_differences(const double[:, :, :, ::1] W, const unsigned char[:, ::
     return needed
 
 
+def leaves(const Py_ssize_t[:, ::1] children, const Py_ssize_t[::1] split_of_node):
+    """Nodes that are not divided, depth first and by region."""
+    cdef Py_ssize_t c, node, m = 0, top = 0, n = split_of_node.shape[0], K = children.shape[1]
+    nodes = np.empty(n, dtype=np.intp)
+    cdef Py_ssize_t[::1] out = nodes, stack = np.zeros(n, dtype=np.intp)
+    while top >= 0:
+        node = stack[top]
+        top -= 1
+        if split_of_node[node] < 0:
+            out[m] = node
+            m += 1
+            continue
+        for c in range(K - 1, -1, -1):
+            if children[split_of_node[node], c] >= 0:
+                top += 1
+                stack[top] = children[split_of_node[node], c]
+    return nodes[:m]
+
+
+def add_up(double[:, ::1] sums, const Py_ssize_t[:, ::1] children,
+           const Py_ssize_t[::1] split_nodes):
+    """Add the sums of children to those of the nodes that they were split from, the last first."""
+    cdef Py_ssize_t s, c, k
+    for s in range(split_nodes.shape[0] - 1, -1, -1):
+        for c in range(children.shape[1]):
+            if children[s, c] >= 0:
+                for k in range(sums.shape[1]):
+                    sums[split_nodes[s], k] += sums[children[s, c], k]
+
+
+def hand_down(double[:, ::1] values, const double[::1] share, const Py_ssize_t[:, ::1] children,
+              const Py_ssize_t[::1] split_nodes):
+    """Add to the values of children a share of those of the node that they were split from."""
+    cdef Py_ssize_t s, c, k, child
+    for s in range(split_nodes.shape[0]):
+        for c in range(children.shape[1]):
+            child = children[s, c]
+            if child >= 0:
+                for k in range(values.shape[1]):
+                    values[child, k] += share[child] * values[split_nodes[s], k]
+
+
 cdef inline void tilt_row(const double* p, const double* tilt, double* q, Py_ssize_t K) noexcept nogil:
     """Make q proportional to p * tilt, with sum 1."""
     cdef Py_ssize_t k

@@ -190,13 +190,13 @@ class Mean:
         """
         if not self._sums[0, 0]:
             self._shift = mean(values, weights)
-        for start in range(0, len(values), 2**18):  # some copies of some rows at a time
-            rows = slice(start, start + 2**18)
+        for start in range(0, len(values), 2**14):  # copies that fit into the cache
+            rows = slice(start, start + 2**14)
             x, w = values[rows] - self._shift, weights[rows]
             s = w**2 if squares is None else squares[rows]
             each = np.divide(s, w, out=np.zeros_like(w), where=w > 0)  # weight of a row
             powers = np.array([w, s, s * each, s * each**2])
-            self._sums += powers @ np.column_stack([x**k for k in range(4)])
+            self._sums += powers @ np.array([np.ones_like(x), x, x * x, x * x * x]).T
 
     @property
     def value(self) -> float:

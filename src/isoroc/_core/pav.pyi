@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._core.types import Floats
+from isoroc._core.types import Floats, Ints
 
 def partition_scores(scores: Floats, positive: NDArray[np.uint8]) -> tuple[Floats, int]: ...
 def merge_classes(a: Floats, wa: Floats, b: Floats, wb: Floats) -> tuple[Floats, Floats]: ...
@@ -10,14 +10,12 @@ def pool_adjacent_violators(
     a: Floats, wa: Floats, b: Floats, wb: Floats
 ) -> tuple[Floats, Floats, Floats]: ...
 def with_one_more(weights: Floats, extra: float) -> Floats: ...
-
-class Cuts:
-    def __init__(
-        self,
-        sums: Floats,
-        pseudocounts: Floats,
-        forecast_pseudocount: float,
-        gap: float,
-        min_weight: float,
-    ) -> None: ...
-    def best(self, before: int, start: int, stop: int, after: int) -> tuple[int, float]: ...
+def irp_path(
+    sums: Floats,
+    pseudocounts: Floats,
+    forecast_pseudocount: float,
+    gap: float,
+    min_weight: float,
+    min_lift: float,
+    max_bins: int,
+) -> tuple[Ints, Ints]: ...

@@ -3,9 +3,13 @@
 Array arguments are C-contiguous. An empty weight array stands for unit weights.
 """
 
+import heapq
+
 from libc.math cimport INFINITY
 
 import numpy as np
+
+from isoroc._core.rows import lift
 
 
 def partition_scores(const double[::1] scores, const unsigned char[::1] positive):
@@ -224,7 +228,8 @@ cdef class Cuts:
                 s[k] += self.sums[b, k]
         return self.smoothed(s)
 
-    def best(self, Py_ssize_t before, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t after):
+    cdef (Py_ssize_t, double) best(self, Py_ssize_t before, Py_ssize_t start, Py_ssize_t stop,
+                                   Py_ssize_t after) noexcept nogil:
         """Best place to cut the blocks [start, stop) in two, -1 if there is none, and its height.
 
         The height is that of the chord above the cumulative sum diagram at the cut, M(gamma) / 4.
@@ -236,24 +241,76 @@ cdef class Cuts:
         cdef double height, left, right, best = -1.0, below = -INFINITY, above = INFINITY
         cdef double[3] l = [0.0, 0.0, 0.0]
         cdef double* r
-        with nogil:
-            if before >= 0:
-                below = self.value_of(before, start)
-            if after >= 0:
-                above = self.value_of(stop, after)
-            self.rest[stop] = 0.0
-            for b in range(stop - 1, start - 1, -1):
-                for k in range(3):
-                    self.rest[b, k] = self.rest[b + 1, k] + self.sums[b, k]
-            for cut in range(start + 1, stop):
-                for k in range(3):
-                    l[k] += self.sums[cut - 1, k]
-                r = &self.rest[cut, 0]
-                height = ((r[1] * l[0] - r[0] * l[1])
-                          / (self.rest[start, 0] + self.rest[start, 1]))
-                if height <= best or min(l[0] + l[1], r[0] + r[1]) < self.min_weight:
-                    continue
-                left, right = self.smoothed(l), self.smoothed(r)
-                if below + self.gap < left and left + self.gap < right and right + self.gap < above:
-                    best_cut, best = cut, height
+        if before >= 0:
+            below = self.value_of(before, start)
+        if after >= 0:
+            above = self.value_of(stop, after)
+        self.rest[stop] = 0.0
+        for b in range(stop - 1, start - 1, -1):
+            for k in range(3):
+                self.rest[b, k] = self.rest[b + 1, k] + self.sums[b, k]
+        for cut in range(start + 1, stop):
+            for k in range(3):
+                l[k] += self.sums[cut - 1, k]
+            r = &self.rest[cut, 0]
+            height = (r[1] * l[0] - r[0] * l[1]) / (self.rest[start, 0] + self.rest[start, 1])
+            if height <= best or min(l[0] + l[1], r[0] + r[1]) < self.min_weight:
+                continue
+            left, right = self.smoothed(l), self.smoothed(r)
+            if below + self.gap < left and left + self.gap < right and right + self.gap < above:
+                best_cut, best = cut, height
         return best_cut, best
+
+
+def irp_path(const double[:, ::1] sums, pseudocounts, double forecast_pseudocount, double gap,
+             double min_weight, double min_lift, Py_ssize_t max_bins):
+    """Best-first splitting of a sequence of isotonic blocks: the IRP path.
+
+    The best split of a bin is at the point of its cumulative sum diagram farthest from the chord, a
+    vertex of the greatest convex minorant, hence an end of a block. Means of unions of blocks are
+    in order by themselves. Smoothed values need not be: a bin for which no split leaves them in
+    order waits until a neighbour is split. Arguments are those of `Cuts`, and the least lift in log
+    likelihood of a split.
+
+    Returns the nodes that are split, where split s appends the nodes 2s + 1 and 2s + 2 to the node
+    0, and the splits (start, cut, stop) as ranges of blocks, shape (S, 3).
+    """
+    cdef Py_ssize_t start, stop, cut = -1, before, after, m = sums.shape[0]
+    cdef double height
+    cdef bint is_new
+    cdef Cuts cuts = Cuts(sums, pseudocounts, forecast_pseudocount, gap, min_weight)
+    # Of bins by their stop, by their start; -1 where there is none.
+    cdef Py_ssize_t[::1] start_of = np.full(m + 1, -1), stop_of = np.full(m + 1, -1)
+    cdef Py_ssize_t[::1] node_of = np.zeros(m + 1, dtype=np.intp)
+    cdef unsigned char[::1] waits = np.zeros(m + 1, dtype=np.uint8)  # whether no cut is known
+    start_of[m], stop_of[0] = 0, m
+    nodes, splits = [], []
+    pending = [0]  # bins to search, by their start
+    queue = []  # height of a bin's best cut, and what it was found for
+    while (pending or queue) and len(splits) + 1 < max_bins:
+        is_new = bool(pending)
+        if is_new:
+            start = pending.pop()
+        else:
+            _, start, cut, searched = heapq.heappop(queue)
+        stop = stop_of[start]
+        before, after = start_of[start], stop_of[stop]
+        if is_new or (before, stop, after) != searched:
+            cut, height = cuts.best(before, start, stop, after)
+            waits[start] = cut < 0
+            if cut >= 0 and min_lift > 0:
+                parts = np.add.reduceat(sums[start:stop, :2], [0, cut - start])
+                waits[start] = lift(parts) < min_lift
+            if waits[start]:
+                continue
+            if pending or (queue and height < -queue[0][0]):
+                heapq.heappush(queue, (-height, start, cut, (before, stop, after)))
+                continue
+        nodes.append(node_of[start])
+        node_of[start], node_of[cut] = 2 * len(nodes) - 1, 2 * len(nodes)
+        splits.append((start, cut, stop))
+        stop_of[start] = start_of[stop] = cut
+        start_of[cut], stop_of[cut] = start, stop
+        waits[start], waits[cut] = cut - start > 1, stop - cut > 1
+        pending = [b for b in (stop, cut, start, before) if b >= 0 and waits[b]]
+    return np.array(nodes, dtype=np.intp), np.array(splits, dtype=np.intp).reshape(-1, 3)

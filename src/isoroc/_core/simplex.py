@@ -60,9 +60,7 @@ def sum_to_one(gamma: Floats) -> Floats:
 
 def midpoint(low: Floats, high: Floats) -> Floats:
     """Middle of each gap, rounded so that ``low <= middle < high`` wherever ``low < high``."""
-    with np.errstate(over="ignore"):
-        middle = low + (high - low) / 2
-    middle = np.where(np.isfinite(middle), middle, low / 2 + high / 2)
+    middle = low + (high / 2 - low / 2)  # high - low may overflow
     return np.where(middle < high, middle, low)
 
 

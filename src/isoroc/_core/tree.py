@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from isoroc._core.growth import add_up, leaves
 from isoroc._core.rows import locate, route
 from isoroc._core.simplex import binary_scores
 from isoroc._core.types import Floats, Ints
@@ -77,16 +78,7 @@ class BinTree:
     @cached_property
     def bins(self) -> Ints:
         """Nodes that are not divided, depth first and by region: for K = 2 by ascending score."""
-        leaves, stack = [], [0]
-        split_of_node, children = self.split_of_node.tolist(), self.children[:, ::-1].tolist()
-        while stack:
-            node = stack.pop()
-            split = split_of_node[node]
-            if split < 0:
-                leaves.append(node)
-            else:
-                stack.extend(child for child in children[split] if child >= 0)
-        return np.array(leaves, dtype=np.intp)
+        return leaves(self.children, self.split_of_node)
 
     @cached_property
     def splits(self) -> list[tuple[int, Ints]]:
@@ -152,8 +144,7 @@ class BinTree:
         """Sums over the bins in each node, shape (N, C), of numbers of each bin, shape (B, C)."""
         sums = np.zeros((len(self.class_weights), of_bins.shape[1]))
         sums[self.bins] = of_bins
-        for node, below in reversed(self.splits):
-            sums[node] = sums[below].sum(axis=0)
+        add_up(sums, self.children, self.split_nodes)
         return sums
 
     def values(self, pseudocount: float = 0.0, prior: Floats | None = None) -> Floats:

@@ -66,8 +66,9 @@ def grow_pulled(
         blocks = Blocks.of(BinaryCounts.from_sample(sample), sample.kind.scores)
         if forecast_pseudocount is None:
             forecast_pseudocount = likeliest_pseudocount(blocks.weights, blocks.means(), constant)
-        grown = grow_isotonic(blocks, options, forecast_pseudocount)
-        return Pulled(*grown, forecast_pseudocount)
+        tree, sums = grow_isotonic(blocks, options, forecast_pseudocount)
+        means = as_matrix((sums / tree.class_weights.sum(axis=1)).clip(0, 1))
+        return Pulled(tree, means, forecast_pseudocount)
     tree, bin_of = _grow_best_first(sample, options)
     means, c = mean_forecasts(tree, bin_of, sample, tempered), forecast_pseudocount
     if c is None:

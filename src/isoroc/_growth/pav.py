@@ -3,16 +3,14 @@
 A step function is its ascending cuts and one value more: ``values[i]`` above i of the cuts.
 """
 
-import heapq
-from typing import Any, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 
-from isoroc._core.pav import Cuts, with_one_more
-from isoroc._core.rows import lift
+from isoroc._core.pav import irp_path, with_one_more
 from isoroc._core.simplex import as_matrix, midpoint
 from isoroc._core.tree import BinTree, bin_values
-from isoroc._core.types import Floats, Ints
+from isoroc._core.types import Floats
 from isoroc._counts import BinaryCounts
 from isoroc._growth.best_first import GrowthOptions
 
@@ -54,9 +52,9 @@ class Blocks(NamedTuple):
         while True:
             value = blocks.values(pseudocounts, forecast_pseudocount)
             in_order = value[:-1] + _gap(forecast_pseudocount) < value[1:]
-            first = np.flatnonzero(np.append(True, in_order))
-            if len(first) == len(value):
+            if in_order.all():
                 return blocks
+            first = np.flatnonzero(np.append(True, in_order))
             last = np.append(first[1:], len(value)) - 1
             sums = (np.add.reduceat(a, first) for a in (blocks.weights, blocks.forecasts))
             blocks = type(self)(blocks.low[first], blocks.high[last], *sums)
@@ -65,79 +63,32 @@ class Blocks(NamedTuple):
 def grow_isotonic(
     blocks: Blocks, options: GrowthOptions, forecast_pseudocount: float = 0.0
 ) -> tuple[BinTree, Floats]:
-    """Tree of the isotonic regression, split in the order of the IRP path, and mean forecasts."""
+    """Tree of the isotonic regression, split as the IRP path, and sums of second probabilities."""
     blocks = blocks.pool(options.pseudocounts, forecast_pseudocount)
-    nodes, splits = irp_path(blocks, options, forecast_pseudocount)
+    sums, (min_weight, min_lift) = blocks.sums(), options.least()
+    nodes, splits = irp_path(
+        sums,
+        options.pseudocounts,
+        forecast_pseudocount,
+        _gap(forecast_pseudocount),
+        min_weight,
+        min_lift / 2,
+        options.max_bins or len(sums),
+    )
     start, cut, stop = splits.T
     ranges = np.empty((1 + 2 * len(splits), 2), dtype=np.intp)
     ranges[0] = 0, len(blocks.low)
     ranges[1::2, 0], ranges[1::2, 1] = start, cut
     ranges[2::2, 0], ranges[2::2, 1] = cut, stop
     # Every other sum is that of the blocks between a stop and the next start; a last one ends it.
-    sums = np.vstack([blocks.sums(), np.zeros(3)])
-    sums = np.add.reduceat(sums, ranges.ravel())[::2]
+    sums = np.add.reduceat(np.vstack([sums, np.zeros(3)]), ranges.ravel())[::2]
     tree = BinTree(
         thresholds=as_matrix(midpoint(blocks.high[cut - 1], blocks.low[cut])),
         children=np.arange(1, len(ranges)).reshape(-1, 2),
         split_nodes=nodes,
         class_weights=np.ascontiguousarray(sums[:, :2]),
     )
-    return tree, as_matrix((sums[:, 2] / tree.class_weights.sum(axis=1)).clip(0, 1))
-
-
-def irp_path(
-    blocks: Blocks, options: GrowthOptions, forecast_pseudocount: float
-) -> tuple[Ints, Ints]:
-    """Best-first splitting of a sequence of isotonic blocks: the IRP path.
-
-    The best split of a bin is at the point of its cumulative sum diagram farthest from the chord, a
-    vertex of the greatest convex minorant, hence an end of a block. Means of unions of blocks are
-    in order by themselves. Smoothed values need not be: a bin for which no split leaves them in
-    order waits until a neighbour is split.
-
-    Returns the nodes that are split, where split s appends the nodes 2s + 1 and 2s + 2 to the node
-    0, and the splits (start, cut, stop) as ranges of blocks, shape (S, 3).
-    """
-    sums, m = blocks.sums(), len(blocks.low)
-    min_weight, min_lift = options.least()
-    min_lift /= 2
-    gap = _gap(forecast_pseudocount)
-    cuts = Cuts(sums, options.pseudocounts, forecast_pseudocount, gap, min_weight)
-    max_bins = m if options.max_bins is None else options.max_bins
-    # Of bins by their stop, by their start; -1 where there is none.
-    start_of, stop_of, node_of = [-1] * (m + 1), [-1] * (m + 1), [0] * (m + 1)
-    start_of[m], stop_of[0] = 0, m
-    waits = [False] * (m + 1)  # whether no cut of the bin is known
-    nodes: list[int] = []
-    splits: list[tuple[int, int, int]] = []
-    pending = [0]  # bins to search, by their start
-    queue: list[tuple[Any, ...]] = []  # height of a bin's best cut, and what it was found for
-    while (pending or queue) and len(splits) + 1 < max_bins:
-        if pending:
-            start, searched = pending.pop(), None
-        else:
-            _, start, cut, searched = heapq.heappop(queue)
-        stop = stop_of[start]
-        around = start_of[start], start, stop, stop_of[stop]
-        if around != searched:
-            cut, height = cuts.best(*around)
-            waits[start] = cut < 0
-            if cut >= 0 and min_lift > 0:
-                parts = np.add.reduceat(sums[start:stop, :2], [0, cut - start])
-                waits[start] = lift(parts) < min_lift
-            if waits[start]:
-                continue
-            if pending or (queue and height < -queue[0][0]):
-                heapq.heappush(queue, (-height, start, cut, around))
-                continue
-        nodes.append(node_of[start])
-        node_of[start], node_of[cut] = 2 * len(nodes) - 1, 2 * len(nodes)
-        splits.append((start, cut, stop))
-        stop_of[start] = start_of[stop] = cut
-        start_of[cut], stop_of[cut] = start, stop
-        waits[start], waits[cut] = cut - start > 1, stop - cut > 1
-        pending = [begin for begin in (stop, cut, start, start_of[start]) if waits[begin]]
-    return np.array(nodes, dtype=np.intp), np.array(splits, dtype=np.intp).reshape(-1, 3)
+    return tree, sums[:, 2]
 
 
 def _gap(forecast_pseudocount: float) -> float:

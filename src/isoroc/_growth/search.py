@@ -3,7 +3,6 @@
 import math
 from functools import lru_cache
 from itertools import combinations
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,28 +12,13 @@ from isoroc._core.rows import count_children
 from isoroc._core.simplex import lattice
 from isoroc._core.tree import split_gains
 from isoroc._core.types import Floats
-from isoroc._growth.best_first import Growth, Split, Surroundings
+from isoroc._growth.best_first import Growth, Split
 from isoroc._input import InputError
 
 #: Points closer than this along an axis are ties: no threshold is put between them. It is a
 #: thousand times the rounding of p - gamma, so predictions sort the points as the search did.
 MIN_GAP = 1e-12
 LEAST_GAIN = 1e-12  # smaller gains, as shares of the weight, are rounding errors
-
-
-class _Bin(NamedTuple):
-    """What the kernel sees of a bin."""
-
-    points: Floats
-    weights: Floats
-    around: Surroundings
-
-
-class _Starts(NamedTuple):
-    """Where ascents start, and the coordinates that they move in turn."""
-
-    gammas: Floats  # (A, K)
-    axes: NDArray[np.int32]  # (A, K), -1 after the last
 
 
 class Sweep:
@@ -58,51 +42,50 @@ class Sweep:
         if not growth.can_be_split(node):
             return None
         members = growth.members[node]
-        points, weights = growth.points[members], growth.point_weights[members]
-        here = _Bin(points, weights, growth.surroundings(node))
-        starts = self._starts(growth, here, node)
-        splits = [split for split in self._climb(growth, here, starts) if growth.is_worth_it(split)]
+        points, weight = growth.points[members], growth.point_weights[members].sum(axis=1)
+        classes = _by_weight(points, growth.class_weights[node])
+        gammas, axes = families(classes, pairs=bool(growth.thresholds))
+        gammas = gammas.copy()
+        gammas[0] = weight @ points / weight.sum()
+        splits = [split for split in climb(growth, node, gammas, axes) if growth.is_worth_it(split)]
         if splits:
             # The first of equals, where equals may differ by rounding.
-            least = max(map(growth.score, splits)) * (1 - 1e-9)
-            return next(split for split in splits if growth.score(split) >= least)
+            scores = np.array([growth.score(split) for split in splits])
+            return splits[int(np.argmax(scores >= scores.max() * (1 - 1e-9)))]
         if points.mean(axis=0).max() < 0.99:
             return None
         # The order depends on the bin, not on earlier searches.
         random_state = np.random.RandomState((self.seed + int(members.sum())) % 2**32)
         rows = random_state.permutation(len(members))[:16]
-        classes = starts.axes[0]
-        return best_of(growth, node, _without_ties(points[rows], classes))
+        return best_of(growth, node, _without_ties(points[rows], axes[0]))
 
-    def _starts(self, growth: Growth, here: _Bin, node: int) -> _Starts:
-        """Starts of full splits and, after the first split of a tree, of pair splits."""
-        classes = _by_weight(here.points, growth.class_weights[node])
-        gammas, axes = families(classes, pairs=bool(growth.thresholds))
-        gammas = gammas.copy()
-        weight = here.weights.sum(axis=1)
-        gammas[0] = weight @ here.points / weight.sum()
-        return _Starts(gammas, axes)
 
-    def _climb(self, growth: Growth, here: _Bin, starts: _Starts) -> list[Split]:
-        """The splits at which ascents end."""
-        ascent = Ascent(
-            *here,
-            pseudocounts=growth.pseudocounts,
-            slack=growth.least_slack,
-            min_weight=growth.min_bin_weight,
-            min_gap=MIN_GAP,
-        )
-        gammas = starts.gammas.copy()
-        gains, children = ascent.climb(gammas, starts.axes, 20)
-        gammas += (1 - gammas.sum(axis=1, keepdims=True)) / gammas.shape[1]
-        kept = np.asarray(children.any(axis=2))
-        gaining = np.flatnonzero(gains > LEAST_GAIN * here.weights.sum()).tolist()
-        return [Split(gammas[a], float(gains[a]), children[a][kept[a]]) for a in gaining]
+def climb(growth: Growth, node: int, gammas: Floats, axes: NDArray[np.int32]) -> list[Split]:
+    """The splits of a bin at which ascents from `gammas`, which change, along `axes` end."""
+    members = growth.members[node]
+    weights = growth.point_weights[members]
+    ascent = Ascent(
+        growth.points[members],
+        weights,
+        growth.surroundings(node),
+        pseudocounts=growth.pseudocounts,
+        slack=growth.least_slack,
+        min_weight=growth.min_bin_weight,
+        min_gap=MIN_GAP,
+    )
+    gains, children = ascent.climb(gammas, axes, 20)
+    gammas += (1 - gammas.sum(axis=1, keepdims=True)) / gammas.shape[1]
+    kept = np.asarray(children.any(axis=2))
+    gaining = np.flatnonzero(gains > LEAST_GAIN * weights.sum()).tolist()
+    return [Split(gammas[a], float(gains[a]), children[a][kept[a]]) for a in gaining]
 
 
 @lru_cache(maxsize=64)
-def families(classes: tuple[int, ...], *, pairs: bool) -> _Starts:
-    """A start for the full split, without its threshold, and one for each pair."""
+def families(classes: tuple[int, ...], *, pairs: bool) -> tuple[Floats, NDArray[np.int32]]:
+    """Starts of ascents, and the coordinates that each moves in turn, -1 after the last.
+
+    One is for the full split, without its threshold, and one for each pair.
+    """
     K = len(classes)
     both = list(combinations(classes, 2)) if pairs and K > 2 else []
     gammas = np.full((1 + len(both), K), 2.0)  # no point of the simplex reaches these regions
@@ -111,7 +94,7 @@ def families(classes: tuple[int, ...], *, pairs: bool) -> _Starts:
     for row, (i, j) in enumerate(both, start=1):
         gammas[row, [i, j]] = 0.0
         axes[row, 0] = i
-    return _Starts(gammas, axes)
+    return gammas, axes
 
 
 def _by_weight(points: Floats, class_weights: Floats) -> tuple[int, ...]:

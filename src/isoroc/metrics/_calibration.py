@@ -118,7 +118,9 @@ def calibration_error(
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
     parts = Parts.of(sample, kind, bins)
     if bins in (None, "irp", "ties"):
-        return parts.absolute()[0].value if norm == "l1" else float(np.sqrt(parts.square()))
+        if norm == "l2":
+            return float(np.sqrt(parts.square()))
+        return max(mean(parts.signed_rows()[1], parts.whole.weights), 0.0)
     return _binned_error(parts.samples, bins, n_bins or 15, norm)
 
 

@@ -59,7 +59,7 @@ class Ties:
 
     def __init__(self, sample: Sample, P: Floats | None = None) -> None:
         P = as_matrix(sample.forecasts if P is None else P)
-        self.group = group_equal(sample.forecasts)
+        self.sample, self.group = sample, group_equal(sample.forecasts)
         sums = sum_classes(self.group, sample.codes, P.shape[1], sample.weights)
         total = sums.sum(axis=1)
         n = effective_rows(total, np.bincount(self.group, sample.row_weights() ** 2))
@@ -170,19 +170,19 @@ class Parts(NamedTuple):
         """Variance of the weighted mean of terms of the rows."""
         return mean_of(rows, self.whole.weights, self.whole.clusters).variance
 
+    def signed_rows(self) -> tuple[list[CrossFit], Floats]:
+        """What is learned about each part, and terms of the rows whose mean is the norm "l1"."""
+        fits = [CrossFit(fit.sample) if isinstance(fit, Ties) else fit for fit in self.fits]
+        rows = [products(np.sign(fit.values - fit.sample.forecasts), fit.sample) for fit in fits]
+        return fits, np.mean(rows, axis=0)
+
     def absolute(self) -> Term:
         """Calibration error of the norm "l1"."""
-        estimates, all_rows = [], []
-        for part, fit in zip(self.samples, self.fits, strict=True):
-            signs, *figures = _absolute(CrossFit(part) if isinstance(fit, Ties) else fit)
-            factors = signs if signs.ndim == 1 else signs / 2
-            estimates.append((*figures, variance_if_calibrated(factors, part)))
-            all_rows.append(products(signs, part))
-        value, bias, unclear, least = np.mean(estimates, axis=0).tolist()
-        rows = np.mean(all_rows, axis=0)
-        variance = self.variance(rows)
+        fits, rows = self.signed_rows()
+        bias, unclear, least = np.mean([_uncertainty(fit) for fit in fits], axis=0).tolist()
+        value, variance = mean(rows, self.whole.weights), self.variance(rows)
         # Rows learn uncertain signs from one another, which makes the variance 1.5 times as large.
-        uncertain = 1.5 * max(variance, least / len(estimates))
+        uncertain = 1.5 * max(variance, least / len(fits))
         variance = (1 - unclear) * variance + unclear * uncertain
         half = half_width(0.95) * sqrt(variance)
         # Chance and the bias of what was learned rarely act in the same direction at full size; for
@@ -196,7 +196,7 @@ class Parts(NamedTuple):
         squares = [
             fit.calibration("brier")[0] / (1 if fit.p.shape[1] == 2 else 2)
             if isinstance(fit, Ties)
-            else _square(fit)[0].value
+            else _square(fit)
             for fit in self.fits
         ]
         return max(float(np.mean(squares)), 0.0)
@@ -244,10 +244,10 @@ class Parts(NamedTuple):
             ("uncertainty", most, blind, exact),
             ("resolution", most - rest, blind - best, calibration),
         ):
-            found = mean_of(rows, weights, sample.clusters).of_events(events)
-            variance = found.variance + other.variance
-            found = found._replace(value=value, variance=variance)
-            terms[name] = found._replace(below=other.below, above=other.above), rows
+            term = mean_of(rows, weights, sample.clusters).of_events(events)
+            variance = term.variance + other.variance
+            term = term._replace(value=value, variance=variance)
+            terms[name] = term._replace(below=other.below, above=other.above), rows
         if loss == "log" and (sample.forecasts < EPSILON).any():
             # An outcome of probability 0 may be absent by chance, and each adds much.
             terms["calibration"] = _widen(calibration, -log(EPSILON) / size), given - best
@@ -317,39 +317,36 @@ def _widen(term: Statistic, unit: float) -> Statistic:
     return term._replace(variance=max(term.variance, variance), slope=max(term.slope, slope))
 
 
-def _square(fit: CrossFit) -> tuple[Statistic, Floats]:
-    """Square of the calibration error of one part of the norm "l2", and terms of the rows."""
+def _square(fit: CrossFit) -> float:
+    """Square of the calibration error of one part of the norm "l2"; see `_combine`."""
     sample, weights = fit.sample, fit.sample.weights
     h = fit.values - sample.forecasts
-    rows = products(h, sample)
-    saving = 2 * rows - over_classes(h * h)
-    value, saved = mean(rows, weights), mean(saving, weights)
-    least = variance_if_calibrated(h if h.ndim == 1 else h / 2, sample)
-    variance = mean_of(saving, weights, sample.clusters).variance
-    return _combine(value, saved, variance, least), saving
+    value = mean(products(h, sample), weights)
+    return max(value, 2 * value - mean(over_classes(h * h), weights))
 
 
-def _absolute(fit: CrossFit) -> tuple[Floats, float, float, float]:
-    """Calibration error of one part from products of residuals and of signs learned elsewhere.
+def _uncertainty(fit: CrossFit) -> tuple[float, float, float]:
+    """How uncertain the norm "l1" of one part is, which takes signs from what was learned.
 
-    Returns the signs, an estimate, how much too low it may be, and the share of uncertain signs.
-    Signs may be wrong where what is learned is not much larger than its error, which makes the
-    estimate too low.
+    Returns how much too low it may be, the share of uncertain signs, and the variance for
+    calibrated forecasts. Signs may be wrong where what is learned is not much larger than its
+    error, which makes the estimate too low.
     """
     sample, weights = fit.sample, fit.sample.weights
     h = fit.values - sample.forecasts
     signs = np.sign(h)
-    rows = products(signs, sample)
     noise = mean_of(over_classes(h * (h - sample.residuals())), weights, sample.clusters)
     # What is clear of the noise in the differences, and the error of a mean.
-    left = max(noise.value - noise.error, 0.0) + mean_of(rows, weights, sample.clusters).variance
+    left = max(noise.value - noise.error, 0.0)
+    left += mean_of(products(signs, sample), weights, sample.clusters).variance
     n_parts = 1 if h.ndim == 1 else h.shape[1] / 2
     error = sqrt(left / n_parts) or EPSILON
     # An absolute value is too low by up to 0.39 errors where its sign is uncertain, and by less
     # beyond 1.75 errors, where the sign begins to be right.
     uncertain = np.exp(-(np.maximum(np.abs(h / error) - 1.75, 0.0) ** 2) / 2)
     lost = mean(over_classes(uncertain), weights)
-    return signs, mean(rows, weights), 0.39 * error * lost, lost / n_parts
+    least = variance_if_calibrated(signs if h.ndim == 1 else signs / 2, sample)
+    return 0.39 * error * lost, lost / n_parts, least
 
 
 def _secant(g: Floats, p: Floats) -> Floats:

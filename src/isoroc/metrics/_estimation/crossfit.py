@@ -5,16 +5,18 @@ means follow the labels. That follows the forecasts where a larger one means a l
 Where it does not, because forecasts are inverted, belong to other classes or carry no information,
 a monotone partition has one bin and finds nothing. So what is left of the residuals is estimated
 without any condition, in stages: regressions of residuals on forecasts. Each stage takes the
-residuals that earlier stages leave, of shape (n, K), and returns its estimate for every row. It
-returns 0 unless its signal exceeds the noise, so stages that find nothing change nothing. Rows with
-the same forecast, label and fold are one row with their total weight; the noise in it follows from
-the sum of the squared weights.
+residuals that earlier stages leave and returns its estimate for every row. It returns 0 unless its
+signal exceeds the noise, so stages that find nothing change nothing.
 
 What is learned for a row does not depend on its own label. So whatever is learned, the mean of its
 product with the residual of the row is 0 if forecasts are calibrated.
+
+Rows with the same forecast and label are one unit with their total weight; the noise in it follows
+from the sum of the squared weights. Units are learned from with other weights for each fold held
+out, several folds at a time. Arrays have shape (K, ..., n): classes first, then folds, units last.
 """
 
-from collections.abc import Iterator
+from collections.abc import Sized
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -22,8 +24,9 @@ from typing import NamedTuple
 import numpy as np
 
 from isoroc._core import smooth
+from isoroc._core.growth import hand_down
 from isoroc._core.losses import EPSILON, likeliest_power
-from isoroc._core.simplex import as_matrix, residuals
+from isoroc._core.simplex import as_matrix
 from isoroc._core.tree import BinTree
 from isoroc._core.types import Codes, Floats, Ints
 from isoroc._growth import GrowthOptions, grow_tree
@@ -32,14 +35,14 @@ from isoroc._maps.top import TopReduction
 from isoroc.metrics._estimation.grouping import (
     count_halvings,
     group_equal,
-    group_quantile,
+    group_ranks,
     halve_repeatedly,
     order_rows,
     sum_rows,
 )
 
-#: More than twice this many distinct scores are grouped into this many cells of equal weight.
-MOST_SCORES = 2048
+#: Distinct scores are grouped into cells of this many rows, but not into more than 512 cells.
+ROWS_IN_CELL = 8
 #: Most classes for which partitions are of whole forecasts.
 FULL = 4
 #: With more classes, partitions are of this many of the largest probabilities and the rest.
@@ -53,34 +56,22 @@ NEGLIGIBLE = 1e-9
 
 
 class _Units(NamedTuple):
-    """Rows that are learned from as one: those with the same forecast, label and fold."""
+    """Rows that are learned from as one: those with the same forecast and label."""
 
-    sample: Sample
-    """With the sums of their weights."""
-    squares: Floats
-    """Sums of their squared weights."""
+    sample: Sample  # one row of each unit, with the sum of the weights
+    P: Floats  # (K, n): forecasts
+    value: Ints  # number of the distinct forecast, or of the cell of scores
+    first: Ints  # one of the rows of each unit
+
+
+class _Rows(NamedTuple):
+    """Rows in folds."""
+
+    weights: Floats  # rounded,
+    squares: Floats  # and squared
     fold: Ints
-    value: Ints
-    """Number of the distinct forecast, or of the cell of scores."""
-    first: Ints
-    """One of the rows of each unit."""
-    of_row: Ints
-    """Unit of each row."""
-    scores: Floats | None
-    """Score of each row, within (0, 1), if those of a unit differ."""
-
-
-class _Training(NamedTuple):
-    """The rows to learn from while a fold is held out."""
-
-    weights: Floats
-    """Of all units, 0 for those held out."""
-    squares: Floats
-    """Squared weights, likewise."""
-    tree: BinTree
-    """Grown on the rows to learn from."""
-    bin_of: Ints
-    """Its bin in which each unit lies."""
+    unit: Ints
+    scores: Floats | None  # of each row, within (0, 1), if those of a unit differ
 
 
 class CrossFit:
@@ -101,21 +92,28 @@ class CrossFit:
     @cached_property
     def values(self) -> Floats:
         """E[Y | forecast] for each row, shaped as the forecasts."""
-        learned = np.empty(self._matrix.shape)
-        for training in self._trainings():
-            held_out = training.weights == 0
-            learned[held_out] = self._learn(training)[held_out]
-        learned = learned if self.sample.forecasts.ndim == 2 else learned[:, 1]
-        g, p = np.take(learned, self._units.of_row, axis=0), self._units.scores
+        units, rows = self._prepared
+        learned = np.empty((units.P.shape[0], len(rows.fold)))
+        # Several folds at a time save calls, as long as their arrays are small.
+        n_together = max(1, 2**16 // units.P.size)
+        others = [self._sum_others(w) for w in rows[:2]]
+        for start in range(0, self._n_folds, n_together):
+            stop = start + n_together
+            g = self._learn(*(w[start:stop] for w in others))
+            held = np.flatnonzero((rows.fold >= start) & (rows.fold < stop))
+            learned[:, held] = g[:, rows.fold[held] - start, rows.unit[held]]
+        if self.sample.forecasts.ndim == 2:
+            return np.ascontiguousarray(learned.T)
+        g, p = learned[1], rows.scores
         if p is None:
-            return g
-        mean = np.take(self._units.sample.forecasts, self._units.of_row)
+            return np.asarray(g)
+        mean = units.P[1, rows.unit]
         ratio = p / mean, (1 - p) / (1 - mean)  # odds in a cell change by the same factor
         return np.asarray(g * ratio[0] / (g * ratio[0] + (1 - g) * ratio[1]))
 
     @cached_property
-    def _units(self) -> _Units:
-        """The rows in folds; those with the same forecast, label and fold are added up.
+    def _prepared(self) -> tuple[_Units, _Rows]:
+        """The rows in folds; those with the same forecast and label are one unit.
 
         So are neighbours of many scores: they differ by less than can be learned about them.
         """
@@ -132,186 +130,234 @@ class CrossFit:
         fold, order = np.empty(n, dtype=np.intp), order_rows(sample)
         clusters = None if sample.clusters is None else sample.clusters[order]
         fold[order] = deal_folds(n, self._n_folds, np.random.default_rng(0), clusters)
-        value, scores = group_equal(sample.forecasts), None
-        if sample.forecasts.ndim == 1 and value.max() >= 2 * MOST_SCORES:
-            value = group_quantile(sample.forecasts, None, MOST_SCORES)
-            scores = np.clip(sample.forecasts, 0.5 / n, 1 - 0.5 / n)
+        value, scores, first = group_equal(sample.forecasts), None, np.arange(n)
+        unit, n_cells = first, min(max(n // ROWS_IN_CELL, 32), 512)
+        if sample.forecasts.ndim == 1 and value.max() >= 2 * n_cells:
+            scores = np.clip(sample.forecasts, EPSILON, 1 - EPSILON)
+            # Cells of equal weight, divided where odds differ: probabilities near 0 or 1.
+            odds = np.floor(2 * np.log(scores / (1 - scores)))
+            cell = group_ranks(value, None, n_cells) + odds
+            value[order] = np.cumsum(np.diff(cell[order], prepend=cell[order[0]]) > 0)
             means = np.bincount(value[order], scores[order]) / np.maximum(np.bincount(value), 1)
             sample = replace(sample, forecasts=means[value])
-        elif 2 * value.max() > n:  # hardly any ties
-            rows = np.arange(n)
-            return _Units(sample, squares, fold, value, rows, rows, scores)
-        key = (value * sample.n_classes + sample.codes) * self._n_folds + fold
-        _, first, of_row = np.unique(key, return_index=True, return_inverse=True)
-        sums, squares = (sum_rows(of_row, w, None) for w in (weights, squares))
-        units = replace(sample.take(first), weights=sums)
-        return _Units(units, squares, fold[first], value[first], first, of_row, scores)
+        if scores is not None or 2 * value.max() <= n:  # otherwise there are hardly any ties
+            key = value * sample.n_classes + sample.codes
+            _, first, unit = np.unique(key, return_index=True, return_inverse=True)
+            sample = replace(sample.take(first), weights=sum_rows(unit, weights, None))
+        P = np.ascontiguousarray(as_matrix(sample.forecasts).T)
+        return _Units(sample, P, value[first], first), _Rows(weights, squares, fold, unit, scores)
 
-    @cached_property
-    def _matrix(self) -> Floats:
-        """Forecasts of the units, shape (n, K)."""
-        P = as_matrix(self._units.sample.forecasts)
-        # Sums over few classes are quicker by columns.
-        return np.asfortranarray(P) if self.sample.n_classes <= FULL else P
-
-    def _trainings(self) -> Iterator[_Training]:
-        """The rows to learn from, for each fold."""
-        sample, squares, fold, *_ = self._units
-        K = self._reduced.n_classes
-        for number in range(self._n_folds):
-            weights, noise = (
-                np.where(fold == number, 0.0, w) for w in (sample.row_weights(), squares)
-            )
-            # The tree that `IRPCalibrator` would grow on these rows.
-            tree = grow_tree(self._reduced.take(weights > 0), GrowthOptions(np.full(K, 1 / K)))
-            yield _Training(weights, noise, tree, tree.bin_of(self._reduced.forecasts))
+    def _sum_others(self, weights: Floats) -> Floats:
+        """Sums over the rows of each unit outside each fold, shape (F, n)."""
+        units, (_, _, fold, unit, _) = self._prepared
+        shape = self._n_folds, len(units.first)
+        inside = np.bincount(fold * shape[1] + unit, weights, shape[0] * shape[1]).reshape(shape)
+        return np.asarray(inside.sum(axis=0) - inside)
 
     @cached_property
     def _reduced(self) -> Sample:
         """The sample of the largest probabilities and the rest, or the sample itself."""
-        sample = self._units.sample
+        sample = self._prepared[0].sample
         if sample.n_classes <= FULL:
             return sample
         return TopReduction(TOP, 0.0).reduce_sample(sample)
 
     @cached_property
     def _cells(self) -> tuple[Ints, int]:
-        """The finest cell of each row, and the number of levels."""
+        """The finest cell of each unit, and the number of levels."""
         # Cells may depend on the forecasts of all rows, as they do not depend on labels.
-        value, n_levels = self._units.value, self._n_levels
-        if value.max() < 2**n_levels:  # each distinct forecast has a cell
-            return value, int(value.max()).bit_length()
+        units, rows = self._prepared
+        n_levels, m = self._n_levels, int(units.value.max())
+        if m < 2**n_levels:  # each distinct forecast has a cell
+            return units.value, m.bit_length()
         if self.sample.n_classes > MOST_CLASSES:
             return halve_repeatedly(self._reduced.forecasts, n_levels), n_levels
         # As forecasts of the units: those of one value share a cell, whatever their labels.
-        forecasts = np.take(self._units.sample.forecasts, self._units.of_row, axis=0)
-        return halve_repeatedly(forecasts, n_levels)[self._units.first], n_levels
+        forecasts = np.take(units.sample.forecasts, rows.unit, axis=0)
+        return halve_repeatedly(forecasts, n_levels)[units.first], n_levels
 
-    def _learn(self, training: _Training) -> Floats:
-        """E[Y | forecast] of every row, shape (n, K), learned from some of them."""
-        weights, codes, values = training.weights, self._units.sample.codes, self._matrix
-        n_rows = weights.sum()
-        observed = np.bincount(codes, weights, values.shape[1])
+    def _learn(self, weights: Floats, squares: Floats) -> Floats:
+        """E[Y | forecast] of every unit, shape (K, F, n), for weights of the units in F folds."""
+        P, codes = self._prepared[0].P, self._prepared[0].sample.codes
+        K, n_rows = len(P), weights.sum(axis=1)
+        observed = _sum_in(codes, weights, K).T
+        values = P
         for _ in range(3):  # power and shares of classes are fitted in turn
-            values = raise_to_power(values, codes, weights, training.squares)
-            shares = (observed - weights @ values) / (n_rows + SHRINKAGE)
-            values = tilt(values, None, shares[None], weights)
-        values = self._tilt_in_bins(values, training)
+            values = raise_to_power(values, codes, weights, squares)
+            shares = (observed - _weigh(values, weights)) / (n_rows + SHRINKAGE)
+            values = tilt(values, None, shares[..., None], weights)
+        values = self._tilt_in_bins(values, weights, squares)
         # Smaller probabilities, one row in total over the classes, cannot be learned. No factor
         # raises a probability of 0: it becomes the share of such outcomes.
-        zero, least = self._matrix < EPSILON, 1 / (n_rows * values.shape[1])
-        seen = weights @ zero[np.arange(len(codes)), codes]
-        share = seen / max(weights @ zero.sum(axis=1), 1.0)
-        values = _normalise(np.maximum(values, np.where(zero, max(share, least), least)))
-        added = self._fit_rest(residuals(values, codes), weights, training.squares)
-        if added.any():
-            # Corrections are not precise enough to make values smaller or larger than this.
-            margin = n_rows**-0.5
-            limits = np.minimum(values, margin), np.maximum(values, 1 - margin)
-            values = np.clip(values + added, *limits)
-        return _normalise(values)
+        zero, least = P <= EPSILON, 1 / (n_rows * K)
+        seen = weights @ zero[codes, np.arange(len(codes))]
+        share = seen / np.maximum(weights @ zero.sum(axis=0), 1.0)
+        floors = (floor[:, None] for floor in (np.maximum(share, least), least))
+        values = _normalise(np.maximum(values, np.where(zero[:, None], *floors)))
+        added = self._fit_rest(residuals(values, codes), weights, squares)
+        # Corrections are not precise enough to make values smaller or larger than this.
+        margin = n_rows[:, None] ** -0.5
+        limits = np.minimum(values, margin), np.maximum(values, 1 - margin)
+        return _normalise(np.clip(values + added, *limits))
 
-    def _tilt_in_bins(self, P: Floats, training: _Training) -> Floats:
+    def _tilt_in_bins(self, P: Floats, weights: Floats, squares: Floats) -> Floats:
         """Forecasts tilted so that their means in the bins of IRP follow the labels."""
-        sample, (weights, squares, tree, bin_of) = self._units.sample, training
-        if self._reduced is sample:
-            left = residuals(P, sample.codes)
-            return tilt(P, bin_of, fit_bins(tree, bin_of, left, weights, squares), weights)
-        reduction = TopReduction.fit(TOP, replace(sample, forecasts=P).take(weights > 0))
-        ranked = reduction.reduce_sample(replace(sample, forecasts=P))
-        differences = fit_bins(tree, bin_of, ranked.residuals(), weights, squares)
-        return reduction.expand(tilt(ranked.forecasts, bin_of, differences, weights), P)
+        sample, reduced = self._prepared[0].sample, self._reduced
+        K = reduced.n_classes
+        options, trees = GrowthOptions(np.full(K, 1 / K)), []
+        for w in weights:
+            rows = np.flatnonzero(w)
+            weight = None if sample.weights is None else w[rows]
+            # The tree that `IRPCalibrator` would grow on these rows.
+            training = Sample(reduced.forecasts[rows], reduced.codes[rows], weight)
+            tree = grow_tree(training, options)
+            trees.append((tree, tree.bin_of(reduced.forecasts)))
+        if reduced is sample:
+            return tilt_in_bins(P, sample.codes, trees, weights, squares)
+        for fold, (grown, w, s) in enumerate(zip(trees, weights, squares, strict=True)):
+            by_row = smooth.by_row(np.ascontiguousarray(P[:, fold]))
+            tempered = replace(sample, forecasts=by_row, weights=w)
+            reduction = TopReduction.fit(TOP, tempered.take(w > 0))
+            ranked = reduction.reduce_sample(tempered)
+            tilted = tilt_in_bins(ranked.forecasts.T, ranked.codes, [grown], w, s)
+            P[:, fold] = reduction.expand(tilted.T, by_row).T
+        return P
 
     def _fit_rest(self, left: Floats, weights: Floats, squares: Floats) -> Floats:
         """What linear maps and cells find in the residuals left, which change in place."""
-        K = left.shape[1]
-        # The columns are sorted by their totals; of two, the second is the first with other signs.
+        K, P = left.shape[0], self._prepared[0].P
+        # The classes are sorted by their totals; of two, the second is the first with other signs,
+        # and a linear map of the first is a multiple.
         frequent = slice(1 if K == 2 else MOST_CLASSES)
-        added, left = np.zeros_like(left), left[:, frequent]
-        for fit in (fit_multiple, fit_linear):
-            of_forecasts = fit(self._matrix[:, frequent], left, weights, squares)
+        added, left = np.zeros_like(left), left[frequent]
+        for fit in (fit_multiple, fit_linear) if K > 2 else (fit_multiple,):
+            of_forecasts = fit(P[frequent], left, weights, squares)
             left -= of_forecasts
-            added[:, frequent] += of_forecasts
-        added[:, frequent] += fit_cells(*self._cells, left, weights, squares)
+            added[frequent] += of_forecasts
+        added[frequent] += fit_cells(*self._cells, left, weights, squares)
         if K == 2:
-            added[:, 1] = -added[:, 0]
+            added[1] = -added[0]
         return added
 
 
-def shrink_factor(energy: float, noise: float, n_terms: int) -> float:
+def shrink_factor(energy: Floats, noise: Floats, n_terms: Floats | Ints | int) -> Floats:
     """Factor of James and Stein, or 0 unless the energy clearly exceeds the noise.
 
     It must do so by two standard deviations of the sum of squares of `n_terms` terms.
     """
-    least = noise * (1 + 2 * (2 / max(n_terms, 1)) ** 0.5)
-    return 1 - noise / energy if energy > least else 0.0
+    clear = energy > noise * (1 + 2 * (2 / np.maximum(n_terms, 1)) ** 0.5)
+    return np.where(clear, 1 - noise / np.where(clear, energy, 1.0), 0.0)
 
 
 def raise_to_power(P: Floats, codes: Codes, weights: Floats, squares: Floats) -> Floats:
-    """Forecasts ``P**t``, normalised, with the most likely t, shrunk towards 1.
+    """Forecasts ``P**t``, normalised, with the most likely t in each fold, shrunk towards 1.
 
-    The shrinkage depends on the evidence against t = 1, less its noise.
+    The shrinkage depends on the evidence against t = 1, less its noise. P has shape (K, n) if the
+    forecasts of all folds are the same.
     """
-    logs = smooth.logs_of(np.maximum(np.ascontiguousarray(P.T), EPSILON))
-    rows = np.flatnonzero(weights)
-    z, weights, squares = np.take(logs, rows, axis=1), weights[rows], squares[rows]
-    z -= z[codes[rows], np.arange(len(rows))]
-    slopes, _ = smooth.moments(z, 1.0)
-    slope = float(weights @ slopes)
-    evidence = max(1 - float(squares @ slopes**2) / slope**2, 0.0) if slope else 0.0
-    t = likeliest_power(z, weights, 1 / 20, 20.0, tolerance=1e-6) if evidence else 1.0
-    q = smooth.softmax(logs * (1 + evidence * (t - 1)))
-    return q.T if P.flags.f_contiguous else smooth.by_row(q)
+    K, n = len(P), len(codes)
+    logs = smooth.logs_of(np.maximum(P.reshape(K, -1), EPSILON)).reshape(K, -1, n)
+    z = logs - logs[codes, :, np.arange(n)].T
+    slopes = _products(P.reshape(z.shape), z)
+    values = np.empty((K, len(weights), n))
+    for fold, (w, s) in enumerate(zip(weights, squares, strict=True)):
+        at = min(fold, len(slopes) - 1)
+        slope = float(w @ slopes[at])
+        evidence = max(1 - float(s @ slopes[at] ** 2) / slope**2, 0.0) if slope else 0.0
+        values[:, fold] = P.reshape(z.shape)[:, at]
+        if evidence:
+            t = likeliest_power(np.ascontiguousarray(z[:, at]), w, 1 / 20, 20.0, tolerance=1e-6)
+            values[:, fold] = smooth.softmax(logs[:, at] * (1 + evidence * (t - 1)))
+    return values
 
 
 def tilt(P: Floats, bin_of: Ints | None, differences: Floats, weights: Floats) -> Floats:
     """Forecasts with a factor for each bin and class, which changes their means by differences.
 
-    No class becomes rarer than one row per bin can resolve. Without `bin_of`, there is one bin.
+    No class becomes rarer than one row per bin can resolve. Differences have shape (K, B), or
+    (K, ..., 1) without `bin_of`: then each fold is a bin.
     """
     if bin_of is None:
-        weight, sums = weights.sum(keepdims=True)[:, None], (weights @ P)[None]
+        weight, sums = weights.sum(axis=-1, keepdims=True), _weigh(P, weights)[..., None]
     else:
-        weight = np.bincount(bin_of, weights, len(differences))[:, None]
-        sums = sum_rows(bin_of, P, weights, len(differences))
+        columns = _sum_in(bin_of, np.stack([weights, *(P * weights)]), differences.shape[1])
+        weight, sums = columns[0], columns[1:]
     mean = np.maximum(sums / np.maximum(weight, EPSILON), EPSILON)
     factors = np.maximum(mean + differences, mean / (1 + weight * mean)) / mean
-    return _normalise(P * (factors if bin_of is None else np.take(factors.T, bin_of, axis=1).T))
+    return _normalise(P * (factors if bin_of is None else np.take(factors, bin_of, axis=1)))
+
+
+def tilt_in_bins(
+    P: Floats, codes: Codes, trees: list[tuple[BinTree, Ints]], weights: Floats, squares: Floats
+) -> Floats:
+    """Forecasts tilted so that their means in bins follow the labels.
+
+    Each fold has a tree, and the bin of that tree in which each unit lies.
+    """
+    left = residuals(P, codes)
+    noise = squares * _products(left, left)
+    ends = np.cumsum([len(tree.bins) for tree, _ in trees])
+    starts = [0, *ends[:-1]]
+    numbers = np.array([start + bin_of for start, (_, bin_of) in zip(starts, trees, strict=True)])
+    numbers = numbers.reshape(weights.shape)
+    sums = _sum_in(numbers, np.stack([*(left * weights), weights, noise]), ends[-1])
+    parts = zip(trees, np.split(sums, ends[:-1], axis=1), strict=True)
+    differences = np.hstack([fit_bins(tree, part) for (tree, _), part in parts])
+    return tilt(P, numbers, differences, weights)
 
 
 def _normalise(P: Floats) -> Floats:
-    return np.asarray(P / P.sum(axis=1, keepdims=True))
+    return np.asarray(P / P.sum(axis=0))
+
+
+def _weigh(P: Floats, weights: Floats) -> Floats:
+    """Weighted sums over the units."""
+    return np.asarray(np.einsum("k...i,...i->k...", P, weights))
+
+
+def _sum_in(group: Ints | Codes, values: Floats, n_groups: int) -> Floats:
+    """Sums of values in groups of units, shape (..., n_groups)."""
+    rows, flat = values.reshape(-1, group.size), group.ravel()
+    sums = np.array([np.bincount(flat, row, n_groups) for row in rows])
+    return sums.reshape(*values.shape[: values.ndim - group.ndim], n_groups)
 
 
 def _products(a: Floats, b: Floats) -> Floats:
-    """Inner products of the rows of two matrices."""
-    return np.asarray(np.einsum("ik,ik->i", a, b))
+    """Inner products over the classes."""
+    return np.asarray(np.einsum("k...,k...->...", a, b))
+
+
+def _centre(P: Floats, weights: Floats) -> Floats:
+    """Forecasts, shape (K, n), less their weighted means in each fold."""
+    mean = P @ weights.T / weights.sum(axis=-1)
+    return np.asarray(P.reshape(len(P), *(1,) * (weights.ndim - 1), -1) - mean[..., None])
 
 
 def fit_multiple(P: Floats, residuals: Floats, weights: Floats, squares: Floats) -> Floats:
     """One multiple of the forecasts of all classes: enough for inverted forecasts."""
-    x = P - weights @ P / weights.sum()
-    square = float(weights @ _products(x, x))
-    if square <= NEGLIGIBLE * weights.sum():
-        return np.zeros(P.shape)
+    x = _centre(P, weights)
+    square = (weights * _products(x, x)).sum(axis=-1)
+    varies = square > NEGLIGIBLE * weights.sum(axis=-1)
     terms = _products(x, residuals)
-    total = float(weights @ terms)
-    factor = shrink_factor(total**2, float(squares @ terms**2), 1)
-    return np.asarray(factor * total / square * x)
+    total = (weights * terms).sum(axis=-1)
+    factor = shrink_factor(total**2, (squares * terms**2).sum(axis=-1), 1)
+    slope = np.where(varies, factor * total / np.where(varies, square, 1.0), 0.0)
+    return np.asarray(slope[..., None] * x)
 
 
 def fit_linear(P: Floats, residuals: Floats, weights: Floats, squares: Floats) -> Floats:
     """Linear map of the forecasts: classes may have been confused with one another."""
-    x = P - weights @ P / weights.sum()
-    variance, directions = np.linalg.eigh(x.T @ (weights[:, None] * x))
-    kept = variance > max(NEGLIGIBLE * variance[-1], 1e-300)
-    features = x @ (directions[:, kept] / np.sqrt(variance[kept]))
-    coefficients = features.T @ (weights[:, None] * residuals)
-    energy = float((coefficients**2).sum())
-    size = _products(features, features) * _products(residuals, residuals)
-    n_terms = features.shape[1] * _free(residuals)
-    factor = shrink_factor(energy, float(squares @ size), n_terms)
-    return np.asarray(factor * (features @ coefficients))
+    x, left = (np.moveaxis(a, 0, -2) for a in (_centre(P, weights), residuals))
+    variance, directions = np.linalg.eigh((weights[..., None, :] * x) @ x.swapaxes(-1, -2))
+    kept = variance > np.maximum(NEGLIGIBLE * variance[..., -1:], 1e-300)
+    scales = np.where(kept, np.where(kept, variance, 1.0) ** -0.5, 0.0)
+    features = (directions * scales[..., None, :]).swapaxes(-1, -2) @ x
+    coefficients = (weights[..., None, :] * left) @ features.swapaxes(-1, -2)
+    size = np.einsum("...kn,...kn->...n", features, features) * _products(residuals, residuals)
+    n_terms = kept.sum(axis=-1) * _free(residuals)
+    energy, noise = (coefficients**2).sum(axis=(-2, -1)), (squares * size).sum(axis=-1)
+    factor = shrink_factor(energy, noise, n_terms)[..., None, None]
+    return np.moveaxis((factor * coefficients) @ features, -2, 0)
 
 
 def fit_cells(
@@ -325,55 +371,59 @@ def fit_cells(
     """
     n_cells, n_free = 2**n_levels, _free(residuals)
     noise = squares * _products(residuals, residuals)
-    others = (np.bincount(cell, column, n_cells) for column in (noise, weights))
-    # Sums of residuals, noise and weight in the cells of each level, the finest first.
-    levels = [np.column_stack([sum_rows(cell, residuals, weights, n_cells), *others])]
-    while len(levels[-1]) > 1:
-        levels.append(levels[-1][::2] + levels[-1][1::2])
-    *whole, noise, weight = levels.pop()[0]
-    means = np.array([whole]) / weight
-    means *= shrink_factor(float(weight * (means**2).sum()), float(noise / weight), n_free)
-    for level in reversed(levels):
-        means = np.repeat(means, 2, axis=0)
-        first = 2 * np.flatnonzero((level[::2, -1] > 0) & (level[1::2, -1] > 0))
-        low, high = level[first], level[first + 1]
-        share = (high[:, -1] / (low + high)[:, -1])[:, None]  # of the second half in its cell
-        difference = high[:, :-2] / high[:, -1:] - low[:, :-2] / low[:, -1:]
-        spread = low[:, -2] / low[:, -1] ** 2 + high[:, -2] / high[:, -1] ** 2
-        weight = low[:, -1] * share[:, 0]
-        energy, noise = weight @ _products(difference, difference), weight @ spread
-        difference *= shrink_factor(float(energy), float(noise), len(first) * n_free)
-        means[first] -= share * difference
-        means[first + 1] += (1 - share) * difference
-    return np.asarray(means[cell])
+    sums = np.empty((len(residuals) + 2, *weights.shape[:-1], 2 * n_cells))
+    # Of residuals, noise and weight. The halves of cell v are 2 v and 2 v + 1; cell 1 is all.
+    columns = np.stack([*(residuals * weights), noise, weights])
+    sums[..., n_cells:] = _sum_in(cell, columns, n_cells)
+    starts = 2 ** np.arange(n_levels)  # first cell of each level
+    for v in reversed(starts):
+        sums[..., v : 2 * v] = sums[..., 2 * v : 4 * v : 2] + sums[..., 2 * v + 1 : 4 * v : 2]
+    *whole, noise, weight = sums[..., 1:2]
+    means = np.array(whole) / weight
+    means *= shrink_factor(weight * _products(means, means), noise / weight, n_free)
+    low, high = sums[..., 2::2], sums[..., 3::2]
+    both = (low[-1] > 0) & (high[-1] > 0)
+    first, second = np.where(both, low[-1], 1.0), np.where(both, high[-1], 1.0)
+    share = second / (first + second)  # of the second half in its cell
+    difference = np.where(both, high[:-2] / second - low[:-2] / first, 0.0)
+    spread = np.where(both, low[-2] / first**2 + high[-2] / second**2, 0.0)
+    energy = first * share * _products(difference, difference)
+    columns = np.stack([energy, first * share * spread, both * n_free])
+    factor = shrink_factor(*np.add.reduceat(columns, starts - 1, axis=-1))
+    difference *= np.repeat(factor, starts, axis=-1)
+    for v in starts:
+        added, part = difference[..., v - 1 : 2 * v - 1], share[..., v - 1 : 2 * v - 1]
+        halves = means - part * added, means + (1 - part) * added
+        means = np.stack(halves, axis=-1).reshape(*means.shape[:-1], -1)
+    return np.take(means, cell, axis=-1)
 
 
-def fit_bins(
-    tree: BinTree, bin_of: Ints, residuals: Floats, weights: Floats, squares: Floats
-) -> Floats:
+def fit_bins(tree: BinTree, sums: Floats) -> Floats:
     """Means in the bins of a tree, each shrunk to the mean of the bin it was split from.
 
-    Deep bins have few rows, while those of the first splits have many (hierarchical shrinkage,
-    Agarwal et al. 2022). The means are 0 unless they exceed the noise.
+    `sums` in the bins are those of residuals, weights and noise, shape (K + 2, B). Deep bins have
+    few rows, while those of the first splits have many (hierarchical shrinkage, Agarwal et al.
+    2022). The means are 0 unless they exceed the noise.
     """
-    n_bins = len(tree.bins)
-    squares = squares * _products(residuals, residuals)
-    weight = np.bincount(bin_of, weights, n_bins)
-    of_bins = np.column_stack([sum_rows(bin_of, residuals, weights, n_bins), weight])
-    held = np.maximum(weight, EPSILON)
-    energy = float((of_bins[:, :-1] ** 2).sum(axis=1) @ (1 / held))
+    *left, weights, noise = sums
+    per_weight = 1 / np.maximum(weights, EPSILON)
+    energy = np.square(left).sum(axis=0) @ per_weight
     # Bins were chosen for their labels, which at most doubles the noise in them.
-    noise = 2.0 * float(np.bincount(bin_of, squares, n_bins) @ (1 / held))
-    if not shrink_factor(energy, noise, n_bins * _free(residuals)):
-        return np.zeros((n_bins, residuals.shape[1]))
-    sums = tree.add_up(of_bins)
-    trust = sums[:, -1:] + SHRINKAGE
-    means = sums[:, :-1] / trust
-    for node, below in tree.splits:
-        means[below] += SHRINKAGE / trust[below] * means[node]
-    return np.asarray(means[tree.bins])
+    if not shrink_factor(energy, 2.0 * noise @ per_weight, len(noise) * _free(left)):
+        return np.zeros((len(left), len(noise)))
+    nodes = tree.add_up(sums[:-1].T)
+    trust = nodes[:, -1] + SHRINKAGE
+    means = nodes[:, :-1] / trust[:, None]
+    hand_down(means, SHRINKAGE / trust, tree.children, tree.split_nodes)
+    return means[tree.bins].T
 
 
-def _free(residuals: Floats) -> int:
+def _free(residuals: Sized) -> int:
     """Number of residuals of a row that can vary: with several classes they sum to 0."""
-    return max(int(residuals.shape[1]) - 1, 1)
+    return max(len(residuals) - 1, 1)
+
+
+def residuals(P: Floats, codes: Codes) -> Floats:
+    """Outcomes less forecasts."""
+    classes = np.arange(len(P), dtype=codes.dtype)
+    return np.asarray((codes == classes.reshape(-1, *(1,) * (P.ndim - 1))) - P)

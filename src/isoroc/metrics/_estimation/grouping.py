@@ -86,7 +86,7 @@ def group_quantile(forecasts: Floats, weights: Floats | None, n_bins: int) -> In
     2019, with medians in place of means).
     """
     if forecasts.ndim == 1:
-        return _group_scores(forecasts, weights, n_bins)
+        return group_ranks(group_equal(forecasts), weights, n_bins)
     group = np.zeros(len(forecasts), dtype=np.intp)
     shares = np.full(len(group), 1 / len(group)) if weights is None else weights / weights.sum()
     queue = [(-1.0, 0, np.arange(len(group)))]
@@ -177,10 +177,10 @@ def weight_below(rank: Ints, weights: Floats | None) -> Floats:
     return np.asarray((np.cumsum(group) - group / 2)[rank])
 
 
-def _group_scores(scores: Floats, weights: Floats | None, n_bins: int) -> Ints:
-    """Bins by the middle of the share of the weight that each distinct score takes up."""
-    total = len(scores) if weights is None else weights.sum()
-    middle = weight_below(group_equal(scores), weights) / total
+def group_ranks(rank: Ints, weights: Floats | None, n_bins: int) -> Ints:
+    """Bins by the middle of the share of the weight that each rank takes up."""
+    total = len(rank) if weights is None else weights.sum()
+    middle = weight_below(rank, weights) / total
     # Rounding must not decide where the middle lies between two bins.
     return np.floor(n_bins * middle + 1e-9).clip(max=n_bins - 1).astype(np.intp)
 
@@ -199,7 +199,7 @@ def _upper_half(P: Floats, weights: Floats | None) -> NDArray[np.bool_] | None:
             if below >= np.count_nonzero(upper):  # the median is closer to the upper half
                 upper = column >= median
         else:
-            upper = _group_scores(column, weights, 2) > 0
+            upper = group_ranks(group_equal(column), weights, 2) > 0
         if not upper.all():
             return np.asarray(upper)
     return None
