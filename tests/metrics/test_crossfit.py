@@ -129,7 +129,8 @@ def test_the_order_of_many_rows_changes_nothing():
 def test_folds_learned_from_together_and_one_by_one_agree(n_classes):
     P, _, y = distorted(300, n_classes, 2.0, seed=0)
     fit = CrossFit(sample_of(P.round(2) + 0.01, y))
-    weights = np.random.default_rng(0).integers(0, 3, (3, len(fit._prepared[0].first))) * 1.0
+    n_units = len(fit._prepared[0].first)
+    weights = np.random.default_rng(0).integers(0, 3, (3, n_units)).astype(np.float64)
     one_by_one = [fit._learn(w[None], w[None]) for w in weights]
     together = fit._learn(weights, weights)
     np.testing.assert_allclose(together, np.concatenate(one_by_one, axis=1), rtol=1e-9)
@@ -308,7 +309,7 @@ def test_cells_add_what_each_level_finds_beyond_noise(seed, n_rows, n_columns, n
     factor = shrink_factor(mean @ mean, noise, n_free)
     expected = np.tile(factor * mean, (n_rows, 1))
     for level in range(n_levels):
-        energy = noise = 0.0
+        energy, noise = np.zeros(()), np.zeros(())
         added = np.zeros_like(values)
         pairs = 0
         for parent in range(2**level):
