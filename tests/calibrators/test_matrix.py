@@ -134,7 +134,7 @@ def test_bad_parameters(params, error, message):
 @pytest.mark.parametrize("newton_terms", [0, 400])
 def test_it_warns_if_the_fit_did_not_converge(newton_terms, monkeypatch):
     monkeypatch.setattr(Regression, "newton_terms", (newton_terms, newton_terms))
-    monkeypatch.setattr(Regression, "rounds", 1)
+    monkeypatch.setattr(Regression, "rounds", 0)
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(3), size=200)
     with pytest.warns(ConvergenceWarning, match="MatrixCalibrator: the fit did not converge"):

@@ -261,14 +261,21 @@ class PenalisedLoss(Rows, ABC):
         n_steps: int,
         ftol: float = 1e-7,
     ) -> Solution:
-        """The minimum by rounds of L-BFGS; each but the first forms the curvature again."""
+        """The minimum by rounds of L-BFGS; each but the first forms the curvature again.
+
+        It is found where a Newton step promises less than `tolerance`, or little more and a round
+        from a new curvature gains next to nothing: curvatures may be approximations.
+        """
         point = self.at(theta)
         for count in range(rounds):
             if count or factor is None:
                 factor = self.factor(point.theta)
-            if factor.gain(point.gradient) <= self.tolerance * self.total:
+            promised = factor.gain(point.gradient) / (self.tolerance * self.total)
+            if promised <= 1:
                 return Solution(point.theta, factor, converged=True)
-            point = self.descend(point, factor, n_steps=n_steps, ftol=ftol)
+            start, point = point, self.descend(point, factor, n_steps=n_steps, ftol=ftol)
+            if promised <= 10 and start.value - point.value <= ftol * self.total:
+                return Solution(point.theta, factor, converged=True)
         return Solution(point.theta, factor, converged=False)
 
     def solve_near(self, whole: Solution) -> Floats:
