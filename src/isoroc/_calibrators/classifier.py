@@ -190,7 +190,8 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         groups : array-like of shape (n,), default=None
             Groups of rows, for splitters that take them.
         clusters : array-like of shape (n,), default=None
-            Cluster of each row, such as the patient of a visit. Its rows must share a fold of `cv`.
+            Cluster of each row, such as the patient of a visit. Rows of one cluster share a fold; a
+            splitter in `cv` must ensure this.
         **fit_params
             Passed to ``fit`` of the classifier, as requested if metadata routing is enabled. Those
             with one entry per row are cut to the rows of the fold.
@@ -226,8 +227,10 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
                 delayed(_train)(self._make_estimator(), X, y, part, training) for part in trainings
             )
         pairs = [self._make_pair(estimator, np.asarray(classes)) for estimator in trained]
-        forecasts = [pair.respond(X if frozen else _safe_indexing(X, part))
-                     for pair, part in zip(pairs, parts, strict=False)]  # fmt: skip
+        forecasts = [
+            pair.respond(X if frozen else _safe_indexing(X, part))
+            for pair, part in zip(pairs, parts, strict=False)
+        ]
         if self.ensemble is False:
             forecasts, parts = [np.concatenate(forecasts)], [np.concatenate(parts)]
             pairs = pairs[-1:]

@@ -249,8 +249,10 @@ class Regression:
 
     def covariances(self, hessians: list[Floats]) -> list[Floats]:
         """Covariance matrix of the posterior of each block."""
-        precisions = (H / block.factor + block.precisions()
-                      for block, H in zip(self.blocks(), hessians, strict=True))  # fmt: skip
+        precisions = (
+            H / block.factor + block.precisions()
+            for block, H in zip(self.blocks(), hessians, strict=True)
+        )
         return [np.asarray(np.linalg.inv(precision), np.float64) for precision in precisions]
 
     def _share(self, term: Term) -> Floats:
@@ -401,8 +403,10 @@ def polish(
     """Improve the parameters on all rows, which come in batches; number of rows of each entry."""
     hessians = [total / model.weights.sum() * H for H in model.hessians()]
     for _ in range(2):
-        parts = [(batch.gradients(), [term.sums() for term in batch.tables])
-                 for batch in map(model.on, batches())]  # fmt: skip
+        parts = [
+            (batch.gradients(), [term.sums() for term in batch.tables])
+            for batch in map(model.on, batches())
+        ]
         gradients, counts = (
             [np.sum(arrays, axis=0) for arrays in zip(*figures, strict=True)]
             for figures in zip(*parts, strict=True)
