@@ -80,7 +80,8 @@ class Evaluate:
     calibration_error, classwise_calibration_error, top_calibration_error
         `isoroc.metrics.calibration_error` with each `kind`; "classwise" for three classes or more.
     accuracy, decisions_changed
-        Share of rows for which the most probable class came true, and for which it changed.
+        Share of rows for which the most probable class came true, and for which it changed. Log
+        odds above 0 decide for the second class.
     auc, or auc_one_vs_rest and auc_one_vs_one
         Area under the ROC curve of two classes. For more, the means over each class against all
         others, and over pairs of classes by the scores of either (Hand and Till 2001).

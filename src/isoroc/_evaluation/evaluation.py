@@ -204,7 +204,11 @@ class Evaluation:
         return f"Wrong in {len(wrong)} of {n} segments (false discovery rate 5 %): {shown}."
 
     def worst_segments(self, most: int = 12) -> Table:
-        """The costliest segments before calibration, with columns such as ``before_ratio``."""
+        """The costliest segments before calibration, with figures of all forecasts.
+
+        Columns are ``name`` and ``rows`` and, for "before" and "after", ``ratio``, ``low``,
+        ``high`` and ``adjusted``, such as ``before_ratio``.
+        """
         first = next(iter(self.segments.values()))
         names = _segment_names(first)[:most]
         table = Table(name=np.array(names), rows=first["rows"][:most])
