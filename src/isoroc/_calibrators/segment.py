@@ -191,10 +191,12 @@ class SegmentCalibrator(Calibrator):
 
         Parameters
         ----------
-        P, y, labels, sample_weight, weighting, clusters, unit
+        P, y
             As for every calibrator.
         segments : dataframe, mapping of names to columns, or array-like of shape (n,)
             Strings, booleans or numbers that describe the rows. None leaves the common map only.
+        labels, sample_weight, weighting, clusters, unit
+            As for every calibrator.
 
         Returns
         -------
