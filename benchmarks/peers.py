@@ -128,11 +128,20 @@ class Uncalibrated:
         return P
 
 
+class WithoutKernel(isoroc.AutoCalibrator):
+    """`AutoCalibrator` without the member that takes longest with many classes."""
+
+    def _default_members(self, n_classes: int) -> list[Any]:
+        members = super()._default_members(n_classes)
+        return [each for each in members if not isinstance(each, isoroc.KernelCalibrator)]
+
+
 def own_methods() -> list[Method]:
     """Calibrators of this package."""
     make = {
         "isoroc Auto": lambda: isoroc.AutoCalibrator(random_state=0),
         "isoroc Auto, monotone": lambda: isoroc.AutoCalibrator(monotone=True, random_state=0),
+        "isoroc Auto, no kernel": lambda: WithoutKernel(random_state=0),
         "isoroc IRP": lambda: isoroc.IRPCalibrator(random_state=0),
         "isoroc kernel": isoroc.KernelCalibrator,
         "isoroc spline": isoroc.SplineCalibrator,

@@ -262,8 +262,8 @@ def print_members(options: argparse.Namespace) -> None:
 
 def print_many(_: argparse.Namespace) -> None:
     """Fits and forecasts of `AutoCalibrator` and of SMS for many classes, in seconds."""
-    cases = [(1000, 10), (1000, 20), (1500, 30), (1500, 40), (1000, 50), (2500, 50)]
-    for n, K in [*cases, (1000, 100), (3000, 100), (2000, 200), (3000, 500), (3000, 1000)]:
+    cases = [(1000, 10), (1000, 20), (1500, 30), (1500, 40), (640, 80), (2500, 50)]
+    for n, K in [*cases, (1000, 100), (3000, 150), (2000, 200), (3000, 500), (3000, 1000)]:
         P, y = data(n, K)
         made = [AutoCalibrator(random_state=0), sms()]
         fits = least([partial(made[0].fit, P, y, labels=range(K)), partial(made[1].fit, P, y)], 3)
