@@ -107,7 +107,8 @@ class Set(NamedTuple):
         y = np.concatenate([self.labels_cal, self.labels_test])
         rarer = int(y.mean() < 0.5)
         rows = self._generator(rarer).permutation(len(y))
-        own, others = rows[y[rows] == rarer], rows[y[rows] != rarer]
+        own = rows[y[rows] == rarer]
+        others = rows[y[rows] != rarer]
         n_own = round(share / (1 - share) * len(others))
         if n_own < 40 or n_own >= len(own):
             return
@@ -147,7 +148,8 @@ def read_sets(path: Path) -> Iterator[Set]:
 
 
 def _as_set(dataset: str, model: str, arrays: Any) -> Set:
-    forecasts, labels = [], []
+    forecasts = []
+    labels = []
     for part in ("cal", "test"):
         P = np.asarray(arrays[f"probas_{part}"], dtype=np.float64)
         if P.ndim == 1 or P.shape[1] == 1:
@@ -318,7 +320,8 @@ def unseen(packages: Path) -> dict[str, Source]:
 
 def outcomes(name: str, table: Any) -> list[str]:
     """Columns to forecast: two with two values, and three with 3 to 40, in the order of a hash."""
-    few, many = [], []
+    few = []
+    many = []
     for column in sorted(table, key=lambda c: zlib.crc32(f"{name}{c}".encode())):
         values = table[column].dropna()
         counts = values.value_counts()
@@ -382,7 +385,8 @@ def parts_of(source: Source, packages: Path) -> tuple[list[np.ndarray], list[np.
     X, y = source.load(packages)
     names = y.astype(str).where(y.notna())
     kept = names.map(names.value_counts()).ge(MIN_ROWS).to_numpy()
-    X, labels = X[kept], numbered(names[kept])
+    X = X[kept]
+    labels = numbered(names[kept])
     n = len(labels)
     ends = np.array([int(0.4 * n), int(0.65 * n), n])
     if not source.wide:

@@ -213,9 +213,11 @@ def fuzz_files(options: argparse.Namespace) -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
     fuzz(100, options.seed)
-    before, start = peak(), perf_counter()
+    before = peak()
+    start = perf_counter()
     tally = fuzz(options.count, options.seed)
-    seconds, after = perf_counter() - start, peak()
+    seconds = perf_counter() - start
+    after = peak()
     for name, number in sorted(tally.items()):
         print(f"{name:>26}: {number:>9,}")
     print(f"{options.count:,} files in {seconds:.0f} s")
@@ -227,7 +229,10 @@ def fuzz_files(options: argparse.Namespace) -> int:
 
 def fuzz_fits(options: argparse.Namespace) -> int:
     """Fits to generated sets; the number of failures."""
-    taken, refused, failed, start = Counter[str](), Counter[str](), 0, perf_counter()
+    taken = Counter[str]()
+    refused = Counter[str]()
+    failed = 0
+    start = perf_counter()
     jobs = Parallel(n_jobs=options.jobs, return_as="generator_unordered")
     seeds_ = range(options.seed, options.seed + options.count)
     with progress("fits", shown=True) as report:

@@ -26,7 +26,8 @@ DEVICE = "cuda" if CUDA else "cpu"
 
 def measured(step: Callable[[], Any], times: int = 3) -> tuple[float, float]:
     """Seconds, the fewest of some runs, and peak memory in GB beyond what was there before."""
-    seconds, before = [], 0
+    seconds = []
+    before = 0
     if CUDA:
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()

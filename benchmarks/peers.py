@@ -98,7 +98,8 @@ class TopVersusAll:
         """Calibrated forecasts."""
         if self.method == "temperature":
             return softmax(self.slope_ * np.log(np.maximum(P, CLIP)), axis=1)
-        top, rows = P.argmax(axis=1), np.arange(len(P))
+        top = P.argmax(axis=1)
+        rows = np.arange(len(P))
         confidence = self.step_.predict(P[rows, top])
         Q = np.maximum(P, CLIP)
         Q[rows, top] = 0
@@ -157,7 +158,8 @@ def own_methods() -> list[Method]:
 
 def peers() -> tuple[list[Method], list[str]]:
     """Calibrators of others, and the names of those whose dependencies are missing."""
-    found, missing = [], []
+    found = []
+    missing = []
     for name, make, binary_only in [*_of_scikit_learn(), *FROM_PAPERS, *_of_probmetrics()]:
         try:
             make()

@@ -74,7 +74,10 @@ from isoroc._maps import IdentityMap
 from isoroc._support.progress import progress
 from isoroc._support.table import markdown_table
 
-BEFORE, AUTO, CAUTIOUS, CHOSEN = "Uncalibrated", "isoroc Auto", "isoroc Auto, verdict", "chosen"
+BEFORE = "Uncalibrated"
+AUTO = "isoroc Auto"
+CAUTIOUS = "isoroc Auto, verdict"
+CHOSEN = "chosen"
 #: Methods that fit in seconds, by default; of the peers those that are installed.
 QUICK = f"{BEFORE},{AUTO},isoroc Auto, monotone,isoroc IRP,isoroc spline,isoroc kernel"
 QUICK += ",isoroc monotone,isoroc isotonic,SMS,SVS,Beta,Quadratic,TS,ETS,CIR,NA-FIR"
@@ -82,9 +85,11 @@ QUICK += ",TvA isotonic,TvA temperature,sklearn isotonic,sklearn sigmoid,sklearn
 #: The peer that tables by part of the splits show: the first that is there.
 RIVALS = ("SMS", "sklearn temperature", "sklearn isotonic")
 #: Share of the rarer class in the sets that are thinned, and of the test rows in the upper tail.
-RARE, TAIL = 0.015, 0.01
+RARE = 0.015
+TAIL = 0.01
 #: A design may harm significantly on this share of the splits with few rows.
-MOST_HARM, FEW = 0.05, 300
+MOST_HARM = 0.05
+FEW = 300
 #: Differences of more standard errors than this are significant.
 SIGNIFICANT = 1.96
 
@@ -186,14 +191,19 @@ def mixtures(data: Set, members: list[str]) -> list[list[float]]:
     """Log loss, harm in standard errors, and tail error of each design."""
     _, codes = encode_labels(data.labels_cal, data.n_classes, labels=range(data.n_classes))
     sample = deal_by_content(Sample(data.probas_cal, codes), 5, np.random.RandomState(0))
-    fold, rows = sample.folds(), np.arange(len(data.labels_test))
-    unseen, own, tails = {}, {}, {}
+    fold = sample.folds()
+    rows = np.arange(len(data.labels_test))
+    unseen = {}
+    own = {}
+    tails = {}
     for name in members:
         fitted, Q = clone(CANDIDATES[name])._fit_out_of_fold(sample, fold)  # noqa: SLF001
         unseen[name] = Q[np.arange(len(fold)), sample.codes]
         Q = fitted.apply(data.probas_test)
-        own[name], tails[name] = Q[rows, data.labels_test], Q[upper_tail(data)].mean()
-    weights, before = sample.row_weights(), IdentityMap(kind=sample.kind).apply(sample.forecasts)
+        own[name] = Q[rows, data.labels_test]
+        tails[name] = Q[upper_tail(data)].mean()
+    weights = sample.row_weights()
+    before = IdentityMap(kind=sample.kind).apply(sample.forecasts)
     p = mixing.score_test(before, sample)
     loss_before = losses_of(data.labels_test, data.probas_test)[0]
     found = []
@@ -265,7 +275,8 @@ def run(options: argparse.Namespace) -> list[dict[str, Any]]:
     known = {(row["set"], row["asked"], row["repetition"]) for row in found}
     names = [method.name for method in all_methods(split_names(options.methods))]
     members = [name for name in CANDIDATES if name in options.members.split(",")]
-    work, wanted = [], set()
+    work = []
+    wanted = set()
     for whole in chosen_sets(options):
         rare = whole.thinned(RARE) if options.rare and whole.n_classes == 2 else ()
         for data, asked in product([whole, *rare], map(int, options.rows.split(","))):
@@ -304,12 +315,14 @@ class Results:
         self.names = list(dict.fromkeys(name for row in rows for name in row["methods"]))
         self.names.sort(key=lambda name: (name != BEFORE, not name.startswith("isoroc")))
         self.external = np.array([not name.startswith("isoroc") for name in self.names])
-        group, members = group_of(rows[0]["K"]), rows[0]["members"]
+        group = group_of(rows[0]["K"])
+        members = rows[0]["members"]
         self.designs = designs(group, members) if members else []
         shape = (len(rows), len(self.designs), 3)
         self.mixed = np.array([row["designs"] for row in rows], dtype=np.float64).reshape(shape)
         self.datasets, self.half, self.model = (self.about(n) for n in ("dataset", "half", "model"))
-        self.asked, self.classes = self.about("asked"), self.about("K")
+        self.asked = self.about("asked")
+        self.classes = self.about("K")
         self.thinned = np.char.find(self.model, " ") > 0
         self.loss, self.z, self.tail = (self.scores(n) for n in ("log_loss", "z", "tail"))
 
@@ -358,7 +371,8 @@ class Results:
 
     def harm(self, m: int, where: np.ndarray) -> list[str]:
         """Significant gains and harm, losses much higher than before, and the largest increase."""
-        before, loss = self.loss[where, 0], self.loss[where, m]
+        before = self.loss[where, 0]
+        loss = self.loss[where, m]
         change = loss - before
         much = (change > 0.01 * before) & (change > 0.002)
         marks = self.z[where, m] < -SIGNIFICANT, self.z[where, m] > SIGNIFICANT, much
@@ -375,7 +389,8 @@ class Results:
 
     def parts(self) -> dict[str, np.ndarray]:
         """Splits by number of rows, of classes, by ties and kind of model."""
-        whole, ties = ~self.thinned, self.about("ties")
+        whole = ~self.thinned
+        ties = self.about("ties")
         found = {"all splits": whole}
         for asked in np.unique(self.asked):
             found[f"{asked or 'all'} rows"] = whole & (self.asked == asked)
@@ -394,7 +409,8 @@ class Results:
 def interval(values: np.ndarray, datasets: np.ndarray, spec: str) -> str:
     """Mean, and a 95 % interval from resampled data sets."""
     names, group = np.unique(datasets, return_inverse=True)
-    total, count = np.bincount(group, values), np.bincount(group)
+    total = np.bincount(group, values)
+    count = np.bincount(group)
     rng = np.random.default_rng(0)
     times = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), 2000)
     low, high = np.quantile((times @ total) / (times @ count), [0.025, 0.975])
@@ -461,7 +477,8 @@ def print_methods(rows: list[dict[str, Any]]) -> None:
             continue
         results = Results(some)
         order = np.argsort([-np.nanmean(results.wins(m)) for m in range(len(results.names))])
-        lines, against = [], []
+        lines = []
+        against = []
         for m in map(int, order):
             there = np.isfinite(results.loss[:, m])
             wins = interval(results.wins(m)[there], results.datasets[there], ".3f")
@@ -502,7 +519,8 @@ def calibrators() -> dict[str, Any]:
 
 def order_of(data: Set) -> dict[str, list[float]]:
     """Measures of the test rows for each calibrator."""
-    labels, area = np.arange(data.n_classes), "auc" if data.n_classes == 2 else "auc_one_vs_rest"
+    labels = np.arange(data.n_classes)
+    area = "auc" if data.n_classes == 2 else "auc_one_vs_rest"
     result = {}
     for name, calibrator in calibrators().items():
         if "random_state" in calibrator.get_params():
@@ -559,10 +577,12 @@ def print_counts(_: argparse.Namespace, n: int = 100_000) -> None:
     head = ["K", "calibrator", "test log loss, rows", "counts - rows", "s, rows", "s, counts"]
     lines = []
     for K, calibrator in product((2, 3, 4, 10), made):
-        (P, y), (P_new, y_new) = generated(n, K, 0), generated(n, K, 1)
+        (P, y) = generated(n, K, 0)
+        (P_new, y_new) = generated(n, K, 1)
         P, P_new = (P[:, 1], P_new[:, 1]) if K == 2 else (P, P_new)
         counts = isoroc.Counts.from_arrays(P, y)
-        losses, times = [], []
+        losses = []
+        times = []
         for fit, data in ((calibrator.fit, (P, y)), (calibrator.fit_counts, (counts,))):
             start = process_time()
             fit(*data)
@@ -645,16 +665,20 @@ def print_growth(options: argparse.Namespace) -> None:
 
 def split_by_segments(file: Path, seed: int, sizes: list[int]) -> list[dict[str, Any]]:
     """Test log loss of each method on a random split of a table, by model and rows."""
-    data, found = pd.read_csv(file), []
+    data = pd.read_csv(file)
+    found = []
     y = data.pop(data.columns[-1]).factorize(sort=True)[0]
     data = data.fillna(data.median(numeric_only=True)).fillna("missing")
     numbers = data.select_dtypes("number").columns.tolist()
     names = [name for name in data if name not in numbers]
-    order, n = np.random.default_rng(seed).permutation(len(y)), len(y) // 3
+    order = np.random.default_rng(seed).permutation(len(y))
+    n = len(y) // 3
     train, test, rest = np.split(order, [min(n, 10_000), min(n, 10_000) + min(n, 4000)])
-    one, scaled = OneHotEncoder(handle_unknown="ignore"), StandardScaler()
+    one = OneHotEncoder(handle_unknown="ignore")
+    scaled = StandardScaler()
     ordinal = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
-    boosting, logistic = HistGradientBoostingClassifier(), LogisticRegression(max_iter=300)
+    boosting = HistGradientBoostingClassifier()
+    logistic = LogisticRegression(max_iter=300)
     models: dict[str, Any] = {"boosting": (boosting, (ordinal, names), ("passthrough", numbers))}
     models["logistic"] = logistic, (one, names), (scaled, numbers)
     models["two columns"] = logistic, (scaled, numbers[:2])
@@ -718,11 +742,13 @@ def compare_labels(X: np.ndarray, Y: np.ndarray, seed: int) -> Iterator[tuple[st
         "boosted": HistGradientBoostingClassifier(max_iter=40, random_state=seed),
     }
     train, cal, test = np.split(np.random.default_rng(seed).permutation(len(X)), [1000, 1500])
-    y, came = Y[cal], Y[test]
+    y = Y[cal]
+    came = Y[test]
     for name, each in models.items():
         model = each if Y.ndim == 1 else OneVsRestClassifier(each)
         model.fit(X[train], Y[train])
-        P, new = model.predict_proba(X[cal]), model.predict_proba(X[test])
+        P = model.predict_proba(X[cal])
+        new = model.predict_proba(X[test])
         if Y.ndim == 1:
             both = isoroc.AutoCalibrator(random_state=0), isoroc.OrdinalCalibrator(random_state=0)
             Qs = [own.fit(P, y, labels=model.classes_).predict_proba(new) for own in both]
@@ -749,7 +775,8 @@ def print_labels(options: argparse.Namespace) -> None:
     """`MultiLabelCalibrator` next to maps of single labels, `OrdinalCalibrator` next to Auto."""
     tasks = [(*own, seed) for seed in range(5) for own in sets_of_labels(options.arena, seed)]
     run = delayed(lambda *task: list(compare_labels(*task)))
-    lines, found = [], dict[str, list[np.ndarray]]()
+    lines = []
+    found = dict[str, list[np.ndarray]]()
     for group, losses in chain(*Parallel(n_jobs=options.jobs)(run(*task) for task in tasks)):
         found.setdefault(group, []).append(losses)
     for group, cases in found.items():

@@ -210,10 +210,12 @@ def run_way(way: str, path: Path) -> None:
     steps = WAYS[way][0](path)
     start = time.perf_counter()
     next(steps)
-    started, before = time.perf_counter(), cpu_seconds(*family())
+    started = time.perf_counter()
+    before = cpu_seconds(*family())
     next(steps)
     seconds = time.perf_counter() - started
-    processor, peak = cpu_seconds(*family()) - before, peak_megabytes(*family())
+    processor = cpu_seconds(*family()) - before
+    peak = peak_megabytes(*family())
     next(steps, None)
     print(json.dumps([started - start, seconds, processor, peak]))
 
@@ -249,7 +251,8 @@ def print_files(options: argparse.Namespace) -> None:
                     data = f"{folder}/two.parquet"
                     two = pl.scan_parquet(path).with_columns(y=pl.col("y") == 1)
                     two.select("id", "p1", "y").sink_parquet(data)
-                model, out = f"{folder}/model.json", f"{folder}/out.parquet"
+                model = f"{folder}/model.json"
+                out = f"{folder}/out.parquet"
                 common = [data, "--label", "y", "--probs", probs]
                 for command in (
                     ["fit", *common, "-o", model, "--calibrator", "irp"],
@@ -370,7 +373,8 @@ def print_service(options: argparse.Namespace) -> None:
             wait_for(port)
             for n_rows in (1, 100, 1000):
                 body = json.dumps({"forecasts": forecasts(n_rows, 3)[0].tolist()}).encode()
-                before, latencies = cpu_seconds(server.pid), list[float]()
+                before = cpu_seconds(server.pid)
+                latencies = list[float]()
                 ask(port, body, time.perf_counter() + options.seconds, latencies)
                 cpu = 1e3 * (cpu_seconds(server.pid) - before) / len(latencies)
                 median, late = 1e3 * np.quantile(latencies, [0.5, 0.99])

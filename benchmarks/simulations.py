@@ -84,7 +84,8 @@ def study(
 
 def repeat(name: str, setting: dict[str, Any], first: int, times: int) -> list[Figures]:
     """Figures of some repetitions, each with a seed that depends on nothing but its number."""
-    mark, once = zlib.crc32(f"{name} {setting}".encode()), STUDIES[name].once
+    mark = zlib.crc32(f"{name} {setting}".encode())
+    once = STUDIES[name].once
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         numbers = range(first, first + times)
@@ -94,7 +95,8 @@ def repeat(name: str, setting: dict[str, Any], first: int, times: int) -> list[F
 
 def run(name: str, options: argparse.Namespace) -> None:
     """Print the table of one study."""
-    chosen, start = STUDIES[name], perf_counter()
+    chosen = STUDIES[name]
+    start = perf_counter()
     combinations = product(*chosen.settings.values())
     settings = [dict(zip(chosen.settings, values, strict=True)) for values in combinations]
     if options.quick:
@@ -179,7 +181,8 @@ DRAWN = {"K": (2, 3), "n": (500, 3000), "power": (0.7, 1.0, 1.3, 2.0)}
 def estimates(rng: np.random.Generator, K: int, n: int, power: float) -> Figures:
     """Truth, means of the estimates of calibration errors, and coverage of the decomposition."""
     P, _, y = draw(rng, n, K, power)
-    truth, labels = population(K, power), range(K)
+    truth = population(K, power)
+    labels = range(K)
     quantile = {"bins": "quantile", "labels": labels}
     found: Figures = {"l1": truth["l1"], "uniform": calibration_error(y, P, labels=labels, bins=15)}
     found |= {"quantile": calibration_error(y, P, **quantile)}
@@ -238,7 +241,8 @@ def design(n: int, rate: float, size: int, rng: np.random.Generator) -> tuple[Ar
     In clusters, probabilities have a correlation of .5 on the probit scale, and outcomes one of .3.
     """
     cluster = np.arange(n) // size
-    common, own = rng.normal(size=(2, n)), rng.normal(size=(2, n))
+    common = rng.normal(size=(2, n))
+    own = rng.normal(size=(2, n))
     shared = np.array([[0.5], [0.3]]) * (size > 1)
     x, z = np.sqrt(shared) * common[:, cluster] + np.sqrt(1 - shared) * own
     p = (rate * np.exp(x / 2 - 1 / 8) if rate < 0.5 else ndtr(x)).clip(1e-6, 1 - 1e-6)
@@ -253,7 +257,8 @@ def truths(rate: float, power: float) -> dict[str, float]:
     losses = [
         float(-xlogy(truth, powers(truth, t)).sum(axis=1).mean()) for t in (power, 0.8 * power)
     ]
-    events, others = p[np.argsort(p)], 1 - np.sort(p)
+    events = p[np.argsort(p)]
+    others = 1 - np.sort(p)
     area = float(events @ (np.cumsum(others) - others / 2) / (events.sum() * others.sum()))
     found = errors_of(truth, powers(truth, power))
     return {
@@ -366,11 +371,13 @@ def designed_truth(kind: str) -> dict[str, float]:
 def designs(rng: np.random.Generator, design: str, n: int) -> Figures:
     """Coverage of calibration terms and errors and of parts of the log loss, rows of weight 1."""
     truth, P = designed(rng, n, design)
-    y, target = labels_of(truth, rng), designed_truth(design)
+    y = labels_of(truth, rng)
+    target = designed_truth(design)
     if len(np.unique(y)) == 1:
         return {}
     parts = Parts.of(check_probabilities(y, P, None, range(P.shape[1])), "canonical")
-    split, brier = parts.split_loss(), parts.split_loss("brier")["calibration"]
+    split = parts.split_loss()
+    brier = parts.split_loss("brier")["calibration"]
     found = {"log": split["calibration"], "log refinement": split["refinement"]}
     found |= {"loss": split["loss"], "brier": brier, "l1": parts.absolute()}
     ends = {name: statistic.interval(0.95) for name, (statistic, _) in found.items()}
@@ -431,7 +438,8 @@ CHANGES: dict[str, Callable[[Array], Array]] = {
 def verdicts(rng: np.random.Generator, K: int, spread: float, n: int) -> Figures:
     """How often the verdict is to calibrate; other forecasts in every fourth repetition."""
     P = rng.dirichlet(np.full(K, spread), size=n)
-    y, found = labels_of(P, rng), {}
+    y = labels_of(P, rng)
+    found = {}
     for name, change in CHANGES.items() if rng.random() < 0.25 else [*CHANGES.items()][:1]:
         calibrator = AutoCalibrator(random_state=int(rng.integers(2**31)))
         calibrator.fit(change(P), y, labels=range(K))
@@ -441,7 +449,8 @@ def verdicts(rng: np.random.Generator, K: int, spread: float, n: int) -> Figures
 
 # The monitor
 
-LIMIT, BATCH = log(20), 20  # confidence 0.95
+LIMIT = log(20)  # confidence 0.95
+BATCH = 20
 DRIFTS: dict[str, dict[str, float]] = {
     "none": {},
     "odds of one class x 1.25": {"odds": 1.25},
@@ -547,7 +556,8 @@ def error_in_bins(K: int, drift: str, n_bins: int = 200) -> float:
 def batch_errors(rng: np.random.Generator, K: int, drift: str, n: int) -> Figures:
     """Calibration error of one batch, and coverage of its interval."""
     Q = rng.dirichlet(np.ones(K), size=n)
-    y, truth = labels_of(drifted(Q, **DRIFTS[drift]), rng), error_in_bins(K, drift)
+    y = labels_of(drifted(Q, **DRIFTS[drift]), rng)
+    truth = error_in_bins(K, drift)
     error, low, high = error_in_cells(sum_in_cells(Q, y), 1.96)
     return {"truth": truth, "mean square": error**2, "covered": bool(low <= truth <= high)}
 
@@ -644,9 +654,11 @@ def threshold(rng: np.random.Generator, kind: str, rate: str, n: int) -> Figures
     """Coverage of `threshold_for`."""
     p, g = many_scores(kind, rate)
     order = np.argsort(p)
-    p, right, wrong_ = p[order], *(np.cumsum(x[order][::-1])[::-1] for x in (g, 1 - g))
+    right, wrong_ = (np.cumsum(x[order][::-1])[::-1] for x in (g, 1 - g))
+    p = p[order]
     own, truth = scores(rng, kind, rate, n)
-    y, found = rng.random(n) < truth, {}
+    y = rng.random(n) < truth
+    found = {}
     goals = {"precision": 0.8 if rate == "common" else 0.3, "recall": 0.9}
     for metric, goal in (goals | {"false_positive_rate": 0.01, "alerts": 0.05}).items():
         try:
@@ -717,7 +729,8 @@ NEW |= {4: {"none": (0.25,) * 4, "small": (0.3, 0.2, 0.25, 0.25), "large": (0.7,
 @study({"K": (2, 4), "shift": ("none", "small", "large")}, 500)
 def priors(rng: np.random.Generator, K: int, shift: str) -> Figures:
     """Class shares of 300 new rows: coverage, tests, and forecasts adjusted to new shares."""
-    old, new = np.full(K, 1 / K), np.array(NEW[K][shift])
+    old = np.full(K, 1 / K)
+    new = np.array(NEW[K][shift])
     y = rng.choice(K, size=300, p=new)
     x = MEANS[y] + rng.normal(size=(300, 2))
     Q = powers(old * np.exp(-((x[:, None] - MEANS[:K]) ** 2).sum(axis=2) / 2), 1.0)

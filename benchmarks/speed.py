@@ -157,7 +157,8 @@ def sms() -> Any:
 
 def print_large(_: argparse.Namespace) -> None:
     """Processor seconds of other fits."""
-    auto, rows = partial(AutoCalibrator, random_state=0), 10**6
+    auto = partial(AutoCalibrator, random_state=0)
+    rows = 10**6
     cases = [(auto, 3000, 3), (auto, 3000, 1000), (auto, rows, 3)]
     cases += [(MonotoneCalibrator, n, K) for n, K in ((3000, 3), (rows, 2), (rows, 3), (rows, 4))]
     for make, n, K in cases:
@@ -298,7 +299,8 @@ def print_onnx(_: argparse.Namespace) -> None:
         for name, fitted, P in exported(K):
             start = process_time()
             model = to_onnx(fitted)
-            written, start = process_time() - start, perf_counter()
+            written = process_time() - start
+            start = perf_counter()
             session = onnxruntime.InferenceSession(model.SerializeToString(), settings)
             loaded = perf_counter() - start
             cells = [name, str(K), str(len(model.graph.node)), f"{model.ByteSize() / 1e6:.2f}"]
@@ -325,7 +327,8 @@ def print_torch(_: argparse.Namespace) -> None:
         for name, fitted, P in exported(K):
             start = perf_counter()
             module = to_torch(fitted)
-            traced, rows = perf_counter() - start, torch.tensor(P[:64])
+            traced = perf_counter() - start
+            rows = torch.tensor(P[:64])
             with torch.no_grad():
                 found = least([partial(module, rows), partial(fitted.predict_proba, P[:64])], 50)
             cells = [f"{1e3 * t:.2f}" for t in found]
@@ -356,7 +359,8 @@ def print_sql(options: argparse.Namespace) -> None:
             exported(K) if K <= 12 else [e for e in exported(K) if e[0] in ("Temperature", "IRP")]
         )
         for name, fitted, _ in chosen:
-            columns, (P, _) = [f"p{k}" for k in range(K)], data(n, K, 1)
+            columns = [f"p{k}" for k in range(K)]
+            (P, _) = data(n, K, 1)
             start = process_time()
             query = to_sql(fitted, columns, dialect="duckdb", keep="id")
             written = process_time() - start

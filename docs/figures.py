@@ -110,7 +110,8 @@ def monotonicity(path: Path) -> None:
     P, y = forecasts(1500, 0)
     P_new, y_new = forecasts(40_000, 1)
     cal = IRPCalibrator(random_state=0).fit(P, y)
-    gamma, after = cal.certificate_.thresholds[0], cal.certificate_.calibrated_thresholds[0]
+    gamma = cal.certificate_.thresholds[0]
+    after = cal.certificate_.calibrated_thresholds[0]
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
 
     simplex(left, gamma, "1,500 forecasts, sorted by a threshold γ")

@@ -38,7 +38,8 @@ def main() -> None:
     )
     train, cal, test = np.split(np.arange(len(y)), 3)
     forest = RandomForestClassifier(200, random_state=0, n_jobs=-1).fit(X[train], y[train])
-    P_cal, P_test = forest.predict_proba(X[cal]), forest.predict_proba(X[test])
+    P_cal = forest.predict_proba(X[cal])
+    P_test = forest.predict_proba(X[test])
 
     auto = AutoCalibrator(random_state=0).fit(P_cal, y[cal])
     irp = IRPCalibrator(random_state=0).fit(P_cal, y[cal])

@@ -63,7 +63,8 @@ def generated(n_classes: int, model: object, n_cal: int = 1500) -> Task:
         random_state=4,
     )
     P = model.fit(X[:1500], y[:1500]).predict_proba(X)
-    cal, new = slice(1500, 1500 + n_cal), slice(1500 + n_cal, None)
+    cal = slice(1500, 1500 + n_cal)
+    new = slice(1500 + n_cal, None)
     return Task(P[cal], y[cal], P[new], y[new])
 
 
@@ -109,7 +110,8 @@ def reliability_rare() -> CalibrationDisplay:
 def models() -> CalibrationDisplay:
     """Three models in the same axes."""
     X, y = make_classification(6000, n_informative=5, flip_y=0.1, random_state=4)
-    train, new = slice(1500), slice(1500, None)
+    train = slice(1500)
+    new = slice(1500, None)
     _, ax = plt.subplots(figsize=(4.4, 5), layout="constrained")
     for name, model in {
         "naive Bayes": GaussianNB(),
@@ -135,7 +137,8 @@ def decision_curve() -> DecisionCurveDisplay:
 def by_region() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Forecasts that are right in the north, too low in the east and too high in the south."""
     rng = np.random.default_rng(0)
-    p, region = rng.random(6000), rng.choice(["east", "north", "south"], 6000)
+    p = rng.random(6000)
+    region = rng.choice(["east", "north", "south"], 6000)
     power = np.select([region == "north", region == "south"], [1.0, 3.0], 0.5)
     return p, rng.random(6000) < p**power, region
 

@@ -18,7 +18,8 @@ from reproduction.experiments import claims, experiment, repeat
 from reproduction.results import Heading, to_json, to_markdown
 
 #: Number of random splits, the paper's own among them; and the number with --quick.
-N_SPLITS, N_QUICK = 50, 3
+N_SPLITS = 50
+N_QUICK = 3
 QUICK_CLASSIFIERS = ("logistic regression", "naive Bayes")
 
 log = logging.getLogger(__name__)
@@ -41,7 +42,8 @@ def reproduce(
         Repeat the experiment on three random splits with two classifiers instead of 50 with four.
     """
     if isinstance(source, Forecasts):
-        heading, repetition = Heading(source.title), {}
+        heading = Heading(source.title)
+        repetition = {}
         done = [experiment(source)]
     else:
         heading = Heading(source.title, source.note)

@@ -105,7 +105,8 @@ class Rows(NamedTuple):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(X[train], y[train])
-        P_cal, P_test = model.predict_proba(X[cal]), model.predict_proba(X[test])
+        P_cal = model.predict_proba(X[cal])
+        P_test = model.predict_proba(X[test])
         return Forecasts(P_cal, y[cal], P_test, y[test], f"{self.title}, {name}")
 
 

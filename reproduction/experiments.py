@@ -125,7 +125,8 @@ def normalise(R: Floats) -> Floats:
 
 def score(cal: Floats, test: Floats, forecasts: Forecasts) -> Scores:
     """Scores of normalised values; cross entropies are clipped at `CLIP`."""
-    cal, test = normalise(cal), normalise(test)
+    cal = normalise(cal)
+    test = normalise(test)
     return Scores(
         cross_entropy(np.maximum(cal, CLIP), forecasts.y_cal),
         cross_entropy(np.maximum(test, CLIP), forecasts.y_test),

@@ -77,7 +77,8 @@ ILLUSTRATION = Table(
 
 def illustration() -> Figure:
     """Forecasts, cumulative sums and ROC curve, before and (below) after isotonic regression."""
-    p, y = ILLUSTRATION["forecast"], ILLUSTRATION["label"]
+    p = ILLUSTRATION["forecast"]
+    y = ILLUSTRATION["label"]
     r = IRPCalibrator(values="constant", pseudocount=0).fit(p, y).predict_proba(p)[:, 1]
     axes = axes_for(None, 6, columns=3, size=(4.2, 3.7))
     for forecasts, row in ((p, axes[:3]), (r, axes[3:])):
@@ -90,7 +91,8 @@ def illustration() -> Figure:
 
 def draw_illustration(axes: list[Any], p: Floats, y: Ints) -> None:
     """Draw forecasts, their cumulative sums and their ROC curve, each with its hull."""
-    share, colour = y.mean(), SERIES["after"][0]
+    share = y.mean()
+    colour = SERIES["after"][0]
     sums = {}
     curves = {"forecasts": symmetric_roc_curve(y, p), "convex hull": roc_convex_hull(y, p)}
     for name, curve in curves.items():
@@ -104,7 +106,8 @@ def draw_illustration(axes: list[Any], p: Floats, y: Ints) -> None:
         axes[2].plot(curve.p0, curve.p1, label=f"{name}, AUC {curve.area():.4f}", **style)
     for k in (0, 1):
         colour_of_class, marker, _ = style_of(k)
-        place, rows = (np.arange(len(y)) + 0.5) / len(y), y == k
+        place = (np.arange(len(y)) + 0.5) / len(y)
+        rows = y == k
         label = f"rows of class {k}"
         axes[0].scatter(place[rows], p[rows], color=colour_of_class, marker=marker, label=label)
     ends, height = sums["convex hull"]
@@ -128,7 +131,8 @@ def comparison_curves(done: Experiment) -> tuple[Table, Table]:
     names += ["cross entropy", AS_PUBLISHED]
     fields = ("{}_volume", "{}_cross_entropy_normalised", "{}_cross_entropy_as_published")
     before, *_ = done.outcomes()
-    curves, lines = [], []
+    curves = []
+    lines = []
     for measure, field in zip(names, fields, strict=True):
         for part, data in (("cal", "calibration"), ("test", "test")):
             for name in (*PUBLISHED, *([] if measure == AS_PUBLISHED else [OURS])):
@@ -267,7 +271,8 @@ def surface_mesh(steps: int = 40) -> tuple[Floats, Ints]:
     line = np.arange(-steps - 1, steps + 2) / steps
     a, b = (axis.ravel() for axis in np.meshgrid(line, line))
     inside = np.abs(a - b) <= 1 + 1.5 / steps
-    a, b = a[inside], b[inside]
+    a = a[inside]
+    b = b[inside]
     gammas = np.column_stack([1 + a + b, 1 - 2 * a + b, 1 + a - 2 * b]) / 3
     return gammas, Delaunay(np.column_stack([a, b])).simplices
 

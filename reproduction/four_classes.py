@@ -92,7 +92,8 @@ def all_points(cases: Cases) -> Floats:
         n_waiting += len(thresholds)
         if n_waiting >= 2**15:
             rows = _add_points(rows, cases, waiting)
-            waiting, n_waiting = [], 0
+            waiting = []
+            n_waiting = 0
     return _add_points(rows, cases, waiting)
 
 
@@ -122,7 +123,8 @@ def _thresholds(cases: Cases, chosen: Sequence[int]) -> Iterator[Floats]:
     for parents in _trees(len(classes)):
         gamma = np.zeros((1, K))
         for child, parent in parents:
-            i, j = classes[parent], classes[child]
+            i = classes[parent]
+            j = classes[child]
             longer = np.repeat(gamma, len(leads[i, j]), axis=0)
             longer[:, j] = np.subtract.outer(gamma[:, i], leads[i, j]).ravel()
             gamma = longer
@@ -135,12 +137,14 @@ def _trees(size: int) -> list[list[tuple[int, int]]]:
     """All trees on the nodes 0 to size - 1: pairs (child, parent), each node after its parent."""
     parents = np.array(list(product(range(size), repeat=size - 1)))
     parents = np.insert(parents, 0, 0, axis=1)  # the root is its own parent
-    ancestors, depth = parents, (parents != 0).astype(np.intp)
+    ancestors = parents
+    depth = (parents != 0).astype(np.intp)
     for _ in range(size - 2):
         ancestors = np.take_along_axis(parents, ancestors, axis=1)
         depth += ancestors != 0
     is_tree = (ancestors == 0).all(axis=1)
-    parents, order = parents[is_tree], np.argsort(depth[is_tree, 1:], axis=1, kind="stable") + 1
+    parents = parents[is_tree]
+    order = np.argsort(depth[is_tree, 1:], axis=1, kind="stable") + 1
     return [
         [(child, above[child]) for child in children]
         for above, children in zip(parents.tolist(), order.tolist(), strict=True)
@@ -177,7 +181,8 @@ class LineSearch:
         total = np.append(0.0, np.cumsum(gains))
         total[1:-1][np.diff(place) <= MIN_GAP] = -np.inf
         best = int(total.argmax())
-        below, above = place[max(best - 1, 0)], place[min(best, len(place) - 1)]
+        below = place[max(best - 1, 0)]
+        above = place[min(best, len(place) - 1)]
         move = (below + above) / 2 + (best == len(place)) - (best == 0)
         return float(move), float(total[best])
 
@@ -187,12 +192,14 @@ class LineSearch:
         axes = np.flatnonzero(u)
         gamma = np.where(u > 0, gamma, gamma[axes].max() + OUT_OF_REACH)
         value = u[self.cases.codes] * self.cases.shares
-        reached, idle = -np.inf, 0
+        reached = -np.inf
+        idle = 0
         for k in np.tile(axes, max_cycles):
             move, lift = self.best(gamma, k, value)
             if u[k] + lift > reached + MIN_GAP:
                 gamma[k] += move
-                reached, idle = u[k] + lift, 0
+                reached = u[k] + lift
+                idle = 0
             idle += 1
             if idle == len(axes):
                 break
@@ -204,7 +211,8 @@ def ascend_to_hull(cases: Cases, n_ascents: int) -> Floats:
     search = LineSearch(cases)
     K = cases.forecasts.shape[1]
     # The thresholds are not round, so that they tie with no forecast.
-    points, thresholds = np.eye(K), OUT_OF_REACH * (1 - np.eye(K)) + 1.4142e-7 * np.arange(K)
+    points = np.eye(K)
+    thresholds = OUT_OF_REACH * (1 - np.eye(K)) + 1.4142e-7 * np.arange(K)
     tried: set[bytes] = set()
     while True:
         hull = convex_hull(np.vstack([points, np.zeros(K)]))

@@ -401,7 +401,8 @@ class ReferenceBinning(GridProcedure):
         for _ in range(self.n_splits):
             place = next(i for i, region in enumerate(regions) if region.rows.size)
             R = regions.pop(place)
-            total, count = self.grid[R.grid].sum(axis=0), len(R.grid)
+            total = self.grid[R.grid].sum(axis=0)
+            count = len(R.grid)
             regions += self._divide(R, total, count, forecasts, Y)
             self.stages.append(list(regions))
             thresholds.append(total / (count * self.grid_size))

@@ -251,6 +251,7 @@ def _stop_cells(measures: dict[str, Floats], name: str) -> list[str]:
 
 
 def _volume_cells(measures: dict[str, Floats]) -> list[str]:
-    before, after = measures["before/cal_volume"], measures[f"{PUBLISHED[0]}/cal_volume"]
+    before = measures["before/cal_volume"]
+    after = measures[f"{PUBLISHED[0]}/cal_volume"]
     larger = np.count_nonzero(after > before + 1e-9)
     return [f"{before.mean():.4f}", f"{after.mean():.4f}", f"{larger} of {len(before)}"]

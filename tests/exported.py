@@ -24,7 +24,8 @@ def run_onnx(model, P, segments=None):
 
 def run_duckdb(query, table, columns, P):
     """Rows of a query on a table of forecasts with a column `id`."""
-    duckdb, pyarrow = pytest.importorskip("duckdb"), pytest.importorskip("pyarrow")
+    duckdb = pytest.importorskip("duckdb")
+    pyarrow = pytest.importorskip("pyarrow")
     with duckdb.connect() as connection:
         connection.execute("SET threads = 1")
         data = {"id": np.arange(len(P))} | {n: P[:, k] for k, n in enumerate(columns)}

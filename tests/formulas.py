@@ -16,7 +16,10 @@ from isoroc._maps.top import TopReduction
 def random_tree(K, n_splits, seed=0):
     """A tree with random splits; some regions are empty."""
     rng = np.random.default_rng(seed)
-    nodes, children, open_nodes, n_nodes = [], [], [0], 1
+    nodes = []
+    children = []
+    open_nodes = [0]
+    n_nodes = 1
     for _ in range(n_splits):
         nodes.append(open_nodes.pop(rng.integers(len(open_nodes))))
         exists = (rng.random(K) < 0.8) | (np.arange(K) < 2)
@@ -140,7 +143,8 @@ def tilted_map(tree, **numbers):
 
 def all_maps(kind, K):
     """Maps of every type, with and without their optional parts."""
-    smooth, steps = list(smooth_maps(kind, K)), list(step_maps(kind, K))
+    smooth = list(smooth_maps(kind, K))
+    steps = list(step_maps(kind, K))
     yield from (*smooth, *steps)
     for members in (smooth, [smooth[1], steps[2], smooth[0]]):
         weights = np.full(len(members), 1 / len(members))

@@ -42,7 +42,9 @@ def generate(seed, most_numbers=20_000):
         P /= P.sum(axis=1, keepdims=True)
     if rng.random() < 0.3:
         rows = rng.integers(0, n, n)
-        P, y, z = P[rows], y[rows], z[rows]
+        P = P[rows]
+        y = y[rows]
+        z = z[rows]
     options: dict[str, object] = {"labels": range(K)}
     form = (
         rng.choice(["columns", "scores", "logits"]) if K == 2 else rng.choice(["columns", "logits"])

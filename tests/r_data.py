@@ -23,7 +23,8 @@ def pmcalibration_example():
     ``set.seed(2345); dat <- sim_dat(1000, a1 = -3, a3 = .3)``: two normal variables, then binomial
     outcomes with an interaction that the forecasts lack.
     """
-    n, steps = 1000, 2**27
+    n = 1000
+    steps = 2**27
     u = uniform(2345, 5 * n)
     x1, x2 = ndtri((np.floor(steps * u[: 4 * n : 2]) + u[1 : 4 * n : 2]) / steps).reshape(2, n)
     truth = expit(-3 + x1 + x2 + 0.3 * x1 * x2)

@@ -36,7 +36,8 @@ def binary_data(draw, *, weighted=None, max_rows=40):
     }[kind]
     scores = draw(hnp.arrays(np.float64, n, elements=elements))
     y = draw(hnp.arrays(np.int64, n, elements=st.integers(0, 1)))
-    y[0], y[-1] = 0, 1
+    y[0] = 0
+    y[-1] = 1
     if weighted is None:
         weighted = draw(st.booleans())
     weights = draw(hnp.arrays(np.float64, n, elements=WEIGHTS)) if weighted else None
@@ -78,7 +79,8 @@ def labelled_forecasts(draw, n_classes=None, min_classes=2, max_classes=6, max_r
     trust = draw(st.sampled_from([0.0, 0.7, 1.0]))
     chance = trust * P + (1 - trust) / K
     y = np.array([rng.choice(K, p=p / p.sum()) for p in chance]).astype(np.uint8)
-    y[-1], y[-2] = 0, K - 1
+    y[-1] = 0
+    y[-2] = K - 1
     weights = rng.integers(1, 16, len(P)) / 8 if draw(st.booleans()) else None
     return P, y, weights
 
@@ -92,7 +94,9 @@ def trees(draw, n_classes=None):
     codes = rng.integers(0, K, len(P))
     Y = np.eye(K)[codes]
     members = [np.arange(len(P))]
-    thresholds, children, split_nodes = [], [], []
+    thresholds = []
+    children = []
+    split_nodes = []
     for _ in range(draw(st.integers(0, 6))):
         node = int(rng.integers(len(members)))
         gamma = rng.dirichlet(np.ones(K))
@@ -135,7 +139,8 @@ def isotonic_oracle(scores, y, weights=None):
     for a in range(m):
         t0 = t1 = Fraction(0)
         for b in range(a, m):
-            t0, t1 = t0 + w0[b], t1 + w1[b]
+            t0 = t0 + w0[b]
+            t1 = t1 + w1[b]
             mean[a, b] = t1 / (t0 + t1)
     value = {
         v: max(min(mean[a, b] for b in range(i, m)) for a in range(i + 1))
@@ -149,7 +154,8 @@ def hull_oracle(points):
     hull: list[Any] = []
     for p in sorted(set(points), key=lambda p: (p[0], -p[1])):
         while len(hull) > 1:
-            (x1, y1), (x2, y2) = hull[-2], hull[-1]
+            (x1, y1) = hull[-2]
+            (x2, y2) = hull[-1]
             if (x2 - x1) * (p[1] - y1) - (y2 - y1) * (p[0] - x1) < 0:
                 break
             hull.pop()

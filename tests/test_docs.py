@@ -54,7 +54,8 @@ def test_files_and_targets_that_a_page_names_exist(page):
 def requirements_of(extra):
     """Packages that an extra installs, without what they install themselves."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    found, extras = set(), [extra]
+    found = set()
+    extras = [extra]
     lines = list(project["dependencies"])
     while extras:
         lines += project["optional-dependencies"][extras.pop()]

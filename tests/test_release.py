@@ -83,7 +83,8 @@ def test_a_date_and_an_address_are_all_that_a_release_of_this_version_needs(tmp_
         shutil.copy(ROOT / name, tmp_path / name)
     changes, citation, project = (tmp_path / name for name in names[:3])
     version = isoroc.__version__
-    heading, dated = f"## [{version}] - unreleased", f"## [{version}] - 2026-01-02"
+    heading = f"## [{version}] - unreleased"
+    dated = f"## [{version}] - 2026-01-02"
     if heading in changes.read_text():  # until it is released
         changes.write_text(changes.read_text().replace(heading, dated))
         assert "date-released" not in citation.read_text()

@@ -33,7 +33,8 @@ def closure(lines: list[str], extras: frozenset[str] = frozenset()) -> dict[str,
         marker = requirement.marker
         if marker and not any(marker.evaluate({"extra": extra}) for extra in asked or {""}):
             continue
-        name, inner = canonicalize_name(requirement.name), frozenset(requirement.extras)
+        name = canonicalize_name(requirement.name)
+        inner = frozenset(requirement.extras)
         if (name, inner) in seen:
             continue
         seen.add((name, inner))

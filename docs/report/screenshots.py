@@ -36,7 +36,8 @@ def make_report() -> Report:
     forest = RandomForestClassifier(200, min_samples_leaf=3, random_state=0).fit(
         X[train], names[train]
     )
-    P_cal, P_test = forest.predict_proba(X[cal]), forest.predict_proba(X[test])
+    P_cal = forest.predict_proba(X[cal])
+    P_test = forest.predict_proba(X[test])
     calibrator = IRPCalibrator(random_state=0).fit(P_cal, names[cal])
     zoo = np.array(["Basel", "Bern", "Chur"])[np.digitize(X[test][:, 0], [-0.3, 1.5])]
     title = "Animals: a random forest"

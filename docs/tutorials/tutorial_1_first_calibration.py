@@ -19,7 +19,8 @@ from sklearn.naive_bayes import GaussianNB
 X, y = make_classification(6000, n_features=12, n_informative=5, flip_y=0.1, random_state=4)
 train, cal, test = np.split(np.arange(6000), 3)
 model = GaussianNB().fit(X[train], y[train])
-P_cal, P_test = model.predict_proba(X[cal]), model.predict_proba(X[test])
+P_cal = model.predict_proba(X[cal])
+P_test = model.predict_proba(X[test])
 
 # %%
 # Fit and apply

@@ -28,7 +28,8 @@ X, y = make_classification(
 )
 train, cal, test = np.split(np.arange(6000), 3)
 forest = RandomForestClassifier(random_state=0).fit(X[train], y[train])
-P_cal, P_test = forest.predict_proba(X[cal]), forest.predict_proba(X[test])
+P_cal = forest.predict_proba(X[cal])
+P_test = forest.predict_proba(X[test])
 irp = IRPCalibrator(random_state=0).fit(P_cal, y[cal])
 print(irp.bins_.select("weight", "value_0", "value_1", "value_2"))
 

@@ -61,7 +61,8 @@ print(calibrator.predict_frame(day(3), probs=PROBS).head(3).collect())
 from isoroc.metrics import log_loss
 
 new = day(4).collect()
-P_new, y_new = new.select(PROBS).to_numpy(), new["y"].to_numpy()
+P_new = new.select(PROBS).to_numpy()
+y_new = new["y"].to_numpy()
 rows = pl.concat([day(1), day(2)]).collect()
 exact = AutoCalibrator(random_state=0)
 exact.fit(rows.select(PROBS).to_numpy()[:20_000], rows["y"].to_numpy()[:20_000])

@@ -26,10 +26,12 @@ def in_numpy(formula, X, *, exact):
 
 
 def in_onnx(formula, X, *, exact, opset=17):  # noqa: ARG001
-    onnx, onnxruntime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
+    onnx = pytest.importorskip("onnx")
+    onnxruntime = pytest.importorskip("onnxruntime")
     from isoroc._backends.onnx import Graph, OnnxOps  # noqa: PLC0415
 
-    graph, tensor = Graph(opset, "own_"), onnx.helper.make_tensor_value_info
+    graph = Graph(opset, "own_")
+    tensor = onnx.helper.make_tensor_value_info
     ops = OnnxOps(graph)
     Q = formula(ops, ops.read(["X"], X.shape[1]))
     graph.node("Identity", Q.name, output="Q")
@@ -100,7 +102,8 @@ def test_invalid_rows(run, kind):
 
 @backends
 def test_maps_of_segments(run):
-    kind, K = PROBABILITIES, 3
+    kind = PROBABILITIES
+    K = 3
     X = forecasts(kind, K)
     [own] = [own for own in all_maps(kind, K) if isinstance(own, SegmentMap)]
     n = len(X)
@@ -116,7 +119,8 @@ def test_maps_of_segments(run):
         return own.formula_of_segments(ops, X, found)
 
     both = np.hstack([X, np.where(np.isnan(codes), 1e305, codes)])  # tables of SQL hold no NaN
-    found, expected = run(formula, both, exact=False), own.apply_to_segments(X, segments)
+    found = run(formula, both, exact=False)
+    expected = own.apply_to_segments(X, segments)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
     np.testing.assert_allclose(expected, by_hand(own, X, rows), rtol=0, atol=1e-12)
 

@@ -43,7 +43,8 @@ def make_rare():
 def make_segments():
     """Three sites, of which one has other rates."""
     rng = np.random.default_rng(0)
-    p, site = rng.random(900), rng.choice(["Basel", "Bern", "Chur"], 900, p=[0.3, 0.6, 0.1])
+    p = rng.random(900)
+    site = rng.choice(["Basel", "Bern", "Chur"], 900, p=[0.3, 0.6, 0.1])
     y = rng.random(900) < np.where(site == "Basel", p**3, p)
     return Report(y, p, after=0.1 + 0.8 * p, segments={"site": site})
 
@@ -105,7 +106,8 @@ def browser():
 @pytest.fixture
 def open_page(browser, pages):
     """Function that opens a report; afterwards nothing may have gone wrong or been requested."""
-    opened, problems = [], []
+    opened = []
+    problems = []
 
     def refuse(dialog):
         problems.append(f"dialog: {dialog.message}")

@@ -135,7 +135,8 @@ def test_a_verdict_in_a_model_file_is_data(tmp_path):
 def test_an_impossible_outcome_does_not_turn_the_verdict_round():
     P, y = data(3000)
     plain = AutoCalibrator(members=FEW, random_state=0).fit(P, y).verdict_
-    P[0], y[0] = [0.0, 0.5, 0.5], 0
+    P[0] = [0.0, 0.5, 0.5]
+    y[0] = 0
     verdict = AutoCalibrator(members=FEW, random_state=0).fit(P, y).verdict_
     assert plain.should_calibrate
     assert "outcomes" not in str(plain)
@@ -143,7 +144,8 @@ def test_an_impossible_outcome_does_not_turn_the_verdict_round():
     assert verdict.impossible == 1
     assert str(verdict).endswith("; 1 of 3000 outcomes had been given probability 0")
     P, y = data(3000, power=1.0)
-    P[0], y[0] = [0.0, 0.5, 0.5], 0
+    P[0] = [0.0, 0.5, 0.5]
+    y[0] = 0
     verdict = AutoCalibrator(members=FEW, random_state=0).fit(P, y).verdict_
     assert not verdict.should_calibrate
 
@@ -164,7 +166,8 @@ def test_calibrated_forecasts_are_seldom_said_to_need_calibration(K):
 @pytest.mark.slow
 def test_few_rows_of_calibrated_forecasts_change_little():
     """Most of the weight stays with the forecasts where rows cannot tell the members apart."""
-    distance, excess = [], []
+    distance = []
+    excess = []
     for seed in range(10):
         P, y = data(200, power=1.0, seed=seed)
         cal = AutoCalibrator(random_state=seed).fit(P, y)
@@ -192,7 +195,8 @@ def test_forecasts_that_are_shifted_get_little_weight_even_with_few_rows():
 def test_scores_are_those_of_the_folds():
     P, y = data()
     cal = AutoCalibrator(members=FEW, cv=4, random_state=0).fit(P, y)
-    scores, folds = cal.member_scores_, cal.cv_results_
+    scores = cal.member_scores_
+    folds = cal.cv_results_
     assert list(scores["member"]) == [*(type(m).__name__ for m in FEW), "mixture"]
     assert [name for name in folds if name.startswith("fold")] == [
         "fold0",
@@ -240,7 +244,8 @@ def test_members_keep_the_seed_that_they_were_given():
 def test_weights_of_rows_count():
     P, y = data(power=1.0)
     sharp = P**4 / (P**4).sum(axis=1, keepdims=True)
-    both, labels = np.vstack([P, sharp]), np.append(y, y)
+    both = np.vstack([P, sharp])
+    labels = np.append(y, y)
     fine = AutoCalibrator(members=FEW[:2], random_state=0).fit(
         both, labels, sample_weight=np.repeat([1.0, 1e-6], len(y))
     )
@@ -327,7 +332,8 @@ def test_bad_parameters(params, error, match):
 def test_real_forecasts_get_no_worse(arena, name):
     sets = arena(name)
     cal = AutoCalibrator(random_state=0).fit(sets["probas_cal"], sets["labels_cal"])
-    rows, y = np.arange(len(sets["labels_test"])), sets["labels_test"]
+    rows = np.arange(len(sets["labels_test"]))
+    y = sets["labels_test"]
     before, after = (
         -np.log(Q[rows, y].clip(min=1e-6)).mean()
         for Q in (sets["probas_test"], cal.predict_proba(sets["probas_test"]))
@@ -397,7 +403,8 @@ def test_monotone_mixtures_keep_the_exponent_1():
 def test_a_mean_of_calibrated_forecasts_is_sharpened():
     """Two signals each name the right one of four classes with probability 0.6."""
     rng = np.random.default_rng(0)
-    n, K = 4000, 4
+    n = 4000
+    K = 4
     y = rng.integers(K, size=n)
 
     def calibrated():
@@ -405,7 +412,8 @@ def test_a_mean_of_calibrated_forecasts_is_sharpened():
         signal = np.where(right, y, (y + rng.integers(1, K, size=n)) % K)
         return np.where(np.arange(K) == signal[:, None], 0.6, 0.4 / (K - 1))
 
-    one, other = calibrated(), calibrated()
+    one = calibrated()
+    other = calibrated()
     sample = Sample(one, y.astype(np.uint8))
     assert exponent_of(one, sample) == pytest.approx(1, abs=0.1)
     assert exponent_of((one + other) / 2, sample) > 1.2
@@ -418,7 +426,8 @@ def test_tied_forecasts_are_dealt_to_several_folds_in_any_order(deal):
     rng = np.random.default_rng(0)
     distinct = rng.dirichlet(np.ones(3), size=40)
     which = rng.integers(40, size=4000)
-    P, y = distinct[which], rng.integers(3, size=4000).astype(np.uint8)
+    P = distinct[which]
+    y = rng.integers(3, size=4000).astype(np.uint8)
     dealt = deal(Sample(P, y), 5, np.random.RandomState(0))
     assert dealt.row_weights().sum() == pytest.approx(4000)
     found, tied = np.unique(dealt.forecasts.round(12), axis=0, return_inverse=True)

@@ -143,7 +143,8 @@ def test_stages_are_nested_and_end_at_the_fit(data, pseudocount):
 def test_the_table_of_bins_describes_the_rows_in_them(data):
     scores, y, weights = data
     cal = fit(data)
-    table, bin_of = cal.bins_, cal.apply(scores)
+    table = cal.bins_
+    bin_of = cal.apply(scores)
     w = np.ones(len(y)) if weights is None else weights
     for b in range(cal.n_bins_):
         rows = bin_of == b
@@ -168,7 +169,8 @@ def test_bin_intervals_are_wilsons():
 
 
 def test_the_papers_forecasts(cover2):
-    P, y = cover2["probas_cal"], cover2["labels_cal"]
+    P = cover2["probas_cal"]
+    y = cover2["labels_cal"]
     cal = IRPCalibrator(pseudocount=0).fit(P, y)
     assert cal.n_bins_ == 16
     assert roc_convex_hull(y, cal.predict_proba(P)).area() == pytest.approx(
@@ -205,7 +207,8 @@ def test_labels_and_predictions():
 
 
 def test_priors():
-    scores, y = np.r_[np.zeros(10), np.ones(90)], np.r_[np.zeros(10), np.ones(90)].astype(int)
+    scores = np.r_[np.zeros(10), np.ones(90)]
+    y = np.r_[np.zeros(10), np.ones(90)].astype(int)
     top = {
         name: IRPCalibrator(pseudocount=10, prior=prior).fit(scores, y).bins_["value"][1]
         for name, prior in (("u", "uniform"), ("m", "marginal"), ("g", [0.8, 0.2]))
@@ -302,7 +305,8 @@ def test_bounds_next_to_one_are_probabilities():
     first = 10.0 ** -rng.uniform(0, 14, 600)
     P = np.column_stack([first, 1 - first])
     cal = IRPCalibrator().fit(P, rng.random(600) > 0.7 * np.sqrt(first))
-    bins, inner = cal.bins_, cal.bins_["upper"][:-1]
+    bins = cal.bins_
+    inner = cal.bins_["upper"][:-1]
     assert (inner > 1 - 1e-6).any()
     # A bound lies between the probabilities of the rows of the bins that it divides.
     bin_of = cal.apply(P)

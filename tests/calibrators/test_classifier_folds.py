@@ -58,7 +58,8 @@ def test_folds_too_small_to_calibrate_on_their_own(data):
 @ensembles
 @calibrators
 def test_test_folds_of_one_class(calibrator, ensemble):
-    X, y = np.random.default_rng(0).normal(size=(10, 5)), [1] * 5 + [0] * 5
+    X = np.random.default_rng(0).normal(size=(10, 5))
+    y = [1] * 5 + [0] * 5
     model = CalibratedClassifier(LinearSVC(), calibrator=calibrator, cv=KFold(3), ensemble=ensemble)
     if ensemble:
         with pytest.warns(UserWarning, match="cv: 2 of 3 folds hold out rows of one class only"):
@@ -69,7 +70,8 @@ def test_test_folds_of_one_class(calibrator, ensemble):
 
 
 def test_training_folds_of_one_class():
-    X, y = np.random.default_rng(0).normal(size=(10, 5)), [1] * 5 + [0] * 5
+    X = np.random.default_rng(0).normal(size=(10, 5))
+    y = [1] * 5 + [0] * 5
     with pytest.raises(InputError, match="cv: fold 0 leaves rows of one class only to train on"):
         CalibratedClassifier(LinearSVC(), cv=KFold(2)).fit(X, y)
 

@@ -177,7 +177,8 @@ def test_a_frequency_of_two_is_the_row_twice(name, rest):
     if not is_among(DEALS_ROWS, weighted):
         # With certain forecasts, rounding decides at which step this descent ends.
         is_rough = name == "MonotoneCalibrator" and (P == 1).any()
-        Q, expected = weighted.predict_proba(P), repeated.predict_proba(P)
+        Q = weighted.predict_proba(P)
+        expected = repeated.predict_proba(P)
         np.testing.assert_allclose(Q, expected, atol=0.01 if is_rough else 1e-6)
 
 

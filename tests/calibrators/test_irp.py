@@ -70,7 +70,8 @@ def test_full_calibration_has_zero_calibration_error_on_its_own_data(data):
     cal = IRPCalibrator(
         pseudocount=0, top=None, min_bin_weight=0, min_lift=0, random_state=0, values="constant"
     ).fit(P, y, labels=range(P.shape[1]), sample_weight=weights)  # fmt: skip
-    Q, bin_of = cal.predict_proba(P), cal.apply(P)
+    Q = cal.predict_proba(P)
+    bin_of = cal.apply(P)
     for b in range(cal.n_bins_):
         rows = bin_of == b
         w = None if weights is None else weights[rows]
@@ -115,7 +116,8 @@ def test_without_monotonicity_growth_is_free_and_uncertified():
     assert free.certificate_ is None
     with pytest.raises(ValueError, match="nothing to verify"):
         free.verify(P, y)
-    scores, labels = P[:, 0], (y == 0).astype(int)
+    scores = P[:, 0]
+    labels = (y == 0).astype(int)
     assert IRPCalibrator(monotonicity=None).fit(scores, labels).n_bins_ > 1
 
 
@@ -265,7 +267,8 @@ def test_progress_goes_to_standard_error(capsys):
 
 
 def test_the_papers_three_class_forecasts(cover3):
-    losses, n_bins = [], []
+    losses = []
+    n_bins = []
     for seed in range(10):
         cal = IRPCalibrator(random_state=seed).fit(cover3["probas_cal"], cover3["labels_cal"])
         losses.append(log_loss(cover3["labels_test"], cal.predict_proba(cover3["probas_test"])))
@@ -277,7 +280,8 @@ def test_the_papers_three_class_forecasts(cover3):
 
 def test_arena_of_three_and_four_classes(arena):
     """No worse on average than isotonic regression of each class against the rest."""
-    ours, theirs = [], []
+    ours = []
+    theirs = []
     for name in ("covtype3-et", "covtype3-nb", "covtype4-hgb", "covtype4-nb", "covtype4-mlp"):
         data = arena(name)
         P, y, P_new, y_new = (

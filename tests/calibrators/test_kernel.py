@@ -24,7 +24,8 @@ def a_problem(n=60, K=3, m=5, seed=0):
     """A problem, and its inputs, computed again: bumps, the log forecasts of each class, one."""
     rng = np.random.default_rng(seed)
     P = rng.dirichlet(np.ones(K), size=n)
-    codes, weights = rng.integers(K, size=n), rng.uniform(0.5, 2, size=n)
+    codes = rng.integers(K, size=n)
+    weights = rng.uniform(0.5, 2, size=n)
     sample = Sample(P, codes.astype(np.uint8), weights)
     stage = TemperatureMap(kind=sample.kind, floor=1e-300, temperature=1.5, smoothing=0.01)
     problem = Problem(sample, stage, m)
@@ -37,8 +38,10 @@ def a_problem(n=60, K=3, m=5, seed=0):
 def test_the_order_of_the_rows_does_not_matter():
     """Certain forecasts are the hardest case: all distances between different ones tie."""
     rng = np.random.default_rng(0)
-    P, y = np.eye(5)[rng.integers(5, size=200)], rng.integers(5, size=200)
-    new, rows = rng.dirichlet(np.ones(5), size=20), rng.permutation(200)
+    P = np.eye(5)[rng.integers(5, size=200)]
+    y = rng.integers(5, size=200)
+    new = rng.dirichlet(np.ones(5), size=20)
+    rows = rng.permutation(200)
     expected = KernelCalibrator().fit(P, y).predict_proba(new)
     found = KernelCalibrator().fit(P[rows], y[rows]).predict_proba(new)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
@@ -110,7 +113,8 @@ def test_centres_are_rows_that_explain_the_others():
 
 def test_shared_positions_give_the_forecasts_of_separate_fits():
     P, y, _ = confused(1000)
-    sample, fold = Sample(P, y.astype(np.uint8), None), np.arange(1000) % 5
+    sample = Sample(P, y.astype(np.uint8), None)
+    fold = np.arange(1000) % 5
     together = KernelCalibrator(penalty=1.0)
     whole, Q = together._fit_out_of_fold(sample, fold)
     for held_out in range(5):
@@ -123,7 +127,8 @@ def test_shared_positions_give_the_forecasts_of_separate_fits():
 
 def test_far_from_the_calibration_rows_it_is_temperature_scaling():
     """No correction that a few rows in the middle ask for changes a forecast that is certain."""
-    K, same = 5, []
+    K = 5
+    same = []
     corners = np.eye(K)
     near = np.concatenate([(1 - e) * corners + e / K for e in (0.01, 0.03, 0.05, 0.1)])
     for seed in range(10):

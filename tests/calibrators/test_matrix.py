@@ -107,7 +107,8 @@ def test_a_thousand_classes():
 
 def test_forests_are_better_off_than_without_a_floor(arena):
     data = arena("covtype3-knn")
-    P, y = data["probas_cal"], data["labels_cal"]
+    P = data["probas_cal"]
+    y = data["labels_cal"]
     test = (data["labels_test"], data["probas_test"])
     loss = {
         floor: log_loss(test[0], MatrixCalibrator(floor=floor).fit(P, y).predict_proba(test[1]))

@@ -134,7 +134,8 @@ def test_zeros_and_forecasts_below_the_floor_stay_apart():
 def test_other_maps_fail_the_check():
     P, y = overconfident(300, 3)
     cal = MonotoneCalibrator().fit(P, y)
-    z, Q = cal.coordinates(P), cal.predict_proba(P)
+    z = cal.coordinates(P)
+    Q = cal.predict_proba(P)
     assert check_cyclic(z, Q)
     assert not check_cyclic(z, Q[:, [1, 0, 2]])
     assert not check_cyclic(z, Q[:, [1, 2, 0]])
@@ -146,7 +147,8 @@ def test_other_maps_fail_the_check():
 def test_averages_with_the_identity_and_among_each_other_are_monotone():
     P, y = overconfident(400, 4)
     cal = MonotoneCalibrator().fit(P, y)
-    z, Q = cal.coordinates(P), cal.predict_proba(P)
+    z = cal.coordinates(P)
+    Q = cal.predict_proba(P)
     others = [random_potential(4, seed).gradient(NUMPY, z) for seed in range(3)]
     parts = [Q, IdentityCalibrator().fit(P, y).predict_proba(P), *others]
     for weights in np.random.default_rng(0).dirichlet(np.ones(len(parts)), 5):
@@ -225,7 +227,8 @@ def test_the_map_is_the_documented_formula():
 @pytest.mark.parametrize("K", [2, 3, 5])
 def test_vertices_alone_are_temperature_scaling_with_biases(K):
     rng = np.random.default_rng(0)
-    z, biases = rng.normal(size=(40, K)), rng.normal(size=(K, 1))
+    z = rng.normal(size=(40, K))
+    biases = rng.normal(size=(K, 1))
     numbers = {"scale": 0.6, "softness": np.zeros((K, 1)), "biases": biases}
     F = replace(random_potential(K, 0), directions=None, interactions=None, **numbers)
     np.testing.assert_allclose(F.gradient(NUMPY, z), softmax(0.6 * z + biases[:, 0], axis=1))
@@ -294,7 +297,8 @@ def test_few_rows_of_sharp_calibrated_forecasts_change_little():
 @pytest.mark.parametrize("K", [2, 3, 6])
 def test_it_beats_temperature_scaling_on_new_rows(K):
     P, y = overconfident(4000, K)
-    cal, rest = slice(2000), slice(2000, None)
+    cal = slice(2000)
+    rest = slice(2000, None)
     after = log_loss(y[rest], MonotoneCalibrator().fit(P[cal], y[cal]).predict_proba(P[rest]))
     tempered_loss = log_loss(
         y[rest], TemperatureCalibrator().fit(P[cal], y[cal]).predict_proba(P[rest])
@@ -437,7 +441,8 @@ def test_uniform_directions_are_a_short_form(monkeypatch):
 def test_floors_that_a_temperature_makes_up_for_tie():
     """All log forecasts are 0 or the floor, so rounding errors must not choose the floor."""
     P = np.eye(3)[[0, 2, 0, 0, 0]]
-    y, w = [0, 2, 0, 2, 0], [1, 1, 3, 1, 1]
+    y = [0, 2, 0, 2, 0]
+    w = [1, 1, 3, 1, 1]
     weighted = MonotoneCalibrator().fit(P, y, labels=range(3), sample_weight=w)
     repeated = MonotoneCalibrator().fit(P.repeat(w, axis=0), np.repeat(y, w), labels=range(3))
     assert weighted.floor_ == repeated.floor_ == 1e-4

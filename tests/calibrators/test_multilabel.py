@@ -33,7 +33,8 @@ from isoroc import (
 from isoroc._maps.modelfile import ModelFileError
 from zoo import assert_same
 
-SCALES, SHIFTS = np.array([0.5, 1.0, 0.6, 0.8, 0.7]), np.array([0.0, -1.0, 0.5, -0.5, 0.2])
+SCALES = np.array([0.5, 1.0, 0.6, 0.8, 0.7])
+SHIFTS = np.array([0.0, -1.0, 0.5, -0.5, 0.2])
 
 
 def data(n=600, seed=0):
@@ -123,7 +124,8 @@ def test_the_order_within_a_label_is_kept(base):
 def test_the_order_of_labels_and_rows_does_not_matter():
     P, y, _ = data()
     rng = np.random.default_rng(0)
-    columns, rows = rng.permutation(5), rng.permutation(len(P))
+    columns = rng.permutation(5)
+    rows = rng.permutation(len(P))
     expected = MultiLabelCalibrator().fit(P, y).predict_proba(P)
     found = MultiLabelCalibrator().fit(P[:, columns], y[:, columns]).predict_proba(P[:, columns])
     np.testing.assert_allclose(found, expected[:, columns], rtol=0, atol=1e-9)
@@ -135,7 +137,8 @@ def test_missing_outcomes_do_not_matter():
     P, y, _ = data()
     missing = np.random.default_rng(0).random(y.shape) < 0.3
     Y = np.where(missing, np.nan, y)
-    calibrator, other = fit(P, Y), fit(np.where(missing, 0.5, P), Y)
+    calibrator = fit(P, Y)
+    other = fit(np.where(missing, 0.5, P), Y)
     np.testing.assert_array_equal(calibrator.predict_proba(P), other.predict_proba(P))
     np.testing.assert_array_equal(calibrator.labels_["rows"], (~missing).sum(axis=0))
     rows = np.vstack([Y, np.full(5, np.nan)])  # a row about which nothing is known
@@ -168,7 +171,8 @@ def test_weights_and_units():
 def test_names_of_labels():
     P, y, _ = data()
     names = list("vwxyz")
-    frame, outcomes = pd.DataFrame(P, columns=names), pl.DataFrame(y, schema=names)
+    frame = pd.DataFrame(P, columns=names)
+    outcomes = pl.DataFrame(y, schema=names)
     calibrator = fit(frame, outcomes)
     assert calibrator.classes_.tolist() == calibrator.labels_["label"].tolist() == names
     assert fit(P, outcomes).classes_.tolist() == names
@@ -354,10 +358,12 @@ def test_micro_and_macro_averages(evaluation):
 def test_labels_are_matched_by_name():
     P, y, _ = data()
     names = list("vwxyz")
-    frame, outcomes = pd.DataFrame(P, columns=names), pd.DataFrame(y, columns=names)
+    frame = pd.DataFrame(P, columns=names)
+    outcomes = pd.DataFrame(y, columns=names)
     calibrator = fit(frame, outcomes)
     expected = evaluate(outcomes, frame, after=calibrator, multilabel=True).measures["log_loss"]
-    turned, Q = frame[names[::-1]], pd.DataFrame(calibrator.predict_proba(frame), columns=names)
+    turned = frame[names[::-1]]
+    Q = pd.DataFrame(calibrator.predict_proba(frame), columns=names)
     for after in (calibrator, Q):
         found = evaluate(outcomes, turned, after=after, multilabel=True).measures["log_loss"]
         assert found["after"].value == pytest.approx(expected["after"].value)
@@ -379,14 +385,16 @@ def test_intervals_treat_a_row_as_one_cluster():
     single = evaluate(y, P, multilabel=True).measures
     many = evaluate(np.tile(y, 10), np.tile(P, 10), multilabel=True).measures
     for name in ("log_loss", "macro_log_loss", "macro_auc"):
-        (value, low, high), other = single[name]["before"], many[name]["before"]
+        (value, low, high) = single[name]["before"]
+        other = many[name]["before"]
         assert other.value == pytest.approx(value)
         assert other.high - other.low == pytest.approx(high - low, rel=0.01)
 
 
 def test_intervals_of_macro_averages_cover():
     P, y, _ = data(100_000, seed=5)
-    hits, areas = np.zeros(2), [roc_auc_score(y[:, k], P[:, k]) for k in range(5)]
+    hits = np.zeros(2)
+    areas = [roc_auc_score(y[:, k], P[:, k]) for k in range(5)]
     expected = [np.mean(losses(y, P)), np.mean(areas)]
     for i in range(60):
         rows = slice(500 * i, 500 * (i + 1))

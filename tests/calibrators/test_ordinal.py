@@ -75,7 +75,8 @@ def test_the_formula_is_that_of_the_notes(chosen, seed):
     z = np.log((1 - chosen.smoothing) * tempered + chosen.smoothing / K)
     tilted = np.exp(z + chosen.tilt)
     F = (tilted / tilted.sum(axis=1, keepdims=True)).cumsum(axis=1)[:, :-1]
-    (a, b), location = chosen.rates, z @ chosen.location
+    (a, b) = chosen.rates
+    location = z @ chosen.location
     u = a * np.log(F) - b * np.log(1 - F) + location[:, None] + chosen.shifts
     np.testing.assert_allclose(chosen.apply(P).cumsum(axis=1)[:, :-1], expit(u), atol=1e-9)
 

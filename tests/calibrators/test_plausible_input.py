@@ -104,7 +104,8 @@ def test_one_score_just_above_one_is_rounding(name):
     p[:2] = 1.0, 0.0
     rounded = p.copy()
     rounded[:2] = 1.0000001, -1e-17
-    plain, other = make(name).fit(p, y), make(name).fit(rounded, y)
+    plain = make(name).fit(p, y)
+    other = make(name).fit(rounded, y)
     assert plain.unit_ == other.unit_ == "probability"
     np.testing.assert_allclose(other.predict_proba(rounded), plain.predict_proba(p), atol=1e-6)
 

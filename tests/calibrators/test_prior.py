@@ -38,7 +38,8 @@ def test_adjusted_forecasts_are_those_of_the_other_population(seed, n_classes):
 
 @pytest.mark.parametrize("K", [2, 4])
 def test_the_p_value_is_that_of_a_likelihood_ratio(K):
-    rng, old = np.random.default_rng(K), np.full(K, 1 / K)
+    rng = np.random.default_rng(K)
+    old = np.full(K, 1 / K)
     _, Q = population(300, rng.dirichlet(np.full(K, 30)), rng, old=old)
     found = estimate_prior(Q, old)
     best = (301 * found.prior - old) / 300  # without the row that was added
@@ -85,7 +86,8 @@ def test_intervals_cover_and_the_test_keeps_its_level(n_classes):
     rng = np.random.default_rng(1)
     old = rng.dirichlet(np.full(n_classes, 5))
     new = rng.dirichlet(np.full(n_classes, 5))
-    covered, rejected = [], []
+    covered = []
+    rejected = []
     for _ in range(40):
         _, Q = population(300, new, rng, old=old)
         found = estimate_prior(Q, old)

@@ -40,7 +40,8 @@ def priors(terms, penalty=None):
 
 def plain_loss(regression, theta, penalty):
     """The loss, row by row: b, the diagonal of A, a, and the other entries of A."""
-    K, values = regression.terms.n_classes, iter(theta)
+    K = regression.terms.n_classes
+    values = iter(theta)
     sizes = regression.terms.sizes().values()
     parts = [np.array([next(values) for _ in range(size)]) for size in sizes]
     b, diagonal, a, others = parts
@@ -70,7 +71,8 @@ def test_loss_and_derivatives(terms, seed):
     step = 1e-5
     for i in range(len(theta)):
         move = step * np.eye(len(theta))[i]
-        ahead, behind = theta + move, theta - move
+        ahead = theta + move
+        behind = theta - move
         slope = (regression.loss(ahead)[0] - regression.loss(behind)[0]) / step
         assert gradient[i] == pytest.approx(slope / 2, abs=1e-4)
         change = [regression.loss(there)[1] for there in (ahead, behind)]
@@ -113,7 +115,8 @@ def test_learned_penalties_are_consistent():
     given_penalty = np.array([6.0, 6, 6, 12])
     regression = problem(terms, n=2000, weighted=False, penalty=given_penalty)
     theta = regression.maximise(np.zeros(len(terms)), learn=True).theta
-    penalty, precision = regression.priors.precisions, regression.priors.precision()
+    penalty = regression.priors.precisions
+    precision = regression.priors.precision()
     variance = np.diag(np.linalg.inv(regression.curvature(theta) + np.diag(precision)))
     ends = np.cumsum(list(terms.sizes().values()))
     for k, entries in enumerate(np.split(np.arange(len(theta)), ends[:-1])):
@@ -139,7 +142,9 @@ def test_terms_that_tell_nothing_are_penalised_more():
 
 def test_transform_of_vectors_is_that_of_diagonal_matrices():
     z = np.log(np.random.default_rng(0).dirichlet(np.ones(3), size=5))
-    coef, a, b = np.array([1.0, 2, 3]), np.array([0.1, 0, -0.1]), np.array([1.0, 0, 2])
+    coef = np.array([1.0, 2, 3])
+    a = np.array([0.1, 0, -0.1])
+    b = np.array([1.0, 0, 2])
     of_vector = transform(NUMPY, z, coef, a, b)
     np.testing.assert_allclose(of_vector, transform(NUMPY, z, np.diag(coef), a, b))
     np.testing.assert_allclose(of_vector[:, 2], 3 * z[:, 2] - 0.1 * z[:, 2] ** 2 + 2)
@@ -155,7 +160,8 @@ def test_a_descent_ends_where_the_gradient_is_zero():
         def factor(self, theta):
             return descent.factor_of(np.eye(len(theta)), np.zeros(len(theta)))
 
-    flat, start = Flat(), np.array([1.0, 2.0])
+    flat = Flat()
+    start = np.array([1.0, 2.0])
     found = flat.descend(flat.at(start), flat.factor(start), n_steps=5, ftol=1e-6)
     np.testing.assert_array_equal(found.theta, start)
 
@@ -174,14 +180,16 @@ def test_arms_that_exceed_the_shared_curvature_are_shortened():
 def test_the_factor_of_an_arrow_is_that_of_the_whole_matrix():
     rng = np.random.default_rng(0)
     own = 2 + rng.permutation(12).reshape(4, 3)
-    H, roots = np.zeros((14, 14)), rng.normal(size=(4, 5, 20))
+    H = np.zeros((14, 14))
+    roots = rng.normal(size=(4, 5, 20))
     for places, root in zip(own, roots, strict=True):  # each class acts on itself and the shared
         both = np.append([0, 1], places)
         at = np.ix_(both, both)
         H[at] += root @ root.T
     blocks = np.stack([H[np.ix_(places, places)] for places in own])
     arms = np.stack([H[places, :2] for places in own])
-    precision, gradient = rng.random(14), rng.normal(size=14)
+    precision = rng.random(14)
+    gradient = rng.normal(size=14)
     factor = descent.factor_of(descent.Arrow(H[:2, :2], arms, blocks, own), precision)
     inverse = np.linalg.inv(H + np.diag(precision))
     np.testing.assert_allclose(factor.step(factor.gradient(gradient)), inverse @ gradient)

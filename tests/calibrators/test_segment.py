@@ -92,7 +92,8 @@ def test_segments_at_random_change_little():
     for seed in range(8):
         P, y, segments, truth = data(500, seed=seed, effect=0.0)
         calibrator = SegmentCalibrator(TemperatureCalibrator()).fit(P, y, segments=segments)
-        Q, common = calibrator.predict_proba(P, segments), calibrator.common_.predict_proba(P)
+        Q = calibrator.predict_proba(P, segments)
+        common = calibrator.common_.predict_proba(P)
         losses.append((truth * np.log(common / Q)).sum(axis=1).mean())
     assert np.mean(losses) < 0.003  # nats that shifts cost
     assert np.median(losses) <= 0
@@ -114,7 +115,9 @@ def test_scales_by_segment():
 
 def test_pairs_of_columns():
     rng = np.random.default_rng(0)
-    z, a, b = rng.normal(size=6000), rng.choice(["x", "y"], 6000), rng.uniform(0, 1, 6000)
+    z = rng.normal(size=6000)
+    a = rng.choice(["x", "y"], 6000)
+    b = rng.uniform(0, 1, 6000)
     shift = np.where((a == "x") == (b > 0.5), 1.0, -1.0)  # neither column tells it alone
     y = rng.random(6000) < expit(z + shift)
     segments = {"a": a, "b": b}
@@ -131,7 +134,8 @@ def test_what_is_unknown_is_not_shifted(fitted):
     P, _, segments, _ = data(50, seed=2)
     odd = segments.assign(region="never seen", age=np.nan)
     Q = fitted.predict_proba(P, odd)
-    v, w = fitted.uncalibrated_, fitted.weight_
+    v = fitted.uncalibrated_
+    w = fitted.weight_
     common = fitted.common_.predict_proba(P)
     plain = fitted.shifted_.predict_proba(np.log(common) + fitted.map_.offset)
     np.testing.assert_allclose(Q, v * P + (1 - v - w) * common + w * plain, atol=1e-12)
@@ -232,7 +236,9 @@ class _Reversed(IdentityMap):
 
 def test_more_bins_where_rows_show_them():
     rng = np.random.default_rng(0)
-    z, x, smooth = rng.normal(size=8000), rng.uniform(0, 1, 8000), rng.uniform(0, 1, 8000)
+    z = rng.normal(size=8000)
+    x = rng.uniform(0, 1, 8000)
+    smooth = rng.uniform(0, 1, 8000)
     shift = 1.2 * np.sign(np.sin(40 * np.pi * x))  # changes its sign within each of 20 bins
     y = rng.random(8000) < expit(z + shift + smooth - 0.5)
     segments = {"x": x, "smooth": smooth}

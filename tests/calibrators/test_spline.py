@@ -38,7 +38,8 @@ def loss_of_map(P, y, calibrator, coef, *, slopes, intercept):
 def test_solution_is_the_minimum_of_an_independent_objective(n_knots):
     P, y, _ = overconfident(80, 3)
     cal = SplineCalibrator(n_knots=n_knots, pseudocount=0).fit(P, y)
-    K, m = 3, len(cal.knots_)
+    K = 3
+    m = len(cal.knots_)
     B = 1 + m
     _, logs, hinges = loss_of_map(
         P, y, cal, np.eye(K), slopes=np.zeros((K, m)), intercept=np.zeros(K)
@@ -48,8 +49,10 @@ def test_solution_is_the_minimum_of_an_independent_objective(n_knots):
     scale = np.maximum(features.std(axis=(0, 1)) / 2, 1)
 
     def unpack(theta):
-        shared, own = theta[:B], theta[B : B + K * B].reshape(K, B)
-        intercept, matrix = theta[B + K * B : B + K * B + K], theta[-K * K :].reshape(K, K)
+        shared = theta[:B]
+        own = theta[B : B + K * B].reshape(K, B)
+        intercept = theta[B + K * B : B + K * B + K]
+        matrix = theta[-K * K :].reshape(K, K)
         return shared, own, intercept, matrix * (1 - np.eye(K))
 
     def objective(theta):
@@ -117,7 +120,8 @@ def test_a_frequency_of_two_is_the_row_twice():
     weighted = SplineCalibrator().fit(P, y, sample_weight=weights, weighting="frequency")
     repeated = SplineCalibrator().fit(np.repeat(P, weights, axis=0), np.repeat(y, weights))
     # Sums in another order end the iteration elsewhere, where the likelihood is as good.
-    Q, R = weighted.predict_proba(P), repeated.predict_proba(P)
+    Q = weighted.predict_proba(P)
+    R = repeated.predict_proba(P)
     np.testing.assert_allclose(Q, R, atol=5e-3)
     losses = [np.average(-np.log(q[np.arange(200), y]), weights=weights) for q in (Q, R)]
     assert losses[0] == pytest.approx(losses[1], abs=1e-5)
@@ -175,7 +179,8 @@ def test_of_many_rows_some_are_enough(monkeypatch):
 
 def test_shared_features_give_the_forecasts_of_separate_fits():
     P, y, _ = overconfident(600, 3)
-    sample, fold = Sample(P, y.astype(np.uint8), None), np.arange(600) % 5
+    sample = Sample(P, y.astype(np.uint8), None)
+    fold = np.arange(600) % 5
     together = SplineCalibrator()
     whole, Q = together._fit_out_of_fold(sample, fold)
     apart = np.empty_like(Q)
@@ -275,7 +280,8 @@ def test_converges_on_ill_conditioned_data(K):
 def test_certain_forecasts_that_are_wrong():
     """Their curvature is nearly 0 at the start, so a Newton step would be endless."""
     rng = np.random.default_rng(0)
-    P, y = rng.dirichlet(np.ones(6), size=400) ** 3000 + 1e-290, rng.integers(6, size=400)
+    P = rng.dirichlet(np.ones(6), size=400) ** 3000 + 1e-290
+    y = rng.integers(6, size=400)
     P /= P.sum(axis=1, keepdims=True)
     cal = SplineCalibrator().fit(P, y)  # a warning would be an error
     losses = -np.log(cal.predict_proba(P)[np.arange(400), y])
@@ -291,7 +297,8 @@ def test_it_warns_if_the_fit_did_not_converge(monkeypatch):
 
 def test_two_classes_swapped_are_calibrated_alike():
     P, y, _ = overconfident(300, 2)
-    cal, swapped = SplineCalibrator().fit(P, y), SplineCalibrator().fit(P[:, ::-1], 1 - y)
+    cal = SplineCalibrator().fit(P, y)
+    swapped = SplineCalibrator().fit(P[:, ::-1], 1 - y)
     np.testing.assert_allclose(
         swapped.predict_proba(P[:, ::-1]), cal.predict_proba(P)[:, ::-1], atol=1e-6
     )

@@ -46,7 +46,8 @@ def decide(P, gamma):
 def test_increasing_maps_repeat_every_decision_on_two_classes(calibrator, t, rows):
     P, y = example(2)
     calibrator.fit(P[:, 1], y)
-    t, p = t / 1000, np.array(rows) / 1000
+    t = t / 1000
+    p = np.array(rows) / 1000
     carried = calibrator.carry_over(t)
     assert carried.exact
     assert (carried.n_rows, carried.n_changed) == (0, 0)
@@ -162,7 +163,8 @@ def test_decisions_of_three_classes_are_repeated_where_that_is_possible(calibrat
     calibrator.fit(P, y)
     for rows in (P[:8], P[:20]):
         carried = calibrator.carry_over(gamma, rows)
-        Q, wanted = calibrator.predict_proba(rows), decide(rows, gamma)
+        Q = calibrator.predict_proba(rows)
+        wanted = decide(rows, gamma)
         assert carried.n_changed == np.count_nonzero(decide(Q, carried.thresholds) != wanted)
         assert (carried.n_changed == 0) == (arrangement_optimum(Q, wanted) == 0)
         assert carried.thresholds.sum() == pytest.approx(1)
@@ -174,7 +176,8 @@ def test_carried_thresholds_change_fewer_decisions_than_those_before(calibrator)
     gamma = np.array([0.5, 0.3, 0.2])
     calibrator.fit(P[:500], y[:500])
     carried = calibrator.carry_over(gamma, P[500:])
-    Q, wanted = calibrator.predict_proba(P[500:]), decide(P[500:], gamma)
+    Q = calibrator.predict_proba(P[500:])
+    wanted = decide(P[500:], gamma)
     assert 0 < carried.n_changed < np.count_nonzero(decide(Q, gamma) != wanted)
 
 

@@ -28,7 +28,8 @@ def drawn(n, K, seed=0, temperature=2.0):
 
 def smallest_slack(cal, P, Q, scope):
     """The smallest mean of a cycle of a split, by its definition, from rows alone."""
-    tree, K = cal.tree_, Q.shape[1]
+    tree = cal.tree_
+    K = Q.shape[1]
     below = {0: np.ones(len(P), dtype=bool)}
     slacks = []
     for s, gamma in enumerate(tree.thresholds):
@@ -70,7 +71,8 @@ def test_the_certificate_holds_for_rows(data, scope, pseudocount):
     ).fit(P, y, labels=range(P.shape[1]), sample_weight=weights)
     assert cal.verify(P, y, sample_weight=weights)
     kept = slice(None) if weights is None else weights > 0
-    P, y = P[kept], y[kept]
+    P = P[kept]
+    y = y[kept]
     assert smallest_slack(cal, P, cal.predict_proba(P), scope) >= -1e-9
     assert isinstance(cal.map_, TiltedMap)
     shares = cal.map_.shares
@@ -88,7 +90,8 @@ def test_the_mean_of_a_bin_is_its_value(top, pseudocount):
     weights = np.random.default_rng(0).integers(0, 3, 800)
     cal = IRPCalibrator(values="tilted", top=top, pseudocount=pseudocount)
     cal.fit(P, y, sample_weight=weights)
-    Q, bin_of = cal.map_.in_bins(P), cal.apply(P)
+    Q = cal.map_.in_bins(P)
+    bin_of = cal.apply(P)
     assert cal.n_bins_ > 3
     for b, value in enumerate(cal.bin_values_):
         here = bin_of == b

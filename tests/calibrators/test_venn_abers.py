@@ -79,7 +79,9 @@ def test_intervals_shrink_as_rows_add_up():
 def test_it_is_calibrated_on_average_whatever_the_scores():
     """Of exchangeable rows one of p0 and p1 is calibrated, so outcomes lie between on average."""
     rng = np.random.default_rng(0)
-    lows, highs, outcomes = [], [], []
+    lows = []
+    highs = []
+    outcomes = []
     for _ in range(200):
         scores = rng.normal(size=31)
         y = (rng.random(31) < 1 / (1 + np.exp(-3 * scores))).astype(int)

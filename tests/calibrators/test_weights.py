@@ -25,7 +25,8 @@ def test_no_other_weights_are_better(seed, M, n):
     likelihood = rng.uniform(size=(n, M)) ** rng.uniform(0, 5, size=M)
     likelihood[rng.random((n, M)) < 0.02] = 0.0
     likelihood[:, 0] = likelihood[:, 0].clip(min=1e-3)  # or all members may say impossible at once
-    rows, prior = rng.uniform(0.5, 2, size=n), rng.uniform(0.1, 8, size=M)
+    rows = rng.uniform(0.5, 2, size=n)
+    prior = rng.uniform(0.1, 8, size=M)
     found = mixture_weights(likelihood, rows, prior, least=0.0)
     assert found.sum() == pytest.approx(1)
     value = objective(found, likelihood, rows, prior)

@@ -118,7 +118,8 @@ def test_a_score_gives_one_probability_or_two(run_cli):
     assert "before" not in ran.err  # a logit has no log loss
     run_cli("apply", "m.json", "x.csv", "-o", "a.csv")
     run_cli("apply", "m.json", "x.csv", "-o", "b.csv", "--names", "no,yes")
-    a, b = pl.read_csv("a.csv"), pl.read_csv("b.csv")
+    a = pl.read_csv("a.csv")
+    b = pl.read_csv("b.csv")
     assert a.columns == ["score", "y", "score_cal"]
     assert b["yes"].equals(a["score_cal"].rename("yes"))
     assert (b["no"] + b["yes"] == 1).all()
@@ -128,11 +129,10 @@ def test_calibration_of_one_batch(table):
     """What runs in the threads of polars, whose lines no tool can see."""
     P = table.select("^p_.*$").to_numpy()
     model = IRPCalibrator().fit(P, table["y"])
-    columns, seen = ["p_bird", "p_cat", "p_dog"], list[int]()
-    source, loaded = (
-        Source([], Format("csv", None, ","), []),
-        Model("", model, None, None, None, {}),
-    )
+    columns = ["p_bird", "p_cat", "p_dog"]
+    seen = list[int]()
+    source = Source([], Format("csv", None, ","), [])
+    loaded = Model("", model, None, None, None, {})
     step = Calibration(source, loaded, columns, {"q": 1}, advance=seen.append)
     batch = table.with_row_index(ROW)
     assert step(batch)["q"].to_list() == model.predict_proba(P)[:, 1].tolist()

@@ -66,7 +66,8 @@ def test_conditions_and_shares_leave_bad_rows_out(run_cli):
 
 def test_rows_without_a_segment_are_not_bad(run_cli):
     rng = np.random.default_rng(0)
-    p, g = rng.random(600), rng.choice(["a", "b"], 600)
+    p = rng.random(600)
+    g = rng.choice(["a", "b"], 600)
     y = rng.random(600) < np.where(g == "a", p**3, p**0.3)
     table = pl.DataFrame({"p": p, "g": g, "y": y})
     table.write_parquet("x.parquet")

@@ -24,7 +24,9 @@ def visits(run_cli, monkeypatch):  # noqa: ARG001  # its folder
 
 
 def test_evaluate_and_report_with_clusters(run_cli, visits):
-    y, p, patient = visits["y"].to_numpy(), visits["p"].to_numpy(), visits["patient"].to_list()
+    y = visits["y"].to_numpy()
+    p = visits["p"].to_numpy()
+    patient = visits["patient"].to_list()
     expected = isoroc.evaluate(y, p, clusters=patient).measures["log_loss"]["before"]
     words = ["visits.csv", "--clusters", "patient", "--json"]
     found = json.loads(run_cli("evaluate", *words).text)["measures"]["log_loss"]["before"]
@@ -39,7 +41,8 @@ def test_fit_with_clusters(run_cli, visits):
     words = ["fit", "visits.csv", "--clusters", "patient", "--random-state", "0", "-o", "m.json"]
     assert run_cli(*words).code == 0
     errors = isoroc.load("m.json").member_scores_["log_loss_se"]
-    y, p = visits["y"].to_numpy(), visits["p"].to_numpy()
+    y = visits["y"].to_numpy()
+    p = visits["p"].to_numpy()
     plain = isoroc.AutoCalibrator(random_state=0).fit(p, y).member_scores_["log_loss_se"]
     assert errors[0] > 2 * plain[0]
 

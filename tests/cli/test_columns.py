@@ -178,7 +178,8 @@ def test_columns_of_other_names_are_not_taken_by_position(model, table, run_cli,
         calibrated.append(pl.read_csv("out.csv")[:, -3:].to_numpy())
         np.testing.assert_array_equal(calibrated[0], calibrated[1])
     else:
-        found, expected = json.loads(told.out), json.loads(same.out)
+        found = json.loads(told.out)
+        expected = json.loads(same.out)
         for key in ("measures", "total"):
             assert found.get(key) == expected.get(key)
     assert model.exists()

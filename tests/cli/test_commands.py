@@ -34,7 +34,8 @@ def test_inspect_shows_bins_path_certificate_and_provenance(run_cli):
 
 
 def test_inspect_of_a_model_without_bins_or_guarantee(folder, table, run_cli):
-    P, y = table.select(COLUMNS).to_numpy(), table["y"].to_numpy()
+    P = table.select(COLUMNS).to_numpy()
+    y = table["y"].to_numpy()
     isoroc.IRPCalibrator(monotonicity=None, max_bins=2, prior=[0.2, 0.3, 0.5]).fit(P, y).save(
         "m.json"
     )

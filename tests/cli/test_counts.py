@@ -43,7 +43,8 @@ def test_counts_of_parts_merge_and_fit(animals, run_cli):  # noqa: ARG001
         assert run_cli(*words).code == 0
     run_cli("count", "all.csv", *OPTIONS, "-o", "whole.parquet")
     assert run_cli("merge", "?.counts.parquet", "-o", "merged.parquet").code == 0
-    merged, whole = Counts.from_parquet("merged.parquet"), Counts.from_parquet("whole.parquet")
+    merged = Counts.from_parquet("merged.parquet")
+    whole = Counts.from_parquet("whole.parquet")
     np.testing.assert_array_equal(merged.class_weights, whole.class_weights)
     words = ["merge", "0.counts.parquet", "1.counts.parquet", "--decay", "0.5", "-o", "d.parquet"]
     assert run_cli(*words).code == 0
@@ -59,7 +60,8 @@ def test_counts_of_parts_merge_and_fit(animals, run_cli):  # noqa: ARG001
 def test_a_repeated_merge_counts_nothing_twice(animals, run_cli):  # noqa: ARG001
     for part in (0, 1):
         run_cli("count", f"{part}.parquet", *OPTIONS, "-o", f"{part}.counts.parquet")
-    total, today = "total.parquet", "1.counts.parquet"
+    total = "total.parquet"
+    today = "1.counts.parquet"
     words = ["merge", "0.counts.parquet", today, "-o", total]
     for _ in range(2):
         assert run_cli(*words).code == 0

@@ -34,7 +34,8 @@ def test_json_is_that_of_the_evaluation(model, run_cli):
         for of, figure in figures.items():
             assert found["measures"][measure][of] == pytest.approx(figure)
     after = {measure: figures.get("after", {}) for measure, figures in found["measures"].items()}
-    Q, y = isoroc.load(model).predict_proba(P), new["y"].to_numpy()
+    Q = isoroc.load(model).predict_proba(P)
+    y = new["y"].to_numpy()
     assert after["log_loss"]["value"] == pytest.approx(log_loss(y, Q))
     assert after["auc_one_vs_rest"]["value"] == pytest.approx(
         roc_auc_score(y, Q, multi_class="ovr")
@@ -167,7 +168,8 @@ def test_weights_are_those_of_the_fit(run_cli, table):
     table.write_csv("x.csv")
     assert run_cli("fit", "x.csv", "-o", "m.json", "-c", "irp", "-w", "w").code == 0
     words = ["evaluate", "x.csv", "-m", "m.json", "--json"]
-    by_model, given = run_cli(*words), run_cli(*words, "-w", "w")
+    by_model = run_cli(*words)
+    given = run_cli(*words, "-w", "w")
     assert by_model.out == given.out != run_cli(*words, "-w", "none").out
     assert run_cli("evaluate", "x.csv", "-w", "none").code == 0
 

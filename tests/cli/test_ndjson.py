@@ -73,7 +73,8 @@ def test_all_other_values_are_the_same(write, others, separators, replace):
     for before, after in zip(
         lines, Path("out.ndjson").read_text().rstrip("\n").split("\n"), strict=True
     ):
-        old, new = json.loads(before), json.loads(after)
+        old = json.loads(before)
+        new = json.loads(after)
         names = [f"{name}{'' if replace else '_cal'}" for name in ROWS[0]]
         assert abs(sum(new.pop(name) for name in names) - 1) < 1e-9
         if replace:

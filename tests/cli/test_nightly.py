@@ -83,11 +83,13 @@ def has_ended(process, rng, longest):
     if rng.random() < 0.5:
         process.join(rng.uniform(0, longest))
         return not process.is_alive()
-    changes, last = rng.integers(1, 12), Path().stat().st_mtime_ns
+    changes = rng.integers(1, 12)
+    last = Path().stat().st_mtime_ns
     while changes and process.is_alive():
         process.join(0.003)
         if (found := Path().stat().st_mtime_ns) != last:
-            last, changes = found, changes - 1
+            last = found
+            changes = changes - 1
     return not process.is_alive()
 
 
@@ -105,10 +107,15 @@ def assert_is_whole():
 @pytest.mark.usefixtures("job")
 def test_the_script_survives_kills_at_random_moments():
     seed = int(np.random.default_rng().integers(10**6)) if KILLS > 10 else 0
-    rng, first = np.random.default_rng(seed), Path("model.json").read_bytes()
-    killed, nights, promoted, longest = Counter[str](), 0, 0, 10.0
+    rng = np.random.default_rng(seed)
+    first = Path("model.json").read_bytes()
+    killed = Counter[str]()
+    nights = 0
+    promoted = 0
+    longest = 10.0
     while True:
-        begun, process = time.monotonic(), start(nights % 3)
+        begun = time.monotonic()
+        process = start(nights % 3)
         if killed.total() < KILLS and not has_ended(process, rng, longest):
             kill(process)
             step = (steps() or ["start"])[-1]

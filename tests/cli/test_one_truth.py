@@ -192,8 +192,10 @@ def test_counts_of_weighted_rows_are_no_copies():
 @pytest.mark.parametrize(("digits", "weighted"), [(None, False), (4, False), (4, True), (1, True)])
 @pytest.mark.parametrize(("n_classes", "power"), [(2, 2.0), (2, 1.0), (2, 0.0), (3, 2.0)])
 def test_intervals_cover_and_estimates_have_little_bias(n_classes, power, digits, weighted):
-    setting, times = Setting(n_classes, power, digits, weighted), 40
-    truth, found = true_error(setting), []
+    setting = Setting(n_classes, power, digits, weighted)
+    times = 40
+    truth = true_error(setting)
+    found = []
     for seed in range(times):
         y, P, weights, _ = simulate(setting, 2000, seed)
         result = evaluate(y, P, sample_weight=weights, labels=range(n_classes))

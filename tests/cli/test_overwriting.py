@@ -73,7 +73,8 @@ def test_only_regular_files_are_replaced(tmp_path):
 
 def test_pipes_are_written_to(tmp_path):
     counts = isoroc.Counts.from_arrays([0.1, 0.3, 0.7, 0.9], [0, 1, 0, 1])
-    pipe, read = tmp_path / "pipe", list[bytes]()
+    pipe = tmp_path / "pipe"
+    read = list[bytes]()
     os.mkfifo(pipe)
     reader = Thread(target=lambda: read.append(pipe.read_bytes()))
     reader.start()
@@ -118,7 +119,8 @@ def test_a_read_only_target_is_named(table, capsys):
     assert main(["fit", "x.csv", "-c", "temperature", "-o", "model.json"]) == 0
     for name in ("a.json", "a.csv", "a.parquet"):
         Path(name).touch(0o444)
-    fit, state = ["fit", "x.csv", "-c", "irp", "-o"], ["monitor", "model.json", "x.csv", "--state"]
+    fit = ["fit", "x.csv", "-c", "irp", "-o"]
+    state = ["monitor", "model.json", "x.csv", "--state"]
     lines = [
         ([*fit, "a.json"], "a.json: read-only"),
         (["apply", "model.json", "x.csv", "-o", "a.csv"], "a.csv: read-only"),

@@ -38,7 +38,8 @@ def play(run_cli, words):
         case ["ls" | "make" | "pip", *_]:
             pass
         case ["cat", path, "|", *rest]:
-            stdin, words = Path(path).read_bytes(), rest
+            stdin = Path(path).read_bytes()
+            words = rest
     if words[0] != "isoroc":
         return 0, ""
     ran = run_cli(*words[1:], stdin=stdin)
@@ -78,7 +79,8 @@ def test_the_commands_of_the_pages_run(run_cli, folder):
 @pytest.mark.slow
 def test_the_nightly_job_promotes_one_model_and_refuses_the_next(run_cli):
     page = "operations.md"
-    models, output = [], ""
+    models = []
+    output = ""
     for commands, code in lines_of(page):
         output += play_line(run_cli, commands, code)
         if Path.cwd().name == "nightly":
@@ -123,7 +125,8 @@ ANSWERS = {"evaluate": 0, "monitor": 0, "fit": 0, "apply": 0}
 def test_the_script_of_the_page(folder, answers, code, promoted, applied):
     """With a stand-in for the command that notes how it is called and exits with given codes."""
     page = "operations.md"
-    script, stand_in = folder / "nightly.sh", folder / "isoroc"
+    script = folder / "nightly.sh"
+    stand_in = folder / "isoroc"
     script.write_text(blocks(page, "bash")[0])
     cases = " ".join(f"{name}) exit {n};;" for name, n in (ANSWERS | answers).items())
     stand_in.write_text(f'#!/bin/sh\necho "$@" >> calls\ncase $1 in {cases} esac\n')

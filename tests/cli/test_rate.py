@@ -31,7 +31,8 @@ def test_the_command_gives_what_the_function_gives(answers, run_cli):
     result = json.loads(ran.out)
     assert result["outcome"] == "yes"
     known = answers["known"].to_numpy()
-    y, p = answers["right"].to_numpy(), answers["judge"].to_numpy()
+    y = answers["right"].to_numpy()
+    p = answers["judge"].to_numpy()
     expected = estimate_rate(y[known], p[known], p[~known])
     (found,) = result["rates"]
     assert found["rate"]["value"] == pytest.approx(expected.value)

@@ -15,7 +15,9 @@ NAMES = np.array(["north", "south", "o'hara"])
 def make_rows(n, seed):
     """Probabilities that are too high in the south, and for the old."""
     rng = np.random.default_rng(seed)
-    p, code, age = rng.random(n), rng.integers(3, size=n), rng.integers(18, 80, n)
+    p = rng.random(n)
+    code = rng.integers(3, size=n)
+    age = rng.integers(18, 80, n)
     odds = p / (1 - p) * np.where(code == 1, 0.3, 1.0) * np.where(age > 60, 0.4, 1.0)
     y = rng.random(n) < odds / (1 + odds)
     data = {"p": p, "region": NAMES[code], "age": age, "y": np.where(y, "yes", "no")}
@@ -34,7 +36,8 @@ def fitted(run_cli):
 
 @pytest.mark.usefixtures("fitted")
 def test_models_with_segments(run_cli):
-    calibrator, new = isoroc.load("model.json"), pl.read_parquet("new.parquet")
+    calibrator = isoroc.load("model.json")
+    new = pl.read_parquet("new.parquet")
     assert calibrator.columns_.tolist() == ["region", "age"]
     assert not len(calibrator.map_.levels[1])  # numbers, also in a text file
     expected = calibrator.predict_proba(new["p"], new)
@@ -64,7 +67,8 @@ def test_where_forecasts_are_wrong(run_cli):
     assert "No segment shows miscalibration" in ran.text
     found = json.loads(run_cli(*words, "-m", "model.json", "--json").text)["segments"]
     new = pl.read_parquet("new.parquet")
-    calibrator, segments = isoroc.load("model.json"), new.select("region", "age")
+    calibrator = isoroc.load("model.json")
+    segments = new.select("region", "age")
     Q = calibrator.predict_proba(new["p"], new)
     for of, forecasts in (("before", new["p"]), ("after", Q)):
         expected = segment_report(new["y"], forecasts, segments, labels=["no", "yes"])
@@ -88,7 +92,9 @@ def test_all_formats_have_the_same_segments(run_cli):
 @pytest.mark.usefixtures("fitted")
 def test_a_job_does_not_stop_at_unknown_segments(run_cli):
     new = make_rows(40, 1).with_columns(age=pl.col("age").cast(pl.String))
-    new[0, "age"], new[1, "region"], new[2, "region"] = "unknown", None, "west"
+    new[0, "age"] = "unknown"
+    new[1, "region"] = None
+    new[2, "region"] = "west"
     new.write_csv("odd.csv")
     ran = run_cli("apply", "model.json", "odd.csv", "-o", "out.csv")
     assert ran.code == 0
@@ -102,7 +108,8 @@ def test_of_many_rows_some_are_kept(run_cli, monkeypatch):
     monkeypatch.setattr("isoroc._cli.io.reading.MANY", 900)
     words = ["--segments", "region,age", "-c", "temperature", "-o", "some.json"]
     ran = run_cli("fit", "data.csv", *words)
-    some, whole = isoroc.load("some.json"), isoroc.load("model.json")
+    some = isoroc.load("some.json")
+    whole = isoroc.load("model.json")
     n_rows = some.summary_["rows"]
     assert 800 < n_rows < 1000
     assert f"segments: {n_rows} of 1,500 rows are used, drawn at random" in ran.err

@@ -8,7 +8,8 @@ import pytest
 
 import isoroc
 
-FORECASTS, SHARES = [f"p_{k}" for k in "abc"], [f"share_{k}" for k in "abc"]
+FORECASTS = [f"p_{k}" for k in "abc"]
+SHARES = [f"share_{k}" for k in "abc"]
 
 
 @pytest.fixture
@@ -35,14 +36,16 @@ def test_fit_evaluate_report_and_count(run_cli, rows):
     evaluation = isoroc.evaluate(votes, P, after=expected)
     measures = json.loads(ran.text)["measures"]
     for name in ("log_loss", "calibration_error", "accuracy"):
-        shown, own = measures[name]["change"], evaluation.measures[name]["change"]
+        shown = measures[name]["change"]
+        own = evaluation.measures[name]["change"]
         assert [shown["value"], shown["low"], shown["high"]] == pytest.approx(list(own), rel=1e-6)
     ran = run_cli("report", "rows.csv", "-m", "model.json", "--label-shares", "share_*", "--json")
     assert json.loads(ran.text)["data"]["rows"] == 400
     ran = run_cli("evaluate", "rows.csv", "--label-shares", "share_*", "--segments", "region")
     assert ran.code == 0, ran.err
     assert run_cli("count", "rows.csv", "--label-shares", "share_*", "-o", "c.parquet").code == 0
-    counts, whole = isoroc.Counts.from_parquet("c.parquet"), isoroc.Counts.from_arrays(P, votes)
+    counts = isoroc.Counts.from_parquet("c.parquet")
+    whole = isoroc.Counts.from_arrays(P, votes)
     assert counts.n_rows == whole.n_rows == 400
     np.testing.assert_allclose(counts.sample(per_fold=False).class_weights(), votes.sum(axis=0))
 

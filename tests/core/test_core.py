@@ -129,8 +129,11 @@ def test_equal_hashes_share_a_group(numbers):
 @pytest.mark.parametrize("K", [2, 3, 5])
 def test_sums_and_leads_of_tilted_forecasts(K):
     rng = np.random.default_rng(K)
-    P, tilts = rng.dirichlet(np.ones(K), 200), rng.random((4, K))
-    bin_of, weights, region = rng.integers(4, size=200), rng.random(200), rng.integers(K, size=200)
+    P = rng.dirichlet(np.ones(K), 200)
+    tilts = rng.random((4, K))
+    bin_of = rng.integers(4, size=200)
+    weights = rng.random(200)
+    region = rng.integers(K, size=200)
     q = P * tilts[bin_of]
     q /= q.sum(axis=1, keepdims=True)
     wanted = np.array([1, 0, 1, 1], dtype=np.uint8)
@@ -149,7 +152,8 @@ def test_sums_and_leads_of_tilted_forecasts(K):
 
 
 def test_the_largest_cap_leaves_the_slack():
-    regions, bins = np.array([0, 1]), np.array([0, 1])
+    regions = np.array([0, 1])
+    bins = np.array([0, 1])
     constant = np.array([[0.0, 0.4], [0.2, 0.0]])  # the cycle has mean 0.3 at share 0,
     varying = np.array([[0.0, -0.6], [-0.3, 0.0]])  # at share s, 0.3 - 0.75 s
     shares = np.array([1.0, 1.0])

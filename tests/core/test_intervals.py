@@ -48,7 +48,8 @@ def test_an_interval_is_widened_by_the_bias():
 
 
 def test_the_interval_of_a_difference_is_that_of_paired_estimates():
-    first, second = Statistic(1.0, 0.04), Statistic(1.5, 0.09)
+    first = Statistic(1.0, 0.04)
+    second = Statistic(1.5, 0.09)
     difference = Difference(first, second, correlation=0.5)
     error = np.sqrt(0.04 + 0.09 - 2 * 0.5 * 0.2 * 0.3)
     assert difference.interval(0.95) == pytest.approx(
@@ -58,7 +59,8 @@ def test_the_interval_of_a_difference_is_that_of_paired_estimates():
 
 def test_a_mean_does_not_depend_on_batches():
     rng = np.random.default_rng(0)
-    values, weights = rng.exponential(size=1000) + 1e6, rng.random(1000)
+    values = rng.exponential(size=1000) + 1e6
+    weights = rng.random(1000)
     found = Mean()
     for rows in np.split(np.arange(1000), [3, 700]):
         found.add(values[rows], weights[rows])
@@ -78,7 +80,8 @@ def test_the_error_of_an_unweighted_mean_is_the_usual_one():
 
 def test_copies_of_a_row_in_one_cluster_tell_no_more_than_the_row():
     rng = np.random.default_rng(0)
-    values, weights = rng.normal(size=40), rng.random(40)
+    values = rng.normal(size=40)
+    weights = rng.random(40)
     times = rng.integers(1, 6, 40)
     clusters = np.repeat(np.arange(40), times)
     repeated = mean_of(values[clusters], (weights / times)[clusters], clusters)
@@ -119,7 +122,8 @@ def test_a_share_near_its_end_has_the_size_that_is_expected():
 
 def test_events_of_equal_value_have_nearly_exact_intervals():
     # Of 5 events among many rows, the exact (Clopper-Pearson) interval is that of the mean.
-    n, k = 2000, 5
+    n = 2000
+    k = 5
     low, high = mean_of(np.repeat([1.0, 0.0], [k, n - k]), None).interval(0.95)
     exact = binomtest(k, n).proportion_ci(0.95, method="exact")
     assert n * low == pytest.approx(n * exact.low, abs=0.6)

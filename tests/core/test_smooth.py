@@ -88,9 +88,12 @@ def test_moments_are_those_of_the_softmax(K):
 @pytest.mark.parametrize("K", [2, 3, 4, 9])
 def test_spline_scaling_is_its_formula(K, n_knots):
     rng = np.random.default_rng(K)
-    P, floor = some_forecasts(K), 1e-4
-    coef, intercept = np.eye(K) + rng.normal(scale=0.1, size=(K, K)), rng.normal(size=K)
-    knots, slopes = np.sort(rng.normal(size=n_knots)), rng.normal(size=(n_knots, K)).T
+    P = some_forecasts(K)
+    floor = 1e-4
+    coef = np.eye(K) + rng.normal(scale=0.1, size=(K, K))
+    intercept = rng.normal(size=K)
+    knots = np.sort(rng.normal(size=n_knots))
+    slopes = rng.normal(size=(n_knots, K)).T
     p = np.maximum(P, floor).T
     odds = np.log(p) - np.log(p.sum(axis=0) - p)
     hinges = np.maximum(odds[:, None] - knots[:, None], 0)
@@ -105,12 +108,15 @@ def test_spline_scaling_is_its_formula(K, n_knots):
 def test_kernel_scaling_is_its_formula(K, n_centres):
     rng = np.random.default_rng(K)
     P = some_forecasts(K)
-    z, logs = smooth.log_forecasts(P, 1e-3), smooth.log_forecasts(P, 1e-300)
+    z = smooth.log_forecasts(P, 1e-3)
+    logs = smooth.log_forecasts(P, 1e-300)
     knots = np.sort(rng.uniform(-9, 0, size=(K, 9)), axis=1)
-    origin, stretch = rng.normal(scale=0.3, size=(2, K)), np.array([0.7, 1.3])
+    origin = rng.normal(scale=0.3, size=(2, K))
+    stretch = np.array([0.7, 1.3])
     centres = rng.normal(size=(n_centres, 2, K))
     weights = rng.normal(size=(n_centres, K)).T
-    coef, intercept = rng.normal(scale=0.1, size=(K, K)), rng.normal(size=K)
+    coef = rng.normal(scale=0.1, size=(K, K))
+    intercept = rng.normal(size=K)
     ranks = [np.interp(logs[k], knots[k], np.linspace(0, 1, 9)) for k in range(K)]
     x = (np.stack([z - z.mean(axis=0), ranks]) - origin[:, :, None]) * stretch[:, None, None]
     heights = 1 / (1 + ((x - centres[..., None]) ** 2).sum(axis=(1, 2)) / 2)
@@ -122,8 +128,10 @@ def test_kernel_scaling_is_its_formula(K, n_centres):
 
 def test_kernel_scaling_far_from_all_centres():
     z = np.array([[0.0, -1e100], [-1e100, 0.0]])
-    knots, zeros = np.tile(np.arange(-8.0, 1.0), (2, 1)), np.zeros((2, 2))
-    centres, weights = np.zeros((3, 2, 2)), np.array([[1e3] * 3, [0.0] * 3])
+    knots = np.tile(np.arange(-8.0, 1.0), (2, 1))
+    zeros = np.zeros((2, 2))
+    centres = np.zeros((3, 2, 2))
+    weights = np.array([[1e3] * 3, [0.0] * 3])
     numbers = (knots, zeros, np.ones(2), centres, weights, zeros, np.zeros(2), 0.1)
     found = smooth.kernel(z, z, *numbers)
     np.testing.assert_allclose(found, np.eye(2), atol=1e-300)
@@ -134,14 +142,17 @@ def test_a_row_does_not_depend_on_the_others(K):
     rng = np.random.default_rng(0)
     P = some_forecasts(K, 29)
     knots = np.tile(np.arange(-8.0, 1.0), (K, 1))
-    coef, intercept = rng.normal(size=(K, K)), rng.normal(size=K)
-    centres, weights = rng.normal(size=(10, 2, K)), rng.normal(size=(K, 10))
+    coef = rng.normal(size=(K, K))
+    intercept = rng.normal(size=K)
+    centres = rng.normal(size=(10, 2, K))
+    weights = rng.normal(size=(K, 10))
 
     def maps(P):
         logs = smooth.log_forecasts(P, 1e-30)
         z = smooth.logs_of(smooth.tempered(logs, -20.0, 1.3, 0.01))
         bent = smooth.spline(P, logs, 1e-3, coef, knots[0], knots, intercept, 0.1)
-        zero, one = np.zeros((2, K)), np.ones(2)
+        zero = np.zeros((2, K))
+        one = np.ones(2)
         numbers = (knots, zero, one, centres, weights, coef, intercept, 0.4)
         return bent, smooth.kernel(z, logs, *numbers)
 
@@ -153,8 +164,11 @@ def test_a_row_does_not_depend_on_the_others(K):
 @pytest.mark.parametrize(("K", "n"), [(2, 1), (3, 37), (40, 16)])
 def test_softmax_loss_and_its_derivatives(K, n):
     rng = np.random.default_rng(0)
-    z, codes, weights = rng.normal(scale=9, size=(K, n)), rng.integers(K, size=n), rng.random(n)
-    q, own = special.softmax(z, axis=0), np.eye(K)[:, codes]
+    z = rng.normal(scale=9, size=(K, n))
+    codes = rng.integers(K, size=n)
+    weights = rng.random(n)
+    q = special.softmax(z, axis=0)
+    own = np.eye(K)[:, codes]
     expected = weights @ (special.logsumexp(z, axis=0) - (own * z).sum(axis=0))
     found = smooth.softmax_loss(z, codes, weights)
     np.testing.assert_allclose(found, expected, rtol=1e-13)
@@ -170,7 +184,8 @@ def test_softmax_loss_of_numbers_that_are_not_finite(bad):
 
 def test_logistic_losses_their_derivatives_and_curvatures():
     rng = np.random.default_rng(0)
-    y, weights = rng.random(37).round(1), rng.random(37)
+    y = rng.random(37).round(1)
+    weights = rng.random(37)
     z = rng.normal(scale=9, size=(5, 37))
     z[0, :3] = [0.0, 800.0, -800.0]
     q = special.expit(z)

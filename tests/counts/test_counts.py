@@ -118,7 +118,8 @@ def test_folds_are_even():
 
 
 def test_two_classes_are_exact_as_long_as_they_are_few(monkeypatch):
-    p, y = np.arange(1, 100) / 100, np.arange(99) % 2
+    p = np.arange(1, 100) / 100
+    y = np.arange(99) % 2
     assert Counts.from_arrays(p, y).resolution == "exact"
     monkeypatch.setattr("isoroc._counts.counts.MOST_EXACT", 98)
     counts = Counts.from_arrays(p, y)
@@ -128,7 +129,8 @@ def test_two_classes_are_exact_as_long_as_they_are_few(monkeypatch):
 
 def test_files(tmp_path):
     rng = np.random.default_rng(0)
-    P, y = rng.dirichlet(np.ones(3), 500), np.array(["a", "b", "c"])[rng.integers(0, 3, 500)]
+    P = rng.dirichlet(np.ones(3), 500)
+    y = np.array(["a", "b", "c"])[rng.integers(0, 3, 500)]
     for number, labels in enumerate((["a", "b", "c"], ["c", "a", "b"])):
         counts = Counts.from_arrays(P, y, labels=labels, sample_weight=rng.random(500) + 0.5)
         counts.to_parquet(tmp_path / f"{number}.parquet")
@@ -237,7 +239,8 @@ def test_tied_forecasts_are_in_several_folds(K):
     levels = rng.dirichlet(np.ones(K), 20)
     truth = 0.6 * levels + 0.4 * rng.dirichlet(np.ones(K), 20)
     i = rng.integers(0, 20, 20_000)
-    P, y = levels[i], (truth[i].cumsum(axis=1) > rng.random((20_000, 1))).argmax(axis=1)
+    P = levels[i]
+    y = (truth[i].cumsum(axis=1) > rng.random((20_000, 1))).argmax(axis=1)
     counts = Counts.from_arrays(P, y)
     sample = counts.sample(per_fold=True)
     forecasts, cell = np.unique(sample.forecasts, axis=0, return_inverse=True)
@@ -247,7 +250,8 @@ def test_tied_forecasts_are_in_several_folds(K):
     for k in range(K):
         expected = together.row_weights()[together.codes == k].sum()
         assert sample.row_weights()[sample.codes == k].sum() == pytest.approx(expected)
-    from_rows, from_counts = AutoCalibrator().fit(P, y), AutoCalibrator().fit_counts(counts)
+    from_rows = AutoCalibrator().fit(P, y)
+    from_counts = AutoCalibrator().fit_counts(counts)
     np.testing.assert_allclose(
         from_counts.predict_proba(levels), from_rows.predict_proba(levels), atol=0.01
     )
@@ -255,7 +259,8 @@ def test_tied_forecasts_are_in_several_folds(K):
 
 def test_folds_by_a_key_stay():
     rng = np.random.default_rng(0)
-    p, user = rng.choice([0.2, 0.5, 0.7], 3000), rng.integers(0, 100, 3000)
+    p = rng.choice([0.2, 0.5, 0.7], 3000)
+    user = rng.integers(0, 100, 3000)
     counts = Counts.from_arrays(p, rng.random(3000) < p, fold_by=user)
     np.testing.assert_array_equal(
         np.bincount(counts.sample(per_fold=True).fold, counts.sample(per_fold=True).weights),
@@ -271,7 +276,8 @@ def test_only_counts_are_counts():
 def test_cells_that_nearly_every_row_has_for_itself_are_refused(monkeypatch):
     monkeypatch.setattr(cells, "MOST_ENTRIES", 300)
     rng = np.random.default_rng(0)
-    P, y = rng.dirichlet(np.ones(10), 1000), rng.integers(0, 10, 1000)
+    P = rng.dirichlet(np.ones(10), 1000)
+    y = rng.integers(0, 10, 1000)
     names = [f"p{k}" for k in range(10)]
     df = pl.LazyFrame(P, schema=names).with_columns(y=y)
     for count_them in (
@@ -303,7 +309,8 @@ def test_batches():
 def test_counts_of_weighted_rows_keep_the_number_of_effective_rows(calibrator, weighting):
     rng = np.random.default_rng(0)
     p = rng.random(300).round(2)  # several rows share a cell
-    y, weights = rng.random(300) < p, rng.integers(1, 30, 300) / 4
+    y = rng.random(300) < p
+    weights = rng.integers(1, 30, 300) / 4
     of_rows = calibrator().fit(p, y, sample_weight=weights, weighting=weighting)
     counts = Counts.from_arrays(p, y, sample_weight=weights)
     of_counts = calibrator().fit_counts(counts, weighting=weighting)

@@ -128,7 +128,8 @@ class TestExpectedCost:
     @pytest.mark.parametrize("seed", range(3))
     def test_calibration_does_not_raise_the_cost(self, seed, power):
         P, _, y = distorted(6000, 2, power, seed=seed)  # calibrated forecasts, or too extreme ones
-        fit, new = slice(3000), slice(3000, None)
+        fit = slice(3000)
+        new = slice(3000, None)
         Q = TemperatureCalibrator().fit(P[fit], y[fit]).predict_proba(P[new])
         for costs in ([[0, 1], [6, 0]], [[0, 1, 0.2], [1, 0, 0.2]]):
             table = expected_cost(y[new], P[new], costs, after=Q).table

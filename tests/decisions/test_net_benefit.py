@@ -43,7 +43,8 @@ def test_model_of_age_of_dcurves():
     """Patients of `df_binary` by the risk at their age; those at a threshold are treated."""
     thresholds = np.arange(1, 8) / 20
     treated = {1: [98, 84, 69, 59, 43, 35, 29], 0: [454, 289, 175, 110, 74, 46, 30]}
-    y, p = [], []
+    y = []
+    p = []
     for label, n in treated.items():
         below = {1: 105, 0: 645}[label] - n[0]
         counts = [below, *-np.diff([*n, 0])]

@@ -60,7 +60,8 @@ def mariadb():
     if os.getuid() == 0:  # the server refuses to run as root
         as_user = ["--user=mysql"]
         shutil.chown(folder, "mysql")
-    data, socket = f"--datadir={folder}/data", f"{folder}/socket"
+    data = f"--datadir={folder}/data"
+    socket = f"{folder}/socket"
     install = ["mariadb-install-db", "--no-defaults", data, "--skip-test-db", *as_user]
     install.append("--auth-root-authentication-method=normal")
     subprocess.run(install, check=True, capture_output=True, cwd="/")

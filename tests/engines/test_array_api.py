@@ -98,7 +98,8 @@ def test_calibrators(name, shape, asarray):
     calibrator = fitted(name, shape)
     rows = np.vstack([forecasts_of(shape, 300), on_thresholds(calibrator)])
     for P, tolerance in ((rows, 1e-12), (rows.astype(np.float32), 1e-6)):
-        expected, given = calibrator.predict_proba(P), asarray(P)
+        expected = calibrator.predict_proba(P)
+        given = asarray(P)
         found = calibrator.predict_proba(given)
         assert_like(found, given, expected.shape)
         np.testing.assert_allclose(np.from_dlpack(found), expected, rtol=0, atol=tolerance)
@@ -120,7 +121,8 @@ def test_fit_copies_to_the_host(name, asarray):
 
 def test_segments(asarray, tmp_path):
     rng = np.random.default_rng(0)
-    P, region = rng.random(2000), np.where(rng.random(2000) < 0.5, "north", "south")
+    P = rng.random(2000)
+    region = np.where(rng.random(2000) < 0.5, "north", "south")
     y = rng.random(2000) < np.where(region == "north", P, P**3)
     table = pd.DataFrame({"region": region, "age": rng.normal(50, 20, 2000)})
     calibrator = SegmentCalibrator(TemperatureCalibrator()).fit(P, y, segments=table)
@@ -173,7 +175,8 @@ def test_rows_are_checked_by_the_same_rules(kind, K, asarray):
     bad[7, 0] = np.nan
     high = P.copy()
     high[5, -1] = np.inf
-    wide, deep = np.column_stack([P, P]), P[:, :, None]
+    wide = np.column_stack([P, P])
+    deep = P[:, :, None]
     for wrong in (bad, high, wide, deep, P[:0], P + 0j):
         with pytest.raises(InputError) as expected:
             calibrator.predict_proba(wrong)
@@ -195,7 +198,8 @@ def test_probabilities_for_a_calibrator_of_logits(shape, asarray):
 
 
 def test_names_are_compared():
-    P, y = forecasts_of(3, 30), np.arange(30) % 3
+    P = forecasts_of(3, 30)
+    y = np.arange(30) % 3
     calibrator = TemperatureCalibrator().fit(pd.DataFrame(P, columns=[*"abc"]), y)
     with pytest.warns(UserWarning, match="valid feature names"):
         found = calibrator.predict_proba(torch.asarray(P))
@@ -206,7 +210,8 @@ def test_names_are_compared():
 def test_gradients_of_torch():
     calibrator = fitted("MatrixCalibrator", 3)
     P = torch.tensor(forecasts_of(3, 20), dtype=torch.float32, requires_grad=True)
-    found, expected = calibrator.predict_proba(P), to_torch(calibrator)(P)
+    found = calibrator.predict_proba(P)
+    expected = to_torch(calibrator)(P)
     slope, known = (torch.autograd.grad(own[:, 0].sum(), P)[0] for own in (found, expected))
     assert known.abs().max() > 0.1
     np.testing.assert_allclose(slope, known, rtol=1e-5, atol=1e-5)
@@ -220,13 +225,15 @@ def test_what_numpy_reads_stays_in_numpy(P):
 
 
 def test_other_methods_copy_to_the_host(asarray):
-    calibrator, P = fitted("IRPCalibrator", 3), forecasts_of(3, 50)
+    calibrator = fitted("IRPCalibrator", 3)
+    P = forecasts_of(3, 50)
     np.testing.assert_array_equal(calibrator.apply(asarray(P)), calibrator.apply(P))
 
 
 @pytest.mark.parametrize("asarray", [torch.asarray, array_api_strict.asarray])
 def test_without_dispatch_the_result_is_an_array_of_numpy(asarray):
-    calibrator, P = fitted("TemperatureCalibrator", 3), forecasts_of(3, 50)
+    calibrator = fitted("TemperatureCalibrator", 3)
+    P = forecasts_of(3, 50)
     with config_context(array_api_dispatch=False):
         found = calibrator.predict_proba(asarray(P))
     assert type(found) is np.ndarray

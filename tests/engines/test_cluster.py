@@ -16,7 +16,10 @@ from distributed import Client, LocalCluster
 from isoroc import Counts, TemperatureCalibrator
 
 #: All partitions together, columns of 8 bytes, are larger than the memory of one worker.
-PARTS, ROWS, IDLE, MEMORY = 12, 30_000, 260, 700_000_000
+PARTS = 12
+ROWS = 30_000
+IDLE = 260
+MEMORY = 700_000_000
 NAMES = ["p0", "p1", "p2"]
 
 

@@ -166,7 +166,8 @@ def test_many_classes_and_missing_forecasts(engine, name):
     calibrator = make(name).fit(P, [rng.choice(40, p=p) for p in P], labels=range(40))
     columns = [f"p{k}" for k in range(40)]
     rows = P[:50].copy()
-    rows[3, 7], rows[5, 0] = np.nan, 2.0
+    rows[3, 7] = np.nan
+    rows[5, 0] = 2.0
     found = calibrate(engine, calibrator, rows, columns)
     good = np.arange(50) % 50 != 3
     good[5] = False
@@ -193,7 +194,8 @@ def test_segments(engine):
     if engine.dialect == "duckdb":
         pytest.skip("tested by `make test`")
     rng = np.random.default_rng(0)
-    p, age = rng.random(900), rng.uniform(18, 80, 900).round(1)
+    p = rng.random(900)
+    age = rng.uniform(18, 80, 900).round(1)
     region = np.array(["north", "o'hara", "s\u00fcd"])[rng.integers(3, size=900)]
     y = rng.random(900) < p ** np.where((region == "north") == (age < 50), 0.4, 2.0)
     segments = {"region": region, "age": age}

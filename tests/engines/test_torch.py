@@ -93,7 +93,8 @@ def test_whole_numbers_number_cells_as_the_formula_does(C, n_folds):
 def test_forecasts_that_are_almost_clean():
     """Single precision and rounding errors: such rows are clipped and normalised."""
     rng = np.random.default_rng(0)
-    P, y = rng.dirichlet(np.ones(3), 500).astype(np.float32), rng.integers(0, 3, 500)
+    P = rng.dirichlet(np.ones(3), 500).astype(np.float32)
+    y = rng.integers(0, 3, 500)
     P[3] = [-1e-7, 0.25, 0.75]
     for rows in (slice(0, 3), slice(0, 500)):
         found = Counts.from_arrays(torch.tensor(P[rows]), torch.tensor(y[rows]), labels=range(3))
@@ -166,7 +167,8 @@ def test_one_graph_serves_batches_of_all_sizes(name, shape):
 
 @pytest.mark.parametrize(("name", "shape"), ONCE)
 def test_the_numbers_of_a_module_are_buffers(name, shape, tmp_path):
-    module, P = to_torch(fitted(name, shape)), torch.tensor(forecasts(shape, 20))
+    module = to_torch(fitted(name, shape))
+    P = torch.tensor(forecasts(shape, 20))
     expected = module(P)
     assert not list(module.parameters())
     assert name in repr(module)
@@ -184,7 +186,8 @@ def test_the_numbers_of_a_module_are_buffers(name, shape, tmp_path):
 
 
 def test_a_module_takes_the_numbers_of_another_of_the_same_operations():
-    P, y = np.random.default_rng(0).dirichlet(np.ones(3), 200), np.arange(200) % 3
+    P = np.random.default_rng(0).dirichlet(np.ones(3), 200)
+    y = np.arange(200) % 3
     flat, sharp = (
         TemperatureCalibrator().fit(own, y) for own in (P, P**2 / (P**2).sum(1)[:, None])
     )

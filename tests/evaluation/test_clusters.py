@@ -25,7 +25,8 @@ def visits(n_clusters=60, size=5, seed=0, power=1.0):
     """Forecasts, outcomes and clusters: marginally, an event has a power of its forecast."""
     rng = np.random.default_rng(seed)
     cluster = np.repeat(np.arange(n_clusters), size)
-    own, common = rng.normal(size=(2, n_clusters * size)), rng.normal(size=(2, n_clusters))
+    own = rng.normal(size=(2, n_clusters * size))
+    common = rng.normal(size=(2, n_clusters))
     p = ndtr(np.sqrt(0.5) * (own[0] + common[0][cluster]))
     z = np.sqrt(0.3) * common[1][cluster] + np.sqrt(0.7) * own[1]
     return p, z < ndtri(p**power), cluster
@@ -75,7 +76,8 @@ def test_copies_do_not_make_intervals_narrow(measure, of):
 
 
 def test_copies_of_separable_rows_are_no_evidence():
-    y, p = np.arange(20) >= 10, np.linspace(0.1, 0.9, 20)
+    y = np.arange(20) >= 10
+    p = np.linspace(0.1, 0.9, 20)
     again = np.repeat(np.arange(20), 10)
     once = evaluate(y, p).measures["auc"]["before"]
     copied = evaluate(y[again], p[again], clusters=again).measures["auc"]["before"]

@@ -124,7 +124,8 @@ def test_one_event_has_two_panels_and_several_events_one_each():
 
 def test_calibration_map_has_the_means_of_similar_forecasts():
     rng = np.random.default_rng(0)
-    p, weights = rng.random(500), rng.random(500)
+    p = rng.random(500)
+    weights = rng.random(500)
     event = Sample(p, (rng.random(500) < p).astype(np.uint8), weights)
     line = calibration_map(event, p**2, axis_of([event]), 20)
     assert line.n_rows == 20

@@ -79,7 +79,8 @@ def test_intervals_cover_the_truth():
 
 
 def test_outcomes_of_probability_0_are_counted():
-    y, p = [1, 0, 1, 1], [0.0, 0.2, 0.4, 0.9]
+    y = [1, 0, 1, 1]
+    p = [0.0, 0.2, 0.4, 0.9]
     result = evaluate(y, p, after=[0.5] * 4)
     assert result.impossible == {"before": 1, "after": 0}
     assert result["log_loss", "before"] == pytest.approx(metrics.log_loss(y, p))
@@ -183,7 +184,8 @@ def test_batches_are_one_table(monkeypatch):
 
 
 def test_scores_rank_and_have_no_losses():
-    odds, y = np.array([-2.0, 0.3, 1.5, 0.1]), [0, 1, 1, 0]
+    odds = np.array([-2.0, 0.3, 1.5, 0.1])
+    y = [0, 1, 1, 0]
     result = evaluate(y, odds, 1 / (1 + np.exp(-odds)))
     assert np.isnan(result["log_loss", "before"])
     assert result["auc", "before"] == result["auc", "after"] == 1

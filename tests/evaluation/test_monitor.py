@@ -42,7 +42,8 @@ def test_ratios_have_mean_one_under_the_forecasts(n_classes, seed):
 @given(st.integers(0, 10**6), st.lists(st.integers(1, 99), unique=True, max_size=4))
 def test_evidence_is_the_average_over_beginnings(seed, cuts):
     y, Q = draw(100, 3, np.random.default_rng(seed), power=0.5)
-    monitor, alternatives = CalibrationMonitor(range(3)), Alternatives(3)
+    monitor = CalibrationMonitor(range(3))
+    alternatives = Alternatives(3)
     batches = np.split(np.arange(100), sorted(cuts))
     for rows in batches:
         monitor.update(y[rows], Q[rows])
@@ -71,7 +72,8 @@ def test_a_long_good_time_does_not_delay_the_alarm_much():
 def test_false_alarms_are_rare():
     alarms = 0
     for seed in range(60):
-        monitor, rng = CalibrationMonitor(range(3)), np.random.default_rng(seed)
+        monitor = CalibrationMonitor(range(3))
+        rng = np.random.default_rng(seed)
         for _ in range(6):
             monitor.update(*draw(100, 3, rng))
         alarms += monitor.alarm_ is not None
@@ -83,7 +85,8 @@ def test_false_alarms_are_rare():
     [({"power": 0.6}, "refit"), ({"power": 1.6}, "refit"), ({"odds": 2.0}, "adapt priors")],
 )
 def test_drifts_are_found_and_named(change, advice):
-    monitor, rng = CalibrationMonitor(["a", "b", "c"]), np.random.default_rng(0)
+    monitor = CalibrationMonitor(["a", "b", "c"])
+    rng = np.random.default_rng(0)
     labels = np.array(["a", "b", "c"])
     for day in range(40):
         y, Q = draw(100, 3, rng, **(change if day >= 10 else {}))
@@ -106,7 +109,8 @@ def test_impossible_outcomes_raise_an_alarm():
 
 def test_tolerance_forgives_small_errors():
     y, Q = draw(20_000, 2, np.random.default_rng(1), power=0.85)
-    strict, lenient = CalibrationMonitor([0, 1]), CalibrationMonitor([0, 1], tolerance=0.01)
+    strict = CalibrationMonitor([0, 1])
+    lenient = CalibrationMonitor([0, 1], tolerance=0.01)
     strict.update(y, Q)
     lenient.update(y, Q)
     assert strict.alarm_ is not None
@@ -114,7 +118,8 @@ def test_tolerance_forgives_small_errors():
 
 
 def test_states_are_kept_in_files(tmp_path):
-    path, rng = tmp_path / "state.json", np.random.default_rng(0)
+    path = tmp_path / "state.json"
+    rng = np.random.default_rng(0)
     monitor = CalibrationMonitor(["no", "yes"], confidence=0.9, tolerance=1e-4)
     whole = CalibrationMonitor(["no", "yes"], confidence=0.9, tolerance=1e-4)
     for _ in range(5):
@@ -168,7 +173,8 @@ def test_forecasts_are_calibrated_unless_they_are_already(tmp_path):
     rng = np.random.default_rng(0)
     y, P = draw(600, 3, rng, power=0.4)
     calibrator = TemperatureCalibrator().fit(P, y)
-    Q, tolerance = calibrator.predict_proba(P), 2 * 3 / 600
+    Q = calibrator.predict_proba(P)
+    tolerance = 2 * 3 / 600
     of_classes = CalibrationMonitor(range(3), tolerance=tolerance)
     expected = of_classes.update(y, Q).evidence
     assert CalibrationMonitor(calibrator).update(y, P).evidence == expected
@@ -240,7 +246,8 @@ def test_names_of_rows_do_not_depend_on_their_order(seed):
 def test_batches_of_a_stream_add_up():
     rng = np.random.default_rng(0)
     y, Q = draw(300_000, 3, rng)
-    whole, parts = CalibrationMonitor(range(3)), CalibrationMonitor(range(3))
+    whole = CalibrationMonitor(range(3))
+    parts = CalibrationMonitor(range(3))
     expected = Alternatives(3).log_ratios(Q, y).sum(axis=0)
     sums = [
         Batch.of(Q[rows], y[rows], parts.alternatives)
@@ -275,7 +282,8 @@ def test_bad_input():
 
 
 def test_calibration_error_of_batches_and_of_all_rows():
-    rng, monitor = np.random.default_rng(0), CalibrationMonitor(range(3))
+    rng = np.random.default_rng(0)
+    monitor = CalibrationMonitor(range(3))
     batches = [draw(400, 3, rng, odds=2.0) for _ in range(4)]
     reports = [monitor.update(y, Q) for y, Q in batches]
     assert all(r.error_low <= r.calibration_error <= r.error_high for r in reports)

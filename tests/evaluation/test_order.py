@@ -57,7 +57,8 @@ def test_changed_pairs_equal_counts_over_all_pairs(rows):
 @pytest.mark.parametrize("n", [1, 2, 255, 256, 257, 1000])
 def test_changed_pairs_of_random_orders(n):
     rng = np.random.default_rng(n)
-    before, after = rng.permutation(n), rng.permutation(n)
+    before = rng.permutation(n)
+    after = rng.permutation(n)
     sign = np.sign(np.subtract.outer(before, before) * np.subtract.outer(after, after))
     expected = n * (n - 1) / 2, np.count_nonzero(sign < 0) / 2, 0
     assert total_pairs(before, after, np.ones(n)) == expected
@@ -184,7 +185,8 @@ def test_constant_forecasts_tie_every_pair(K):
 
 def test_temperature_keeps_the_order_of_two_classes_and_steps_tie():
     y, P = example(2, n=600)
-    fit, new = slice(300), slice(300, None)
+    fit = slice(300)
+    new = slice(300, None)
     smooth = TemperatureCalibrator().fit(P[fit], y[fit]).predict_proba(P[new])
     report = evaluate(y[new], P[new], smooth)
     assert report["pairs_reversed", "change"] == report["pairs_tied", "change"] == 0

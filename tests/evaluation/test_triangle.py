@@ -16,8 +16,10 @@ def area(polygon):
 
 def contains(polygon, point):
     """Whether a convex polygon, its edges included, contains a point."""
-    flat, p = polygon @ CORNERS, point @ CORNERS
-    edge, to = np.roll(flat, -1, axis=0) - flat, p - flat
+    flat = polygon @ CORNERS
+    p = point @ CORNERS
+    edge = np.roll(flat, -1, axis=0) - flat
+    to = p - flat
     turn = edge[:, 0] * to[:, 1] - edge[:, 1] * to[:, 0]
     return (turn >= -1e-9).all() or (turn <= 1e-9).all()
 

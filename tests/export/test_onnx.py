@@ -110,7 +110,8 @@ ROUNDED = [
 
 @pytest.mark.parametrize(("name", "shape", "rows"), ROUNDED)
 def test_rounding_beyond_0_and_1_is_clipped(name, shape, rows):
-    calibrator, P = fitted(name, shape), np.array(rows)
+    calibrator = fitted(name, shape)
+    P = np.array(rows)
     np.testing.assert_allclose(calibrator.predict_proba(P).sum(axis=1), 1)
     assert_agrees(calibrator, P, run_onnx(to_onnx(calibrator), P))
 
@@ -226,10 +227,12 @@ def test_mixtures_share_what_their_members_share():
     spline, kernel = (fitted(name, 5).map_ for name in ("SplineCalibrator", "KernelCalibrator"))
     numbers = {name: getattr(kernel, name) for name in TemperatureMap.states()}
     first = TemperatureMap(kind=kernel.kind, **numbers)  # kernel scaling begins with it
-    mixture, weights = copy(fitted("AutoCalibrator", 5)), np.array([0.5, 0.2, 0.3])
+    mixture = copy(fitted("AutoCalibrator", 5))
+    weights = np.array([0.5, 0.2, 0.3])
     members = [first, spline, kernel]
     mixture.map_ = replace(mixture.map_, members=members, weights=weights, exponent=1.0)
-    model, P = to_onnx(mixture), forecasts(5, 100)
+    model = to_onnx(mixture)
+    P = forecasts(5, 100)
     assert_agrees(mixture, P, run_onnx(model, P))
     # Forecasts are checked, normalised and become logarithms once, in 11 nodes, and bad rows are
     # left out once. The weighted mean takes three products and two sums.

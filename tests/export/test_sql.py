@@ -220,7 +220,8 @@ def test_no_class_can_end_the_comment(dialect, tmp_path):
     P = np.vstack([np.eye(K), np.full((K, K), 1 / K)])
     calibrator = IRPCalibrator(top=None).fit(P, HOSTILE * 2, labels=HOSTILE)
     calibrator.save(tmp_path / "model.json")
-    columns, names = [f"p{k}" for k in range(K)], [f"q{k}" for k in range(K)]
+    columns = [f"p{k}" for k in range(K)]
+    names = [f"q{k}" for k in range(K)]
     query = to_sql(calibrator, columns, dialect=dialect, table="t", keep="id", names=names)
     header = query[: query.index("\nWITH")]
     assert header.startswith(f"/* IRPCalibrator of isoroc {isoroc.__version__}\n   Model: sha256:")
@@ -361,7 +362,8 @@ def test_counts_of_a_warehouse_leave_out_rows(K, resolution, tmp_path):
     rows = pd.DataFrame(P, columns=names)
     rows = rows.assign(y=rng.integers(0, max(K, 2), 300), w=1.5, day=np.arange(300) % 10)
     good = rows[rows.day.isin([3, 5])].drop(index=[3, 13, 23])
-    rows.loc[3, "p0"], rows.loc[13, "w"] = 7.0, -1.0
+    rows.loc[3, "p0"] = 7.0
+    rows.loc[13, "w"] = -1.0
     rows["y"] = rows["y"].astype("Int64")
     rows.loc[23, "y"] = None
     path = tmp_path / "counts.parquet"

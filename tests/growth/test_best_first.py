@@ -301,7 +301,8 @@ def test_mean_forecasts_are_those_of_the_rows_in_each_bin(weighted):
     rows = Sample(P, codes, rng.random(3000) if weighted else None)
     options = GrowthOptions(np.full(3, 1 / 3), max_cells=100)
     pulled = grow_pulled(rows, options, 1.0)
-    tree, weights = pulled.tree, rows.row_weights()
+    tree = pulled.tree
+    weights = rows.row_weights()
     assert tree.n_splits > 3
     assert pulled.means is not None
     np.testing.assert_array_equal(pulled.bin_of, tree.bin_of(P))

@@ -93,12 +93,14 @@ def reference_path(weights, forecasts, pseudocounts, forecast_pseudocount, gap):
     """
 
     def value(start, stop):
-        total, mean = weights[start:stop].sum(axis=0), forecasts[start:stop].sum()
+        total = weights[start:stop].sum(axis=0)
+        mean = forecasts[start:stop].sum()
         mean /= total.sum()
         added = pseudocounts + forecast_pseudocount * np.array([1 - mean, mean])
         return bin_values(total, added)[1]
 
-    bins, splits = [(0, len(weights))], list[tuple[int, int, int]]()
+    bins = [(0, len(weights))]
+    splits = list[tuple[int, int, int]]()
     while True:
         candidates = []
         for i, (start, stop) in enumerate(bins):
@@ -106,7 +108,8 @@ def reference_path(weights, forecasts, pseudocounts, forecast_pseudocount, gap):
             above = value(*bins[i + 1]) if i + 1 < len(bins) else np.inf
             mean = bin_values(weights[start:stop].sum(axis=0), 0.0)
             for cut in range(start + 1, stop):
-                left, right = value(start, cut), value(cut, stop)
+                left = value(start, cut)
+                right = value(cut, stop)
                 if below + gap < left and left + gap < right and right + gap < above:
                     part = weights[start:cut].sum(axis=0)
                     gain = np.abs(part - part.sum() * mean).sum()
@@ -127,7 +130,8 @@ def reference_path(weights, forecasts, pseudocounts, forecast_pseudocount, gap):
 def test_the_compiled_path_has_the_values_of_bin_values(seed, forecast_pseudocount):
     rng = np.random.default_rng(seed)
     p = rng.random(150)
-    scores, y = p**2, (rng.random(150) < p).astype(np.uint8)
+    scores = p**2
+    y = (rng.random(150) < p).astype(np.uint8)
     pseudocounts = rng.random(2) * 4
     counts = BinaryCounts.from_arrays(scores, y, rng.random(150) + 0.5)
     blocks = Blocks.of(counts, "probability").pool(pseudocounts, forecast_pseudocount)
@@ -147,7 +151,8 @@ def test_the_compiled_path_has_the_values_of_bin_values(seed, forecast_pseudocou
 @given(binary_data())
 def test_swapping_the_classes_mirrors_the_bins(data):
     scores, y, weights = data
-    tree, mirrored = grow(data), grow((-scores, 1 - y, weights))
+    tree = grow(data)
+    mirrored = grow((-scores, 1 - y, weights))
     np.testing.assert_array_equal(
         tree.class_weights[tree.bins], mirrored.class_weights[mirrored.bins][::-1, ::-1]
     )
@@ -205,7 +210,9 @@ def test_with_smoothing_the_path_ends_at_the_pooled_blocks(pseudocount, seed):
 @pytest.mark.parametrize("scale", [1e-90, 1e90])
 def test_weights_of_any_allowed_size(scale):
     rng = np.random.default_rng(1)
-    scores, y = rng.random(200), rng.integers(0, 2, 200)
+    scores = rng.random(200)
+    y = rng.integers(0, 2, 200)
     weights = rng.integers(1, 9, 200) / 8
-    plain, scaled = grow((scores, y, weights)), grow((scores, y, weights * scale))
+    plain = grow((scores, y, weights))
+    scaled = grow((scores, y, weights * scale))
     assert plain.cuts.tolist() == scaled.cuts.tolist()

@@ -25,12 +25,14 @@ def rows_of(dealt, columns=slice(None)):
 def test_folds_depend_on_neither_the_order_of_rows_nor_of_columns(n_classes):
     rng = np.random.default_rng(n_classes)
     P = rng.dirichlet(np.ones(n_classes), 60)[rng.integers(60, size=200)]  # many rows are equal
-    codes, weights = rng.integers(n_classes, size=200), rng.integers(1, 3, size=200) / 2
+    codes = rng.integers(n_classes, size=200)
+    weights = rng.integers(1, 3, size=200) / 2
     segments = check_segments(rng.integers(2, size=200).astype(str), 200)
 
     def deal(rows, columns):
         place = np.argsort(columns)
-        forecasts, own = P[rows][:, columns], place[codes[rows]]
+        forecasts = P[rows][:, columns]
+        own = place[codes[rows]]
         sample = Sample(forecasts, own, weights[rows], segments=segments[rows])
         return deal_by_content(sample, 5, np.random.RandomState(0))
 
@@ -44,7 +46,8 @@ def test_folds_depend_on_neither_the_order_of_rows_nor_of_columns(n_classes):
 
 def test_rows_that_differ_by_a_permutation_have_an_order():
     rng = np.random.default_rng(0)
-    P, codes = np.eye(4)[rng.integers(4, size=40)], rng.integers(4, size=40, dtype=np.uint8)
+    P = np.eye(4)[rng.integers(4, size=40)]
+    codes = rng.integers(4, size=40, dtype=np.uint8)
     expected = by_content(Sample(P, codes))
     for _ in range(5):
         rows = rng.permutation(40)

@@ -12,7 +12,8 @@ from truths import distorted
 from zoo import KINDS
 
 P, _, Y = distorted(40, 3, 2.0, seed=0)
-SCORES, OUTCOMES = P[:, 1], Y == 1
+SCORES = P[:, 1]
+OUTCOMES = Y == 1
 VALUES = ["nonsense", -1.5, [1, 2], {}, object(), np.nan]
 #: What joblib and scikit-learn check, and what any value is right for.
 OTHERS = {"n_jobs", "random_state", "verbose"}

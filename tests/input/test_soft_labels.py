@@ -44,7 +44,8 @@ def test_one_hot_rows_are_labels(kind):
 def test_fits_do_not_depend_on_the_order_of_rows(kind):
     P, _, shares = votes(120)
     order = np.random.default_rng(1).permutation(len(P))
-    first, second = kind().fit(P, shares), kind().fit(P[order], shares[order])
+    first = kind().fit(P, shares)
+    second = kind().fit(P[order], shares[order])
     np.testing.assert_allclose(first.predict_proba(P), second.predict_proba(P), atol=1e-9)
 
 
@@ -71,7 +72,8 @@ def test_a_row_is_one_row():
 
 def test_many_votes_say_more_than_one():
     P, truth, many = votes(500, K=2, n_votes=50)
-    errors, widths = [], []
+    errors = []
+    widths = []
     for shares in (many, votes(500, K=2, n_votes=1)[2]):
         Q = isoroc.AutoCalibrator().fit(P, shares).predict_proba(P)
         errors.append(float((truth * np.log(truth / Q)).sum(axis=1).mean()))
@@ -131,7 +133,8 @@ def test_columns_are_matched_by_name():
 def test_batches_and_segments():
     P, _, shares = votes(400, K=2)
     halves = [(shares[:200], P[:200]), (shares[200:], P[200:])]
-    whole, parts = evaluate(shares, P), evaluate.from_batches(halves, labels=[0, 1])
+    whole = evaluate(shares, P)
+    parts = evaluate.from_batches(halves, labels=[0, 1])
     for measure in ("log_loss", "calibration_loss", "accuracy"):
         first, second = (e.measures[measure]["before"] for e in (whole, parts))
         np.testing.assert_allclose(first, second, atol=2e-3)
@@ -190,6 +193,7 @@ def test_counts_as_the_message_advises():
 
 def test_impossible_parts_of_a_row_count_once():
     P, _, shares = votes(60)
-    P[:2], shares[:2] = [1, 0, 0], [0.2, 0.4, 0.4]
+    P[:2] = [1, 0, 0]
+    shares[:2] = [0.2, 0.4, 0.4]
     calibrator = isoroc.AutoCalibrator().fit(P, shares)
     assert calibrator.verdict_.impossible == evaluate(shares, P).impossible["before"] == 2

@@ -13,7 +13,8 @@ def test_reduction_and_expansion(data, top):
     reduction = TopReduction.fit(top, Sample(P, y, weights))
     assert reduction.floor > 0
     reduced = reduction.reduce_sample(Sample(P, y, weights))
-    R, labels = reduced.forecasts, reduced.codes
+    R = reduced.forecasts
+    labels = reduced.codes
     np.testing.assert_allclose(R.sum(axis=1), 1)
     for p, r, code, label in zip(P, R, y, labels, strict=True):
         order = sorted(range(len(p)), key=lambda k: (-p[k], k))

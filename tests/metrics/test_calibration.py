@@ -24,7 +24,8 @@ def distance(P, truth, norm):
 
 def error_in_cells(forecasts, outcomes, weights, cells, norm):
     """Error of each cell from the definition; forecasts and outcomes of shape (n, C)."""
-    sizes, errors = [], []
+    sizes = []
+    errors = []
     for cell in sorted(set(cells)):
         rows = [i for i, c in enumerate(cells) if c == cell]
         w = weights[rows]
@@ -194,7 +195,8 @@ def test_irp_finds_the_truth(n_classes, power, norm):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_chance_is_not_mistaken_for_error(n_classes):
-    plain, irp = [], []
+    plain = []
+    irp = []
     for seed in range(15):
         P, _, y = distorted(300, n_classes, 1.0, seed)
         plain.append(calibration_error(y, P, bins="quantile"))

@@ -197,7 +197,8 @@ def test_evaluations_have_it():
 def test_the_smooth_curve_is_that_of_the_ici():
     rng = np.random.default_rng(0)
     p = rng.random(150)
-    y, weights = (rng.random(150) < p**2).astype(float), rng.random(150) + 0.5
+    y = (rng.random(150) < p**2).astype(float)
+    weights = rng.random(150) + 0.5
     curve, ici = smooth_curve(Sample(p, y.astype(np.uint8), weights))
     assert ici == pytest.approx(calibration_summary(y, p, sample_weight=weights)["ici"])
     at_rows = np.interp(p, curve["forecast"], curve["rate"])
@@ -206,7 +207,8 @@ def test_the_smooth_curve_is_that_of_the_ici():
 
 def test_intervals_of_the_smooth_curve_cover():
     """A truth that the spline contains: shifted and stretched log odds."""
-    rng, inside = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
+    inside = []
     for _ in range(150):
         z = rng.normal(scale=1.5, size=400)
         truth = expit(0.3 + 0.6 * z)

@@ -121,7 +121,8 @@ def test_the_order_of_many_rows_changes_nothing():
     p = rng.random(20_000).round(5)
     codes = (rng.random(20_000) < p**2).astype(np.uint8)
     order = np.lexsort((codes, p))
-    shuffled, ordered = CrossFit(Sample(p, codes)), CrossFit(Sample(p[order], codes[order]))
+    shuffled = CrossFit(Sample(p, codes))
+    ordered = CrossFit(Sample(p[order], codes[order]))
     np.testing.assert_allclose(shuffled.values[order], ordered.values, rtol=1e-9)
 
 
@@ -170,7 +171,8 @@ class TestStages:
 
     def test_only_ratios_of_weights_matter(self, stage):
         P, _, y = distorted(400, 3, 3.0, seed=0)
-        residuals, weights = np.eye(3)[y] - P, np.linspace(0.5, 2, 400)
+        residuals = np.eye(3)[y] - P
+        weights = np.linspace(0.5, 2, 400)
         found = stage(P, residuals, weights)
         assert found.any()
         np.testing.assert_allclose(stage(P, residuals, 1000 * weights), found, rtol=1e-9)
@@ -219,7 +221,8 @@ def test_calibrated_forecasts_mostly_keep_their_power():
 @given(st.integers(0, 2**32))
 def test_tilted_forecasts_keep_their_order_and_move_as_told(seed):
     rng = np.random.default_rng(seed)
-    P, bin_of = rng.dirichlet(np.ones(3), 400), rng.integers(0, 2, 400)
+    P = rng.dirichlet(np.ones(3), 400)
+    bin_of = rng.integers(0, 2, 400)
     differences = np.array([[0.05, 0.0, -0.05], [0.0, 0.0, 0.0]])
     found = tilt(P.T, bin_of, differences.T, np.ones(400)).T
     np.testing.assert_allclose(found[bin_of == 1], P[bin_of == 1])
@@ -264,7 +267,8 @@ def test_bins_of_calibrated_forecasts_are_mostly_dropped(n_classes):
         P, _, y = distorted(400, n_classes, 1.0, seed)
         sample = sample_of(P, y)
         tree = grow_tree(sample, GrowthOptions(np.full(n_classes, 1 / n_classes)))
-        bin_of, left = tree.bin_of(sample.forecasts), residuals(P.T, y)
+        bin_of = tree.bin_of(sample.forecasts)
+        left = residuals(P.T, y)
         found = fit_bins(tree, sums_in_bins(bin_of, left, np.ones(400)))
         used += bool(found.any())
     assert used <= 4
@@ -309,7 +313,8 @@ def test_cells_add_what_each_level_finds_beyond_noise(seed, n_rows, n_columns, n
     factor = shrink_factor(mean @ mean, noise, n_free)
     expected = np.tile(factor * mean, (n_rows, 1))
     for level in range(n_levels):
-        energy, noise = np.zeros(()), np.zeros(())
+        energy = np.zeros(())
+        noise = np.zeros(())
         added = np.zeros_like(values)
         pairs = 0
         for parent in range(2**level):
@@ -347,7 +352,8 @@ def test_slope_is_that_of_weighted_least_squares(seed, n_rows):
 def test_bins_are_shrunk_to_every_node_above(seed, n_rows, n_columns):
     values, weights = weighted_rows(seed, n_rows, n_columns)
     # Node 0 has the bin 1 and the node 2, which has the bins 3, 4 and 5; region 1 of 0 is empty.
-    children, split_nodes = np.array([[1, -1, 2], [3, 4, 5]]), np.array([0, 2])
+    children = np.array([[1, -1, 2], [3, 4, 5]])
+    split_nodes = np.array([0, 2])
     tree = BinTree(np.zeros((2, 3)), children, split_nodes, np.zeros((6, 3)))
     bin_of = np.random.default_rng(seed).integers(0, 4, n_rows)
     values += 10.0  # more than noise

@@ -89,14 +89,16 @@ def test_the_brier_calibration_term_is_twice_the_squared_l2_error():
     rough /= rough.sum(axis=1, keepdims=True)
     _, group, size = np.unique(rough, axis=0, return_inverse=True, return_counts=True)
     several = size[group.ravel()] > 1
-    y, rough = y[several], rough[several]
+    y = y[several]
+    rough = rough[several]
     error = calibration_error(y, rough, norm="l2", bins="ties")
     ties = decompose(y, rough, loss="brier", bins="ties")
     assert ties.calibration == pytest.approx(2 * error**2)
 
 
 def test_an_outcome_of_probability_0_is_calibration():
-    y, p = np.arange(40) % 2, np.linspace(0, 0.9, 40)
+    y = np.arange(40) % 2
+    p = np.linspace(0, 0.9, 40)
     before = decompose(y, p)
     y[0] = 1
     after = decompose(y, p)

@@ -53,13 +53,15 @@ def test_the_auc_compares_a_row_with_others_only():
     """Expected numbers of pairs, right and in total, over every possible vector of labels."""
     Q, _ = draw(6, 2)
     Q[1] = Q[0]  # a tie
-    q, weights = Q[:, 1], np.array([1.0, 2.0, 0.5, 1.0, 3.0, 1.0])
+    q = Q[:, 1]
+    weights = np.array([1.0, 2.0, 0.5, 1.0, 3.0, 1.0])
     order = (q[:, None] > q) + (q[:, None] == q) / 2
     right = pairs = 0.0
     for labels in product((0, 1), repeat=6):
         y = np.array(labels)
         compared = np.outer(weights * y, weights * (1 - y)) * Q[np.arange(6), y].prod()
-        right, pairs = right + (order * compared).sum(), pairs + compared.sum()
+        right = right + (order * compared).sum()
+        pairs = pairs + compared.sum()
     found = expected(q, "auc", sample_weight=weights).value
     assert found == pytest.approx(right / pairs)
 

@@ -153,7 +153,8 @@ def test_if_most_forecasts_equal_the_largest_the_others_are_split_off():
 
 
 def test_sums():
-    group, codes = np.array([0, 2, 0]), np.array([1, 0, 1])
+    group = np.array([0, 2, 0])
+    codes = np.array([1, 0, 1])
     weights = np.array([1.0, 2.0, 3.0])
     assert sum_classes(group, codes, 2, weights).tolist() == [[0, 4], [0, 0], [2, 0]]
     assert sum_rows(group, np.array([0.5, 1.0, 0.5]), weights).tolist() == [2, 0, 2]

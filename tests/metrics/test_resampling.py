@@ -73,7 +73,8 @@ def test_weights_multiply():
 
 def test_copies_of_a_row_are_one_row_with_a_weight():
     # So they are held out together. A cross-fitted map must not have seen the row it is applied to.
-    y, p = np.arange(100) % 2, np.linspace(0.01, 0.99, 100)
+    y = np.arange(100) % 2
+    p = np.linspace(0.01, 0.99, 100)
     seen = []
 
     def record(y_true, y_prob, *, sample_weight):

@@ -53,7 +53,8 @@ def test_areas(data):
 
 def test_it_is_the_usual_curve_mirrored():
     rng = np.random.default_rng(0)
-    y, scores = rng.integers(0, 2, 300), rng.normal(size=300)
+    y = rng.integers(0, 2, 300)
+    scores = rng.normal(size=300)
     fpr, tpr, _ = roc_curve(y, scores, drop_intermediate=False)
     curve = symmetric_roc_curve(y, scores)
     np.testing.assert_allclose(np.column_stack([1 - curve.p0, curve.p1])[::-1], np.c_[fpr, tpr])

@@ -53,7 +53,8 @@ def test_the_metrics_are_ready_for_make_scorer():
 def test_a_fold_that_misses_a_class_is_scored():
     X, y = data(3)
     order = np.argsort(y == "bee", kind="stable")
-    X, y = X[order], y[order]
+    X = X[order]
+    y = y[order]
     fold = np.where(np.arange(300) < 100, 0, -1)
     assert set(y[:100]) == {"ant", "cat"}
     for scorer in scorers.values():

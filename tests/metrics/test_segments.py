@@ -16,7 +16,8 @@ from isoroc.metrics._segments import adjusted, two_sided
 def data(n=2000, seed=0):
     """Probabilities that are right except for the young in the south."""
     rng = np.random.default_rng(seed)
-    p, age = rng.random(n), rng.integers(18, 80, n).astype(float)
+    p = rng.random(n)
+    age = rng.integers(18, 80, n).astype(float)
     region = rng.choice(["north", "south", "west"], n)
     wrong = (region == "south") & (age < 40)
     y = rng.random(n) < np.where(wrong, p**3, p)
@@ -78,7 +79,8 @@ def test_weights_missing_values_and_small_segments():
 
 @pytest.mark.parametrize("shares", [[0.5, 0.5], [0.97, 0.03]])
 def test_p_values_are_close_to_those_of_a_binomial_distribution(shares):
-    n, rate = 300, shares[1]
+    n = 300
+    rate = shares[1]
     k = np.arange(n + 1)
     exact = 2 * np.minimum(binom.cdf(k, n, rate), binom.sf(k - 1, n, rate)).clip(max=0.5)
     spread = n * rate * (1 - rate)
@@ -138,7 +140,8 @@ def test_clusters_widen_intervals():
 def test_counts_give_the_same():
     rng = np.random.default_rng(0)
     p = rng.choice([0.1, 0.3, 0.6], 2000)
-    region, old = rng.choice(["north", "south"], 2000), rng.random(2000) < 0.5
+    region = rng.choice(["north", "south"], 2000)
+    old = rng.random(2000) < 0.5
     y = rng.random(2000) < p
     expected = segment_report(y, p, {"region": region, "old": old.astype(str)})
     counts = {

@@ -58,7 +58,9 @@ def every_point(P, y, weights):
     Cells are cut out by lines a = p_0 - p_1, b = p_0 - p_2 and b - a = p_1 - p_2. Each cell has a
     corner where two of them meet: look a little into all six sectors around all such corners.
     """
-    xs, zs, ws = P[:, 0] - P[:, 1], P[:, 0] - P[:, 2], P[:, 1] - P[:, 2]
+    xs = P[:, 0] - P[:, 1]
+    zs = P[:, 0] - P[:, 2]
+    ws = P[:, 1] - P[:, 2]
     meet = [(x, z) for x in xs for z in zs]
     meet += [(x, x + w) for x in xs for w in ws]
     meet += [(z - w, z) for z in zs for w in ws]
@@ -126,7 +128,8 @@ def test_monotone_maps_of_two_class_scores_change_nothing(data):
 @pytest.mark.parametrize("K", [2, 3])
 def test_constant_and_perfect_forecasts(K):
     y = np.tile(np.arange(K), 4)
-    constant, perfect = np.full((4 * K, K), 1 / K), np.eye(K)[y]
+    constant = np.full((4 * K, K), 1 / K)
+    perfect = np.eye(K)[y]
     assert float(vus(y, constant)) == pytest.approx(1 / factorial(K), rel=1e-9)
     assert float(vus(y, perfect)) == pytest.approx(1, rel=1e-9)
     assert float(vus(y, constant, volume="boxes")) == 0

@@ -118,7 +118,8 @@ def test_the_log_loss_term_of_many_rows_is_covered():
 
 
 def test_doubled_rare_events():
-    found, truth = [], []
+    found = []
+    truth = []
     for seed in range(40):
         rng = np.random.default_rng(seed)
         event = 0.01 * np.exp(rng.normal(size=1000) / 2 - 1 / 8)

@@ -64,7 +64,8 @@ def test_calibration_error(case, n_classes, norm):
 @pytest.mark.parametrize("case", [inverted, uninformative])
 @numbers_of_classes
 def test_calibration_error_of_few_rows(case, n_classes):
-    found, expected = [], []
+    found = []
+    expected = []
     for seed in range(10):
         P, truth, y = draw(case, 200, n_classes, seed)
         found.append(calibration_error(y, P, labels=range(n_classes)))
@@ -82,7 +83,8 @@ def test_inverted_scores_have_error_one_half():
 
 def test_many_rows_of_noise():
     rng = np.random.default_rng(0)
-    p, y = rng.random(200_000), rng.integers(0, 2, 200_000)
+    p = rng.random(200_000)
+    y = rng.integers(0, 2, 200_000)
     assert calibration_error(y, p) == pytest.approx(0.25, abs=0.005)
     assert calibration_error(y, p, norm="l2") == pytest.approx(12**-0.5, abs=0.005)
 

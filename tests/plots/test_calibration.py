@@ -101,7 +101,8 @@ def test_number_of_groups_grows_with_the_number_of_rows(n, groups, make_axes):
 
 def test_weights_equal_repeated_rows(make_axes):
     rng = np.random.default_rng(0)
-    p, w = rng.random(80).round(1), rng.integers(0, 4, 80)
+    p = rng.random(80).round(1)
+    w = rng.integers(0, 4, 80)
     y = rng.random(80) < p
     options: dict[str, Any] = {"n_bins": 4, "labels": [False, True]}
     weighted = CalibrationDisplay.from_predictions(y, p, sample_weight=w, ax=make_axes(), **options)

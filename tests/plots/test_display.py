@@ -63,7 +63,8 @@ def test_forecasts_of_a_calibrated_classifier(ensemble):
 
 def test_forecasts_or_scores_of_other_classifiers():
     y = Y > 0
-    nb, svm = GaussianNB().fit(X, y), LinearSVC().fit(X, y)
+    nb = GaussianNB().fit(X, y)
+    svm = LinearSVC().fit(X, y)
     assert forecasts_of(nb, X)[1] is None
     np.testing.assert_array_equal(forecasts_of(nb, X)[0], nb.predict_proba(X))
     np.testing.assert_array_equal(forecasts_of(svm, X)[0], svm.decision_function(X))

@@ -8,7 +8,8 @@ from isoroc.plots import CalibrationDisplay, SegmentsDisplay
 @pytest.fixture(scope="module")
 def rows():
     rng = np.random.default_rng(0)
-    p, region = rng.random(1200), np.where(np.arange(1200) % 3, "south", "north")
+    p = rng.random(1200)
+    region = np.where(np.arange(1200) % 3, "south", "north")
     return p, rng.random(1200) < np.where(region == "north", p, p**3), {"region": region}
 
 
@@ -45,7 +46,8 @@ def test_shifts_are_those_of_the_calibrator(rows, make_axes):
 
 def test_displays_of_a_calibrator_with_segments(make_axes):
     rng = np.random.default_rng(0)
-    p, region = rng.random(1200), rng.choice(["north", "south"], 1200)
+    p = rng.random(1200)
+    region = rng.choice(["north", "south"], 1200)
     y = rng.random(1200) < np.where(region == "north", p, p**3)
     calibrator = SegmentCalibrator(TemperatureCalibrator()).fit(p, y, segments=region)
     after = calibrator.predict_proba(p, region)

@@ -120,7 +120,8 @@ def test_strip_is_taken_from_the_axes(subplot):
     ax = figure.subplots() if subplot else figure.add_axes((0.1, 0.2, 0.8, 0.7))
     before = ax.get_position()
     strip = strip_below(ax)
-    upper, lower = ax.get_position(), strip.get_position()
+    upper = ax.get_position()
+    lower = strip.get_position()
     assert before.y0 == pytest.approx(lower.y0)
     assert before.y1 == pytest.approx(upper.y1)
     assert upper.y0 > lower.y1

@@ -25,7 +25,8 @@ class Elements(HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.found, self.open = [], []
+        self.found = []
+        self.open = []
 
     def handle_starttag(self, tag, attrs):
         self.found.append((tag, dict(attrs)))
@@ -112,7 +113,8 @@ def test_few_rows(n, K):
 
 
 def test_size_is_bounded_with_many_classes():
-    K, n = 200, 400
+    K = 200
+    n = 400
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.full(K, 0.1), n)
     y = P.argmax(axis=1)

@@ -75,7 +75,8 @@ def test_snapshot(cover2):
     """The layout may gain keys; if a key changes its name or meaning, the version changes."""
     calibrator = IRPCalibrator(max_bins=4, pseudocount=1, prior="uniform")
     calibrator.fit(cover2["probas_cal"], cover2["labels_cal"])
-    P, y = cover2["probas_test"][:100], cover2["labels_test"][:100]
+    P = cover2["probas_test"][:100]
+    y = cover2["labels_test"][:100]
     summary = Report(y, P, calibrator=calibrator).summary
     assert summary["model"].pop("parameters")  # of IRPCalibrator
     about = summary.pop("about")
@@ -189,7 +190,8 @@ def test_rows_of_the_fit_are_recognised():
 
 
 def test_outcomes_of_probability_0_are_counted():
-    p, y = [0.0, 0.2, 0.4, 0.9], [1, 0, 1, 1]
+    p = [0.0, 0.2, 0.4, 0.9]
+    y = [1, 0, 1, 1]
     report = Report(y, p, after=[0.5, 0.5, 0.5, 0.5])
     assert rows_of(report)["log_loss"]["before"]["value"] == pytest.approx(metrics.log_loss(y, p))
     assert "In 1 row the outcome was given probability 0 before calibration" in repr(report)
@@ -232,7 +234,8 @@ def test_a_class_that_is_predicted_no_more_is_named():
 
 
 def test_forecasts_that_are_certain_are_counted():
-    p, y = np.linspace(0.1, 0.9, 100), np.arange(100) % 2
+    p = np.linspace(0.1, 0.9, 100)
+    y = np.arange(100) % 2
     p[:3] = 0.0
     notes = Report(y, p).summary["data"]["notes"]
     assert "3.0 % of the forecasts before calibration are certain: 0 or 1." in notes
@@ -272,7 +275,8 @@ def test_the_same_rows_are_compared_before_and_after():
     )
     assert found is not None
     n, low, high, mean, share, after = map(float, found.groups())
-    top, best = P.max(axis=1), P.argmax(axis=1)
+    top = P.max(axis=1)
+    best = P.argmax(axis=1)
     rows = np.flatnonzero((top > low - 0.006) & (top < high + 0.006))
     assert len(rows) == pytest.approx(n, rel=0.2)
     assert top[rows].mean() == pytest.approx(mean, abs=0.02)
@@ -314,7 +318,8 @@ def test_reports_of_estimators():
     model = GaussianNB().fit(X[:200], y[:200])
     P = model.predict_proba(X)
     calibrator = IRPCalibrator().fit(P[200:400], y[200:400])
-    new, options = slice(400, None), {"title": "Mine"}
+    new = slice(400, None)
+    options = {"title": "Mine"}
     alone = Report.from_estimator(model, X[new], y[new], **options)
     assert rows_of(alone) == rows_of(Report(y[new], P[new]))
     assert alone.summary["title"] == "Mine"
@@ -334,11 +339,13 @@ def test_reports_of_estimators():
 
 def test_report_of_segments():
     rng = np.random.default_rng(0)
-    p, region = rng.random(1600), rng.choice(["A & B", "south"], 1600)
+    p = rng.random(1600)
+    region = rng.choice(["A & B", "south"], 1600)
     y = rng.random(1600) < np.where(region == "south", p**3, p)
     calibrator = SegmentCalibrator(TemperatureCalibrator())
     calibrator.fit(p[:800], y[:800], segments={"region": region[:800]})
-    new, segments = (p[800:], y[800:]), {"region": region[800:]}
+    new = (p[800:], y[800:])
+    segments = {"region": region[800:]}
     report = Report.from_estimator(calibrator, *new, segments=segments)
     loss = metrics.log_loss(new[1], calibrator.predict_proba(new[0], segments))
     assert rows_of(report)["log_loss"]["after"]["value"] == pytest.approx(loss)

@@ -52,7 +52,8 @@ def test_the_split_is_that_of_the_paper(K):
     path = SHARED / "data" / "covtypesmall.csv.gz"
     if not path.exists():
         pytest.skip(f"{path} does not exist")
-    rows, ready = load(path), load(DATA / f"cover{K}.npz")
+    rows = load(path)
+    ready = load(DATA / f"cover{K}.npz")
     assert isinstance(rows, Rows)
     assert isinstance(ready, Forecasts)
     again = rows.forecasts(K)

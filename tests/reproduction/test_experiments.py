@@ -141,7 +141,8 @@ def test_claims(done):
 
 # Every bin is off by lam (1 - mean) / (1 + lam) in each class, regardless of its labels.
 def test_the_calibration_error_of_published_values_is_constant(done):
-    K, run = done.n_classes, done.runs["published IRP"]
+    K = done.n_classes
+    run = done.runs["published IRP"]
     Y = np.eye(K)[done.forecasts.y_cal]
     for values in run.cal[1:]:
         _, level = np.unique(values, axis=0, return_inverse=True)
@@ -154,7 +155,8 @@ def test_the_calibration_error_of_published_values_is_constant(done):
 def test_the_points_of_the_splits_lie_on_the_curve_before(forecasts):
     done = experiment(forecasts(2))
     P, y, _, _, _ = done.forecasts
-    curve, hull = symmetric_roc_curve(y, P), roc_convex_hull(y, P)
+    curve = symmetric_roc_curve(y, P)
+    hull = roc_convex_hull(y, P)
     before = set(zip(curve.p0.round(9), curve.p1.round(9), strict=True))
     for gamma in done.runs["published IRP"].thresholds:
         low = P[:, 1] <= gamma[1]

@@ -39,7 +39,8 @@ def lines_of(ax):
 
 
 def test_the_illustration_shows_that_the_hull_is_the_curve_after():
-    p, y = ILLUSTRATION["forecast"], ILLUSTRATION["label"]
+    p = ILLUSTRATION["forecast"]
+    y = ILLUSTRATION["label"]
     assert (np.diff(p) > 0).all()
     axes = figures.illustration().axes
     assert len(axes) == 6

@@ -41,7 +41,9 @@ def test_a_line_search_finds_the_best_threshold_of_its_line(case, seed):
     K = P.shape[1]
     search = LineSearch(Cases.of(Points.from_arrays(P, y, weights)))
     rng = np.random.default_rng([seed, 1])
-    gamma, u, k = rng.dirichlet(np.ones(K)), rng.dirichlet(np.ones(K)), int(rng.integers(K))
+    gamma = rng.dirichlet(np.ones(K))
+    u = rng.dirichlet(np.ones(K))
+    k = int(rng.integers(K))
     value = u[search.cases.codes] * search.cases.shares
     move, lift = search.best(gamma, k, value)
     axis = np.eye(K)[k]
@@ -81,7 +83,8 @@ def test_an_ascent_counts_rows_that_tie_between_two_other_classes_as_the_forecas
 
 @pytest.mark.parametrize("part", ["cal", "test"])
 def test_ascents_come_close_to_the_exact_hull_of_three_classes(cover3, part):
-    P, y = cover3[f"probas_{part}"], cover3[f"labels_{part}"].astype(np.uint8)
+    P = cover3[f"probas_{part}"]
+    y = cover3[f"labels_{part}"].astype(np.uint8)
     exact = float(volume_under_surface(y, P))
     rows = ascend_to_hull(Cases.of(Points.from_arrays(P, y)), 1000)
     assert exact - 1e-4 < Hull(rows[:, :3]).volume < exact + 1e-12
@@ -102,7 +105,8 @@ def test_four_classes_against_every_threshold_of_a_lattice():
 def test_the_number_of_cycles_is_limited():
     P, y = sharp(200, 4)
     search = LineSearch(Cases.of(Points.from_arrays(P, y)))
-    u, gamma = np.full(4, 0.25), np.full(4, 0.25)
+    u = np.full(4, 0.25)
+    gamma = np.full(4, 0.25)
     _, far = search.ascend(u, gamma)
     _, near = search.ascend(u, gamma, max_cycles=1)
     assert near < far
@@ -140,7 +144,8 @@ def is_separable(P, y):
 
 def every_point(P, y, weights):
     """ROC points of all sets of rows that some threshold gets right, by trying all sets."""
-    K, n = P.shape[1], len(y)
+    K = P.shape[1]
+    n = len(y)
     w = np.ones(n) if weights is None else weights
     totals = np.bincount(y, w, K)
     subsets = chain.from_iterable(combinations(range(n), m) for m in range(n + 1))

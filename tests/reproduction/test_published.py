@@ -78,7 +78,8 @@ class Naive:
         rows = list(range(len(self.y)))
         self.regions = [(grid, rows, self.mean(rows, Fraction(0)))]
         self.value_of = dict.fromkeys(grid, self.regions[0][2])
-        self.gammas, self.path = [], []
+        self.gammas = []
+        self.path = []
 
     def region(self, p, g):
         ahead = [self.grid_size * p[k] - g[k] for k in range(self.K)]
@@ -104,7 +105,8 @@ class Naive:
         return True
 
     def split(self):
-        best, found = 0, None
+        best = 0
+        found = None
         for place, (grid, rows, value) in enumerate(self.regions):
             for gamma in grid:
                 parts, values = self.children(rows, gamma)
@@ -120,7 +122,8 @@ class Naive:
                     for i in part:
                         r[i] = v
                 if self.is_monotone(r, [*self.gammas, gamma]):
-                    best, found = gain, (place, gamma)
+                    best = gain
+                    found = (place, gamma)
         if found is None:
             return False
         self.apply(*found)

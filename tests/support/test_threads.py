@@ -79,7 +79,8 @@ def test_contexts_that_overlap_between_threads():
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_fits_and_predictions(n_jobs):
-    p, y = np.linspace(0.1, 0.9, 40), np.arange(40) % 3 == 0
+    p = np.linspace(0.1, 0.9, 40)
+    y = np.arange(40) % 3 == 0
     cal = AutoCalibrator(members=[Recording(), clone(Recording())], n_jobs=n_jobs, cv=2)
     cal.fit(p, y).predict_proba(np.tile(p, 100))
     for member in cal.members_:
@@ -93,7 +94,9 @@ def test_fits_and_predictions(n_jobs):
 @pytest.mark.parametrize(("name", "shape"), [case for case in CASES if case[1] in ("p", 3)])
 def test_threads_fit_and_share_calibrators(name, shape):
     """Without the GIL, compiled loops run, and maps compute what they cache, at the same time."""
-    unit, P, new = SHAPES[shape]["unit"], forecasts(shape, 150, seed=1), forecasts(shape, 300)
+    unit = SHAPES[shape]["unit"]
+    P = forecasts(shape, 150, seed=1)
+    new = forecasts(shape, 300)
     y = draw_labels(probabilities(shape, P), seed=2)
     expected = fitted(name, shape).predict_proba(new)  # fitted to these rows
     shared = make(name).fit(P, y, unit=unit)  # has computed nothing yet

@@ -50,12 +50,14 @@ class Scalars(ABC, Generic[C]):
         return reduce(partial(self.extreme_of_two, name), columns)
 
     def extreme_of_two(self, name: Function, a: C, b: C) -> C:
-        a, b = self.keep(a), self.keep(b)
+        a = self.keep(a)
+        b = self.keep(b)
         return self.where(self.binary("<=", a, b), *((b, a) if name == "maximum" else (a, b)))
 
     def place_of(self, value: C, columns: Sequence[C]) -> C:
         """Place of the first of some columns that equals a value."""
-        value, index = self.keep(value), self.number(float(len(columns) - 1))
+        value = self.keep(value)
+        index = self.number(float(len(columns) - 1))
         for k, column in reversed(list(enumerate(columns[:-1]))):
             is_here = self.binary("==", self.keep(column), value)
             index = self.where(is_here, self.number(float(k)), index)
@@ -219,7 +221,8 @@ class ColumnOps(Ops[Columns[C]], Generic[C]):
         return product if offset is None else product + offset
 
     def segment_sums(self, a: Columns[C], weights: Floats) -> Columns[C]:
-        (K, L), rows = weights.shape, weights.tolist()
+        (K, L) = weights.shape
+        rows = weights.tolist()
 
         def make(a: list[C]) -> list[C]:
             return [self.scalars.weighted(row, a[k * L :][:L]) for k, row in enumerate(rows)]

@@ -70,7 +70,8 @@ class Graph:
 
     def proto(self, name: str, inputs: list[Any], outputs: list[Any]) -> onnx.GraphProto:
         """The graph of the nodes that some outputs need."""
-        needed, kept = {output.name for output in outputs}, []
+        needed = {output.name for output in outputs}
+        kept = []
         for node in reversed(self._nodes):
             if needed.intersection(node.output):
                 kept.append(node)
@@ -111,7 +112,8 @@ class OnnxOps(Ops[Tensor]):
 
     def find(self, name: str, names: Sequence[str]) -> tuple[Tensor, Tensor]:
         """Places of a column of strings among some names, and whether each is one of them."""
-        n, graph = len(names), self._graph
+        n = len(names)
+        graph = self._graph
         places: Any = {"keys_strings": list(names), "values_int64s": list(range(n))}
         index = graph.node("LabelEncoder", name, domain=ML, default_int64=n, **places)
         known = graph.node("Less", index, graph.integers(n))
@@ -233,12 +235,16 @@ class OnnxOps(Ops[Tensor]):
         lists = [np.pad(each, (1, n), constant_values=np.inf) for each, n in pairs]
         lengths = np.array([len(each) for each in lists])
         first = np.cumsum(lengths) - lengths
-        ends, entries, graph = first + lengths - 1, np.concatenate(lists), self._graph
-        joined, index = graph.constant(entries), graph.constant(first)
+        ends = first + lengths - 1
+        entries = np.concatenate(lists)
+        graph = self._graph
+        joined = graph.constant(entries)
+        index = graph.constant(first)
         for step in reversed(range(n_steps)):
             if step == n_steps - 1:
                 begin = np.minimum(first + 2**step, ends)
-                further, cut = graph.constant(begin), graph.constant(entries[begin])
+                further = graph.constant(begin)
+                cut = graph.constant(entries[begin])
             else:
                 further = graph.node("Add", index, graph.integers(2**step))
                 further = further if padded else graph.node("Min", further, graph.constant(ends))
@@ -248,12 +254,15 @@ class OnnxOps(Ops[Tensor]):
 
     def route(self, tree: BinTree, a: Tensor) -> Tensor:
         gammas, children = tree.descent()
-        graph, points, K = self._graph, a.name, tree.n_classes
+        graph = self._graph
+        points = a.name
+        K = tree.n_classes
         margins = graph.node("Sub", points, graph.constant(gammas[0]))
         child = graph.node("Gather", graph.constant(children[0]), _first_of_largest(graph, margins))
 
         step = graph.inner()
-        node, goes_on = f"{step.prefix}node", f"{step.prefix}goes_on"
+        node = f"{step.prefix}node"
+        goes_on = f"{step.prefix}goes_on"
         gamma = step.node("Gather", step.constant(gammas), node)
         gamma = step.node("Reshape", gamma, step.integers(-1, K))
         region = _first_of_largest(step, step.node("Sub", points, gamma))
@@ -290,7 +299,8 @@ class OnnxOps(Ops[Tensor]):
     def fraction_between(self, a: Tensor, knots: Floats) -> Tensor:
         # Each stretch between two knots adds its share below the column. The difference comes
         # first: close knots would otherwise cost digits.
-        graph, low = self._graph, knots[:, :-1]
+        graph = self._graph
+        low = knots[:, :-1]
         above = graph.node("Sub", self._on_third_axis(a.name, a.width, 1), graph.constant(low))
         shares = graph.node("Mul", above, graph.constant(1 / np.diff(knots, axis=1)))
         clipped = graph.node("Clip", shares, self._name(0.0), self._name(1.0))

@@ -110,7 +110,8 @@ class Ops(ABC, Generic[V]):
 
     def largest_few(self, a: V, m: int) -> tuple[list[V], list[V], V]:
         """The m largest columns of numbers >= 0, their places, and the vector with -1 there."""
-        values, places = [], []
+        values = []
+        places = []
         for _ in range(m):
             value, place = self.largest(a)
             values.append(value)
@@ -206,7 +207,8 @@ class Ops(ABC, Generic[V]):
 
         The others are added up: one minus a probability close to one would have no digits left.
         """
-        P, K = self.exp(logs), self.width(logs)
+        P = self.exp(logs)
+        K = self.width(logs)
         if K <= 64:
             return logs - self.log(self.linear(P, np.ones((K, K)) - np.eye(K)))
         # In linear time: the total less the column. For the largest column the difference could be

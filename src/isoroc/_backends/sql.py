@@ -90,9 +90,11 @@ def literal(value: float) -> Node:
 def fraction(value: float) -> Node:
     """A double as an integer and powers of two, because SQLite reads some decimals inexactly."""
     mantissa, exponent = math.frexp(value)
-    whole, exponent = int(mantissa * 2**53), exponent - 53
+    whole = int(mantissa * 2**53)
+    exponent = exponent - 53
     while whole % 2 == 0 and exponent < 0:
-        whole, exponent = whole // 2, exponent + 1
+        whole = whole // 2
+        exponent = exponent + 1
     result = double(integer(whole))
     while exponent:
         step = max(-62, min(exponent, 62))
@@ -104,7 +106,8 @@ def fraction(value: float) -> Node:
 
 def arithmetic(operator: type[Any], a: Node, b: Node) -> Node:
     """An operation on two doubles, with parentheses where they are needed."""
-    sums, products = (nodes.Add, nodes.Sub), (nodes.Mul, nodes.Div)
+    sums = (nodes.Add, nodes.Sub)
+    products = (nodes.Mul, nodes.Div)
     is_product = operator in products
     left = nodes.Paren(this=a) if is_product and isinstance(a, sums) else a
     right = nodes.Paren(this=b) if isinstance(b, (*sums, *(products if is_product else ()))) else b
@@ -188,7 +191,8 @@ class Stages:
         stages = self._stages()
         source, first, last = self._hand_on(table_node(table), keep, replaced)
         live = None if keep is None else self._live(stages, len(keep), outputs)
-        before, queries = first, {}
+        before = first
+        queries = {}
         for number, stage in enumerate(stages):
             columns = stage
             if live is not None:
@@ -201,7 +205,8 @@ class Stages:
             if self._rules.offset:
                 query = query.offset(integer(0), copy=False)
             queries[name := f"{self._prefix}stage_{number}"] = query
-            source, before = nodes.Table(this=quoted(name)), [nodes.Star()]
+            source = nodes.Table(this=quoted(name))
+            before = [nodes.Star()]
         statement = nodes.Select(expressions=[*last, *named(outputs)]).from_(source, copy=False)
         if where is not None:
             [*queries.values(), statement][0].where(where, copy=False)
@@ -214,12 +219,14 @@ class Stages:
 
         Expressions get at most `most_levels` levels.
         """
-        outputs, expressions = dict(outputs), self._columns | outputs
+        expressions = self._columns | outputs
+        outputs = dict(outputs)
         surveyed = {name: _survey(node) for name, node in expressions.items()}
         uses = Counter(each.name for used, _ in surveyed.values() for each in used)
         mergeable: dict[str, int] = {}  # columns that may be merged, and their levels
         for name, (used, n_levels) in surveyed.items():
-            node, levels = expressions[name], n_levels
+            node = expressions[name]
+            levels = n_levels
             for each in used:
                 below = mergeable.get(each.name, most_levels)
                 if uses[each.name] > 1 or n_levels + below > most_levels:
@@ -271,7 +278,9 @@ class Stages:
         """Columns that each stage must pass on; None for all, if they are few."""
         if len(self._columns) <= 64:  # a star is short, but planners bind each column
             return None
-        known, needed, live = list(self._columns), _used(outputs.values()), []
+        known = list(self._columns)
+        needed = _used(outputs.values())
+        live = []
         for stage in reversed(stages):
             live.append([name for name in known if name in needed])
             needed |= _used(stage.values())
@@ -324,7 +333,8 @@ class SqlScalars(Scalars[Node]):
 
     def binary(self, operator: str, a: Node, b: Node) -> Node:
         if operator == "*" and self._rules.underflow:
-            a, b = self._factor(a), self._factor(b)
+            a = self._factor(a)
+            b = self._factor(b)
         if operator == "/" and self._rules.reciprocals and b.find(nodes.Column) is None:
             a = self.keep(a)
             b = self.binary("+", b, self.binary("*", self.number(0.0), a))
@@ -374,7 +384,8 @@ class SqlScalars(Scalars[Node]):
         return super().every(conditions)
 
     def place_of(self, value: Node, columns: Sequence[Node]) -> Node:
-        value, others = self.keep(value), enumerate(columns[:-1])
+        value = self.keep(value)
+        others = enumerate(columns[:-1])
         ways = [(pair(nodes.EQ, self.keep(each), value), integer(k)) for k, each in others]
         return case(ways, integer(len(ways)))
 
@@ -386,7 +397,8 @@ class SqlScalars(Scalars[Node]):
         if self._rules.lists and len(cuts) > _MANY:
             return self._search(cuts, score)
         if self._rules.arrays == "arrayElement" and len(cuts) > FEW_PLACES:
-            below, cut = pair(nodes.LT, column("isoroc_cut"), score), quoted("isoroc_cut")
+            below = pair(nodes.LT, column("isoroc_cut"), score)
+            cut = quoted("isoroc_cut")
             is_below = nodes.Lambda(this=below, expressions=[cut])
             return call("arrayCount", is_below, self.array(cuts.tolist()))
         return choose(
@@ -440,7 +452,8 @@ class SqlScalars(Scalars[Node]):
                 unfinished.append(node)
                 return integer(-len(unfinished))
             split = tree.split_of_node[node]
-            gamma, children = tree.thresholds[split], tree.children[split]
+            gamma = tree.thresholds[split]
+            children = tree.children[split]
             kept = np.flatnonzero(children >= 0).tolist()
             margins = [self.binary("-", columns[k], self.number(gamma[k])) for k in kept]
             *below, last = [walk(int(children[k]), depth - 1) for k in kept]
@@ -476,7 +489,8 @@ class SqlOps(ColumnOps[Node]):
 
     def find(self, name: str, values: list[str]) -> tuple[Vector, Vector]:
         """Place of each entry of a column among texts, and whether it is one of them."""
-        text, keep = nodes.cast(column(name), "text"), self.scalars.keep
+        text = nodes.cast(column(name), "text")
+        keep = self.scalars.keep
         equal = [pair(nodes.EQ, text.copy(), nodes.Literal.string(value)) for value in values]
         encoded = keep(case([(way, integer(k)) for k, way in enumerate(equal)], integer(-1)))
         known = keep(pair(nodes.GTE, encoded, integer(0)))

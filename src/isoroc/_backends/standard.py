@@ -28,7 +28,9 @@ class ArrayOps(Ops[ArrayVector]):
     """Vectors are arrays of a namespace of the standard, in double precision on a device."""
 
     def __init__(self, xp: Any, device: Any) -> None:
-        self.xp, self._device, self._asarray = xp, device, xp.asarray
+        self.xp = xp
+        self._device = device
+        self._asarray = xp.asarray
 
     def vector(self, array: Any, width: int | None = None) -> ArrayVector:
         """An array as a vector; a proxy in a trace needs the width."""
@@ -110,7 +112,8 @@ class ArrayOps(Ops[ArrayVector]):
     def route(self, tree: BinTree, a: ArrayVector) -> ArrayVector:
         """All rows descend one level in each turn; bins lead to themselves."""
         thresholds, children = tree.descent()
-        table, below = self.constant(thresholds), self.constant(children.ravel(), "int64")
+        table = self.constant(thresholds)
+        below = self.constant(children.ravel(), "int64")
         node = self.xp.zeros_like(a.array[:, 0], dtype=self.xp.int64)
         for _ in range(int(tree.depths.max())):
             region = self.xp.argmax(a.array - self._rows(table, node), axis=1)

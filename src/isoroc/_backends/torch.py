@@ -56,10 +56,12 @@ class TorchOps(ArrayOps):
         return self.vector(torch.log_softmax(a.array, dim=1), a.width)
 
     def fraction_between(self, a: ArrayVector, knots: Floats) -> ArrayVector:
-        table, last = self.constant(knots), knots.shape[1] - 1
+        table = self.constant(knots)
+        last = knots.shape[1] - 1
         x = a.array.T.contiguous()
         index = torch.searchsorted(table, x.detach()).clamp(1, last)
-        low, high = torch.gather(table, 1, index - 1), torch.gather(table, 1, index)
+        low = torch.gather(table, 1, index - 1)
+        high = torch.gather(table, 1, index)
         share = ((x - low) / (high - low)).clamp(0, 1)
         return self.vector(((index - 1 + share) / last).T, a.width)
 
@@ -125,7 +127,8 @@ def trace(formula: Callable[..., ArrayVector], width: int) -> torch.fx.GraphModu
 
     Its constants are buffers.
     """
-    ops, tracer = TorchOps("cpu"), _Tracer()
+    ops = TorchOps("cpu")
+    tracer = _Tracer()
     forecasts = torch.fx.Proxy(tracer.graph.placeholder("forecasts"), tracer)
     tracer.graph.output(formula(ops, ops.vector(forecasts, width)).array.node)
     return torch.fx.GraphModule(tracer.constants, tracer.graph, "Formula")

@@ -256,7 +256,9 @@ class AutoCalibrator(Calibrator):
         if not self.monotone:
             raise InputError("monotone", None, "is False, so there is no guarantee to verify")
         values = self._check_new(P)
-        kind, X, Q = self.map_.kind, columns_of(values), self.map_.apply(values)
+        kind = self.map_.kind
+        X = columns_of(values)
+        Q = self.map_.apply(values)
         if Q.shape[1] == 2:
             scores = kind.score(NUMPY, X)
             return check_cyclic(np.hstack([np.zeros_like(scores), scores]), Q)
@@ -266,7 +268,8 @@ class AutoCalibrator(Calibrator):
 
 def _weigh(fitted: list[Fitted], dealt: CellSample, before: Floats) -> Floats:
     """Weights of the members in the mixture."""
-    n_rows, p = float(dealt.row_weights().sum()), mixing.score_test(before, dealt)
+    n_rows = float(dealt.row_weights().sum())
+    p = mixing.score_test(before, dealt)
     prior = prior_shares([each.member for each in fitted], dealt.n_classes, n_rows, p)
     likelihood = mixing.likelihoods([each.unseen for each in fitted], dealt)
     return mixing.mixture_weights(likelihood, dealt.row_weights(), prior)

@@ -113,11 +113,13 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Map, Floats]:
         """The map for all rows, and forecasts of each fold by a map fitted to the others."""
-        whole, few = self._fit(sample), len(sample) <= FEW_ROWS
+        whole = self._fit(sample)
+        few = len(sample) <= FEW_ROWS
         Q = np.empty((len(fold), sample.n_classes))
         for held_out in range(fold.max() + 1):
             inside = fold == held_out
-            part, fresh = sample.take(~inside), copy(self)
+            part = sample.take(~inside)
+            fresh = copy(self)
             fitted = fresh._fit(part) if few else fresh._fit_part(part, whole)
             Q[inside] = fitted.apply(sample.forecasts[inside])
         return whole, Q

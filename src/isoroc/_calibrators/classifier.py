@@ -210,17 +210,20 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
             check_order(classes, "pass labels that are numbers, such as those of an OrdinalEncoder")
         codes: Ints = columns.astype(np.intp)
         n = len(codes)
-        weights, numbers = check_weights(sample_weight, n), check_clusters(clusters, n, of="X")
+        weights = check_weights(sample_weight, n)
+        numbers = check_clusters(clusters, n, of="X")
         check_two_classes(np.bincount(codes, weights, len(classes)).astype(np.float64), classes)
         rows: dict[str, Any] = {"sample_weight": weights, "clusters": numbers}
         if self.segments is not None:
             rows["segments"] = check_segments(take_columns(X, self.segments), n, of="X")
         if frozen:
-            trained, parts = [self.estimator], [np.arange(n)]
+            trained = [self.estimator]
+            parts = [np.arange(n)]
         else:
             training, splitting = self._route(weights, groups, fit_params)
             folds = self._split(X, y, codes, numbers, splitting)
-            trainings, parts = [train for train, _ in folds], [part for _, part in folds]
+            trainings = [train for train, _ in folds]
+            parts = [part for _, part in folds]
             if self.ensemble is False:
                 trainings.append(np.arange(n))
             trained = Parallel(n_jobs=self.n_jobs)(
@@ -232,7 +235,8 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
             for pair, part in zip(pairs, parts, strict=False)
         ]
         if self.ensemble is False:
-            forecasts, parts = [np.concatenate(forecasts)], [np.concatenate(parts)]
+            forecasts = [np.concatenate(forecasts)]
+            parts = [np.concatenate(parts)]
             pairs = pairs[-1:]
         for pair, P, part in zip(pairs, forecasts, parts, strict=True):
             cut = {name: values[part] for name, values in rows.items() if values is not None}
@@ -246,7 +250,8 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
 
     def _check_parameters(self) -> bool:
         """Check the parameters; returns whether the classifier is used without fitting it again."""
-        given, calibrator = self.estimator, self.calibrator
+        given = self.estimator
+        calibrator = self.calibrator
         if given is not None and (isinstance(given, type) or not hasattr(given, "fit")):
             problem = f"expected a classifier, got {given!r}"
             raise InputError("estimator", None, problem, "pass an instance of a classifier")
@@ -316,9 +321,11 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         # Slow to import, and the registry imports this module for every command.
         from sklearn.model_selection import LeaveOneOut, StratifiedGroupKFold, check_cv  # noqa: PLC0415
 
-        cv, ensemble = self.cv, self.ensemble is not False  # "auto" is True unless it is frozen
+        cv = self.cv
+        ensemble = self.ensemble is not False  # "auto" is True unless the classifier is frozen
         if clusters is not None and (cv is None or isinstance(cv, int)):
-            cv, splitting = StratifiedGroupKFold(cv or 5), {"groups": clusters}
+            cv = StratifiedGroupKFold(cv or 5)
+            splitting = {"groups": clusters}
         n_folds = self.cv if isinstance(self.cv, int) else getattr(self.cv, "n_splits", 1)
         if ensemble and (n_folds > np.bincount(codes).min() or isinstance(self.cv, LeaveOneOut)):
             problem = (

@@ -64,7 +64,8 @@ class ArrowFactor(Factor):
     """The same for an `Arrow`: the inverse of C, without the zeros between classes."""
 
     def __init__(self, H: Arrow, precision: Floats) -> None:
-        self._index, self._S = H.positions, len(H.shared)
+        self._index = H.positions
+        self._S = len(H.shared)
         blocks = H.blocks + precision[H.positions][..., None] * np.eye(H.positions.shape[1])
         self._roots = np.linalg.inv(np.linalg.cholesky(blocks))
         arms = self._roots @ H.arms
@@ -93,7 +94,8 @@ class ArrowFactor(Factor):
 
     def _join(self, shared: Floats, of_classes: Floats) -> Floats:
         theta = np.empty(self._S + of_classes.size)
-        theta[: self._S], theta[self._index] = shared, of_classes
+        theta[: self._S] = shared
+        theta[self._index] = of_classes
         return theta
 
 
@@ -160,7 +162,8 @@ def quasi_newton(slope: Floats, pairs: Sequence[tuple[Floats, Floats]]) -> Float
 
     Pairs are the last steps and changes of the gradient, scaled so that their products are 1.
     """
-    step, shares = -slope, []
+    step = -slope
+    shares = []
     for past, change in reversed(pairs):
         shares.append(past @ step)
         step -= shares[-1] * change
@@ -191,7 +194,8 @@ class Rows:
         total = float(sample.row_weights().sum())
         self.rows = sample.drawn_rows(most_rows)
         sample = sample.draw(most_rows)
-        self.codes, weights = sample.codes.astype(np.intp), sample.row_weights()
+        self.codes = sample.codes.astype(np.intp)
+        weights = sample.row_weights()
         self.weights = weights * (total / weights.sum())
         return sample
 
@@ -247,7 +251,8 @@ class PenalisedLoss(Rows, ABC):
             change = factor.gradient(lower.gradient) - slope
             if (curvature := step @ change) > 0:
                 pairs.append((step / np.sqrt(curvature), change / np.sqrt(curvature)))
-            point, slope = lower, slope + change
+            point = lower
+            slope = slope + change
             if -rise <= least_gain:
                 break
         return point
@@ -273,7 +278,8 @@ class PenalisedLoss(Rows, ABC):
             promised = factor.gain(point.gradient) / (self.tolerance * self.total)
             if promised <= 1:
                 return Solution(point.theta, factor, converged=True)
-            start, point = point, self.descend(point, factor, n_steps=n_steps, ftol=ftol)
+            start = point
+            point = self.descend(point, factor, n_steps=n_steps, ftol=ftol)
             if promised <= 10 and start.value - point.value <= ftol * self.total:
                 return Solution(point.theta, factor, converged=True)
         return Solution(point.theta, factor, converged=False)

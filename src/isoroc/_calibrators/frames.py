@@ -38,7 +38,8 @@ def predict_frame(
     if engine.is_duckdb():
         from isoroc.export._sql import write_query  # noqa: PLC0415  # sqlglot is optional
 
-        outputs, table = {name: k for k, name in enumerate(names)}, "isoroc_frame"
+        outputs = {name: k for k, name in enumerate(names)}
+        table = "isoroc_frame"
         options = {"dialect": "duckdb", "table": [table], "keep": given}
         return df.query(table, write_query(calibrator, probs, outputs, **options))
     raise InputError("df", None, f"dataframes of {engine} are not supported")
@@ -46,7 +47,8 @@ def predict_frame(
 
 def _check_columns(calibrator: Any, given: list[str], probs: list[str], names: list[str]) -> None:
     """Check that the dataframe has the columns to read and none of those to add."""
-    n_features, n_classes = calibrator.n_features_in_, len(calibrator.classes_)
+    n_features = calibrator.n_features_in_
+    n_classes = len(calibrator.classes_)
     for argument, columns, expected in ("probs", probs, n_features), ("names", names, n_classes):
         if len(columns) != expected or len(set(columns)) < expected:
             problem = f"{', '.join(columns)}, but the calibrator has {expected}"
@@ -65,7 +67,8 @@ def add_columns(df: Any, calibrator: Any, probs: list[str], names: list[str]) ->
     numbers = frame.select(nw.col(*probs).cast(nw.Float64())).to_numpy().astype(np.float64)
     P = numbers[:, 0] if len(probs) == 1 else numbers
     good = valid_rows(P, calibrator.map_.kind)
-    segments, further = list(known_columns(calibrator.map_)), {}
+    segments = list(known_columns(calibrator.map_))
+    further = {}
     if segments:
         further["segments"] = frame.select(segments).filter(good.tolist()).to_native()
     Q = np.full((len(P), len(names)), np.nan)
@@ -95,7 +98,8 @@ def _map_spark(df: Any, add: Callable[[Any], Any], names: list[str], *, connect:
     if is_set or connect or not session.sparkContext.master.startswith("local"):
         return df.mapInArrow(each, schema)
     # On this machine Spark would run the first `python3` that it finds, which may lack isoroc.
-    context, before = session.sparkContext, session.sparkContext.pythonExec
+    context = session.sparkContext
+    before = session.sparkContext.pythonExec
     context.pythonExec = sys.executable
     try:
         return df.mapInArrow(each, schema)

@@ -171,7 +171,10 @@ class IRPCalibrator(Calibrator):
 
     map_: BinMap = field(init=False)
     certificate_: Certificate | None = field(init=False)
-    tree_, prior_, pseudocount_, bin_values_ = FromMap(), FromMap(), FromMap(), FromMap()
+    tree_ = FromMap()
+    prior_ = FromMap()
+    pseudocount_ = FromMap()
+    bin_values_ = FromMap()
     n_bins_ = FromMap(lambda fitted: len(fitted.tree.bins))
     reduction_ = FromMap()
     top_ = FromMap(lambda fitted: fitted.reduction and fitted.reduction.top)
@@ -232,7 +235,8 @@ class IRPCalibrator(Calibrator):
         unit = self.map_.kind.scores
         sample = check_sample(values, y, sample_weight, self.classes_, unit=unit)
         sample = replace(sample, forecasts=values).positive()  # scores as predictions see them
-        calibrated, sample = self.map_.in_bins(sample.forecasts), sample.on_simplex()
+        calibrated = self.map_.in_bins(sample.forecasts)
+        sample = sample.on_simplex()
         if self.map_.reduction is not None:
             sample = self.map_.reduction.reduce_sample(sample)
         holds = self.certificate_.verify(self.map_.tree, calibrated, sample)
@@ -240,7 +244,9 @@ class IRPCalibrator(Calibrator):
 
     def _fit(self, sample: Sample) -> BinMap:
         self._check_parameters(sample.n_classes)
-        kind, values, sample = sample.kind, sample.forecasts, sample.on_simplex()
+        kind = sample.kind
+        values = sample.forecasts
+        sample = sample.on_simplex()
         random_state = check_random_state(self.random_state)
         with progress("growing", shown=self.verbose > 0) as report:
             top = self._choose_top(sample, random_state)
@@ -265,7 +271,8 @@ class IRPCalibrator(Calibrator):
             on_simplex = replace(sample, forecasts=P, unit="probability")
             tempering = fit_tempering(draw_part(on_simplex), "auto", 1.0)
             tempered = tempering.apply(P)
-        prior, (shared, pseudocount) = self._resolve_prior(sample), self._pseudocounts()
+        prior = self._resolve_prior(sample)
+        (shared, pseudocount) = self._pseudocounts()
         names = "monotonicity search grid_size max_bins max_cells min_bin_weight min_lift"
         parameters = {name: getattr(self, name) for name in names.split()}
         options = GrowthOptions(shared * prior, **parameters, **running)
@@ -286,7 +293,8 @@ class IRPCalibrator(Calibrator):
             points = sample.forecasts if self.monotonicity == "global" else None
             return fitted, self.monotonicity and certify(grown.tree, fitted.bin_values, points)
         bin_of = grown.tree.bin_of(sample.forecasts) if grown.bin_of is None else grown.bin_of
-        rows, values = Rows(tempered, bin_of), fitted.bin_values
+        rows = Rows(tempered, bin_of)
+        values = fitted.bin_values
         tilts, shares, certificate = tilt_bins(grown.tree, values, sample, rows, self.monotonicity)
         numbers |= {name: getattr(tempering, name) for name in TemperatureMap.states()}
         return TiltedMap(**numbers, tilts=tilts, shares=shares), certificate
@@ -337,7 +345,8 @@ class IRPCalibrator(Calibrator):
                 seed = random_state.randint(2**31 - 1)
                 changed = {"top": top, "verbose": 0, "random_state": seed}
                 candidate = IRPCalibrator(**self.get_params() | changed)
-                train, test = sample.take(fold != k), sample.take(fold == k)
+                train = sample.take(fold != k)
+                test = sample.take(fold == k)
                 Q = candidate._fit(train).apply(test.forecasts)
                 likelihood = Q[np.arange(len(Q)), test.codes].clip(min=1e-300)
                 losses[top] -= float(test.row_weights() @ np.log(likelihood))

@@ -59,7 +59,8 @@ class IsotonicCalibrator(Calibrator):
     _shares: ClassVar[tuple[float, float]] = (0.3, 0.3)
     _uses_order_only: ClassVar[bool] = True
 
-    cuts_, values_ = FromMap(), FromMap()
+    cuts_ = FromMap()
+    values_ = FromMap()
 
     def _fit(self, sample: Sample) -> StepMap:
         check_number("pseudocount", self.pseudocount, minimum=0)
@@ -126,7 +127,9 @@ class VennAbersCalibrator(Calibrator):
     _uses_order_only: ClassVar[bool] = True
 
     map_: VennAbersMap
-    cuts_, lower_, upper_ = FromMap(), FromMap(), FromMap()
+    cuts_ = FromMap()
+    lower_ = FromMap()
+    upper_ = FromMap()
 
     def _fit(self, sample: Sample) -> VennAbersMap:
         maps = [venn_abers_steps(counts) for counts in counts_of_classes(sample)]

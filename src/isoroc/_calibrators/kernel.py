@@ -81,9 +81,17 @@ class KernelCalibrator(DescentCalibrator):
     _shares: ClassVar[tuple[float, float]] = (0.5, 2.0)
     _state: ClassVar[dict[str, checks.Check]] = {"penalty_": checks.number(most=1e100)}
 
-    floor_, temperature_, smoothing_ = FromMap(), FromMap(), FromMap()
-    knots_, origin_, stretch_, centres_ = FromMap(), FromMap(), FromMap(), FromMap()
-    weights_, coef_, intercept_, reach_ = FromMap(), FromMap(), FromMap(), FromMap()
+    floor_ = FromMap()
+    temperature_ = FromMap()
+    smoothing_ = FromMap()
+    knots_ = FromMap()
+    origin_ = FromMap()
+    stretch_ = FromMap()
+    centres_ = FromMap()
+    weights_ = FromMap()
+    coef_ = FromMap()
+    intercept_ = FromMap()
+    reach_ = FromMap()
 
     def _fit(self, sample: Sample) -> Any:
         return super()._fit(by_content(sample))  # rounding would depend on the order of the rows
@@ -126,8 +134,11 @@ class Problem(PenalisedLoss):
     Features are principal components of the inputs, so the curvature is nearly diagonal.
     """
 
-    near_steps, near_ftol, rounds = 15, 1e-5, 20
-    tolerance, by_row = 3e-5, ("z", "features")
+    near_steps = 15
+    near_ftol = 1e-5
+    rounds = 20
+    tolerance = 3e-5
+    by_row = ("z", "features")
     most_features = 10_000_000  # with more, some rows are drawn
     centre_rows = 4000  # among which centres are chosen
 
@@ -148,7 +159,8 @@ class Problem(PenalisedLoss):
         inputs *= trust(NUMPY, heights.T, self.reach).T
         whiten = whitening(self.centres, n_others=len(z) + 1)
         self.z = z
-        white, q = whiten @ inputs[:, rows], np.exp(z[:, rows])
+        white = whiten @ inputs[:, rows]
+        q = np.exp(z[:, rows])
         uncertainty = self.weights[rows] * (q * (1 - q)).sum(axis=0)
         _, rotation = np.linalg.eigh((white * uncertainty) @ white.T)
         self.basis = rotation.T @ whiten
@@ -156,7 +168,8 @@ class Problem(PenalisedLoss):
 
     def map_of(self, theta: Floats) -> KernelMap:
         """The map with the parameters theta."""
-        positions, K = self.positions, len(self.z)
+        positions = self.positions
+        K = len(self.z)
         joint = theta.reshape(K, -1) @ self.basis
         weights, coef, intercept = np.split(joint, [len(self.centres), -1], axis=1)
         coef = positions.stretch[0] * coef
@@ -172,7 +185,8 @@ class Problem(PenalisedLoss):
 
     def loss(self, theta: Floats) -> tuple[float, Floats]:
         """Penalised loss and its gradient."""
-        value, gradient = self.penalty / 2 * float((theta**2).sum()), self.penalty * theta
+        value = self.penalty / 2 * float((theta**2).sum())
+        gradient = self.penalty * theta
         by_class = gradient.reshape(len(self.z), -1)
         for rows, z in self._scores(theta):
             value += softmax_loss(z, self.codes[rows], self.weights[rows])

@@ -84,17 +84,23 @@ class MatrixCalibrator(DescentCalibrator):
     _shares: ClassVar[tuple[float, float]] = (1.0, 4.0)
     _state: ClassVar[dict[str, checks.Check]] = {"penalty_": checks.coefficients(4)}
 
-    floor_, temperature_, smoothing_ = FromMap(), FromMap(), FromMap()
-    coef_, quadratic_, intercept_ = FromMap(), FromMap(), FromMap()
+    floor_ = FromMap()
+    temperature_ = FromMap()
+    smoothing_ = FromMap()
+    coef_ = FromMap()
+    quadratic_ = FromMap()
+    intercept_ = FromMap()
 
     def _solve(self, sample: Sample) -> tuple[Regression, Solution]:
         check_option("structure", self.structure, ("auto", "matrix", "vector"))
         check_option("quadratic", self.quadratic, (True, False))
         check_number("penalty", self.penalty, minimum=1e-3, others=("auto",))
-        stage, K = fit_tempering(sample, self.floor, self.pseudocount), sample.n_classes
+        stage = fit_tempering(sample, self.floor, self.pseudocount)
+        K = sample.n_classes
         few = self.structure == "auto" and K <= MATRIX_CLASSES
         terms = Terms(K, full=few or self.structure == "matrix", quadratic=self.quadratic)
-        learn, unit = self.penalty == "auto", 2.0 * K * np.array([1, 1, 1, K - 1])
+        learn = self.penalty == "auto"
+        unit = 2.0 * K * np.array([1, 1, 1, K - 1])
         penalty = unit * (1.0 if learn else float(self.penalty))
         priors = Priors(terms.sizes(), dict(zip(terms.sizes(), penalty, strict=True)), set())
         theta = np.zeros(len(terms))
@@ -162,16 +168,22 @@ class Terms:
 class Regression(EvidenceLoss):
     """Minimise the loss of ``softmax(transform(z))`` plus a ridge penalty on each kind of term."""
 
-    near_steps, near_ftol, rounds, by_row = 5, 2e-7, 20, ("z",)
+    near_steps = 5
+    near_ftol = 2e-7
+    rounds = 20
+    by_row = ("z",)
     #: Largest numbers of terms, for a matrix and a vector, with a Hessian and learned penalties.
     newton_terms: ClassVar[tuple[int, int]] = (400, 90)
 
     def __init__(self, terms: Terms, stage: TemperatureMap, sample: Sample, priors: Priors) -> None:
-        self.terms, self.stage, self.priors = terms, stage, priors
+        self.terms = terms
+        self.stage = stage
+        self.priors = priors
         self.has_few_terms = len(terms) <= self.newton_terms[not terms.full]
         self.tolerance = 1e-8 if self.has_few_terms else 3e-7
         self.z = stage.log_tempered_rows(Forecasts(sample.forecasts, sample.kind))
-        self.codes, self.rows = sample.codes.astype(np.intp), np.arange(len(sample))
+        self.codes = sample.codes.astype(np.intp)
+        self.rows = np.arange(len(sample))
         self.weights = sample.row_weights()
 
     def map_of(self, theta: Floats) -> MatrixMap:
@@ -186,7 +198,8 @@ class Regression(EvidenceLoss):
 
     def loss(self, theta: Floats) -> tuple[float, Floats]:
         """Penalised loss and its gradient."""
-        residual, precision = self._scores(theta), self.priors.precision()
+        residual = self._scores(theta)
+        precision = self.priors.precision()
         value = softmax_loss(residual, self.codes, self.weights)  # its derivatives replace scores
         gradient = self.terms.correlate(residual, self.z) + precision * theta
         return value + float(precision @ theta**2) / 2, gradient

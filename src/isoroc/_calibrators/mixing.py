@@ -133,7 +133,8 @@ def score_members(
 
     Forecasts are those of the members, the mixture, and the uncalibrated ones.
     """
-    row_weights, fold = sample.row_weights(), sample.folds()
+    row_weights = sample.row_weights()
+    fold = sample.folds()
     losses = bounded_losses(likelihoods(forecasts, sample), row_weights, sample.n_classes)
     loss, loss_error = mean_and_error(losses[:, :-1], sample)
     gain, gain_error = mean_and_error(losses[:, -1:] - losses[:, :-1], sample)
@@ -156,7 +157,8 @@ def score_members(
 
 def mean_and_error(values: Floats, sample: Sample) -> tuple[Floats, Floats]:
     """Weighted mean of each column, and its standard error."""
-    clusters, squares = sample.clusters, sample.squared_weights()
+    clusters = sample.clusters
+    squares = sample.squared_weights()
     total, *means = by_cluster(clusters, sample.row_weights(), *values.T)
     columns = [Mean() for _ in means]
     for column, rows in zip(columns, means, strict=True):
@@ -167,7 +169,8 @@ def mean_and_error(values: Floats, sample: Sample) -> tuple[Floats, Floats]:
 
 def expected_gain_error(before: Floats, after: Floats, sample: Sample) -> float:
     """Standard error of the mean gain if the forecasts before, shape (n, K), are calibrated."""
-    weights, K = sample.row_weights(), sample.n_classes
+    weights = sample.row_weights()
+    K = sample.n_classes
     gains = bounded_losses(before, weights, K) - bounded_losses(after, weights, K)
     gains -= (before * gains).sum(axis=1, keepdims=True)
     variance = (before * gains**2).sum(axis=1)
@@ -179,7 +182,9 @@ def score_test(before: Floats, sample: Sample) -> float:
 
     For two classes, also for shifted log odds. It has far more power than the gain of a mixture.
     """
-    weights, squares, (n, K) = sample.row_weights(), sample.squared_weights(), before.shape
+    weights = sample.row_weights()
+    squares = sample.squared_weights()
+    (n, K) = before.shape
     n_rows = weights.sum()
     P = (n_rows * before + 1 / K) / (n_rows + 1)
     directions = [np.log(P)] if K > 2 else [np.log(P), np.broadcast_to([0.0, 1.0], P.shape)]

@@ -102,8 +102,12 @@ class MonotoneCalibrator(DescentCalibrator):
     _most_numbers: ClassVar[int] = 10_000_000
 
     map_: MonotoneMap
-    floor_, scale_, softness_ = FromMap(), FromMap(), FromMap()
-    directions_, biases_, interactions_ = FromMap(), FromMap(), FromMap()
+    floor_ = FromMap()
+    scale_ = FromMap()
+    softness_ = FromMap()
+    directions_ = FromMap()
+    biases_ = FromMap()
+    interactions_ = FromMap()
     prototypes_ = FromMap()
 
     @property
@@ -208,14 +212,16 @@ class Departures:
             # With binomial weights on the points i / 9 the mean is the logistic function.
             levels = np.arange(5)
             softness = levels / 9
-            self.log_weights, self.scale = np.log(comb(9, levels)), 9.0
+            self.log_weights = np.log(comb(9, levels))
+            self.scale = 9.0
             prior = {"softness": 32.0, "level": 32.0, "bias": 4.0}
             prior |= {"prototype_bias": 32.0, "prototype_softness": 32.0}
             fixed = {"scale"}
         else:
             # The scale makes up for the second level of prototypes.
             softness = np.array([0.0, 0.5])
-            self.log_weights, self.scale = np.array([0.0, -4.0]), 1.05
+            self.log_weights = np.array([0.0, -4.0])
+            self.scale = 1.05
             prior = {"softness": 1.0, "level": 0.3, "prototype_softness": 4.0, "bias": 2.0 * K}
             prior |= {"prototype_bias": 2.0 * K, "interaction": 1.2 * K, "direction": 0.2 * K}
             fixed = {"scale", "softness", "level"}
@@ -243,7 +249,8 @@ class Departures:
 
     def map_of(self, theta: Floats, kind: Kind, floor: float) -> MonotoneMap:
         """The map with these parameters."""
-        K, L = self.n_classes, self.n_levels
+        K = self.n_classes
+        L = self.n_levels
         part = {kind: theta[entries] for kind, entries in self.places.items()}
         odds = self.odds + part["softness"] + part["prototype_softness"].reshape(K, L)
         biases = self.log_weights + part["level"] + part["prototype_bias"].reshape(K, L)
@@ -282,7 +289,9 @@ class Slopes(NamedTuple):
 class Posterior(EvidenceLoss):
     """Negative log posterior of the departures theta for a sample with a floor."""
 
-    near_steps, rounds, by_row = 10, 40, ("z",)
+    near_steps = 10
+    rounds = 40
+    by_row = ("z",)
     dense = 800  # largest number of parameters with a full curvature matrix
     gradient_numbers = 2**17  # in an array of gradients of single rows
 
@@ -290,11 +299,14 @@ class Posterior(EvidenceLoss):
         self, departures: Departures, sample: Sample, floor: float, rows: Ints | None = None
     ) -> None:
         z, codes, weights = gather(_floored(sample, floor), sample.codes, sample.row_weights())
-        self.departures, self.priors = departures, departures.priors
-        self.kind, self.floor = sample.kind, floor
+        self.departures = departures
+        self.priors = departures.priors
+        self.kind = sample.kind
+        self.floor = floor
         self.rows = np.empty(0, np.intp) if rows is None or len(z.T) < len(rows) else rows
         self.z = np.ascontiguousarray(z - z.mean(axis=0))
-        self.weights, self.codes = weights, codes.astype(np.intp)
+        self.weights = weights
+        self.codes = codes.astype(np.intp)
 
     def map_of(self, theta: Floats) -> MonotoneMap:
         """The map with the parameters theta."""
@@ -303,9 +315,12 @@ class Posterior(EvidenceLoss):
     def loss(self, theta: Floats) -> tuple[float, Floats]:
         """Negative log posterior and its gradient."""
         F = self.map_of(theta)
-        a, soft, t = F.scale, F.softness, F.full_directions()
+        a = F.scale
+        soft = F.softness
+        t = F.full_directions()
         slopes = _slopes(F, self.z, self.codes, self.weights)
-        (biases, rises, along), entries = slopes.sums, slopes.entries
+        (biases, rises, along) = slopes.sums
+        entries = slopes.entries
         dsoft = a * rises - np.einsum("klj,kj->kl", entries, t - np.eye(len(t)))
         dsoft *= soft * (1 - soft)
         parts = [[a * (along.sum() + (soft * rises).sum())], dsoft.sum(axis=0), biases.sum(axis=0)]
@@ -325,13 +340,17 @@ class Posterior(EvidenceLoss):
 
         Its expectation under the forecasts is that of the Hessian, and it is never indefinite.
         """
-        P, F, index = self.departures.n_parameters, self.map_of(theta), self.departures.class_index
+        P = self.departures.n_parameters
+        F = self.map_of(theta)
+        index = self.departures.class_index
         n_shared = P - index.size
         H = np.zeros((n_shared, n_shared) if self.dense >= n_shared else P)
-        arms, blocks = np.zeros((*index.shape, n_shared)), np.zeros((*index.shape, index.shape[1]))
+        arms = np.zeros((*index.shape, n_shared))
+        blocks = np.zeros((*index.shape, index.shape[1]))
         for rows in slices(len(self.codes), max(self.gradient_numbers // P, 64)):
             G = self._gradients(F, rows)
-            shared, of_classes = G[:n_shared], G[index]
+            shared = G[:n_shared]
+            of_classes = G[index]
             H += shared @ shared.T if H.ndim == 2 else np.einsum("pn,pn->p", G, G)
             arms += of_classes @ shared.T
             blocks += of_classes @ of_classes.transpose(0, 2, 1)
@@ -339,13 +358,18 @@ class Posterior(EvidenceLoss):
 
     def _gradients(self, F: MonotoneMap, rows: slice) -> Floats:
         """Gradient of each row's loss, times the root of its weight, shape (n_parameters, n)."""
-        z, codes = np.ascontiguousarray(self.z[:, rows]), self.codes[rows]
-        a, soft, t = F.scale, F.softness, F.full_directions()
+        z = np.ascontiguousarray(self.z[:, rows])
+        codes = self.codes[rows]
+        a = F.scale
+        soft = F.softness
+        t = F.full_directions()
         K, L = soft.shape
         n = len(codes)
         slopes = _slopes(F, z, codes, np.sqrt(self.weights[rows]), of_rows=True)
-        rises, (in_scores, in_entries) = slopes.rises, slopes.rows
-        is_outcome, towards = np.eye(K)[:, codes], t[:, codes]
+        rises = slopes.rises
+        (in_scores, in_entries) = slopes.rows
+        is_outcome = np.eye(K)[:, codes]
+        towards = t[:, codes]
         dsoft = a * in_scores * rises[:, None] - in_entries * (towards - is_outcome)[:, None]
         dsoft *= (soft * (1 - soft))[:, :, None]
         along = z[:, None] + soft[:, :, None] * rises[:, None]

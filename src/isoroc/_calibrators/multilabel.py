@@ -153,9 +153,11 @@ class MultiLabelCalibrator(Calibrator):
         parts = [dealt.take(label == k) for k in range(len(names))]  # type: ignore[arg-type]
         shared = SharedBeta(dealt)
         shared.learn([part.draw(10_000) for part in parts])
-        maps, lines = list[Map](), []
+        maps = list[Map]()
+        lines = []
         for name, part in zip(names, parts, strict=True):  # type: ignore[arg-type]
-            beta, counts = shared._fit(part), np.bincount(part.codes, minlength=2)
+            beta = shared._fit(part)
+            counts = np.bincount(part.codes, minlength=2)
             maps.append(beta)
             weights = np.array([1.0, 0.0])
             if counts.min() >= 5 and np.ptp(part.fold) > 0:
@@ -169,7 +171,8 @@ class MultiLabelCalibrator(Calibrator):
             numbers = beta.coef[1], beta.rest[1], beta.intercept[1]
             lines.append((name, len(part), counts[1], *numbers, weights[1]))
         head = ("label", "rows", "positives", "coef", "rest", "intercept", "weight")
-        self.labels_, self.common_ = Table.from_rows(lines, *head), shared.numbers(shared.mean)
+        self.labels_ = Table.from_rows(lines, *head)
+        self.common_ = shared.numbers(shared.mean)
         return MultiLabelMap(kind=LABELS[sample.unit], maps=maps)
 
     def _check_new(self, P: Any, ops: Any = NUMPY) -> Floats:
@@ -195,7 +198,8 @@ class SharedBeta(Calibrator):
         few = sample.draw(100_000)
         self.floor = BetaCalibrator()._fit(few).floor
         features = self._features(few)
-        self.centre, spread = features.mean(axis=0), features.std(axis=0)
+        self.centre = features.mean(axis=0)
+        spread = features.std(axis=0)
         self.unchanged = self.mean = np.array([self.centre.sum(), 1.0, 1.0])
         self.width = np.diag([1.0, *(0.1 / np.maximum(spread, 0.01) ** 2)])
         self.root = 2 * np.sqrt(self.width)  # root @ root.T is the covariance matrix
@@ -207,7 +211,8 @@ class SharedBeta(Calibrator):
     def _posterior(self, sample: Sample, used: Floats) -> tuple[Floats, Floats]:
         """Most probable coefficients of the columns that are used, and their covariance matrix."""
         X = used * np.column_stack([np.ones(len(sample)), self._features(sample) - self.centre])
-        y, weights = sample.codes.astype(np.float64), sample.row_weights()
+        y = sample.codes.astype(np.float64)
+        weights = sample.row_weights()
         prior: Any = {"start": np.zeros((1, 3)), "precision": np.ones((1, 3)), "least_gain": 1e-9}
         offset = X @ self.mean
         theta, _, H = logistic_regression(X @ self.root, y, weights, offset=offset, **prior)
@@ -223,13 +228,15 @@ class SharedBeta(Calibrator):
             apart = theta - self.mean
             # The usual width counts as three labels: few labels say little about their spread.
             total = apart.T @ apart + covariances.sum(axis=0) + 3 * self.width
-            old, self.root = self.root, np.linalg.cholesky(total / (L + 3))
+            old = self.root
+            self.root = np.linalg.cholesky(total / (L + 3))
             if np.abs(np.linalg.solve(old, self.root) - np.eye(3)).max() < 0.01:
                 break
 
     def _fit(self, sample: Sample) -> SigmoidMap:
         """The most probable map of a label; slopes that would be negative are 0."""
-        used, theta = np.ones(3), np.array([0.0, -1.0, -1.0])
+        used = np.ones(3)
+        theta = np.array([0.0, -1.0, -1.0])
         while (theta[1:] < 0).any():
             theta = used * self._posterior(sample, used)[0]
             used[1:] *= theta[1:] >= 0

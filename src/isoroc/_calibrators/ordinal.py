@@ -54,8 +54,13 @@ class CumulativeCalibrator(DescentCalibrator):
 
     _orders_classes: ClassVar[bool] = True
 
-    floor_, temperature_, smoothing_ = FromMap(), FromMap(), FromMap()
-    tilt_, rates_, location_, shifts_ = FromMap(), FromMap(), FromMap(), FromMap()
+    floor_ = FromMap()
+    temperature_ = FromMap()
+    smoothing_ = FromMap()
+    tilt_ = FromMap()
+    rates_ = FromMap()
+    location_ = FromMap()
+    shifts_ = FromMap()
 
     def _solve(self, sample: Sample) -> tuple[CumulativeLoss, Solution]:
         problem = CumulativeLoss(sample)
@@ -119,7 +124,9 @@ class CumulativeLoss(EvidenceLoss):
     0 the differences are a twentieth of those between the log odds of the observed shares.
     """
 
-    near_steps, rounds, dense = 10, 40, 800
+    near_steps = 10
+    rounds = 40
+    dense = 800
     by_row = ("z", "features")
 
     def __init__(self, sample: Sample, most_rows: int = 100_000) -> None:
@@ -144,7 +151,8 @@ class CumulativeLoss(EvidenceLoss):
     def map_of(self, theta: Floats) -> CumulativeMap:
         """The map with the parameters theta."""
         rate, skew, shift, _, _, tilt, location = np.split(theta, self.ends[:-1])
-        stage, location = self.stage, location / self.scale
+        stage = self.stage
+        location = location / self.scale
         return CumulativeMap(
             **vars(stage),
             tilt=tilt,
@@ -159,24 +167,29 @@ class CumulativeLoss(EvidenceLoss):
 
     def _rows(self, theta: Floats) -> tuple[Floats, Floats]:
         """Loss of each row, and its gradient, shape (len(theta), n)."""
-        F, (K, n) = self.map_of(theta), self.z.shape
-        (a, b), first = F.rates.tolist(), np.tri(K - 1, K)
+        F = self.map_of(theta)
+        (K, n) = self.z.shape
+        (a, b) = F.rates.tolist()
+        first = np.tri(K - 1, K)
         p = np.exp(self.z + F.tilt[:, None])
         p /= p.sum(axis=0)
-        below, above = first @ p, (1 - first) @ p
+        below = first @ p
+        above = (1 - first) @ p
         logs = a * np.log(below), b * np.log(above)
         u = logs[0] - logs[1] + F.location @ self.z + F.shifts[:, None]
         u = np.vstack([np.full(n, -700.0), u, np.full(n, 700.0)])
         # An outcome has the probability sigmoid(high) - sigmoid(low).
         at = self.codes.astype(np.intp), np.arange(n)
-        low, high = u[at], u[1:][at]
+        low = u[at]
+        high = u[1:][at]
         gap = -np.expm1(low - high)
         losses = np.logaddexp(0, -high) + np.logaddexp(0, low) - np.log(gap)
         slope = np.zeros_like(u)  # of the losses in u
         slope[at] = expit(low) / expit(high) / gap
         slope[1:][at] = -expit(-high) / expit(-low) / gap
         slope = slope[1:-1]
-        total, along = slope.sum(axis=0), [(slope * part).sum(axis=0) for part in logs]
+        total = slope.sum(axis=0)
+        along = [(slope * part).sum(axis=0) for part in logs]
         in_steps = self._differences(theta)[:, None] * (self.rises.T @ slope)
         inside = first.T @ (a * slope / below) - (1 - first).T @ (b * slope / above)
         parts = [along[0] - along[1], along[0] + along[1], total, in_steps.sum(axis=0), *in_steps]
@@ -184,7 +197,8 @@ class CumulativeLoss(EvidenceLoss):
 
     def loss(self, theta: Floats) -> tuple[float, Floats]:
         """Negative log posterior and its gradient."""
-        (losses, G), precision = self._rows(theta), self.priors.precision()
+        (losses, G) = self._rows(theta)
+        precision = self.priors.precision()
         value = self.weights @ losses + precision @ theta**2 / 2
         return float(value), G @ self.weights + precision * theta
 

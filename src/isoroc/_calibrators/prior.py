@@ -153,20 +153,25 @@ def estimate_prior(
     most = max(60_000 // len(shares), 1000)
     if len(P) > most:  # intervals from fewer rows, scaled to the number of rows
         rows = np.random.default_rng(0).permutation(len(P))[:most]
-        likelihood, weights = likelihood[rows], weights[rows] * (total / weights[rows].sum())
+        likelihood = likelihood[rows]
+        weights = weights[rows] * (total / weights[rows].sum())
         some = _most_likely(likelihood, weights, best)
-        best, shift = some, best - some
+        shift = best - some
+        best = some
     width = half_width(confidence)
     ends = [_interval(likelihood, weights, best, k, width) for k in range(len(shares))]
     low, high = np.clip(np.transpose(ends) + shift, 0.0, 1.0)
-    low, high = np.minimum(low, prior), np.maximum(high, prior)
+    low = np.minimum(low, prior)
+    high = np.maximum(high, prior)
     p_value = float(chdtrc(len(shares) - 1, max(lift, 0.0)))
     return PriorEstimate(prior, low, high, shares, p_value, confidence, classes, len(P))
 
 
 def _interval(L: Floats, weights: Floats, best: Floats, k: int, width: float) -> list[float]:
     """Interval of the share of class k, from the profile likelihood ratio."""
-    others, likelihood, rest = np.delete(best, k), L[:, [k]], np.delete(L, k, axis=1)
+    others = np.delete(best, k)
+    likelihood = L[:, [k]]
+    rest = np.delete(L, k, axis=1)
     others = others / others.sum() if others.any() else np.full(len(others), 1 / len(others))
     most = weights @ np.log(np.maximum(L @ best, LEAST))
     slope = L[:, k] / np.maximum(L @ best, LEAST) - 1
@@ -181,13 +186,15 @@ def _interval(L: Floats, weights: Floats, best: Floats, k: int, width: float) ->
         return float(np.sqrt(max(2 * fall, 0.0)) - width)
 
     def end(limit: float) -> float:
-        step, inside = width / np.sqrt(weights @ slope**2 + 1), best[k]  # too short a step
+        step = width / np.sqrt(weights @ slope**2 + 1)  # too short: it doubles until it is outside
+        inside = best[k]
         while abs(limit - inside) > 1e-9:
             outside = max(limit, inside - step) if limit < inside else min(limit, inside + step)
             if excess(outside) >= 0:
                 precision = 1e-6 + 1e-3 / weights.sum()
                 return float(brentq(excess, *sorted((inside, outside)), xtol=precision))
-            inside, step = outside, 2 * step
+            inside = outside
+            step = 2 * step
         return limit
 
     return [end(0.0), end(1.0)]
@@ -197,7 +204,8 @@ def _most_likely(
     L: Floats, weights: Floats, start: Floats, *, n_steps: int = 100, n_halvings: int = 30
 ) -> Floats:
     """Prior of maximum likelihood up to 1e-4: Newton's method among the classes with a share."""
-    rows, prior = weights / weights.sum(), start
+    rows = weights / weights.sum()
+    prior = start
     mixed = np.maximum(L @ prior, LEAST)
     for _ in range(n_steps):
         slope = (rows / mixed) @ L

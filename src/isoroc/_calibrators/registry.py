@@ -73,7 +73,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         calibrator = _restore(model, "model", COMMON)
         calibrator.map_ = checked_map(model, vars(calibrator))
         for name, check in calibrator._state.items():
-            value, sizes = getattr(calibrator, name), {"K": len(calibrator.classes_)}
+            value = getattr(calibrator, name)
+            sizes = {"K": len(calibrator.classes_)}
             check(value, f"model.state.{name}", sizes)
         calibrator.summary_ = document["summary"]
         calibrator._finish()
@@ -89,9 +90,11 @@ def _restore(
         problem = f"{document.get('kind')!a} is not a calibrator of this version"
         raise Fault(f"{place}.kind", problem)
     calibrator = kind()
-    known, unfitted = calibrator.get_params(deep=False), partial(_restore, fitted=False)
+    known = calibrator.get_params(deep=False)
+    unfitted = partial(_restore, fitted=False)
     learned = list(calibrator._state) if fitted else []
-    given, state = document["parameters"], document["state"]
+    given = document["parameters"]
+    state = document["state"]
     attributes = decode_known(given, known, f"{place}.parameters", unfitted)
     names = {*common, *learned}
     attributes |= decode_known(state, names, f"{place}.state", _restore, learned)

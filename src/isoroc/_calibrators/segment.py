@@ -50,7 +50,8 @@ from isoroc._support.seeds import check_random_state
 from isoroc._support.table import Table
 
 #: Most rows to learn tables from, and most rows for which each fold chooses its own terms.
-MANY_ROWS, FEW_ROWS = 50_000, 5_000
+MANY_ROWS = 50_000
+FEW_ROWS = 5_000
 #: Columns of `shifts_`.
 SHIFTS = "column", "segment", "class", "rows", "shift", "error", "odds"
 
@@ -159,7 +160,9 @@ class SegmentCalibrator(Calibrator):
     map_: SegmentMap = field(init=False)
     common_: Calibrator = field(init=False)
     shifted_: Calibrator = field(init=False)
-    columns_, weight_, uncalibrated_ = FromMap(), FromMap(), FromMap()
+    columns_ = FromMap()
+    weight_ = FromMap()
+    uncalibrated_ = FromMap()
 
     @property
     def _uses_folds(self) -> bool:  # type: ignore[override]
@@ -215,7 +218,8 @@ class SegmentCalibrator(Calibrator):
     def _fit(self, sample: Sample) -> SegmentMap:
         for name, least in {"bins": 2, "max_terms": 0, "min_rows": 1, "cv": 2}.items():
             check_number(name, getattr(self, name), int, minimum=least)
-        self.common_, self.shifted_ = self._pattern(), IdentityCalibrator()
+        self.common_ = self._pattern()
+        self.shifted_ = IdentityCalibrator()
         self.shifts_ = Table.from_rows([], *SHIFTS)
         base = SegmentMap(
             kind=sample.kind,
@@ -261,10 +265,12 @@ class SegmentCalibrator(Calibrator):
         candidates = [c for fitted in tried if (c := self._try(dealt, fitted)) is not None]
         Q = [IdentityMap(kind=base.kind).apply(dealt.forecasts), base.common.apply(dealt.forecasts)]
         likelihood = likelihoods([*Q, *(c[-1] for c in candidates)], dealt).clip(min=LEAST)
-        weights, prior = dealt.row_weights(), np.array([8.0, 4.0])
+        weights = dealt.row_weights()
+        prior = np.array([8.0, 4.0])
         if candidates:
             best = int(np.argmax(weights @ np.log(likelihood[:, 2:])))
-            likelihood, prior = likelihood[:, [0, 1, 2 + best]], np.append(prior, 1.0)
+            likelihood = likelihood[:, [0, 1, 2 + best]]
+            prior = np.append(prior, 1.0)
         # The maps have seen the rows, so differences of their likelihoods count half.
         shares = mixture_weights(likelihood, weights / 2, prior).tolist()
         if not candidates or not shares[2]:
@@ -293,7 +299,9 @@ class SegmentCalibrator(Calibrator):
         model.learn(self.max_terms)
         if not model.tables:
             return None
-        fold, segments, Q = dealt.folds(), dealt.segments, base.common.apply(dealt.forecasts)
+        fold = dealt.folds()
+        segments = dealt.segments
+        Q = base.common.apply(dealt.forecasts)
         logits = np.empty_like(Q)
         for f, part in enumerate(held_out(model, fold, self.max_terms, FEW_ROWS)):
             rows = np.flatnonzero(fold == f)
@@ -356,7 +364,8 @@ class SegmentCalibrator(Calibrator):
         the common map, as `MonotoneCalibrator` and ``AutoCalibrator(monotone=True)`` guarantee.
         """
         Q = self.predict_proba(P, segments)
-        fitted, X = self.map_, columns_of(self._check_new(P))
+        fitted = self.map_
+        X = columns_of(self._check_new(P))
         if Q.shape[1] == 2:
             scores = fitted.kind.score(NUMPY, X)
             z = np.hstack([np.zeros_like(scores), scores])
@@ -370,7 +379,8 @@ class SegmentCalibrator(Calibrator):
             places = places_of(fitted, self.encode_segments(segments)).places
             code = np.unique(np.column_stack(places), axis=0, return_inverse=True)[1].ravel()
         results = [check_cyclic(z[rows], Q[rows]) for _, rows in rows_by_group(code)]
-        n_rows, exact = sum(each.rows for each in results), all(each.exact for each in results)
+        n_rows = sum(each.rows for each in results)
+        exact = all(each.exact for each in results)
         return MonotonicityCheck(all(results), n_rows, exact)
 
     def carry_over(self, thresholds: Any, P: Any = None) -> CarriedThresholds:
@@ -397,7 +407,8 @@ def _regression(sample: Sample, base: SegmentMap, bins: int = 0) -> Regression:
 
 def places_of(base: SegmentMap, codes: Floats, bins: int = 0) -> Columns:
     """Places among the segments of each column; their number where a segment is unknown."""
-    places, sizes = [], base.sizes()
+    places = []
+    sizes = base.sizes()
     for j, size in enumerate(sizes):
         segment, known = base.locate(NUMPY, j, codes[:, [j]])
         places.append(np.where(known, segment, size)[:, 0])
@@ -406,8 +417,11 @@ def places_of(base: SegmentMap, codes: Floats, bins: int = 0) -> Columns:
 
 def with_tables(base: SegmentMap, model: Regression) -> SegmentMap:
     """The map with the tables of a regression; the second map learns the common slope."""
-    intercept, factor = model.terms[0].values[0], 1 + float(model.terms[1].values[0, 0])
-    sizes, K, slope = base.sizes(), len(base.offset), max(factor, 0.2)
+    intercept = model.terms[0].values[0]
+    factor = 1 + float(model.terms[1].values[0, 0])
+    sizes = base.sizes()
+    K = len(base.offset)
+    slope = max(factor, 0.2)
     tables = []
     for term in model.tables:
         places = np.indices([sizes[j] for j in term.columns]).reshape(len(term.columns), -1)

@@ -49,10 +49,12 @@ class Term:
 
     def codes(self, places: Sequence[Ints] | Mapping[int, Ints], n_rows: int) -> Ints:
         """Row of the table for places of all columns; `size` where one is unknown."""
-        codes, known = np.zeros(n_rows, dtype=np.intp), np.ones(n_rows, dtype=bool)
+        codes = np.zeros(n_rows, dtype=np.intp)
+        known = np.ones(n_rows, dtype=bool)
         for j, merged in zip(self.columns, self.merged, strict=True):
             segments = merged[places[j]]
-            codes, known = codes * merged[-1] + segments, known & (segments < merged[-1])
+            codes = codes * merged[-1] + segments
+            known = known & (segments < merged[-1])
         return np.where(known, codes, self.size)
 
     def entries(self, codes: Ints) -> Floats:
@@ -108,7 +110,8 @@ class Block(NamedTuple):
         """Each table, and where its parameters are."""
         end = 0
         for term in self.terms:
-            start, end = end, end + term.size
+            start = end
+            end = end + term.size
             yield term, slice(start, end)
 
     def precisions(self) -> Floats:
@@ -140,7 +143,8 @@ class Regression:
         self.truth = self.codes[:, None] == (1 if F == 1 else np.arange(F))
         if not self.terms:
             intercept, slope = (make_term(self.columns, (), F, scales=s) for s in (False, True))
-            intercept.precision, slope.precision = 1e-6, 4.0
+            intercept.precision = 1e-6
+            slope.precision = 4.0
             self.terms = [intercept, slope]
         self._locate(self.terms)
 
@@ -167,7 +171,8 @@ class Regression:
     def log_odds(self) -> Floats:
         """Log odds, or logits of three classes or more."""
         intercept, slope = (term.values[0] for term in self.terms[:2])
-        shift, scale = np.full(self.u.shape, intercept), np.full((len(self.u), 1), 1 + slope)
+        shift = np.full(self.u.shape, intercept)
+        scale = np.full((len(self.u), 1), 1 + slope)
         for term in self.tables:
             total = scale if term.scales else shift
             total += term.entries(term.where)
@@ -191,7 +196,8 @@ class Regression:
 
     def _residuals(self) -> list[tuple[Floats, Floats]]:
         """Derivatives of the loss of each row in the log odds of each block, first and second."""
-        eta, w = self.log_odds(), self.weights
+        eta = self.log_odds()
+        w = self.weights
         q = np.asarray(expit(eta) if self.n_free == 1 else softmax(eta, axis=1))
         both = [(w * a, w * b) for a, b in zip((q - self.truth).T, (q * (1 - q)).T, strict=True)]
         if len(both) > 1:
@@ -211,13 +217,16 @@ class Regression:
 
     def hessians(self) -> list[Floats]:
         """Hessian of the loss of the rows, without priors, in the parameters of each block."""
-        hessians, u = [], self.slopes
+        hessians = []
+        u = self.slopes
         for block, (_, h) in zip(self.blocks(), self._residuals(), strict=True):
-            powers, spans = (h, h * u, h * u * u), list(block.spans())
+            powers = (h, h * u, h * u * u)
+            spans = list(block.spans())
             size = spans[-1][1].stop
             H = np.zeros((size, size))
             for (first, rows), (second, columns) in combinations_with_replacement(spans, 2):
-                shape, pairs = (first.size + 1, second.size + 1), second.where
+                shape = (first.size + 1, second.size + 1)
+                pairs = second.where
                 if first.columns:  # others have one entry for all rows
                     pairs = first.where * shape[1] + pairs
                 sums = np.bincount(pairs, powers[first.scales + second.scales], np.prod(shape))
@@ -233,7 +242,8 @@ class Regression:
 
     def step(self, gradients: list[Floats], hessians: list[Floats], *, search: bool) -> None:
         """A step of Newton's method; with `search` it is halved until the loss falls."""
-        old, steps = [], []
+        old = []
+        steps = []
         for block, gradient, H in zip(self.blocks(), gradients, hessians, strict=True):
             theta = np.concatenate([term.values[:, block.column] for term in block.terms])
             R = block.precisions()
@@ -292,7 +302,8 @@ class Regression:
             for term, span in block.spans():
                 trace = float((covariance[span, span] * term.penalty).sum())
                 term.n_known += block.factor * (term.size - term.precision * trace)
-        kept, largest = self.terms[:2], 0.0
+        kept = self.terms[:2]
+        largest = 0.0
         for term in self.tables:
             old = term.precision
             term.precision = float(np.clip(term.n_known / max(term.square(), 1e-12), 1e-2, 1e9))
@@ -305,7 +316,8 @@ class Regression:
     def improve(self, n_steps: int) -> None:
         """Alternate steps and updates of the precisions until neither changes much."""
         for _ in range(n_steps):
-            hessians, before = self.hessians(), self.loss()
+            hessians = self.hessians()
+            before = self.loss()
             self.step(self.gradients(), hessians, search=True)
             gain = before - self.loss()
             if self.tune(hessians) < 0.05 and gain < 0.01:
@@ -327,7 +339,8 @@ class Regression:
         Pairs of columns, scales of columns, and more bins are tried. In each round, up to `at_once`
         with the smallest p-values are added if these, times the number tried, are below the level.
         """
-        J, make = len(self.columns.sizes), partial(make_term, self.columns, n_free=self.n_free)
+        J = len(self.columns.sizes)
+        make = partial(make_term, self.columns, n_free=self.n_free)
         most = [self.columns.bins if numeric else 0 for numeric in self.columns.numeric]
         self.add(make((j,), most=most[j]) for j in range(J))
         self.improve(15)
@@ -352,19 +365,25 @@ class Regression:
 
     def _score_tests(self, terms: list[Term]) -> Floats:
         """P-value of each table that could be added, given the entries of its columns."""
-        residuals, u = self._residuals(), self.slopes
+        residuals = self._residuals()
+        u = self.slopes
         self._locate(terms)
         p_values = np.ones(len(terms))
         for t, term in enumerate(terms):
-            parts, part, n_fitted = residuals[: self.n_free], self.factor, self.columns.bins
+            parts = residuals[: self.n_free]
+            part = self.factor
+            n_fitted = self.columns.bins
             if term.scales:
                 r, h = residuals[-1]
-                parts, part, n_fitted = [(r * u, h * u * u)], 1.0, 1  # the common slope
+                parts = [(r * u, h * u * u)]
+                part = 1.0
+                n_fitted = 1  # the common slope
             elif len(term.columns) == 2:
                 n_fitted = sum(int(segments[-1]) for segments in term.merged) - 1
             total = n_cells = 0.0
             for r, h in parts:
-                S, V = term.sums(r), term.sums(h)
+                S = term.sums(r)
+                V = term.sums(h)
                 large = V > 0.5
                 total += float((S[large] ** 2 / V[large]).sum())
                 n_cells += np.count_nonzero(large)
@@ -379,7 +398,8 @@ def held_out(model: Regression, fold: Ints, max_terms: int, few_rows: int) -> li
     Up to `few_rows` rows nothing depends on the rows held out. With more, terms and precisions are
     those of all rows, as are second derivatives.
     """
-    models, shares = [], np.bincount(fold, model.weights) / model.weights.sum()
+    models = []
+    shares = np.bincount(fold, model.weights) / model.weights.sum()
     few = len(fold) <= few_rows
     hessians = [] if few else model.hessians()
     for f, share in enumerate(shares):

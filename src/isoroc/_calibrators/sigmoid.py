@@ -62,7 +62,8 @@ class SigmoidCalibrator(Calibrator):
 
     compatible: bool = False
 
-    coef_, intercept_ = FromMap(), FromMap()
+    coef_ = FromMap()
+    intercept_ = FromMap()
 
     def _fit(self, sample: Sample) -> SigmoidMap:
         check_option("compatible", self.compatible, (True, False))
@@ -114,7 +115,9 @@ class BetaCalibrator(Calibrator):
 
     compatible: bool = False
 
-    coef_, rest_, intercept_ = FromMap(), FromMap(), FromMap()
+    coef_ = FromMap()
+    rest_ = FromMap()
+    intercept_ = FromMap()
 
     def _fit(self, sample: Sample) -> SigmoidMap:
         check_option("compatible", self.compatible, (True, False))
@@ -136,10 +139,13 @@ def _likeliest_map(
     linear: bool = False,
 ) -> SigmoidMap:
     """The map of each class against the rest, with the floor of the least loss."""
-    totals, candidates = sample.class_weights(), []
-    low, high = np.zeros(len(totals)), np.ones(len(totals))
+    totals = sample.class_weights()
+    candidates = []
+    low = np.zeros(len(totals))
+    high = np.ones(len(totals))
     if smoothed:  # Platt's targets of the rows of other classes, and of the class
-        low, high = 1 / (totals.sum() - totals + 2), (totals + 1) / (totals + 2)
+        low = 1 / (totals.sum() - totals + 2)
+        high = (totals + 1) / (totals + 2)
     for floor in floors[:1] if isinstance(sample.kind, LogOdds) else floors:
         logs = sample.kind.log_rows(sample.forecasts, floor)
         log_rest = (logs.T - NUMPY.log_odds(logs.T)).T
@@ -163,7 +169,8 @@ def _fit_sigmoid(logs: Floats, log_rest: Floats, targets: Floats, weights: Float
 
 
 def _fit_beta(logs: Floats, log_rest: Floats, targets: Floats, weights: Floats) -> _Fit:
-    X, candidates = np.stack([logs, -log_rest]), []
+    X = np.stack([logs, -log_rest])
+    candidates = []
     for used in ([0, 1], [0], [1], []):
         loss, (*slopes, c) = _regress(X[used], targets, weights)
         if min(slopes, default=0.0) < 0:

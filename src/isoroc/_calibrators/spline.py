@@ -83,8 +83,12 @@ class SplineCalibrator(DescentCalibrator):
     penalty: float | Literal["auto"] = "auto"
     pseudocount: float = 1.0
 
-    floor_, knots_, coef_ = FromMap(), FromMap(), FromMap()
-    slopes_, intercept_, smoothing_ = FromMap(), FromMap(), FromMap()
+    floor_ = FromMap()
+    knots_ = FromMap()
+    coef_ = FromMap()
+    slopes_ = FromMap()
+    intercept_ = FromMap()
+    smoothing_ = FromMap()
 
     _shares: ClassVar[tuple[float, float]] = (4.0, 1.0)
 
@@ -108,14 +112,18 @@ class Problem(PenalisedLoss):
     likelihood is concave.
     """
 
-    near_steps, rounds, by_row = 10, 30, ("features", "others")
+    near_steps = 10
+    rounds = 30
+    by_row = ("features", "others")
     most_features = 20_000_000  # with more, some rows are drawn
     chunk_numbers = 2**20  # in the arrays of the rows for which the curvature is formed at a time
 
     def __init__(self, sample: Sample, n_knots: int, penalty: float, pseudocount: float) -> None:
-        K, self.smoothing = sample.n_classes, uniform_share(sample, pseudocount)
+        K = sample.n_classes
+        self.smoothing = uniform_share(sample, pseudocount)
         sample = self._draw(sample, self.most_features // (K * (1 + n_knots)))
-        self.kind, self.floor = sample.kind, choose_floor(sample)
+        self.kind = sample.kind
+        self.floor = choose_floor(sample)
         logs = sample.kind.log_rows(sample.forecasts, self.floor)
         odds = NUMPY.log_odds(logs.T).T
         self.knots = place_knots(odds, n_knots)
@@ -210,7 +218,8 @@ class Problem(PenalisedLoss):
         width = B + 1 + K
         blocks = np.zeros((K * width, K * width))
         for rows in slices(n, max(self.chunk_numbers // (K * width), 64)):
-            share, root = q[:, rows], np.sqrt(self.weights[rows])
+            share = q[:, rows]
+            root = np.sqrt(self.weights[rows])
             U = np.ones((K, width, len(root)))  # what acts on each class
             U[:, :B] = self.features[..., rows]
             U[:, B + 1 :] = self.others[:, rows]
@@ -235,7 +244,8 @@ class Problem(PenalisedLoss):
     def _arrow(self, q: Floats) -> Arrow:
         """The same without the influence of others and the curvature between classes."""
         K, B, n = self.features.shape
-        U, blocks = np.ones((B + 1, n)), np.empty((K, B + 1, B + 1))
+        U = np.ones((B + 1, n))
+        blocks = np.empty((K, B + 1, B + 1))
         for k, curvature in enumerate(self.weights * q * (1 - q)):
             U[:B] = self.features[k]
             blocks[k] = (U * curvature) @ U.T
@@ -283,7 +293,8 @@ class AveragedProblem(Rows):
     ) -> None:
         self.smoothing = uniform_share(sample, pseudocount)
         sample = self._draw(sample, most_rows)
-        self.kind, self.floor = sample.kind, choose_floor(sample)
+        self.kind = sample.kind
+        self.floor = choose_floor(sample)
         logs = sample.kind.log_rows(sample.forecasts, self.floor)
         z = self.z = logs[1] - logs[0]
         self.knots = place_knots(z, n_knots)

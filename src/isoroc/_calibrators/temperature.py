@@ -75,7 +75,9 @@ class TemperatureCalibrator(Calibrator):
 
     _shares: ClassVar[tuple[float, float]] = (2.0, 2.0)
 
-    floor_, temperature_, smoothing_ = FromMap(), FromMap(), FromMap()
+    floor_ = FromMap()
+    temperature_ = FromMap()
+    smoothing_ = FromMap()
 
     def _fit(self, sample: Sample) -> TemperatureMap:
         check_option("compatible", self.compatible, (True, False))
@@ -173,7 +175,8 @@ def _steepest(z: Floats, sample: Sample, floor: float) -> float:
     most = 2 * float(np.log(len(z) * (weights.sum() + 1)))
     above = second > np.log(floor) if floor else np.ones(len(weights), dtype=bool)
     rows = np.flatnonzero(above if above.any() else ~above)
-    gap, weights = (first - second)[rows], weights[rows]
+    gap = (first - second)[rows]
+    weights = weights[rows]
     order = np.argsort(gap)
     below = np.cumsum(weights[order])
     middle = float(gap[order[np.searchsorted(below, below[-1] / 2)]])

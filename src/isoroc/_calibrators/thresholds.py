@@ -82,7 +82,8 @@ def _carry_number(fitted: Map, t: float, forecasts: Floats | None) -> CarriedThr
     scores = forecasts if forecasts.ndim == 1 else forecasts[:, 1]
     if isinstance(fitted.kind, Logits):
         scores = scores - forecasts[:, 0]
-    wanted, q = scores > t, fitted.apply(forecasts)[:, 1]
+    wanted = scores > t
+    q = fitted.apply(forecasts)[:, 1]
     n_changed = int(np.count_nonzero((q > value) != wanted))
     if n_changed:
         value, n_changed = _best_cut(q, wanted, value)
@@ -129,7 +130,8 @@ def _carry_vector(fitted: Map, gamma: Floats, forecasts: Floats) -> CarriedThres
     else:
         meeting = np.maximum(sum_to_one(gamma), 0.0)[None]
         meeting /= meeting.sum()
-    wanted, Q = regions(forecasts, gamma), fitted.apply(forecasts)
+    wanted = regions(forecasts, gamma)
+    Q = fitted.apply(forecasts)
     is_wanted = np.eye(len(gamma), dtype=bool)[wanted]
     repeating = solve(bounds_of(Q, is_wanted[None]))[0][0]
     # All decisions meet at the forecast gamma, so they nearly meet at its calibrated forecast.

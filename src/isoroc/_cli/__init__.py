@@ -14,7 +14,8 @@ def main(tokens: Sequence[str] | None = None) -> int:
     """Run the command with the words after its name and return its exit code."""
     missing = [name for name in ("cyclopts", "polars", "rich") if find_spec(name) is None]
     if missing:
-        needed, install = ", ".join(missing), " ".join(["pip install", *missing])
+        needed = ", ".join(missing)
+        install = " ".join(["pip install", *missing])
         sys.stderr.write(f"isoroc: the command line needs {needed}: {install}\n")
         return 2
     try:

@@ -72,11 +72,14 @@ def _evaluate(node: ast.expr, look_up: Callable[[list[str]], float]) -> float:
         case ast.Name() | ast.Attribute() if all(map(str.isidentifier, names)):
             return look_up(names)
         case ast.BinOp(left, sign, right) if type(sign) in _OPERATIONS:
-            operation, operands = _OPERATIONS[type(sign)], [left, right]
+            operation = _OPERATIONS[type(sign)]
+            operands = [left, right]
         case ast.UnaryOp(sign, operand) if type(sign) in _OPERATIONS:
-            operation, operands = _OPERATIONS[type(sign)], [operand]
+            operation = _OPERATIONS[type(sign)]
+            operands = [operand]
         case ast.Call(ast.Name("abs"), [argument], []):
-            operation, operands = abs, [argument]
+            operation = abs
+            operands = [argument]
         case _:
             raise ValueError(ast.dump(node))
     numbers = [_evaluate(each, look_up) for each in operands]
@@ -88,7 +91,8 @@ def _evaluate(node: ast.expr, look_up: Callable[[list[str]], float]) -> float:
 
 
 def _look_up(names: list[str], figures: Any, column: str, *, truth: bool = False) -> float:
-    first, shown = names[0], ".".join(names)
+    first = names[0]
+    shown = ".".join(names)
     value: Any = figures
     if first not in figures and column in figures:
         value = figures[column]

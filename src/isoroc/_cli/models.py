@@ -75,7 +75,8 @@ class Model(NamedTuple):
         if path == STANDARD:
             raise CommandError("a model cannot be read from standard input; name a file.")
         calibrator = load(path)
-        summary, names = calibrator.summary_, getattr(calibrator, "names", None)
+        summary = calibrator.summary_
+        names = getattr(calibrator, "names", None)
         if hasattr(calibrator, "feature_names_in_"):
             names = calibrator.feature_names_in_.tolist()
             # The command passes arrays, and scikit-learn warns of arrays without names.
@@ -89,7 +90,8 @@ class Model(NamedTuple):
 
     def order_columns(self, columns: list[str], selection: InputOptions) -> list[str]:
         """Columns of forecasts in the order that the calibrator expects."""
-        n_columns, classes = self.calibrator.n_features_in_, self.calibrator.classes_.tolist()
+        n_columns = self.calibrator.n_features_in_
+        classes = self.calibrator.classes_.tolist()
         if len(columns) != n_columns:
             given = f"found {len(columns)} ({', '.join(columns)}); name them with --probs"
             raise CommandError(f"the model takes {n_columns} column(s) of forecasts, {given}.")

@@ -30,7 +30,8 @@ def write_metrics(path: str, monitor: CalibrationMonitor, batch: BatchReport) ->
                 for label, share in zip(monitor.classes_, report.shares[kind], strict=True)
             ],
         )
-    lines, escapes = [], str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+    lines = []
+    escapes = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
     for name, (text, values) in gauges.items():
         gauge = f"isoroc_monitor_{name}"
         lines += [f"# HELP {gauge} {text}", f"# TYPE {gauge} gauge"]

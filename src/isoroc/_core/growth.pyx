@@ -50,7 +50,8 @@ cdef class Wards:
     cdef _add(self, const Py_ssize_t[::1] nodes, const unsigned char[:, :] held):
         cdef Py_ssize_t needed = self.n_bins + nodes.shape[0]
         if needed > self.nodes.shape[0]:
-            before, before_held = self.nodes, self.held
+            before = self.nodes
+            before_held = self.held
             self.nodes = np.empty(2 * needed, dtype=np.intp)
             self.held = np.empty((2 * needed, held.shape[1]), dtype=np.uint8)
             self.nodes[:self.n_bins] = before[:self.n_bins]
@@ -317,7 +318,9 @@ cdef void sort_points(Point* points, Point* spare, Py_ssize_t n) noexcept nogil:
         while start < n:
             middle = min(start + width, n)
             stop = min(start + 2 * width, n)
-            i, j, k = start, middle, start
+            i = start
+            j = middle
+            k = start
             if j == stop or source[j - 1].t >= source[j].t:  # in order already
                 memcpy(target + k, source + k, (stop - k) * sizeof(Point))
                 start = stop

@@ -67,7 +67,8 @@ class Statistic(NamedTuple):
     def reaching(self, high: float, low: float = inf) -> Self:
         """The same with a 95 % interval that contains these values."""
         ends = self.interval(0.95)
-        above, below = max(high - ends[1], 0.0), max(ends[0] - low, 0.0)
+        above = max(high - ends[1], 0.0)
+        below = max(ends[0] - low, 0.0)
         return self._replace(below=self.below + below, above=self.above + above)
 
     @property
@@ -86,7 +87,8 @@ class Statistic(NamedTuple):
             square = half_width(confidence, self.df) ** 2
             shift = self.skewness * (2 * square + 1) / 6  # Johnson (1978)
             # As in a score interval, a larger T has a larger variance if the skewness is positive.
-            half, centre = self.error * sqrt(square + shift**2), self.value + self.error * shift
+            half = self.error * sqrt(square + shift**2)
+            centre = self.value + self.error * shift
             return centre - half, centre + half
         scale = self.slope / 4
         df = max(self.variance / (2 * scale**2), 1e-6)
@@ -94,13 +96,16 @@ class Statistic(NamedTuple):
         def chance(value: float, t: float) -> float:
             """Chance of an estimate of at most this value if ``T = scale * t``."""
             # A gamma variable with the same mean and variance (Patnaik 1949).
-            mean, spread = df + t, (df + 2 * t) / (df + t)
+            mean = df + t
+            spread = (df + 2 * t) / (df + t)
             return gammainc(mean / spread / 2, max(value / scale + df, 0.0) / spread / 2)
 
         def solve(value: float, wanted: float) -> float:
-            low, high = 0.0, max(value / scale + df, 1.0)
+            low = 0.0
+            high = max(value / scale + df, 1.0)
             while chance(value, high) > wanted:
-                low, high = high, 2 * high
+                low = high
+                high = 2 * high
             for _ in range(50):
                 middle = (low + high) / 2
                 low, high = (middle, high) if chance(value, middle) > wanted else (low, middle)
@@ -126,11 +131,13 @@ class Difference(NamedTuple):
 
     def interval(self, confidence: float) -> tuple[float, float]:
         """Both distances combined as standard errors are, and biases added."""
-        first, second = self.first, self.second
+        first = self.first
+        second = self.second
         (low, high), (low2, high2) = (e.unbiased_interval(confidence) for e in (first, second))
         less = self._combine(second.value - low2, high - first.value)
         more = self._combine(high2 - second.value, first.value - low)
-        less, more = less + second.below + first.above, more + second.above + first.below
+        less = less + second.below + first.above
+        more = more + second.above + first.below
         return self.value - less, self.value + more
 
     def _combine(self, a: float, b: float) -> float:
@@ -192,7 +199,8 @@ class Mean:
             self._shift = mean(values, weights)
         for start in range(0, len(values), 2**14):  # copies that fit into the cache
             rows = slice(start, start + 2**14)
-            x, w = values[rows] - self._shift, weights[rows]
+            x = values[rows] - self._shift
+            w = weights[rows]
             s = w**2 if squares is None else squares[rows]
             each = np.divide(s, w, out=np.zeros_like(w), where=w > 0)  # weight of a row
             powers = np.array([w, s, s * each, s * each**2])
@@ -225,12 +233,14 @@ class Mean:
         # What is expected of the square for rows of the same variance, relative to that variance
         # (n - 1 of n for equal weights), and how much it varies (Satterthwaite 1946).
         expected = 1 - 2 * third[0] / (total * second[0]) + second[0] / total**2
-        variance, df = square / total**2 / expected, second[0] ** 2 / fourth - 1
+        variance = square / total**2 / expected
+        df = second[0] ** 2 / fourth - 1
         return Statistic(self.value, float(variance), skewness=float(skewness), df=float(df))
 
     def share(self) -> Share:
         """The mean of zeros and ones as a share."""
-        value, n = self.value, self.size
+        value = self.value
+        n = self.size
         return Share.of(value, self.statistic().variance, n, n * min(value, 1 - value), prior=1.0)
 
 

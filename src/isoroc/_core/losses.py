@@ -57,8 +57,11 @@ def likeliest_power(
     between the last values on either side of the minimum, and after 50 steps bisection.
     """
     total = weights.sum()
-    shares, precision = weights / total, precision / total
-    least, most, t = low, high, min(start, high)
+    shares = weights / total
+    precision = precision / total
+    least = low
+    most = high
+    t = min(start, high)
 
     def derivatives(t: float) -> tuple[float, float]:
         mean, variance = (float(shares @ moment) for moment in moments(z, t))

@@ -32,7 +32,8 @@ def logistic_regression(
     columns = np.ascontiguousarray(X.T)
 
     def evaluate(theta: Floats) -> tuple[Floats, Floats, Floats]:
-        losses, gradient = (prior * theta**2).sum(axis=1) / 2, prior * theta
+        losses = (prior * theta**2).sum(axis=1) / 2
+        gradient = prior * theta
         sums = np.zeros((G, len(i)))
         for first in range(0, len(X), 1000):
             rows = slice(first, first + 1000)
@@ -68,6 +69,8 @@ def logistic_regression(
         if not (lower < value).any():
             break
         step[worse] = 0.0
-        theta, value = theta + step, np.where(worse, value, lower)
-        gradient, H = slope, curvature
+        theta = theta + step
+        value = np.where(worse, value, lower)
+        gradient = slope
+        H = curvature
     return theta, value, H

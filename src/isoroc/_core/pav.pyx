@@ -52,7 +52,8 @@ def merge_classes(const double[::1] a, const double[::1] wa,
     with nogil:
         while i < na or j < nb:
             v = a[i] if j == nb or (i < na and a[i] < b[j]) else b[j]
-            i0, j0 = i, j
+            i0 = i
+            j0 = j
             while i < na and a[i] == v:
                 i += 1
             while j < nb and b[j] == v:
@@ -76,13 +77,15 @@ def concordance(const double[::1] a, const double[::1] wa,
     cdef double x, y, tied, below = 0.0, wins = 0.0  # below: weight of a[:i]
     with nogil:
         while i < na and j < nb:
-            x, y = a[i], b[j]
+            x = a[i]
+            y = b[j]
             if weighted or x == y:
                 if x < y:
                     below += weight_of_run(wa, i, i + 1)
                     i += 1
                     continue
-                i0, j0 = i, j
+                i0 = i
+                j0 = j
                 while i < na and a[i] == y:
                     i += 1
                 while j < nb and b[j] == y:
@@ -117,7 +120,8 @@ def pool_adjacent_violators(const double[::1] a, const double[::1] wa,
     cdef double[:, ::1] stack = np.empty((capacity, 4))  # low, high and class weights of blocks
     with nogil:
         while i < na or j < nb:
-            i0, j0 = i, j
+            i0 = i
+            j0 = j
             v = a[i] if i < na else INFINITY
             while j < nb and b[j] < v:
                 j += 1
@@ -258,7 +262,8 @@ cdef class Cuts:
                 continue
             left, right = self.smoothed(l), self.smoothed(r)
             if below + self.gap < left and left + self.gap < right and right + self.gap < above:
-                best_cut, best = cut, height
+                best_cut = cut
+                best = height
         return best_cut, best
 
 
@@ -284,7 +289,8 @@ def irp_path(const double[:, ::1] sums, pseudocounts, double forecast_pseudocoun
     cdef Py_ssize_t[::1] node_of = np.zeros(m + 1, dtype=np.intp)
     cdef unsigned char[::1] waits = np.zeros(m + 1, dtype=np.uint8)  # whether no cut is known
     start_of[m], stop_of[0] = 0, m
-    nodes, splits = [], []
+    nodes = []
+    splits = []
     pending = [0]  # bins to search, by their start
     queue = []  # height of a bin's best cut, and what it was found for
     while (pending or queue) and len(splits) + 1 < max_bins:
@@ -294,7 +300,8 @@ def irp_path(const double[:, ::1] sums, pseudocounts, double forecast_pseudocoun
         else:
             _, start, cut, searched = heapq.heappop(queue)
         stop = stop_of[start]
-        before, after = start_of[start], stop_of[stop]
+        before = start_of[start]
+        after = stop_of[stop]
         if is_new or (before, stop, after) != searched:
             cut, height = cuts.best(before, start, stop, after)
             waits[start] = cut < 0

@@ -55,7 +55,8 @@ def locate(const double[::1] cuts, const double[::1] scores):
         for i in range(n):
             # Invariant: the answer lies in [first, first + length]. The step is arithmetic, not a
             # branch, because its direction cannot be predicted.
-            first, length = 0, m
+            first = 0
+            length = m
             while length > 0:
                 half = (length + 1) // 2
                 first += half * (cuts[first + half - 1] < scores[i])

@@ -135,15 +135,20 @@ def scan_lines(const double[:, ::1] right, const double[:, ::1] left, const doub
             n_entries = select_side(right, a, True, 0.0, r, &lost1)
             n_entries += select_side(left, a, False, a, l, &lost2)
             n_corners = find_corners(r, l, n_entries, -lost1, -lost2, tolerance, corner)
-            last1, last2, last3 = INFINITY, 0.0, 0.0
+            last1 = INFINITY
+            last2 = 0.0
+            last3 = 0.0
             for q in range(n_corners):
-                p1, p2 = corner[q].c1 / totals[0], corner[q].c2 / totals[1]
+                p1 = corner[q].c1 / totals[0]
+                p2 = corner[q].c2 / totals[1]
                 p3 = corner[q].c3 / totals[2]
                 if p3 <= lower_bound(table, D * p1, D * p2, concave):
                     continue
                 if last1 - p1 + last2 - p2 + p3 - last3 < step:
                     continue
-                last1, last2, last3 = p1, p2, p3
+                last1 = p1
+                last2 = p2
+                last3 = p3
                 if has_threshold(r, l, corner[q], a - lines[line, 1], tolerance):
                     out[m, 0], out[m, 1], out[m, 2] = p1, p2, p3
                     m += 1
@@ -168,8 +173,10 @@ def undominated(const double[:, ::1] points):
         for q in range(m):
             if q > 0:
                 volume += area * (points[q - 1, 0] - points[q, 0])
-            y, z = points[q, 1], points[q, 2]
-            low, high = 0, height
+            y = points[q, 1]
+            z = points[q, 2]
+            low = 0
+            high = height
             while low < high:
                 middle = (low + high) // 2
                 if ys[middle] < y:
@@ -217,7 +224,8 @@ def lower_envelope(const double[:, ::1] planes, Py_ssize_t cells):
             x = <double> i / cells
             top = -1
             for f in range(F):
-                v, c = planes[f, 1], planes[f, 0] * x + planes[f, 2]
+                v = planes[f, 1]
+                c = planes[f, 0] * x + planes[f, 2]
                 y = -INFINITY
                 while top >= 0:
                     # where the new line, which rises less steeply, falls below the last one

@@ -107,7 +107,8 @@ class BinTree:
         The threshold of a child that does not exist is +inf, and a bin leads to itself.
         """
         N, K = self.class_weights.shape
-        thresholds, children = np.zeros((N, K)), np.repeat(np.arange(N)[:, None], K, axis=1)
+        thresholds = np.zeros((N, K))
+        children = np.repeat(np.arange(N)[:, None], K, axis=1)
         thresholds[self.split_nodes] = np.where(self.children >= 0, self.thresholds, np.inf)
         children[self.split_nodes] = self.children
         return thresholds, children
@@ -129,7 +130,8 @@ class BinTree:
         node_of_bin = np.zeros(len(self.bins), dtype=np.intp)
         yield node_of_bin.copy()
         # Bins are numbered depth first, so the bins below a node are one range.
-        start, size = np.zeros_like(self.split_of_node), np.ones_like(self.split_of_node)
+        start = np.zeros_like(self.split_of_node)
+        size = np.ones_like(self.split_of_node)
         for node, below in reversed(self.splits):
             size[node] = size[below].sum()
         for node, below in self.splits:

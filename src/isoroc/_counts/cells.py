@@ -177,7 +177,9 @@ class Tally:
 
         The parts of a row count once.
         """
-        weights, squares, parts_of = sample.weights, sample.squares, sample.parts_of
+        weights = sample.weights
+        squares = sample.squares
+        parts_of = sample.parts_of
         is_first = None if parts_of is None else np.diff(parts_of, prepend=-1) > 0
         for rows in slices(len(sample)):
             P = forecasts[rows]
@@ -212,7 +214,9 @@ class Tally:
             self.grid = coarser
         if self.most is None:
             check_entries(len(joined))
-        self.parts, self.waiting, self.joined = [joined], 0, len(joined)
+        self.parts = [joined]
+        self.waiting = 0
+        self.joined = len(joined)
 
     def _are_many(self, cells: Cells) -> bool:
         if self.grid.exact and self.most_exact is not None and len(cells) > self.most_exact:
@@ -247,7 +251,8 @@ def by_content(sample: Sample) -> Sample:
     P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
     # The last digits of logits depend on the order of the columns, so exact values only break ties.
     coarse = rounded(P, 24)
-    exact_hash, coarse_hash = _hash_entries(P), _hash_entries(coarse)
+    exact_hash = _hash_entries(P)
+    coarse_hash = _hash_entries(coarse)
     of_label = coarse[np.arange(len(sample)), sample.codes]
     columns = {} if sample.segments is None else sample.segments.columns
     segments = [column.values for column in columns.values()]  # levels are sorted
@@ -282,8 +287,10 @@ def deal_rows(cells: CellSample, shares: Floats, rng: np.random.Generator) -> Ce
     n_rows = np.rint(cells.row_weights() ** 2 / cells.squares).clip(min=1).astype(np.intp)
     dealt = rng.multinomial(n_rows, shares)
     cell, fold = np.nonzero(dealt)
-    part, share = cells.take(cell), dealt[cell, fold] / n_rows[cell]
-    weights, squares = part.row_weights() * share, part.squares * share
+    part = cells.take(cell)
+    share = dealt[cell, fold] / n_rows[cell]
+    weights = part.row_weights() * share
+    squares = part.squares * share
     return replace(part, fold=fold, weights=weights, squares=squares)
 
 
@@ -293,7 +300,8 @@ def in_cells(sample: Sample, most: int, n_drawn: int | None = None) -> CellSampl
     If there are more cells than `n_drawn`, by default twice `most`, even at the least resolution,
     `n_drawn` weighted rows are drawn: with many classes hardly two rows share a cell.
     """
-    columns, K = probabilities(sample), sample.n_classes
+    columns = probabilities(sample)
+    K = sample.n_classes
     start = Grid.choose(columns.shape[1], "auto")
     # In larger cells, logarithms of forecasts would differ too much from that of their mean.
     least = {2: 1024, 3: 32, 4: 32}.get(K, start.resolution)

@@ -70,7 +70,8 @@ class Builder:
             key = key.astype(np.float64) if sample.parts_of is None else key[sample.parts_of]
         if sample.weights is not None and not sample.weights.all():
             heavy = np.flatnonzero(sample.weights)
-            sample, key = sample.take(heavy), None if key is None else key[heavy]
+            sample = sample.take(heavy)
+            key = None if key is None else key[heavy]
         columns = probabilities(sample)
         folds = np.empty(len(columns), dtype=np.int16)
         for rows in slices(len(columns)):
@@ -93,7 +94,8 @@ class Builder:
         if self.tally is None:
             grid = Grid.choose(n_columns, self.resolution)
             most_exact = MOST_EXACT if self.resolution == "auto" else None
-            self.tally, self.classes = Tally(grid, len(classes), most_exact=most_exact), classes
+            self.tally = Tally(grid, len(classes), most_exact=most_exact)
+            self.classes = classes
         elif n_columns != self.tally.grid.n_columns:
             problem = f"{n_columns} columns, but {self.tally.grid.n_columns} in the first batch"
             raise InputError("P", None, problem, "all batches must have the same columns")

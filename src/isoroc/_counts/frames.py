@@ -143,7 +143,8 @@ def _elementwise(frame: Any, step: Callable[[Any], Any]) -> Any:
 
 def _normalise(frame: Any) -> Any:
     """Clean forecasts, and whether they and the weights are valid."""
-    ops, given = FrameOps(), frame.collect_schema().names()
+    ops = FrameOps()
+    given = frame.collect_schema().names()
     names = [name for name in given if name.startswith("p_")]
     X, good = kind_of(len(names)).clean(ops, ops.read(names))
     weighed = valid_weights(ops, ops.read(["weight"]))
@@ -172,7 +173,8 @@ def _select(frame: Any, probs: list[str], names: dict[str, str | None]) -> Any:
 
 def _check_rows(frame: Any, n_columns: int) -> None:
     """Raise an error for bad rows: one aggregate query, and one more for an example."""
-    probs, leave_out = [f"p_{k}" for k in range(n_columns)], "filter such rows out first"
+    probs = [f"p_{k}" for k in range(n_columns)]
+    leave_out = "filter such rows out first"
     sums = f"expected probabilities that sum to one; {leave_out}"
     tests = {
         "probs": (probs, nw.col("good"), sums),
@@ -181,7 +183,8 @@ def _check_rows(frame: Any, n_columns: int) -> None:
     }
     if "key" in frame.collect_schema().names():
         tests["fold_by"] = (["key"], ~nw.col("key").is_null(), "row keys must be known")
-    one, zero = nw.lit(1, nw.Int64()), nw.lit(0, nw.Int64())
+    one = nw.lit(1, nw.Int64())
+    zero = nw.lit(0, nw.Int64())
     bad = {f"bad_{name}": nw.when(t).then(zero).otherwise(one) for name, (_, t, _) in tests.items()}
     flagged = frame.with_columns(**bad, row=one)
     totals = _first(flagged.select(*(nw.col(name).sum() for name in (*bad, "row"))))
@@ -210,7 +213,8 @@ def _place(frame: Any, grid: Grid, n_folds: int) -> Any:
     X = ops.read([f"q_{k}" for k in range(grid.n_columns)])
     key = ops.read(["key"]) if "key" in frame.collect_schema().names() else None
     places = cells(ops, X, grid), fold(ops, X, n_folds, key)
-    frame, weight = ops.run_on(frame, [*grid.names, "fold"], *places), nw.col("weight")
+    frame = ops.run_on(frame, [*grid.names, "fold"], *places)
+    weight = nw.col("weight")
     added = {f"sum_{k}": nw.col(f"q_{k}") * weight for k in range(grid.n_columns)}
     whole = ["fold"] if grid.exact else ["fold", *grid.names]
     added |= {name: nw.col(name).cast(nw.Int64()) for name in whole}

@@ -31,7 +31,8 @@ class BinaryCounts:
         """Counts of scores, classes 0 or 1, and optional weights; rows of weight 0 are left out."""
         if weights is None:
             parted, n_negative = partition_scores(scores, positive)
-            negatives, positives = parted[:n_negative], parted[n_negative:]
+            negatives = parted[:n_negative]
+            positives = parted[n_negative:]
             negatives.sort()
             positives.sort()
             return cls((negatives, positives), (_UNIT, _UNIT))
@@ -111,19 +112,23 @@ class Points:
         forecasts = two_columns(forecasts)
         K = forecasts.shape[1]
         if max_cells is None or len(forecasts) <= max_cells:
-            grid, rows = Grid(K, "exact"), forecasts + 0.0  # no -0.0
+            grid = Grid(K, "exact")
+            rows = forecasts + 0.0  # no -0.0
             options: Any = {"n_classes": K, "sums": rows[:, :1], "weights": weights}
             cells = Cells.count(rows, None, codes, **options).in_order()
         else:
             tally = Tally(Grid.choose(K, 2**9), K, most=max_cells)
             tally.add(forecasts, Sample(forecasts, codes, weights))
-            cells, grid = tally.cells(), tally.grid
-        means, class_weights = cells.mean_forecasts(grid), cells.class_weights
+            cells = tally.cells()
+            grid = tally.grid
+        means = cells.mean_forecasts(grid)
+        class_weights = cells.class_weights
         if K > 2:
             # By the sorted forecasts, then by the class weights in the same order: if the classes
             # are permuted, the order stays, and so do the random draws and sums of growth.
             descending = np.argsort(-means, axis=1, kind="stable")
             keys = [np.take_along_axis(a, descending, axis=1) for a in (means, class_weights)]
             order = np.lexsort(np.hstack(keys).T[::-1])
-            means, class_weights = means[order], class_weights[order]
+            means = means[order]
+            class_weights = class_weights[order]
         return cls(means, class_weights, exact=grid.exact)

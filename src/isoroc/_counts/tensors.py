@@ -59,7 +59,8 @@ class Plan(NamedTuple):
     @property
     def sizes(self) -> list[int]:
         """Number of values of the fold and of each coordinate, unless the grid is exact."""
-        K, N = self.grid.n_columns, int(self.grid.resolution)
+        K = self.grid.n_columns
+        N = int(self.grid.resolution)
         return [self.n_folds, *(K if name[:5] == "class" else N + 1 for name in self.grid.names)]
 
     def place(self, ops: Ops[V], X: V, key: V | None) -> tuple[V, V, V]:
@@ -112,7 +113,8 @@ class CellSums:
             coordinates = np.column_stack(np.unravel_index(number, plan.sizes))
         else:
             coordinates = coordinates[number]
-        fold_of_cell, keys = coordinates[:, 0].astype(np.int64), coordinates[:, 1:]
+        fold_of_cell = coordinates[:, 0].astype(np.int64)
+        keys = coordinates[:, 1:]
         keys = keys if plan.grid.exact else keys.astype(np.int32)
         return Cells(keys, fold_of_cell, *(tensor.cpu().numpy() for tensor in tensors))
 
@@ -171,13 +173,17 @@ def count(
     batch: Batch, classes: NDArray[Any], plan: Plan, tables: dict[Any, CellSums]
 ) -> Iterator[Cells]:
     """Add rows to one of the tables, or yield their cells if a table would be too large."""
-    K, device = max(plan.grid.n_columns, 2), batch.forecasts.device
+    K = max(plan.grid.n_columns, 2)
+    device = batch.forecasts.device
     codes = _encode(batch.labels, classes, K)
-    step, most, name = SLICE, DENSE, (plan, device, batch.weights is None)
+    step = SLICE
+    most = DENSE
+    name = (plan, device, batch.weights is None)
     if device.type == "cuda":
         memory = torch.cuda.get_device_properties(device).total_memory
         # About a hundred temporary columns, and tables that take an eighth of the memory.
-        step, most = max(SLICE // 16, min(memory // 1024, 2**28 // K)), memory // 8
+        step = max(SLICE // 16, min(memory // 1024, 2**28 // K))
+        most = memory // 8
     space = 0 if plan.grid.exact else prod(plan.sizes)
     fits = 0 < space * K < 2**31 and 8 * (3 * K + 1) * space <= most
     if fits and name not in tables:
@@ -216,7 +222,8 @@ def number_clean(plan: Plan, P: Any) -> Any:
     The same numbers with fewer passes over the memory: hashes are 64-bit integers, so that all
     limbs need one remainder, and factors that are powers of two are applied where they are free.
     """
-    N, n_folds = int(plan.grid.resolution), plan.n_folds
+    N = int(plan.grid.resolution)
+    n_folds = plan.n_folds
     roots = root(P)
     weights = (mixing_weights(len(P)) * float(LIMB)).tolist()
     scaled = roots[0] * weights[0]

@@ -63,11 +63,13 @@ class Pair:
 
     def draw(self, most: int) -> Self:
         """The same with at most `most` rows, drawn at random; cells are replaced by rows."""
-        n, rng = len(self.before), np.random.default_rng(0)
+        n = len(self.before)
+        rng = np.random.default_rng(0)
         if self.counted is None:
             return self if n <= most else self.take(np.sort(rng.permutation(n)[:most]))
         times = self.row_counts()
-        each, total = self.before.row_weights() / times, times.sum()
+        each = self.before.row_weights() / times
+        total = times.sum()
         if total >= 10**9:  # hardly a row is drawn twice
             times = rng.multinomial(most, times / total)
         elif total > most:  # a copy of a row would look like evidence

@@ -28,7 +28,8 @@ class Axis(NamedTuple):
     def position(self, p: Any) -> Floats:
         """Position on the axis, from 0 to 1; values beyond an end are moved there."""
         function: Any = logit if self.scale == "logit" else np.asarray
-        low, high = function(self.low), function(self.high)
+        low = function(self.low)
+        high = function(self.high)
         return np.asarray((function(np.clip(p, self.low, self.high)) - low) / (high - low))
 
     def values(self, n: int) -> Floats:
@@ -43,7 +44,8 @@ class Axis(NamedTuple):
             length = self.high - self.low
             power = 10 ** np.floor(np.log10(length / 6))
             step = power * next((k for k in (1, 2, 5) if length / (k * power) <= 5.1), 10)
-            first, last = np.ceil(self.low / step - 1e-9), np.floor(self.high / step + 1e-9)
+            first = np.ceil(self.low / step - 1e-9)
+            last = np.floor(self.high / step + 1e-9)
             return [float(f"{k * step + 0.0:.10g}") for k in np.arange(first, last + 1)]
         inside = [p for p in LEVELS if self.low <= p <= self.high]
         chosen: list[float] = []
@@ -95,7 +97,8 @@ def reliability_panels(
     panels = []
     for name, k in events.items():
         parts = {stage: event_of(sample, k) for stage, sample in samples.items()}
-        axis, series = axis_of(parts.values(), scale), {}
+        axis = axis_of(parts.values(), scale)
+        series = {}
         for stage, event in parts.items():
             curve, ici = smooth_curve(event.draw(100_000), confidence)
             series[stage] = {
@@ -115,7 +118,9 @@ def reliability_panels(
 
 def histogram(sample: Sample, axis: Axis = Axis(), n_bars: int = 20) -> Table:
     """Share of rows in percent: bars of a few distinct forecasts, or bins of equal width."""
-    p, weights, gap = sample.forecasts, sample.weights, 0.0
+    p = sample.forecasts
+    weights = sample.weights
+    gap = 0.0
     if has_few_values(p):
         centre, group = np.unique(axis.position(p).round(9), return_inverse=True)
         gap = min(np.diff(centre).min(initial=1.0), 0.05)

@@ -91,7 +91,8 @@ class DecisionCurve:
 
 def decision_curve(pair: Pair, thresholds: Any, confidence: float) -> DecisionCurve:
     """Decision curve of the forecasts of some rows."""
-    t, before = np.arange(1, 100) / 100, pair.before
+    t = np.arange(1, 100) / 100
+    before = pair.before
     if thresholds is not None:
         t = np.atleast_1d(check_numbers(thresholds, "thresholds"))
         if t.ndim != 1 or not len(t) or not ((t >= 0) & (t < 1)).all():
@@ -104,12 +105,15 @@ def decision_curve(pair: Pair, thresholds: Any, confidence: float) -> DecisionCu
     if len(pair.series) < len(pair.samples):
         fix = "a threshold is a probability. Calibrate scores first"
         raise InputError("y_prob", None, "has scores that are not probabilities", fix)
-    weights, squares, clusters = before.row_weights(), before.squared_weights(), before.clusters
+    weights = before.row_weights()
+    squares = before.squared_weights()
+    clusters = before.clusters
     # A cell is a class and whether each of the forecasts acts on the row. `sums` are the weights of
     # the cells, `products` sums of products of the weights that two cells have in a row or cluster.
     shape = (2,) * (1 + len(pair.samples))
     m = 2 ** len(shape)
-    sums, products = np.zeros((len(t), m)), np.zeros((len(t), m, m))
+    sums = np.zeros((len(t), m))
+    products = np.zeros((len(t), m, m))
     for i, threshold in enumerate(t.tolist()):
         acted = [(sample.forecasts[:, 1] >= threshold) * 1 for sample in pair.samples.values()]
         cell = np.ravel_multi_index((before.codes, *acted), shape)
@@ -123,7 +127,8 @@ def decision_curve(pair: Pair, thresholds: Any, confidence: float) -> DecisionCu
     code, *acted = np.indices(shape).reshape(len(shape), -1)
     worth = np.where(code == 1, 1.0, -(t / (1 - t))[:, None])  # of acting on a row, (T, m)
     benefits = np.stack([worth * action for action in (*acted, 0, 1, code)], axis=2)  # (T, m, S)
-    n, total = pair.n_rows if clusters is None else before.n_units, sums[0].sum()
+    n = pair.n_rows if clusters is None else before.n_units
+    total = sums[0].sum()
     mean = np.einsum("tm,tms->ts", sums, benefits) / total
     deviation = benefits - mean[:, None]
     covariance = deviation.swapaxes(1, 2) @ products @ deviation * (n / max(n - 1, 1))

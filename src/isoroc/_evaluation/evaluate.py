@@ -230,9 +230,11 @@ def pair_of_labels(
     checked = check_labels(y_prob, y_true, sample_weight, labels, **options)
     second = None
     if after is not None:
-        names, Q = [str(name) for name in checked.names.tolist()], after
+        names = [str(name) for name in checked.names.tolist()]
+        Q = after
         if hasattr(after, "predict_proba"):
-            Q, fitted = calibrated(after, y_prob), [str(name) for name in after.classes_]
+            Q = calibrated(after, y_prob)
+            fitted = [str(name) for name in after.classes_]
             Q = Q[:, [fitted.index(name) for name in names]] if {*fitted} == {*names} else Q
         options |= {"unit": "probability", "name": "after"}
         again = check_labels(in_order(Q, names), checked.known, **options)
@@ -255,10 +257,13 @@ def evaluate_pairs(pairs: Iterable[Pair], confidence: float = 0.95) -> Evaluatio
 def conclude(collector: Collector, confidence: float) -> Evaluation:
     """Evaluation of the rows that were collected."""
     estimates, notes = collector.measure()
-    kept, totals = collector.kept, collector.totals
-    paired, K = kept.after is not None, kept.n_classes
+    kept = collector.kept
+    totals = collector.totals
+    paired = kept.after is not None
+    K = kept.n_classes
     measures = tabulate(estimates, confidence, paired=paired, n_classes=K)
-    classes, segments = kept.before.classes, {}
+    classes = kept.before.classes
+    segments = {}
     directions = {stage: d.table(classes, confidence) for stage, d in totals.directions.items()}
     if (columns := kept.before.segments) is not None:
         for stage, sample in kept.series.items():

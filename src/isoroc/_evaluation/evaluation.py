@@ -109,7 +109,8 @@ class Evaluation:
 
     def direction(self, measure: str) -> Literal["better", "worse", "no clear change", ""]:
         """Whether a measure changed beyond its interval; empty if that is not known."""
-        change, better = self.measures[measure].get("change", UNKNOWN), MEASURES[measure].better
+        change = self.measures[measure].get("change", UNKNOWN)
+        better = MEASURES[measure].better
         if not better or math.isnan(change.low):
             return ""
         if change.low <= 0 <= change.high:
@@ -124,7 +125,8 @@ class Evaluation:
     @property
     def verdict(self) -> Verdict:
         """Whether calibration lowers the log loss; without second forecasts, whether it could."""
-        before, p_value = self["log_loss", "before"], math.nan
+        before = self["log_loss", "before"]
+        p_value = math.nan
         if self.is_paired:
             change = self.measures["log_loss"]["change"]
             gain = Estimate(-change.value, -change.high, -change.low)
@@ -165,12 +167,14 @@ class Evaluation:
 
     def _direction(self) -> list[str]:
         """Which way forecasts are wrong, if that is clear for any of them."""
-        texts, is_clear = [], False
+        texts = []
+        is_clear = False
         for stage, table in self.directions.items():
             text = "no direction is clear"
             if phrases := _clear_directions(table, self.confidence):
                 verb = "were" if self.is_paired else "are"
-                text, is_clear = f"the forecasts {verb} {' and '.join(phrases)}", True
+                text = f"the forecasts {verb} {' and '.join(phrases)}"
+                is_clear = True
             texts.append(f"{stage} calibration {text}" if self.is_paired else text)
         level = f"{100 * self.confidence:g} % intervals"
         return [_sentence(f"{'; '.join(texts)} ({level})")] if is_clear else []
@@ -197,7 +201,8 @@ class Evaluation:
         return [names[i] for i in np.flatnonzero(table["adjusted"] <= level)]
 
     def _segments(self) -> str:
-        wrong, n = self.wrong_segments(), list(self.segments.values())[-1].n_rows
+        wrong = self.wrong_segments()
+        n = list(self.segments.values())[-1].n_rows
         if not wrong:
             return f"No segment shows miscalibration (adjusted for {n} tests)."
         shown = "; ".join(wrong[:6]) + ("; ..." if len(wrong) > 6 else "")
@@ -243,7 +248,9 @@ class Evaluation:
     def cells(self) -> tuple[list[str], list[list[str]]]:
         """Head and rows of the table as text."""
         interval = f"{100 * self.confidence:g} % interval"
-        stages, head, rows = ["before"], ["value", interval], []
+        stages = ["before"]
+        head = ["value", interval]
+        rows = []
         if self.is_paired:
             stages = ["before", "after", "change"]
             head = [*stages, f"{interval} of the change"]
@@ -256,7 +263,8 @@ class Evaluation:
 
     def segment_cells(self) -> tuple[list[str], list[list[str]]]:
         """Head and rows of the table of the worst segments as text."""
-        table, stages = self.worst_segments(), list(self.segments)
+        table = self.worst_segments()
+        stages = list(self.segments)
         shown = [(stage, "forecast") for stage in stages] + [(stages[0], "observed")]
         shown += [(stage, column) for column in ("ratio", "adjusted") for stage in stages]
         titles = {"adjusted": "p-value", "ratio": "observed / forecast"}
@@ -315,7 +323,8 @@ def _sentence(text: str) -> str:
 
 def _clear_directions(table: Table, confidence: float) -> list[str]:
     """How the most probable class and the class that is farthest off are wrong, beyond chance."""
-    gap, n_classes = table["difference"], len(table["difference"]) - 1
+    gap = table["difference"]
+    n_classes = len(table["difference"]) - 1
     reach = (table["high"] - table["low"]) / 2
     if n_classes > 2:  # Bonferroni
         reach[1:] *= half_width(1 - (1 - confidence) / n_classes) / half_width(confidence)

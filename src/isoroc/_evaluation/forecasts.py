@@ -21,14 +21,16 @@ def forecasts_of(estimator: Any, X: Any, segments: Any = None) -> tuple[Any, Any
     - Any other classifier: its forecasts, and none after calibration.
     """
     if isinstance(estimator, Calibrator):
-        after, kind = calibrated(estimator, X, segments), estimator.map_.kind
+        after = calibrated(estimator, X, segments)
+        kind = estimator.map_.kind
         scores = not kind.exclusive or (kind.single and kind.scores == "logit")
         if kind.unit != "probability" and not scores:
             X = check_forecasts(X, name="X", unit=kind.unit)
             X = np.exp(X) if kind.scores == "logit" else X
         return X, after, estimator.classes_
     if isinstance(estimator, CalibratedClassifier):
-        after, classes = estimator.predict_proba(X), estimator.classes_
+        after = estimator.predict_proba(X)
+        classes = estimator.classes_
         single = [estimator.forecast(inner, X, classes) for inner in estimator.estimators_]
         return np.mean(single, axis=0), after, classes
     for method in ("predict_proba", "decision_function"):
@@ -41,7 +43,8 @@ def forecasts_of(estimator: Any, X: Any, segments: Any = None) -> tuple[Any, Any
 def unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
     """The single calibrator of a `CalibratedClassifier`, and its input; others unchanged."""
     if isinstance(estimator, CalibratedClassifier) and len(estimator.calibrators_) == 1:
-        (classifier,), (calibrator,) = estimator.estimators_, estimator.calibrators_
+        (classifier,) = estimator.estimators_
+        (calibrator,) = estimator.calibrators_
         two = len(estimator.classes_) == 2  # several logits are not forecasts
         if isinstance(calibrator, Calibrator) and (two or calibrator.unit_ == "probability"):
             return calibrator, estimator.forecast(classifier, X, estimator.classes_)

@@ -78,9 +78,12 @@ class Totals:
 
     def allow_for_zeros(self, loss: Statistic, stage: str) -> Statistic:
         """A log loss with an interval for outcomes of probability 0 that are absent by chance."""
-        mean, more, less = self.means["log_loss", stage], stage, ""
+        mean = self.means["log_loss", stage]
+        more = stage
+        less = ""
         if stage == "change":
-            more, less = "gained", "lost"
+            more = "gained"
+            less = "lost"
 
         def unseen(name: str) -> float:
             share = self._zeros.get(name)
@@ -102,8 +105,11 @@ class Direction:
             for rows in slices(len(sample)):
                 self.add(sample.take(rows))
             return
-        P, codes, weights = sample.forecasts, sample.codes, sample.row_weights()
-        squares, single = sample.squared_weights(), range(P.shape[1] if P.shape[1] <= 50 else 0)
+        P = sample.forecasts
+        codes = sample.codes
+        weights = sample.row_weights()
+        squares = sample.squared_weights()
+        single = range(P.shape[1] if P.shape[1] <= 50 else 0)
         # The most probable class and, if they are not many, each class.
         events = [(P.max(axis=1), P.argmax(axis=1)), *((P[:, k], k) for k in single)]
         self._differences = self._differences or [Mean() for _ in events]
@@ -249,7 +255,9 @@ def _correct(
     losses = np.column_stack([log_losses(s.forecasts, s.codes) for s in pair.series.values()])
     means = w @ losses
     gap = np.array([estimates["log_loss", stage].value for stage in pair.series]) - means
-    x, root, corrected = losses - means, np.sqrt(w)[:, None], {}
+    x = losses - means
+    root = np.sqrt(w)[:, None]
+    corrected = {}
     for stage, (estimate, rows) in terms.items():
         y = rows - w @ rows
         coefficients = np.linalg.lstsq(root * x, root[:, 0] * y)[0]
@@ -268,9 +276,11 @@ def _put(estimates: Estimates, pair: Pair, measure: str, terms: dict[str, Term])
     for stage, (estimate, _) in terms.items():
         estimates[measure, stage] = estimate
     if len(terms) == 2:
-        (first, a), (second, b) = terms["before"], terms["after"]
+        (first, a) = terms["before"]
+        (second, b) = terms["after"]
         total = pair.before.row_weights().sum()
-        shares, clusters = pair.before.row_weights() / total, pair.before.clusters
+        shares = pair.before.row_weights() / total
+        clusters = pair.before.clusters
         a, b = (shares * (rows - shares @ rows) for rows in (a, b))
         both, *single = variance_of_sum(np.array([a + b, a, b]), clusters)
         # Estimates correlate less than rows if rows do not explain all variation.
@@ -281,7 +291,8 @@ def _put(estimates: Estimates, pair: Pair, measure: str, terms: dict[str, Term])
 
 def _order(pair: Pair, estimates: Estimates) -> list[str]:
     """Add areas, reversed and tied pairs, and volumes of three classes, and return notes."""
-    n, K = pair.n_rows, pair.n_classes
+    n = pair.n_rows
+    K = pair.n_classes
     pair = pair.draw(max(2000, 2_000_000 // K))
     estimates |= measure_order(*pair.both)
     notes = []

@@ -32,7 +32,8 @@ from isoroc._support.table import Table
 from isoroc._support.versions import migrate
 from isoroc.metrics._estimation.cell_errors import error_in_cells, sum_in_cells
 
-FORMAT, VERSION = "isoroc-monitor", 3
+FORMAT = "isoroc-monitor"
+VERSION = 3
 PARAMETERS = ("confidence", "tolerance", "model")
 #: Logarithm of 0; finite, as JSON has no infinity.
 NEVER = -1e300
@@ -55,7 +56,8 @@ class Alternatives:
 
     def log_ratios(self, Q: Floats, codes: Codes) -> Floats:
         """Logarithm of ``r[y] / q[y]`` for each row and alternative, shape (n, M)."""
-        rows, n_classes = np.arange(len(Q)), Q.shape[1]
+        rows = np.arange(len(Q))
+        n_classes = Q.shape[1]
         logs = np.log(np.maximum(Q, LEAST))
         log_q = logs[rows, codes]
         ratios = [log_softmax(t * logs, axis=1)[rows, codes] - log_q for t in self.powers]
@@ -110,7 +112,8 @@ class RowSums:
     @classmethod
     def of(cls, P: Floats, codes: NDArray[Any]) -> Self:
         """Sums over the rows of a batch."""
-        loss, entropy = log_losses(P, codes).sum(), -xlogy(P, P).sum() + 0.0
+        loss = log_losses(P, codes).sum()
+        entropy = -xlogy(P, P).sum() + 0.0
         observed = np.bincount(codes, minlength=P.shape[1]).astype(np.float64)
         sums = observed, P.sum(axis=0), (P * (1 - P)).sum(axis=0), sum_in_cells(P, codes)
         return cls(len(P), float(loss), float(entropy), *sums)
@@ -145,7 +148,8 @@ def _read(state: dict[str, Any], empty: Any) -> Any:
 
 
 def _read_numbers(values: Any, like: Any) -> Any:
-    array, shape = np.array(values, dtype=np.float64), np.shape(like)
+    array = np.array(values, dtype=np.float64)
+    shape = np.shape(like)
     if array.shape != shape or not np.isfinite(array).all():
         raise ValueError(f"expected numbers of shape {shape}")
     return array if shape else type(like)(array)
@@ -256,7 +260,8 @@ class CalibrationMonitor:
             n = sum(getattr(each, "summary_", {}).get("weight") or 0.0 for each in fitted)
             tolerance = 2 * K / n if n > 0 else 0.0
         check_number("tolerance", tolerance, minimum=0)
-        self.confidence, self.tolerance = confidence, tolerance
+        self.confidence = confidence
+        self.tolerance = tolerance
         self.model = checksum if model is None else model
         self.alternatives = Alternatives(K)
         self.totals = RowSums.of(np.zeros((0, K)), np.zeros(0, dtype=np.intp))
@@ -311,7 +316,8 @@ class CalibrationMonitor:
         if batch is not None:
             now = datetime.now(UTC).isoformat(timespec="seconds")
             self.seen_ = dict(list((self.seen_ | {batch: now}).items())[-10_000:])
-        total, evidence = self.totals.rows, self.evidence_
+        total = self.totals.rows
+        evidence = self.evidence_
         if self.alarm_ is None and evidence >= self.limit:
             self.alarm_ = total
         report = self._report(rows.totals, Evidence(products, NEVER))
@@ -350,7 +356,8 @@ class CalibrationMonitor:
         return self._report(self.totals, self.evidence)
 
     def _report(self, totals: RowSums, evidence: Evidence) -> BatchReport:
-        n, width = max(totals.rows, 1), half_width(self.confidence)
+        n = max(totals.rows, 1)
+        width = half_width(self.confidence)
         difference = (totals.observed - totals.expected) / n
         half = width * np.sqrt(totals.variance) / n
         shares = Table(

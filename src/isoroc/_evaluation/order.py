@@ -28,14 +28,16 @@ Functionals = tuple[Floats, Floats]
 def measure_order(before: Sample, after: Sample) -> dict[tuple[str, str], Statistic | Share]:
     """Areas under ROC curves before and after, and shares of reversed and tied pairs."""
     names = ["auc"] if before.n_classes == 2 else ["auc_one_vs_rest", "auc_one_vs_one"]
-    old, new = rank_rows(before.forecasts), rank_rows(after.forecasts)
+    old = rank_rows(before.forecasts)
+    new = rank_rows(after.forecasts)
     shares, slopes = changed_pairs(old.values(), new.values(), before.row_weights())
     variances = variance_of_sum(slopes, before.clusters)
     estimates: dict[tuple[str, str], Statistic | Share] = {}
     for i, name in enumerate(("pairs_reversed", "pairs_tied")):
         estimates[name, "change"] = Statistic(float(shares[i]), float(variances[i]))
     disorder = float(shares[0] + shares[1] / 2)
-    first, second = areas(before, old), areas(before, new)
+    first = areas(before, old)
+    second = areas(before, new)
     sizes = class_sizes(before, first[1][0])
     for name, a, da, b, db in zip(names, *first, *second, strict=False):
         estimates[name, "before"] = _area(float(a), da, before, sizes)
@@ -46,12 +48,15 @@ def measure_order(before: Sample, after: Sample) -> dict[tuple[str, str], Statis
 
 def measure_labels(pair: Pair) -> dict[tuple[str, str], Statistic]:
     """Log losses and areas under ROC curves, means over the labels of the segment "label"."""
-    sample, terms = pair.before, dict[tuple[str, str], tuple[float, Floats]]()
+    sample = pair.before
+    terms = dict[tuple[str, str], tuple[float, Floats]]()
     label = sample.segments.columns["label"].values  # type: ignore[union-attr]
     total = np.bincount(label, sample.row_weights())
-    share, n = sample.row_weights() / total[label], np.count_nonzero(total)
+    share = sample.row_weights() / total[label]
+    n = np.count_nonzero(total)
     for stage, forecasts in pair.samples.items():
-        each, slope = [], np.zeros(len(label))
+        each = []
+        slope = np.zeros(len(label))
         for _, rows in rows_by_group(label):
             part = forecasts.take(rows)
             (area, _), (slope[rows], _) = areas(part, rank_rows(part.forecasts))
@@ -64,7 +69,8 @@ def measure_labels(pair: Pair) -> dict[tuple[str, str], Statistic]:
             terms["macro_log_loss", stage] = means.sum() / n, share * (losses - means[label]) / n
     for name in ("macro_auc", "macro_log_loss"):
         if (name, "before") in terms and (name, "after") in terms:
-            (a, da), (b, db) = terms[name, "before"], terms[name, "after"]
+            (a, da) = terms[name, "before"]
+            (b, db) = terms[name, "after"]
             terms[name, "change"] = b - a, db - da
     return {
         key: Statistic(value, float(variance_of_sum(slopes, sample.clusters)))
@@ -98,7 +104,8 @@ def _area(value: float, slopes: Floats, sample: Sample, sizes: Floats) -> Share:
     less, more = np.sort([sizes, sizes.sum() - sizes], axis=0)  # a class against the rest
     low, high = sorted([(1 - value) / (2 - value), value / (1 + value)])
     least = np.mean((1 + (more - 1) * high + (less - 1) * low) / (less * more))
-    variance, informative = _variance(slopes, sample, sizes), 4 * value * (1 - value)
+    variance = _variance(slopes, sample, sizes)
+    informative = 4 * value * (1 - value)
     return Share.of(value, variance, 1 / least, informative * _events(sizes), prior=2.0)
 
 
@@ -139,11 +146,14 @@ def areas(sample: Sample, ranks: dict[int, Ints]) -> Functionals:
     Plain means over classes, or pairs of classes, that have weight; NaN if only one has. A pair of
     classes has the mean of the areas by the scores of either (Hand and Till 2001).
     """
-    codes, weights, K = sample.codes, sample.row_weights(), sample.n_classes
+    codes = sample.codes
+    weights = sample.row_weights()
+    K = sample.n_classes
     size = np.bincount(codes, weights, K)
     shares = weights / size[codes]  # of each row in its class
     present = np.count_nonzero(size)
-    sums, slopes = np.zeros(2), np.zeros((2, len(codes)))
+    sums = np.zeros(2)
+    slopes = np.zeros((2, len(codes)))
     if present < 2:
         return np.full(2, math.nan), slopes
     for k, rank in ranks.items():
@@ -157,7 +167,8 @@ def areas(sample: Sample, ranks: dict[int, Ints]) -> Functionals:
             area = float(weights[in_class] @ lower[in_class]) / (size[k] * total)
             of_class = np.full(K, area) if i == 0 else np.bincount(codes, each * above, K)
             sums[i] += area
-            lead, excess = lower / total - area, above - of_class[codes]
+            lead = lower / total - area
+            excess = above - of_class[codes]
             slopes[i] += np.where(in_class, shares * lead, other / total * excess)
     n_terms = np.array([1, 1] if K == 2 else [present, present * (present - 1)])
     return sums / n_terms, slopes / n_terms[:, None]
@@ -167,7 +178,8 @@ def changed_pairs(before: Iterable[Ints], after: Iterable[Ints], weights: Floats
     """Shares of reversed and of tied pairs, of those with different ranks before in any ranking."""
     ranks = zip(before, after, strict=True)
     sums: Any = weights * sum(pairs_of_rows(old, new, weights) for old, new in ranks)
-    ordered, changed = sums[0], sums[1:]
+    ordered = sums[0]
+    changed = sums[1:]
     total = max(float(ordered.sum()), 1e-300)
     shares = changed.sum(axis=1) / total
     # A pair weighs the product of the weights of its rows, so each of them changes its weight.
@@ -187,7 +199,8 @@ def pairs_of_rows(before: Ints, after: Ints, weights: Floats) -> Floats:
     cell[order] = np.cumsum(np.diff(both[order], prepend=both[order[:1]]) > 0)
     in_before, in_after, in_cell = (np.bincount(g, weights)[g] for g in (before, after, cell))
     # Equal sums cancel exactly, so a map without new ties gets exactly 0.
-    sums[0], sums[2] = weights.sum() - in_before, in_after - in_cell
+    sums[0] = weights.sum() - in_before
+    sums[2] = in_after - in_cell
     return sums
 
 

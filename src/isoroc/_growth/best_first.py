@@ -62,7 +62,9 @@ class GrowthOptions:
 
     def for_sample(self, sample: Sample) -> Self:
         """The same options with the defaults that depend on the sample."""
-        several, weight, lift = sample.n_classes > 2, self.min_bin_weight, self.min_lift
+        several = sample.n_classes > 2
+        weight = self.min_bin_weight
+        lift = self.min_lift
         if weight == "auto":
             weight = min(20.0, float(sample.class_weights().sum()) / 30) if several else 0.0
         if lift == "auto":
@@ -71,7 +73,8 @@ class GrowthOptions:
 
     def least(self) -> tuple[float, float]:
         """`min_bin_weight` and `min_lift`; "auto" is 0 until a sample is known."""
-        weight, lift = self.min_bin_weight, self.min_lift
+        weight = self.min_bin_weight
+        lift = self.min_lift
         return 0.0 if weight == "auto" else weight, 0.0 if lift == "auto" else lift
 
 
@@ -143,7 +146,8 @@ class Growth:
         self.children: list[Ints] = []
         self.split_nodes: list[int] = []
         self.wards: list[Wards] = []  # of each split
-        whole, K = self.point_weights.sum(axis=0), self.n_classes
+        whole = self.point_weights.sum(axis=0)
+        K = self.n_classes
         nothing = np.empty((0, K), dtype=np.uint8)
         self._add_node(np.arange(len(self.points)), whole, self._values(whole[None])[:, 0], nothing)
         self._nobody = np.empty((2, 0, K)), np.empty((0, K)), np.empty(0, dtype=np.int32)

@@ -70,7 +70,8 @@ def grow_pulled(
         means = as_matrix((sums / tree.class_weights.sum(axis=1)).clip(0, 1))
         return Pulled(tree, means, forecast_pseudocount)
     tree, bin_of = _grow_best_first(sample, options)
-    means, c = mean_forecasts(tree, bin_of, sample, tempered), forecast_pseudocount
+    means = mean_forecasts(tree, bin_of, sample, tempered)
+    c = forecast_pseudocount
     if c is None:
         c = likeliest_pseudocount(tree.class_weights[tree.bins], means[tree.bins], constant)
     slack = _slack_of(tree, sample, options)
@@ -161,7 +162,8 @@ def points_of_leaves(tree: BinTree, sample: Sample) -> tuple[Points, Ints]:
     held = np.zeros(m, dtype=np.bool_)
     leaf_of = np.empty(len(sample), dtype=np.intp)
     for rows in slices(len(sample)):
-        P, some = forecasts[rows], None if weights is None else weights[rows]
+        P = forecasts[rows]
+        some = None if weights is None else weights[rows]
         leaf_of[rows] = leaf = route(P, tree.thresholds, children, split_of_node)
         new = ~held[leaf]
         points[leaf[new]] = P[new]

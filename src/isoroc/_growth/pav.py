@@ -65,7 +65,8 @@ def grow_isotonic(
 ) -> tuple[BinTree, Floats]:
     """Tree of the isotonic regression, split as the IRP path, and sums of second probabilities."""
     blocks = blocks.pool(options.pseudocounts, forecast_pseudocount)
-    sums, (min_weight, min_lift) = blocks.sums(), options.least()
+    sums = blocks.sums()
+    (min_weight, min_lift) = options.least()
     nodes, splits = irp_path(
         sums,
         options.pseudocounts,
@@ -78,8 +79,10 @@ def grow_isotonic(
     start, cut, stop = splits.T
     ranges = np.empty((1 + 2 * len(splits), 2), dtype=np.intp)
     ranges[0] = 0, len(blocks.low)
-    ranges[1::2, 0], ranges[1::2, 1] = start, cut
-    ranges[2::2, 0], ranges[2::2, 1] = cut, stop
+    ranges[1::2, 0] = start
+    ranges[1::2, 1] = cut
+    ranges[2::2, 0] = cut
+    ranges[2::2, 1] = stop
     # Every other sum is that of the blocks between a stop and the next start; a last one ends it.
     sums = np.add.reduceat(np.vstack([sums, np.zeros(3)]), ranges.ravel())[::2]
     tree = BinTree(

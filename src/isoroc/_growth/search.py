@@ -42,7 +42,8 @@ class Sweep:
         if not growth.can_be_split(node):
             return None
         members = growth.members[node]
-        points, weight = growth.points[members], growth.point_weights[members].sum(axis=1)
+        points = growth.points[members]
+        weight = growth.point_weights[members].sum(axis=1)
         classes = _by_weight(points, growth.class_weights[node])
         gammas, axes = families(classes, pairs=bool(growth.thresholds))
         gammas = gammas.copy()
@@ -150,7 +151,8 @@ class GridSearch:
 def best_of(growth: Growth, node: int, gammas: Floats) -> Split | None:
     """The threshold of largest gain that is possible and worth it, or None."""
     points = growth.members[node]
-    P, Y = growth.points[points], growth.point_weights[points]
+    P = growth.points[points]
+    Y = growth.point_weights[points]
     children = count_children(P, Y, gammas)
     weight = children.sum(axis=2)
     gain = split_gains(children)

@@ -92,10 +92,12 @@ def held_out_pseudocount(sample: Sample, options: GrowthOptions, tempered: Float
     pulls = np.geomspace(3.0, 1000.0, 11)
     losses = np.zeros(len(pulls))
     for train in (half == 0, half == 1):
-        seen, new = sample.take(train), sample.take(~train)
+        seen = sample.take(train)
+        new = sample.take(~train)
         tree = grow_tree(seen, replace(options, random_state=None))
         means = mean_forecasts(tree, tree.bin_of(seen.forecasts), seen, tempered[train])[tree.bins]
-        bin_of, rows = tree.bin_of(new.forecasts), np.arange(len(new))
+        bin_of = tree.bin_of(new.forecasts)
+        rows = np.arange(len(new))
         for at, c in enumerate(pulls):
             values = bin_values(tree.class_weights[tree.bins], options.pseudocounts + c * means)
             q = tempered[~train] * (values / means)[bin_of]
@@ -176,10 +178,12 @@ def _of_neighbours(
 ) -> Leads:
     """Leads for two classes: those of the rows on both sides of each cut."""
     at = np.searchsorted(tree.cuts, tree.thresholds[:, 1])
-    splits, side = np.repeat(np.arange(tree.n_splits), 2), np.tile([0, 1], tree.n_splits)
+    splits = np.repeat(np.arange(tree.n_splits), 2)
+    side = np.tile([0, 1], tree.n_splits)
     order = np.argsort(scores, kind="stable")
     first = np.searchsorted(rows.bin_of[order], at + 1)
-    bins, ends = at.repeat(2) + side, order[first.repeat(2) - side]
+    bins = at.repeat(2) + side
+    ends = order[first.repeat(2) - side]
     q = rows.forecasts[ends] * tilts[bins]
     q /= q.sum(axis=1, keepdims=True)
     leads = (x[np.arange(len(side)), side][:, None] - x for x in (values[bins], q))

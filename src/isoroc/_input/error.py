@@ -28,7 +28,10 @@ class InputError(ValueError):
 
     def __init__(self, argument: str, row: int | None, problem: str, fix: str = "") -> None:
         super().__init__(argument, row, problem, fix)
-        self.argument, self.row, self.problem, self.fix = argument, row, problem, fix
+        self.argument = argument
+        self.row = row
+        self.problem = problem
+        self.fix = fix
 
     def __str__(self) -> str:
         row = "" if self.row is None else f"row {self.row} "

@@ -117,7 +117,8 @@ class Probabilities(Kind):
         """Probabilities, clipped and normalised where they are slightly off."""
         X = X if self.certain == 1 else X / self.certain
         add = ops.total if exact else ops.sum
-        smallest, off = ops.smallest(X), ops.absolute(add(X) - 1.0)
+        smallest = ops.smallest(X)
+        off = ops.absolute(add(X) - 1.0)
         # A sum with NaN is not near one, whatever the smallest is.
         good = (off <= SUM_TOLERANCE) & (smallest >= -RANGE_TOLERANCE)
         filler = 1 / ops.width(X)
@@ -143,7 +144,8 @@ class Probabilities(Kind):
 
     def score(self, ops: Ops[V], X: V) -> V:
         """The same as `isoroc._core.simplex.binary_scores`."""
-        first, second = ops.take(X, [0]), ops.take(X, [1])
+        first = ops.take(X, [0])
+        second = ops.take(X, [1])
         return ops.where(first >= PRECISE, second, score_next_to_one(ops, first))
 
     def explain(self, entries: Floats) -> Problem:
@@ -244,7 +246,8 @@ class LogOdds(Kind):
     def probabilities(self, ops: Ops[V], X: V) -> V:
         """The logistic function, by exponentials that cannot overflow, as some databases need."""
         small = ops.exp(-ops.absolute(X))
-        less, more = small / (1.0 + small), 1.0 / (1.0 + small)
+        less = small / (1.0 + small)
+        more = 1.0 / (1.0 + small)
         negative = X <= 0.0
         return ops.concat([ops.where(negative, more, less), ops.where(negative, less, more)])
 

@@ -49,7 +49,9 @@ def check_labels(
     """Forecasts of labels and outcomes, 0, 1 or NaN if missing, as users pass them."""
     P = columns_of_labels(P, name)
     P = P if labels is None else in_order(P, [str(label) for label in labels])
-    values, names, named = read_forecasts(P, name=name), column_names(P), column_names(y)
+    values = read_forecasts(P, name=name)
+    names = column_names(P)
+    named = column_names(y)
     check_option("unit", unit, ("auto", *LABELS))
     if unit == "auto":
         unit = "probability" if first_improbable(values.ravel()) is None else "logit"
@@ -61,7 +63,8 @@ def check_labels(
     if Y.shape != forecasts.shape:
         problem = f"has shape {np.shape(y)}, and {name} {forecasts.shape}"
         raise InputError(label_name, None, problem, fix)
-    known, n, L = ~np.isnan(Y), *Y.shape
+    known = ~np.isnan(Y)
+    n, L = Y.shape
     if not known.any():
         raise InputError(label_name, None, "holds no known outcome", fix)
     if (wrong := known & (Y != 0) & (Y != 1)).any():
@@ -75,7 +78,8 @@ def check_labels(
         p = expit(forecasts) if unit == "logit" else forecasts
         entries = np.where(known, p + 2 * Y, np.inf)
         cluster = np.argsort(np.lexsort([*entries.T, *np.sort(entries, axis=1).T]))
-    (row_of, label), weights = np.nonzero(known), check_weights(sample_weight, n)
+    (row_of, label) = np.nonzero(known)
+    weights = check_weights(sample_weight, n)
     sample = Sample(
         np.ascontiguousarray(forecasts[known]),
         Y[known].astype(np.uint8),

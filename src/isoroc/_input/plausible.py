@@ -28,9 +28,11 @@ def check_units(sample: Sample, unit: UnitOption, *, name: str = "P", min_rows: 
     """
     if unit != "auto" or sample.kind is not LOG_ODDS or len(sample) < min_rows:
         return
-    low, high = float(sample.forecasts.min()), float(sample.forecasts.max())
+    low = float(sample.forecasts.min())
+    high = float(sample.forecasts.max())
     some = sample.positive().draw(20_000)
-    scores, second = some.forecasts, some.codes == 1
+    scores = some.forecasts
+    second = some.codes == 1
     if (refusal := _refusal(scores, second, low, high)) is not None:
         why, units = refusal
         problem = f"all scores lie between {low:.6g} and {high:.6g}{why}"
@@ -54,7 +56,8 @@ def _refusal(
         return " and have steps of 1 or 1/2, as ratings and points have", percent + rank
     if low > 30 or high < -30:  # probabilities within 1e-13 of 0 or 1
         return ", so as log odds they would all stand for the same certainty", rank
-    rate, readings = np.full(len(scores), second.mean()), dict[str, Floats]()
+    rate = np.full(len(scores), second.mean())
+    readings = dict[str, Floats]()
     if low >= 0 and high <= 100:
         readings["percent"] = scores / 100
     if -0.1 < high <= 0:
@@ -74,7 +77,9 @@ def _doubt(all_scores: Floats, scores: Floats, second: NDArray[np.bool_]) -> str
     if share >= 0.9:
         row: Any = first_improbable(all_scores)
         return f"row {row} is {all_scores[row]:.6g} and {share:.1%} of all lie between 0 and 1"
-    rate, low, high = second.mean(), all_scores.min(), all_scores.max()
+    rate = second.mean()
+    low = all_scores.min()
+    high = all_scores.max()
     is_one_sided = low >= 0 or high <= 0
     if is_one_sided and _is_likelier(np.full(len(scores), rate), expit(scores), second):
         side = "at least" if low >= 0 else "at most"
@@ -125,12 +130,15 @@ def find_reversal(sample: Sample, *, level: float = 1e-4, max_classes: int = 50)
     """
     some = sample.positive().draw(20_000)
     if sample.n_classes == 2:
-        classes, columns = [1], [binary_scores(some.forecasts)]
+        classes = [1]
+        columns = [binary_scores(some.forecasts)]
     else:
         counts = np.bincount(some.codes, minlength=sample.n_classes)
         classes = np.argsort(-counts, kind="stable")[:max_classes].tolist()
         columns = [some.forecasts[:, k] for k in classes]
-    bound, unit, reversals = normal_quantile(level / len(classes)), np.empty(0), []
+    bound = normal_quantile(level / len(classes))
+    unit = np.empty(0)
+    reversals = []
     for k, column in zip(classes, columns, strict=True):
         zeros, ones = (np.sort(column[(some.codes == k) == of_class]) for of_class in (False, True))
         if n_pairs := len(zeros) * len(ones):

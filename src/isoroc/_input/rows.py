@@ -46,7 +46,8 @@ def valid_weights(ops: Ops[V], weights: V) -> Truth:
 
     This is the only rule for weights, as `Kind.clean` is for forecasts.
     """
-    smallest, largest = 1e-100, 1e100
+    smallest = 1e-100
+    largest = 1e100
     positive = ops.where(weights <= 0.0, smallest, weights)
     return (weights >= 0.0) & (positive >= smallest) & (weights <= largest)
 
@@ -237,7 +238,8 @@ def _distinct(values: Labels) -> tuple[Labels, Codes]:
     """Sorted distinct labels, and the index of each label among them."""
     if values.dtype.kind in "biuf":
         # Two classes, possibly with millions of rows: no sort.
-        low, high = values.min(), values.max()
+        low = values.min()
+        high = values.max()
         is_high = values == high
         adjacent = values.dtype.kind in "biu" and int(high) - int(low) == 1
         if adjacent or (low < high and (is_high | (values == low)).all()):
@@ -322,7 +324,8 @@ def check_label_shares(shares: Floats, *, name: str = "y") -> Floats:
         raise InputError(name, row, problem, "the shares of soft labels are numbers from 0 to 1")
     sums = shares.sum(axis=1)
     if (bad := np.abs(sums - 1) > 1e-3).any():
-        row, whole = int(np.argmax(bad)), np.array_equal(shares, np.rint(shares))
+        row = int(np.argmax(bad))
+        whole = np.array_equal(shares, np.rint(shares))
         fix = "the shares of soft labels sum to 1 in each row"
         if shares.max() <= 1 and whole:
             fix = "0 and 1 with any row sums are labels that do not exclude each other: use"

@@ -259,7 +259,8 @@ class Sample:
             if self.squares is None:  # cells may have any weight
                 check_counts(self.weights)
             return replace(self, squares=self.weights)
-        total, squares = float(self.weights.sum()), self.squared_weights()
+        total = float(self.weights.sum())
+        squares = self.squared_weights()
         scale = effective_rows(total, float(squares.sum())) / total
         alike = np.allclose(scale * squares, self.weights, rtol=1e-9, atol=0.0)
         if alike and (scale == 1 or self.parts_of is None):
@@ -295,7 +296,8 @@ class Sample:
 
     def drawn_rows(self, n_rows: int) -> Ints:
         """The rows that `draw` takes."""
-        rng, n = np.random.default_rng(0), len(self)
+        rng = np.random.default_rng(0)
+        n = len(self)
         if n <= n_rows:
             return np.arange(n)
         few = n >= 50 * n_rows  # then choice() takes time O(n_rows), not O(n)
@@ -344,8 +346,10 @@ class CellSample(Sample):
         """Cells of `n_rows` rows drawn at random; all cells if there are not more."""
         if len(self) <= n_rows:
             return self
-        times, unit = self._times_drawn(n_rows), self.row_weights().sum() / n_rows
-        part, weights = self.take(np.flatnonzero(times)), times[times > 0] * unit
+        times = self._times_drawn(n_rows)
+        unit = self.row_weights().sum() / n_rows
+        part = self.take(np.flatnonzero(times))
+        weights = times[times > 0] * unit
         # The variance of drawing adds to the variance within the cell.
         each = part.squares / part.row_weights()
         return replace(part, weights=weights, squares=weights * (each + weights.sum() / n_rows))
@@ -397,7 +401,8 @@ def check_sample(
     warn_if_probabilities(values, kind, name=name)
     forecasts = clean(values, LOG_ODDS if unclipped else kind, name=name, advice=advice)
     weights = check_weights(sample_weight, len(forecasts))
-    names, K = column_names(P), count_classes(forecasts)
+    names = column_names(P)
+    K = count_classes(forecasts)
     check_length(outcomes, len(forecasts), name=label_name, of=name)
     rows: Any = {"weights": weights, "clusters": check_clusters(clusters, len(forecasts), of=name)}
     if outcomes.ndim == 2:
@@ -412,7 +417,8 @@ def check_sample(
     by_column = match_columns(names, classes, given=labels is not None, name=name)
     if by_column is not classes:
         column_of = [by_column.tolist().index(label) for label in classes.tolist()]
-        classes, codes = by_column, np.array(column_of, dtype=codes.dtype)[codes]
+        classes = by_column
+        codes = np.array(column_of, dtype=codes.dtype)[codes]
     return Sample(forecasts, codes, classes=classes, unit=kind.unit, **rows)
 
 
@@ -422,7 +428,8 @@ def divide_rows(sample: Sample, shares: Floats, start: int = 0) -> Sample:
     The parts of a row have its weight in total and count as one row: they are a cluster.
     """
     parts_of, codes = np.nonzero(shares)
-    share, weights = shares[parts_of, codes], sample.row_weights()[parts_of]
+    share = shares[parts_of, codes]
+    weights = sample.row_weights()[parts_of]
     if sample.clusters is None:  # numbers that do not depend on the order of the rows
         content = np.column_stack([columns_of(sample.forecasts), shares, sample.row_weights()])
         sample = replace(sample, clusters=np.argsort(np.lexsort(content.T)) + start)
@@ -437,7 +444,8 @@ def divide_rows(sample: Sample, shares: Floats, start: int = 0) -> Sample:
 
 def join_parts(sample: Sample) -> tuple[Sample, Floats]:
     """The rows that `divide_rows` has divided, and their soft labels, shape (n, K)."""
-    weights, squares = sample.row_weights(), sample.squared_weights()
+    weights = sample.row_weights()
+    squares = sample.squared_weights()
     parts_of = np.asarray(sample.parts_of)
     _, first, row = np.unique(parts_of, return_index=True, return_inverse=True)
     shares = np.zeros((len(first), sample.n_classes))

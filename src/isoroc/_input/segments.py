@@ -181,7 +181,8 @@ def _parsed(texts: list[str | None], codes: NDArray[np.int32], argument: str) ->
         try:
             numbers[i] = np.nan if text is None else float(text)
         except ValueError:
-            row, fix = int(np.argmax(codes == i)), "fit had numbers in this column"
+            row = int(np.argmax(codes == i))
+            fix = "fit had numbers in this column"
             raise InputError(argument, row, f"is {text!r}", fix) from None
     return _numbers(numbers[codes])
 

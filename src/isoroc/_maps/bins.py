@@ -55,7 +55,9 @@ class BinMap(Map):
         return self.node_values[self.tree.bins]
 
     def formula(self, ops: Ops[V], X: V) -> V:
-        points, expand, tree = X, None, self.tree
+        points = X
+        expand = None
+        tree = self.tree
         if self.varies or tree.n_classes > 2:
             points = self.kind.probabilities(ops, X)
         if self.reduction is not None:
@@ -101,7 +103,8 @@ class BinMap(Map):
 
     def stages(self, values: Floats) -> Iterator[Floats]:
         """Calibrated forecasts of every stage of the tree, from one bin to all."""
-        bin_of, at_last = self.bin_of(values), self.in_bins(values)
+        bin_of = self.bin_of(values)
+        at_last = self.in_bins(values)
         P = self.kind.probabilities(NUMPY, columns_of(values))
         for node_of_bin in self.tree.stages():
             is_divided = (node_of_bin != self.tree.bins)[bin_of, None]
@@ -110,10 +113,12 @@ class BinMap(Map):
 
     def bins(self, names: Sequence[str]) -> Table:
         """One row per bin: bounds (two classes), weight, observed rates with intervals, values."""
-        class_weights, table = self.tree.class_weights[self.tree.bins], Table()
+        class_weights = self.tree.class_weights[self.tree.bins]
+        table = Table()
         if self.tree.n_classes == 2:
             cuts = self._as_given(self.tree.cuts)
-            table["lower"], table["upper"] = np.append(-np.inf, cuts), np.append(cuts, np.inf)
+            table["lower"] = np.append(-np.inf, cuts)
+            table["upper"] = np.append(cuts, np.inf)
         table["weight"] = weight = class_weights.sum(axis=1)
         for k, suffix in self._columns(names):
             table[f"rate{suffix}"] = rate = class_weights[:, k] / weight
@@ -123,7 +128,8 @@ class BinMap(Map):
 
     def path(self, names: Sequence[str]) -> Table:
         """One row per stage, from one bin to all: the split that led to it, and the loss."""
-        tree, exists = self.tree, self.tree.children >= 0
+        tree = self.tree
+        exists = self.tree.children >= 0
         with np.errstate(divide="ignore"):
             loss = -xlogy(tree.class_weights, self.node_values).sum(axis=1)
         change = np.where(exists, loss[tree.children], 0).sum(axis=1) - loss[tree.split_nodes]

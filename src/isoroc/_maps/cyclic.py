@@ -45,7 +45,8 @@ def check_cyclic(z: Floats, Q: Floats) -> MonotonicityCheck:
         return MonotonicityCheck(_increases(z[:, 1] - z[:, 0], Q), n, exact=True)
     if n > MOST_ROWS:
         rows = np.random.default_rng(0).choice(n, MOST_ROWS, replace=False)
-        z, Q = z[rows], Q[rows]
+        z = z[rows]
+        Q = Q[rows]
     z = z - z.mean(axis=1, keepdims=True)  # forecasts sum to one, so constants of z cancel
     inner = Q @ z.T
     steps = np.diag(inner)[:, None] - inner  # [j, i]: from row i to row j
@@ -68,7 +69,8 @@ def _increases(odds: Floats, Q: Floats) -> bool:
 def has_negative_cycle(steps: Floats) -> bool:
     """Whether the digraph with edges steps[j, i] from i to j has a negative cycle: Bellman-Ford."""
     n = len(steps)
-    nodes, distance = np.arange(n), np.zeros(n)
+    nodes = np.arange(n)
+    distance = np.zeros(n)
     previous = nodes.copy()  # a node that precedes itself is reached from the source
     for _ in range(n):
         paths = steps + distance

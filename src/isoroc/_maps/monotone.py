@@ -140,11 +140,13 @@ class MonotoneMap(Map):
         if len(self.softness) == 2 and self.interactions is None:
             return self._mean_of_two(ops, scores)
         e = ops.exp(scores - ops.largest_value(scores))
-        hard, soft = ops.segment_sums(e, 1 - self.softness), ops.segment_sums(e, self.softness)
+        hard = ops.segment_sums(e, 1 - self.softness)
+        soft = ops.segment_sums(e, self.softness)
         if self.interactions is not None:
             x = ops.segment_sums(e, np.ones_like(self.softness))
             y = ops.linear(x, np.exp(self.interactions))
-            hard, soft = hard * y, soft * y
+            hard = hard * y
+            soft = soft * y
         if self.directions is not None:
             weighted = hard + ops.linear(soft, self.directions.T)
         else:
@@ -158,8 +160,10 @@ class MonotoneMap(Map):
         """
         r = self.prototypes.reshape(-1, 2)
         largest, place = ops.largest(scores)
-        e, heaviest = ops.exp(scores - largest), ops.look_up(r, place)
-        total, most = ops.sum(e), ops.split(heaviest, [1, 1])
+        e = ops.exp(scores - largest)
+        heaviest = ops.look_up(r, place)
+        total = ops.sum(e)
+        most = ops.split(heaviest, [1, 1])
         return ops.concat([most[k] + ops.sum(e * (r[:, k] - most[k])) / total for k in range(2)])
 
     def _scores(self, ops: Ops[V], z: V) -> V:

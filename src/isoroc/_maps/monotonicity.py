@@ -39,7 +39,8 @@ def regions_held(tree: BinTree, forecasts: Floats | None = None) -> NDArray[np.b
     # Given the points, splits divide all of them; otherwise those that reach the split.
     held = np.zeros((tree.n_splits, len(tree.bins), tree.n_classes), dtype=bool)
     if forecasts is not None:
-        bin_of, points = tree.bin_of(forecasts), two_columns(forecasts)
+        bin_of = tree.bin_of(forecasts)
+        points = two_columns(forecasts)
         for of_split, gamma in zip(held, tree.thresholds, strict=True):
             of_split[bin_of, regions(points, gamma)] = True
         return held
@@ -57,7 +58,8 @@ def bounds_of(values: Floats, held: NDArray[np.bool_]) -> Floats:
 
     `values` has shape (B, K); `held`, whether each bin has points in each region, (S, B, K).
     """
-    bins, r = np.arange(len(values)), np.ascontiguousarray(values)[None]
+    bins = np.arange(len(values))
+    r = np.ascontiguousarray(values)[None]
     wards: list[Any] = [kernels.Wards(bins, of_split) for of_split in held.view(np.uint8)]
     return np.asarray(kernels.smallest_differences(r, wards, -1)[0])
 
@@ -177,7 +179,8 @@ def certify(tree: BinTree, values: Floats, forecasts: Floats | None = None) -> C
         # The bins next to a threshold decide, and both lie below its split: the scopes agree.
         # Taking the middle of their values directly keeps gaps of one rounding step open.
         at = np.searchsorted(tree.cuts, tree.thresholds[:, 1])
-        low, high = values[at, 1], values[at + 1, 1]
+        low = values[at, 1]
+        high = values[at + 1, 1]
         return Certificate("global", tree.thresholds, as_matrix(midpoint(low, high)), high - low)
     W = bounds_of(values, regions_held(tree, forecasts))
     return Certificate("tree" if forecasts is None else "global", tree.thresholds, *solve(W))

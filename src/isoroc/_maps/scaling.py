@@ -95,7 +95,8 @@ class Positions(Frozen):
 
     def of(self, ops: Ops[V], z: V, logs: V) -> V:
         """Positions, of width 2 K, from tempered and from plain log forecasts."""
-        K, (of_logs, of_ranks) = len(self.knots), self.stretch.tolist()
+        K = len(self.knots)
+        (of_logs, of_ranks) = self.stretch.tolist()
         places = ops.linear(z, of_logs * (np.eye(K) - 1 / K), -of_logs * self.origin[0])
         ranks = of_ranks * ops.fraction_between(logs, self.knots) - of_ranks * self.origin[1]
         return ops.concat([places, ranks])
@@ -122,7 +123,8 @@ class KernelMap(TemperedMap):
             raise Fault("knots", "expected ascending numbers")
 
     def formula(self, ops: Ops[V], X: V) -> V:
-        z, logs = self.log_tempered(ops, X), self.kind.logs(ops, X, LEAST)
+        z = self.log_tempered(ops, X)
+        logs = self.kind.logs(ops, X, LEAST)
         positions = Positions(knots=self.knots, origin=self.origin, stretch=self.stretch)
         x = positions.of(ops, z, logs)
         heights = ops.cauchy_kernel(x, self.centres.reshape(len(self.centres), -1))
@@ -163,8 +165,10 @@ class CumulativeMap(TemperedMap):
             raise Fault("shifts", f"expected {n_classes - 1} ascending numbers")
 
     def formula(self, ops: Ops[V], X: V) -> V:
-        z, K = self.log_tempered(ops, X), len(self.tilt)
-        p, first = ops.softmax(z + self.tilt), np.tri(K - 1, K)
+        z = self.log_tempered(ops, X)
+        K = len(self.tilt)
+        p = ops.softmax(z + self.tilt)
+        first = np.tri(K - 1, K)
         below, above = (ops.maximum(ops.linear(p, part), LEAST) for part in (first, 1 - first))
         u = self.rates[0] * ops.log(below) - self.rates[1] * ops.log(above) + self.shifts
         u = u + ops.linear(z, self.location[None])
@@ -173,7 +177,8 @@ class CumulativeMap(TemperedMap):
         log_above = log_below - u
         parts = [ops.exp(ops.take(log_below, [0])), ops.exp(ops.take(log_above, [K - 2]))]
         if K > 2:
-            high, low = range(1, K - 1), range(K - 2)
+            high = range(1, K - 1)
+            low = range(K - 2)
             gap = 1.0 - ops.exp(ops.take(u, low) - ops.take(u, high))
             joint = ops.take(log_below, high) + ops.take(log_above, low)
             parts.insert(1, ops.exp(joint) * gap)

@@ -66,7 +66,8 @@ class SegmentMap(Map):
         both = zip(self.levels, self.cuts, strict=True)
         if any(len(levels) and len(cuts) for levels, cuts in both):
             raise Fault("cuts", "a column has either levels or cuts")
-        T, sizes = len(self.tables), self.sizes()
+        T = len(self.tables)
+        sizes = self.sizes()
         pairs = checks.check_array(self.pairs, "pairs", shape=(T, 2), dtype="int64")
         first, second = pairs.T
         if ((first < 0) | (second < -1) | (pairs.max(axis=1, initial=0) >= len(sizes))).any():
@@ -83,14 +84,16 @@ class SegmentMap(Map):
 
     def _mixed(self, common: Any, before: Callable[[], Any], shifted: Any = None) -> Any:
         """Mean of the forecasts before and after the maps; the common one replaces the other."""
-        v, w = self.uncalibrated, 0.0 if shifted is None else self.weight
+        v = self.uncalibrated
+        w = 0.0 if shifted is None else self.weight
         parts = [(share, Q) for share, Q in ((1 - v - w, common), (w, shifted)) if share > 0]
         parts += [(v, before())] if v else []
         return added(Q if share == 1 else share * Q for share, Q in parts)
 
     def coordinates(self, ops: Ops[V], X: V) -> V:
         """Log forecasts; those that a monotone common map of three classes or more takes."""
-        z, certificate = self.kind.logs(ops, X, LEAST), self.certificate_of_common
+        z = self.kind.logs(ops, X, LEAST)
+        certificate = self.certificate_of_common
         return z if certificate is None else with_floor(ops, z, certificate.floor)
 
     @property
@@ -109,22 +112,27 @@ class SegmentMap(Map):
     def shift(self, ops: Ops[V], X: V, common: V, places: Sequence[tuple[V, Truth]]) -> V:
         """Log probabilities for `shifted`; `places` holds the segments, and if they are known."""
         z = ops.log(ops.maximum(common, LEAST)) if self.behind else self.coordinates(ops, X)
-        K, sizes, entries = ops.width(z), self.sizes(), []
+        K = ops.width(z)
+        sizes = self.sizes()
+        entries = []
         is_scaled = any(table[:, K].any() for table in self.tables)
         for (i, j), table in zip(self.pairs.tolist(), self.tables, strict=True):
             index, known = places[i]
             if j >= 0:
-                index, known = ops.cross(index, places[j][0], sizes[j]), known & places[j][1]
+                index = ops.cross(index, places[j][0], sizes[j])
+                known = known & places[j][1]
             shifts = ops.look_up(table if is_scaled else table[:, :K], index)
             entries.append(ops.where(known, shifts, 0.0))
         if is_scaled:
             c, s = ops.split(added(entries), [K, 1])
-            z, entries = z * ops.maximum(1.0 + s, LEAST_SCALE), [c]
+            z = z * ops.maximum(1.0 + s, LEAST_SCALE)
+            entries = [c]
         return ops.log_softmax((z + added(entries) if entries else z) + self.offset)
 
     def formula_of_segments(self, ops: Ops[V], X: V, places: Sequence[tuple[V, Truth]]) -> V:
         """As `formula`, for rows whose segments are known."""
-        common, shifted = self.common.formula(ops, X), None
+        common = self.common.formula(ops, X)
+        shifted = None
         if places and self.weight:
             shifted = self.shifted.formula(ops, self.shift(ops, X, common, places))
         before = partial(self.kind.probabilities, ops, X)
@@ -132,7 +140,8 @@ class SegmentMap(Map):
 
     def pruned(self) -> Self:
         """The same map without columns that no table uses, and bins that none tells apart."""
-        sizes, differ = self.sizes(), [np.zeros(len(cuts), dtype=bool) for cuts in self.cuts]
+        sizes = self.sizes()
+        differ = [np.zeros(len(cuts), dtype=bool) for cuts in self.cuts]
         grids = []
         for (i, j), table in zip(self.pairs.tolist(), self.tables, strict=True):
             grids.append(table.reshape(sizes[i], -1, table.shape[1]))

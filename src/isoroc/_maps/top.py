@@ -39,7 +39,8 @@ class TopReduction:
         beyond = sample.take(_rank(sample.forecasts, sample.codes) >= top)
         if not len(beyond):
             return cls(top, 1e-6)
-        P, weights = beyond.forecasts, beyond.row_weights()
+        P = beyond.forecasts
+        weights = beyond.row_weights()
         of_label = P[np.arange(len(P)), beyond.codes]
         total = cls(top, 0.0).reduce(P)[:, top]
 
@@ -97,7 +98,8 @@ class TopReduction:
 
     def settle(self, Q: Floats, sample: Sample) -> Self:
         """The reduction with the cap, unless it costs likelihood by two standard errors."""
-        P, codes = sample.forecasts, sample.codes[:, None]
+        P = sample.forecasts
+        codes = sample.codes[:, None]
 
         def likelihoods(rows: slice) -> Floats:
             _, expand = self.of(NUMPY, P[rows])
@@ -113,7 +115,8 @@ class TopReduction:
 
 def _cap(ops: Ops[V], values: V, most: V, in_rest: Truth) -> V:
     slack = ops.where(in_rest, ops.maximum(most - values, 0.0), 0.0)
-    excess, spare = ops.total(ops.maximum(values - most, 0.0)), ops.total(slack)
+    excess = ops.total(ops.maximum(values - most, 0.0))
+    spare = ops.total(slack)
     ratio = excess / ops.where(spare <= 0.0, 1.0, spare)
     return ops.where(excess <= spare, ops.minimum(values, most) + slack * ratio, values)
 

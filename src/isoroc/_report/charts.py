@@ -45,7 +45,8 @@ class Plane(NamedTuple):
 
     def at(self, x: Any, y: Any) -> tuple[Any, Any]:
         """Position of a point, or of arrays of points."""
-        right, up = self.x.position(x), self.y.position(y)
+        right = self.x.position(x)
+        up = self.y.position(y)
         return self.left + right * self.width, self.top + (1 - up) * self.height
 
     def line(self, x: Any, y: Any, **attributes: Any) -> Markup:
@@ -76,7 +77,8 @@ class Plane(NamedTuple):
         """Grid, ticks, labels and a dotted diagonal; a tick without text has a line only."""
         x_ticks = ticks_of(self.x) if x_ticks is None else x_ticks
         y_ticks = ticks_of(self.y) if y_ticks is None else y_ticks
-        bottom, right = self.top + self.height, self.left + self.width
+        bottom = self.top + self.height
+        right = self.left + self.width
         parts = []
         for tick, text in x_ticks.items():
             across = float(self.at(tick, self.y.low)[0])
@@ -115,7 +117,8 @@ def cut(name: str, most: int = 34) -> str:
 
 def reliability_chart(panel: dict[str, Any]) -> Markup:
     """Smooth curve, its interval, observed rates and histogram; a line before calibration only."""
-    axis, series = Axis(*panel["axis"]), panel["series"]
+    axis = Axis(*panel["axis"])
+    series = panel["series"]
     most = max(max(tables["histogram"]["percent"]) for tables in series.values())
     plane = Plane(axis, axis, height=250)
     strip = Plane(axis, Axis("linear", 0, max(most, 1) * 1.05), top=274, height=54)
@@ -150,8 +153,10 @@ def reliability_chart(panel: dict[str, Any]) -> Markup:
 
 def curve_chart(curve: dict[str, Any]) -> Markup:
     """Calibrated probability of a class against its forecast or score."""
-    x, y = Axis(*curve["x"]), Axis(*curve["y"])
-    plane, unit = Plane(x, y), "forecast" if x == y else "score"
+    x = Axis(*curve["x"])
+    y = Axis(*curve["y"])
+    plane = Plane(x, y)
+    unit = "forecast" if x == y else "score"
     frame = plane.frame(unit, f"calibrated, {cut(curve['name'], 20)}", diagonal=x == y)
     line = plane.line(curve["before"], curve["after"], class_="curve after")
     return picture([frame, line], f"Calibrated probability of {curve['name']} against its {unit}")
@@ -159,10 +164,12 @@ def curve_chart(curve: dict[str, Any]) -> Markup:
 
 def simplex_chart(part: dict[str, Any]) -> Markup:
     """Cells in a triangle, one corner per class, coloured by their calibrated value."""
-    shapes, labels = [], []
+    shapes = []
+    labels = []
     colours = np.rint(mix(np.asarray(part["value"], dtype=np.float64)) * 255).astype(np.uint8)
     for i, polygon in enumerate(part["polygons"]):
-        P, fill = np.asarray(polygon), f"#{colours[i].tobytes().hex()}"
+        P = np.asarray(polygon)
+        fill = f"#{colours[i].tobytes().hex()}"
         points = 20 + 300 * (P[:, 1] + P[:, 2] / 2), 288 - 300 * np.sqrt(3) / 2 * P[:, 2]
         forecast, value = (
             ", ".join(f"{p:.3f}" for p in part[name][i]) for name in ("forecast", "value")
@@ -180,7 +187,9 @@ def simplex_chart(part: dict[str, Any]) -> Markup:
 
 def segments_chart(part: dict[str, Any]) -> Markup:
     """Observed rate over mean forecast with intervals, a line for each segment and series."""
-    columns, stages, names = part["columns"], part["series"], part["columns"]["name"]
+    columns = part["columns"]
+    stages = part["series"]
+    names = part["columns"]["name"]
     ends = [columns[f"{stage}_{end}"] for stage in stages for end in ("low", "high")]
     x = Axis("linear", min(0.9, *map(min, ends)), max(1.1, *map(max, ends)))
     n = len(names)
@@ -201,7 +210,8 @@ def segments_chart(part: dict[str, Any]) -> Markup:
 
 def roc_chart(curve: dict[str, Any]) -> Markup:
     """ROC curves before and after."""
-    plane, series = Plane(), curve["series"]
+    plane = Plane()
+    series = curve["series"]
     parts = [plane.frame("false positive rate", "true positive rate", diagonal=True)]
     for i, (stage, data) in enumerate(series.items()):
         line = data["false_positive_rate"], data["true_positive_rate"]
@@ -214,7 +224,8 @@ def roc_chart(curve: dict[str, Any]) -> Markup:
 def benefit_chart(curve: dict[str, list[float]]) -> Markup:
     """Net benefit against the threshold, cut off where acting on all rows loses much."""
     lines = dict(curve)
-    thresholds, (low, high) = lines.pop("thresholds"), lines.pop("limits")
+    thresholds = lines.pop("thresholds")
+    (low, high) = lines.pop("limits")
     x = Axis("linear", thresholds[0], thresholds[-1])
     plane = Plane(x, Axis("linear", low, high), left=58, width=272)
     parts = [plane.frame("threshold", "net benefit")]

@@ -15,7 +15,8 @@ from isoroc._report import charts
 
 def render(summary: dict[str, Any]) -> str:
     """HTML page of a summary; everything that comes from users is escaped."""
-    paired, style = summary["map"] is not None, _asset("style.css")
+    paired = summary["map"] is not None
+    style = _asset("style.css")
     # What a content security policy calls an element with this text.
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     page: str = _template().render(s=summary, paired=paired, style=style, hash=f"sha256-{digest}")

@@ -99,7 +99,8 @@ class Report:
         estimator, X = unwrap(estimator, X)
         before, after, classes = forecasts_of(estimator, X, options.get("segments"))
         if isinstance(estimator, Calibrator):
-            before, options["calibrator"] = X, estimator
+            before = X
+            options["calibrator"] = estimator
         return cls(y, before, **{"after": after, "labels": classes} | options)
 
     @classmethod
@@ -140,7 +141,8 @@ class Report:
 
     def _repr_html_(self) -> str:
         # A frame of its own: the style of the page does not reach the notebook.
-        page, title = html.escape(self.to_html()), html.escape(self.summary["title"])
+        page = html.escape(self.to_html())
+        title = html.escape(self.summary["title"])
         style = "width:100%;height:720px;border:1px solid #8886;border-radius:6px"
         return f'<iframe srcdoc="{page}" title="{title}" sandbox="" style="{style}"></iframe>'
 

@@ -58,7 +58,8 @@ class ReportRows(Pair):
 
     def heaviest(self, most: int, least: float = 0) -> list[int]:
         """All columns, or `most` of the classes of some weight, the heaviest first."""
-        weights, order = self.before.class_weights(), np.arange(self.n_classes)
+        weights = self.before.class_weights()
+        order = np.arange(self.n_classes)
         if self.n_classes > most:
             order = np.argsort(-weights, kind="stable")[:most]
         return [k for k in order.tolist() if weights[k] >= least]
@@ -196,7 +197,8 @@ def _came_true(evidence: ReportRows, judged: ReportRows) -> list[str]:
     if "before" not in evidence.series:
         return []
     k, name = (1, evidence.names[1]) if evidence.n_classes == 2 else (None, TOP)
-    drawn, (p, right, weights) = event_of(judged.before, k), event_of(evidence.before, k).arrays
+    drawn = event_of(judged.before, k)
+    (p, right, weights) = event_of(evidence.before, k).arrays
     few = has_few_values(drawn.forecasts)
     group = group_equal(p if few else np.floor(10 * curves.axis_of([drawn]).position(p)))
     n = np.bincount(group, evidence.row_counts()).astype(np.int64)
@@ -222,7 +224,8 @@ def _never_decided(evidence: ReportRows) -> list[str]:
     """Classes that have rows but are the most probable class of none after calibration."""
     if "before" not in evidence.series or evidence.after is None:
         return []
-    weights, total = evidence.before.class_weights(), evidence.before.row_weights().sum()
+    weights = evidence.before.class_weights()
+    total = evidence.before.row_weights().sum()
     before, after = (
         np.bincount(sample.decisions(), sample.weights, evidence.n_classes)
         for sample in evidence.both
@@ -245,8 +248,11 @@ def _never_decided(evidence: ReportRows) -> list[str]:
 
 def _data_part(evidence: ReportRows) -> dict[str, Any]:
     """Numbers of rows and classes, and notes on the quality of the data."""
-    before, counted, names = evidence.before, evidence.counted, evidence.names
-    weights, shown = before.class_weights(), evidence.heaviest(20)
+    before = evidence.before
+    counted = evidence.counted
+    names = evidence.names
+    weights = before.class_weights()
+    shown = evidence.heaviest(20)
     total = weights.sum()
     return {
         "rows": evidence.n_rows,
@@ -266,7 +272,8 @@ def _data_part(evidence: ReportRows) -> dict[str, Any]:
 def _notes(evidence: ReportRows, few_rows: int = 30) -> list[str]:
     """Notes on rare classes, few rows, scores, and certain, tied or reversed forecasts."""
     notes = []
-    before, n = evidence.before, evidence.n_rows
+    before = evidence.before
+    n = evidence.n_rows
     counts = np.bincount(before.codes, minlength=evidence.n_classes)
     if evidence.counted is not None:
         counts = before.class_weights() * (n / before.row_weights().sum())
@@ -286,7 +293,8 @@ def _notes(evidence: ReportRows, few_rows: int = 30) -> list[str]:
     rows = evidence.draw(20_000).before
     if (reversal := find_reversal(rows)) is not None:
         notes.append(f"Warning: {reversal}.")
-    P, n = rows.forecasts, len(rows)
+    P = rows.forecasts
+    n = len(rows)
     certain = np.count_nonzero(P.max(axis=1) == 1) / n if P.ndim == 2 else 0.0
     if certain >= 0.01:
         notes.append(f"{percent(certain)} of the forecasts before calibration are certain: 0 or 1.")
@@ -311,9 +319,11 @@ def _model_part(evidence: ReportRows, path: str) -> dict[str, Any] | None:
         for name, value in calibrator.get_params(deep=False).items()
     }
     quoted = json.dumps(path, ensure_ascii=False)
-    given, what = "P", "P: new forecasts, one column per class"
+    given = "P"
+    what = "P: new forecasts, one column per class"
     if segments := list(known_columns(calibrator.map_)):
-        given, what = "P, segments", f"{what}; segments: {', '.join(segments)}"
+        given = "P, segments"
+        what = f"{what}; segments: {', '.join(segments)}"
     code = f"import isoroc\n\ncalibrator = isoroc.load({quoted})\n"
     word = path if re.fullmatch(r"[A-Za-z0-9._/-]*", path) else quoted
     return {
@@ -336,7 +346,8 @@ def _shown(evidence: ReportRows) -> list[int]:
 
 def _reliability_part(evidence: ReportRows) -> dict[str, Any]:
     """Diagrams of the top class and of the heaviest classes, or of the second of two."""
-    chosen, several = _shown(evidence), evidence.n_classes > 2
+    chosen = _shown(evidence)
+    several = evidence.n_classes > 2
     events: dict[str, int | None] = {TOP: None} if several else {}
     events |= {evidence.names[k]: k for k in chosen}
     drawn = curves.reliability_panels(evidence.series, events) if evidence.series else []
@@ -365,7 +376,9 @@ def _map_part(evidence: ReportRows, n_cells: int = 14) -> dict[str, Any] | None:
     """Calibrated forecasts against those before; None without calibrated forecasts."""
     if evidence.after is None:
         return None
-    P, Q, names = evidence.before.forecasts, evidence.after.forecasts, evidence.names
+    P = evidence.before.forecasts
+    Q = evidence.after.forecasts
+    names = evidence.names
     if evidence.n_classes != 3:
         drawn = [_curve(evidence, k) | {"name": names[k]} for k in _shown(evidence)]
         return {"kind": "curves", "curves": drawn}
@@ -387,7 +400,8 @@ def _curve(evidence: ReportRows, k: int) -> dict[str, Any]:
     For bins of two classes it is a step function, otherwise a line through means of rows with
     similar forecasts.
     """
-    before, after, calibrator = *evidence.both, evidence.calibrator
+    before, after = evidence.both
+    calibrator = evidence.calibrator
     is_score = before.forecasts.ndim == 1
     if is_score:
         event = replace(before, classes=None)
@@ -408,7 +422,8 @@ def _curve(evidence: ReportRows, k: int) -> dict[str, Any]:
 
 def _practice_part(evaluation: Evaluation, most_classes: int = 8) -> dict[str, Any] | None:
     """Panels of the forecasts, and net benefit of two classes; None for scores and many classes."""
-    series, K = evaluation.series, len(evaluation.classes)
+    series = evaluation.series
+    K = len(evaluation.classes)
     if not series or most_classes < K:
         return None
     titles = {
@@ -420,7 +435,8 @@ def _practice_part(evaluation: Evaluation, most_classes: int = 8) -> dict[str, A
         "e90": "90 % quantile of distances (E90)",
         "emax": "Largest distance (Emax)",
     }
-    panels, curve = {}, None
+    panels = {}
+    curve = None
     for stage in series:
         table = evaluation.calibration_summary(stage).table
         panels[stage] = {

@@ -20,7 +20,8 @@ def migrate(
     Each step turns a document of one version into the next; the last step leads to the newest. For
     other versions, a `ValueError` with a problem and a fix is raised.
     """
-    version, oldest = document.get(key), newest - len(steps)
+    version = document.get(key)
+    oldest = newest - len(steps)
     if type(version) is not int or version < oldest:
         known = f"expected format version {newest}" + (f" or from {oldest} on" if steps else "")
         raise ValueError(f"{known}, got {ascii(version)[:40]}", "Save it again with this version")

@@ -82,7 +82,8 @@ def best_threshold(costs: Any, labels: ArrayLike | None = None) -> float:
         problem = f"has shape {' x '.join(map(str, matrix.shape))}"
         fix = "a threshold needs two classes and two actions; use decide for more"
         raise InputError("costs", None, problem, fix)
-    alarm, miss = matrix[0] @ [-1, 1], matrix[1] @ [1, -1]
+    alarm = matrix[0] @ [-1, 1]
+    miss = matrix[1] @ [1, -1]
     if not (alarm > 0 and miss > 0):
         problem = "one action is at least as good whatever happens"
         raise InputError("costs", None, problem, "expected a cost of errors above that of hits")
@@ -165,7 +166,9 @@ def expected_cost(
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, clusters, keep_zeros=True)
     matrix, actions = check_costs(costs, sample.classes)
     check_confidence(confidence)
-    weights, codes, promised = sample.row_weights(), sample.codes, {}
+    weights = sample.row_weights()
+    codes = sample.codes
+    promised = {}
     forecasts = {"forecasts" if after is None else "before": sample.forecasts}
     if after is not None:
         forecasts["after"] = check_after(after, sample, probabilities=True).forecasts
@@ -192,7 +195,8 @@ def check_costs(costs: Any, classes: NDArray[Any]) -> tuple[Floats, NDArray[Any]
     K = len(classes)
     columns = costs.to_dict() if hasattr(costs, "to_dict") else costs  # a dataframe
     if isinstance(columns, Mapping):
-        actions, matrix = np.array(list(columns)), np.empty((K, len(columns)))
+        actions = np.array(list(columns))
+        matrix = np.empty((K, len(columns)))
         for a, (name, column) in enumerate(columns.items()):
             matrix[:, a] = numbers_by_class(column, classes, name=f"costs[{name!r}]")
     else:

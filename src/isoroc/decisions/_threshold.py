@@ -110,19 +110,23 @@ def threshold_for(
         raise InputError("target", None, f"is {target:g}", fix)
     check_confidence(confidence)
     pair = pair_of_arrays(y_true, y_prob, None, sample_weight, labels, clusters=clusters)
-    sample, classes = pair.before, pair.before.classes.tolist()
+    sample = pair.before
+    classes = pair.before.classes.tolist()
     check_option("label", label, (None, *classes))
     k = len(classes) - 1 if label is None else classes.index(label)
     p = sample.forecasts if sample.forecasts.ndim == 1 else sample.forecasts[:, k]
-    event, weights = (sample.codes == k) * 1.0, sample.row_weights()
+    event = (sample.codes == k) * 1.0
+    weights = sample.row_weights()
     # What acting on no row achieves, and on the rows at or above each distinct forecast.
     values, step = np.unique(-p, return_inverse=True)
     thresholds = np.append(np.nextafter(p.max(), np.inf), -values)
     right, acted = (np.cumsum(np.bincount(step + 1, w)) for w in (weights * event, weights))
-    wrong, scale = acted - right, np.array([1.0, 1.0, 1.0, n_rows or 1.0])
+    wrong = acted - right
+    scale = np.array([1.0, 1.0, 1.0, n_rows or 1.0])
     with np.errstate(invalid="ignore"):
         rates = np.array([right / acted, right / right[-1], wrong / wrong[-1], acted / acted[-1]])
-    row, sign = metrics.index(metric), 1 if metric in AT_LEAST else -1
+    row = metrics.index(metric)
+    sign = 1 if metric in AT_LEAST else -1
     reached = np.flatnonzero(sign * (rates[row] * scale[row] - target) >= -1e-12 * max(target, 1.0))
     if not len(reached):
         bound = f"the largest is {np.nanmax(rates[row]):.4g}"
@@ -136,7 +140,8 @@ def threshold_for(
         among = np.array([chosen, event, 1 - event, np.ones(len(p))])
         terms = weights * among * (np.array([event, chosen, chosen, chosen]) - rates[:, at, None])
         size /= design_effect(terms, sample.clusters)
-    hits, tail = rates[:, at] * size, (1 - confidence) / 2
+    hits = rates[:, at] * size
+    tail = (1 - confidence) / 2
     with np.errstate(invalid="ignore"):  # rates of no rows are NaN
         low = np.where(hits > 0, betaincinv(hits, size - hits + 1, tail), 0 * hits)
         high = np.where(hits < size, betaincinv(hits + 1, size - hits, 1 - tail), 0 * hits + 1)

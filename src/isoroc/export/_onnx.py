@@ -61,15 +61,18 @@ def to_onnx(
         raise InputError("label", None, "is True; a row may have several labels", "leave it out")
     types = {"double": onnx.TensorProto.DOUBLE, "float": onnx.TensorProto.FLOAT}
     check_option("input_type", input_type, tuple(types))
-    oldest, newest = 13, onnx.defs.onnx_opset_version()
+    oldest = 13
+    newest = onnx.defs.onnx_opset_version()
     if opset not in range(oldest, newest + 1):
         raise InputError("opset", None, f"is {opset}", f"expected {oldest} to {newest}")
-    graph, tensor = Graph(int(opset), "isoroc_"), onnx.helper.make_tensor_value_info
+    graph = Graph(int(opset), "isoroc_")
+    tensor = onnx.helper.make_tensor_value_info
     opsets = [onnx.helper.make_opsetid("", int(opset))]
     ops = OnnxOps(graph)
     n_columns = calibrator.n_features_in_
     inputs = [tensor("forecasts", types[input_type], ["N", n_columns])]
-    double, forecasts = types["double"], "forecasts"
+    double = types["double"]
+    forecasts = "forecasts"
     if input_type != "double":
         forecasts = graph.node("Cast", "forecasts", to=double)
     segments = {f"segment_{name}": kind for name, kind in known_columns(calibrator.map_).items()}

@@ -275,7 +275,8 @@ def counts_sql(
     check_option("dialect", dialect, DIALECTS)
     check_option("on_bad", on_bad, ("fail", "skip"))
     check_folds(folds)
-    probs, parts = check_names("probs", probs), _check_table(table)
+    probs = check_names("probs", probs)
+    parts = _check_table(table)
     if resolution == "auto":
         resolution = default_resolution(max(len(probs), 2))
     grid = Grid.choose(len(probs), resolution)

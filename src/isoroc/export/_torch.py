@@ -64,7 +64,8 @@ class TorchCalibrator(torch.nn.Module):
     def __init__(self, calibrator: Any, name: str) -> None:
         super().__init__()
         self.fitted = name
-        self.n_columns, self.n_classes = calibrator.n_features_in_, len(calibrator.classes_)
+        self.n_columns = calibrator.n_features_in_
+        self.n_classes = len(calibrator.classes_)
         self.n_segments = len(known_columns(calibrator.map_))
 
         def formula(ops: TorchOps, rows: ArrayVector) -> ArrayVector:

@@ -127,7 +127,8 @@ class _Rows(NamedTuple):
     @classmethod
     def of(cls, event: Sample) -> Self:
         """Rows of an event."""
-        z, y = logit(event.forecasts), event.codes.astype(np.float64)
+        z = logit(event.forecasts)
+        y = event.codes.astype(np.float64)
         return cls(z, y, event.row_weights(), event.clusters)
 
     def inside(self) -> Self:
@@ -140,7 +141,9 @@ class _Rows(NamedTuple):
 def _shift(rows: _Rows, confidence: float, farthest: float = 40.0) -> Estimate:
     """Shift of log odds with which the forecasts have the observed sum; infinite if `farthest`."""
     z, y, weights, clusters = rows
-    observed, width, factor = float(weights @ y), half_width(confidence), 1.0
+    observed = float(weights @ y)
+    width = half_width(confidence)
+    factor = 1.0
 
     def deviation(a: float) -> float:
         """Observed less expected, in standard deviations of forecasts that are shifted by a."""
@@ -192,11 +195,15 @@ def _distances(rows: _Rows, confidence: float) -> list[Estimate]:
     if np.isnan(beta).any():
         return [UNKNOWN] * 4
     value = _distance_measures(X @ beta, z, weights)[:, 0]
-    p, limit = expit(z), float(chi2_quantile(X.shape[1], 1 - confidence))
+    p = expit(z)
+    limit = float(chi2_quantile(X.shape[1], 1 - confidence))
     scores = X * (weights * (y - p))[:, None]
-    information, df = (X.T * (weights**2 * p * (1 - p))) @ X, np.inf
+    information = (X.T * (weights**2 * p * (1 - p))) @ X
+    df = np.inf
     if clusters is not None:
-        information, d, df = _meat(scores, rows), X.shape[1], len(np.unique(clusters)) - 1
+        information = _meat(scores, rows)
+        d = X.shape[1]
+        df = len(np.unique(clusters)) - 1
         left = max(df + 1 - d, 1)
         limit = d * df / left * f_quantile(d, left, confidence)  # Hotelling (1931)
     score = scores.sum(axis=0)
@@ -212,7 +219,8 @@ def _distances(rows: _Rows, confidence: float) -> list[Estimate]:
     # The fitted curve is farther from the forecasts than the true one, so drawn curves move away
     # from them by about half of what it did.
     bias = 2 * np.maximum(drawn.mean(axis=1) - value, 0.0)
-    low, high = (value - bias - half).clip(min=0) * is_rejected, (value + half).clip(max=1)
+    low = (value - bias - half).clip(min=0) * is_rejected
+    high = (value + half).clip(max=1)
     return [Estimate(*ends) for ends in np.transpose([value, low, high]).tolist()]
 
 
@@ -226,21 +234,26 @@ def smooth_curve(
     always where the interval of its log odds is wider than 2 to either side: few rows are there.
     """
     rows = _Rows.of(event).inside()
-    z, beta = rows.z, np.full(1, np.nan)
+    z = rows.z
+    beta = np.full(1, np.nan)
     if len(z):
         X, evaluate = _basis(z, rows.y)
         beta, *covariances = _fit(X, rows)
     if np.isnan(beta).any():
         none = np.zeros(0)
         return Table(forecast=none, rate=none, low=none, high=none), np.nan
-    ordered, cut = np.sort(z), 9 if len(z) > 200 else 0
+    ordered = np.sort(z)
+    cut = 9 if len(z) > 200 else 0
     at = np.unique(np.linspace(ordered[cut], ordered[-1 - cut], n_points))
     B = evaluate(at)
     variance = np.max([np.einsum("ij,jk,ik->i", B, V, B) for V in covariances], axis=0)
     half = half_width(confidence) * np.sqrt(variance)
-    wide, middle = np.flatnonzero(half > 2), int(half.argmin())
+    wide = np.flatnonzero(half > 2)
+    middle = int(half.argmin())
     kept = slice(max([0, *(wide[wide < middle] + 1)]), min([len(at), *wide[wide >= middle]]))
-    at, B, half = at[kept], B[kept], half[kept]
+    at = at[kept]
+    B = B[kept]
+    half = half[kept]
     rate, low, high = (expit(B @ beta + shift) for shift in (0.0, -half, half))
     ici = float(_distance_measures(X @ beta, z, rows.weights)[0, 0])
     return Table(forecast=expit(at), rate=rate, low=low, high=high), ici
@@ -284,7 +297,8 @@ def _basis(z: Floats, y: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
     fewest = min(np.count_nonzero(y), np.count_nonzero(y == 0))
     knots = np.zeros(0)
     if fewest >= 20:  # quantiles of Harrell (2015)
-        five, three = (0.05, 0.275, 0.5, 0.725, 0.95), (0.1, 0.5, 0.9)
+        five = (0.05, 0.275, 0.5, 0.725, 0.95)
+        three = (0.1, 0.5, 0.9)
         knots = np.unique(np.quantile(z, five if fewest >= 100 else three))
     columns = _spline(z, knots)
     # Knots may be close, and columns nearly the same.

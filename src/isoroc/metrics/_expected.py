@@ -99,7 +99,8 @@ def expected(
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     logs = np.log(np.maximum(q, EPSILON))
     theta = _draw_calibrations(q, logs, calibration, n_draws, rng)[..., None]
-    draws, at_once = [], max(2**16 // q.size, 1)  # few numbers in memory
+    draws = []
+    at_once = max(2**16 // q.size, 1)  # bounds memory
     for start in range(0, n_draws, at_once):
         some = theta[start : start + at_once]
         odds = q.T[None] if calibration is None else np.exp(some[:, :1] * logs.T + some[:, 1:])

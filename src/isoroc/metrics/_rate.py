@@ -155,11 +155,13 @@ def _cross_fit(
 ) -> tuple[Floats, Floats]:
     """Out-of-fold forecasts of the labelled rows, mean forecasts of the others over all folds."""
     scale = scores.std() or 1.0
-    x, new = (scores - scores.mean()) / scale, (unlabelled - scores.mean()) / scale
+    x = (scores - scores.mean()) / scale
+    new = (unlabelled - scores.mean()) / scale
     fold = deal_folds(len(y), 5, check_random_state(random_state), clusters)
     if clusters is None:  # the order of the rows does not matter
         fold = fold[np.argsort(np.lexsort((y, scores)))]
-    forecasts, means = np.empty(len(y)), np.zeros(len(new))
+    forecasts = np.empty(len(y))
+    means = np.zeros(len(new))
     for k in np.unique(fold):
         rows = fold != k
         # Half an outcome of each kind at the mean score keeps the intercept finite.

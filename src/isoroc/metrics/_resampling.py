@@ -126,12 +126,15 @@ def bootstrap(
 
     def measure(rows: Ints | None) -> Floats:
         """The metric, or the difference of two, on some rows, or on all if `rows` is None."""
-        outcomes, given, options = y, forecasts, {"sample_weight": weights}
+        outcomes = y
+        given = forecasts
+        options = {"sample_weight": weights}
         if rows is not None and takes_weights:
             times = np.bincount(rows, minlength=len(y)).astype(np.float64)
             options["sample_weight"] = times if weights is None else times * weights
         elif rows is not None:
-            outcomes, given = y[rows], [P[rows] for P in forecasts]
+            outcomes = y[rows]
+            given = [P[rows] for P in forecasts]
         options = options if takes_weights else {}
         first, *second = (np.asarray(metric(outcomes, P, **options), np.float64) for P in given)
         return np.asarray(second[0] - first) if second else first

@@ -128,5 +128,6 @@ def _curve(scores: Floats, class_weights: Floats) -> RocCurve:
     """Curve through the ends of consecutive groups of rows, in ascending order of the score."""
     share = np.cumsum(class_weights, axis=0)
     share /= share[-1]
-    p0, p1 = np.append(0.0, share[:, 0]), np.append(1.0, 1 - share[:, 1])
+    p0 = np.append(0.0, share[:, 0])
+    p1 = np.append(1.0, 1 - share[:, 1])
     return RocCurve(p0, p1, np.append(-np.inf, scores))

@@ -187,7 +187,8 @@ class Decomposition:
     def table(self, confidence: float = 0.95) -> Table:
         """One row per term: value, standard error and interval."""
         low, high = np.array([e.interval(confidence) for e in self._estimates]).T
-        value, error = np.asarray(self), self.standard_errors
+        value = np.asarray(self)
+        error = self.standard_errors
         return Table(term=np.array(TERMS), value=value, standard_error=error, low=low, high=high)
 
     def frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:

@@ -134,7 +134,8 @@ def segment_report_from_counts(
         south   200       0.3      0.25
     """
     names = check_names("columns", columns)
-    parts, keys = [], []
+    parts = []
+    keys = []
     for key, counted in counts.items():
         if not isinstance(counted, Counts):
             raise InputError("counts", None, f"holds {type(counted).__name__}", "expected Counts")
@@ -143,7 +144,8 @@ def segment_report_from_counts(
             problem = f"{key!r} has {len(entries)} names, and there are {len(names)} columns"
             raise InputError("counts", None, problem, "pass a tuple of one name for each column")
         cells = counted.sample(per_fold=False)
-        P, squares = two_columns(cells.forecasts), cells.squares
+        P = two_columns(cells.forecasts)
+        squares = cells.squares
         parts.append(Sample(P, cells.codes, cells.weights, cells.classes, squares=squares))
         keys += [entries] * len(cells)
     segments = {name: [str(key[j]) for key in keys] for j, name in enumerate(names)}
@@ -183,9 +185,12 @@ def _groups(segments: Segments, *, pairs: bool, bins: int) -> Iterator[Group]:
     """Columns, and pairs of them."""
     single = []
     for name, column in segments.columns.items():
-        codes, missing, cuts = column.values, column.values < 0, np.empty(0)
+        codes = column.values
+        missing = column.values < 0
+        cuts = np.empty(0)
         if column.is_numeric:
-            cuts, missing = bin_edges(column.values, bins), np.isnan(column.values)
+            cuts = bin_edges(column.values, bins)
+            missing = np.isnan(column.values)
             codes = np.searchsorted(cuts, column.values)
         names = segment_names(np.array([]) if column.levels is None else column.levels, cuts)
         codes = np.where(missing, len(names), codes).astype(np.min_scalar_type(len(names)))
@@ -201,8 +206,11 @@ def _groups(segments: Segments, *, pairs: bool, bins: int) -> Iterator[Group]:
 
 def _measure(sample: Sample, group: Group, k: int, min_rows: int, confidence: float) -> Table:
     """Forecasts and outcomes of a class in each segment."""
-    w, squares, p = sample.row_weights(), sample.squared_weights(), sample.forecasts[:, k]
-    came, spread = sample.codes == k, p * (1 - p)
+    w = sample.row_weights()
+    squares = sample.squared_weights()
+    p = sample.forecasts[:, k]
+    came = sample.codes == k
+    spread = p * (1 - p)
 
     def sums(values: Floats) -> Floats:
         return np.bincount(group.codes, values, len(group.names)).astype(np.float64)
@@ -210,15 +218,21 @@ def _measure(sample: Sample, group: Group, k: int, min_rows: int, confidence: fl
     rows = sums(w**2 / squares)  # cells stand for several
     kept = np.flatnonzero(rows >= min_rows)
     total, square, forecast, observed = (sums(x)[kept] for x in (w, squares, w * p, w * came))
-    plain, information = sums(squares * spread)[kept], sums(w * spread)[kept]
-    third, step = sums(squares**2 / w * spread * (1 - 2 * p))[kept], square / total / 2
-    variance, S = plain, observed - forecast
+    plain = sums(squares * spread)[kept]
+    information = sums(w * spread)[kept]
+    third = sums(squares**2 / w * spread * (1 - 2 * p))[kept]
+    step = square / total / 2
+    variance = plain
+    S = observed - forecast
     if (clustered := _clustered_variance(sample, w * (came - p), group)) is not None:
-        variance, step, third = clustered[kept], 0 * step, 0 * third
+        variance = clustered[kept]
+        step = 0 * step
+        third = 0 * third
     cost = np.maximum(S**2 - variance, 0.0) / (2 * np.maximum(information, 1e-12)) / w.sum()
     variance = np.maximum(variance, 1e-12)
     n = effective_rows(total, square) * np.minimum(plain / variance, 1.0)
-    rate, mean = observed / total, np.maximum(forecast, 1e-12) / total
+    rate = observed / total
+    mean = np.maximum(forecast, 1e-12) / total
     low, high = wilson(rate.clip(0, 1), np.maximum(n, 1e-3), confidence)
     names = {"column": np.full(len(kept), group.column), "segment": np.array(group.names)[kept]}
     if sample.n_classes > 2:
@@ -240,11 +254,13 @@ def _clustered_variance(sample: Sample, residuals: Floats, group: Group) -> Floa
     """Variance of the sum of the residuals of each segment; None if its rows are independent."""
     if (clusters := sample.clusters) is None:
         return None
-    size, width = len(group.names), int(clusters.max()) + 1
+    size = len(group.names)
+    width = int(clusters.max()) + 1
     parts, part = np.unique(group.codes.astype(np.intp) * width + clusters, return_inverse=True)
     if len(parts) == len(part):  # as for multilabel rows, with segments that are their labels
         return None
-    segment, sums = parts // width, np.bincount(part, residuals)
+    segment = parts // width
+    sums = np.bincount(part, residuals)
     n = np.bincount(segment, minlength=size)
     return np.bincount(segment, sums**2, size) * n / np.maximum(n - 1, 1)
 
@@ -267,7 +283,8 @@ def two_sided(S: Floats, variance: Floats, third: Floats, step: Floats) -> Float
 
 def adjusted(p_values: Floats) -> Floats:
     """P-values adjusted for their number: those <= a have a false discovery rate of at most a."""
-    n, adjusted = len(p_values), np.empty_like(p_values)
+    n = len(p_values)
+    adjusted = np.empty_like(p_values)
     order = np.argsort(-p_values, kind="stable")
     steps = p_values[order] * n / np.arange(n, 0, -1)
     adjusted[order] = np.minimum(np.minimum.accumulate(steps), 1.0) if n else steps

@@ -113,7 +113,8 @@ class _Scales:
 
     def __init__(self, sample: Sample) -> None:
         P = as_matrix(sample.forecasts)
-        self.clusters, self.residuals = sample.clusters, residuals(P, sample.codes)
+        self.clusters = sample.clusters
+        self.residuals = residuals(P, sample.codes)
         self.cell = halve_repeatedly(sample.forecasts, count_halvings(len(P)))
         self.weights = effective_weights(sample.row_weights())
         self.cumulative = np.cumsum(P[:, :-1], axis=1)
@@ -152,10 +153,12 @@ class _Scales:
 def _standardise(sizes: Floats) -> Floats:
     """Each entry minus the mean of the others in its column, over their standard deviation."""
     # The observed labels, in the first row, and the drawn ones are treated alike: an exact test.
-    centred, n_others = sizes - sizes.mean(axis=0), len(sizes) - 1
+    centred = sizes - sizes.mean(axis=0)
+    n_others = len(sizes) - 1
     mean = -centred / n_others
     square = ((centred**2).sum(axis=0) - centred**2) / n_others
     spread = np.sqrt(np.maximum(square - mean**2, 0))
     # If the others are all equal, any difference counts as very large.
-    difference, tiny = centred - mean, 1e-9 * np.abs(sizes).max(axis=0)
+    difference = centred - mean
+    tiny = 1e-9 * np.abs(sizes).max(axis=0)
     return np.where(np.abs(difference) <= tiny, 0.0, difference / np.maximum(spread, tiny + 1e-300))

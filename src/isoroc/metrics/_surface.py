@@ -180,7 +180,8 @@ def merge_ties(values: Floats) -> Floats:
 
 def pair_curves(counts: Points) -> Floats:
     """Undominated points of the hulls of the ROC curves of all pairs of classes, shape (m, K)."""
-    (n, K), curves = counts.forecasts.shape, []
+    (n, K) = counts.forecasts.shape
+    curves = []
     codes = np.repeat(np.array([0, 1], dtype=np.uint8), n)
     for i, j in combinations(range(K), 2):
         scores = np.tile(merge_ties(counts.forecasts[:, j] - counts.forecasts[:, i]), 2)
@@ -188,7 +189,10 @@ def pair_curves(counts: Points) -> Floats:
         _, _, weights = binary.isotonic_blocks()
         lost = np.vstack([np.zeros(2), np.cumsum(weights, axis=0)]) / weights.sum(axis=0)
         points = np.zeros((len(lost), K))
-        points[:, i], points[:, j] = p, q = lost[:, 0], 1 - lost[:, 1]
+        p = lost[:, 0]
+        q = 1 - lost[:, 1]
+        points[:, i] = p
+        points[:, j] = q
         undominated = np.append(True, np.diff(p) > 0) & np.append(np.diff(q) < 0, True)
         curves.append(points[undominated])
     return np.vstack(curves)
@@ -216,17 +220,20 @@ class Lines(NamedTuple):
 
 def all_lines(counts: Points) -> list[Lines]:
     """Vertical and horizontal lines that meet the cell of every undominated threshold."""
-    fewest, families = int(np.count_nonzero(counts.class_weights, axis=0).argmin()), []
+    fewest = int(np.count_nonzero(counts.class_weights, axis=0).argmin())
+    families = []
     for steps in ([0, 1, 2], [0, 2, 1]):
         order = np.add(fewest, steps) % 3
-        P, weights = counts.forecasts[:, order], counts.class_weights[:, order]
+        P = counts.forecasts[:, order]
+        weights = counts.class_weights[:, order]
         x, z, w = (merge_ties(P[:, i] - P[:, j]) for i, j in ((0, 1), (0, 2), (1, 2)))
         values = np.unique(x)
         through = np.isin(values, x[weights[:, 0] > 0])
         lines = np.column_stack([values, np.append(values[0] - 1, values[:-1])])[through]
         # The last line lies beyond all forecasts and puts the first class out of reach.
         lines = np.vstack([lines, [values[-1] + 1, values[-1]]])
-        right, left = _events(x, z, weights[:, [0, 2]]), _events(x, w, weights[:, [1, 2]])
+        right = _events(x, z, weights[:, [0, 2]])
+        left = _events(x, w, weights[:, [1, 2]])
         families.append(Lines(order, right, left, lines, weights.sum(axis=0)))
     return families
 
@@ -258,7 +265,8 @@ def scan(
     for lines in families:
         # An order of the lines that covers the plane early, so that the table is good early.
         values = lines.values[np.argsort(np.arange(len(lines.values)) * 0.618034 % 1)]
-        line, classes = 0, np.argsort(lines.order)
+        line = 0
+        classes = np.argsort(lines.order)
         while line < len(values):
             table = spanned.heights(cells, lines.order)
             fixed = lines.totals, table, body.concave, step, MIN_GAP

@@ -119,8 +119,11 @@ class CalibrationDisplay(BeforeAfterDisplay):
     def _draw(
         self, ax: Axes, layers: list[Layer], *, name: str | None = None, **line_options: Any
     ) -> list[Any]:
-        name, panel, strip = name or self.name, layers[0].panel, strip_below(ax)
-        event, axis = self.names.get(panel, panel), self.scales[panel]
+        name = name or self.name
+        panel = layers[0].panel
+        strip = strip_below(ax)
+        event = self.names.get(panel, panel)
+        axis = self.scales[panel]
         is_first = not ax.get_legend_handles_labels()[0]
         tallest = 0.0 if is_first else strip.get_ylim()[1]
         if is_first:
@@ -138,7 +141,8 @@ class CalibrationDisplay(BeforeAfterDisplay):
             options = {"label": plain(label)} | self.line_options | line_options
             hidden = {"rates"} if name else set()
             if stage == "before" and len(styles) > 1:  # in the background
-                hidden, options = {"rates", "band"}, {"lw": 1.2} | options
+                hidden = {"rates", "band"}
+                options = {"lw": 1.2} | options
             elif len(styles) == 1 and not name:
                 options = {"ls": "-"} | options
             drawn = {kind: data[kind] for kind in data if kind not in hidden}
@@ -167,7 +171,8 @@ def _draw(
     options: dict[str, Any],
 ) -> list[Any]:
     """Draw the tables of a series and return its curve; `options` are those of lines."""
-    (ax, strip), (colour, marker, dashes) = axes, style
+    (ax, strip) = axes
+    (colour, marker, dashes) = style
     colour = options.get("color", options.get("c", colour))
     left, right, percent = data["histogram"].values()
     edges = np.append(left, right[-1])

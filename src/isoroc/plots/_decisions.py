@@ -51,7 +51,8 @@ class DecisionCurveDisplay(BeforeAfterDisplay):
     ) -> Self:
         check_confidence(confidence)
         samples: list[Any] = list(series.values())
-        pair, layers = Pair(*samples), []
+        pair = Pair(*samples)
+        layers = []
         if thresholds is None and pair.n_classes == 2:
             thresholds = thresholds_of(series.values())
         curve = decision_curve(pair, thresholds, confidence)
@@ -65,7 +66,8 @@ class DecisionCurveDisplay(BeforeAfterDisplay):
     def _draw(self, ax: Axes, layers: list[Layer]) -> list[Any]:
         drawn = [layer for layer in layers if layer.kind == "curve"]
         styles = styles_in(ax, [layer.series for layer in drawn])
-        constants, lines = {"none": (":", "act on no row"), "all": ("-.", "act on all rows")}, []
+        constants = {"none": (":", "act on no row"), "all": ("-.", "act on all rows")}
+        lines = []
         for layer in layers:
             x, y, low, high = layer.data.values()
             if layer.kind == "constant":

@@ -116,7 +116,8 @@ class Display:
         """
         shape = len(self.panels), *self._grid
         self.axes_ = axes_for(ax, *shape, figsize=figsize, projection=self._projection)
-        self.ax_, self.figure_ = self.axes_[0], figure_of(self.axes_[0])
+        self.ax_ = self.axes_[0]
+        self.figure_ = figure_of(self.ax_)
         lines: list[Any] = []
         for axes, panel in zip(self.axes_, self.panels, strict=True):
             lines += self._draw(axes, self.of_panel(panel), **options)
@@ -149,7 +150,8 @@ class BeforeAfterDisplay(Display):
         """
         before, after, classes = forecasts_of(estimator, X, options.pop("segments", None))
         if cls._needs_probabilities and after is not None and not are_probabilities(before):
-            before, after = after, None
+            before = after
+            after = None
         options = {"after": after, "labels": classes, "sample_weight": None, **options}
         # Checked before from_predictions does so, for errors to name the arguments given here.
         check_sample(before, y, options["sample_weight"], options["labels"], name="X")
@@ -210,7 +212,8 @@ def _second(y_true: Any, pos_label: Any) -> list[Any]:
 
 def class_panels(sample: Sample, pos_label: Any, kind: str = "auto") -> dict[str, Event]:
     """Events to draw, by the name of the panel: see `event_of`."""
-    classes, ordered = sample.classes.tolist(), kind == "thresholds"
+    classes = sample.classes.tolist()
+    ordered = kind == "thresholds"
     if ordered:
         classes.pop()  # all outcomes are at most the last class
     check_option("pos_label", pos_label, (None, *classes))
@@ -285,7 +288,8 @@ def axes_for(
     elif len(given) == 1 and n_panels > 1:
         if len(parts := _made_from(given[0])) == n_panels:
             return parts
-        figure, spec = given[0].figure, given[0].get_subplotspec()
+        figure = given[0].figure
+        spec = given[0].get_subplotspec()
         if spec is None:
             problem = f"the display has {n_panels} panels, and only axes in a grid can be divided"
             raise InputError("ax", None, problem, f"pass a sequence of {n_panels} axes")

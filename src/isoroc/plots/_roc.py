@@ -68,12 +68,14 @@ class RocDisplay(BeforeAfterDisplay):
         self._grid = (4, (3.1, 3.1)) if len(self.labels) > 2 else (1, (4.3, 4.0))
 
     def _draw(self, ax: Axes, layers: list[Layer]) -> list[Any]:
-        panel, several = layers[0].panel, len(self.labels) > 2
+        panel = layers[0].panel
+        several = len(self.labels) > 2
         ax.plot([0, 1], [0, 1], color=NEUTRAL, lw=1, ls=":")
         styles = styles_in(ax, [x.series for x in layers if x.series != "hull"])
         lines: list[Any] = []
         for layer in layers:
-            series, (across, up, _) = layer.series, layer.data.values()
+            series = layer.series
+            (across, up, _) = layer.data.values()
             area = self.areas[(series, panel) if several else series]
             label = f"{'convex hull' if series == 'hull' else series}, AUC {area:.4f}"
             if series == "hull":

@@ -70,7 +70,8 @@ class SegmentsDisplay(Display):
         if not evaluation.segments:
             fix = "pass the result of evaluate(..., segments=...)"
             raise InputError("evaluation", None, "has no segments", fix)
-        table, layers = evaluation.worst_segments(most), []
+        table = evaluation.worst_segments(most)
+        layers = []
         for stage in evaluation.segments:
             value, low, high = (table[f"{stage}_{column}"] for column in ("ratio", "low", "high"))
             data = Table(value=value, low=low, high=high)
@@ -100,7 +101,8 @@ class SegmentsDisplay(Display):
         table = calibrator.shifts_
         clear = np.abs(table["shift"]) / np.maximum(table["error"], 1e-12)
         rows = np.sort(np.argsort(-clear, kind="stable")[:most])
-        value, half = table["shift"][rows], half_width(0.95) * table["error"][rows]
+        value = table["shift"][rows]
+        half = half_width(0.95) * table["error"][rows]
         data = Table(value=value, low=value - half, high=value + half)
         several = len(set(table["class"].tolist())) > 1
         about = (table[name][rows].tolist() for name in ("column", "segment", "class", "rows"))

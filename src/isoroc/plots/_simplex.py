@@ -57,7 +57,8 @@ class Triangle:
 
     def polygons(self, corners: list[Floats], colours: Floats) -> None:
         """Fill polygons."""
-        flat, edge = [self.flat(polygon) for polygon in corners], self.ax.get_facecolor()
+        flat = [self.flat(polygon) for polygon in corners]
+        edge = self.ax.get_facecolor()
         width = 0.9 if len(flat) <= 80 else 0.3 if len(flat) <= 1000 else 0.0
         filled = PolyCollection(flat, facecolors=colours, edgecolors=[edge], lw=width)
         filled.set_antialiased(width > 0)
@@ -65,7 +66,8 @@ class Triangle:
 
     def arrows(self, P: Floats, Q: Floats) -> None:
         """Draw arrows from the points P to the points Q, in the colours of Q."""
-        tails, heads = self.flat(P), self.flat(Q)
+        tails = self.flat(P)
+        heads = self.flat(Q)
         options: dict[str, Any] = {"angles": "xy", "scale_units": "xy", "scale": 1, "zorder": 3}
         options |= {"transform": self.ax.transData, "width": 0.006, "headwidth": 4}
         self.ax.quiver(*tails.T, *(heads - tails).T, color=mix(Q), **options)
@@ -129,8 +131,10 @@ class SimplexDisplay(BeforeAfterDisplay):
         if sample.n_classes != 3:
             fix = "the simplex is drawn for 3; use CalibrationDisplay or RocDisplay"
             raise InputError("y_prob", None, f"{sample.n_classes} classes", fix)
-        names, shown = [str(label) for label in sample.classes], sample.drawn_rows(3000)
-        P, codes = sample.forecasts[shown], sample.codes[shown]
+        names = [str(label) for label in sample.classes]
+        shown = sample.drawn_rows(3000)
+        P = sample.forecasts[shown]
+        codes = sample.codes[shown]
         layers = [
             Layer("forecasts", name, "points", _table(names, P[codes == k]))
             for k, name in enumerate(names)
@@ -148,13 +152,15 @@ class SimplexDisplay(BeforeAfterDisplay):
         return cls([layer for name in panels for layer in display.of_panel(name)], names)
 
     def _draw(self, ax: Any, layers: list[Layer]) -> list[Any]:
-        drawing, panel = Triangle(ax, self.names), layers[0].panel
+        drawing = Triangle(ax, self.names)
+        panel = layers[0].panel
         size = float(np.clip(6000 / sum(x.data.n_rows for x in layers), 6, 36))
         for _, series, kind, data in layers:
             P = np.column_stack([data[f"p_{name}"] for name in self.names])
             values = [data[f"value_{name}"] for name in self.names if f"value_{name}" in data]
             if kind == "thresholds":
-                inside, area = (P >= 0).all(axis=1), 90 / np.sqrt(data["split"])
+                inside = (P >= 0).all(axis=1)
+                area = 90 / np.sqrt(data["split"])
                 style: dict[str, Any] = {"marker": "+", "color": "black", "lw": 1.2, "zorder": 4}
                 drawing.points(P[inside], s=area[inside], **style)
             elif not values:
@@ -189,7 +195,8 @@ def _table(names: list[str], P: Floats, values: Floats | None = None, **others: 
 
 def _partition(bins: IRPCalibrator, names: list[str]) -> list[Layer]:
     """Corners of the bins, and the thresholds of the splits."""
-    polygons, gammas = bin_polygons(bins.tree_), bins.tree_.thresholds
+    polygons = bin_polygons(bins.tree_)
+    gammas = bins.tree_.thresholds
     number = np.repeat(np.arange(len(polygons)), [len(polygon) for polygon in polygons])
     corners = _table(names, np.vstack(polygons), bins.bin_values_[number], bin=number.astype(float))
     splits = _table(names, gammas, split=np.arange(1.0, len(gammas) + 1))

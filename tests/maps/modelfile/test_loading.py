@@ -87,7 +87,8 @@ def test_what_is_loaded_follows_the_schema(tmp_path_factory, data):
 def test_a_file_keeps_its_forecasts_with_every_version(path):
     for load in (isoroc.load, load_map):
         loaded = load(path)
-        given, expected = loaded.summary_["forecasts"], loaded.summary_["calibrated"]
+        given = loaded.summary_["forecasts"]
+        expected = loaded.summary_["calibrated"]
         assert loaded.predict_proba(given).tolist() == expected
 
 
@@ -95,7 +96,8 @@ def test_files_of_older_versions_are_migrated(tmp_path, monkeypatch):
     file = saved(fitted("TemperatureCalibrator", 3), tmp_path)
     content = json.loads(file.read_text())
     numbers = content["model"]["map"]["numbers"]
-    expected, numbers["inverse"] = numbers["temperature"], 1 / numbers.pop("temperature")
+    expected = numbers["temperature"]
+    numbers["inverse"] = 1 / numbers.pop("temperature")
     file.write_text(signed(content))
 
     def rename(content):

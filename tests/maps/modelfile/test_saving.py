@@ -120,7 +120,9 @@ def test_summary(tmp_path):
 
 def test_files_are_private_to_no_one_and_links_stay_links(tmp_path):
     calibrator = IRPCalibrator().fit([0.1, 0.9], [0, 1])
-    real, link, plain = tmp_path / "real.json", tmp_path / "link.json", tmp_path / "plain"
+    real = tmp_path / "real.json"
+    link = tmp_path / "link.json"
+    plain = tmp_path / "plain"
     link.symlink_to(real)
     calibrator.save(link)
     plain.touch()

@@ -66,7 +66,8 @@ def apply(
         raise CommandError("--replace keeps the names of the columns; leave out --names.")
     if prior is not None and adapt_prior:
         raise CommandError("--prior sets class shares and --adapt-prior estimates them; use one.")
-    loaded, where = Model.load(model), selection.where
+    loaded = Model.load(model)
+    where = selection.where
     with open_source(forecasts, selection) as source:
         form = choose_format(output, output_format, source.format)
         columns = find_columns(loaded, selection, source)
@@ -81,7 +82,8 @@ def apply(
     n_rows = sum(calibration.n_rows)
     if bad := calibration.bad:
         done = "were left out" if on_bad == "skip" else "got null"
-        n_bad, (_, _, example) = sum(count for _, count, _ in bad), min(bad)
+        n_bad = sum(count for _, count, _ in bad)
+        (_, _, example) = min(bad)
         print_warning(f"{n_bad:,} of {n_rows:,} rows have no valid forecast and {done}; {example}")
     for k, name in enumerate(loaded.segments):
         if n := sum(counts[k] for counts in calibration.unknown):
@@ -139,7 +141,8 @@ class Calibration:
         format stores types. From NDJSON to NDJSON, the text of each row is copied.
         """
         source = self.source
-        is_json, in_folders = source.format.kind == "ndjson", any(map(source.folders, source.paths))
+        is_json = source.format.kind == "ndjson"
+        in_folders = any(map(source.folders, source.paths))
         self._copied = is_json and form.kind == "ndjson" and not in_folders
         if self._copied:
             rows = source.rows(self.where, copied=self.columns, used=self.model.segments)
@@ -175,7 +178,8 @@ class Calibration:
 
     def _calibrate(self, batch: pl.DataFrame) -> tuple[Floats, NDArray[np.bool_]]:
         """Calibrated forecasts of a batch, NaN in bad rows, and which rows are valid."""
-        calibrator, valid = self.model.calibrator, np.ones(len(batch), dtype=np.bool_)
+        calibrator = self.model.calibrator
+        valid = np.ones(len(batch), dtype=np.bool_)
         if self.on_bad != "fail":
             numbers = pl.col(self.columns).cast(pl.Float64, strict=False).fill_null(np.nan)
             valid = valid_rows(batch.select(numbers).to_numpy(), calibrator.map_.kind)
@@ -185,7 +189,8 @@ class Calibration:
         return Q, valid
 
     def _predict(self, batch: pl.DataFrame) -> Floats:
-        model, segments = self.model.calibrator, reading.read_segments(batch, self.model.segments)
+        model = self.model.calibrator
+        segments = reading.read_segments(batch, self.model.segments)
 
         def predict(P: Floats) -> Floats:
             return self._adjusted(calibrate(model, P, segments))
@@ -204,7 +209,8 @@ class Calibration:
         self, prior: Sequence[str] | None, *, adapt: bool, n_estimated: int = 100_000
     ) -> None:
         """Adjust the calibrated forecasts to class shares, given or estimated from these rows."""
-        labels, old = self.model.calibrator.classes_, _old_shares(self.model.calibrator)
+        labels = self.model.calibrator.classes_
+        old = _old_shares(self.model.calibrator)
         if adapt:  # the rows are read once more
             _, Q = self.draw(n_estimated)
             estimated = isoroc.estimate_prior(Q, old, labels=labels)
@@ -224,7 +230,8 @@ class Calibration:
 
     def draw(self, most: int) -> tuple[int, Floats]:
         """Number of rows, and calibrated forecasts of about `most` of them, drawn at random."""
-        name, used = self.source.name, dict.fromkeys([ROW, *self.columns, *self.model.segments])
+        name = self.source.name
+        used = dict.fromkeys([ROW, *self.columns, *self.model.segments])
         frame = self.source.rows(self.where).select(*used)
         with file_errors(name):
             n = int(frame.select(pl.len()).collect(engine="streaming").item())

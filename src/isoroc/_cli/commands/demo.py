@@ -30,7 +30,8 @@ def demo(*, keep: str | None = None) -> int:
         months = (folder / f"{month}.csv" for month in ("march", "april", "may"))
         tables = {path: _forecasts_of_a_month(600, seed=k) for k, path in enumerate(months)}
         march, april, may = tables
-        model, calibrated = folder / "model.json", folder / "calibrated.csv"
+        model = folder / "model.json"
+        calibrated = folder / "calibrated.csv"
         existing = [path for path in (*tables, model, calibrated) if path.exists()]
         if existing and (existing[0] != march or march.read_text() != tables[march].write_csv()):
             raise CommandError(f"{existing[0]}: exists already; name another folder with --keep.")
@@ -60,5 +61,6 @@ def _forecasts_of_a_month(n_rows: int, seed: int) -> pl.DataFrame:
     P = (P / P.sum(axis=1, keepdims=True)).round(6)
     names = np.array(["bird", "cat", "dog"])
     columns = {f"p_{name}": P[:, k] for k, name in enumerate(names)}
-    camera, animal = np.array(["garden", "roof"])[rng.integers(2, size=n_rows)], names[outcome]
+    camera = np.array(["garden", "roof"])[rng.integers(2, size=n_rows)]
+    animal = names[outcome]
     return pl.DataFrame({"id": range(n_rows), "camera": camera, **columns, "animal": animal})

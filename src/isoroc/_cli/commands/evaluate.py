@@ -43,7 +43,8 @@ def evaluate(
     check_confidence(confidence)
     loaded = None if model is None else Model.load(model)
     with open_source(forecasts, selection) as source:
-        reader, columns = Reader(source, selection, loaded), split_words(segments) or []
+        reader = Reader(source, selection, loaded)
+        columns = split_words(segments) or []
         evaluation = _evaluate(reader, columns, clusters, confidence)
     figures = _figures(evaluation)
     default = "after" if evaluation.is_paired else "before"

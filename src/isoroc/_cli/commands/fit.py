@@ -117,13 +117,19 @@ def _read(
     """Rows or counts to fit to, and where they come from."""
     if counts:
         rows: Any = load_counts(files, selection, [*segments, clusters])
-        names, label, weight, columns = files, None, None, list(rows.columns or []) or None
+        names = files
+        label = None
+        weight = None
+        columns = list(rows.columns or []) or None
     else:
         with open_source(files, selection) as source:
             reader = Reader(source, selection)
             counted = not segments and clusters is None and reader.are_countable()
             rows = reader.count() if counted else reader.read(segments, clusters)["before"]
-        names, label, weight, columns = source.names, reader.label, reader.weight, reader.columns
+        names = source.names
+        label = reader.label
+        weight = reader.weight
+        columns = reader.columns
     origin = {"files": names[:100], "label": label, "columns": columns, "weight_column": weight}
     return rows, origin
 

@@ -12,7 +12,8 @@ from isoroc._maps.modelfile import decode, read
 
 def inspect(model: opt.ModelFile, /, *, json: opt.Json = False) -> None:
     """Show the contents of a model file: fitted parameters, bins, path, certificate, origin."""
-    calibrator, document = Model.load(model).calibrator, read(model)
+    calibrator = Model.load(model).calibrator
+    document = read(model)
     about = {
         "file": model,
         "calibrator": calibrator.calibrator,

@@ -98,10 +98,15 @@ def monitor(
 
 def _sum_up(reader: Reader, begun: CalibrationMonitor) -> tuple[Batch, str, float, Floats]:
     """Sums over the rows, a name for them, the accuracy, and calibrated forecasts of some rows."""
-    share, rng = MOST_ROWS / reader.n_rows, np.random.default_rng(0)
-    sums, keys, some, n_right = list[Batch](), np.zeros(2, np.uint64), list[Floats](), 0
+    share = MOST_ROWS / reader.n_rows
+    rng = np.random.default_rng(0)
+    sums = list[Batch]()
+    keys = np.zeros(2, np.uint64)
+    some = list[Floats]()
+    n_right = 0
     for compared in reader.stream() if reader.are_many else [reader.read()]:
-        before, Q = compared["before"], compared["after"].forecasts
+        before = compared["before"]
+        Q = compared["after"].forecasts
         sums.append(Batch.of(Q, before.codes, begun.alternatives))
         keys += hash_rows(before.forecasts, before.codes)
         n_right += int(np.count_nonzero(Q.argmax(axis=1) == before.codes))

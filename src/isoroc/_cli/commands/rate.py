@@ -50,7 +50,8 @@ def rate(
     known = ~np.isnan(y)
     whole = pl.repeat("all rows", len(y), eager=True)
     keys = whole if by is None else table[by].cast(pl.String).fill_null("")
-    rates, sizes = dict[str, RateEstimate](), {}
+    rates = dict[str, RateEstimate]()
+    sizes = {}
     for name in keys.unique(maintain_order=True):
         rows = (keys == name).to_numpy()
         parts = y[rows & known], scores[rows & known], scores[rows & ~known]
@@ -68,7 +69,8 @@ def rate(
         ]
         print_json("rate", {"outcome": classes[-1], "confidence": confidence, "rates": entries})
         return
-    lines, interval = [], "{0.low:.3f} to {0.high:.3f}"
+    lines = []
+    interval = "{0.low:.3f} to {0.high:.3f}"
     for name, estimate in rates.items():
         line = [name, *(f"{n:,}" for n in sizes[name]), f"{estimate.value:.3f}"]
         line += [interval.format(part) for part in (estimate, estimate.labels_alone)]
@@ -88,7 +90,9 @@ def _outcomes(values: pl.Series, classes: list[str] | None) -> tuple[Floats, lis
     seen = sorted(texts.drop_nulls().unique().to_list())
     for pair in (["0", "1"], ["false", "true"]):
         if classes is None and set(map(str.lower, seen)) <= set(pair):
-            texts, seen, classes = texts.str.to_lowercase(), pair, pair
+            texts = texts.str.to_lowercase()
+            seen = pair
+            classes = pair
     outcomes = seen if classes is None else classes
     if len(outcomes) != 2 or not set(seen) <= set(outcomes):
         fix = "expected two; name them with --classes, the one of interest last"

@@ -49,11 +49,13 @@ def report(
     loaded = None if model is None else Model.load(model, isoroc.load)
     columns = split_words(segments) or []
     if counts:
-        name, rows = forecasts[0], load_counts(forecasts, selection, [*columns, clusters])
+        name = forecasts[0]
+        rows = load_counts(forecasts, selection, [*columns, clusters])
         make: Callable[..., Report] = partial(Report.from_counts, rows)
     else:
         with open_source(forecasts, selection) as source:
-            name, make = source.name, _read(Reader(source, selection, loaded), clusters, columns)
+            name = source.name
+            make = _read(Reader(source, selection, loaded), clusters, columns)
     with dated_by([model, *forecasts]):
         made = make(
             calibrator=loaded and loaded.calibrator,

@@ -162,7 +162,9 @@ def order_columns(
 
 def _find_classes(columns: Sequence[str], known: list[Any], options: InputOptions) -> list[Any]:
     """Class of each column, where `known` are the sorted labels."""
-    K, names, given = len(columns), ", ".join(columns), split_words(options.classes)
+    K = len(columns)
+    names = ", ".join(columns)
+    given = split_words(options.classes)
     if options.by_position and given is not None:
         raise CommandError("--classes and --by-position exclude each other; leave one out.")
     if K == 1 and len(known) != 2:
@@ -187,7 +189,8 @@ def _find_classes(columns: Sequence[str], known: list[Any], options: InputOption
 
 
 def _given_classes(columns: Sequence[str], known: list[Any], given: Sequence[str]) -> list[Any]:
-    K, names = len(columns), ", ".join(columns)
+    K = len(columns)
+    names = ", ".join(columns)
     if K == 1 and (len(given) != 1 or given[0] not in map(str, known)):
         raise CommandError(f"--classes: name the class of {names}, one of {listed(known)}.")
     if len(given) != K or len(set(given)) < K:
@@ -202,7 +205,8 @@ def _given_classes(columns: Sequence[str], known: list[Any], given: Sequence[str
 
 def _classes_in_names(columns: Sequence[str], known: list[Any]) -> list[Any]:
     """Class of each column by its name; empty if no name ends in a class."""
-    names, at_end = columns, _classes_at_end(columns, known)
+    names = columns
+    at_end = _classes_at_end(columns, known)
     if not any(at_end):
         names = _without_common_end(columns)
         at_end = _classes_at_end(names, known)
@@ -242,7 +246,8 @@ def _classes_at_end(names: Sequence[str], known: Sequence[Any]) -> list[tuple[An
 
     def at_end(name: str) -> tuple[Any, ...]:
         for start in range(len(name)):
-            text, before = name[start:], name[start - 1 : start]
+            text = name[start:]
+            before = name[start - 1 : start]
             is_word = not before.isalnum() or (text.isdigit() and before.isalpha())
             if is_word and text in classes:
                 return classes[text]

@@ -49,7 +49,8 @@ def _common_format(paths: list[Path], names: list[str], options: InputOptions) -
     for path, name in zip(paths, names, strict=True):
         formats.append(given or Format.from_name(name) or Format.from_content(path))
         check_lines(path, name, formats[-1])
-    form, kinds = formats[0], sorted({each.kind for each in formats})
+    form = formats[0]
+    kinds = sorted({each.kind for each in formats})
     if len(kinds) > 1:
         raise CommandError(f"{names[0]}: the files have several formats ({', '.join(kinds)}).")
     if separator is not None and form.separator is None:
@@ -138,7 +139,8 @@ def _holds_binary(kind: pl.DataType) -> bool:
 
 def check_target(target: str, inputs: Iterable[str | None] = (), kind: str = "") -> None:
     """Raise an error unless a target is writable, not an input, and new or of the same kind."""
-    path, real = Path(target), Path(os.path.realpath(target))
+    path = Path(target)
+    real = Path(os.path.realpath(target))
     if target == STANDARD:
         return
     if path.is_dir():

@@ -52,7 +52,9 @@ class Reader:
     def __init__(self, source: Source, selection: Selection, model: Model | None = None) -> None:
         schema = source.schema
         selection = selection if model is None else model.complete(selection, schema)
-        self.source, self.selection, self.model = source, selection, model
+        self.source = source
+        self.selection = selection
+        self.model = model
         if selection.label_shares and selection.label:
             raise CommandError("--label and --label-shares exclude each other; leave one out.")
         shares = find_shares(selection.label_shares or (), schema)
@@ -69,7 +71,9 @@ class Reader:
             fix = "check --label, --probs and --weight"
             raise CommandError(f"a column is used twice: {', '.join(self._used)}; {fix}.")
         check_types(source, self._used)
-        self._shares, self.n_rows, self._labels = list(shares.values()), 0, list[Any](shares)
+        self._shares = list(shares.values())
+        self.n_rows = 0
+        self._labels = list[Any](shares)
         self._read_labels(max(len(columns), 2))
         labels = self._parse_labels()
         if model is None:
@@ -108,7 +112,8 @@ class Reader:
                 problem = "is empty"
                 fix = f'leave out rows without a label with --where "{column} IS NOT NULL"'
             elif isinstance(label, float) and not label.is_integer():
-                problem, fix = f"is {label}", _NOT_CLASSES
+                problem = f"is {label}"
+                fix = _NOT_CLASSES
             elif len(self._labels) == n_classes:
                 problem = f"is {label!r}, but the forecasts have only {n_classes} classes"
                 fix = "name one column for each class with --probs, or other labels with --label"
@@ -146,7 +151,8 @@ class Reader:
 
     @cached_property
     def unit(self) -> Any:
-        selection, columns = self.selection, self.columns
+        selection = self.selection
+        columns = self.columns
         if selection.unit != "auto":
             return selection.unit
         if len(columns) > 1:
@@ -161,7 +167,8 @@ class Reader:
         return self.are_many and self.unit == "probability"
 
     def _batches(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
-        source, where = self.source, self.selection.where
+        source = self.source
+        where = self.selection.where
         rows = source.rows(where).select(ROW, *dict.fromkeys(names))
         total = source.count() if where is None else None
         with file_errors(source.name), progress_bar("reading", total) as advance:
@@ -191,7 +198,9 @@ class Reader:
             sample = Sample(P, codes, weights, self.classes, self.unit)
             if self.label is None:
                 sample = divide_rows(sample, shares[:, np.argsort(self._codes)], start)
-                batch, start = batch[np.asarray(sample.parts_of) - start], start + len(batch)
+                n_read = len(batch)
+                batch = batch[np.asarray(sample.parts_of) - start]
+                start += n_read
             yield sample, batch
 
     def count(
@@ -210,7 +219,9 @@ class Reader:
         self, segments: Sequence[str] = (), clusters: str | None = None, share: float = 1.0
     ) -> Iterator[Compared]:
         """Batches of rows, or of a share of them, with forecasts, segments and clusters."""
-        model, source, numbers = self.model, self.source, dict[str, int]()
+        model = self.model
+        source = self.source
+        numbers = dict[str, int]()
         types = segment_types(source, segments)
         others = [*types] if model is None else [*types, *check_model_segments(model, source)]
         if clusters is not None:
@@ -348,7 +359,8 @@ def read_numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
     finite = values.is_finite().fill_null(value=False)
     if not finite.all():
         at = int(finite.arg_min() or 0)
-        raw, value = batch[name][at], values[at]
+        raw = batch[name][at]
+        value = values[at]
         problem = "is empty" if raw is None else f"is {raw!r}, not a number"
         problem = problem if value is None else f"is {value}, not a finite number"
         fix = "correct such rows, or leave them out with --where"

@@ -267,7 +267,8 @@ def _parse_text(name: str, kind: pl.DataType) -> pl.Expr:
     """Numbers or booleans of a column of text, null where the text is something else."""
     if kind != pl.Boolean:
         return pl.col(name).cast(kind, strict=False)
-    text, values = pl.col(name).str.to_lowercase(), {"true": True, "false": False}
+    text = pl.col(name).str.to_lowercase()
+    values = {"true": True, "false": False}
     return text.replace_strict(values, default=None, return_dtype=pl.Boolean)
 
 

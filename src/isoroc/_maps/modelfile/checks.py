@@ -217,7 +217,8 @@ def _check_cuts(tree: BinTree, place: str) -> None:
         low, high = limits[node]
         if not low < cut < high:
             raise Fault(place, "a threshold lies outside the bin that it splits")
-        limits[left], limits[right] = (low, cut), (cut, high)
+        limits[left] = (low, cut)
+        limits[right] = (cut, high)
 
 
 def check_reduction(reduction: TopReduction, place: str) -> None:

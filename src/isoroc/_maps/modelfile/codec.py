@@ -36,7 +36,8 @@ STRUCTURES: dict[str, tuple[Any, Callable[[Any, str], None]]] = {
 WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 DTYPES = ("bool", *INTEGERS, "float16", "float32", "float64", "str", "object")
-MAX_DIMENSIONS, MAX_LENGTH = 4, 100_000
+MAX_DIMENSIONS = 4
+MAX_LENGTH = 100_000
 
 
 def encode(value: Any, place: str, other: Callable[[Any, str], Any]) -> Any:
@@ -107,7 +108,8 @@ def _structure(document: Document, place: str, inner: Inner) -> Any:
     kind, check = STRUCTURES[document["type"]]
     required = ["type", *(f.name for f in fields(kind) if f.default is MISSING)]
     entries(document, place, required, [f.name for f in fields(kind)])
-    hints, values = get_type_hints(kind), {}
+    hints = get_type_hints(kind)
+    values = {}
     for name in document.keys() - {"type"}:
         value = inner(document[name], f"{place}.{name}")
         if not _is_of(value, hints[name]):
@@ -131,10 +133,12 @@ def _word(value: float) -> str:
 
 
 def _encode_array(array: NDArray[Any], place: str) -> Document:
-    dtype, values = array.dtype.name, array.ravel().tolist()
+    dtype = array.dtype.name
+    values = array.ravel().tolist()
     length = {}
     if array.dtype.kind == "U":
-        dtype, length = "str", {"length": max(array.dtype.itemsize // 4, 1)}
+        dtype = "str"
+        length = {"length": max(array.dtype.itemsize // 4, 1)}
     elif array.dtype.kind == "f":
         values = [v if math.isfinite(v) else _word(v) for v in values]
     elif dtype == "object":
@@ -151,7 +155,9 @@ def _encode_array(array: NDArray[Any], place: str) -> Document:
 
 def _array(document: Document, place: str, _: Inner) -> NDArray[Any]:
     entries(document, place, ("type", "dtype", "shape", "values"), ("length",))
-    values, shape, name = document["values"], document["shape"], document["dtype"]
+    values = document["values"]
+    shape = document["shape"]
+    name = document["dtype"]
     if name not in DTYPES:
         raise Fault(f"{place}.dtype", f"expected {' or '.join(DTYPES)}, got {shown(name)}")
     if not isinstance(shape, list) or not 1 <= len(shape) <= MAX_DIMENSIONS:

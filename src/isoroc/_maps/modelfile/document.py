@@ -21,7 +21,8 @@ from isoroc._input import InputError
 from isoroc._support.files import creation_time, replacing
 from isoroc._support.versions import migrate
 
-FORMAT, VERSION = "isoroc-model", 2
+FORMAT = "isoroc-model"
+VERSION = 2
 #: Functions from each older version to the next; the oldest readable version is 2.
 MIGRATIONS: list[Callable[[dict[str, Any]], dict[str, Any]]] = []
 #: Texts of the envelope, as regular expressions.
@@ -44,7 +45,9 @@ class Fault(Exception):  # noqa: N818
 
     def __init__(self, place: str, problem: str, fix: str = _RESTORE) -> None:
         super().__init__(f"{place}: {problem}" if place else problem)
-        self.place, self.problem, self.fix = place, problem, fix
+        self.place = place
+        self.problem = problem
+        self.fix = fix
 
 
 class ModelFileError(ValueError):
@@ -129,7 +132,8 @@ def entries(
     if not isinstance(value, dict):
         raise Fault(place, f"expected an object, got {shown(value)}")
     if required is not None:
-        inside, required = f"{place}." if place else "", list(required)
+        inside = f"{place}." if place else ""
+        required = list(required)
         for name in required:
             if name not in value:
                 raise Fault(f"{inside}{name}", "is missing")

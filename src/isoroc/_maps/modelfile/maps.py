@@ -45,7 +45,8 @@ def map_document(fitted: Any, place: str) -> dict[str, Any]:
 def map_from(document: dict[str, Any], place: str) -> Map:
     """The map of a document; its numbers may not fit together."""
     entries(document, place, ("type", "kind", "forecasts", "numbers"))
-    name, forecasts = str(document["kind"]), str(document["forecasts"])
+    name = str(document["kind"])
+    forecasts = str(document["forecasts"])
     kind = MAPS.get(name) if document["type"] == "map" else None
     if kind is None:
         raise Fault(f"{place}.kind", f"{name[:100]!a} is not a map of this version")
@@ -203,7 +204,9 @@ def _check_common(state: dict[str, Any], kind: Kind) -> int:
     classes = state.get("classes_")
     if not isinstance(classes, np.ndarray) or classes.ndim != 1:
         raise Fault("model.state.classes_", "expected an array")
-    n_columns, K, least = state.get("n_features_in_"), len(classes), 1 + kind.exclusive
+    n_columns = state.get("n_features_in_")
+    K = len(classes)
+    least = 1 + kind.exclusive
     if not least <= K <= MAX_CLASSES:
         problem = f"expected {least} to {MAX_CLASSES} classes, got {K}"
         raise Fault("model.state.classes_", problem)

@@ -59,7 +59,8 @@ class Ties:
 
     def __init__(self, sample: Sample, P: Floats | None = None) -> None:
         P = as_matrix(sample.forecasts if P is None else P)
-        self.sample, self.group = sample, group_equal(sample.forecasts)
+        self.sample = sample
+        self.group = group_equal(sample.forecasts)
         sums = sum_classes(self.group, sample.codes, P.shape[1], sample.weights)
         total = sums.sum(axis=1)
         n = effective_rows(total, np.bincount(self.group, sample.row_weights() ** 2))
@@ -84,7 +85,8 @@ class Ties:
 
     def _square(self) -> tuple[Floats, Floats, Floats]:
         """Squared distance of mean labels and forecasts less what chance adds: unbiased."""
-        p, n = self.p, self.n[:, 0]
+        p = self.p
+        n = self.n[:, 0]
         g = self.counts / self.n
         several = n > 1.5
         others = np.where(several, n - 1, np.inf)
@@ -92,7 +94,8 @@ class Ties:
         square = scale * np.where(
             several, ((g - p) ** 2).sum(axis=1) - (1 - (g**2).sum(axis=1)) / others, 0.0
         )
-        second, third = (p**2).sum(axis=1), (p**3).sum(axis=1)
+        second = (p**2).sum(axis=1)
+        third = (p**3).sum(axis=1)
         variance = scale**2 * 2 * (second - 2 * third + second**2) / (n * others)
         return square, variance, np.zeros_like(n)
 
@@ -104,7 +107,9 @@ class Ties:
         is subtracted for g equal to p times the ratio of outcomes and forecasts of such classes.
         The bias is how much it would change if g were half or twice as large.
         """
-        p, n, c = self.p.clip(min=EPSILON), self.n, self.counts
+        p = self.p.clip(min=EPSILON)
+        n = self.n
+        c = self.counts
         x = n * p
         sparse = np.exp(-x)
         ratio = (1 + (sparse * c).sum()) / (1 + (sparse * x).sum())
@@ -180,7 +185,8 @@ class Parts(NamedTuple):
         """Calibration error of the norm "l1"."""
         fits, rows = self.signed_rows()
         bias, unclear, least = np.mean([_uncertainty(fit) for fit in fits], axis=0).tolist()
-        value, variance = mean(rows, self.whole.weights), self.variance(rows)
+        value = mean(rows, self.whole.weights)
+        variance = self.variance(rows)
         # Rows learn uncertain signs from one another, which makes the variance 1.5 times as large.
         uncertain = 1.5 * max(variance, least / len(fits))
         variance = (1 - unclear) * variance + unclear * uncertain
@@ -203,13 +209,16 @@ class Parts(NamedTuple):
 
     def split_loss(self, loss: Loss = "log") -> dict[str, Term]:
         """A loss of whole forecasts and its parts, as in `isoroc.metrics.Decomposition`."""
-        sample, weights, (fit,) = self.whole, self.whole.weights, self.fits
+        sample = self.whole
+        weights = self.whole.weights
+        (fit,) = self.fits
         g = fit.values() if isinstance(fit, Ties) else as_matrix(fit.values)
         shares = np.bincount(sample.codes, weights, sample.n_classes)
         constant = np.broadcast_to(shares / shares.sum(), sample.forecasts.shape)
         losses = log_losses if loss == "log" else brier_losses
         given, best, blind = (losses(q, sample.codes) for q in (sample.forecasts, g, constant))
-        saved, variance = mean(given - best, weights), self.variance(given - best)
+        saved = mean(given - best, weights)
+        variance = self.variance(given - best)
         P = sample.forecasts.clip(min=EPSILON)  # as in the log loss, which is then finite
         w = sample.row_weights()
         size = effective_rows(w.sum(), w @ w) / design_effect(
@@ -234,8 +243,10 @@ class Parts(NamedTuple):
             unit = 2.0 if loss == "log" else 4 * float((P * (1 - P)).mean())
             least = variance_if_calibrated(factors, sample)
             calibration = _widen(_combine(value, saved, variance, least), unit / size)
-        total, most = mean(given, weights), mean(blind, weights)
-        rest, exact = total - calibration.value, Statistic(0.0, 0.0)
+        total = mean(given, weights)
+        most = mean(blind, weights)
+        rest = total - calibration.value
+        exact = Statistic(0.0, 0.0)
         turned = calibration._replace(below=calibration.above, above=calibration.below)
         terms = {"calibration": (calibration, given - best)}
         for name, value, rows, other in (
@@ -272,7 +283,8 @@ def variance_if_calibrated(factors: Floats, sample: Sample) -> float:
 
     Residuals of a cluster may be correlated, so the products of clusters are added up.
     """
-    P, weights = sample.forecasts, sample.row_weights()
+    P = sample.forecasts
+    weights = sample.row_weights()
     if sample.clusters is not None:
         rows = factors * sample.residuals()
         rows = rows if P.ndim == 1 else rows.sum(axis=1)
@@ -313,13 +325,15 @@ def _widen(term: Statistic, unit: float) -> Statistic:
     is.
     """
     unclear = 1 / (1 + max(term.value, 0.0) / (1.5 * unit))
-    variance, slope = unclear * unit**2 / 2, unclear * 2 * unit
+    variance = unclear * unit**2 / 2
+    slope = unclear * 2 * unit
     return term._replace(variance=max(term.variance, variance), slope=max(term.slope, slope))
 
 
 def _square(fit: CrossFit) -> float:
     """Square of the calibration error of one part of the norm "l2"; see `_combine`."""
-    sample, weights = fit.sample, fit.sample.weights
+    sample = fit.sample
+    weights = fit.sample.weights
     h = fit.values - sample.forecasts
     value = mean(products(h, sample), weights)
     return max(value, 2 * value - mean(over_classes(h * h), weights))
@@ -332,7 +346,8 @@ def _uncertainty(fit: CrossFit) -> tuple[float, float, float]:
     calibrated forecasts. Signs may be wrong where what is learned is not much larger than its
     error, which makes the estimate too low.
     """
-    sample, weights = fit.sample, fit.sample.weights
+    sample = fit.sample
+    weights = fit.sample.weights
     h = fit.values - sample.forecasts
     signs = np.sign(h)
     noise = mean_of(over_classes(h * (h - sample.residuals())), weights, sample.clusters)
@@ -353,6 +368,7 @@ def _secant(g: Floats, p: Floats) -> Floats:
     """``(g log(g / p) - g + p) / (g - p)``: divergence of one class over the difference."""
     x = g / p - 1
     small = np.abs(x) < 1e-4
-    near, far = np.where(small, x, 0.0), np.where(small, 1.0, x)
+    near = np.where(small, x, 0.0)
+    far = np.where(small, 1.0, x)
     series = near / 2 - near**2 / 6 + near**3 / 12
     return np.where(small, series, (1 + 1 / far) * np.log1p(far) - 1)

@@ -22,7 +22,8 @@ def sum_in_cells(P: Floats, codes: NDArray[Any]) -> Floats:
     classes = range(1, 2) if P.shape[1] == 2 else range(P.shape[1])
     sums = np.zeros((len(classes), N_CELLS, 3))
     for c, k in enumerate(classes):
-        residual, cell = (codes == k) - P[:, k], cells_of(P[:, k])
+        residual = (codes == k) - P[:, k]
+        cell = cells_of(P[:, k])
         for i, values in enumerate((None, residual, residual**2)):
             sums[c, :, i] = np.bincount(cell, values, N_CELLS)
     return sums

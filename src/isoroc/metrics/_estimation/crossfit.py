@@ -104,7 +104,8 @@ class CrossFit:
             learned[:, held] = g[:, rows.fold[held] - start, rows.unit[held]]
         if self.sample.forecasts.ndim == 2:
             return np.ascontiguousarray(learned.T)
-        g, p = learned[1], rows.scores
+        g = learned[1]
+        p = rows.scores
         if p is None:
             return np.asarray(g)
         mean = units.P[1, rows.unit]
@@ -117,7 +118,8 @@ class CrossFit:
 
         So are neighbours of many scores: they differ by less than can be learned about them.
         """
-        sample, n = self.sample.effective(), len(self.sample)
+        sample = self.sample.effective()
+        n = len(self.sample)
         if sample.n_units < 2:
             problem = f"one {'row' if sample.clusters is None else 'cluster'} only"
             raise InputError("y_prob", None, problem, "holding rows out takes two or more")
@@ -127,11 +129,15 @@ class CrossFit:
             weights = np.maximum(np.rint(weights * 2.0**30), 1.0) / 2.0**30
             sample = replace(sample, weights=weights)
         squares = weights**2 if sample.parts_of is None else sample.squared_weights()
-        fold, order = np.empty(n, dtype=np.intp), order_rows(sample)
+        fold = np.empty(n, dtype=np.intp)
+        order = order_rows(sample)
         clusters = None if sample.clusters is None else sample.clusters[order]
         fold[order] = deal_folds(n, self._n_folds, np.random.default_rng(0), clusters)
-        value, scores, first = group_equal(sample.forecasts), None, np.arange(n)
-        unit, n_cells = first, min(max(n // ROWS_IN_CELL, 32), 512)
+        value = group_equal(sample.forecasts)
+        scores = None
+        first = np.arange(n)
+        unit = first
+        n_cells = min(max(n // ROWS_IN_CELL, 32), 512)
         if sample.forecasts.ndim == 1 and value.max() >= 2 * n_cells:
             scores = np.clip(sample.forecasts, EPSILON, 1 - EPSILON)
             # Cells of equal weight, divided where odds differ: probabilities near 0 or 1.
@@ -167,7 +173,8 @@ class CrossFit:
         """The finest cell of each unit, and the number of levels."""
         # Cells may depend on the forecasts of all rows, as they do not depend on labels.
         units, rows = self._prepared
-        n_levels, m = self._n_levels, int(units.value.max())
+        n_levels = self._n_levels
+        m = int(units.value.max())
         if m < 2**n_levels:  # each distinct forecast has a cell
             return units.value, m.bit_length()
         if self.sample.n_classes > MOST_CLASSES:
@@ -178,8 +185,10 @@ class CrossFit:
 
     def _learn(self, weights: Floats, squares: Floats) -> Floats:
         """E[Y | forecast] of every unit, shape (K, F, n), for weights of the units in F folds."""
-        P, codes = self._prepared[0].P, self._prepared[0].sample.codes
-        K, n_rows = len(P), weights.sum(axis=1)
+        P = self._prepared[0].P
+        codes = self._prepared[0].sample.codes
+        K = len(P)
+        n_rows = weights.sum(axis=1)
         observed = _sum_in(codes, weights, K).T
         values = P
         for _ in range(3):  # power and shares of classes are fitted in turn
@@ -189,7 +198,8 @@ class CrossFit:
         values = self._tilt_in_bins(values, weights, squares)
         # Smaller probabilities, one row in total over the classes, cannot be learned. No factor
         # raises a probability of 0: it becomes the share of such outcomes.
-        zero, least = P <= EPSILON, 1 / (n_rows * K)
+        zero = P <= EPSILON
+        least = 1 / (n_rows * K)
         seen = weights @ zero[codes, np.arange(len(codes))]
         share = seen / np.maximum(weights @ zero.sum(axis=0), 1.0)
         floors = (floor[:, None] for floor in (np.maximum(share, least), least))
@@ -202,9 +212,11 @@ class CrossFit:
 
     def _tilt_in_bins(self, P: Floats, weights: Floats, squares: Floats) -> Floats:
         """Forecasts tilted so that their means in the bins of IRP follow the labels."""
-        sample, reduced = self._prepared[0].sample, self._reduced
+        sample = self._prepared[0].sample
+        reduced = self._reduced
         K = reduced.n_classes
-        options, trees = GrowthOptions(np.full(K, 1 / K)), []
+        options = GrowthOptions(np.full(K, 1 / K))
+        trees = []
         for w in weights:
             rows = np.flatnonzero(w)
             weight = None if sample.weights is None else w[rows]
@@ -225,11 +237,13 @@ class CrossFit:
 
     def _fit_rest(self, left: Floats, weights: Floats, squares: Floats) -> Floats:
         """What linear maps and cells find in the residuals left, which change in place."""
-        K, P = left.shape[0], self._prepared[0].P
+        K = left.shape[0]
+        P = self._prepared[0].P
         # The classes are sorted by their totals; of two, the second is the first with other signs,
         # and a linear map of the first is a multiple.
         frequent = slice(1 if K == 2 else MOST_CLASSES)
-        added, left = np.zeros_like(left), left[frequent]
+        added = np.zeros_like(left)
+        left = left[frequent]
         for fit in (fit_multiple, fit_linear) if K > 2 else (fit_multiple,):
             of_forecasts = fit(P[frequent], left, weights, squares)
             left -= of_forecasts
@@ -255,7 +269,8 @@ def raise_to_power(P: Floats, codes: Codes, weights: Floats, squares: Floats) ->
     The shrinkage depends on the evidence against t = 1, less its noise. P has shape (K, n) if the
     forecasts of all folds are the same.
     """
-    K, n = len(P), len(codes)
+    K = len(P)
+    n = len(codes)
     logs = smooth.logs_of(np.maximum(P.reshape(K, -1), EPSILON)).reshape(K, -1, n)
     z = logs - logs[codes, :, np.arange(n)].T
     slopes = _products(P.reshape(z.shape), z)
@@ -278,10 +293,12 @@ def tilt(P: Floats, bin_of: Ints | None, differences: Floats, weights: Floats) -
     (K, ..., 1) without `bin_of`: then each fold is a bin.
     """
     if bin_of is None:
-        weight, sums = weights.sum(axis=-1, keepdims=True), _weigh(P, weights)[..., None]
+        weight = weights.sum(axis=-1, keepdims=True)
+        sums = _weigh(P, weights)[..., None]
     else:
         columns = _sum_in(bin_of, np.stack([weights, *(P * weights)]), differences.shape[1])
-        weight, sums = columns[0], columns[1:]
+        weight = columns[0]
+        sums = columns[1:]
     mean = np.maximum(sums / np.maximum(weight, EPSILON), EPSILON)
     factors = np.maximum(mean + differences, mean / (1 + weight * mean)) / mean
     return _normalise(P * (factors if bin_of is None else np.take(factors, bin_of, axis=1)))
@@ -317,7 +334,8 @@ def _weigh(P: Floats, weights: Floats) -> Floats:
 
 def _sum_in(group: Ints | Codes, values: Floats, n_groups: int) -> Floats:
     """Sums of values in groups of units, shape (..., n_groups)."""
-    rows, flat = values.reshape(-1, group.size), group.ravel()
+    rows = values.reshape(-1, group.size)
+    flat = group.ravel()
     sums = np.array([np.bincount(flat, row, n_groups) for row in rows])
     return sums.reshape(*values.shape[: values.ndim - group.ndim], n_groups)
 
@@ -355,7 +373,8 @@ def fit_linear(P: Floats, residuals: Floats, weights: Floats, squares: Floats) -
     coefficients = (weights[..., None, :] * left) @ features.swapaxes(-1, -2)
     size = np.einsum("...kn,...kn->...n", features, features) * _products(residuals, residuals)
     n_terms = kept.sum(axis=-1) * _free(residuals)
-    energy, noise = (coefficients**2).sum(axis=(-2, -1)), (squares * size).sum(axis=-1)
+    energy = (coefficients**2).sum(axis=(-2, -1))
+    noise = (squares * size).sum(axis=-1)
     factor = shrink_factor(energy, noise, n_terms)[..., None, None]
     return np.moveaxis((factor * coefficients) @ features, -2, 0)
 
@@ -369,7 +388,8 @@ def fit_cells(
     cell is a Haar coefficient. The coefficients of a level are used or dropped together (block
     thresholding, Cai 1999).
     """
-    n_cells, n_free = 2**n_levels, _free(residuals)
+    n_cells = 2**n_levels
+    n_free = _free(residuals)
     noise = squares * _products(residuals, residuals)
     sums = np.empty((len(residuals) + 2, *weights.shape[:-1], 2 * n_cells))
     # Of residuals, noise and weight. The halves of cell v are 2 v and 2 v + 1; cell 1 is all.
@@ -381,9 +401,11 @@ def fit_cells(
     *whole, noise, weight = sums[..., 1:2]
     means = np.array(whole) / weight
     means *= shrink_factor(weight * _products(means, means), noise / weight, n_free)
-    low, high = sums[..., 2::2], sums[..., 3::2]
+    low = sums[..., 2::2]
+    high = sums[..., 3::2]
     both = (low[-1] > 0) & (high[-1] > 0)
-    first, second = np.where(both, low[-1], 1.0), np.where(both, high[-1], 1.0)
+    first = np.where(both, low[-1], 1.0)
+    second = np.where(both, high[-1], 1.0)
     share = second / (first + second)  # of the second half in its cell
     difference = np.where(both, high[:-2] / second - low[:-2] / first, 0.0)
     spread = np.where(both, low[-2] / first**2 + high[-2] / second**2, 0.0)
@@ -392,7 +414,8 @@ def fit_cells(
     factor = shrink_factor(*np.add.reduceat(columns, starts - 1, axis=-1))
     difference *= np.repeat(factor, starts, axis=-1)
     for v in starts:
-        added, part = difference[..., v - 1 : 2 * v - 1], share[..., v - 1 : 2 * v - 1]
+        added = difference[..., v - 1 : 2 * v - 1]
+        part = share[..., v - 1 : 2 * v - 1]
         halves = means - part * added, means + (1 - part) * added
         means = np.stack(halves, axis=-1).reshape(*means.shape[:-1], -1)
     return np.take(means, cell, axis=-1)

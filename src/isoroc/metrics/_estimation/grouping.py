@@ -135,7 +135,8 @@ def _halve_scores(scores: Floats, n_levels: int) -> Ints:
     """`halve_repeatedly` for scores: one sort gives the medians of all bins."""
     ordered = np.sort(scores)
     # A bin holds the sorted scores from `first` to before `last`, and equal scores share a bin.
-    first, last = np.array([0]), np.array([len(scores)])
+    first = np.array([0])
+    last = np.array([len(scores)])
     for _ in range(n_levels):
         median = ordered[np.maximum((first + last - 1) // 2, 0)]
         start, end = (np.searchsorted(ordered, median, side=side) for side in ("left", "right"))
