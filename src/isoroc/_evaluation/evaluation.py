@@ -42,7 +42,7 @@ MEASURES = {
     "auc_one_vs_one": Measure("AUC, pairs of classes", 1, "mean over the pairs of classes"),
     "macro_log_loss": Measure("log loss, mean over labels", -1, "each label counts the same"),
     "macro_auc": Measure("AUC, mean over labels", 1, "how often a row with the label ranks above"),
-    "vus": Measure("volume under the ROC surface", 1, "how well thresholds separate three classes"),
+    "vus": Measure("volume under the ROC surface", 1, "how well thresholds separate all classes"),
     "decisions_changed": Measure("decisions changed", 0, "rows whose most probable class changed"),
     "pairs_reversed": Measure("pairs of rows reversed", 0, "pairs whose order was reversed"),
     "pairs_tied": Measure("pairs of rows that became ties", 0, "pairs that were not ties before"),

@@ -7,7 +7,7 @@ legible on white and on black.
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -72,7 +72,7 @@ class Display:
 
     #: Largest number of panels side by side, and the size of each in inches.
     _grid = (1, (5.2, 4.0))
-    _projection: ClassVar[str | None] = None
+    _projection = cast("str | None", None)
     #: Draws the layers of a panel in axes and returns its curves; takes options of lines, if any.
     _draw: ClassVar[Callable[..., list[Any]]]
 

@@ -159,6 +159,7 @@ def stack_pyramids(
     n_directions: int,
     random_state: np.random.RandomState,
     report: Report,
+    *,
     base: int = 4,
     n_starts: int = 4,
 ) -> Search:
