@@ -42,6 +42,16 @@ def lit(faces: Floats, ambient: float = 0.35) -> Floats:
     return np.asarray(ambient + (1 - ambient) * share)
 
 
+def seen(points: Floats) -> Floats:
+    """Points as the pictures look at them: to the right, upwards and towards the viewer."""
+    up = np.radians(ELEVATION)
+    turn = np.radians(AZIMUTH)
+    towards = [np.cos(up) * np.cos(turn), np.cos(up) * np.sin(turn), np.sin(up)]
+    upwards = [-np.sin(up) * np.cos(turn), -np.sin(up) * np.sin(turn), np.cos(up)]
+    right = [-np.sin(turn), np.cos(turn), 0.0]
+    return np.asarray(points @ np.array([right, upwards, towards]).T)
+
+
 def edges_of(faces: Floats) -> Floats:
     """Edges between faces that are not in one plane, shape (e, 2, 3)."""
     ends = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])

@@ -7,6 +7,7 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from isoroc._evaluation.curves import Axis
+from isoroc._evaluation.surface import edges_of, lit, seen
 from isoroc._evaluation.triangle import COLOURS, mix
 
 
@@ -219,6 +220,56 @@ def roc_chart(curve: dict[str, Any]) -> Markup:
         text = (f"{stage}: " if len(series) > 1 else "") + f"AUC {text_of(data['auc'])}"
         parts.append(plane.text(0.97, 0.05 + 0.06 * i, text, class_=f"score end {stage}"))
     return picture(parts, f"ROC curves of {curve['name']}")
+
+
+def surface_chart(part: dict[str, Any]) -> Markup:
+    """Hulls of ROC surfaces: the body of the first, and the edges of the second."""
+
+    def flat(points: Any) -> tuple[Any, Any]:
+        across, up, _ = seen(np.asarray(points, dtype=np.float64)).T
+        return 170 + 165 * across, 150 - 165 * up
+
+    box = np.array([[1, 0, 1], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 1, 1], [0, 0, 1], [1, 0, 1]])
+    parts = [tag("polyline", points=at_points(*flat(box)), fill="none", class_="diagonal")]
+    for i, (stage, surface) in enumerate(part["series"].items()):
+        faces = np.asarray(surface["faces"]).reshape(-1, 3, 3)
+        if i == 0:
+            for face, light in zip(faces, lit(faces), strict=True):
+                shade = digits(10 * (0.75 - 0.5 * light))
+                style = {"class_": f"face {stage}", "fill_opacity": f"{float(shade) / 10:g}"}
+                parts.append(tag("polygon", points=at_points(*flat(face)), **style))
+        else:
+            lines = (at_points(*flat(edge)) for edge in edges_of(faces))
+            parts += [tag("polyline", points=line, class_=f"edge {stage}") for line in lines]
+        for x, y in zip(*flat(surface["corners"]), strict=True):
+            parts.append(tag("circle", cx=digits(x), cy=digits(y), r=2, class_=f"dot {stage}"))
+        text = f"{stage}: volume {text_of(surface['volume'])}"
+        parts.append(tag("text", text, x=4, y=14 + 16 * i, class_=f"score {stage}"))
+    # Each label is beside the edge of the box along which the share of its class grows.
+    places = [(0.5, 1.12, -0.04, ""), (1.12, 0.5, -0.04, " end"), (1.0, 0.0, 1.06, "")]
+    for name, (*place, anchor) in zip(part["names"], places, strict=True):
+        (x,), (y,) = flat([place])
+        at = {"x": digits(x), "y": digits(y), "class_": f"label{anchor}"}
+        parts.append(tag("text", f"{cut(name, 16)} right", **at))
+    return picture(parts, "ROC surfaces of three classes", height=330)
+
+
+def path_chart(part: dict[str, Any], measure: str) -> Markup:
+    """A measure against the number of bins, and its value before calibration."""
+    bins = part["stages"]["n_bins"]
+    values = part["stages"][measure]
+    before = part["before"][measure][0]
+    shown = [*(values[1:] if len(values) > 3 else values), before]
+    margin = 0.08 * ((max(shown) - min(shown)) or 1.0)
+    y = Axis("linear", min(shown) - margin, max(shown) + margin)
+    plane = Plane(Axis("linear", 1, max(bins[-1], 2)), y, left=58, width=272)
+    parts = [plane.frame("number of bins", measure)]
+    parts.append(plane.line([1, bins[-1]], [before, before], class_="curve before"))
+    points = [(n, value) for n, value in zip(bins, values, strict=True) if y.low <= value <= y.high]
+    parts.append(plane.line(*zip(*points, strict=True), class_="curve after"))
+    tip = f"end of growth: {bins[-1]:g} bins, {measure} {text_of(values[-1])}"
+    parts.append(plane.mark(bins[-1], values[-1], tip, class_="dot after"))
+    return picture(parts, f"{measure} against the number of bins")
 
 
 def benefit_chart(curve: dict[str, list[float]]) -> Markup:

@@ -21,6 +21,8 @@ from isoroc._evaluation.evaluate import evaluate_pairs, pair_of_labels
 from isoroc._evaluation.evaluation import MEASURES, Evaluation, percent
 from isoroc._evaluation.forecasts import is_calibration_set
 from isoroc._evaluation.measures import most_rows
+from isoroc._evaluation.path import measured_path, measures_of
+from isoroc._evaluation.surface import drawn_surface
 from isoroc._evaluation.triangle import cells_of, triangles
 from isoroc._input import (
     InputError,
@@ -138,6 +140,8 @@ def summarize(
         "reliability": _reliability_part(judged),
         "map": _map_part(judged),
         "roc": _roc_part(judged),
+        "surface": _surface_part(judged),
+        "path": _path_part(judged),
         "practice": _practice_part(evaluation),
         "segments": _segments_part(evaluation),
         "data": _data_part(evidence),
@@ -370,6 +374,36 @@ def _roc_part(evidence: ReportRows, n_vertices: int = 250) -> dict[str, Any]:
             }
         drawn.append({"name": evidence.names[k], "series": series})
     return {"curves": drawn}
+
+
+def _surface_part(evidence: ReportRows) -> dict[str, Any] | None:
+    """Hulls of the ROC surfaces of three classes; None if a class is absent."""
+    if evidence.n_classes != 3 or not evidence.before.class_weights().all():
+        return None
+    rows = evidence.draw(2000)
+    series = {stage: drawn_surface(sample) for stage, sample in rows.samples.items()}
+    drawn = {
+        stage: {
+            "faces": [short(face, 4) for face in surface.faces],
+            "corners": short(surface.corners, 4),
+            "volume": surface.volume,
+        }
+        for stage, surface in series.items()
+    }
+    return {"names": evidence.names, "series": drawn, "rows": rows.n_rows}
+
+
+def _path_part(evidence: ReportRows) -> dict[str, Any] | None:
+    """Measures of these rows at every stage of growth of three classes; None without bins."""
+    calibrator = evidence.calibrator
+    if evidence.n_classes != 3 or not isinstance(calibrator, IRPCalibrator):
+        return None
+    if calibrator.unit_ != "probability":  # the rows are probabilities, which it does not take
+        return None
+    rows = evidence.draw(2000).before
+    path = measured_path(calibrator, rows)
+    before = {name: [value] for name, value in measures_of(rows).items()}
+    return {"stages": short(dict(path)), "before": short(before), "rows": rows.n_rows}
 
 
 def _map_part(evidence: ReportRows, n_cells: int = 14) -> dict[str, Any] | None:

@@ -117,12 +117,10 @@ class PathDisplay(Display):
             label = f"uncalibrated, {series}"
             ax.axhline(value, color=colour, lw=1.2, ls=":", label=label)
             if not low <= value <= high:
-                place = {
-                    "xy": (0.98, 0.98 - 0.07 * names.index(series)),
-                    "xycoords": "axes fraction",
-                }
                 text = f"{label}: {value:.3g}, off the scale"
-                ax.annotate(text, **place, ha="right", va="top", fontsize="small", color=colour)
+                place: Any = {"transform": ax.transAxes, "ha": "right", "va": "top"}
+                up = 0.98 - 0.07 * names.index(series)
+                ax.text(0.98, up, text, fontsize="small", color=colour, **place)
         _scale(ax, [layer.data["n_bins"] for layer in layers if layer.kind == "path"])
         titles = {
             "log loss": "log loss (nats), lower is better",
