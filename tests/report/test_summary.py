@@ -372,3 +372,35 @@ def test_a_new_measure_is_shown_with_its_meaning(monkeypatch):
     assert rows_of(report)["kindness"]["meaning"] == "how kind it is"
     assert "how kind it is" in report.to_html()
     assert all(row["meaning"] for row in rows_of(report).values())
+
+
+def test_three_classes_have_a_surface_and_an_irp_calibrator_its_path():
+    rng = np.random.default_rng(0)
+    truth = rng.dirichlet(np.ones(3), 900)
+    y = (truth.cumsum(axis=1) > rng.random((900, 1))).argmax(axis=1)
+    P = truth**2 / (truth**2).sum(axis=1, keepdims=True)
+    irp = IRPCalibrator(random_state=0, max_bins=6).fit(P[:500], y[:500])
+    P_new = P[500:]
+    y_new = y[500:]
+    summary = Report(y_new, P_new, calibrator=irp).summary
+    for stage, Q in (("before", P_new), ("after", irp.predict_proba(P_new))):
+        volume = float(volume_under_surface(y_new, Q))
+        drawn = summary["surface"]["series"][stage]
+        assert drawn["volume"] == pytest.approx(volume)
+        faces = np.array(drawn["faces"])
+        assert np.abs(np.linalg.det(faces)).sum() / 6 == pytest.approx(volume, abs=1e-3)
+    stages = summary["path"]["stages"]
+    assert stages["n_bins"] == irp.path_["n_bins"].tolist()
+    losses = [log_loss(y_new, Q) for Q in irp.staged_predict_proba(P_new)]
+    np.testing.assert_allclose(stages["log loss"], losses, rtol=1e-4)
+    assert summary["path"]["before"]["log loss"][0] == pytest.approx(
+        log_loss(y_new, P_new), rel=1e-4
+    )
+    html = Report(y_new, P_new, calibrator=irp).to_html()
+    assert "ROC surface and growth" in html
+    assert "end of growth: " in html
+    alone = Report(y_new, P_new).summary
+    assert alone["path"] is None
+    assert list(alone["surface"]["series"]) == ["before"]
+    absent = Report(y_new[y_new < 2], P_new[y_new < 2], labels=[0, 1, 2]).summary
+    assert absent["surface"] is None

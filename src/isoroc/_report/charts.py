@@ -227,7 +227,7 @@ def surface_chart(part: dict[str, Any]) -> Markup:
 
     def flat(points: Any) -> tuple[Any, Any]:
         across, up, _ = seen(np.asarray(points, dtype=np.float64)).T
-        return 170 + 165 * across, 150 - 165 * up
+        return 170 + 170 * across, 158 - 170 * up
 
     box = np.array([[1, 0, 1], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 1, 1], [0, 0, 1], [1, 0, 1]])
     parts = [tag("polyline", points=at_points(*flat(box)), fill="none", class_="diagonal")]
@@ -242,11 +242,11 @@ def surface_chart(part: dict[str, Any]) -> Markup:
             lines = (at_points(*flat(edge)) for edge in edges_of(faces))
             parts += [tag("polyline", points=line, class_=f"edge {stage}") for line in lines]
         for x, y in zip(*flat(surface["corners"]), strict=True):
-            parts.append(tag("circle", cx=digits(x), cy=digits(y), r=2, class_=f"dot {stage}"))
+            parts.append(tag("circle", cx=digits(x), cy=digits(y), r=1.5, class_=f"dot {stage}"))
         text = f"{stage}: volume {text_of(surface['volume'])}"
-        parts.append(tag("text", text, x=4, y=14 + 16 * i, class_=f"score {stage}"))
+        parts.append(tag("text", text, x=4, y=310 + 16 * i, class_=f"score {stage}"))
     # Each label is beside the edge of the box along which the share of its class grows.
-    places = [(0.5, 1.12, -0.04, ""), (1.12, 0.5, -0.04, " end"), (1.0, 0.0, 1.06, "")]
+    places = [(0.5, 1.12, -0.04, ""), (1.12, 0.5, -0.04, " end"), (1.35, 0.0, 1.4, "")]
     for name, (*place, anchor) in zip(part["names"], places, strict=True):
         (x,), (y,) = flat([place])
         at = {"x": digits(x), "y": digits(y), "class_": f"label{anchor}"}

@@ -116,6 +116,7 @@ class RocDisplay(BeforeAfterDisplay):
 
     def _draw_surface(self, ax: Any, layers: list[Layer]) -> list[Any]:
         """The first surface as a shaded body, the second as edges above it."""
+        ax.computed_zorder = False  # all faces look at the viewer, so nothing may hide the edges
         names = [shortened(str(label)) for label in self.labels]
         series = list(dict.fromkeys(layer.series for layer in layers))
         styles = styles_in(ax, series)
