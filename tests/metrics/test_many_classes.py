@@ -68,7 +68,8 @@ def test_the_value_of_an_ascent_is_that_of_its_threshold(case, seed):
     rng = np.random.default_rng([seed, 1])
     u = rng.dirichlet(np.ones(K), 3)
     ends = rng.dirichlet(np.ones(K), 3)
-    reached = kernels.ascend(*cases, u, ends, 10, MIN_GAP)
+    P, codes, shares = cases
+    reached = kernels.ascend(P, codes, shares, u, ends, 10, MIN_GAP)
     np.testing.assert_allclose((cases.reach(ends) * u).sum(axis=1), reached, atol=1e-9)
 
 

@@ -13,6 +13,7 @@ from isoroc._core.simplex import regions
 from isoroc.metrics import roc_auc, roc_convex_hull, roc_surface
 from isoroc.metrics import volume_under_surface as vus
 from isoroc.metrics._surface import surface
+from isoroc.metrics._surface.three_classes import scan_all
 from strategies import WEIGHTS, binary_data
 
 VOLUMES: list[Any] = ["hull", "boxes"]
@@ -224,7 +225,7 @@ def test_fewer_lines_come_close_from_below(volume):
 def test_more_rows_than_can_be_scanned(volume, monkeypatch):
     P, y = data(600, 3)
     exact = vus(y, P, volume=volume)
-    few = partial(surface.scan_all, most_steps=10**4)
+    few = partial(scan_all, most_steps=10**4)
     monkeypatch.setattr(surface, "scan_all", few)
     found = vus(y, P, volume=volume)
     assert (found.exact, found.resolution) == (False, 50)

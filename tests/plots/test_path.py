@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
@@ -7,7 +9,7 @@ from isoroc import CalibratedClassifier, InputError, IRPCalibrator, TemperatureC
 from isoroc.metrics import log_loss, roc_auc, volume_under_surface
 from isoroc.plots import PathDisplay
 
-VOLUMES = {2: roc_auc, 3: volume_under_surface}
+VOLUMES: Any = {2: roc_auc, 3: volume_under_surface}
 
 
 def value_of(layers, panel, series, kind):
@@ -25,7 +27,8 @@ def test_every_stage_is_measured_on_both_sets(draw_forecasts, make_axes, K):
     assert display.panels == ["log loss", volume]
     for series, Q, labels in (("calibration", P, y), ("test", P_new, y_new)):
         stages = list(irp.staged_predict_proba(Q))
-        for panel, metric in (("log loss", log_loss), (volume, VOLUMES[K])):
+        metrics: Any = {"log loss": log_loss, volume: VOLUMES[K]}
+        for panel, metric in metrics.items():
             path = value_of(display.layers, panel, series, "path")
             np.testing.assert_array_equal(path["n_bins"], irp.path_["n_bins"])
             expected = [float(metric(labels, R)) for R in stages]

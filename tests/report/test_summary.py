@@ -25,6 +25,7 @@ from isoroc import (
 from isoroc._evaluation import evaluation
 from isoroc._input import check_probabilities, split_by_kind
 from isoroc._report import summary as summary_module
+from isoroc.metrics import log_loss, volume_under_surface
 from isoroc.metrics._estimation.calibration_terms import Parts
 
 SNAPSHOT = Path(__file__).with_name("snapshot.json")

@@ -13,6 +13,7 @@ from isoroc._core.losses import EPSILON
 from isoroc._core.verdict import Verdict
 from isoroc._evaluation.before_after import Pair
 from isoroc._evaluation.decision_curve import DecisionCurve, decision_curve
+from isoroc._evaluation.order import effort_for
 from isoroc._input import InputError
 from isoroc._maps.modelfile.document import plain
 from isoroc._support.table import Table
@@ -358,7 +359,7 @@ def tabulate(
         "auc": n_classes == 2,
         "auc_one_vs_rest": n_classes > 2,
         "auc_one_vs_one": n_classes > 2,
-        "vus": n_classes == 3,
+        "vus": effort_for(n_classes) is not None,
         "classwise_calibration_error": 2 < n_classes <= MANY_CLASSES,
     }
     exists |= {name: (name, "before") in estimates for name in ("macro_log_loss", "macro_auc")}

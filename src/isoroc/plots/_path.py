@@ -84,7 +84,8 @@ class PathDisplay(Display):
             if len(test) not in (2, 3):
                 fix = "expected forecasts, labels and, optionally, weights"
                 raise InputError("test", None, f"has {len(test)} entries", fix)
-            _, others = _rows(estimator, *(*test, None)[:3], ("test[0]", "test[1]"))
+            X, y, sample_weight = (*test, None)[:3]
+            _, others = _rows(estimator, X, y, sample_weight, ("test[0]", "test[1]"))
             name = "other" if "test" in series else "test"
             series[name] = others
         layers: list[Layer] = []

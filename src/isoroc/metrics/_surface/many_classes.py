@@ -171,8 +171,9 @@ def stack_pyramids(
     for chosen in combinations(range(K), base):
         report(f"classes {', '.join(map(str, chosen))} of {K}")
         some = np.array(chosen)
-        parts = (part.of_classes(some) for part in (cases, few))
-        found = grow_polytope(*parts, each, random_state, lambda _: None)
+        these = cases.of_classes(some)
+        few_of_these = few.of_classes(some)
+        found = grow_polytope(these, few_of_these, each, random_state, lambda _: None)
         volumes[chosen] = found.volume
         rows.append(_in_all_classes(found, some, K))
     for size in range(base + 1, K + 1):
