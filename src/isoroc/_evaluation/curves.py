@@ -65,10 +65,17 @@ def axis_of(samples: Iterable[Sample], scale: str = "auto") -> Axis:
     if scale == "auto":
         sides = [np.mean(p <= 0.2), np.mean(p >= 0.8), np.mean(np.minimum(p, 1 - p) <= 0.1)]
         scale = "logit" if min(rate, 1 - rate) < 0.05 or max(sides) >= 0.95 else "linear"
-    inner = p[(p > 0) & (p < 1)]
+    inside = (p > 0) & (p < 1)
+    inner = p[inside]
     if scale == "linear" or not len(inner):
         return Axis()
     low, high = np.quantile(inner, [0.002, 0.998])
+    # The few rows with most of a rare outcome are on the axis.
+    occurred = np.concatenate([event.codes for event in events])[inside] == 1
+    if occurred.any():
+        high = max(high, np.quantile(inner[occurred], 0.95))
+    if not occurred.all():
+        low = min(low, np.quantile(inner[~occurred], 0.05))
     # Rates around that of the event are on the axis, too.
     low = min(low, max(rate / 3, 1 - 3 * (1 - rate)))
     high = max(high, min(3 * rate, 1 - (1 - rate) / 3))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isoroc._core.intervals import design_effect, mean, wilson
-from isoroc._core.types import Floats
+from isoroc._core.types import Floats, Ints
 from isoroc._input import (
     Aspect,
     InputError,
@@ -21,7 +21,12 @@ from isoroc._input import (
 )
 from isoroc._support.table import Table
 from isoroc.metrics._estimation.calibration_terms import Bins, Parts, over_classes
-from isoroc.metrics._estimation.grouping import group_equal, group_means, group_rows
+from isoroc.metrics._estimation.grouping import (
+    group_equal,
+    group_means,
+    group_quantile,
+    group_rows,
+)
 
 Norm = Literal["l1", "l2", "max"]
 #: Bins of equal width, or of about equal weight.
@@ -277,19 +282,42 @@ def observed_rates(
 ) -> Table:
     """Observed rates of an event in groups of rows, with Wilson's intervals.
 
-    By default each of a few distinct forecasts is a group. Weights count as numbers of rows.
+    By default each of a few distinct forecasts is a group, and groups that most events are expected
+    in are divided. Weights count as numbers of rows.
     """
     p = event.forecasts
     if n_bins is None and strategy == "quantile" and has_few_values(p):
         group = group_equal(p)
     else:
-        n_bins = n_bins or int(np.clip(np.rint(np.cbrt(len(p))), 2, 15))
-        group = group_rows(p, event.weights, n_bins if strategy == "uniform" else strategy, n_bins)
+        bins = n_bins or int(np.clip(np.rint(np.cbrt(len(p))), 2, 15))
+        group = group_rows(p, event.weights, bins if strategy == "uniform" else strategy, bins)
+        if n_bins is None and strategy == "quantile":
+            group = _divide_tails(group, event, bins)
     weight, forecast, rate = group_means(group, event.weights, p, event.codes)
     rate = rate.clip(0, 1)
     effect = design_effect(event.row_weights() * event.residuals(), event.clusters)
     low, high = wilson(rate, weight / effect, confidence)
     return Table(forecast=forecast, rate=rate, low=low, high=high, weight=weight)
+
+
+def _divide_tails(group: Ints, event: Sample, n_bins: int, least: float = 10.0) -> Ints:
+    """Divide groups with more than twice their share of the variance that forecasts expect.
+
+    The last of 15 groups of equal weight may hold most events of a rare kind and forecasts from 0.3
+    to 1. Its parts have equal sums of p (1 - p), and at least `least` expected events. Outcomes do
+    not decide where a group is divided: rates would be biased.
+    """
+    p = event.forecasts
+    variance = event.row_weights() * p * (1 - p)
+    parts = np.zeros(len(p), dtype=np.intp)
+    in_group = np.bincount(group, variance)
+    shares = in_group / max(in_group.sum(), least)
+    for number, (share, expected) in enumerate(zip(shares, in_group, strict=True)):
+        n_parts = min(int(n_bins * share), int(expected / least))
+        if n_parts >= 2:
+            rows = group == number
+            parts[rows] = group_quantile(p[rows], variance[rows], n_parts)
+    return np.asarray(np.unique(group * n_bins + parts, return_inverse=True)[1])
 
 
 def has_few_values(p: Floats) -> bool:
