@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from isoroc._core.types import Floats, Ints
-from isoroc._input import Sample, check_option
+from isoroc._input import Sample, check_option, rows_by_group
 from isoroc._support.table import Table
 from isoroc.metrics import RocCurve, symmetric_roc_curve
 from isoroc.metrics._calibration import Event, event_of, has_few_values, observed_rates
@@ -144,11 +144,26 @@ def histogram(sample: Sample, axis: Axis = Axis(), n_bars: int = 20) -> Table:
     return Table(left=edges[:-1], right=edges[1:], percent=100 * counted / counted.sum())
 
 
-def calibration_map(event: Sample, after: Floats, axis: Axis, n_points: int = 40) -> Table:
-    """Forecasts after calibration against those before: means of rows with similar forecasts."""
-    group = np.floor(axis.position(event.forecasts) * n_points).astype(np.intp)
-    _, *means = group_means(group, event.weights, event.forecasts, after)
-    return Table(before=means[0], after=means[1])
+def calibration_map(event: Sample, after: Floats, axis: Axis, n_points: int = 25) -> Table:
+    """Mean forecasts after calibration of rows with similar forecasts before.
+
+    Columns ``low`` and ``high`` hold 80 % of the rows: they differ where rows with the same forecast
+    before calibration have several after it.
+    """
+    p = event.forecasts
+    group = np.floor(axis.position(p) * n_points).astype(np.intp)
+    _, before, mean = group_means(group, event.weights, p, after)
+    # Distances from the line through the means: a slope is no spread.
+    distance = after - np.interp(axis.position(p), axis.position(before), mean)
+    weights = event.row_weights()
+    ends = np.array(
+        [
+            np.quantile(distance[rows], [0.1, 0.9], weights=weights[rows], method="inverted_cdf")
+            for _, rows in rows_by_group(group)
+        ]
+    )
+    low, high = (mean[:, None] + ends).clip(0, 1).T
+    return Table(before=before, after=mean, low=low, high=high)
 
 
 def thin(x: Floats, y: Floats, most: int = 2000) -> Ints:

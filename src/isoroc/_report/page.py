@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from isoroc._evaluation.evaluation import percent
+from isoroc._evaluation.evaluation import p_value_text, percent
 from isoroc._report import charts
 
 
@@ -29,6 +29,7 @@ def _template() -> Any:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     filters = {"number": charts.text_of, "weight": charts.weight_of, "percent": percent}
+    filters["p_value"] = lambda value: "unknown" if value is None else p_value_text(value)
     environment.filters |= filters | {"zipped": lambda columns: zip(*columns, strict=True)}
     environment.globals |= {"charts": charts}
     return environment.from_string(_asset("page.html"))

@@ -38,6 +38,9 @@ class Report:
         Title of the page.
     model_path : str, default="model.json"
         Name of the model file in the code that applies the calibrator.
+    clinical : bool, default=False
+        Add the table of `isoroc.metrics.calibration_summary`, which is usual in reports on clinical
+        prediction models, for up to eight classes.
 
     Attributes
     ----------
@@ -55,7 +58,7 @@ class Report:
     >>> calibrator = IRPCalibrator().fit(p[:2000], y[:2000])
     >>> report = Report.from_estimator(calibrator, p[2000:], y[2000:])
     >>> print(report.summary["verdict"]["sentences"][0])
-    In 201 rows True had a probability of 0.5 to 0.6 (mean 0.55) and came true in 30 % of them;
+    In 201 rows class True had a probability of 0.5 to 0.6 (mean 0.55) and came true in 30 % of them;
     after calibration its probability is 0.31 on average.
     >>> page = report.to_html("report.html")  # doctest: +SKIP
     """
@@ -75,11 +78,21 @@ class Report:
         unit: UnitOption = "auto",
         title: str = "Calibration report",
         model_path: str = "model.json",
+        clinical: bool = False,
     ) -> None:
-        options = {"calibrator": calibrator, "after": after, "clusters": clusters}
-        options["multilabel"] = multilabel
-        evidence = gather(y, P, sample_weight, labels, unit, segments=segments, **options)
-        self.summary = summarize(evidence, title, model_path)
+        evidence = gather(
+            y,
+            P,
+            sample_weight,
+            labels,
+            unit,
+            calibrator=calibrator,
+            after=after,
+            segments=segments,
+            clusters=clusters,
+            multilabel=multilabel,
+        )
+        self.summary = summarize(evidence, title, model_path, clinical=clinical)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
@@ -117,7 +130,7 @@ class Report:
         calibrator : calibrator, default=None
             A fitted calibrator of isoroc that takes probabilities.
         **options
-            `title` and `model_path`.
+            `title`, `model_path` and `clinical`.
         """
         report = cls.__new__(cls)
         report.summary = summarize(gather_counts(counts, calibrator), **options)
