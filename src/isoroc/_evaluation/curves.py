@@ -73,9 +73,9 @@ def axis_of(samples: Iterable[Sample], scale: str = "auto") -> Axis:
     # The few rows with most of a rare outcome are on the axis.
     occurred = np.concatenate([event.codes for event in events])[inside] == 1
     if occurred.any():
-        high = max(high, np.quantile(inner[occurred], 0.95))
+        high = max(high, np.quantile(inner[occurred], 0.99))
     if not occurred.all():
-        low = min(low, np.quantile(inner[~occurred], 0.05))
+        low = min(low, np.quantile(inner[~occurred], 0.01))
     # Rates around that of the event are on the axis, too.
     low = min(low, max(rate / 3, 1 - 3 * (1 - rate)))
     high = max(high, min(3 * rate, 1 - (1 - rate) / 3))
@@ -147,14 +147,17 @@ def histogram(sample: Sample, axis: Axis = Axis(), n_bars: int = 20) -> Table:
 def calibration_map(event: Sample, after: Floats, axis: Axis, n_points: int = 25) -> Table:
     """Mean forecasts after calibration of rows with similar forecasts before.
 
-    Columns ``low`` and ``high`` hold 80 % of the rows: they differ where rows with the same forecast
-    before calibration have several after it.
+    80 % of the rows lie between ``low`` and ``high``. These differ where rows with the same
+    forecast before calibration have several after it.
     """
     p = event.forecasts
     group = np.floor(axis.position(p) * n_points).astype(np.intp)
     _, before, mean = group_means(group, event.weights, p, after)
-    # Distances from the line through the means: a slope is no spread.
-    distance = after - np.interp(axis.position(p), axis.position(before), mean)
+    # Distances from the line through the means, which goes on at both ends: a slope is no spread.
+    line = np.array([axis.position(before), mean])
+    if len(before) > 1:
+        line = np.pad(line, ((0, 0), (1, 1)), "reflect", reflect_type="odd")
+    distance = after - np.interp(axis.position(p), *line)
     weights = event.row_weights()
     ends = np.array(
         [

@@ -331,9 +331,7 @@ def class_name(label: Any) -> str:
     return str(label) if str(label).lower().startswith("class") else f"class {label}"
 
 
-def _clear_directions(
-    table: Table, confidence: float, named: Callable[[Any], str]
-) -> list[str]:
+def _clear_directions(table: Table, confidence: float, named: Callable[[Any], str]) -> list[str]:
     """How the most probable class and the class that is farthest off are wrong, beyond chance."""
     gap = table["difference"]
     n_classes = len(table["difference"]) - 1

@@ -214,7 +214,7 @@ def segment_plane(part: dict[str, Any], height: float) -> Plane:
     low = np.clip(min(map(min, ends), default=1.0), 0.2, 0.8)
     high = np.clip(max(map(max, ends), default=1.0), 1.25, 5.0)
     axis = Axis("linear", float(np.log(low)), float(np.log(high)))
-    return Plane(axis, Axis(), left=12, top=0, width=236, height=height)
+    return Plane(axis, Axis(), left=18, top=0, width=224, height=height)
 
 
 def segment_ticks(part: dict[str, Any]) -> Markup:
@@ -274,10 +274,8 @@ def benefit_chart(part: dict[str, Any]) -> Markup:
     parts = [plane.frame("threshold probability", "net benefit")]
     series = [name for name in lines if name not in ("none", "all")]
     parts.append(plane.area(thresholds, *part["band"].values(), class_=f"band {series[-1]}"))
-    for name in ("none", "all"):
-        parts.append(plane.curve(thresholds, lines[name], class_=name))
-    for name in series:
-        parts.append(plane.curve(thresholds, lines[name], class_=f"curve {name}"))
+    kinds = {"none": "none", "all": "all"} | {name: f"curve {name}" for name in series}
+    parts += [plane.curve(thresholds, lines[name], class_=kind) for name, kind in kinds.items()]
     return picture(parts, "Net benefit of acting on the forecasts against the threshold")
 
 

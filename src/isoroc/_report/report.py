@@ -58,8 +58,8 @@ class Report:
     >>> calibrator = IRPCalibrator().fit(p[:2000], y[:2000])
     >>> report = Report.from_estimator(calibrator, p[2000:], y[2000:])
     >>> print(report.summary["verdict"]["sentences"][0])
-    In 201 rows class True had a probability of 0.5 to 0.6 (mean 0.55) and came true in 30 % of them;
-    after calibration its probability is 0.31 on average.
+    In 201 rows class True had a probability of 0.5 to 0.6 (mean 0.55) and came true in 30 % of
+    them; after calibration its probability is 0.31 on average.
     >>> page = report.to_html("report.html")  # doctest: +SKIP
     """
 

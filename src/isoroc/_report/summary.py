@@ -187,7 +187,7 @@ def _headline(evaluation: Evaluation, evidence: ReportRows, judged: ReportRows) 
     weights = evidence.before.class_weights()
     most = int(weights.argmax())
     always = f"{weights[most] / weights.sum():.4f}"
-    notes = [f"Always deciding for {evidence.names[most]} would have an accuracy of {always}."]
+    notes = [f"Always deciding for {evidence.named(most)} would have an accuracy of {always}."]
     notes += evaluation.notes
     if judged.n_rows < evaluation.n_rows:
         notes.append(f"Diagrams and curves show {judged.n_rows:,} rows.")
@@ -353,7 +353,7 @@ def _model_part(evidence: ReportRows, path: str) -> dict[str, Any] | None:
     }
     quoted = json.dumps(path, ensure_ascii=False)
     given = "P"
-    what = "P: new forecasts, one column per class"
+    what = f"P: new forecasts, one column per {'label' if evidence.multilabel else 'class'}"
     if segments := list(known_columns(calibrator.map_)):
         given = "P, segments"
         what = f"{what}; segments: {', '.join(segments)}"
@@ -426,18 +426,14 @@ def _classes_part(
 
 def _reliability_part(evidence: ReportRows, chosen: list[int]) -> dict[str, Any]:
     """Diagrams of the top class and of the chosen classes, or of the second of two."""
-    several = evidence.n_classes > 2
-    events: dict[str, int | None] = {TOP: None} if several else {}
+    events: dict[str, int | None] = {TOP: None} if evidence.n_classes > 2 else {}
     events |= {evidence.named(k): k for k in chosen}
     drawn = curves.reliability_panels(evidence.series, events) if evidence.series else []
     panels = [panel._asdict() | {"series": short(panel.series)} for panel in drawn]
-    left_out = evidence.n_classes - len(chosen) if several else 0
-    return {"panels": panels, "classes_left_out": left_out}
+    return {"panels": panels}
 
 
-def _roc_part(
-    evidence: ReportRows, chosen: list[int], n_vertices: int = 250
-) -> dict[str, Any]:
+def _roc_part(evidence: ReportRows, chosen: list[int], n_vertices: int = 250) -> dict[str, Any]:
     """ROC curves of two classes, or of the chosen classes against the rest."""
     drawn = []
     for k, by_stage in curves.one_vs_rest(evidence.samples, chosen).items():

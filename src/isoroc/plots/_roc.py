@@ -29,7 +29,7 @@ class RocDisplay(BeforeAfterDisplay):
 
     For two classes the convex hull of the curve is drawn as well; its area is the AUC after
     isotonic calibration of the same rows without smoothing. For three classes or more there is one
-    panel per class, for the twelve heaviest classes.
+    panel per class, for the twelve heaviest classes; the last panel says how many are drawn.
 
     Examples
     --------
@@ -85,7 +85,10 @@ class RocDisplay(BeforeAfterDisplay):
             colour, marker, dashes = styles[series]
             marks: dict[str, Any] = {"marker": marker, "ms": 4} if len(across) <= 30 else {}
             lines += ax.plot(across, up, color=colour, ls=dashes, lw=1.8, label=label, **marks)
-        tidy(ax, xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="false positive rate")
+        across_label = "false positive rate"
+        if several and panel == self.panels[-1] and len(self.panels) < len(self.labels):
+            across_label += f"\n({len(self.panels)} of {len(self.labels)} classes, the heaviest)"
+        tidy(ax, xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=across_label)
         ax.set_ylabel("true positive rate" + ("" if several else f" ({shortened(panel)})"))
         if several:
             ax.set_title(f"{wrapped(panel, 28)} against the rest", fontsize="medium")
