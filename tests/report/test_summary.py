@@ -302,9 +302,9 @@ def test_the_panel_and_the_decision_curve_are_those_of_the_evaluation():
         expected = result.calibration_summary(of).table["value"]
         np.testing.assert_allclose(panel["value"], expected, rtol=1e-3)
     part = report.summary["benefit"]
-    expected = result.net_benefit(part["thresholds"]).benefit("after")
+    benefit = result.net_benefit(part["thresholds"]).benefit("after")
     for column, found in {"value": part["lines"]["after"], **part["band"]}.items():
-        np.testing.assert_allclose(found, expected[column], rtol=1e-3, atol=2e-3)
+        np.testing.assert_allclose(found, benefit[column], rtol=1e-3, atol=2e-3)
     page = report.to_html()
     assert "Observed / expected" in page
     assert "Net benefit of acting on the forecasts" in page

@@ -29,10 +29,14 @@ def _template() -> Any:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     filters = {"number": charts.text_of, "weight": charts.weight_of, "percent": percent}
-    filters["p_value"] = lambda value: "unknown" if value is None else p_value_text(value)
+    filters["p_value"] = _p_value
     environment.filters |= filters | {"zipped": lambda columns: zip(*columns, strict=True)}
     environment.globals |= {"charts": charts}
     return environment.from_string(_asset("page.html"))
+
+
+def _p_value(value: float | None) -> str:
+    return "unknown" if value is None else p_value_text(value)
 
 
 def _asset(name: str) -> Markup:

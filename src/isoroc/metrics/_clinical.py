@@ -21,7 +21,12 @@ UNKNOWN = Estimate(np.nan, np.nan, np.nan)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CalibrationSummary:
-    """The clinical panel; ``summary["slope"]`` is a value, or ``summary["slope", label]``."""
+    """The clinical panel.
+
+    ``summary["slope"]`` is the value of a measure, for the last class, and
+    ``summary["slope", label]`` for any class. Names of columns give columns of `table`:
+    ``summary["measure"]`` is the array of all measures.
+    """
 
     table: Table
     """Columns ``class``, ``measure``, ``value``, ``low`` and ``high``."""
@@ -29,11 +34,14 @@ class CalibrationSummary:
     excluded: int
     """Number of forecasts of exactly 0 or 1, which only count in the observed/expected ratio."""
 
-    def __getitem__(self, key: Any) -> float:
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str) and key in self.table:
+            return self.table[key]
         measure, label = key if isinstance(key, tuple) else (key, self.table["class"][-1])
         rows = (self.table["measure"] == measure) & (self.table["class"] == label)
         if not rows.any():
-            raise KeyError(key)
+            known = f"measures are {', '.join(MEASURES)}, columns {', '.join(self.table)}"
+            raise KeyError(f"{key!r}: {known}")
         return float(self.table["value"][rows][0])
 
     def __repr__(self) -> str:

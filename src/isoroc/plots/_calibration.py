@@ -47,8 +47,9 @@ class CalibrationDisplay(BeforeAfterDisplay):
     - `scale` of both axes: "linear" or "logit" (log odds). "auto", the default, is "logit" for
       events with a rate below 0.05 or above 0.95, and where 95 % of the forecasts lie in the
       lowest fifth, in the highest fifth, or in the lowest and highest tenths;
-    - `n_bins`: number of groups of rows. By default each of up to 30 distinct forecasts is a group;
-      if there are more, the cube root of the number of rows, between 2 and 15;
+    - `n_bins`: number of groups of rows. By default each of up to 30 distinct forecasts is a group.
+      If there are more, the number is the cube root of the number of rows, between 2 and 15, and
+      groups in which most events are expected are divided;
     - `strategy`: groups of about equal weight, "quantile", the default, or width, "uniform";
     - `confidence` of the intervals, 0.95 by default;
     - `name` in the legend, and options of the curves such as ``color`` (also used for the other
