@@ -138,7 +138,8 @@ class CalibrationDisplay(BeforeAfterDisplay):
         for stage, style in styles.items():
             data = {layer.kind: layer.data for layer in layers if layer.series == stage}
             label = stage if name is None else name if stage == "forecasts" else f"{name}, {stage}"
-            label += f", ICI {data['ici']['ici'][0]:.3f}"
+            ici = data["ici"]["ici"][0]
+            label += "" if np.isnan(ici) else f", ICI {ici:.3f}"
             options = {"label": plain(label)} | self.line_options | line_options
             hidden = {"rates"} if name else set()
             if stage == "before" and len(styles) > 1:  # in the background
