@@ -11,7 +11,7 @@ from isoroc._evaluation.triangle import COLOURS, mix
 
 
 def tag(name: str, content: Any = "", **attributes: Any) -> Markup:
-    """Element with escaped attributes and content; underscores in names stand for hyphens."""
+    """Element with escaped attributes and content. Underscores in names stand for hyphens."""
     pairs = joined(
         Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), value)
         for key, value in attributes.items()
@@ -20,7 +20,7 @@ def tag(name: str, content: Any = "", **attributes: Any) -> Markup:
 
 
 def joined(parts: Iterable[Any]) -> Markup:
-    """Parts one after another; text among them is escaped."""
+    """Parts one after another. Text among them is escaped."""
     return Markup("").join(escape(part) for part in parts)
 
 
@@ -88,7 +88,7 @@ class Plane(NamedTuple):
         y_ticks: Mapping[float, str] | None = None,
         diagonal: bool = False,
     ) -> Markup:
-        """Grid, ticks, labels and a dotted diagonal; a tick without text has a line only."""
+        """Grid, ticks, labels and a dotted diagonal. A tick without text has a line only."""
         x_ticks = ticks_of(self.x) if x_ticks is None else x_ticks
         y_ticks = ticks_of(self.y) if y_ticks is None else y_ticks
         bottom = self.top + self.height
@@ -116,7 +116,7 @@ class Plane(NamedTuple):
 
 
 def ticks_of(axis: Axis) -> dict[float, str]:
-    """Ticks and their texts; small powers of ten, as on axes of log odds, have exponents."""
+    """Ticks and their texts. Small powers of ten, as on axes of log odds, have exponents."""
     texts = {tick: f"{tick:g}".replace("-", "\N{MINUS SIGN}") for tick in axis.ticks()}
     small = {1e-4: "10⁻⁴", 1e-5: "10⁻⁵"}
     return {tick: small.get(tick, text) for tick, text in texts.items()}
@@ -133,7 +133,7 @@ def cut(name: str, most: int = 34) -> str:
 
 
 def reliability_chart(panel: dict[str, Any]) -> Markup:
-    """Smooth curve, its interval, observed rates and histogram; a line before calibration only."""
+    """Smooth curve, its interval, observed rates and histogram. Before calibration a line."""
     axis = Axis(*panel["axis"])
     series = panel["series"]
     most = max(max(tables["histogram"]["percent"]) for tables in series.values())

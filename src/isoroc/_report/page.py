@@ -14,7 +14,7 @@ from isoroc._report import charts
 
 
 def render(summary: dict[str, Any]) -> str:
-    """HTML page of a summary; everything that comes from users is escaped."""
+    """HTML page of a summary. Everything that comes from users is escaped."""
     paired = summary["map"] is not None
     style = _asset("style.css")
     # What a content security policy calls an element with this text.

@@ -30,10 +30,10 @@ class Report:
         A fitted calibrator of isoroc. Its certificate and code that applies it are part of the
         report.
     after : array-like of shape (n, K) or (n,), default=None
-        Forecasts after calibration; by default those of the calibrator.
+        Forecasts after calibration. By default the calibrator makes them.
     labels, sample_weight, clusters, segments, multilabel, unit
-        As in `isoroc.evaluate`. By default, classes and unit are those of the calibrator, and
-        ``multilabel=True`` is implied by a `MultiLabelCalibrator`.
+        As in `isoroc.evaluate`. Classes and unit default to the calibrator's, and a
+        `MultiLabelCalibrator` implies ``multilabel=True``.
     title : str, default="Calibration report"
         Title of the page.
     model_path : str, default="model.json"
@@ -45,7 +45,7 @@ class Report:
     Attributes
     ----------
     summary : dict
-        Everything that the page shows, as plain values; ``summary["version"]`` is the version of
+        Everything that the page shows, as plain values. ``summary["version"]`` is the version of
         its layout.
 
     Examples
@@ -107,7 +107,7 @@ class Report:
             Forecasts for a calibrator or features for a classifier, and labels. Use rows that the
             estimator was not fitted on.
         **options
-            Other arguments of `Report`; `segments` are also passed to a `SegmentCalibrator`.
+            Other arguments of `Report`. `segments` are also passed to a `SegmentCalibrator`.
         """
         estimator, X = unwrap(estimator, X)
         before, after, classes = forecasts_of(estimator, X, options.get("segments"))
@@ -120,7 +120,7 @@ class Report:
     def from_counts(cls, counts: Counts, *, calibrator: Any = None, **options: Any) -> Self:
         """Report from counts of any number of rows.
 
-        Losses and decisions are those of all cells. Everything else is based on rows drawn from
+        Losses and decisions are based on all cells. Everything else is based on rows drawn from
         the cells, all of them if there are not many.
 
         Parameters

@@ -38,7 +38,7 @@ from isoroc.metrics._calibration import event_of, has_few_values
 from isoroc.metrics._clinical import smooth_curve
 from isoroc.metrics._estimation.grouping import distinct_rows, group_equal, group_means
 
-#: Changes when a key changes its name or its meaning; new keys do not change it.
+#: Changes when a key changes its name or its meaning. New keys do not change it.
 VERSION = 7
 TOP = "the most probable class"
 
@@ -195,9 +195,9 @@ def _headline(evaluation: Evaluation, evidence: ReportRows, judged: ReportRows) 
 
 
 def _verdict(evaluation: Evaluation, evidence: ReportRows, judged: ReportRows) -> dict[str, Any]:
-    """Sentences, those of the evaluation first, and the decision.
+    """The sentences and the decision.
 
-    The tone is the direction of the log loss; it is empty without calibrated forecasts.
+    The tone is the direction of the log loss. It is empty without calibrated forecasts.
     """
     sentences = [*_came_true(evidence, judged), *evaluation.sentences(), *_never_decided(evidence)]
     if verdict := getattr(evidence.calibrator, "verdict_", None):
@@ -389,7 +389,7 @@ def _shown(
 def _classes_part(
     evidence: ReportRows, judged: ReportRows, few_classes: int = 4, few_rows: int = 20
 ) -> dict[str, Any] | None:
-    """All classes of many, the worst first; None for a few classes, which have diagrams.
+    """All classes of many, the worst first. None for a few classes, which have diagrams.
 
     The worst class has the largest mean distance (ICI) of its last forecasts from a smooth
     calibration curve. Classes with fewer than `few_rows` rows are not measured and come last.
@@ -452,7 +452,7 @@ def _roc_part(evidence: ReportRows, chosen: list[int], n_vertices: int = 250) ->
 def _map_part(
     evidence: ReportRows, chosen: list[int], evaluation: Evaluation, n_cells: int = 14
 ) -> dict[str, Any] | None:
-    """Calibrated forecasts against those before; None without calibrated forecasts."""
+    """Calibrated forecasts against those before. None without calibrated forecasts."""
     if evidence.after is None:
         return None
     P = evidence.before.forecasts
@@ -501,7 +501,7 @@ def _curve(evidence: ReportRows, k: int) -> dict[str, Any]:
 
 
 def _clinical_part(evaluation: Evaluation, most_classes: int = 8) -> dict[str, Any] | None:
-    """The clinical panels of the forecasts; None for scores and for many classes."""
+    """The clinical panels of the forecasts. None for scores and for many classes."""
     if not evaluation.series or most_classes < len(evaluation.classes):
         return None
     titles = {
@@ -525,7 +525,7 @@ def _clinical_part(evaluation: Evaluation, most_classes: int = 8) -> dict[str, A
 
 
 def _benefit_part(evaluation: Evaluation) -> dict[str, Any] | None:
-    """Net benefit of two classes, with the interval of the last forecasts; None for scores."""
+    """Net benefit of two classes, with the interval of the last forecasts. None for scores."""
     series = evaluation.series
     if len(evaluation.classes) != 2 or len(series) < 1 + evaluation.is_paired:
         return None
@@ -542,7 +542,7 @@ def _benefit_part(evaluation: Evaluation) -> dict[str, Any] | None:
 
 
 def _segments_part(evaluation: Evaluation) -> dict[str, Any] | None:
-    """The segments that cost most, before and after; None without segments."""
+    """The segments that cost most, before and after. None without segments."""
     if not evaluation.segments:
         return None
     columns: dict[str, Any] = {

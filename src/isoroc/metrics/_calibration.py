@@ -72,7 +72,7 @@ def calibration_error(
         - "quantile": mean label in `n_bins` bins of equal weight.
         - "exact": mean label of equal forecasts.
         - "ties": the same less what chance adds to squared errors (Ferro and Fricker 2012; Kumar,
-          Liang and Ma 2019); as "irp" for ``norm="l1"``.
+          Liang and Ma 2019). As "irp" for ``norm="l1"``.
         - "irp": cross-fitted, see Notes. It needs no bins and does not mistake chance for error.
         - None: "quantile" with ``norm="max"``. Otherwise "ties" if each of m distinct forecasts
           has at least ``m (K - 1)`` rows on average (m for one probability), else "irp".
@@ -91,10 +91,10 @@ def calibration_error(
     Chance makes binned estimates too large, more so with more bins, and differences within bins
     make them too small. "irp" uses the identities ``E|g - p| = E[sign(g - p) (Y - p)]`` and ``E(g -
     p)**2 = E[(g - p) (Y - p)]`` with ``g = E[Y | p]``, summed over the classes, and learns the
-    first factor from rows other than those of the second (see the page on metrics). Whatever is
+    first factor from other rows than the second (see the page on metrics). Whatever is
     learned, the mean product is 0 if forecasts are calibrated. Negative estimates are returned as
     0. The square of "l2" is nearly unbiased. "l1" is too small on average if signs are hard to
-    learn from few rows; the interval of `isoroc.evaluate` allows for that.
+    learn from few rows. The interval of `isoroc.evaluate` allows for that.
 
     Examples
     --------
@@ -193,7 +193,7 @@ def expected_calibration_error(
 
 @dataclass(frozen=True, eq=False)
 class CalibrationCurve:
-    """Frequencies and mean forecasts in bins with rows; ``prob_true, prob_pred = curve`` works."""
+    """Frequencies and mean forecasts in bins with rows. ``prob_true, prob_pred = curve`` works."""
 
     prob_true: Floats
     prob_pred: Floats
@@ -230,7 +230,7 @@ def calibration_curve(
     y_true, y_prob : array-like
         As in `log_loss`.
     pos_label : label, default=None
-        The class; the second of two by default. Required for more than two classes.
+        The class, the second of two by default. Required for more than two classes.
     n_bins : int, default=5
         Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"

@@ -80,12 +80,12 @@ def calibration_summary(
     With p the forecast of a class and y whether it occurred:
 
     observed_expected
-        Number of occurrences divided by the sum of the forecasts; 1 if calibrated.
+        Number of occurrences divided by the sum of the forecasts, 1 if calibrated.
     intercept
-        Calibration in the large: a in ``logit P(y) = a + logit(p)``, with the slope fixed at 1; 0
-        if calibrated, above 0 if forecasts are too low.
+        Calibration in the large: a in ``logit P(y) = a + logit(p)``, with the slope fixed at 1. It
+        is 0 if calibrated, above 0 if forecasts are too low.
     slope
-        b in ``logit P(y) = a + b logit(p)``; below 1 if forecasts are too extreme.
+        b in ``logit P(y) = a + b logit(p)``, below 1 if forecasts are too extreme.
     ici, e50, e90, emax
         Mean (integrated calibration index, Eavg of rms), median, 90 % quantile and maximum over the
         rows of the distance between forecasts and a smooth calibration curve (Austin and Steyerberg
@@ -93,9 +93,10 @@ def calibration_summary(
         five knots, three if an outcome has fewer than 100 rows, and none below 20.
 
     The intervals of ratio and intercept contain the shifts of log odds that a score test does not
-    reject; that of the slope is normal. Chance makes distances too large. Their intervals come from
-    curves drawn around the fitted one, and start at 0 if a test does not reject calibration. `emax`
-    is mostly the distance at the most extreme forecast, which is estimated from few rows.
+    reject. The interval of the slope is normal. Chance makes distances too large. Their intervals
+    come from curves drawn around the fitted one, and start at 0 if a test does not reject
+    calibration. `emax` is mostly the distance at the most extreme forecast, which is estimated from
+    few rows.
 
     Examples
     --------
@@ -147,7 +148,7 @@ class _Rows(NamedTuple):
 
 
 def _shift(rows: _Rows, confidence: float, farthest: float = 40.0) -> Estimate:
-    """Shift of log odds with which the forecasts have the observed sum; infinite if `farthest`."""
+    """Shift of log odds with which the forecasts have the observed sum, infinite if `farthest`."""
     z, y, weights, clusters = rows
     observed = float(weights @ y)
     width = half_width(confidence)
@@ -237,7 +238,7 @@ def smooth_curve(
 ) -> tuple[Table, float]:
     """The curve that the ICI is based on, with pointwise intervals, and the ICI.
 
-    Columns are ``forecast``, ``rate``, ``low`` and ``high``; empty if the outcomes are separable.
+    Columns are ``forecast``, ``rate``, ``low`` and ``high``. Empty if the outcomes are separable.
     With more than 200 rows the curve ends at the tenth forecast from either side, as in rms, and
     always where the interval of its log odds is wider than 2 to either side: few rows are there.
     """

@@ -251,7 +251,7 @@ def _measure(sample: Sample, group: Group, k: int, min_rows: int, confidence: fl
 
 
 def _clustered_variance(sample: Sample, residuals: Floats, group: Group) -> Floats | None:
-    """Variance of the sum of the residuals of each segment; None if its rows are independent."""
+    """Variance of the sum of the residuals of each segment. None if its rows are independent."""
     if (clusters := sample.clusters) is None:
         return None
     size = len(group.names)

@@ -66,7 +66,7 @@ def calibration_test(
     kind : {"canonical", "top"}, default="canonical"
         "canonical" tests the whole forecast, "top" the largest probability against the accuracy.
     n_resamples : int, default=999
-        How often labels are drawn; the smallest possible p-value is ``1 / (n_resamples + 1)``.
+        How often labels are drawn. The smallest possible p-value is ``1 / (n_resamples + 1)``.
     sample_weight, labels, clusters : array-like, default=None
         As in `isoroc.evaluate`. A row is one outcome whatever its weight. With clusters, the signs
         of the residuals of whole clusters are drawn instead of labels (wild bootstrap), and the

@@ -27,9 +27,9 @@ from isoroc.plots._display import (
 class RocDisplay(BeforeAfterDisplay):
     """ROC curves before and after calibration: of two classes, or of each class against the rest.
 
-    For two classes the convex hull of the curve is drawn as well; its area is the AUC after
+    For two classes the convex hull of the curve is drawn as well. Its area is the AUC after
     isotonic calibration of the same rows without smoothing. For three classes or more there is one
-    panel per class, for the twelve heaviest classes; the last panel says how many are drawn.
+    panel per class, for the twelve heaviest classes. The last panel says how many are drawn.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class RocDisplay(BeforeAfterDisplay):
     """
 
     areas: dict[Any, float]
-    """Area under each curve, by series; for three classes or more by series and class."""
+    """Area under each curve, by series, and for three classes or more by series and class."""
     labels: Any
     """The classes."""
 
