@@ -1,5 +1,7 @@
 """Report: forecasts before and after calibration on one page."""
 
+from __future__ import annotations
+
 import html
 import json
 import os

@@ -1,5 +1,7 @@
 """Actions of least expected cost, and what decisions cost."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

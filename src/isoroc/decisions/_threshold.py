@@ -1,5 +1,7 @@
 """Thresholds that reach a target, and the net benefit of acting at each threshold."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 

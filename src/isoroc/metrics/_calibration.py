@@ -1,5 +1,7 @@
 """Calibration errors, binned and cross-fitted, and calibration curves."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -53,8 +55,10 @@ def calibration_error(
 
     Parameters
     ----------
-    y_true, y_prob : array-like
-        As in `log_loss`.
+    y_true : array-like of shape (n,) or (n, K)
+        Labels, or the shares of the classes in each row (soft labels).
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts, or the probability of the second of two classes.
     norm : {"l1", "l2", "max"}, default="l1"
         Distance and average. "l1": half the sum of absolute differences, mean over rows (the
         expected calibration error). "l2": root of half the sum of squares, root mean square over
@@ -78,9 +82,11 @@ def calibration_error(
           has at least ``m (K - 1)`` rows on average (m for one probability), else "irp".
     n_bins : int, default=None
         Number of bins of "quantile", 15 by default. An error with any other `bins`.
-    sample_weight, labels : array-like, default=None
-        As in `log_loss`. With "ties" and "irp", copies of a row add no evidence, so weight 2 is not
-        the same as the row twice.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row. With "ties" and "irp", copies of a row add no evidence, so weight 2 is
+        not the same as the row twice.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns, sorted by default.
 
     Returns
     -------
@@ -158,8 +164,10 @@ def expected_calibration_error(
 
     Parameters
     ----------
-    y_true, y_prob : array-like
-        As in `log_loss`.
+    y_true : array-like of shape (n,) or (n, K)
+        Labels, or the shares of the classes in each row (soft labels).
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts, or the probability of the second of two classes.
     n_bins : int, default=15
         Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
@@ -167,8 +175,10 @@ def expected_calibration_error(
     kind : {"auto", "top", "classwise"}, default="auto"
         "top": the largest probability. "classwise": the probability of each class, mean over the
         classes. "auto": "classwise" for two classes, and "top" for more.
-    sample_weight, labels : array-like, default=None
-        As in `log_loss`.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row. Weight 2 is the same as the row twice.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns, sorted by default.
 
     Returns
     -------
@@ -227,16 +237,25 @@ def calibration_curve(
 
     Parameters
     ----------
-    y_true, y_prob : array-like
-        As in `log_loss`.
+    y_true : array-like of shape (n,) or (n, K)
+        Labels, or the shares of the classes in each row (soft labels).
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts, or the probability of the second of two classes.
     pos_label : label, default=None
         The class, the second of two by default. Required for more than two classes.
     n_bins : int, default=5
         Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width on [0, 1], or of equal weight.
-    sample_weight, labels, clusters, confidence
-        As in `isoroc.evaluate`. Weights count as numbers of rows.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row, counted as a number of rows.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns, sorted by default.
+    clusters : array-like of shape (n,), default=None
+        Cluster of each row, such as the patient of a visit, if rows of a cluster depend on each
+        other.
+    confidence : float, default=0.95
+        Probability that an interval covers the true value.
 
     Returns
     -------

@@ -1,5 +1,7 @@
 """The clinical panel: observed/expected ratio, intercept, slope, ICI and its relatives."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -63,8 +65,19 @@ def calibration_summary(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, labels, clusters, confidence
-        As in `isoroc.evaluate`.
+    y_true : array-like of shape (n,) or (n, K)
+        Labels, or the shares of the classes in each row (soft labels).
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts, or the probability of the second of two classes.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns, sorted by default.
+    clusters : array-like of shape (n,), default=None
+        Cluster of each row, such as the patient of a visit, if rows of a cluster depend on each
+        other.
+    confidence : float, default=0.95
+        Probability that an interval covers the true value.
 
     Returns
     -------

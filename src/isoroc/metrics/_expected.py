@@ -1,5 +1,7 @@
 """Performance before labels arrive: what calibrated forecasts say about themselves."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Callable
 from typing import Any

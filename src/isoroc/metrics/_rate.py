@@ -1,5 +1,7 @@
 """The rate of an outcome, from few labels and a judge's scores of many rows."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import hypot
 from typing import Any, Self

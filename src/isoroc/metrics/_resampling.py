@@ -1,5 +1,7 @@
 """Bootstrap intervals of any metric, and of its difference between two forecasts."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass

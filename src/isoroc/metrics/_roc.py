@@ -1,5 +1,7 @@
 """The symmetric ROC curve of two classes, its convex hull, and the areas under them."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -3,6 +3,8 @@
 Loss = calibration + refinement: what calibration can save, and what needs a better model.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -94,12 +96,16 @@ def brier_score_loss(
 
     Parameters
     ----------
-    y_true, y_prob : array-like
-        As in `log_loss`.
+    y_true : array-like of shape (n,) or (n, K)
+        Labels, or the shares of the classes in each row (soft labels).
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts, or the probability of the second of two classes.
     scale_by_half : bool or "auto", default="auto"
         Whether to return half of the sum over the classes. "auto" does so for two classes.
-    sample_weight, labels : array-like, default=None
-        As in `log_loss`.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row. Weight 2 is the same as the row twice.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns, sorted by default.
 
     Returns
     -------

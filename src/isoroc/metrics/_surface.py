@@ -10,6 +10,8 @@ sort counts everything, and a corner is where a gain is followed by a loss. Any 
 role of class 0. The one with the fewest forecasts does.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Literal, NamedTuple, Self

@@ -4,6 +4,8 @@ No global setting is changed. Text, ticks and backgrounds follow the current sty
 legible on white and on black.
 """
 
+from __future__ import annotations
+
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
