@@ -40,6 +40,7 @@ from isoroc.metrics._estimation.grouping import distinct_rows, group_equal, grou
 
 #: Changes when a key changes its name or its meaning. New keys do not change it.
 VERSION = 7
+#: Name of the event that the most probable class came true.
 TOP = "the most probable class"
 
 

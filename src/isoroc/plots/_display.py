@@ -42,8 +42,9 @@ NEUTRAL = "0.5"
 SERIES = {"before": _STYLES[1], "after": _STYLES[0], "forecasts": _STYLES[0]}
 #: Panel of the most probable class of each row.
 TOP = "the top class"
-#: What `plot` takes: one axes or one per panel, and the size of a new figure in inches.
+#: One axes, or one per panel, or None for a new figure.
 Where = Axes | Sequence[Axes] | None
+#: Width and height of a new figure in inches.
 Size = tuple[float, float] | None
 #: Up to this number of classes there is one panel per class, above it one for the top class.
 MAX_PANELS = 12
@@ -74,6 +75,7 @@ class Display:
 
     #: Largest number of panels side by side, and the size of each in inches.
     _grid = (1, (5.2, 4.0))
+    #: Projection of the axes, as matplotlib names it.
     _projection: ClassVar[str | None] = None
     #: Draws the layers of a panel in axes and returns its curves. Takes options of lines, if any.
     _draw: ClassVar[Callable[..., list[Any]]]

@@ -50,6 +50,7 @@ def error_in_cells(sums: Floats, width: float) -> tuple[float, float, float]:
 
 #: Warn when more than this share of the rows falls in sparse cells.
 TOLERATED = 0.01
+#: The warning, with the share.
 OUTSIDE = """{:.0%} of the rows have forecasts that hardly any calibration row had, so what is \
 expected of them is a guess."""
 
