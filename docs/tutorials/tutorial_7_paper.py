@@ -80,7 +80,7 @@ print(irp.certificate_)
 
 # %%
 # Loss and volume on calibration and test rows, against the number of bins, as in the paper's figures. Without smoothing, a class that a
-# bin has not seen gets probability 0, which can cost a lot on test rows; so here values are smoothed, as in the experiments.
+# bin has not seen gets probability 0, which can cost a lot on test rows, so here values are smoothed, as in the experiments.
 
 from isoroc.plots import PathDisplay
 
@@ -126,7 +126,7 @@ print(volume_under_surface(y_four, P_four, resolution=300))
 # Where isoroc departs from the paper
 # -----------------------------------
 #
-# - *Thresholds.* The experiments try the points of a lattice; isoroc finds the best threshold on each line exactly (``search="grid"`` is
+# - *Thresholds.* The experiments try the points of a lattice, isoroc finds the best threshold on each line exactly (``search="grid"`` is
 #   the lattice).
 # - *Monotonicity.* The text checks the means of the new regions, which overfits. isoroc checks all splits against all cycles of classes and
 #   keeps a certificate, by default among the rows that reach a split, because the check over all rows (``monotonicity="global"``, used
@@ -135,6 +135,6 @@ print(volume_under_surface(y_four, P_four, resolution=300))
 # - *Values.* By default, forecasts of three classes or more vary within a bin, as far as every split keeps its certificate.
 # - *Volume.* The paper says that the calibrated volume stays below the initial one. That holds for the thresholds of the splits. Over all
 #   thresholds it may be larger, as in the experiments on Covertype.
-# - *Empty regions.* A region without calibration rows gets no bin; its forecasts belong to the nearest child that has one.
+# - *Empty regions.* A region without calibration rows gets no bin. Its forecasts belong to the nearest child that has one.
 #
 # The experiments themselves, with tables and figures, are run by ``make paper``.

@@ -115,3 +115,15 @@ def test_kinds_that_do_not_exist(draw_forecasts, K, kind, message):
     P, y = draw_forecasts(50, K)
     with pytest.raises(InputError, match=message):
         RocDisplay.from_predictions(y, P, kind=kind)
+
+
+def test_the_last_panel_says_how_many_classes_are_drawn():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(15), 400)
+    y = P.argmax(axis=1)
+    several = RocDisplay.from_predictions(y, P, labels=np.arange(15))
+    assert several.axes_[-1].get_xlabel().endswith("(12 of 15 classes, the heaviest)")
+    assert several.axes_[0].get_xlabel() == "false positive rate"
+    few = P[:, :3] / P[:, :3].sum(axis=1, keepdims=True)
+    all_drawn = RocDisplay.from_predictions(few.argmax(axis=1), few)
+    assert all_drawn.axes_[-1].get_xlabel() == "false positive rate"

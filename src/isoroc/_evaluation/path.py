@@ -12,7 +12,7 @@ from isoroc.metrics import log_loss, roc_auc
 
 
 def measures_of(sample: Sample) -> dict[str, float]:
-    """Log loss, unless the forecasts are scores, and AUC or VUS; no VUS beyond six classes."""
+    """Log loss, unless the forecasts are scores, and AUC or VUS. No VUS beyond six classes."""
     found = {}
     if not sample.kind.single or sample.kind.scores != "logit":
         found["log loss"] = float(sample.measure(log_loss))
@@ -30,7 +30,7 @@ def measured_path(
     """Measures of the stages of a calibrator on a sample of its forecasts.
 
     Columns are ``n_bins`` and the measures. Of many stages, `most_stages` are measured, the first
-    and the last among them; of many rows, `most_rows`.
+    and the last among them. Of many rows, `most_rows`.
     """
     n_bins = calibrator.path_["n_bins"]
     chosen = np.arange(len(n_bins))

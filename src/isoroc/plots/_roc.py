@@ -31,9 +31,9 @@ from isoroc.plots._display import (
 class RocDisplay(BeforeAfterDisplay):
     """ROC curves before and after calibration: of two classes, or of each class against the rest.
 
-    For two classes the convex hull of the curve is drawn as well; its area is the AUC after
+    For two classes the convex hull of the curve is drawn as well. Its area is the AUC after
     isotonic calibration of the same rows without smoothing. For three classes or more there is one
-    panel per class, for the twelve heaviest classes.
+    panel per class, for the twelve heaviest classes. The last panel says how many are drawn.
 
     The option `kind` of `from_estimator` and `from_predictions` is "classes" by default. "surface"
     draws the ROC surfaces of three classes before and after calibration in one picture: the body of
@@ -49,7 +49,7 @@ class RocDisplay(BeforeAfterDisplay):
     """
 
     areas: dict[Any, float]
-    """Area under each curve, by series; for three classes or more by series and class. With
+    """Area under each curve, by series. For three classes or more by series and class. With
     ``kind="surface"``, the volume under each surface, by series."""
     labels: Any
     """The classes."""
@@ -107,7 +107,10 @@ class RocDisplay(BeforeAfterDisplay):
             colour, marker, dashes = styles[series]
             marks: dict[str, Any] = {"marker": marker, "ms": 4} if len(across) <= 30 else {}
             lines += ax.plot(across, up, color=colour, ls=dashes, lw=1.8, label=label, **marks)
-        tidy(ax, xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="false positive rate")
+        across_label = "false positive rate"
+        if several and panel == self.panels[-1] and len(self.panels) < len(self.labels):
+            across_label += f"\n({len(self.panels)} of {len(self.labels)} classes, the heaviest)"
+        tidy(ax, xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=across_label)
         ax.set_ylabel("true positive rate" + ("" if several else f" ({shortened(panel)})"))
         if several:
             ax.set_title(f"{wrapped(panel, 28)} against the rest", fontsize="medium")

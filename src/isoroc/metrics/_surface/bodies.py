@@ -47,7 +47,7 @@ class Cases(NamedTuple):
 
 
 class Boxes:
-    """Union of the boxes between the origin and points; `kept` are those that span it."""
+    """Union of the boxes between the origin and points. `kept` are those that span it."""
 
     concave = False  # the border on the last axis, as a function of the other axes
 
@@ -63,7 +63,7 @@ class Boxes:
         """How far the body of three classes reaches on the last axis, shape (cells + 2,) * 2.
 
         Entry [i, j] is for the line over (i / cells, j / cells) on the other two axes, negative
-        where the line misses the body; `order` is the order of the axes.
+        where the line misses the body. `order` is the order of the axes.
         """
         table = np.full((cells + 2, cells + 2), -1.0)
         i, j = (cells * self._points[:, order[:2]].T).astype(np.intp)
@@ -132,7 +132,7 @@ def _pair_curve(counts: Points, i: int, j: int, *, hull: bool) -> Floats:
     lost = np.vstack([np.zeros(2), np.cumsum(weights, axis=0)]) / weights.sum(axis=0)
     p = lost[:, 0]
     q = 1 - lost[:, 1]
-    # One threshold below all, one in each gap, one above all; forecasts differ by at most 1.
+    # One threshold below all, one in each gap, one above all. Forecasts differ by at most 1.
     between = midpoint(np.append(low[0] - 2, high), np.append(low, high[-1] + 2))
     points = np.zeros((len(lost), K))
     points[:, i] = p

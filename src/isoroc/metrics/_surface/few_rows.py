@@ -27,7 +27,7 @@ from isoroc.metrics._surface.bodies import OUT_OF_REACH, Cases
 
 
 def are_few(cases: Cases, most_classes: int = 5, most_thresholds: int = 500_000) -> bool:
-    """Whether all thresholds can be tried; those of subsets of classes are fewer."""
+    """Whether all thresholds can be tried. Those of subsets of classes are fewer."""
     sizes = np.bincount(cases.codes, minlength=cases.forecasts.shape[1]).tolist()
     if len(sizes) > most_classes:
         return False

@@ -34,7 +34,7 @@ from isoroc._growth import MIN_GAP
 from isoroc._support.progress import Report
 from isoroc.metrics._surface.bodies import OUT_OF_REACH, Cases
 
-#: Up to this number of classes, one polytope; beyond, pyramids over polytopes of four classes.
+#: Up to this number of classes, one polytope. Beyond, pyramids over polytopes of four classes.
 MOST_OF_POLYTOPE = 6
 
 
@@ -60,7 +60,7 @@ def search_hull(
     random_state: np.random.RandomState,
     report: Report,
 ) -> Search:
-    """Search the hull of all classes; ascents see the cases `few`, ROC points are of `cases`."""
+    """Search the hull of all classes. Ascents see the cases `few`, ROC points are of `cases`."""
     if cases.forecasts.shape[1] <= MOST_OF_POLYTOPE:
         return grow_polytope(cases, few, n_directions, random_state, report)
     return stack_pyramids(cases, few, n_directions, random_state, report)

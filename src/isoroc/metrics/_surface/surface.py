@@ -1,5 +1,7 @@
 """The ROC surface as users ask for it: its points, and the volume under it."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from math import comb
 from typing import Any, Literal
@@ -37,7 +39,7 @@ class Volume:
     value: float
     volume: Literal["hull", "boxes"]
     exact: bool
-    """Whether all thresholds were taken into account; otherwise the value is a lower bound."""
+    """Whether all thresholds were taken into account. Otherwise the value is a lower bound."""
     resolution: int | None = None
     """If not exact, the `resolution` that was used."""
     n_points: int = field(default=0, compare=False)
@@ -68,7 +70,7 @@ class RocSurface:
     """Points of a ROC surface, and thresholds that reach them."""
 
     thresholds: Floats
-    """Thresholds gamma, shape (m, K); their coordinates sum to 1."""
+    """Thresholds gamma, shape (m, K). Their coordinates sum to 1."""
     shares: Floats
     """Entry [q, k]: the share of class k that is in its own region under threshold q."""
     spans: NDArray[np.bool_]
@@ -247,7 +249,7 @@ def volume_under_surface(
 def _check(
     y_true: Any, y_prob: Any, sample_weight: Any, labels: Any, resolution: int | None
 ) -> Sample:
-    """Rows with positive weight; all classes must be among them."""
+    """Rows with positive weight. All classes must be among them."""
     check_number("resolution", resolution, int, minimum=1, others=(None,))
     sample = check_outcomes(y_true, y_prob, sample_weight, labels)
     if (K := sample.n_classes) > MOST_CLASSES:
@@ -265,7 +267,7 @@ def _check(
 def _search(
     sample: Sample, resolution: int | None, random_state: Any, verbose: int, max_cells: int = 4096
 ) -> Search:
-    """The hull of four classes or more; with many rows, ascents are made on cells of forecasts."""
+    """The hull of four classes or more. With many rows, ascents are made on cells of forecasts."""
     cases = Cases.of(Points.from_arrays(*sample.arrays))
     if resolution is None and are_few(cases):
         thresholds, points = all_points(cases)

@@ -1,13 +1,13 @@
 """The ROC surface of three classes: all corners are found by scanning lines of thresholds.
 
 Write a = gamma_0 - gamma_1 and b = gamma_0 - gamma_2. A forecast is in its own region when the
-threshold (a, b) lies in a cone with its tip at the forecast; the class decides which of three
+threshold (a, b) lies in a cone with its tip at the forecast. The class decides which of three
 cones. An undominated threshold lies in a cell of the plane that is on the inner side of every
 border around it. Move a and b up from there by the same amount: only borders of forecasts of
 class 0 are in the way, vertical and horizontal ones. So each such cell touches a vertical line
 a = p_0 - p_1 or a horizontal line b = p_0 - p_2 through a forecast p of class 0. Along a line one
 sort counts everything, and a corner is where a gain is followed by a loss. Any class can take the
-role of class 0; the one with the fewest forecasts does.
+role of class 0. The one with the fewest forecasts does.
 """
 
 from typing import NamedTuple, Self
@@ -25,7 +25,7 @@ from isoroc.metrics._surface.bodies import Body, Boxes, Hull, merge_ties, pair_c
 class Lines(NamedTuple):
     """Parallel lines of thresholds, and the forecasts on both sides."""
 
-    order: Ints  # the classes in the roles 0, 1 and 2; lines go through forecasts of the first
+    order: Ints  # the classes in the roles 0, 1 and 2. Lines go through forecasts of the first
     right: Floats  # like `left`, an argument of `kernels.scan_lines`
     left: Floats
     values: Floats  # shape (L, 2): a, and the largest difference below it
@@ -63,7 +63,7 @@ def all_lines(counts: Points) -> list[Lines]:
 
 
 def _events(x: Floats, position: Floats, weights: Floats) -> Floats:
-    """Rows (x, position, weight), sorted by position; losses have negative weight and go first."""
+    """Rows (x, position, weight), sorted by position. Losses have negative weight and go first."""
     losers, gainers = (np.flatnonzero(column > 0) for column in weights.T)
     rows = np.append(losers, gainers)
     change = np.append(-weights[losers, 0], weights[gainers, 1])
@@ -85,7 +85,7 @@ def scan(
     cells = int(np.clip(sum(family.work for family in families) ** 0.5 / 16, 64, 512))
     spanned = body(start[:, :3])
     rows = start[spanned.kept]
-    batch = 8192  # corners to find before the body is computed again; then twice as many
+    batch = 8192  # corners to find before the body is computed again, then twice as many
     for lines in families:
         # An order of the lines that covers the plane early, so that the table is good early.
         values = lines.values[np.argsort(np.arange(len(lines.values)) * 0.618034 % 1)]
