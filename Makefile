@@ -103,8 +103,9 @@ unseen: .venv/develops  ## sets that no design has used, in build/unseen
 paper: .venv/runs  ## the paper's experiments, tables and figures in build/paper; ARGS="--quick" for some of them
 	$(BIN)/python -m reproduction $(ARGS)
 
-fuzz: .venv/develops  ## a hundred thousand damaged model files, and fits to five thousand generated sets
+fuzz: .venv/develops  ## a hundred thousand damaged model files, five thousand commands that read them, and fits to five thousand generated sets
 	$(BIN)/python benchmarks/fuzz.py files
+	$(BIN)/python benchmarks/fuzz.py commands
 	$(BIN)/python benchmarks/fuzz.py fits
 
 docs: .venv/documents  ## the documentation site in build/docs/html; warnings are errors

@@ -97,6 +97,7 @@ else:
     compile_args, link_args = ["-O3", "-g0", "-Wall", "-Wextra"], []
 
 if __name__ == "__main__":
+    os.umask(0o022)  # a wheel holds the modes of its files, which must not depend on the builder
     if BUILDS & set(sys.argv) and lacks_compiler():
         sys.exit(compiler_needed(sys.platform))
     setup(

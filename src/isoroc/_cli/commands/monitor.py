@@ -20,7 +20,12 @@ from isoroc._cli.terminal import print_json, print_note, print_table, print_text
 from isoroc._core.types import Floats
 from isoroc._evaluation.monitor import Batch, BatchReport, CalibrationMonitor, hash_rows
 from isoroc._support.files import locked
-from isoroc.metrics._estimation.cell_errors import OUTSIDE, TOLERATED, share_outside
+from isoroc.metrics._estimation.cell_errors import (
+    N_CELLS,
+    OUTSIDE,
+    TOLERATED,
+    share_outside,
+)
 
 #: Expected metrics are computed from at most this many rows.
 MOST_ROWS = 20_000
@@ -85,7 +90,7 @@ def monitor(
             monitored.save(state)
     if prometheus is not None:
         write_metrics(prometheus, monitored, batch)
-    expected = _expect(some, loaded.calibrator, confidence)
+    expected = _expect(some, loaded, confidence)
     if json:
         entries: dict[str, Any] = {"alarm": monitored.alarm_, "advice": monitored.advice_}
         entries |= {"batch": vars(batch), "total": vars(monitored.report())}
@@ -122,7 +127,7 @@ def _show_expected(
     with open_source(forecasts, selection) as source:
         columns = find_columns(model, selection, source)
         n, Q = Calibration(source, model, columns, {}, selection.where).draw(MOST_ROWS)
-    expected = _expect(Q, model.calibrator, confidence)
+    expected = _expect(Q, model, confidence)
     if json:
         print_json("monitor", {"rows": n, "expected": expected})
         return
@@ -136,15 +141,18 @@ def _show_expected(
     print_table(f"{n:,} rows without labels", head, lines, numeric=True)
 
 
-def _expect(Q: Floats, calibrator: Any, confidence: float) -> dict[str, Any]:
+def _expect(Q: Floats, model: Model, confidence: float) -> dict[str, Any]:
     """Expected metrics with intervals; warns of forecasts unlike those of the calibration."""
-    summary = calibrator.summary_
+    summary = model.calibrator.summary_
     options: Any = {"calibration": summary.get("weight") or None, "confidence": confidence}
     expected: dict[str, Any] = {}
     for metric in ("accuracy", "log_loss", "f1", "auc"):
         result = isoroc.metrics.expected(Q, metric, **options)
         expected[metric] = {name: getattr(result, name) for name in ("value", "low", "high")}
     if cells := summary.get("forecast_cells"):
+        if len(cells) != N_CELLS:
+            problem = f"summary.forecast_cells: expected {N_CELLS} numbers, got {len(cells)}"
+            raise CommandError(f"{model.path}: {problem}; fit the model again.")
         expected["outside"] = share_outside(Q, np.asarray(cells, dtype=np.float64))
         if expected["outside"] > TOLERATED:
             print_warning(OUTSIDE.format(expected["outside"]))
