@@ -39,6 +39,7 @@ CALIBRATOR = {"type": "calibrator", "kind": "IRPCalibrator", "parameters": {}, "
         (("model", "state", "certificate_"), 1.5, "expected the certificate"),
         (("model", "state", "verdict_"), 0.5, "expected a verdict"),
         (("summary", "weight"), "heavy", "summary.weight: expected a number"),
+        (("summary", "class_weights"), 3, "summary.class_weights: expected a list"),
         (("summary", "class_weights"), [1, None], "summary.class_weights: expected a list"),
     ],
 )

@@ -9,7 +9,7 @@ from importlib.metadata import version as version_of
 from typing import Any, NamedTuple, Self
 
 from isoroc._cli.errors import CommandError, did_you_mean
-from isoroc._cli.io.columns import order_columns
+from isoroc._cli.io.columns import order_columns, split_words
 from isoroc._cli.io.files import write_bytes
 from isoroc._cli.options import STANDARD, InputOptions, Selection
 from isoroc._core.types import Floats
@@ -31,6 +31,8 @@ def make_calibrator(name: str, words: dict[str, str], options: list[str]) -> Any
         raise CommandError(f"--calibrator {name}: unknown; {did_you_mean(name, known)}")
     parameters = inspect.signature(known[name]).parameters
     given = {word.replace("-", "_"): parse_value(text) for word, text in words.items()}
+    for key in given.keys() & {"members", "calibrator"}:
+        given[key] = _named_calibrators(given[key], known)
     for word, key in zip(words, given, strict=True):
         if key not in parameters:
             spelled = [known.replace("_", "-") for known in (*options, *parameters)]
@@ -39,6 +41,17 @@ def make_calibrator(name: str, words: dict[str, str], options: list[str]) -> Any
     # The same file always gives the same model, and progress is shown on terminals.
     defaults = {"random_state": 0, "verbose": int(sys.stderr.isatty())}
     return known[name](**{k: v for k, v in defaults.items() if k in parameters} | given)
+
+
+def _named_calibrators(value: Any, known: dict[str, type[Any]]) -> Any:
+    """Calibrators for their names, separated by commas; other values stay."""
+    names = split_words([value]) if isinstance(value, str) and value != "auto" else None
+    if not names:
+        return value
+    for name in names:
+        if name not in known:
+            raise CommandError(f"{name}: not a calibrator; {did_you_mean(name, known)}")
+    return [known[name]() for name in names]
 
 
 def calibrate(calibrator: Any, forecasts: Floats, segments: Segments | None) -> Floats:

@@ -394,7 +394,11 @@ class CalibrationMonitor:
                 raise ValueError(f"it is larger than {2**25:,} bytes")  # noqa: TRY301
             monitor = cls._from_state(json.loads(data))
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-            reason, fix = error.args if len(error.args) == 2 else (error, "pass a file of save()")
+            reason, fix = (
+                error.args
+                if len(error.args) == 2
+                else (error, "pass a file that isoroc monitor or save() wrote")
+            )
             problem = f"{os.fspath(path)} is not the state of a monitor ({reason})"
             raise InputError("path", None, problem, fix) from error
         if calibrator is not None:

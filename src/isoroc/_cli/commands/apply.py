@@ -236,7 +236,7 @@ class Calibration:
         with file_errors(name):
             n = int(frame.select(pl.len()).collect(engine="streaming").item())
             if not n:
-                raise CommandError(f"{name} has no rows; at least one is needed.")
+                raise reading.no_rows(self.source, self.where)
             parts = [
                 part.filter(reading.is_sampled(part, most / n)) for part in frame.collect_batches()
             ]

@@ -5,7 +5,6 @@ from typing import Any
 from isoroc._cli import options as opt
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import ExitCode
-from isoroc._cli.io.columns import split_words
 from isoroc._cli.io.files import open_source
 from isoroc._cli.io.reading import Reader, warn_of_reversal
 from isoroc._cli.models import Model, versions
@@ -23,8 +22,7 @@ def evaluate(
     *,
     model: opt.UseModel = None,
     selection: opt.Selection = opt.ALL_ROWS,
-    segments: opt.SegmentColumns = None,
-    clusters: opt.Clusters = None,
+    description: opt.Description = opt.UNDESCRIBED,
     fail_if: list[str] | None = None,
     json: opt.Json = False,
     confidence: float = 0.95,
@@ -44,8 +42,7 @@ def evaluate(
     loaded = None if model is None else Model.load(model)
     with open_source(forecasts, selection) as source:
         reader = Reader(source, selection, loaded)
-        columns = split_words(segments) or []
-        evaluation = _evaluate(reader, columns, clusters, confidence)
+        evaluation = _evaluate(reader, description, confidence)
     figures = _figures(evaluation)
     default = "after" if evaluation.is_paired else "before"
     failed = [text for condition in conditions if (text := condition.failure(figures, default))]
@@ -66,12 +63,10 @@ def evaluate(
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
 
 
-def _evaluate(
-    reader: Reader, segments: list[str], clusters: str | None, confidence: float
-) -> Evaluation:
+def _evaluate(reader: Reader, description: opt.Description, confidence: float) -> Evaluation:
     """Evaluation of all rows at once, or in batches if they are many and independent."""
-    if segments or clusters is not None or not reader.are_many:
-        rows = reader.read(segments, clusters)
+    if description != opt.UNDESCRIBED or not reader.are_many:
+        rows = reader.read(reader.segment_types(description), description.clusters)
         return evaluate_pairs([make_pair(*rows.values())], confidence)
     collector = Collector()
     for batch in reader.stream():

@@ -33,8 +33,7 @@ def fit(
     counts: opt.FromCounts = False,
     weighting: Weighting = "importance",
     calibrator: Annotated[str, Parameter(alias="-c")] = DEFAULT,
-    segments: list[str] | None = None,
-    clusters: opt.Clusters = None,
+    description: opt.Description = opt.UNDESCRIBED,
     compare: str | None = None,
     fail_if: list[str] | None = None,
     json: opt.Json = False,
@@ -51,8 +50,6 @@ def fit(
         the ratios of weights matter.
     calibrator
         The calibrator to fit; isoroc calibrators lists them.
-    segments
-        Columns of segments, separated by commas: forecasts are corrected within segments.
     compare
         Another model file. Conditions refer to its figures as `old`, such as `old.log_loss`.
     fail_if
@@ -65,13 +62,12 @@ def fit(
     if json and output == opt.STANDARD:
         raise CommandError("--json and the model cannot both be standard output; name a file.")
     conditions = [Condition.parse(text) for text in fail_if or ()]
-    known = [*inspect.signature(fit).parameters, *(field.name for field in fields(selection))]
-    options = [name for name in known if name not in ("forecasts", "selection", "parameters")]
-    model = make_calibrator(calibrator, parameters, options)
-    columns = split_words(segments) or []
-    if columns and not isinstance(model, isoroc.SegmentCalibrator):
+    model = make_calibrator(calibrator, parameters, _options())
+    if description.segments and not isinstance(model, isoroc.SegmentCalibrator):
         model = isoroc.SegmentCalibrator(model)
-    rows, origin = _read(forecasts, selection, columns, clusters, counts=counts)
+    rows, origin = _read(forecasts, selection, description, counts=counts)
+    if description.categorical:
+        model.set_params(categorical=split_words(description.categorical))
     counted = isinstance(rows, Counts)
     sample = _fit(model, rows, weighting)
     common = model.common_ if isinstance(model, isoroc.SegmentCalibrator) else model
@@ -106,17 +102,20 @@ def fit(
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
 
 
+def _options() -> list[str]:
+    """Names of the options of fit itself."""
+    known = [*inspect.signature(fit).parameters]
+    known += [each.name for each in (*fields(opt.Selection), *fields(opt.Description))]
+    grouped = ("forecasts", "selection", "description", "parameters")
+    return [name for name in known if name not in grouped]
+
+
 def _read(
-    files: list[str],
-    selection: opt.Selection,
-    segments: list[str],
-    clusters: str | None,
-    *,
-    counts: bool,
+    files: list[str], selection: opt.Selection, description: opt.Description, *, counts: bool
 ) -> tuple[Sample | Counts, dict[str, Any]]:
     """Rows or counts to fit to, and where they come from."""
     if counts:
-        rows: Any = load_counts(files, selection, [*segments, clusters])
+        rows: Any = load_counts(files, selection, description)
         names = files
         label = None
         weight = None
@@ -124,8 +123,11 @@ def _read(
     else:
         with open_source(files, selection) as source:
             reader = Reader(source, selection)
-            counted = not segments and clusters is None and reader.are_countable()
-            rows = reader.count() if counted else reader.read(segments, clusters)["before"]
+            counted = description == opt.UNDESCRIBED and reader.are_countable()
+            segments = reader.segment_types(description)
+            rows = (
+                reader.count() if counted else reader.read(segments, description.clusters)["before"]
+            )
         names = source.names
         label = reader.label
         weight = reader.weight

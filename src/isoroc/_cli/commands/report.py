@@ -7,7 +7,6 @@ from pathlib import Path
 import isoroc
 from isoroc._cli import options as opt
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.columns import split_words
 from isoroc._cli.io.files import check_target, dated_by, open_source, write_bytes
 from isoroc._cli.io.reading import Reader, load_counts
 from isoroc._cli.models import Model
@@ -24,8 +23,7 @@ def report(
     output: opt.Output | None = None,
     selection: opt.Selection = opt.ALL_ROWS,
     counts: opt.FromCounts = False,
-    clusters: opt.Clusters = None,
-    segments: opt.SegmentColumns = None,
+    description: opt.Description = opt.UNDESCRIBED,
     title: str | None = None,
     json: bool = False,
 ) -> None:
@@ -47,15 +45,14 @@ def report(
         if Path(output).suffix.lower() not in ("", ".html", ".htm"):
             raise CommandError(f"{output}: a report is a page; expected a name that ends in .html.")
     loaded = None if model is None else Model.load(model, isoroc.load)
-    columns = split_words(segments) or []
     if counts:
         name = forecasts[0]
-        rows = load_counts(forecasts, selection, [*columns, clusters])
+        rows = load_counts(forecasts, selection, description)
         make: Callable[..., Report] = partial(Report.from_counts, rows)
     else:
         with open_source(forecasts, selection) as source:
             name = source.name
-            make = _read(Reader(source, selection, loaded), clusters, columns)
+            make = _read(Reader(source, selection, loaded), description)
     with dated_by([model, *forecasts]):
         made = make(
             calibrator=loaded and loaded.calibrator,
@@ -73,10 +70,11 @@ def report(
             print_text(sentence)
 
 
-def _read(reader: Reader, clusters: str | None, segments: list[str]) -> Callable[..., Report]:
+def _read(reader: Reader, description: opt.Description) -> Callable[..., Report]:
     """Function that makes a report from the rows of a table, counted if they are many."""
     model = reader.model
-    used = list(dict.fromkeys([*segments, *(model.segments if model else ())]))
+    used = reader.segment_types(description) | (model.segments if model else {})
+    clusters = description.clusters
     takes_counts = model is None or model.calibrator.unit_ == "probability"
     if takes_counts and not used and clusters is None and reader.are_countable():
         return partial(Report.from_counts, reader.count())

@@ -45,7 +45,7 @@ def find_label(given: str | None, columns: Collection[str]) -> str:
 
 def find_shares(given: Sequence[str], columns: Collection[str]) -> dict[str, str]:
     """Columns of soft labels by class: what follows the beginning that all names share."""
-    chosen = _given_columns(given, columns, "--label-shares")
+    chosen = given_columns(given, columns, "--label-shares")
     start = re.sub(r"[^\W_]+$", "", os.path.commonprefix(chosen))  # noqa: RUF071 -- not paths
     return {name.removeprefix(start): name for name in chosen}
 
@@ -62,7 +62,7 @@ def find_forecasts(
     `others` are columns that hold something else.
     """
     if given:
-        return _given_columns(given, columns, "--probs")
+        return given_columns(given, columns, "--probs")
     if of_model and set(of_model) <= set(columns):
         return list(of_model)
     free = [name for name in columns if name not in others]
@@ -76,7 +76,7 @@ def find_forecasts(
     return candidates[0]
 
 
-def _given_columns(given: Sequence[str], columns: Collection[str], option: str) -> list[str]:
+def given_columns(given: Sequence[str], columns: Collection[str], option: str) -> list[str]:
     """Columns that a user named or matched by globs; a name may contain commas."""
     chosen: list[str] = []
     for item in given:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,18 @@ import polars as pl
 from numpy.typing import NDArray
 
 from isoroc._cli.errors import CommandError, in_options
-from isoroc._cli.io.columns import arrange, check_column, find_forecasts, find_label, find_shares
+from isoroc._cli.io.columns import (
+    arrange,
+    check_column,
+    find_forecasts,
+    find_label,
+    find_shares,
+    given_columns,
+)
 from isoroc._cli.io.files import expand
 from isoroc._cli.io.source import BATCH, ROW, Source, file_errors
 from isoroc._cli.models import Model, calibrate
-from isoroc._cli.options import ALL_ROWS, Selection
+from isoroc._cli.options import ALL_ROWS, UNDESCRIBED, Description, Selection
 from isoroc._cli.terminal import print_note, print_warning, progress_bar
 from isoroc._core.types import Floats
 from isoroc._counts import Builder, Counts, Resolution, hash_keys
@@ -95,8 +103,7 @@ class Reader:
                 self._add_labels(batch, self.label, n_classes)
         self.are_many = self.n_rows > MANY
         if not self.n_rows:
-            which = "" if self.selection.where is None else f" with {self.selection.where}"
-            raise CommandError(f"{self.source.name}: no rows{which}; at least one is needed.")
+            raise no_rows(self.source, self.selection.where)
         if self.label is None and len(self._shares) != n_classes:
             problem = f"{len(self._shares)} columns, but the forecasts have {n_classes} classes"
             raise CommandError(f"--label-shares: {problem}; name one column for each class.")
@@ -203,6 +210,25 @@ class Reader:
                 start += n_read
             yield sample, batch
 
+    def segment_types(self, description: Description) -> dict[str, bool]:
+        """Columns of segments that a user names, and whether each is numeric."""
+        source = self.source
+        names = given_columns(description.segments or (), source.schema, "--segments")
+        categories = given_columns(description.categorical or (), names, "--categorical")
+        self._refuse_outcomes("--segments", names)
+        check_types(source, names)
+        inferred = source.infer(names) if source.untyped else source.schema
+        numeric = [name for name in names if name in inferred and inferred[name].is_numeric()]
+        return {name: name in numeric and name not in categories for name in names}
+
+    def _refuse_outcomes(self, option: str, names: Sequence[str]) -> None:
+        """Raise an error if a column that describes rows says what came true."""
+        outcomes = self._shares if self.label is None else [self.label]
+        for name in names:
+            if name in outcomes:
+                problem = f"{name!r} holds the outcomes, which new rows do not have yet"
+                raise CommandError(f"{option}: {problem}; name other columns.")
+
     def count(
         self, resolution: Resolution = "auto", folds: int = 5, fold_by: str | None = None
     ) -> Counts:
@@ -216,30 +242,38 @@ class Reader:
         return Counts(*builder.result(), tuple(self.columns))
 
     def stream(
-        self, segments: Sequence[str] = (), clusters: str | None = None, share: float = 1.0
+        self,
+        segments: Mapping[str, bool] = MappingProxyType({}),
+        clusters: str | None = None,
+        share: float = 1.0,
     ) -> Iterator[Compared]:
-        """Batches of rows, or of a share of them, with forecasts, segments and clusters."""
+        """Batches of rows, or of a share of them, with forecasts, segments and clusters.
+
+        `segments` holds columns, and whether each is numeric.
+        """
         model = self.model
         source = self.source
         numbers = dict[str, int]()
-        types = segment_types(source, segments)
-        others = [*types] if model is None else [*types, *check_model_segments(model, source)]
+        others = [*segments] if model is None else [*segments, *check_model_segments(model, source)]
         if clusters is not None:
             others.append(check_column("--clusters", clusters, source.schema))
+            self._refuse_outcomes("--clusters", [clusters])
         for sample, batch in self._samples(others, share):
             if clusters is not None:
                 with _located(batch, [clusters], source):
                     names = check_groups(batch[clusters], len(batch), name="clusters")
                 codes = [numbers.setdefault(name, len(numbers)) for name in names.tolist()]
                 sample = replace(sample, clusters=np.array(codes, dtype=np.intp))  # noqa: PLW2901
-            compared = {"before": replace(sample, segments=read_segments(batch, types))}
+            compared = {"before": replace(sample, segments=read_segments(batch, segments))}
             if model is not None:
                 given = read_segments(batch, model.segments)
                 Q = calibrate(model.calibrator, sample.as_given(), given)
                 compared["after"] = replace(sample, forecasts=Q, unit="probability")
             yield compared
 
-    def read(self, segments: Sequence[str] = (), clusters: str | None = None) -> Compared:
+    def read(
+        self, segments: Mapping[str, bool] = MappingProxyType({}), clusters: str | None = None
+    ) -> Compared:
         """All rows with forecasts, segments and clusters; with segments, `MANY` of them at most."""
         share = min(1.0, MANY / self.n_rows) if segments else 1.0
         batches = list(self.stream(segments, clusters, share))
@@ -256,6 +290,12 @@ class Reader:
         return compared
 
 
+def no_rows(source: Source, where: str | None) -> CommandError:
+    """Error about a table without rows."""
+    which = "" if where is None else f" with {where}"
+    return CommandError(f"{source.name}: no rows{which}; at least one is needed.")
+
+
 def _label_values(values: pl.Series) -> pl.Series:
     """Labels of a batch, null where they are missing."""
     if values.dtype.is_float():
@@ -263,11 +303,11 @@ def _label_values(values: pl.Series) -> pl.Series:
     return values.cast(pl.String) if values.dtype in (pl.Categorical, pl.Enum) else values
 
 
-def load_counts(files: list[str], selection: Selection, others: Sequence[str | None]) -> Counts:
-    """Merged counts of files and globs, without the `others`: columns of segments and clusters."""
+def load_counts(files: list[str], selection: Selection, description: Description) -> Counts:
+    """Merged counts of files and globs, whose rows nothing selects or describes."""
     if selection != ALL_ROWS:
         raise CommandError("--counts: rows and columns were chosen when they were counted.")
-    if any(others):
+    if description != UNDESCRIBED:
         raise CommandError("--segments and --clusters need rows: counts hold neither.")
     return Counts.from_parquet(*expand(files))
 
@@ -298,15 +338,6 @@ def read_weights(batch: pl.DataFrame, column: str, source: Source) -> Floats:
     return weights
 
 
-def segment_types(source: Source, names: Sequence[str]) -> dict[str, bool]:
-    """Columns of segments that a user names, and whether each is numeric."""
-    for name in names:
-        check_column("--segments", name, source.schema)
-    check_types(source, names)
-    inferred = source.infer(names) if source.untyped else source.schema
-    return {name: name in inferred and inferred[name].is_numeric() for name in names}
-
-
 def check_model_segments(model: Model, source: Source) -> list[str]:
     """Columns of a model's segments, all of which must be there."""
     what = f"{model.path}: its segments"
@@ -315,10 +346,12 @@ def check_model_segments(model: Model, source: Source) -> list[str]:
 
 def read_segments(batch: pl.DataFrame, known: Mapping[str, bool]) -> Segments | None:
     """Segments of a batch; what is not a number in a numeric column counts as missing."""
-    columns = {
-        name: batch[name].cast(pl.Float64 if numeric else pl.String, strict=False)
-        for name, numeric in known.items()
-    }
+    columns = {}
+    for name, numeric in known.items():
+        column = batch[name].cast(pl.Float64 if numeric else pl.String, strict=False)
+        if batch[name].dtype.is_float() and not numeric:
+            column = column.str.strip_suffix(".0")  # the text of whole numbers, as everywhere
+        columns[name] = column
     return check_segments(columns, len(batch), known=known) if known else None
 
 
@@ -339,18 +372,23 @@ def check_types(source: Source, columns: Sequence[str]) -> None:
 
 @contextmanager
 def _located(batch: pl.DataFrame, columns: Sequence[str], source: Source) -> Iterator[None]:
-    """Context that adds file and columns to errors about a row of a batch."""
+    """Context that adds file and columns to errors about a row of a batch, and names options."""
     try:
         yield
     except InputError as error:
         if error.row is None:
             raise
-        fix = in_options(error.fix)
-        if len(columns) > 1 and "divide" not in fix:
+        fix = in_options(error.fix.partition(". For counts")[0])
+        if len(columns) > 1 and not re.search("--|divide|shares", fix):
             fix = "name one column of probabilities for each class with --probs, or one column of "
             fix += "scores for two classes"
         where = f"{source.place(batch[ROW][error.row])} ({', '.join(columns)})"
-        raise CommandError(f"{where} {error.problem}; {fix}.") from error
+        raise CommandError(f"{where} {in_options(error.problem)}; {fix}.") from error
+
+
+def _quoted(name: str) -> str:
+    """A name of a column for a condition in SQL."""
+    return name if name.isidentifier() else f'\\"{name}\\"'
 
 
 def read_numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
@@ -364,5 +402,9 @@ def read_numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
         problem = "is empty" if raw is None else f"is {raw!r}, not a number"
         problem = problem if value is None else f"is {value}, not a finite number"
         fix = "correct such rows, or leave them out with --where"
+        if isinstance(raw, str) and re.fullmatch(r"-?\d*,\d+", raw.strip()):
+            fix = f"write numbers with a decimal point, such as {raw.strip().replace(',', '.')}"
+        elif value is None:  # in conditions, text that is not a number is null
+            fix += f' "{_quoted(name)} IS NOT NULL"'
         raise source.error(batch, at, name, f"{problem}; {fix}.")
     return values.to_numpy()

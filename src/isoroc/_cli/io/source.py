@@ -6,10 +6,11 @@ import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from glob import escape
+from itertools import combinations
 from pathlib import Path, PurePath
 from typing import Any, Literal, Self
 from urllib.parse import unquote
@@ -201,19 +202,14 @@ class Source:
             rows = self.scan().with_row_index(ROW)
         if where is None:
             return rows
-        types = self.infer(names) if self.untyped else {}
+        types = _comparable(where, self.infer(names), self.schema) if self.untyped else {}
         texts = {name: f"{RESERVED}text of {name}" for name in types}
         kept = (pl.col(name).alias(text) for name, text in texts.items())
         parsed = (_parse_text(name, kind) for name, kind in types.items())
         typed = rows.with_columns(kept).with_columns(parsed)
-        query = f"SELECT * FROM self WHERE ({where})"  # noqa: S608
-        try:
-            pl.DataFrame(schema=typed.collect_schema()).lazy().sql(query).collect()
-        except pl.exceptions.PolarsError as error:
-            fix = "CAST(column AS DOUBLE) and CAST(column AS TEXT) change the type of a column"
-            raise CommandError(f"--where {where!r}: {first_line(error)}; {fix}.") from error
+        _check_query(where, typed.collect_schema())
         restored = (pl.col(text).alias(name) for name, text in texts.items())
-        return typed.sql(query).with_columns(restored).drop(texts.values())
+        return typed.sql(_query(where)).with_columns(restored).drop(texts.values())
 
     def infer(self, names: Collection[str]) -> dict[str, pl.DataType]:
         """Types of those columns of CSV files that are not text, from 1,000 rows of each file."""
@@ -263,6 +259,36 @@ def _columns_of(where: str, schema: Mapping[str, pl.DataType]) -> list[str]:
     return [check_column("--where", name, schema) for name in names]
 
 
+def _comparable(
+    where: str, types: dict[str, pl.DataType], schema: Mapping[str, pl.DataType]
+) -> dict[str, pl.DataType]:
+    """Most of the inferred types that the condition can compare; other columns stay text.
+
+    In ``score <> 'N/A'`` a column of numbers is compared with text, so it is text there.
+    """
+    query = _query(where)
+    for n_texts in range(min(len(types), 8) + 1):
+        for texts in combinations(types, n_texts):
+            kept = {name: kind for name, kind in types.items() if name not in texts}
+            with suppress(pl.exceptions.PolarsError):
+                pl.DataFrame(schema=dict(schema) | kept).lazy().sql(query).collect()
+                return kept
+    return types
+
+
+def _check_query(where: str, schema: Mapping[str, pl.DataType]) -> None:
+    """Raise an error unless the condition is one of a table with these columns."""
+    try:
+        pl.DataFrame(schema=schema).lazy().sql(_query(where)).collect()
+    except pl.exceptions.PolarsError as error:
+        fix = "CAST(column AS DOUBLE) and CAST(column AS TEXT) change the type of a column"
+        raise CommandError(f"--where {where!r}: {first_line(error)}; {fix}.") from error
+
+
+def _query(where: str) -> str:
+    return f"SELECT * FROM self WHERE ({where})"  # noqa: S608
+
+
 def _parse_text(name: str, kind: pl.DataType) -> pl.Expr:
     """Numbers or booleans of a column of text, null where the text is something else."""
     if kind != pl.Boolean:
@@ -279,6 +305,8 @@ def file_errors(name: str) -> Iterator[None]:
         yield
     except (pl.exceptions.PolarsError, OSError, csv.Error) as error:
         text = getattr(error, "strerror", None) or first_line(error)
+        if re.search(r"utf-?8", text, re.IGNORECASE):
+            text = "not UTF-8; convert the file, for example with iconv -f cp1252 -t utf-8"
         if "Broken pipe" in text:  # polars raises it as an OSError without a number
             raise BrokenPipeError from error
         raise CommandError(text if name in text else f"{name}: {text}") from error

@@ -44,7 +44,7 @@ MAX_BYTES = 2**25
 MAX_VALUES = 2_000_000
 MAX_DEPTH = 48  # levels of nesting; real files have a dozen
 
-_NOT_A_MODEL = "Pass a file that was written by a calibrator's save()."
+_NOT_A_MODEL = "Pass a file that isoroc fit or a calibrator's save() wrote."
 _RESTORE = "The file is damaged or was altered: restore it, or save the model again."
 
 
@@ -160,9 +160,9 @@ def check_summary(summary: Any) -> None:
     for name in SUMMARY.keys() & summary.keys():
         several, least = SUMMARY[name]
         value = summary[name]
-        numbers = value if several and isinstance(value, list) else [value]
-        real = all(type(number) in (int, float) for number in numbers)
-        if not real or not all(least <= number < 1e300 for number in numbers):
+        numbers = value if several else [value]
+        real = isinstance(numbers, list) and all(type(x) in (int, float) for x in numbers)
+        if not real or not all(least <= x < 1e300 for x in numbers):
             expected = "a list of numbers" if several else "a number"
             raise Fault(f"summary.{name}", f"expected {expected} in its range, got {shown(value)}")
 
