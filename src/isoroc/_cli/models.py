@@ -79,6 +79,7 @@ class Model(NamedTuple):
     calibrator: Any
     columns: list[str] | None
     label: str | None
+    labels: list[str] | None  # columns of several labels
     weight: str | None  # column of the weights
     segments: dict[str, bool]  # columns of segments, and whether each is numeric
 
@@ -99,7 +100,10 @@ class Model(NamedTuple):
         columns = [str(name) for name in columns] if valid else None
         stored = (summary.get(key) for key in ("label", "weight_column"))
         label, weight = (name if isinstance(name, str) else None for name in stored)
-        return cls(path, calibrator, columns, label, weight, known_columns(calibrator.map_))
+        labels: Any = summary.get("label_columns")
+        several = isinstance(labels, list) and all(isinstance(name, str) for name in labels)
+        labels = labels if several else None
+        return cls(path, calibrator, columns, label, labels, weight, known_columns(calibrator.map_))
 
     def order_columns(self, columns: list[str], selection: InputOptions) -> list[str]:
         """Columns of forecasts in the order that the calibrator expects."""
@@ -112,13 +116,17 @@ class Model(NamedTuple):
 
     def complete(self, selection: Selection, schema: Collection[str]) -> Selection:
         """The selection, with label, weight and unit of the fit where the user gave none."""
-        if not (selection.label or selection.label_shares) and self.label in schema:
+        given = selection.label or selection.label_shares or selection.labels
+        if not given and self.label in schema:
             selection = replace(selection, label=self.label)
+        if not given and self.labels and set(self.labels) <= set(schema):
+            selection = replace(selection, labels=self.labels)
         if selection.weight is None and self.weight in schema:
             selection = replace(selection, weight=self.weight)
         unit = self.calibrator.unit_
         # The range of one column of scores is checked in `predict_proba`.
         is_known = len(self.calibrator.classes_) == 2 and unit in ("probability", "logit")
+        is_known = is_known and self.calibrator.map_.kind.exclusive
         if selection.unit == "auto" and not is_known:
             selection = replace(selection, unit=unit)
         return selection

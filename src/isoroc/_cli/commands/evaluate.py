@@ -6,11 +6,12 @@ from isoroc._cli import options as opt
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import ExitCode
 from isoroc._cli.io.files import open_source
+from isoroc._cli.io.labels import are_several, read_labels
 from isoroc._cli.io.reading import Reader, warn_of_reversal
 from isoroc._cli.models import Model, versions
 from isoroc._cli.terminal import print_error, print_json, print_table, print_text
 from isoroc._evaluation.before_after import make_pair
-from isoroc._evaluation.evaluate import conclude, evaluate_pairs
+from isoroc._evaluation.evaluate import conclude, evaluate_pairs, pair_of_labels
 from isoroc._evaluation.evaluation import Evaluation
 from isoroc._evaluation.measures import Collector
 from isoroc._input import check_confidence
@@ -41,8 +42,12 @@ def evaluate(
     check_confidence(confidence)
     loaded = None if model is None else Model.load(model)
     with open_source(forecasts, selection) as source:
-        reader = Reader(source, selection, loaded)
-        evaluation = _evaluate(reader, description, confidence)
+        if are_several(selection, loaded):
+            table = read_labels(source, selection, loaded, description)
+            pair = pair_of_labels(table.Y, table.P, loaded and loaded.calibrator, **table.options())
+            evaluation = evaluate_pairs([pair], confidence)
+        else:
+            evaluation = _evaluate(Reader(source, selection, loaded), description, confidence)
     figures = _figures(evaluation)
     default = "after" if evaluation.is_paired else "before"
     failed = [text for condition in conditions if (text := condition.failure(figures, default))]

@@ -8,6 +8,7 @@ import isoroc
 from isoroc._cli import options as opt
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.files import check_target, dated_by, open_source, write_bytes
+from isoroc._cli.io.labels import are_several, read_labels
 from isoroc._cli.io.reading import Reader, load_counts
 from isoroc._cli.models import Model
 from isoroc._cli.terminal import print_exact, print_note, print_text
@@ -52,7 +53,11 @@ def report(
     else:
         with open_source(forecasts, selection) as source:
             name = source.name
-            make = _read(Reader(source, selection, loaded), description)
+            if are_several(selection, loaded):
+                table = read_labels(source, selection, loaded, description)
+                make = partial(Report, table.Y, table.P, multilabel=True, **table.options())
+            else:
+                make = _read(Reader(source, selection, loaded), description)
     with dated_by([model, *forecasts]):
         made = make(
             calibrator=loaded and loaded.calibrator,

@@ -19,6 +19,7 @@ from isoroc._cli.io.columns import (
     find_forecasts,
     find_label,
     find_shares,
+    find_weight,
     given_columns,
 )
 from isoroc._cli.io.files import expand
@@ -63,15 +64,13 @@ class Reader:
         self.source = source
         self.selection = selection
         self.model = model
+        if selection.labels:
+            raise CommandError("--labels: this command takes one outcome per row; use --label.")
         if selection.label_shares and selection.label:
             raise CommandError("--label and --label-shares exclude each other; leave one out.")
         shares = find_shares(selection.label_shares or (), schema)
         self.label = None if selection.label_shares else find_label(selection.label, schema)
-        self.weight = selection.weight
-        if self.weight == "none" and self.weight not in schema:
-            self.weight = None
-        elif self.weight is not None:
-            check_column("--weight", self.weight, schema)
+        self.weight = find_weight(selection.weight, schema)
         others = [name for name in (self.label, self.weight, *shares.values()) if name is not None]
         columns = find_forecasts(selection.probs, schema, others, of_model=model and model.columns)
         self._used = [*columns, *others]
@@ -97,7 +96,8 @@ class Reader:
 
     def _read_labels(self, n_classes: int) -> None:
         """Count the rows and collect their labels, which decide on the order of the columns."""
-        for batch in self._batches([] if self.label is None else [self.label]):
+        used = [] if self.label is None else [self.label]
+        for batch in stream_rows(self.source, self.selection.where, used):
             self.n_rows += len(batch)
             if self.label is not None:
                 self._add_labels(batch, self.label, n_classes)
@@ -173,24 +173,13 @@ class Reader:
         """Whether there are many rows of probabilities, which are then counted."""
         return self.are_many and self.unit == "probability"
 
-    def _batches(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
-        source = self.source
-        where = self.selection.where
-        rows = source.rows(where).select(ROW, *dict.fromkeys(names))
-        total = source.count() if where is None else None
-        with file_errors(source.name), progress_bar("reading", total) as advance:
-            for batch in rows.collect_batches(chunk_size=BATCH):
-                advance(len(batch))
-                if not batch.is_empty():
-                    yield batch
-
     def _samples(
         self, others: Sequence[str], share: float = 1.0
     ) -> Iterator[tuple[Sample, pl.DataFrame]]:
         """Samples of a share of the rows, each with its batch, which has the `others` too."""
         check = partial(check_forecasts, unit=self.selection.unit, advice="pass")
         start = 0
-        for rows in self._batches([*self._used, *others]):
+        for rows in stream_rows(self.source, self.selection.where, [*self._used, *others]):
             batch = rows if share == 1 else rows.filter(is_sampled(rows, share))
             if batch.is_empty():
                 continue
@@ -288,6 +277,17 @@ class Reader:
         check_units(before, self.selection.unit, name=", ".join(self.columns))
         warn_of_reversal(before)
         return compared
+
+
+def stream_rows(source: Source, where: str | None, names: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """Batches of the selected rows, none of them empty, with some columns and the row number."""
+    rows = source.rows(where).select(ROW, *dict.fromkeys(names))
+    total = source.count() if where is None else None
+    with file_errors(source.name), progress_bar("reading", total) as advance:
+        for batch in rows.collect_batches(chunk_size=BATCH):
+            advance(len(batch))
+            if not batch.is_empty():
+                yield batch
 
 
 def no_rows(source: Source, where: str | None) -> CommandError:
