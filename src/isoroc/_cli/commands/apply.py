@@ -1,7 +1,9 @@
 """``isoroc apply``: add calibrated forecasts to a table, batch by batch."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,14 +13,15 @@ from numpy.typing import NDArray
 
 import isoroc
 from isoroc._cli import options as opt
-from isoroc._cli.errors import CommandError
+from isoroc._cli.conditions import Condition
+from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.io import ndjson, reading
 from isoroc._cli.io.columns import find_forecasts, split_words
 from isoroc._cli.io.files import check_target, open_source, write_frame
 from isoroc._cli.io.source import ROW, Format, Source, choose_format, file_errors
 from isoroc._cli.models import Model, calibrate
-from isoroc._cli.terminal import Advance, print_note, print_warning, progress_bar
-from isoroc._core.types import Floats, Ints
+from isoroc._cli.terminal import Advance, print_error, print_note, print_warning, progress_bar
+from isoroc._core.types import Floats
 from isoroc._input import InputError, valid_rows
 
 OnBad = Literal["fail", "null", "skip"]
@@ -38,7 +41,8 @@ def apply(
     prior: list[str] | None = None,
     adapt_prior: bool = False,
     output_format: str | None = None,
-) -> None:
+    fail_if: list[str] | None = None,
+) -> ExitCode:
     """Add calibrated forecasts to a table.
 
     Parameters
@@ -57,7 +61,11 @@ def apply(
         Estimate the class shares of these rows, and adjust the forecasts to them.
     output_format
         Format of the output, if its name does not show it. Default: the format of the input.
+    fail_if
+        Write no file and exit with code 1 if this condition holds: "unknown > 0.5" (share of rows
+        with a missing or unknown segment), "unknown.region > 0.1", "bad > 0", "rows < 1000".
     """
+    conditions = [Condition.parse(text) for text in fail_if or ()]
     # The input may be replaced if no row is lost.
     whole = len(forecasts) == 1 and Path(forecasts[0]).is_file() and selection.where is None
     inputs = [] if replace and whole and on_bad != "skip" else forecasts
@@ -78,16 +86,13 @@ def apply(
         if prior is not None or adapt_prior:
             calibration.adjust(prior, adapt=adapt_prior)
         with progress_bar("calibrating", None if where else source.count()) as calibration.advance:
-            write_frame(calibration.run(form), output, form)
-    n_rows = sum(calibration.n_rows)
-    if bad := calibration.bad:
-        done = "were left out" if on_bad == "skip" else "got null"
-        n_bad = sum(count for _, count, _ in bad)
-        (_, _, example) = min(bad)
-        print_warning(f"{n_bad:,} of {n_rows:,} rows have no valid forecast and {done}; {example}")
-    for k, name in enumerate(loaded.segments):
-        if n := sum(counts[k] for counts in calibration.unknown):
-            print_note(f"{name}: {n:,} of {n_rows:,} rows are missing or unknown to fit")
+            failed = write_frame(
+                calibration.run(form), output, form, partial(calibration.failures, conditions)
+            )
+    calibration.describe()
+    for text in failed:
+        print_error("check failed", text)
+    return ExitCode.CHECK_FAILED if failed else ExitCode.OK
 
 
 def find_columns(model: Model, selection: opt.InputOptions, source: Source) -> list[str]:
@@ -129,7 +134,8 @@ class Calibration:
     n_rows: list[int] = field(default_factory=list)  # per batch
     #: For each batch with bad rows: number of the first, how many, what is wrong with the first.
     bad: list[tuple[int, int, str]] = field(default_factory=list)
-    unknown: list[Ints] = field(default_factory=list)  # rows per batch and column of segments
+    #: For each batch, the number of rows whose segment is unknown, by column.
+    unknown: list[dict[str, int]] = field(default_factory=list)
     _adjusted: Callable[[Floats], Floats] = lambda Q: Q  # adjusts forecasts to class shares
     _copied: bool = False  # True if the lines of NDJSON files are copied
     _numbers: list[str] = field(default_factory=list)  # columns of text that become numbers
@@ -156,13 +162,40 @@ class Calibration:
             schema = dict(rows.drop(ROW).collect_schema()) | new
         return rows.map_batches(self, schema=schema, streamable=True)
 
+    def figures(self) -> dict[str, Any]:
+        """Figures for conditions: rows, bad rows, and shares of unknown segments by column."""
+        n_rows = sum(self.n_rows)
+        totals = sum(map(Counter, self.unknown), Counter[str]())
+        shares = {name: totals[name] / max(n_rows, 1) for name in self.model.segments}
+        unknown = {"value": max(shares.values(), default=0.0)} | shares
+        return {"rows": n_rows, "bad": sum(n for _, n, _ in self.bad), "unknown": unknown}
+
+    def failures(self, conditions: Sequence[Condition]) -> list[str]:
+        """Conditions that hold, after all rows were read."""
+        figures = self.figures()
+        return [text for condition in conditions if (text := condition.failure(figures))]
+
+    def describe(self) -> None:
+        """Print how many rows have no valid forecast or an unknown segment."""
+        figures = self.figures()
+        n_rows = figures["rows"]
+        if self.bad:
+            done = "were left out" if self.on_bad == "skip" else "got null"
+            (_, _, example) = min(self.bad)
+            what = f"{figures['bad']:,} of {n_rows:,} rows have no valid forecast and {done}"
+            print_warning(f"{what}; {example}")
+        for name in self.model.segments:
+            if share := figures["unknown"][name]:
+                text = f"{name}: {round(share * n_rows):,} of {n_rows:,} rows are missing or "
+                (print_warning if share == 1 else print_note)(f"{text}unknown to fit")
+
     def __call__(self, batch: pl.DataFrame) -> pl.DataFrame:
         """The batch with the calibrated columns, without its row numbers or as the text of rows."""
         Q, valid = self._calibrate(batch)
         self.advance(len(batch))
         self.n_rows.append(len(batch))
         if (segments := reading.read_segments(batch, self.model.segments)) is not None:
-            self.unknown.append(np.isnan(self.model.calibrator.map_.codes(segments)).sum(axis=0))
+            self.unknown.append(reading.count_unknown(self.model, segments))
         if not valid.all():
             first = batch[int(np.argmin(valid))]
             self.bad.append((first[ROW][0], int((~valid).sum()), self._problem(first)))
@@ -246,6 +279,9 @@ class Calibration:
 
 def _old_shares(calibrator: Any) -> Floats:
     """Class shares of the calibration rows."""
+    if not calibrator.map_.kind.exclusive:
+        problem = "the labels of the model do not exclude each other"
+        raise CommandError(f"--prior, --adapt-prior: {problem}, so their shares do not sum to one.")
     weights = np.asarray(calibrator.summary_.get("class_weights", []), dtype=np.float64)
     if weights.shape != calibrator.classes_.shape:
         problem = "the model file does not contain the class weights of its calibration rows"

@@ -95,7 +95,7 @@ def fit(
     if figures["rows"] < 10:
         print_warning(f"{figures['rows']} rows are too few to calibrate; collect more.")
     notes = _notes(model, common, counted=counted)
-    for line in _lines(model.classes_, origin["columns"] or [], notes, figures):
+    for line in _lines(model, origin["columns"] or [], notes, figures):
         print_note(f"  {line}")
     if json:
         about = {"calibrator": name, "classes": model.classes_, "notes": notes}
@@ -180,10 +180,13 @@ def _fit(model: Any, rows: Rows, weighting: Weighting) -> Sample:
     return rows
 
 
+def _kind(model: Any) -> str:
+    return "classes" if model.map_.kind.exclusive else "labels"
+
+
 def _headline(name: str, model: Any, output: str) -> str:
     target = "standard output" if output == opt.STANDARD else output
-    kind = "classes" if model.map_.kind.exclusive else "labels"
-    size = f"{model.summary_['rows']:,} rows, {len(model.classes_)} {kind}"
+    size = f"{model.summary_['rows']:,} rows, {len(model.classes_)} {_kind(model)}"
     if (n_bins := getattr(model, "n_bins_", None)) is not None:
         size += f", {n_bins} bin" + ("s" if n_bins > 1 else "")
     return f"{target}: {name} fitted to {size}"
@@ -203,14 +206,15 @@ def _notes(model: Any, common: Any, *, counted: bool) -> list[str]:
 
 
 def _lines(
-    classes: Any, columns: list[str], notes: list[str], figures: dict[str, Any]
+    model: Any, columns: list[str], notes: list[str], figures: dict[str, Any]
 ) -> Iterator[str]:
     """Lines about a fit: the class of each column, notes and losses."""
+    classes = model.classes_
     pairs = [f"{name} is {label!s}" for name, label in zip(columns, classes, strict=False)]
     if len(columns) == 1:
         yield f"{columns[0]} is the score of class {classes[1]!s}"
     elif len(columns) <= 12:
-        yield "classes: " + ", ".join(pairs)
+        yield f"{_kind(model)}: " + ", ".join(pairs)
     yield from notes
     before, after = (figures[name]["log_loss"] for name in ("before", "after"))
     # A verdict names the loss before calibration itself.

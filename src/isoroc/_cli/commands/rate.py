@@ -34,8 +34,8 @@ def rate(
     """
     if selection.weight is not None or selection.unit != "auto":
         raise CommandError("--weight and --unit: rate reads rows of equal weight and any score.")
-    if selection.label_shares:
-        raise CommandError("--label-shares: rate takes the class that came true; use --label.")
+    if selection.label_shares or selection.labels:
+        raise CommandError("--label-shares, --labels: rate takes one outcome; use --label.")
     with open_source(forecasts, selection) as source:
         label = find_label(selection.label, source.schema)
         columns = find_forecasts(selection.probs, source.schema, [label, by])

@@ -6,7 +6,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from io import UnsupportedOperation
@@ -106,8 +106,21 @@ def expand(given: Sequence[str]) -> list[Path]:
     return files
 
 
-def write_frame(frame: pl.LazyFrame, target: str, form: Format) -> None:
-    """Write a table batch by batch, atomically to a file or directly to standard output."""
+class Rejected(Exception):  # noqa: N818
+    """A table that must not replace a file."""
+
+
+def write_frame(
+    frame: pl.LazyFrame,
+    target: str,
+    form: Format,
+    check: Callable[[], list[str]] = list,
+) -> list[str]:
+    """Write a table batch by batch, atomically to a file or directly to standard output.
+
+    `check` is called after the last row. What it finds is returned, and a file is not replaced
+    unless it finds nothing.
+    """
     schema = frame.collect_schema()
     if form.kind not in ("parquet", "arrow"):  # polars finds out too late
         for name, kind in schema.items():
@@ -117,7 +130,8 @@ def write_frame(frame: pl.LazyFrame, target: str, form: Format) -> None:
                 raise CommandError(f"column {name!r} {problem}; {fix}.")
     compression: Any = form.compression or "uncompressed"
     options: dict[str, Any] = {"compression": compression, "check_extension": False}
-    with output_to(target) as to:
+    found: list[str] = []
+    with suppress(Rejected), output_to(target) as to:
         if schema.names() == [LINE]:
             frame.sink_csv(to, include_header=False, quote_style="never", **options)
         elif form.separator is not None:
@@ -128,6 +142,10 @@ def write_frame(frame: pl.LazyFrame, target: str, form: Format) -> None:
             frame.sink_parquet(to)
         else:
             frame.sink_ipc(to)
+        found = check()
+        if found:
+            raise Rejected
+    return found
 
 
 def _holds_binary(kind: pl.DataType) -> bool:

@@ -1,6 +1,7 @@
 """Forecasts and outcomes of files: in batches, all at once or counted; errors name the row."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -80,6 +81,8 @@ class Reader:
         check_types(source, self._used)
         self._shares = list(shares.values())
         self.n_rows = 0
+        #: Rows whose segment the model does not know, by column, of all that were read.
+        self.unknown = Counter(dict.fromkeys([] if model is None else model.segments, 0))
         self._labels = list[Any](shares)
         self._read_labels(max(len(columns), 2))
         labels = self._parse_labels()
@@ -256,6 +259,8 @@ class Reader:
             compared = {"before": replace(sample, segments=read_segments(batch, segments))}
             if model is not None:
                 given = read_segments(batch, model.segments)
+                if given is not None:
+                    self.unknown.update(count_unknown(model, given))
                 Q = calibrate(model.calibrator, sample.as_given(), given)
                 compared["after"] = replace(sample, forecasts=Q, unit="probability")
             yield compared
@@ -342,6 +347,12 @@ def check_model_segments(model: Model, source: Source) -> list[str]:
     """Columns of a model's segments, all of which must be there."""
     what = f"{model.path}: its segments"
     return [check_column(what, name, source.schema) for name in model.segments]
+
+
+def count_unknown(model: Model, segments: Segments) -> dict[str, int]:
+    """Number of rows whose segment is missing or unknown to the model, by column."""
+    counts = np.isnan(model.calibrator.map_.codes(segments)).sum(axis=0)
+    return dict(zip(model.segments, counts.tolist(), strict=True))
 
 
 def read_segments(batch: pl.DataFrame, known: Mapping[str, bool]) -> Segments | None:
