@@ -105,7 +105,7 @@ def test_a_job_does_not_stop_at_unknown_segments(run_cli):
 
 @pytest.mark.usefixtures("fitted")
 def test_of_many_rows_some_are_kept(run_cli, monkeypatch):
-    monkeypatch.setattr("isoroc._cli.io.reading.MANY", 900)
+    monkeypatch.setattr("isoroc._cli.reading.MANY", 900)
     words = ["--segments", "region,age", "-c", "temperature", "-o", "some.json"]
     ran = run_cli("fit", "data.csv", *words)
     some = isoroc.load("some.json")
@@ -116,7 +116,7 @@ def test_of_many_rows_some_are_kept(run_cli, monkeypatch):
     new = pl.read_parquet("new.parquet")
     Q, expected = (own.predict_proba(new["p"], new) for own in (some, whole))
     assert np.abs(Q - expected).mean() < 0.03
-    monkeypatch.setattr("isoroc._cli.io.reading.MANY", 400)
+    monkeypatch.setattr("isoroc._cli.reading.MANY", 400)
     found = json.loads(run_cli("evaluate", "new.parquet", "--segments", "region", "--json").text)
     assert 350 < found["rows"] < 450
 

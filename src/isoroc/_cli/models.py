@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 
 from isoroc._cli.errors import CommandError, did_you_mean
 from isoroc._cli.io.columns import order_columns, split_words
-from isoroc._cli.io.files import write_bytes
+from isoroc._cli.io.writing import write_bytes
 from isoroc._cli.options import STANDARD, InputOptions, Selection
 from isoroc._core.types import Floats
 from isoroc._input import Segments

@@ -5,10 +5,11 @@ from dataclasses import replace
 
 from isoroc._cli import options as opt
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.files import check_target, expand, open_source
-from isoroc._cli.io.reading import Reader
-from isoroc._cli.io.source import file_errors
+from isoroc._cli.io.formats import file_errors
+from isoroc._cli.io.opening import expand, open_source
+from isoroc._cli.io.writing import check_target
 from isoroc._cli.models import parse_value
+from isoroc._cli.reading import Reader
 from isoroc._cli.terminal import print_note
 from isoroc._counts import Counts
 

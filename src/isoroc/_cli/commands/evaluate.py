@@ -5,10 +5,10 @@ from typing import Any
 from isoroc._cli import options as opt
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import ExitCode
-from isoroc._cli.io.files import open_source
-from isoroc._cli.io.labels import are_several, read_labels
-from isoroc._cli.io.reading import Reader, warn_of_reversal
+from isoroc._cli.io.opening import open_source
+from isoroc._cli.labels import are_several, read_labels
 from isoroc._cli.models import Model, versions
+from isoroc._cli.reading import Reader, warn_of_reversal
 from isoroc._cli.terminal import print_error, print_json, print_table, print_text
 from isoroc._evaluation.before_after import make_pair
 from isoroc._evaluation.evaluate import conclude, evaluate_pairs, pair_of_labels

@@ -13,11 +13,12 @@ from isoroc._cli import options as opt
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.io.columns import listed, split_words
-from isoroc._cli.io.files import check_target, open_source
-from isoroc._cli.io.labels import LabelledTable, are_several, read_labels
-from isoroc._cli.io.reading import Reader, load_counts
+from isoroc._cli.io.opening import open_source
 from isoroc._cli.io.source import BATCH
+from isoroc._cli.io.writing import check_target
+from isoroc._cli.labels import LabelledTable, are_several, read_labels
 from isoroc._cli.models import DEFAULT, Model, calibrate, make_calibrator, save_model, versions
+from isoroc._cli.reading import Reader, load_counts
 from isoroc._cli.terminal import print_error, print_json, print_note, print_warning
 from isoroc._counts import Counts
 from isoroc._evaluation.before_after import make_pair

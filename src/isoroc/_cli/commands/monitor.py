@@ -10,14 +10,15 @@ import numpy as np
 
 import isoroc
 from isoroc._cli import options as opt
-from isoroc._cli.commands.apply import Calibration, find_columns
+from isoroc._cli.calibration import Calibration, find_columns
 from isoroc._cli.errors import CommandError, ExitCode
-from isoroc._cli.io.files import check_target, open_source
-from isoroc._cli.io.labels import LabelledTable, are_several, read_labels
-from isoroc._cli.io.reading import Reader
+from isoroc._cli.io.opening import open_source
 from isoroc._cli.io.source import Source
+from isoroc._cli.io.writing import check_target
+from isoroc._cli.labels import LabelledTable, are_several, read_labels
 from isoroc._cli.models import Model
 from isoroc._cli.prometheus import write_metrics
+from isoroc._cli.reading import Reader
 from isoroc._cli.terminal import print_json, print_note, print_table, print_text, print_warning
 from isoroc._core.types import Floats
 from isoroc._evaluation.monitor import Batch, BatchReport, CalibrationMonitor, hash_rows

@@ -7,10 +7,11 @@ from pathlib import Path
 import isoroc
 from isoroc._cli import options as opt
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.files import check_target, dated_by, open_source, write_bytes
-from isoroc._cli.io.labels import are_several, read_labels
-from isoroc._cli.io.reading import Reader, load_counts
+from isoroc._cli.io.opening import open_source
+from isoroc._cli.io.writing import check_target, dated_by, write_bytes
+from isoroc._cli.labels import are_several, read_labels
 from isoroc._cli.models import Model
+from isoroc._cli.reading import Reader, load_counts
 from isoroc._cli.terminal import print_exact, print_note, print_text
 from isoroc._input import join_parts
 from isoroc._report.report import Report

@@ -23,8 +23,9 @@ from isoroc._cli.io.columns import (
     find_weight,
     given_columns,
 )
-from isoroc._cli.io.files import expand
-from isoroc._cli.io.source import BATCH, ROW, Source, file_errors
+from isoroc._cli.io.formats import file_errors
+from isoroc._cli.io.opening import expand
+from isoroc._cli.io.source import BATCH, ROW, Source
 from isoroc._cli.models import Model, calibrate
 from isoroc._cli.options import ALL_ROWS, UNDESCRIBED, Description, Selection
 from isoroc._cli.terminal import print_note, print_warning, progress_bar

@@ -15,10 +15,10 @@ from isoroc._cli.io.columns import (
     find_shares,
     find_weight,
 )
-from isoroc._cli.io.reading import check_types, no_rows, read_numbers, read_weights, stream_rows
 from isoroc._cli.io.source import Source
 from isoroc._cli.models import Model
 from isoroc._cli.options import Description, Selection
+from isoroc._cli.reading import check_types, no_rows, read_numbers, read_weights, stream_rows
 from isoroc._core.types import Floats
 from isoroc._input import UnitOption, check_groups
 
