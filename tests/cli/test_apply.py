@@ -58,7 +58,7 @@ def test_text_becomes_typed_if_the_output_has_types(run_cli):
 
 
 def test_many_files_and_batches_keep_the_order_of_rows(run_cli, monkeypatch):
-    monkeypatch.setattr("isoroc._cli.reading.BATCH", 64)
+    monkeypatch.setattr("isoroc._cli.batches.BATCH", 64)
     table = make_forecasts(1000)
     Path("days").mkdir()
     for k, start in enumerate(range(0, 1000, 300)):

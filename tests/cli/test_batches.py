@@ -6,10 +6,10 @@ import polars as pl
 import pytest
 
 from isoroc import InputError
+from isoroc._cli.batches import read_forecasts, read_weights
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.formats import Format
 from isoroc._cli.io.source import ROW, Source
-from isoroc._cli.reading import read_forecasts, read_weights
 
 SOURCE = Source([Path("x.parquet")], Format("parquet"), ["x.parquet"])
 

@@ -188,7 +188,7 @@ def test_categories_are_text(run_cli):
 
 
 def test_weights_may_be_zero_in_a_batch_but_not_in_all(run_cli, monkeypatch):
-    monkeypatch.setattr("isoroc._cli.reading.BATCH", 2)
+    monkeypatch.setattr("isoroc._cli.batches.BATCH", 2)
     table = pl.DataFrame({"score": [0.1, 0.3, 0.2, 0.9], "y": [0, 1, 0, 1], "w": [0, 0, 1, 1]})
     table.write_csv("x.csv")
     assert run_cli("fit", "x.csv", "-w", "w", "-o", "m.json", "-c", "irp").code == 0

@@ -10,7 +10,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 import isoroc
-from isoroc._cli import reading
+from isoroc._cli.batches import (
+    check_types,
+    is_sampled,
+    no_rows,
+    read_forecasts,
+    read_segments,
+)
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io import ndjson
@@ -19,6 +25,7 @@ from isoroc._cli.io.formats import Format, file_errors
 from isoroc._cli.io.source import ROW, Source
 from isoroc._cli.models import Model, calibrate
 from isoroc._cli.options import InputOptions
+from isoroc._cli.reading import check_model_segments, count_unknown
 from isoroc._cli.terminal import Advance, print_note, print_warning
 from isoroc._core.types import Floats
 from isoroc._input import InputError, valid_rows
@@ -29,8 +36,8 @@ OnBad = Literal["fail", "null", "skip"]
 def find_columns(model: Model, selection: InputOptions, source: Source) -> list[str]:
     """Columns of the forecasts in the order that a model expects."""
     columns = find_forecasts(selection.probs, source.schema, of_model=model.columns)
-    reading.check_types(source, columns)
-    reading.check_model_segments(model, source)
+    check_types(source, columns)
+    check_model_segments(model, source)
     return model.order_columns(columns, selection)
 
 
@@ -108,8 +115,8 @@ class Calibration:
         Q, valid = self._calibrate(batch)
         self.advance(len(batch))
         self.n_rows.append(len(batch))
-        if (segments := reading.read_segments(batch, self.model.segments)) is not None:
-            self.unknown.append(reading.count_unknown(self.model, segments))
+        if (segments := read_segments(batch, self.model.segments)) is not None:
+            self.unknown.append(count_unknown(self.model, segments))
         if not valid.all():
             first = batch[int(np.argmin(valid))]
             self.bad.append((first[ROW][0], int((~valid).sum()), self._problem(first)))
@@ -137,12 +144,12 @@ class Calibration:
 
     def _predict(self, batch: pl.DataFrame) -> Floats:
         model = self.model.calibrator
-        segments = reading.read_segments(batch, self.model.segments)
+        segments = read_segments(batch, self.model.segments)
 
         def predict(P: Floats) -> Floats:
             return self._adjusted(calibrate(model, P, segments))
 
-        return reading.read_forecasts(batch, self.columns, self.source, predict)
+        return read_forecasts(batch, self.columns, self.source, predict)
 
     def _problem(self, row: pl.DataFrame) -> str:
         """What is wrong with a bad row."""
@@ -183,10 +190,8 @@ class Calibration:
         with file_errors(name):
             n = int(frame.select(pl.len()).collect(engine="streaming").item())
             if not n:
-                raise reading.no_rows(self.source, self.where)
-            parts = [
-                part.filter(reading.is_sampled(part, most / n)) for part in frame.collect_batches()
-            ]
+                raise no_rows(self.source, self.where)
+            parts = [part.filter(is_sampled(part, most / n)) for part in frame.collect_batches()]
         Q, valid = self._calibrate(pl.concat(parts))
         return n, Q[valid]
 

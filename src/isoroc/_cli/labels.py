@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from isoroc._cli.batches import check_types, no_rows, read_numbers, read_weights, stream_rows
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import (
     check_column,
@@ -18,7 +19,6 @@ from isoroc._cli.io.columns import (
 from isoroc._cli.io.source import Source
 from isoroc._cli.models import Model
 from isoroc._cli.options import Description, Selection
-from isoroc._cli.reading import check_types, no_rows, read_numbers, read_weights, stream_rows
 from isoroc._core.types import Floats
 from isoroc._input import UnitOption, check_groups
 

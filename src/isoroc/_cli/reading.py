@@ -1,10 +1,26 @@
-"""Forecasts and outcomes of files: in batches, all at once or counted; errors name the row."""
+"""Reading: forecasts and outcomes of the selected rows, all at once, in batches, or counted.
 
-import re
+Rows are read in passes over the files, each of them lazy and in batches:
+
+1. The labels (`scan_labels`), of which only the distinct ones are kept. They decide which column
+   belongs to which class. The pass also counts the rows.
+2. The smallest and largest score (`Reader.unit`), for a single column without ``--unit``: one value
+   outside [0, 1] makes all of them log odds, so no batch can decide it alone.
+3. The rows themselves, in one of three ways. `Reader.read` keeps them all. `Reader.stream` yields
+   batches, for sums that can be merged. `Reader.count` adds them to the cells of `Counts`, which
+   works for probabilities only, because cells are cells of the simplex.
+
+Above `MANY` rows the commands stream or count, so that memory does not grow with the files. What
+needs single rows, as segments do, then takes a random sample: a row belongs to it if the hash of
+its number is small. This needs no state between batches and is the same in every run.
+
+A batch becomes a `Sample`, as arrays do in Python. With a model there are two of the same rows,
+before and after calibration.
+"""
+
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
@@ -13,34 +29,38 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from isoroc._cli.errors import CommandError, in_options
-from isoroc._cli.io.columns import (
-    arrange,
-    check_column,
-    find_forecasts,
-    find_label,
-    find_shares,
-    find_weight,
-    given_columns,
+from isoroc._cli.batches import (
+    check_types,
+    is_sampled,
+    located,
+    read_forecasts,
+    read_segments,
+    read_weights,
+    stream_rows,
 )
-from isoroc._cli.io.formats import file_errors
+from isoroc._cli.errors import CommandError
+from isoroc._cli.io.columns import arrange, check_column, given_columns
 from isoroc._cli.io.opening import expand
-from isoroc._cli.io.source import BATCH, ROW, Source
+from isoroc._cli.io.source import ROW, Source
 from isoroc._cli.models import Model, calibrate
 from isoroc._cli.options import ALL_ROWS, UNDESCRIBED, Description, Selection
-from isoroc._cli.terminal import print_note, print_warning, progress_bar
-from isoroc._core.types import Floats
-from isoroc._counts import Builder, Counts, Resolution, hash_keys
+from isoroc._cli.outcomes import (
+    Chosen,
+    choose_columns,
+    label_values,
+    match_classes,
+    parse_labels,
+    scan_labels,
+)
+from isoroc._cli.terminal import print_note, print_warning
+from isoroc._counts import Builder, Counts, Resolution
 from isoroc._input import (
-    InputError,
     Sample,
     Segments,
     check_forecasts,
     check_groups,
     check_label_shares,
-    check_segments,
     check_units,
-    check_weights,
     divide_rows,
     find_reversal,
     join_samples,
@@ -49,119 +69,35 @@ from isoroc._input import (
 
 #: Rows above which ``fit`` and ``evaluate`` do not keep them all.
 MANY = 2_000_000
-_NOT_CLASSES = "labels must be classes, not measurements; check --label"
 #: Samples of the same rows: "before", and "after" if there is a model.
 Compared = dict[str, Sample]
 
 
+@dataclass
 class Reader:
     """Forecasts and outcomes of selected rows, before and, if there is a model, after calibration.
 
-    A model supplies what the user did not give.
+    `open_rows` makes one.
     """
 
-    def __init__(self, source: Source, selection: Selection, model: Model | None = None) -> None:
-        schema = source.schema
-        selection = selection if model is None else model.complete(selection, schema)
-        self.source = source
-        self.selection = selection
-        self.model = model
-        if selection.labels:
-            raise CommandError("--labels: this command takes one outcome per row; use --label.")
-        if selection.label_shares and selection.label:
-            raise CommandError("--label and --label-shares exclude each other; leave one out.")
-        shares = find_shares(selection.label_shares or (), schema)
-        self.label = None if selection.label_shares else find_label(selection.label, schema)
-        self.weight = find_weight(selection.weight, schema)
-        others = [name for name in (self.label, self.weight, *shares.values()) if name is not None]
-        columns = find_forecasts(selection.probs, schema, others, of_model=model and model.columns)
-        self._used = [*columns, *others]
-        if len(set(self._used)) < len(self._used):
-            fix = "check --label, --probs and --weight"
-            raise CommandError(f"a column is used twice: {', '.join(self._used)}; {fix}.")
-        check_types(source, self._used)
-        self._shares = list(shares.values())
-        self.n_rows = 0
-        #: Rows whose segment the model does not know, by column, of all that were read.
-        self.unknown = Counter(dict.fromkeys([] if model is None else model.segments, 0))
-        self._labels = list[Any](shares)
-        self._read_labels(max(len(columns), 2))
-        labels = self._parse_labels()
-        if model is None:
-            self.columns, classes = arrange(columns, set(labels), selection)
-        else:
-            classes = model.calibrator.classes_.tolist()
-            labels = self._match(labels, classes)
-            self.columns = model.order_columns(columns, selection)
-        self.classes: NDArray[Any] = np.array(classes)
-        code_of = {label: k for k, label in enumerate(classes)}
-        codes = [code_of[label] for label in labels]
-        self._codes = np.array(codes, np.min_scalar_type(len(classes) - 1))
+    source: Source
+    selection: Selection
+    model: Model | None
+    chosen: Chosen
+    n_rows: int
+    columns: list[str]  # of the forecasts, in the order of the classes
+    classes: NDArray[Any]
+    labels: list[Any]  # as the files have them
+    codes: NDArray[Any]  # class of each label
 
-    def _read_labels(self, n_classes: int) -> None:
-        """Count the rows and collect their labels, which decide on the order of the columns."""
-        used = [] if self.label is None else [self.label]
-        for batch in stream_rows(self.source, self.selection.where, used):
-            self.n_rows += len(batch)
-            if self.label is not None:
-                self._add_labels(batch, self.label, n_classes)
+    def __post_init__(self) -> None:
         self.are_many = self.n_rows > MANY
-        if not self.n_rows:
-            raise no_rows(self.source, self.selection.where)
-        if self.label is None and len(self._shares) != n_classes:
-            problem = f"{len(self._shares)} columns, but the forecasts have {n_classes} classes"
-            raise CommandError(f"--label-shares: {problem}; name one column for each class.")
-
-    def _add_labels(self, batch: pl.DataFrame, column: str, n_classes: int) -> None:
-        values = _label_values(batch[column])
-        known = set(self._labels)
-        for at in values.arg_unique().sort():
-            label = values[at]
-            if label in known:
-                continue
-            if label is None:
-                problem = "is empty"
-                fix = f'leave out rows without a label with --where "{column} IS NOT NULL"'
-            elif isinstance(label, float) and not label.is_integer():
-                problem = f"is {label}"
-                fix = _NOT_CLASSES
-            elif len(self._labels) == n_classes:
-                problem = f"is {label!r}, but the forecasts have only {n_classes} classes"
-                fix = "name one column for each class with --probs, or other labels with --label"
-            else:
-                self._labels.append(label)
-                continue
-            raise self.source.error(batch, at, column, f"{problem}; {fix}.")
-
-    def _parse_labels(self) -> list[Any]:
-        """The labels; in text files, integers, floats or booleans if all of them look like it."""
-        looks: dict[str, Callable[[str], Any]] = {r"0|-?[1-9]\d*": int}  # 01 is a name
-        if self.label is not None:
-            looks[r"(?:0|-?[1-9]\d*)(?:\.0*)?"] = float
-            looks[r"(?i:true|false)"] = lambda text: text.lower() == "true"
-            if not self.source.untyped:
-                return self._labels
-        for look, parse in looks.items():
-            if all(re.fullmatch(look, label) for label in self._labels):
-                return [parse(label) for label in self._labels]
-        if self.label and all(re.fullmatch(r"-?\d*\.\d+", label) for label in self._labels):
-            what = f"column {self.label!r} holds {self._labels[0]}"
-            raise CommandError(f"{self.source.name}: {what}; {_NOT_CLASSES}.")
-        return self._labels
-
-    def _match(self, labels: list[Any], classes: list[Any]) -> list[Any]:
-        """The class that each label stands for, where 1 is equal to 1.0 and to "1"."""
-        same = {str(label): label for label in classes} | {label: label for label in classes}
-        keys = [label if label in same else str(label) for label in labels]
-        if unknown := [key for key in keys if key not in same]:
-            where = f"{self.source.name}: column {self.label!r} holds {unknown[0]!r}, which"
-            where = where if self.label else f"--label-shares: {unknown[0]}"
-            fitted = ", ".join(map(str, classes))
-            raise CommandError(f"{where} is not a class of the model: {fitted}.")
-        return [same[key] for key in keys]
+        #: Rows whose segment the model does not know, by column, of all that were read.
+        self.unknown = Counter(dict.fromkeys(self.model.segments if self.model else (), 0))
 
     @cached_property
     def unit(self) -> Any:
+        """Unit of the forecasts; that of a single column may depend on all of its values."""
         selection = self.selection
         columns = self.columns
         if selection.unit != "auto":
@@ -183,21 +119,24 @@ class Reader:
         """Samples of a share of the rows, each with its batch, which has the `others` too."""
         check = partial(check_forecasts, unit=self.selection.unit, advice="pass")
         start = 0
-        for rows in stream_rows(self.source, self.selection.where, [*self._used, *others]):
+        for rows in stream_rows(self.source, self.selection.where, [*self.chosen.used, *others]):
             batch = rows if share == 1 else rows.filter(is_sampled(rows, share))
             if batch.is_empty():
                 continue
-            if self.label is None:
-                shares = read_forecasts(batch, self._shares, self.source, check_label_shares)
-                codes = np.zeros(len(batch), self._codes.dtype)
+            if self.chosen.label is None:
+                outcomes = self.chosen.outcomes
+                shares = read_forecasts(batch, outcomes, self.source, check_label_shares)
+                codes = np.zeros(len(batch), self.codes.dtype)
             else:
-                labels = _label_values(batch[self.label])
-                codes = labels.replace_strict(self._labels, self._codes).to_numpy()
+                labels = label_values(batch[self.chosen.label])
+                codes = labels.replace_strict(self.labels, self.codes).to_numpy()
             P = read_forecasts(batch, self.columns, self.source, check)
-            weights = read_weights(batch, self.weight, self.source) if self.weight else None
+            weight = self.chosen.weight
+            weights = None if weight is None else read_weights(batch, weight, self.source)
             sample = Sample(P, codes, weights, self.classes, self.unit)
-            if self.label is None:
-                sample = divide_rows(sample, shares[:, np.argsort(self._codes)], start)
+            if self.chosen.label is None:
+                # A row of soft labels becomes one weighted row for each class with a share.
+                sample = divide_rows(sample, shares[:, np.argsort(self.codes)], start)
                 n_read = len(batch)
                 batch = batch[np.asarray(sample.parts_of) - start]
                 start += n_read
@@ -216,9 +155,8 @@ class Reader:
 
     def _refuse_outcomes(self, option: str, names: Sequence[str]) -> None:
         """Raise an error if a column that describes rows says what came true."""
-        outcomes = self._shares if self.label is None else [self.label]
         for name in names:
-            if name in outcomes:
+            if name in self.chosen.outcomes:
                 problem = f"{name!r} holds the outcomes, which new rows do not have yet"
                 raise CommandError(f"{option}: {problem}; name other columns.")
 
@@ -246,14 +184,14 @@ class Reader:
         """
         model = self.model
         source = self.source
-        numbers = dict[str, int]()
+        numbers = dict[str, int]()  # of the clusters, in the order in which they appear
         others = [*segments] if model is None else [*segments, *check_model_segments(model, source)]
         if clusters is not None:
             others.append(check_column("--clusters", clusters, source.schema))
             self._refuse_outcomes("--clusters", [clusters])
         for sample, batch in self._samples(others, share):
             if clusters is not None:
-                with _located(batch, [clusters], source):
+                with located(batch, [clusters], source):
                     names = check_groups(batch[clusters], len(batch), name="clusters")
                 codes = [numbers.setdefault(name, len(numbers)) for name in names.tolist()]
                 sample = replace(sample, clusters=np.array(codes, dtype=np.intp))  # noqa: PLW2901
@@ -285,28 +223,34 @@ class Reader:
         return compared
 
 
-def stream_rows(source: Source, where: str | None, names: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Batches of the selected rows, none of them empty, with some columns and the row number."""
-    rows = source.rows(where).select(ROW, *dict.fromkeys(names))
-    total = source.count() if where is None else None
-    with file_errors(source.name), progress_bar("reading", total) as advance:
-        for batch in rows.collect_batches(chunk_size=BATCH):
-            advance(len(batch))
-            if not batch.is_empty():
-                yield batch
+def open_rows(source: Source, selection: Selection, model: Model | None = None) -> Reader:
+    """Reader of the selected rows. The labels of all rows are read here, once.
 
-
-def no_rows(source: Source, where: str | None) -> CommandError:
-    """Error about a table without rows."""
-    which = "" if where is None else f" with {where}"
-    return CommandError(f"{source.name}: no rows{which}; at least one is needed.")
-
-
-def _label_values(values: pl.Series) -> pl.Series:
-    """Labels of a batch, null where they are missing."""
-    if values.dtype.is_float():
-        return values.fill_nan(None)
-    return values.cast(pl.String) if values.dtype in (pl.Categorical, pl.Enum) else values
+    A model supplies what the user did not give.
+    """
+    selection = selection if model is None else model.complete(selection, source.schema)
+    chosen = choose_columns(source, selection, model)
+    n_rows, found = scan_labels(source, selection.where, chosen)
+    labels = parse_labels(found, chosen, source)
+    if model is None:
+        columns, classes = arrange(chosen.forecasts, set(labels), selection)
+    else:
+        classes = model.calibrator.classes_.tolist()
+        labels = match_classes(labels, classes, chosen, source)
+        columns = model.order_columns(chosen.forecasts, selection)
+    code_of = {label: k for k, label in enumerate(classes)}
+    codes = np.array([code_of[label] for label in labels], np.min_scalar_type(len(classes) - 1))
+    return Reader(
+        source=source,
+        selection=selection,
+        model=model,
+        chosen=chosen,
+        n_rows=n_rows,
+        columns=columns,
+        classes=np.array(classes),
+        labels=found,
+        codes=codes,
+    )
 
 
 def load_counts(files: list[str], selection: Selection, description: Description) -> Counts:
@@ -324,26 +268,6 @@ def warn_of_reversal(sample: Sample) -> None:
         print_warning(f"{reversal}. --classes settles it.")
 
 
-def read_forecasts(
-    batch: pl.DataFrame,
-    columns: Sequence[str],
-    source: Source,
-    check: Callable[[Floats], Floats] = check_forecasts,
-) -> Floats:
-    """Forecasts of a batch, of shape (n, K) or (n,), as `check` or a calibrator returns them."""
-    values = np.column_stack([read_numbers(batch, name, source) for name in columns])
-    with _located(batch, columns, source):
-        return check(values[:, 0] if len(columns) == 1 else values)
-
-
-def read_weights(batch: pl.DataFrame, column: str, source: Source) -> Floats:
-    weights = read_numbers(batch, column, source)
-    if weights.any():  # a batch without weight is valid, a table without weight is not
-        with _located(batch, [column], source):
-            check_weights(weights, len(weights))
-    return weights
-
-
 def check_model_segments(model: Model, source: Source) -> list[str]:
     """Columns of a model's segments, all of which must be there."""
     what = f"{model.path}: its segments"
@@ -354,69 +278,3 @@ def count_unknown(model: Model, segments: Segments) -> dict[str, int]:
     """Number of rows whose segment is missing or unknown to the model, by column."""
     counts = np.isnan(model.calibrator.map_.codes(segments)).sum(axis=0)
     return dict(zip(model.segments, counts.tolist(), strict=True))
-
-
-def read_segments(batch: pl.DataFrame, known: Mapping[str, bool]) -> Segments | None:
-    """Segments of a batch; what is not a number in a numeric column counts as missing."""
-    columns = {}
-    for name, numeric in known.items():
-        column = batch[name].cast(pl.Float64 if numeric else pl.String, strict=False)
-        if batch[name].dtype.is_float() and not numeric:
-            column = column.str.strip_suffix(".0")  # the text of whole numbers, as everywhere
-        columns[name] = column
-    return check_segments(columns, len(batch), known=known) if known else None
-
-
-def is_sampled(batch: pl.DataFrame, share: float) -> pl.Series:
-    """Which rows belong to a random sample: those whose hashed row number is small."""
-    hashed = hash_keys(batch[ROW].to_numpy()[:, None], None)
-    return pl.Series((hashed >> np.uint64(11)) * 2.0**-53 < share)
-
-
-def check_types(source: Source, columns: Sequence[str]) -> None:
-    """Raise an error if a column holds neither numbers nor text."""
-    for name in columns:
-        kind = source.schema[name]
-        if not kind.is_numeric() and kind not in (pl.Boolean, pl.String, pl.Categorical, pl.Enum):
-            what = f"column {name!r} has the type {kind}"
-            raise CommandError(f"{source.name}: {what}; expected numbers, text or booleans.")
-
-
-@contextmanager
-def _located(batch: pl.DataFrame, columns: Sequence[str], source: Source) -> Iterator[None]:
-    """Context that adds file and columns to errors about a row of a batch, and names options."""
-    try:
-        yield
-    except InputError as error:
-        if error.row is None:
-            raise
-        fix = in_options(error.fix.partition(". For counts")[0])
-        if len(columns) > 1 and not re.search("--|divide|shares", fix):
-            fix = "name one column of probabilities for each class with --probs, or one column of "
-            fix += "scores for two classes"
-        where = f"{source.place(batch[ROW][error.row])} ({', '.join(columns)})"
-        raise CommandError(f"{where} {in_options(error.problem)}; {fix}.") from error
-
-
-def _quoted(name: str) -> str:
-    """A name of a column for a condition in SQL."""
-    return name if name.isidentifier() else f'\\"{name}\\"'
-
-
-def read_numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
-    """Numbers of a column; raises an error unless all are finite."""
-    values = batch[name].cast(pl.Float64, strict=False)
-    finite = values.is_finite().fill_null(value=False)
-    if not finite.all():
-        at = int(finite.arg_min() or 0)
-        raw = batch[name][at]
-        value = values[at]
-        problem = "is empty" if raw is None else f"is {raw!r}, not a number"
-        problem = problem if value is None else f"is {value}, not a finite number"
-        fix = "correct such rows, or leave them out with --where"
-        if isinstance(raw, str) and re.fullmatch(r"-?\d*,\d+", raw.strip()):
-            fix = f"write numbers with a decimal point, such as {raw.strip().replace(',', '.')}"
-        elif value is None:  # in conditions, text that is not a number is null
-            fix += f' "{_quoted(name)} IS NOT NULL"'
-        raise source.error(batch, at, name, f"{problem}; {fix}.")
-    return values.to_numpy()

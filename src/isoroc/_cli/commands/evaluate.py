@@ -8,7 +8,7 @@ from isoroc._cli.errors import ExitCode
 from isoroc._cli.io.opening import open_source
 from isoroc._cli.labels import are_several, read_labels
 from isoroc._cli.models import Model, versions
-from isoroc._cli.reading import Reader, warn_of_reversal
+from isoroc._cli.reading import Reader, open_rows, warn_of_reversal
 from isoroc._cli.terminal import print_error, print_json, print_table, print_text
 from isoroc._evaluation.before_after import make_pair
 from isoroc._evaluation.evaluate import conclude, evaluate_pairs, pair_of_labels
@@ -47,7 +47,7 @@ def evaluate(
             pair = pair_of_labels(table.Y, table.P, loaded and loaded.calibrator, **table.options())
             evaluation = evaluate_pairs([pair], confidence)
         else:
-            evaluation = _evaluate(Reader(source, selection, loaded), description, confidence)
+            evaluation = _evaluate(open_rows(source, selection, loaded), description, confidence)
     figures = _figures(evaluation)
     default = "after" if evaluation.is_paired else "before"
     failed = [text for condition in conditions if (text := condition.failure(figures, default))]

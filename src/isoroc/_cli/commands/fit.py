@@ -18,7 +18,7 @@ from isoroc._cli.io.source import BATCH
 from isoroc._cli.io.writing import check_target
 from isoroc._cli.labels import LabelledTable, are_several, read_labels
 from isoroc._cli.models import DEFAULT, Model, calibrate, make_calibrator, save_model, versions
-from isoroc._cli.reading import Reader, load_counts
+from isoroc._cli.reading import load_counts, open_rows
 from isoroc._cli.terminal import print_error, print_json, print_note, print_warning
 from isoroc._counts import Counts
 from isoroc._evaluation.before_after import make_pair
@@ -150,15 +150,15 @@ def _read(
         columns = list(rows.columns or []) or None
     else:
         with open_source(files, selection) as source:
-            reader = Reader(source, selection)
+            reader = open_rows(source, selection)
             counted = description == opt.UNDESCRIBED and reader.are_countable()
             segments = reader.segment_types(description)
             rows = (
                 reader.count() if counted else reader.read(segments, description.clusters)["before"]
             )
         names = source.names
-        label = reader.label
-        weight = reader.weight
+        label = reader.chosen.label
+        weight = reader.chosen.weight
         columns = reader.columns
     origin = {"files": names[:100], "label": label, "columns": columns, "weight_column": weight}
     return rows, origin

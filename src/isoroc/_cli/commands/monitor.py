@@ -18,7 +18,7 @@ from isoroc._cli.io.writing import check_target
 from isoroc._cli.labels import LabelledTable, are_several, read_labels
 from isoroc._cli.models import Model
 from isoroc._cli.prometheus import write_metrics
-from isoroc._cli.reading import Reader
+from isoroc._cli.reading import Reader, open_rows
 from isoroc._cli.terminal import print_json, print_note, print_table, print_text, print_warning
 from isoroc._core.types import Floats
 from isoroc._evaluation.monitor import Batch, BatchReport, CalibrationMonitor, hash_rows
@@ -124,7 +124,7 @@ def _see(source: Source, selection: opt.Selection, model: Model, begun: Calibrat
     if are_several(selection, model):
         table = read_labels(source, selection, model, opt.UNDESCRIBED)
         return _sum_up_labels(table, model.calibrator)
-    return _sum_up(Reader(source, selection, model), begun)
+    return _sum_up(open_rows(source, selection, model), begun)
 
 
 def _sum_up(reader: Reader, begun: CalibrationMonitor) -> Seen:

@@ -4,11 +4,11 @@ import numpy as np
 import polars as pl
 
 from isoroc._cli import options as opt
+from isoroc._cli.batches import no_rows, read_numbers
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import check_column, find_forecasts, find_label, split_words
 from isoroc._cli.io.opening import open_source
 from isoroc._cli.io.source import ROW
-from isoroc._cli.reading import no_rows, read_numbers
 from isoroc._cli.terminal import print_json, print_table
 from isoroc._core.types import Floats
 from isoroc.metrics import RateEstimate, estimate_rate

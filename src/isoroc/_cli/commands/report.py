@@ -11,7 +11,7 @@ from isoroc._cli.io.opening import open_source
 from isoroc._cli.io.writing import check_target, dated_by, write_bytes
 from isoroc._cli.labels import are_several, read_labels
 from isoroc._cli.models import Model
-from isoroc._cli.reading import Reader, load_counts
+from isoroc._cli.reading import Reader, load_counts, open_rows
 from isoroc._cli.terminal import print_exact, print_note, print_text
 from isoroc._input import join_parts
 from isoroc._report.report import Report
@@ -58,7 +58,7 @@ def report(
                 table = read_labels(source, selection, loaded, description)
                 make = partial(Report, table.Y, table.P, multilabel=True, **table.options())
             else:
-                make = _read(Reader(source, selection, loaded), description)
+                make = _read(open_rows(source, selection, loaded), description)
     with dated_by([model, *forecasts]):
         made = make(
             calibrator=loaded and loaded.calibrator,
