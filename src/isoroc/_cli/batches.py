@@ -2,8 +2,8 @@
 
 A batch is a dataframe of polars. Beside the columns that a command uses, it holds the number of
 each row in the whole table (`ROW`), because conditions and samples leave rows out. `Source.place`
-turns this number into a file and a row within it. The library checks arrays and knows rows by their place
-in the batch, so `located` translates its errors.
+turns this number into a file and a row within it. The library checks arrays and knows rows by
+their place in the batch, so `located` translates its errors.
 """
 
 import re
