@@ -222,16 +222,16 @@ def run_command(words: Sequence[str]) -> tuple[int, str]:
 
 
 def table_of_forecasts(n_rows: int) -> str:
-    """A CSV file of forecasts, outcomes and two columns of segments."""
+    """A CSV file of forecasts, outcomes, two columns of segments and two of labels."""
     rng = np.random.default_rng(0)
     truth = rng.dirichlet(np.ones(3), n_rows)
     y = (truth.cumsum(axis=1) > rng.random((n_rows, 1))).argmax(axis=1)
     P = truth**2 / (truth**2).sum(axis=1, keepdims=True)
     lines = [
-        f"{a},{b},{c},{k},{'north' if a > 0.3 else 'south'},{20 + 50 * rng.random():.0f}"
+        f"{a},{b},{c},{k},{'north' if a > 0.3 else 'south'},{rng.integers(20, 70)},{k % 2},{k // 2}"
         for (a, b, c), k in zip(P.tolist(), y.tolist(), strict=True)
     ]
-    return "\n".join(["p_0,p_1,p_2,y,region,age", *lines, ""])
+    return "\n".join(["p_0,p_1,p_2,y,region,age,is_1,is_2", *lines, ""])
 
 
 def command_seeds() -> list[bytes]:
@@ -243,6 +243,7 @@ def command_seeds() -> list[bytes]:
         ["--calibrator", "auto", "--cv", "2"],
         ["--calibrator", "temperature", "--segments", "region,age"],
         ["--calibrator", "ordinal"],
+        ["--labels", "is_1,is_2", "--probs", "p_1,p_2"],
         ["--calibrator", "venn-abers", "--probs", "p_2", "--where", "y <> 1"],
     ):
         code, errors = run_command(["fit", "data.csv", "-o", "model.json", *words])

@@ -60,8 +60,15 @@ def test_evaluate_and_report_are_those_of_python(run_cli, fitted):
     write("new.csv", P, Y, day=np.arange(300) // 2, w=np.arange(300) % 3 + 1)
     words = ["new.csv", "--model", "model.json", "--clusters", "day", "--weight", "w", "--json"]
     ran = run_cli("evaluate", *words, "--fail-if", "macro_log_loss > 0.01")
-    options = {"clusters": np.arange(300) // 2, "sample_weight": np.arange(300) % 3 + 1}
-    result = evaluate(Y, P, after=expected, multilabel=True, labels=LABELS, **options)
+    result = evaluate(
+        Y,
+        P,
+        after=expected,
+        multilabel=True,
+        labels=LABELS,
+        clusters=np.arange(300) // 2,
+        sample_weight=np.arange(300) % 3 + 1,
+    )
     assert ran.code == 1
     printed = json.loads(ran.text)
     assert printed["rows"] == result.n_rows == np.isfinite(Y).sum()
