@@ -22,7 +22,6 @@ from isoroc._cli.reading import load_counts, open_rows
 from isoroc._cli.terminal import print_error, print_json, print_note, print_warning
 from isoroc._counts import Counts
 from isoroc._evaluation.before_after import make_pair
-from isoroc._evaluation.evaluate import pair_of_labels
 from isoroc._input import Sample, Weighting, slices
 from isoroc._maps.modelfile import read
 from isoroc.metrics._estimation.cell_errors import count_forecasts
@@ -168,7 +167,8 @@ def _fit(model: Any, rows: Rows, weighting: Weighting) -> Sample:
     """Fit a calibrator; returns the rows, cells or entries of labels that it was fitted to."""
     if isinstance(rows, LabelledTable):
         model.fit(rows.P, rows.Y, weighting=weighting, **rows.options())
-        return pair_of_labels(rows.Y, rows.P, None, **rows.options()).before
+        sample: Sample = _pair(rows).before
+        return sample
     if isinstance(rows, Counts):
         model.fit_counts(rows, weighting=weighting)
         return rows.sample(per_fold=False)
@@ -248,13 +248,20 @@ def _rarest(rows: Rows, sample: Sample) -> float:
     return float((sample if in_parts else replace(sample, weights=None)).class_weights().min())
 
 
+def _pair(table: LabelledTable, model: Any = None) -> Any:
+    """`Pair` of the entries of labels, before and after calibration."""
+    from isoroc._evaluation.evaluate import pair_of_labels  # noqa: PLC0415  # slow to import
+
+    return pair_of_labels(table.Y, table.P, model, **table.options())
+
+
 def _losses(table: Rows, sample: Sample, model: Any) -> Any:
     """`Totals` of rows or cells before and after calibration, added up in batches."""
     from isoroc._evaluation.measures import Totals  # noqa: PLC0415  # slow to import
 
     totals = Totals()
     if isinstance(table, LabelledTable):
-        totals.add(pair_of_labels(table.Y, table.P, model, **table.options()))
+        totals.add(_pair(table, model))
         return totals
     for rows in slices(len(sample), BATCH):
         part = sample.take(rows)
