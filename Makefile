@@ -51,11 +51,12 @@ types: .venv/develops
 tests: .venv/develops  # two workers, one thread each; fits that tests of a file share are cached in its worker
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
-# Left out are the tests that involve no numbers.
+# Left out are the slow tests and those of files, pictures and words, which have no numbers of their own.
+WORDS := cli plots support $(patsubst %,test_%.py,architecture benchmarks docstrings names release scikit_learn_suite serving)
 test-digits: build/fused.stamp  ## the tests once more with kernels and a NumPy that round differently
 	NPY_DISABLE_CPU_FEATURES="$$($(BIN)/python tools/simd_features.py)" PYTHONPATH=build/fused-lib OMP_NUM_THREADS=1 \
 	  $(BIN)/python -m pytest -n 2 --dist loadfile -q -p no:cacheprovider -m "not slow" build/fused-lib tests reproduction \
-	  --ignore tests/support $(foreach t,architecture docstrings names release,--ignore tests/test_$(t).py)
+	  $(WORDS:%=--ignore tests/%)
 
 test-slow: .venv/develops  ## simulations, long pages, kills and starts of the program
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow

@@ -83,9 +83,9 @@ def urls(home: str) -> dict[str, str]:
     }
 
 
-# Two other ways to compile the kernels, each in a build folder of its own. ISOROC_KERNELS=checked has
-# bounds checks and the compiler's sanitizers, for `make sanitize`. ISOROC_KERNELS=fused lets the
-# compiler replace a * b + c by one instruction that rounds once, for `make test-digits`.
+# Two other ways to compile the kernels, each in a build folder of its own. ISOROC_KERNELS=checked
+# has bounds checks and the compiler's sanitizers, for `make sanitize`. ISOROC_KERNELS=fused lets
+# the compiler replace a * b + c by one instruction that rounds once, for `make test-digits`.
 KERNELS = os.environ.get("ISOROC_KERNELS", "")
 if KERNELS not in {"", "checked", "fused"}:
     sys.exit(f"ISOROC_KERNELS is {KERNELS!r}; expected checked or fused")

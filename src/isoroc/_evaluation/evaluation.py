@@ -17,6 +17,7 @@ from isoroc._input import InputError
 from isoroc._maps.modelfile.document import plain
 from isoroc._support.table import Table
 from isoroc.metrics import CalibrationSummary, calibration_summary
+from isoroc.metrics._segments import MIN_ROWS, none_tested
 
 
 class Measure(NamedTuple):
@@ -203,6 +204,8 @@ class Evaluation:
     def _segments(self) -> str:
         wrong = self.wrong_segments()
         n = list(self.segments.values())[-1].n_rows
+        if not n:
+            return none_tested(MIN_ROWS)
         if not wrong:
             return f"No segment shows miscalibration (adjusted for {n} tests)."
         shown = "; ".join(wrong[:6]) + ("; ..." if len(wrong) > 6 else "")
@@ -300,7 +303,7 @@ class Evaluation:
 
     def __repr__(self) -> str:
         tables = [self.cells()] + ([self.segment_cells()] if self.segments else [])
-        shown = [repr(Table.from_rows(rows, *head)) for head, rows in tables]
+        shown = [repr(Table.from_rows(rows, *head)) for head, rows in tables if rows]
         return "\n".join([*shown, *(f"  {text}" for text in (*self.sentences(), *self.notes))])
 
     def _repr_html_(self) -> str:
