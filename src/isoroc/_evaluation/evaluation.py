@@ -373,9 +373,10 @@ def tabulate(
         table[measure] = {}
         for stage in stages if better else ["change"]:
             estimate = estimates.get((measure, stage), Statistic(math.nan, math.nan))
-            low, high = estimate.interval(confidence)
-            if not measure.endswith("_loss"):  # cut off at the smallest and largest possible value
-                least = -1.0 if stage == "change" and better else 0.0
-                low, high = np.clip([low, high], least, 1.0).tolist()
+            # Cut off at the smallest and the largest possible value.
+            is_loss = measure.endswith("_loss")
+            most = math.inf if is_loss else 1.0
+            least = -most if stage == "change" and better else 0.0
+            low, high = np.clip(estimate.interval(confidence), least, most).tolist()
             table[measure][stage] = Estimate(estimate.value, low, high)
     return table
