@@ -188,7 +188,7 @@ def estimate_prior(
 
 
 def _refit_covariance(
-    L: Floats, weights: Floats, best: Floats, old: Floats, calibration: Any, n_refits: int = 20
+    L: Floats, weights: Floats, best: Floats, old: Floats, calibration: Any, *, n_refits: int = 20
 ) -> tuple[Floats, Floats]:
     """Covariances of prior and change over calibrations that could have been learned as well.
 

@@ -34,7 +34,11 @@ MEASURES = {
     "calibration_loss": Measure("calibration loss", -1, "log loss that calibration would remove"),
     "refinement_loss": Measure("refinement loss", -1, "log loss that only a better model lowers"),
     "brier_score_loss": Measure("Brier score", -1, "mean squared distance from outcomes"),
-    "calibration_error": Measure("calibration error", -1, "mean distance from observed shares"),
+    "calibration_error": Measure(
+        "calibration error",
+        -1,
+        "mean distance from observed shares; too low if errors often change their sign",
+    ),
     "classwise_calibration_error": Measure("classwise calibration error", -1, "of single classes"),
     "top_calibration_error": Measure("top-label calibration error", -1, "of the most likely class"),
     "accuracy": Measure("accuracy", 1, "share of rows whose most probable class came true"),
