@@ -146,7 +146,7 @@ def test_rates_of_clustered_rows_are_covered():
 
 @pytest.mark.parametrize(
     ("clusters", "message"),
-    [([1] * 29, "has 29"), ([1] * 30, "two clusters"), ([None] * 30, "missing")],
+    [([1] * 29, "29"), ([1] * 30, "two clusters"), ([None] * 30, "missing")],
 )
 def test_clusters_of_unlabelled_rows_are_checked(clusters, message):
     with pytest.raises(InputError, match=f"clusters_unlabelled.*{message}"):
