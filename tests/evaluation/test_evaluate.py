@@ -1,5 +1,6 @@
 """The evaluation against the metrics that it is made of, from arrays, counts and batches."""
 
+import inspect
 import json
 from typing import Any
 
@@ -295,3 +296,10 @@ def test_estimates_lie_in_their_range():
         total = value + found["refinement_loss"]["before"].value
         assert total == pytest.approx(found["log_loss"]["before"].value)
     assert below > 3
+
+
+def test_signatures_print_aliases():
+    """What `help` shows on one line, not the unions behind it."""
+    shown = str(inspect.signature(evaluate))
+    assert "sample_weight: 'ArrayLike | None'" in shown
+    assert len(shown) < 400

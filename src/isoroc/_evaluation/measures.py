@@ -20,7 +20,7 @@ from isoroc._core.losses import EPSILON, are_impossible, brier_losses, log_losse
 from isoroc._core.types import Floats
 from isoroc._evaluation.before_after import Pair, join_pairs
 from isoroc._evaluation.evaluation import MANY_CLASSES, Estimates
-from isoroc._evaluation.order import measure_labels, measure_order, measure_volumes
+from isoroc._evaluation.order import effort_for, measure_labels, measure_order, measure_volumes
 from isoroc._input import SLICE, Aspect, Sample, slices
 from isoroc._support.table import Table
 from isoroc.metrics._estimation.calibration_terms import Parts, Term
@@ -307,7 +307,7 @@ def _put(estimates: Estimates, pair: Pair, measure: str, terms: dict[str, Term])
 
 
 def _order(pair: Pair, estimates: Estimates) -> list[str]:
-    """Add areas, reversed and tied pairs, and volumes of three classes, and return notes."""
+    """Add areas, reversed and tied pairs, and volumes of three to six classes, and return notes."""
     n = pair.n_rows
     K = pair.n_classes
     pair = pair.draw(max(2000, 2_000_000 // K))
@@ -315,9 +315,12 @@ def _order(pair: Pair, estimates: Estimates) -> list[str]:
     notes = []
     if pair.n_rows < n:
         notes.append(f"Ranking is based on {pair.n_rows:,} of {n:,} rows.")
-    if K == 3:
-        few = pair.draw(2000)  # a volume takes long
+    if (effort := effort_for(K)) is not None:
+        few = pair.draw(effort.rows)
         estimates |= measure_volumes(*few.both)
         if few.n_rows < n:
             notes.append(f"Volumes are based on {few.n_rows:,} of {n:,} rows.")
+        if effort.directions is not None:
+            how = f"found in {effort.directions} directions"
+            notes.append(f"Volumes of {K} classes are lower bounds, {how}.")
     return notes
