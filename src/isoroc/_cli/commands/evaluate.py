@@ -59,8 +59,8 @@ def evaluate(
         print_json("evaluate", origin | evaluation.to_dict() | {"failed": failed})
     else:
         print_table(f"{evaluation.n_rows:,} rows", *evaluation.cells(), numeric=True)
-        if evaluation.segments:
-            print_table("segments that cost most", *evaluation.segment_cells(), numeric=True)
+        if evaluation.segments and (cells := evaluation.segment_cells())[1]:
+            print_table("segments that cost most", *cells, numeric=True)
         for sentence in (*evaluation.sentences(), *evaluation.notes):
             print_text(sentence)
     for text in failed:
