@@ -171,6 +171,26 @@ def test_none_is_ties_for_squares_of_few_values_and_irp_otherwise():
     assert calibration_error(y, P, norm="max") == quantile
 
 
+@pytest.mark.parametrize("n_rows", [20_000, 200_000])
+def test_the_largest_error_of_few_values_is_that_of_a_value(n_rows):
+    rng = np.random.default_rng(0)
+    truth = rng.beta(2, 2, n_rows)
+    p = truth.round(1)
+    y = rng.random(n_rows) < truth
+    values = [np.abs(truth[p == v].mean() - v) for v in np.unique(p)]
+    found = calibration_error(y, p, norm="max")
+    assert found == pytest.approx(max(values), abs=0.03 if n_rows < 10**5 else 0.01)
+    exact = max(np.abs(y[p == v].mean() - v) for v in np.unique(p))
+    assert found == pytest.approx(exact)
+    if n_rows > 10**5:
+        assert calibration_error(y, p, norm="max", bins="quantile") < found - 0.01
+    # A value of one row is no evidence of an error.
+    assert calibration_error(np.append(y, 1), np.append(p, 0.05), norm="max") < found + 0.001
+    three = np.column_stack([p / 2, p / 2, 1 - p])
+    labels = np.where(y, rng.integers(2, size=n_rows), 2)
+    assert calibration_error(labels, three, norm="max") >= found
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_square_of_ties_is_the_mean_of_products_of_different_rows(n_classes):
     P, _, y = distorted(300, n_classes, 2.0, seed=1)

@@ -144,6 +144,7 @@ def test_certain_forecasts_count_in_the_ratio_only():
     summary = calibration_summary(np.r_[y, 1, 0, 1], np.r_[p, 1.0, 0.0, 0.0])
     assert summary.excluded == 3
     assert "exactly 0 or 1: 3" in repr(summary)
+    assert "intervals of e50, e90 and emax are rough" in repr(summary)
     assert summary["slope"] == pytest.approx(expected["slope"])
     assert summary["observed_expected"] == pytest.approx((y.sum() + 2) / (p.sum() + 1))
 

@@ -78,9 +78,11 @@ class Evaluate:
     log_loss, brier_score_loss
         Those of `isoroc.metrics`. `Evaluation.impossible` counts outcomes of probability 0.
     calibration_loss, refinement_loss
-        The part of the log loss that calibration could save, and the rest.
+        The part of the log loss that calibration could save, at least 0, and the rest.
     calibration_error, classwise_calibration_error, top_calibration_error
         `isoroc.metrics.calibration_error` with each `kind`; "classwise" for three classes or more.
+        Errors that change their sign several times are not told from noise: then estimates are too
+        low, and intervals cover less than they promise.
     accuracy, decisions_changed
         Share of rows for which the most probable class came true, and for which it changed. Log
         odds above 0 decide for the second class.

@@ -18,6 +18,7 @@ from isoroc._input import InputError
 from isoroc._maps.modelfile.document import plain
 from isoroc._support.table import Table
 from isoroc.metrics import CalibrationSummary, calibration_summary
+from isoroc.metrics._segments import MIN_ROWS, none_tested
 
 
 class Measure(NamedTuple):
@@ -34,7 +35,11 @@ MEASURES = {
     "calibration_loss": Measure("calibration loss", -1, "log loss that calibration would remove"),
     "refinement_loss": Measure("refinement loss", -1, "log loss that only a better model lowers"),
     "brier_score_loss": Measure("Brier score", -1, "mean squared distance from outcomes"),
-    "calibration_error": Measure("calibration error", -1, "mean distance from observed shares"),
+    "calibration_error": Measure(
+        "calibration error",
+        -1,
+        "mean distance from observed shares; too low if errors often change their sign",
+    ),
     "classwise_calibration_error": Measure("classwise calibration error", -1, "of single classes"),
     "top_calibration_error": Measure("top-label calibration error", -1, "of the most likely class"),
     "accuracy": Measure("accuracy", 1, "share of rows whose most probable class came true"),
@@ -208,6 +213,8 @@ class Evaluation:
         wrong = self.wrong_segments()
         n = list(self.segments.values())[-1].n_rows
         noun = "label" if self.rows.multilabel else "segment"
+        if not n:
+            return none_tested(MIN_ROWS, noun)
         if not wrong:
             return f"No {noun} shows miscalibration (adjusted for {n} tests)."
         shown = "; ".join(wrong[:6]) + ("; ..." if len(wrong) > 6 else "")
@@ -306,7 +313,7 @@ class Evaluation:
 
     def __repr__(self) -> str:
         tables = [self.cells()] + ([self.segment_cells()] if self.segments else [])
-        shown = [repr(Table.from_rows(rows, *head)) for head, rows in tables]
+        shown = [repr(Table.from_rows(rows, *head)) for head, rows in tables if rows]
         return "\n".join([*shown, *(f"  {text}" for text in (*self.sentences(), *self.notes))])
 
     def _repr_html_(self) -> str:
@@ -387,9 +394,10 @@ def tabulate(
         table[measure] = {}
         for stage in stages if better else ["change"]:
             estimate = estimates.get((measure, stage), Statistic(math.nan, math.nan))
-            low, high = estimate.interval(confidence)
-            if not measure.endswith("_loss"):  # cut off at the smallest and largest possible value
-                least = -1.0 if stage == "change" and better else 0.0
-                low, high = np.clip([low, high], least, 1.0).tolist()
+            # Cut off at the smallest and the largest possible value.
+            is_loss = measure.endswith("_loss")
+            most = math.inf if is_loss else 1.0
+            least = -most if stage == "change" and better else 0.0
+            low, high = np.clip(estimate.interval(confidence), least, most).tolist()
             table[measure][stage] = Estimate(estimate.value, low, high)
     return table

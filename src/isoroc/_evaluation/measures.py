@@ -36,9 +36,10 @@ class Totals:
         self._zeros: dict[str, float] = {}
         self._classes: Any = 0.0
         self.directions: dict[str, Direction] = {}
+        self._rows = Mean()  # change of accuracy as if rows were independent
 
     def add(self, pair: Pair) -> None:
-        """Add rows."""
+        """Add rows; a cluster must not span several batches."""
         before = pair.before
         if not len(before):
             return
@@ -46,9 +47,12 @@ class Totals:
         squares = before.squared_weights() if before.clusters is None else None
         self.n_rows += pair.n_rows
         self._classes = self._classes + before.class_weights()
-        for key, values in _terms(pair).items():
+        terms = _terms(pair)
+        for key, values in terms.items():
             total, means = by_cluster(before.clusters, weights, values)
             self.means.setdefault(key, Mean()).add(means, total, squares)
+        if pair.after is not None:
+            self._rows.add(terms["accuracy", "change"], weights, before.squared_weights())
         for stage, sample in pair.series.items():
             rows = are_impossible(sample.forecasts, sample.codes)
             self.impossible[stage] += round(sample.count_rows(rows))
@@ -68,8 +72,13 @@ class Totals:
         statistic = mean.statistic()
         if (measure, stage) == ("accuracy", "change"):
             # Few rows may change: half a row is added to those that became right, and to those
-            # that became wrong (Agresti and Min 2005).
-            return Statistic(statistic.value, statistic.variance + 1 / (mean.size + 2) ** 2)
+            # that became wrong (Agresti and Min 2005). Rows that change together count as one.
+            alone = self._rows.statistic().variance
+            size = mean.size
+            if alone > 0:
+                size = max(size, self._rows.size / max(statistic.variance / alone, 1.0))
+            variance = statistic.variance + 1 / (size + 2) ** 2
+            return statistic._replace(variance=variance, skewness=0.0)
         if not measure.endswith("_loss"):
             return mean.share()
         # Rows outside the largest class decide what is known about the variance.
@@ -227,9 +236,17 @@ def _calibration(pair: Pair, estimates: Estimates, n_rows: int) -> list[str]:
         notes.append(f"Calibration of whole forecasts is estimated from {whole.n_rows:,} rows.")
     parts = {stage: Parts.of(sample, "canonical") for stage, sample in whole.series.items()}
     losses = {stage: part.split_loss() for stage, part in parts.items()}
-    for name in ("calibration", "refinement"):
-        terms = {stage: parts[name] for stage, parts in losses.items()}
-        _put(estimates, whole, f"{name}_loss", _correct(terms, whole, estimates, n_rows))
+    saved, left = (
+        _correct({stage: own[name] for stage, own in losses.items()}, whole, estimates, n_rows)
+        for name in ("calibration", "refinement")
+    )
+    for stage, (term, rows) in saved.items():
+        below = min(term.value, 0.0)  # there is no such loss: all of it is refinement
+        rest, others = left[stage]
+        saved[stage] = term._replace(value=term.value - below), rows
+        left[stage] = rest._replace(value=rest.value + below), others
+    _put(estimates, whole, "calibration_loss", saved)
+    _put(estimates, whole, "refinement_loss", left)
     errors = {stage: part.absolute() for stage, part in parts.items()}
     _put(estimates, whole, "calibration_error", errors)
     kinds: dict[str, Aspect] = {"top_calibration_error": "top"}

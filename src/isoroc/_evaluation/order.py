@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from isoroc._core.intervals import Share, Statistic, design_effect, effective_rows, variance_of_sum
+from isoroc._core.intervals import (
+    Share,
+    Statistic,
+    design_effect,
+    df_of_clusters,
+    effective_rows,
+    variance_of_sum,
+)
 from isoroc._core.losses import log_losses
 from isoroc._core.rows import weigh_reversed
 from isoroc._core.simplex import binary_scores, count_classes
@@ -106,7 +113,10 @@ def _area(value: float, slopes: Floats, sample: Sample, sizes: Floats) -> Share:
     least = np.mean((1 + (more - 1) * high + (less - 1) * low) / (less * more))
     variance = _variance(slopes, sample, sizes)
     informative = 4 * value * (1 - value)
-    return Share.of(value, variance, 1 / least, informative * _events(sizes), prior=2.0)
+    share = Share.of(value, variance, 1 / least, informative * _events(sizes), prior=2.0)
+    if not slopes.any():  # all rows are in order: nothing was estimated between clusters
+        return share
+    return share._replace(df=df_of_clusters(sample.clusters, sample.row_weights()))
 
 
 def _events(sizes: Floats) -> float:
@@ -130,7 +140,8 @@ def _change(
     events = _events(sizes)
     expected = 2 * (disorder / len(sizes)) ** 2 * float((1 / sizes).sum())
     variance = (events * _variance(slopes, sample, sizes) + 4 * expected) / (events + 4)
-    return Statistic(value, variance, df=max(events, 1.0))
+    df = df_of_clusters(sample.clusters, sample.row_weights())
+    return Statistic(value, variance, df=min(max(events, 1.0), df))
 
 
 def rank_rows(forecasts: Floats) -> dict[int, Ints]:

@@ -25,9 +25,11 @@ from isoroc._support.table import Table
 from isoroc.metrics._estimation.calibration_terms import Bins, Parts, over_classes
 from isoroc.metrics._estimation.grouping import (
     group_equal,
+    group_frequent,
     group_means,
     group_quantile,
     group_rows,
+    is_discrete,
 )
 
 Norm = Literal["l1", "l2", "max"]
@@ -78,8 +80,9 @@ def calibration_error(
         - "ties": the same less what chance adds to squared errors (Ferro and Fricker 2012; Kumar,
           Liang and Ma 2019). As "irp" for ``norm="l1"``.
         - "irp": cross-fitted, see Notes. It needs no bins and does not mistake chance for error.
-        - None: "quantile" with ``norm="max"``. Otherwise "ties" if each of m distinct forecasts
-          has at least ``m (K - 1)`` rows on average (m for one probability), else "irp".
+        - None: "ties" if each of m distinct forecasts has at least ``m (K - 1)`` rows on average (m
+          for one probability), else "irp". With ``norm="max"``, the mean label of equal forecasts
+          in place of "ties", where rare ones share a bin, and "quantile" in place of "irp".
     n_bins : int, default=None
         Number of bins of "quantile", 15 by default. An error with any other `bins`.
     sample_weight : array-like of shape (n,), default=None
@@ -118,7 +121,7 @@ def calibration_error(
     check_option("kind", kind, ("canonical", "classwise", "top"))
     check_number("bins", bins, int, minimum=1, others=("quantile", "exact", "ties", "irp", None))
     check_number("n_bins", n_bins, int, minimum=1, others=(None,))
-    if bins is None and norm == "max":
+    if norm == "max" and bins is None and n_bins is not None:
         bins = "quantile"
     if n_bins is not None and bins != "quantile":
         fix = 'pass bins="quantile", or the number of bins of equal width as bins'
@@ -128,18 +131,21 @@ def calibration_error(
         raise InputError("norm", None, problem, 'pass bins="quantile" or a number')
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
     parts = Parts.of(sample, kind, bins)
-    if bins in (None, "irp", "ties"):
+    if norm != "max" and bins in (None, "irp", "ties"):
         if norm == "l2":
             return float(np.sqrt(parts.square()))
         return max(mean(parts.signed_rows()[1], parts.whole.weights), 0.0)
     return _binned_error(parts.samples, bins, n_bins or 15, norm)
 
 
-def _binned_error(samples: list[Sample], bins: Bins, n_bins: int, norm: Norm) -> float:
+def _binned_error(samples: list[Sample], bins: Bins | None, n_bins: int, norm: Norm) -> float:
     """Error in bins: the maximum over the samples for the norm "max", otherwise the mean."""
     errors = []
     for sample in samples:
-        group = group_rows(sample.forecasts, sample.weights, bins, n_bins)
+        if bins is None and is_discrete(sample.forecasts):
+            group = group_frequent(sample.forecasts)
+        else:
+            group = group_rows(sample.forecasts, sample.weights, bins or "quantile", n_bins)
         weight, residual = group_means(group, sample.weights, sample.residuals())
         distance = over_classes(residual**2 if norm == "l2" else np.abs(residual))
         errors.append(distance.max() if norm == "max" else mean(distance, weight))

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isoroc._core.losses import EPSILON, brier_losses, log_losses
+from isoroc._core.losses import EPSILON, brier_losses, calibration_covariance, log_losses
 from isoroc._core.types import Floats
 from isoroc._input import (
     InputError,
+    check_calibration,
     check_confidence,
     check_number,
     check_option,
@@ -124,24 +125,12 @@ def _draw_calibrations(
     right = np.eye(1, q.shape[1] + 1)[0]
     if calibration is None:
         return np.tile(right, (n_draws, 1))
-    if hasattr(calibration, "summary_"):
-        calibration = calibration.summary_["weight"]
-    share = 1.0
-    if np.ndim(calibration) == 0:
-        check_number("calibration", calibration, minimum=1)
-        share = float(calibration) / len(q)
-    else:
-        q, _ = check_unlabelled(calibration, None, name="calibration")
-        outside = cell_errors.share_outside(np.exp(logs), cell_errors.count_forecasts(q))
+    given, weights = check_calibration(calibration, q)
+    if given is not q:
+        outside = cell_errors.share_outside(np.exp(logs), cell_errors.count_forecasts(given))
         if outside > cell_errors.TOLERATED:
             warnings.warn(cell_errors.OUTSIDE.format(outside), UserWarning, stacklevel=3)
-        logs = np.log(np.maximum(q, EPSILON))
-    # Fisher information about slope and shifts. A weak prior keeps it regular.
-    centred = logs - (q * logs).sum(axis=1, keepdims=True)
-    cross = (q * centred).sum(axis=0)[None]
-    shifts = np.diag(q.sum(axis=0)) - q.T @ q
-    information = np.block([[np.array([[np.sum(q * centred**2)]]), cross], [cross.T, shifts]])
-    covariance = MISFIT * np.linalg.inv(np.eye(len(right)) + share * information)
+    covariance = MISFIT * calibration_covariance(given, weights)
     drawn = rng.normal(size=(n_draws, len(right)))
     return np.asarray(right + drawn @ np.linalg.cholesky(covariance).T)
 

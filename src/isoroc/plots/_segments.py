@@ -71,6 +71,9 @@ class SegmentsDisplay(Display):
             fix = "pass the result of evaluate(..., segments=...)"
             raise InputError("evaluation", None, "has no segments", fix)
         table = evaluation.worst_segments(most)
+        if not table.n_rows:
+            fix = "pass columns with fewer values, or more rows"
+            raise InputError("evaluation", None, "has only segments of too few rows", fix)
         layers = []
         for stage in evaluation.segments:
             value, low, high = (table[f"{stage}_{column}"] for column in ("ratio", "low", "high"))

@@ -39,7 +39,7 @@ def error_in_cells(sums: Floats, width: float) -> tuple[float, float, float]:
     intervals too wide rather than too narrow.
     """
     n, R, V = np.moveaxis(sums, 2, 0)
-    share = np.divide(1.0, n * n[0].sum(), out=np.zeros_like(n), where=n > 0)
+    share = np.divide(1.0, n * n.sum(axis=1, keepdims=True), out=np.zeros_like(n), where=n > 0)
     excess = R**2 - V
     variance = share**2 * (2 * V**2 + 4 * V * np.maximum(excess, 0.0))
     square = float((share * excess).sum(axis=1).mean())

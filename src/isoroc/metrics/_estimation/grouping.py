@@ -51,6 +51,20 @@ def _find_equal(values: Floats) -> tuple[Ints, Ints]:
     return first, np.asarray(group).ravel()
 
 
+def group_frequent(forecasts: Floats, fewest: int = 20) -> Ints:
+    """One bin for each distinct forecast of enough rows: the error of few rows would be chance.
+
+    Enough are `fewest` rows, or half as many as forecasts have on average. A rarer score joins the
+    next lower one, and rarer forecasts of several classes share a bin.
+    """
+    group = group_equal(forecasts)
+    sizes = np.bincount(group)
+    frequent = sizes >= min(fewest, sizes.mean() / 2)
+    if forecasts.ndim == 1:  # groups are in ascending order
+        return np.asarray(np.maximum(np.cumsum(frequent) - 1, 0)[group])
+    return np.where(frequent[group], group, len(frequent))
+
+
 def is_discrete(forecasts: Floats) -> bool:
     """Whether each of the m distinct forecasts of K classes has m (K - 1) rows on average."""
     free = 1 if forecasts.ndim == 1 else forecasts.shape[1] - 1
