@@ -96,8 +96,8 @@ def test_the_extra_all_brings_what_the_examples_import():
 
 def test_the_tutorial_on_the_paper_shows_what_the_paper_proves(capsys):
     script = ROOT / "docs" / "tutorials" / "tutorial_7_paper.py"
-    with mpl.rc_context({"backend": "agg"}):
-        names = runpy.run_path(str(script))
+    mpl.use("Agg")
+    names = runpy.run_path(str(script))
     hull = names["hull"]
     after = names["after"]
     np.testing.assert_allclose(after.p0, hull.p0)

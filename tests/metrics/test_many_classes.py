@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reproduction.data import load
+from reproduction.data import Rows, load
 
 from isoroc._core import surface as kernels
 from isoroc._counts import Points
@@ -295,7 +295,9 @@ def test_the_papers_forecasts_of_four_classes():
     source = Path(__file__).parents[3] / "shared" / "data" / "covtypesmall.csv.gz"
     if not source.exists():
         pytest.skip("Covertype is not part of the repository")
-    P_cal, y_cal, P_test, y_test, _ = load(str(source)).forecasts(4)
+    rows = load(str(source))
+    assert isinstance(rows, Rows)
+    P_cal, y_cal, P_test, y_test, _ = rows.forecasts(4)
     # Forecasts of a solver that has not converged differ a little between machines.
     assert float(volume_under_surface(y_cal, P_cal)) > 0.6895 - 5e-4
     assert float(volume_under_surface(y_test, P_test)) > 0.6075 - 5e-4
