@@ -68,6 +68,7 @@ import isoroc
 from isoroc import IRPCalibrator
 from isoroc._calibrators import mixing
 from isoroc._calibrators.base import Calibrator
+from isoroc._core.evidence import score_test
 from isoroc._counts import deal_by_content
 from isoroc._input import Sample, encode_labels
 from isoroc._maps import IdentityMap
@@ -204,7 +205,7 @@ def mixtures(data: Set, members: list[str]) -> list[list[float]]:
         tails[name] = Q[upper_tail(data)].mean()
     weights = sample.row_weights()
     before = IdentityMap(kind=sample.kind).apply(sample.forecasts)
-    p = mixing.score_test(before, sample)
+    p = score_test(before, sample)
     loss_before = losses_of(data.labels_test, data.probas_test)[0]
     found = []
     for design in designs(group_of(data.n_classes), members):

@@ -17,7 +17,8 @@ from isoroc import (
     KernelCalibrator,
     TemperatureCalibrator,
 )
-from isoroc._calibrators.mixing import exponent_of, score_test, share_of_forecasts
+from isoroc._calibrators.mixing import exponent_of, share_of_forecasts
+from isoroc._core.evidence import score_test
 from isoroc._counts import deal_by_content, deal_in_cells
 from isoroc._input import Sample
 
@@ -379,7 +380,7 @@ def test_a_score_test_sees_what_few_rows_cannot_show_out_of_fold(K):
 def test_the_score_test_counts_independent_rows():
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(3), 50)
-    y = (P.cumsum(axis=1) > rng.random((50, 1)) ** 1.5).argmax(axis=1)
+    y = (P.cumsum(axis=1) > rng.random((50, 1)) ** 3).argmax(axis=1)
     twice = np.repeat(np.arange(50), 2)
     once = score_test(P, Sample(P, y))
     repeated = score_test(P[twice], Sample(P[twice], y[twice]))

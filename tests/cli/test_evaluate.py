@@ -207,7 +207,8 @@ def test_output_as_a_table(run_cli):
     assert "90 % interval of the change" in shown
     assert "log loss" in shown
     assert shown.startswith("300 rows ")
-    assert "Calibrate: log loss" in shown
+    assert "Calibrate: it could save" in shown  # the model was fitted to these rows
+    assert "fitted to these very rows" in " ".join(shown.split())
     assert "of the decisions" in shown
 
 

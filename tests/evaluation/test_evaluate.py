@@ -13,7 +13,10 @@ from sklearn.metrics import roc_auc_score
 from isoroc import Counts, Estimate, Evaluation, InputError, IRPCalibrator, evaluate, metrics
 from isoroc._core.intervals import Statistic
 from isoroc._evaluation import measures
+from isoroc._evaluation.before_after import Pair
 from isoroc._evaluation.evaluation import MEASURES, tabulate
+from isoroc._evaluation.judgement import judge_rows
+from isoroc._input import Sample
 from truths import distorted
 
 COUNTS = Counts.from_arrays([0.2, 0.7], [0, 1])
@@ -98,8 +101,10 @@ def figures_with(**changes):
     }
     paired = any(of != "before" for _, of in found)
     table = tabulate(found, 0.95, paired=paired, n_classes=2)  # type: ignore[arg-type]
-    rows: Any = None  # sentences need none
-    return Evaluation(table, 10, np.arange(2), 0.95, {}, rows)
+    second = Sample(np.full((10, 2), 0.5), np.zeros(10, np.uint8)) if paired else None
+    rows = Pair(Sample(np.full(10, 3.0), np.zeros(10, np.uint8), unit="logit"), second)
+    verdict = judge_rows(rows, found, 1000, {}).verdict  # type: ignore[arg-type]
+    return Evaluation(table, 10, np.arange(2), 0.95, {}, rows, verdict)
 
 
 @pytest.mark.parametrize(

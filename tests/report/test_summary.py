@@ -181,14 +181,16 @@ def test_scores_have_an_order_and_no_reliability():
 
 
 def test_rows_of_the_fit_are_recognised():
-    P, y = overconfident(300, 3)
-    calibrator = IRPCalibrator(random_state=0).fit(P, y)
-    same, other = (
+    P, y = overconfident(600, 3)
+    calibrator = IRPCalibrator(random_state=0).fit(P[:300], y[:300])
+    same, some, other = (
         Report(y[rows], P[rows], calibrator=calibrator, labels=[0, 1, 2])
-        for rows in (slice(None), slice(299))
+        for rows in (slice(300), slice(600), slice(300, 600))
     )
     assert "fitted to these very rows" in repr(same)
-    assert "fitted to these very rows" not in repr(other)
+    assert same.summary["verdict"]["tone"] == ""
+    assert re.search(r"fitted to about \d\d % of these rows", repr(some))
+    assert "fitted to" not in repr(other)
 
 
 def test_outcomes_of_probability_0_are_counted():

@@ -21,6 +21,7 @@ from isoroc._calibrators.matrix import MatrixCalibrator
 from isoroc._calibrators.monotone import MonotoneCalibrator
 from isoroc._calibrators.spline import SplineCalibrator
 from isoroc._calibrators.temperature import TemperatureCalibrator
+from isoroc._core.evidence import score_test
 from isoroc._core.intervals import mean
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats
@@ -269,7 +270,7 @@ class AutoCalibrator(Calibrator):
 def _weigh(fitted: list[Fitted], dealt: CellSample, before: Floats) -> Floats:
     """Weights of the members in the mixture."""
     n_rows = float(dealt.row_weights().sum())
-    p = mixing.score_test(before, dealt)
+    p = score_test(before, dealt)
     prior = prior_shares([each.member for each in fitted], dealt.n_classes, n_rows, p)
     likelihood = mixing.likelihoods([each.unseen for each in fitted], dealt)
     return mixing.mixture_weights(likelihood, dealt.row_weights(), prior)
@@ -306,7 +307,7 @@ def default_members(n_classes: int, *, monotone: bool = False) -> list[Calibrato
 
 
 def prior_shares(members: list[Calibrator], n_classes: int, n_rows: float, p: float) -> Floats:
-    """Shares of the members before any row is seen; `p` is that of `mixing.score_test`."""
+    """Shares of the members before any row is seen; `p` is that of `score_test`."""
     group = int(n_classes > 2)
     shares = np.array([member._shares[group] for member in members])
     for m in np.flatnonzero([isinstance(member, IdentityCalibrator) for member in members]):

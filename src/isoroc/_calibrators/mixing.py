@@ -8,12 +8,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import chdtrc
 
-from isoroc._core.intervals import Mean, by_cluster, half_width, mean
+from isoroc._core.evidence import count_units, score_test
+from isoroc._core.intervals import Estimate, Mean, by_cluster, half_width, mean
 from isoroc._core.losses import are_impossible, likeliest_power, log_losses
 from isoroc._core.types import Floats
-from isoroc._core.verdict import Verdict
+from isoroc._core.verdict import Verdict, allow_for_few_rows
+from isoroc._core.verdict import judge as judge_gain
 from isoroc._input import CellSample, Sample, slices
 from isoroc._maps import IdentityMap, Map
 from isoroc._support.table import Table
@@ -24,7 +25,7 @@ STRENGTH = 2.0  # of the prior, in nats of total log likelihood
 def share_of_forecasts(share: float, n_classes: int, n_rows: float, p: float) -> float:
     """Prior share of the uncalibrated forecasts, given the p-value of `score_test`."""
     least, few_rows = (0.25, 600.0) if n_classes == 2 else (1.0, 200.0)
-    return least + share * (1 + few_rows / n_rows) * min(1.0, 2 * p)
+    return least + share * (1 + few_rows / n_rows) * allow_for_few_rows(2 * p, n_rows)
 
 
 def exponent_of(mixed: Floats, sample: Sample) -> float:
@@ -177,27 +178,6 @@ def expected_gain_error(before: Floats, after: Floats, sample: Sample) -> float:
     return float(np.sqrt(sample.squared_weights() @ variance) / weights.sum())
 
 
-def score_test(before: Floats, sample: Sample) -> float:
-    """P-value of a score test for forecasts of shape (n, K) that are too confident or too timid.
-
-    For two classes, also for shifted log odds. It has far more power than the gain of a mixture.
-    """
-    weights = sample.row_weights()
-    squares = sample.squared_weights()
-    (n, K) = before.shape
-    n_rows = weights.sum()
-    P = (n_rows * before + 1 / K) / (n_rows + 1)
-    directions = [np.log(P)] if K > 2 else [np.log(P), np.broadcast_to([0.0, 1.0], P.shape)]
-    centred = [d - (P * d).sum(axis=1, keepdims=True) for d in directions]
-    terms = np.array([weights * d[np.arange(n), sample.codes] for d in centred])
-    score = terms.sum(axis=1)
-    variance = [[squares @ (P * d * e).sum(axis=1) for e in centred] for d in centred]
-    if sample.clusters is not None:
-        sums = np.array([np.bincount(sample.clusters, row) for row in terms])
-        variance = sums @ sums.T
-    return float(chdtrc(len(score), score @ np.linalg.pinv(variance) @ score))
-
-
 def judge(
     sample: Sample, dealt: CellSample, before: Floats, after: Floats, mixture: Map
 ) -> Verdict:
@@ -209,7 +189,6 @@ def judge(
     losses = bounded_losses(likelihoods([before, after], dealt), weights, dealt.n_classes)
     gain, error = (float(v[0]) for v in mean_and_error(losses[:, :1] - losses[:, 1:], dealt))
     half = float(half_width(0.95) * max(error, expected_gain_error(before, after, dealt)))
-    p_value = score_test(before, dealt)
     loss, impossible, n_rows = _plain_loss(sample, IdentityMap(kind=sample.kind))
     new_loss = mean(log_losses(after, dealt.codes), weights)
     if sample is not dealt and dealt.n_classes > 2:
@@ -218,15 +197,15 @@ def judge(
         seen = mean(log_losses(mixture.apply(dealt.forecasts), dealt.codes), weights)
         share = float((weights**2 / dealt.squared_weights()).sum()) / n_rows
         new_loss = _plain_loss(sample, mixture)[0] + share * (new_loss - seen)
-    return Verdict(
-        should_calibrate=gain > half or (gain > 0 and p_value < 0.01),
+    n_units = count_units(dealt)
+    # The weights of the mixture were chosen on these rows: about a nat of the total gain.
+    low = gain - half - 1 / n_units
+    return judge_gain(
+        Estimate(gain, low, gain + half),
+        score_test(before, dealt),
+        n_units,
         before=loss,
         after=new_loss,
-        gain=gain,
-        low=gain - half,
-        high=gain + half,
-        p_value=p_value,
-        confidence=0.95,
         based_on="cross-validation",
         n_rows=n_rows,
         impossible=impossible,
@@ -263,6 +242,7 @@ def agreed(verdicts: Sequence[Verdict]) -> Verdict:
     return replace(
         first,
         should_calibrate=should,
+        few_rows=not should and sum(v.few_rows for v in verdicts) * 2 > len(verdicts),
         before=average("before"),
         after=average("after"),
         gain=gain,

@@ -1,6 +1,7 @@
 """MultiLabelCalibrator: labels that do not exclude each other."""
 
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -9,9 +10,10 @@ from sklearn.base import clone
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator
-from isoroc._calibrators.mixing import likelihoods, mixture_weights
+from isoroc._calibrators.mixing import likelihoods, mixture_weights, share_of_forecasts
 from isoroc._calibrators.sigmoid import BetaCalibrator
 from isoroc._calibrators.spline import SplineCalibrator
+from isoroc._core.evidence import score_test
 from isoroc._core.newton import logistic_regression
 from isoroc._core.types import Floats
 from isoroc._counts import deal_by_content
@@ -27,7 +29,7 @@ from isoroc._input import (
     to_array,
 )
 from isoroc._input.kinds import LABELS
-from isoroc._maps import Map, MixtureMap, MultiLabelMap, SigmoidMap
+from isoroc._maps import IdentityMap, Map, MixtureMap, MultiLabelMap, SigmoidMap
 from isoroc._maps.modelfile import checks
 from isoroc._support.seeds import check_random_state
 from isoroc._support.table import Table
@@ -38,8 +40,9 @@ class MultiLabelCalibrator(Calibrator):
     """One map for each of several labels that do not exclude each other.
 
     Maps of beta calibration are learned for all labels together: those of labels with few rows are
-    shrunk towards a common one. Each is mixed with a map learned from the rows of the label alone,
-    as far as that helps.
+    shrunk towards a common one. Each is mixed with the uncalibrated forecasts and with a map
+    learned from the rows of the label alone, as far as that helps. So calibrated forecasts change
+    little, and labels that need the same correction share it.
 
     Parameters
     ----------
@@ -56,7 +59,7 @@ class MultiLabelCalibrator(Calibrator):
         The common map: a, b and c of `BetaCalibrator`.
     labels_ : Table
         For each label: its ``rows`` and ``positives``, a, b and c as ``coef``, ``rest`` and
-        ``intercept``, and the ``weight`` of its own map.
+        ``intercept``, the ``weight`` of its own map, and that of ``uncalibrated`` forecasts.
 
     See Also
     --------
@@ -65,11 +68,14 @@ class MultiLabelCalibrator(Calibrator):
 
     Notes
     -----
-    The probability of a label is ``(1 - w) * expit(a log(p) - b log(1 - p) + c) + w * h(p)``, with
-    its own map h. The normal prior of (a, b, c), with the common map as its mean, is learned from
-    all labels (empirical Bayes). Neither a nor b is negative, so forecasts of a label keep their
-    order if h keeps it. The weight w maximises the likelihood of rows held out in five folds.
-    Labels with fewer than five rows of either outcome have no map of their own.
+    The probability of a label is ``v * p + (1 - v - w) * expit(a log(p) - b log(1 - p) + c) +
+    w * h(p)``, with its own map h. The normal prior of (a, b, c), with the common map as its mean,
+    is learned from all labels (empirical Bayes). Neither a nor b is negative, so forecasts of a
+    label keep their order if h keeps it. The weights maximise the likelihood of rows held out in
+    five folds, with a prior as in `AutoCalibrator`: score tests of the forecasts, of this label and
+    of all, decide how much of it the uncalibrated forecasts have, and a test of the shared map how
+    much the own map has. Labels with fewer than five rows of either outcome have no map of their
+    own.
 
     Examples
     --------
@@ -153,24 +159,20 @@ class MultiLabelCalibrator(Calibrator):
         parts = [dealt.take(label == k) for k in range(len(names))]  # type: ignore[arg-type]
         shared = SharedBeta(dealt)
         shared.learn([part.draw(10_000) for part in parts])
+        p_all = score_test(IdentityMap(kind=dealt.kind).apply(dealt.forecasts), dealt)
         maps = list[Map]()
         lines = []
         for name, part in zip(names, parts, strict=True):  # type: ignore[arg-type]
-            beta = shared._fit(part)
+            members, weights = mix_label(part, shared, clone(single), p_all)
+            beta: Any = members[1]
+            kept = [each for each, weight in zip(members, weights, strict=True) if weight]
+            mixed: Any = {"members": kept, "weights": weights[weights > 0]}
+            mixture = MixtureMap(kind=part.kind, monotone=False, **mixed)
+            maps.append(kept[0] if len(kept) == 1 else mixture)
             counts = np.bincount(part.codes, minlength=2)
-            maps.append(beta)
-            weights = np.array([1.0, 0.0])
-            if counts.min() >= 5 and np.ptp(part.fold) > 0:
-                both = [c._fit_out_of_fold(part, part.folds()) for c in (shared, clone(single))]
-                members, forecasts = zip(*both, strict=True)
-                likelihood = likelihoods(forecasts, part)
-                weights = mixture_weights(likelihood, part.row_weights(), np.array([4.0, 1.0]))
-            if weights[1]:
-                mixed: Any = {"members": list(members), "weights": weights}
-                maps[-1] = MixtureMap(kind=part.kind, monotone=False, **mixed)
             numbers = beta.coef[1], beta.rest[1], beta.intercept[1]
-            lines.append((name, len(part), counts[1], *numbers, weights[1]))
-        head = ("label", "rows", "positives", "coef", "rest", "intercept", "weight")
+            lines.append((name, len(part), counts[1], *numbers, weights[2], weights[0]))
+        head = ("label", "rows", "positives", "coef", "rest", "intercept", "weight", "uncalibrated")
         self.labels_ = Table.from_rows(lines, *head)
         self.common_ = shared.numbers(shared.mean)
         return MultiLabelMap(kind=LABELS[sample.unit], maps=maps)
@@ -185,6 +187,32 @@ class MultiLabelCalibrator(Calibrator):
     def carry_over(self, thresholds: Any, P: Any = None) -> NoReturn:  # noqa: ARG002
         """Not available: thresholds differ by label."""
         raise InputError("thresholds", None, "differ by label", "calibrate a single label")
+
+
+def mix_label(
+    part: CellSample, shared: "SharedBeta", own: Calibrator, p_all: float
+) -> tuple[list[Map], Floats]:
+    """The uncalibrated forecasts, the shared and the own map of a label, and their weights.
+
+    `p_all` is the p-value of the forecasts of all labels. Labels with few rows have no own map.
+    """
+    unchanged = IdentityMap(kind=part.kind)
+    before = unchanged.apply(part.forecasts)
+    n_rows = max(float(part.row_weights().sum()), 1.0)
+    p = min(1.0, 2 * min(p_all, score_test(before, part)))
+    prior = np.array([share_of_forecasts(8.0, 2, n_rows, p), 4.0])
+    if np.bincount(part.codes, minlength=2).min() < 5 or not np.ptp(part.fold):
+        only = prior / prior.sum()
+        only = np.append(np.where(only < 0.1, 0.0, only), 0.0)
+        return [unchanged, shared._fit(part), unchanged], only / only.sum()
+    fold = part.folds()
+    beta, by_shared = shared._fit_out_of_fold(part, fold)
+    alone, by_own = own._fit_out_of_fold(part, fold)
+    # The shared map is to the own one what uncalibrated forecasts are to calibrators.
+    prior[1] = share_of_forecasts(4.0, 2, n_rows, score_test(by_shared, part))
+    likelihood = likelihoods([before, by_shared, by_own], part)
+    weights = mixture_weights(likelihood, part.row_weights(), np.append(prior, 1.0))
+    return [unchanged, beta, alone], weights
 
 
 class SharedBeta(Calibrator):
@@ -222,8 +250,7 @@ class SharedBeta(Calibrator):
         """Learn the mean and the covariance matrix of the coefficients by the EM algorithm."""
         L = len(labels)
         for _ in range(n_steps):
-            posteriors = (self._posterior(label, np.ones(3)) for label in labels)
-            theta, covariances = map(np.array, zip(*posteriors, strict=True))
+            theta, covariances = self._posteriors(labels)
             self.mean = (theta.sum(axis=0) + 0.01 * self.unchanged) / (L + 0.01)
             apart = theta - self.mean
             # The usual width counts as three labels: few labels say little about their spread.
@@ -232,6 +259,44 @@ class SharedBeta(Calibrator):
             self.root = np.linalg.cholesky(total / (L + 3))
             if np.abs(np.linalg.solve(old, self.root) - np.eye(3)).max() < 0.01:
                 break
+        self._narrow(labels)
+
+    def _posteriors(self, labels: list[CellSample]) -> tuple[Floats, Floats]:
+        """Coefficients of all labels and their covariance matrices."""
+        posteriors = (self._posterior(label, np.ones(3)) for label in labels)
+        theta, covariances = map(np.array, zip(*posteriors, strict=True))
+        return theta, covariances
+
+    def _narrow(self, labels: list[CellSample], n_rounds: int = 3, least_gain: float = 3.0) -> None:
+        """Scale the prior by the factor that the rows make most probable, if by `least_gain` nats.
+
+        The EM algorithm reaches narrow priors slowly, and the usual width keeps it from them. Given
+        the posteriors, likelihoods of the coefficients are about normal, so the probability of the
+        rows under other priors, and the best mean, have a closed form.
+        """
+        widest = self.root
+        for _ in range(n_rounds):
+            theta, covariances = self._posteriors(labels)
+            before = np.linalg.inv(self.root @ self.root.T)
+            after = np.linalg.inv(covariances)
+            A: Floats = np.asarray(after - before, np.float64)  # precisions of the likelihoods
+            b = np.einsum("lij,lj->li", after, theta) - before @ self.mean
+            usual, *narrow = (self._evidence(A, b, f * widest) for f in (1.0, 0.5, 0.25, 0.1, 0.03))
+            best = max(narrow, key=itemgetter(0))
+            is_clear = best[0] > usual[0] + least_gain
+            _, self.mean, self.root = best if is_clear else usual
+
+    def _evidence(self, A: Floats, b: Floats, root: Floats) -> tuple[float, Floats, Floats]:
+        """Log probability of the rows of all labels under a prior, and the best mean for it."""
+        covariance = root @ root.T
+        M = np.linalg.inv(A + np.linalg.inv(covariance))
+        W = (A - A @ M @ A).sum(axis=0)
+        u = (b - np.einsum("lij,ljk,lk->li", A, M, b)).sum(axis=0)
+        weak = 0.01 * np.linalg.inv(self.width)
+        mean = np.linalg.solve(W + weak, u + weak @ self.unchanged)
+        size = np.linalg.slogdet(np.eye(3) + A @ covariance)[1].sum()
+        square = np.einsum("li,lij,lj->", b, M, b)
+        return float((square - size) / 2 + mean @ u - mean @ W @ mean / 2), mean, root
 
     def _fit(self, sample: Sample) -> SigmoidMap:
         """The most probable map of a label; slopes that would be negative are 0."""

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from itertools import product
 from types import SimpleNamespace
 from typing import Any, ClassVar, Self
@@ -15,12 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 from isoroc._backends import NUMPY, ops_for
 from isoroc._calibrators.auto import AutoCalibrator
 from isoroc._calibrators.base import Calibrator, FromMap, IdentityCalibrator, attach_fitted
-from isoroc._calibrators.mixing import likelihoods, mixture_weights
+from isoroc._calibrators.mixing import judge, likelihoods, mixture_weights
 from isoroc._calibrators.shifts import Columns, Regression, held_out, polish
 from isoroc._calibrators.temperature import TemperatureCalibrator
 from isoroc._calibrators.thresholds import CarriedThresholds
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats, Ints
+from isoroc._core.verdict import Verdict
 from isoroc._counts import deal_by_content
 from isoroc._input import (
     CellSample,
@@ -41,6 +42,7 @@ from isoroc._input import (
     with_segments,
 )
 from isoroc._input.kinds import LOGITS, columns_of
+from isoroc._input.seen import remember_output
 from isoroc._input.segments import Column, bin_edges, segment_names
 from isoroc._maps import IdentityMap, SegmentMap
 from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
@@ -337,7 +339,9 @@ class SegmentCalibrator(Calibrator):
         """
         ops = ops_for(P)
         values = self._check_new(P, ops)  # raises an error if there is no map yet
-        return ops.like(P, apply_map(self.map_, values, segments))  # type: ignore[no-any-return]
+        Q = apply_map(self.map_, values, segments)
+        remember_output(Q, self.summary_)
+        return ops.like(P, Q)  # type: ignore[no-any-return]
 
     def predict(self, P: Any, segments: Any = None) -> NDArray[Any]:
         """Label with the largest calibrated probability, the first of `classes_` on ties."""
@@ -390,6 +394,28 @@ class SegmentCalibrator(Calibrator):
             fix = "thresholds differ by segment; common_ is the common map"
             raise InputError("segments", None, "shift the forecasts", fix)
         return super().carry_over(thresholds, P)
+
+
+def judge_unseen(calibrator: SegmentCalibrator, sample: Sample, weighting: Weighting) -> Verdict:
+    """Whether the forecasts of a segment calibrator are better than uncalibrated ones.
+
+    The calibrator is fitted again to other rows than those that it forecasts: in three folds, or in
+    two if rows are many.
+    """
+    counted = sample.positive().effective(weighting).draw(MANY_ROWS)
+    n_folds = 3 if len(counted) <= FEW_ROWS else 2
+    dealt = deal_by_content(counted, n_folds, check_random_state(0))
+    rows = Sample(**{each.name: getattr(dealt, each.name) for each in fields(Sample)})
+    after = np.empty((len(rows), rows.n_classes))
+    for fold in range(n_folds):
+        inside = dealt.fold == fold
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the fit to all rows has warned
+            fitted = clone(calibrator)._fit(rows.take(~inside))
+        part = rows.take(inside)
+        after[inside] = apply_map(fitted, part.forecasts, part.segments)
+    before = IdentityMap(kind=rows.kind).apply(rows.forecasts)
+    return judge(dealt, dealt, before, after, calibrator.map_)
 
 
 def _regression(sample: Sample, base: SegmentMap, bins: int = 0) -> Regression:

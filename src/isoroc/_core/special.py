@@ -26,5 +26,7 @@ normal_quantile: Callable[[float], float] = _imported("ndtri")
 t_quantile: Callable[[float, float], float] = _imported("stdtrit")  # first the degrees of freedom
 f_quantile: Callable[[float, float, float], float] = _imported("fdtri")
 chi2_quantile: Callable[[float, float], float] = _imported("chdtri")  # of the upper tail
+chi2_tail: Callable[[float, float], float] = _imported("chdtrc")
+f_tail: Callable[[float, float, float], float] = _imported("fdtrc")
 find_root: Callable[..., float] = _imported("brentq", "optimize")
 convex_hull: Callable[[_Floats], Any] = _imported("ConvexHull", "spatial")

@@ -14,6 +14,7 @@ from isoroc._core.simplex import two_columns
 from isoroc._core.types import Ints
 from isoroc._counts import Counts
 from isoroc._input import InputError, Sample, join_samples
+from isoroc._input.seen import Fingerprint, recall_output
 from isoroc._maps.segments import known_columns
 
 
@@ -25,6 +26,7 @@ class Pair:
     after: Sample | None = None
     counted: int | None = None  # if the samples hold cells of counts, the number of rows in them
     multilabel: bool = False  # whether rows are entries of a matrix, with the segment "label"
+    fitted: Fingerprint | None = None  # of the rows that the calibrator was fitted to, if known
 
     @property
     def n_rows(self) -> int:
@@ -88,9 +90,21 @@ class Pair:
         return replace(self, before=self.before.take(rows), after=after)
 
 
-def make_pair(before: Sample, after: Sample | None = None) -> Pair:
+def make_pair(
+    before: Sample, after: Sample | None = None, *, fitted: Fingerprint | None = None
+) -> Pair:
     """Pair of samples of the same rows, without rows of weight 0; probabilities become matrices."""
-    return Pair(_in_columns(before), None if after is None else _in_columns(after))
+    second = None if after is None else _in_columns(after)
+    return Pair(_in_columns(before), second, fitted=fitted)
+
+
+def rows_of_fit(after: Any) -> Fingerprint | None:
+    """Fingerprint of the rows of the fit, of a calibrator or of forecasts that one has made."""
+    if after is None:
+        return None
+    if hasattr(after, "predict_proba"):
+        return Fingerprint.read(getattr(after, "summary_", None))
+    return recall_output(after)
 
 
 def _in_columns(sample: Sample) -> Sample:
@@ -117,7 +131,8 @@ def pair_of_counts(counts: Counts, calibrator: Any = None) -> Pair:
         raise InputError("calibrator", None, problem, "pass rows, or fit it to counts")
     single = calibrator.n_features_in_ == 1
     Q = calibrator.predict_proba(before.forecasts[:, 1] if single else before.forecasts)
-    return Pair(before, replace(before, forecasts=Q), counts.n_rows)
+    after = replace(before, forecasts=Q)
+    return Pair(before, after, counts.n_rows, fitted=rows_of_fit(calibrator))
 
 
 def join_pairs(pairs: Sequence[Pair]) -> Pair:
@@ -126,7 +141,8 @@ def join_pairs(pairs: Sequence[Pair]) -> Pair:
         return pairs[0]
     seconds = [pair.after for pair in pairs if pair.after is not None]
     before = join_samples([pair.before for pair in pairs])
-    return Pair(before, join_samples(seconds) if seconds else None)
+    after = join_samples(seconds) if seconds else None
+    return Pair(before, after, fitted=pairs[0].fitted)
 
 
 def calibrated(calibrator: Any, P: Any, segments: Any = None) -> Any:

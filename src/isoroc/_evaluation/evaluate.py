@@ -10,9 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isoroc._counts import Counts
-from isoroc._evaluation.before_after import Pair, calibrated, make_pair, pair_of_counts
+from isoroc._evaluation.before_after import (
+    Pair,
+    calibrated,
+    make_pair,
+    pair_of_counts,
+    rows_of_fit,
+)
 from isoroc._evaluation.evaluation import Evaluation, tabulate
-from isoroc._evaluation.measures import Collector
+from isoroc._evaluation.judgement import judge_rows
+from isoroc._evaluation.measures import Collector, most_rows
 from isoroc._input import (
     InputError,
     Sample,
@@ -215,7 +222,7 @@ def pair_of_arrays(
         warn_if_reversed(before, name="y_prob")
     if segments is not None:
         before = with_segments(before, segments, of="y_prob")
-    return make_pair(before, _second(after, y_prob, before, segments))
+    return _paired(before, after, y_prob, segments)
 
 
 def pair_of_labels(
@@ -234,18 +241,20 @@ def pair_of_labels(
     options |= {"name": "y_prob", "label_name": "y_true"}
     checked = check_labels(y_prob, y_true, sample_weight, labels, **options)
     second = None
+    fitted = None
     if after is not None:
+        fitted = rows_of_fit(after)
         names = [str(name) for name in checked.names.tolist()]
         Q = after
         if hasattr(after, "predict_proba"):
             Q = calibrated(after, y_prob)
-            fitted = [str(name) for name in after.classes_]
-            Q = Q[:, [fitted.index(name) for name in names]] if {*fitted} == {*names} else Q
+            known = [str(name) for name in after.classes_]
+            Q = Q[:, [known.index(name) for name in names]] if {*known} == {*names} else Q
         options |= {"unit": "probability", "name": "after"}
         again = check_labels(in_order(Q, names), checked.known, **options)
         entries = np.ascontiguousarray(again.forecasts[checked.known])
         second = replace(checked.sample, forecasts=entries, unit="probability")
-    return replace(make_pair(checked.sample, second), multilabel=True)
+    return replace(make_pair(checked.sample, second, fitted=fitted), multilabel=True)
 
 
 def evaluate_pairs(pairs: Iterable[Pair], confidence: float = 0.95) -> Evaluation:
@@ -275,8 +284,22 @@ def conclude(collector: Collector, confidence: float) -> Evaluation:
             rows = replace(sample, segments=columns)
             segments[stage] = report_on(rows, confidence=confidence)
     impossible = dict(totals.impossible)
-    about = totals.n_rows, classes, confidence, impossible, kept, tuple(notes)
-    return Evaluation(measures, *about, segments, directions)
+    judged = kept.draw(most_rows(K))
+    verdict, miscalibrated, seen = judge_rows(judged, estimates, totals.n_rows, impossible)
+    return Evaluation(
+        measures,
+        totals.n_rows,
+        classes,
+        confidence,
+        impossible,
+        kept,
+        verdict,
+        notes=tuple(notes),
+        segments=segments,
+        directions=directions,
+        miscalibrated=miscalibrated,
+        seen=seen,
+    )
 
 
 def _pairs_of_batches(
@@ -287,12 +310,13 @@ def _pairs_of_batches(
         after, weight = (*rest, None, None)[:2]
         before = check_sample(y_prob, y_true, weight, labels, unit=unit, start=start, **NAMES)
         start += before.n_rows
-        yield make_pair(before, _second(after if rest else calibrator, y_prob, before))
+        yield _paired(before, after if rest else calibrator, y_prob)
 
 
-def _second(after: Any, y_prob: Any, before: Sample, segments: Any = None) -> Sample | None:
-    """The second forecasts: those given, or those of a calibrator applied to the first."""
+def _paired(before: Sample, after: Any, y_prob: Any, segments: Any = None) -> Pair:
+    """Pair with the second forecasts: those given, or those of a calibrator."""
     if after is None:
-        return None
+        return make_pair(before)
     Q = calibrated(after, y_prob, segments) if hasattr(after, "predict_proba") else after
-    return check_after(Q, before)
+    second = check_after(Q, before)
+    return make_pair(before, second, fitted=rows_of_fit(after))

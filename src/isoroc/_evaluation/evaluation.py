@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from isoroc._core.intervals import Difference, Estimate, Share, Statistic, half_width
 from isoroc._core.losses import EPSILON
-from isoroc._core.verdict import Verdict
+from isoroc._core.verdict import Decision, Verdict
 from isoroc._evaluation.before_after import Pair
 from isoroc._evaluation.decision_curve import DecisionCurve, decision_curve
 from isoroc._evaluation.order import effort_for
@@ -86,6 +86,9 @@ class Evaluation:
     """Number of rows whose outcome was given probability 0, "before" and "after"."""
     rows: Pair
     """The rows, or those that were kept of many, for `net_benefit` and `calibration_summary`."""
+    verdict: Verdict
+    """Whether calibration lowers the log loss. Without second forecasts, or if their calibrator was
+    fitted to these rows, whether it could."""
     notes: tuple[str, ...] = ()
     """Which figures are based on some of the rows only."""
     segments: Mapping[str, Table] = field(default_factory=dict)
@@ -95,6 +98,10 @@ class Evaluation:
     """Which way the forecasts are wrong, "before" and "after". Tables with a row for the most
     probable class ("top"), overconfident if its difference is above 0, and one per class, of at
     most 50: mean ``forecast``, rate ``observed``, their ``difference`` and its interval."""
+    miscalibrated: Mapping[str, bool] = field(default_factory=dict)
+    """Whether forecasts are miscalibrated beyond chance, "before" and "after"."""
+    seen: float = 0.0
+    """Share of the rows that the calibrator was fitted to, as far as that is known."""
 
     def __getitem__(self, key: tuple[str, str]) -> float:
         measure, stage = key
@@ -124,41 +131,13 @@ class Evaluation:
         return "better" if (change.low > 0) == (better > 0) else "worse"
 
     @property
-    def decision(self) -> Literal["calibrate", "leave it"]:
-        """The verdict in a word or two: "calibrate" or "leave it"."""
+    def decision(self) -> Decision:
+        """The verdict in a few words: "calibrate", "leave it" or "too few rows to tell"."""
         return self.verdict.decision
-
-    @property
-    def verdict(self) -> Verdict:
-        """Whether calibration lowers the log loss; without second forecasts, whether it could."""
-        before = self["log_loss", "before"]
-        p_value = math.nan
-        if self.is_paired:
-            change = self.measures["log_loss"]["change"]
-            gain = Estimate(-change.value, -change.high, -change.low)
-            should = math.isnan(before) if math.isnan(gain.value) else gain.low > 0
-            if (error := (gain.high - gain.low) / half_width(self.confidence) / 2) > 0:
-                p_value = math.erfc(abs(gain.value) / error / math.sqrt(2))
-        else:
-            gain = self.measures["calibration_loss"]["before"]
-            should = math.isnan(before) or gain.low > 0
-        return Verdict(
-            should_calibrate=bool(should),
-            before=before,
-            after=self["log_loss", "after"] if self.is_paired else math.nan,
-            gain=gain.value,
-            low=gain.low,
-            high=gain.high,
-            p_value=p_value,
-            confidence=self.confidence,
-            based_on="second forecasts" if self.is_paired else "calibration loss",
-            n_rows=self.n_rows,
-            impossible=self.impossible.get("before", 0),
-        )
 
     def sentences(self) -> list[str]:
         """The verdict, direction, rows of probability 0, order and decisions, and segments."""
-        texts = [_sentence(str(self.verdict)), *self._direction()]
+        texts = [_sentence(str(self.verdict)), *self._seen(), *self._direction()]
         for stage, n in self.impossible.items():
             if n:
                 rows = "1 row" if n == 1 else f"{n:,} rows"
@@ -171,13 +150,26 @@ class Evaluation:
             texts.append(self._segments())
         return texts
 
+    def _seen(self) -> list[str]:
+        """What the figures after calibration are worth on rows that the calibrator knows."""
+        if not self.seen:
+            return []
+        text = "The calibrator was fitted to these very rows"
+        if self.seen < 0.95:
+            text = f"The calibrator was fitted to about {percent(self.seen)} of these rows"
+        effect = "so the figures after calibration are too good"
+        return [f"{text}, {effect}, and the verdict does without them. Use other rows to judge it."]
+
     def _direction(self) -> list[str]:
-        """Which way forecasts are wrong, if that is clear for any of them."""
+        """Which way forecasts that are miscalibrated are wrong, if that is clear for any."""
         texts = []
         is_clear = False
         for stage, table in self.directions.items():
+            if stage == "after" and self.seen:
+                continue
             text = "no direction is clear"
-            if phrases := _clear_directions(table, self.confidence, self._named):
+            phrases = _clear_directions(table, self.confidence, self._named)
+            if phrases and self.miscalibrated.get(stage):
                 verb = "were" if self.is_paired else "are"
                 text = f"the forecasts {verb} {' and '.join(phrases)}"
                 is_clear = True
@@ -300,6 +292,8 @@ class Evaluation:
             "confidence": self.confidence,
             "decision": self.decision,
             "verdict": self.verdict.to_dict(),
+            "miscalibrated": dict(self.miscalibrated),
+            "seen": self.seen,
             "measures": plain(measures, "measures"),
             "impossible": dict(self.impossible),
             "notes": list(self.notes),

@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 
 from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.classifier import CalibratedClassifier
-from isoroc._calibrators.irp import IRPCalibrator
 from isoroc._evaluation.before_after import calibrated
-from isoroc._input import InputError, Sample, check_forecasts, first_improbable
+from isoroc._input import InputError, check_forecasts, first_improbable
 
 
 def forecasts_of(estimator: Any, X: Any, segments: Any = None) -> tuple[Any, Any, NDArray[Any]]:
@@ -55,19 +54,3 @@ def are_probabilities(forecasts: Any) -> bool:
     """Whether forecasts are probabilities rather than scores of two classes on another scale."""
     values = check_forecasts(forecasts, name="y_prob")
     return values.ndim == 2 or first_improbable(values) is None
-
-
-def is_calibration_set(calibrator: Any, P: Any, sample: Sample) -> bool:
-    """Whether the bins of a calibrator have the weights of these rows: it was fitted to them."""
-    if not isinstance(calibrator, IRPCalibrator):
-        return False
-    expected = calibrator.tree_.class_weights[calibrator.tree_.bins]
-    weights = sample.row_weights()
-    if sample.weights is not None:  # importance weights were scaled in the fit
-        weights = weights * (expected.sum() / weights.sum())
-    counted = np.bincount(calibrator.apply(P), weights, len(expected))
-    if not np.allclose(counted, expected.sum(axis=1)):
-        return False
-    # With `top` the weights are those of ranks and not of classes.
-    class_weights = np.bincount(sample.codes, weights, sample.n_classes)
-    return calibrator.top_ is not None or bool(np.allclose(class_weights, expected.sum(axis=0)))

@@ -3,23 +3,27 @@
 import json
 import platform
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing
 
 from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.irp import IRPCalibrator
 from isoroc._counts import Counts
 from isoroc._evaluation import curves
-from isoroc._evaluation.before_after import Pair, calibrated, make_pair, pair_of_counts
+from isoroc._evaluation.before_after import (
+    Pair,
+    calibrated,
+    make_pair,
+    pair_of_counts,
+    rows_of_fit,
+)
 from isoroc._evaluation.decision_curve import thresholds_of
 from isoroc._evaluation.evaluate import evaluate_pairs, pair_of_labels
 from isoroc._evaluation.evaluation import MEASURES, Evaluation, class_name, percent
-from isoroc._evaluation.forecasts import is_calibration_set
 from isoroc._evaluation.measures import most_rows
 from isoroc._evaluation.path import measured_path, measures_of
 from isoroc._evaluation.surface import drawn_surface
@@ -51,8 +55,6 @@ class ReportRows(Pair):
     """Rows of a report, none of weight 0."""
 
     calibrator: Any = None
-    in_sample: bool = False
-    """Whether the calibrator was fitted to these rows."""
 
     @property
     def unit(self) -> str:
@@ -101,7 +103,7 @@ def gather(
         pair = pair_of_labels(
             y, P, after, sample_weight, labels, unit=unit, segments=segments, clusters=clusters
         )
-        return ReportRows(pair.before, pair.after, multilabel=True, calibrator=calibrator)
+        return _rows(pair, calibrator)
     if calibrator is not None:
         after = calibrated(calibrator, P, segments) if after is None else after
         labels = calibrator.classes_ if labels is None else labels
@@ -110,10 +112,8 @@ def gather(
     changed = None if after is None else check_after(after, before, probabilities=True)
     if segments is not None:
         before = with_segments(before, segments)
-    pair = make_pair(before, changed)
-    P = P if before.parts_of is None else _safe_indexing(P, before.parts_of)
-    in_sample = is_calibration_set(calibrator, P, before)
-    return ReportRows(pair.before, pair.after, calibrator=calibrator, in_sample=in_sample)
+    fitted = rows_of_fit(after if calibrator is None else calibrator)
+    return _rows(make_pair(before, changed, fitted=fitted), calibrator)
 
 
 def gather_counts(counts: Any, calibrator: Any) -> ReportRows:
@@ -122,11 +122,12 @@ def gather_counts(counts: Any, calibrator: Any) -> ReportRows:
         problem = f"is {type(counts).__name__}"
         raise InputError("counts", None, problem, "expected isoroc.Counts")
     _check_calibrator(calibrator)
-    pair = pair_of_counts(counts, calibrator)
-    single = calibrator is not None and calibrator.n_features_in_ == 1
-    P = pair.before.forecasts[:, 1] if single else pair.before.forecasts
-    about: Any = {"in_sample": is_calibration_set(calibrator, P, pair.before)}
-    return ReportRows(pair.before, pair.after, pair.counted, calibrator=calibrator, **about)
+    return _rows(pair_of_counts(counts, calibrator), calibrator)
+
+
+def _rows(pair: Pair, calibrator: Any) -> ReportRows:
+    own = {each.name: getattr(pair, each.name) for each in fields(pair)}
+    return ReportRows(**own, calibrator=calibrator)
 
 
 def _check_calibrator(calibrator: Any) -> None:
@@ -204,14 +205,14 @@ def _verdict(evaluation: Evaluation, evidence: ReportRows, judged: ReportRows) -
 
     The tone is the direction of the log loss. It is empty without calibrated forecasts.
     """
-    sentences = [*_came_true(evidence, judged), *evaluation.sentences(), *_never_decided(evidence)]
+    wrong = _came_true(evidence, judged) if evaluation.miscalibrated.get("before") else []
+    sentences = [*wrong, *evaluation.sentences(), *_never_decided(evidence)]
     if verdict := getattr(evidence.calibrator, "verdict_", None):
         start = "The verdict of the calibrator from its own rows, by cross-validation"
+        if verdict.decision != evaluation.decision and not evaluation.seen:
+            start = "On its own rows the calibrator came to another verdict, by cross-validation"
         sentences.append(f"{start}: {verdict}.")
-    if evidence.in_sample:
-        start = "The calibrator was fitted to these very rows, so the figures after calibration are"
-        sentences.append(f"{start} too good. Use other rows to judge it.")
-    tone = evaluation.direction("log_loss")
+    tone = "" if evaluation.seen else evaluation.direction("log_loss")
     return {"decision": evaluation.decision, "tone": tone, "sentences": sentences}
 
 

@@ -10,7 +10,7 @@ from isoroc._cli.labels import are_several, read_labels
 from isoroc._cli.models import Model, versions
 from isoroc._cli.reading import Reader, open_rows, warn_of_reversal
 from isoroc._cli.terminal import print_error, print_json, print_table, print_text
-from isoroc._evaluation.before_after import make_pair
+from isoroc._evaluation.before_after import make_pair, rows_of_fit
 from isoroc._evaluation.evaluate import conclude, evaluate_pairs, pair_of_labels
 from isoroc._evaluation.evaluation import Evaluation
 from isoroc._evaluation.measures import Collector
@@ -70,12 +70,13 @@ def evaluate(
 
 def _evaluate(reader: Reader, description: opt.Description, confidence: float) -> Evaluation:
     """Evaluation of all rows at once, or in batches if they are many and independent."""
+    fitted = None if reader.model is None else rows_of_fit(reader.model.calibrator)
     if description != opt.UNDESCRIBED or not reader.are_many:
         rows = reader.read(reader.segment_types(description), description.clusters)
-        return evaluate_pairs([make_pair(*rows.values())], confidence)
+        return evaluate_pairs([make_pair(*rows.values(), fitted=fitted)], confidence)
     collector = Collector()
     for batch in reader.stream():
-        collector.add(make_pair(*batch.values()))
+        collector.add(make_pair(*batch.values(), fitted=fitted))
     warn_of_reversal(collector.kept.before)
     return conclude(collector, confidence)
 

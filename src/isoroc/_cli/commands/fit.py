@@ -78,6 +78,10 @@ def fit(
     common = model.common_ if isinstance(model, isoroc.SegmentCalibrator) else model
     figures = _figures(model, rows, sample, compare)
     verdict = getattr(common, "verdict_", None)
+    if columns:
+        from isoroc._calibrators.segment import judge_unseen  # noqa: PLC0415  # slow to import
+
+        verdict = judge_unseen(model, sample, weighting)
     if verdict is not None:
         figures["unseen"] = {"log_loss": verdict.after}
         figures["gain"] = {"value": verdict.gain, "low": verdict.low, "high": verdict.high}
@@ -94,7 +98,7 @@ def fit(
         print_note(_headline(name, model, output))
     if figures["rows"] < 10:
         print_warning(f"{figures['rows']} rows are too few to calibrate; collect more.")
-    notes = _notes(model, common, counted=counted)
+    notes = _notes(model, common, verdict, counted=counted)
     for line in _lines(model, origin["columns"] or [], notes, figures):
         print_note(f"  {line}")
     if json:
@@ -193,12 +197,12 @@ def _headline(name: str, model: Any, output: str) -> str:
     return f"{target}: {name} fitted to {size}"
 
 
-def _notes(model: Any, common: Any, *, counted: bool) -> list[str]:
+def _notes(model: Any, common: Any, verdict: Any, *, counted: bool) -> list[str]:
     """The verdict in words, and which columns shift the forecasts."""
-    lines = []
-    if hasattr(common, "verdict_"):
+    lines = [] if verdict is None else [str(verdict)]
+    if verdict is not None and common is model:
         in_cells = counted or model.summary_["rows"] > common.max_cells
-        lines = [f"{common.verdict_}" + ("; based on all rows, in cells" if in_cells else "")]
+        lines = [f"{verdict}" + ("; based on all rows, in cells" if in_cells else "")]
     if common is not model:
         names = list(dict.fromkeys(model.shifts_["column"].tolist()))
         text = f"the map with shifts by segment has weight {model.weight_:.2f}"
