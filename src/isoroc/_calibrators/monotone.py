@@ -29,6 +29,7 @@ from isoroc._calibrators.descent import (
     Priors,
     Solution,
 )
+from isoroc._calibrators.leave_one_out import with_lower_outcomes
 from isoroc._calibrators.temperature import (
     FLOORS,
     draw_part,
@@ -355,6 +356,16 @@ class Posterior(EvidenceLoss):
             arms += of_classes @ shared.T
             blocks += of_classes @ of_classes.transpose(0, 2, 1)
         return Arrow(H, arms, blocks, index) if index.size else H
+
+    def leave_one_out(self, whole: Solution, removed: Floats, Q: Floats) -> Floats:
+        """As in `PenalisedLoss`, from the gradient of each row's loss."""
+        F = self.map_of(whole.theta)
+        factor = self.factor(whole.theta)
+        leverage = removed / self.weights
+        for rows in slices(len(self.codes), max(self.gradient_numbers // len(whole.theta), 64)):
+            whitened = factor.gradient(self._gradients(F, rows))
+            leverage[rows] *= (whitened**2).sum(axis=0)
+        return with_lower_outcomes(Q, self.codes, leverage)
 
     def _gradients(self, F: MonotoneMap, rows: slice) -> Floats:
         """Gradient of each row's loss, times the root of its weight, shape (n_parameters, n)."""
