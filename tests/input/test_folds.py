@@ -6,7 +6,7 @@ from isoroc._input import Sample, check_segments, deal_folds
 
 
 def test_folds_are_of_equal_size():
-    fold = deal_folds(52, 5, np.random.RandomState(0))
+    fold = deal_folds(52, 5)
     assert sorted(np.bincount(fold).tolist()) == [10, 10, 10, 11, 11]
     assert fold.tolist() != sorted(fold.tolist())
     assert sorted(deal_folds(3, 5, np.random.RandomState(0)).tolist()) == [0, 1, 2]
@@ -34,7 +34,7 @@ def test_folds_depend_on_neither_the_order_of_rows_nor_of_columns(n_classes):
         forecasts = P[rows][:, columns]
         own = place[codes[rows]]
         sample = Sample(forecasts, own, weights[rows], segments=segments[rows])
-        return deal_by_content(sample, 5, np.random.RandomState(0))
+        return deal_by_content(sample, 5)
 
     as_given = np.arange(n_classes)
     expected = rows_of(deal(np.arange(200), as_given))
@@ -58,7 +58,7 @@ def test_rows_that_differ_by_a_permutation_have_an_order():
 
 def test_equal_rows_spread_over_the_folds():
     sample = Sample(np.full(500, 0.3), np.repeat([0, 1], [350, 150]))
-    dealt = deal_by_content(sample, 5, np.random.RandomState(0))
+    dealt = deal_by_content(sample, 5)
     in_fold = [dealt.codes[dealt.fold == f] for f in range(5)]
     assert [len(codes) for codes in in_fold] == [100] * 5
     # As many of a class as chance puts there, not as many as stratification would.

@@ -46,7 +46,7 @@ class Factor:
 
     def _divide(self, values: Floats, *, trans: int) -> Floats:
         if self._root.ndim == 1:
-            return np.asarray(values / self._root)
+            return np.asarray((values.T / self._root).T)
         return np.asarray(
             solve_triangular(self._root, values, lower=True, trans=trans, check_finite=False)
         )
@@ -301,8 +301,11 @@ class PenalisedLoss(Rows, ABC):
         start = self.at(whole.theta)
         return self.descend(start, whole.factor, n_steps=self.near_steps, ftol=self.near_ftol).theta
 
-    def leave_one_out(  # noqa: PLR6301
-        self, whole: Solution, removed: Floats, Q: Floats  # noqa: ARG002
+    def leave_one_out(
+        self,
+        whole: Solution,  # noqa: ARG002
+        removed: Floats,  # noqa: ARG002
+        Q: Floats,  # noqa: ARG002
     ) -> Floats | None:
         """Forecasts of each row, shape (n, K), if it is left out of the solution.
 

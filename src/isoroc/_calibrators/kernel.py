@@ -142,7 +142,6 @@ class Problem(PenalisedLoss):
     by_row = ("z", "features")
     most_features = 10_000_000  # with more, some rows are drawn
     centre_rows = 4000  # among which centres are chosen
-    dense = 350  # largest number of parameters with a full curvature matrix
     row_share = 20  # rows per feature from which leverages of features may be separate
 
     def __init__(self, sample: Sample, stage: TemperatureMap, n_centres: int) -> None:
@@ -214,20 +213,18 @@ class Problem(PenalisedLoss):
         return Factor(self.curvature(theta), np.full(len(theta), self.penalty))
 
     def leave_one_out(self, whole: Solution, removed: Floats, Q: Floats) -> Floats | None:
-        """As in `PenalisedLoss`.
+        """As in `PenalisedLoss`, for two classes.
 
-        With many rows, features count as uncorrelated. With few rows and many parameters, leverages
-        need the curvature between all of them, and folds cost less.
+        With many rows, features count as uncorrelated. With more classes, the curvature between all
+        parameters would be needed, and folds cost less.
         """
+        if len(self.z) > 2:
+            return None
         q = np.empty_like(self.z)
         for rows, z in self._scores(whole.theta):
             q[:, rows] = softmax(z)
-        if len(self.codes) >= self.row_share * len(self.features):
-            leverages = self._separate_leverages
-        elif len(whole.theta) <= self.dense:
-            leverages = self._joint_leverages
-        else:
-            return None
+        many = len(self.codes) >= self.row_share * len(self.features)
+        leverages = self._separate_leverages if many else self._joint_leverages
         changes = np.empty_like(q)
         for rows, leverage in leverages(q):
             changes[:, rows] = score_changes(q[:, rows], self.codes[rows], removed[rows], leverage)

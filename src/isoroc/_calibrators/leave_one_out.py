@@ -1,15 +1,16 @@
 """Forecasts of each row by the fit without it, from the curvature at the fit to all rows.
 
-A penalised fit minimises a sum over the rows and a penalty. Without row i, one Newton step moves its
-parameters by ``(H - H_i)^-1 g_i``, where H is the curvature of the sum, g_i the gradient of row i and
-H_i its part of H. No row needs a fit of its own, and nothing is drawn at random.
+A penalised fit minimises a sum over the rows and a penalty. Without row i, one Newton step moves
+its parameters by ``(H - H_i)^-1 g_i``, where H is the curvature of the sum, g_i the gradient of row
+i and H_i its part of H. No row needs a fit of its own, and nothing is drawn at random.
 
-For scores ``s = offset + J theta`` whose softmax q is the forecast, the gradient is ``J' (q - e)``, e
-being the outcome, and H_i is ``J' W J`` with ``W = diag(q) - q q'``. By Woodbury's identity the scores
-of row i change by ``(I - A W)^-1 A (q - e)``, where ``A = J H^-1 J'`` has shape (K, K). It is called
-the leverage here, and row i counts with its weight.
+For scores ``s = offset + J theta`` whose softmax q is the forecast, the gradient is ``J' (q - e)``
+with the outcome e, and H_i is ``J' W J`` with ``W = diag(q) - q q'``. By Woodbury's identity the
+scores of row i change by ``(I - A W)^-1 A (q - e)``, where ``A = J H^-1 J'``, of shape (K, K), is
+the leverage of the row. Gradient, H_i and leverage are multiplied by the weight of the row.
 
-A row may stand for many rows with the same forecast and outcome (a cell). Then one of them is left out.
+A row may stand for many rows with the same forecast and outcome (a cell). Then one of them is left
+out.
 """
 
 import numpy as np
@@ -50,7 +51,8 @@ def score_changes(q: Floats, codes: Codes, removed: Floats, leverage: Floats) ->
 def separate_changes(q: Floats, codes: Codes, removed: Floats, leverage: Floats) -> Floats:
     """The same for leverages (K, n) of each class on itself alone.
 
-    ``I - A W`` is then a diagonal matrix plus ``(A q) q'``, which the Sherman-Morrison formula inverts.
+    ``I - A W`` is then a diagonal matrix plus ``(A q) q'``: the Sherman-Morrison formula inverts
+    it.
     """
     A = leverage * removed
     kept = 1 - np.minimum(A * q, MOST_LEVERAGE)
@@ -71,7 +73,8 @@ def with_lower_outcomes(Q: Floats, codes: Codes, leverage: Floats) -> Floats:
     """Forecasts of shape (n, K) that give each outcome ``h / (1 - h)`` less of log probability.
 
     If the curvature is the sum of ``g_i g_i'``, leaving row i out lowers the log likelihood of its
-    outcome by that much, where ``h = g_i' H^-1 g_i`` is its leverage. Other classes keep their ratios.
+    outcome by that much, where ``h = g_i' H^-1 g_i`` is its leverage. Other classes keep their
+    ratios.
     """
     h = np.minimum(leverage, MOST_LEVERAGE)
     rows = np.arange(len(codes))

@@ -28,6 +28,7 @@ from isoroc._calibrators.descent import (
     EvidenceLoss,
     Priors,
     Solution,
+    factor_of,
 )
 from isoroc._calibrators.leave_one_out import with_lower_outcomes
 from isoroc._calibrators.temperature import (
@@ -98,7 +99,7 @@ class MonotoneCalibrator(DescentCalibrator):
     MonotonicityCheck(monotone=True, rows=3, exact=True)
     """
 
-    _shares: ClassVar[tuple[float, float]] = (4.0, 4.0)
+    _shares: ClassVar[tuple[float, float]] = (3.0, 4.0)
     #: Largest size of an array of the fit; with more rows, some are drawn.
     _most_numbers: ClassVar[int] = 10_000_000
 
@@ -357,10 +358,16 @@ class Posterior(EvidenceLoss):
             blocks += of_classes @ of_classes.transpose(0, 2, 1)
         return Arrow(H, arms, blocks, index) if index.size else H
 
-    def leave_one_out(self, whole: Solution, removed: Floats, Q: Floats) -> Floats:
-        """As in `PenalisedLoss`, from the gradient of each row's loss."""
+    def leave_one_out(self, whole: Solution, removed: Floats, Q: Floats) -> Floats | None:
+        """As in `PenalisedLoss`, from the gradient of each row's loss.
+
+        None if the curvature is known on its diagonal only.
+        """
         F = self.map_of(whole.theta)
-        factor = self.factor(whole.theta)
+        H = self.curvature(whole.theta)
+        if not isinstance(H, Arrow) and H.ndim == 1:
+            return None
+        factor = factor_of(H, self.priors.precision())
         leverage = removed / self.weights
         for rows in slices(len(self.codes), max(self.gradient_numbers // len(whole.theta), 64)):
             whitened = factor.gradient(self._gradients(F, rows))

@@ -7,12 +7,13 @@ from itertools import product
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, log_expit
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import FromMap
 from isoroc._calibrators.descent import (
     Arrow,
+    ArrowFactor,
     DescentCalibrator,
     Factor,
     PenalisedLoss,
@@ -97,7 +98,7 @@ class SplineCalibrator(DescentCalibrator):
     intercept_ = FromMap()
     smoothing_ = FromMap()
 
-    _shares: ClassVar[tuple[float, float]] = (4.0, 1.0)
+    _shares: ClassVar[tuple[float, float]] = (3.0, 1.0)
 
     def _solve(self, sample: Sample) -> tuple[Any, Any]:
         check_number("n_knots", self.n_knots, int, minimum=0)
@@ -123,7 +124,7 @@ class Problem(PenalisedLoss):
     rounds = 30
     by_row = ("features", "others")
     most_features = 20_000_000  # with more, some rows are drawn
-    joint_classes = 10  # up to which leverages between classes count
+    joint_classes = 6  # up to which leverages between classes count
     chunk_numbers = 2**20  # in the arrays of the rows for which the curvature is formed at a time
 
     def __init__(self, sample: Sample, n_knots: int, penalty: float, pseudocount: float) -> None:
@@ -260,11 +261,11 @@ class Problem(PenalisedLoss):
         return Arrow(blocks[:, :B, :B].sum(axis=0), blocks[..., :B], blocks, index)
 
     def leave_one_out(self, whole: Solution, removed: Floats, Q: Floats) -> Floats:
-        """As in `PenalisedLoss`; beyond ten classes, leverages between classes are neglected."""
+        """As in `PenalisedLoss`; beyond six classes, leverages between classes are neglected."""
         q = softmax(self._scores(whole.theta))
         if len(q) <= self.joint_classes:
             return with_changes(Q, self._joint_changes(q, whole.factor.inverse(), removed))
-        factor = factor_of(self._arrow(q), 2 * self.strengths + 1e-12)
+        factor = ArrowFactor(self._arrow(q), 2 * self.strengths + 1e-12)
         leverage = np.empty_like(q)
         for k, features in enumerate(self.features):
             leverage[k] = factor.leverage(k, features, self._acting(k))
@@ -372,21 +373,25 @@ class AveragedProblem(Rows):
         each = np.concatenate([widths[:, :2], np.repeat(widths[:, 2:], len(self.knots), axis=1)], 1)
         fits = self._fit(np.zeros_like(each), each**-2.0)
         kept = fits.shares >= 1e-3
-        return Fits(*(part[kept] for part in fits[:4]))
+        return Fits(
+            fits.thetas[kept], fits.evidence[kept], fits.precision[kept], fits.hessians[kept]
+        )
 
     def leave_one_out(self, whole: Fits, removed: Floats, Q: Floats) -> Floats:
         """As in `PenalisedLoss`. Each choice of widths loses its evidence from the row."""
-        odds = self.z + whole.thetas @ self.features
-        q = expit(odds)
-        whitened = np.linalg.solve(np.linalg.cholesky(whole.hessians), self.features)
-        leverage = removed * (whitened**2).sum(axis=1)
-        kept = 1 - np.minimum(leverage * q * (1 - q), MOST_LEVERAGE)
-        without = odds + leverage * (q - self.outcome) / kept
-        log_likelihood = -np.logaddexp(0.0, np.where(self.outcome > 0, -without, without))
-        logs = np.log(whole.shares)[:, None] - removed * log_likelihood
-        shares = softmax(np.ascontiguousarray(logs))
+        roots = np.linalg.inv(np.linalg.cholesky(whole.hessians))
         changes = np.zeros((2, len(self.z)))
-        changes[1] = (shares * without).sum(axis=0) - whole.shares @ odds
+        for rows in slices(len(self.z), 1000):  # so that arrays stay in the cache
+            y = self.outcome[rows]
+            odds = self.z[rows] + whole.thetas @ self.features[:, rows]
+            q = expit(odds)
+            leverage = removed[rows] * ((roots @ self.features[:, rows]) ** 2).sum(axis=1)
+            kept = 1 - np.minimum(leverage * q * (1 - q), MOST_LEVERAGE)
+            without = odds + leverage * (q - y) / kept
+            log_likelihood = log_expit(np.where(y > 0, without, -without))
+            logs = np.log(whole.shares)[:, None] - removed[rows] * log_likelihood
+            shares = softmax(np.ascontiguousarray(logs))
+            changes[1, rows] = (shares * without).sum(axis=0) - whole.shares @ odds
         return with_changes(Q, changes)
 
     def solve_near(self, whole: Fits) -> Floats:
@@ -415,4 +420,4 @@ def place_knots(odds: Floats, n_knots: int) -> Floats:
     """Quantiles of the distinct log odds."""
     inner = np.linspace(0, 1, n_knots + 2)[1:-1]
     # Rounded, since ties that rounding errors separate would count several times.
-    return np.unique(np.quantile(np.unique(odds.round(9)), inner))
+    return np.unique(np.quantile(np.unique(odds.round(6)), inner))

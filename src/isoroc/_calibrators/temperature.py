@@ -74,7 +74,7 @@ class TemperatureCalibrator(Calibrator):
     pseudocount: float = 0.1
     compatible: bool = False
 
-    _shares: ClassVar[tuple[float, float]] = (2.0, 2.0)
+    _shares: ClassVar[tuple[float, float]] = (2.0, 4.0)
 
     floor_ = FromMap()
     temperature_ = FromMap()
