@@ -292,7 +292,7 @@ def choose_centres(x: Floats, n_centres: int) -> Ints:
     left = np.ones(n)
     pivots: list[int] = []
     half_squares = (x**2).sum(axis=0) / 2
-    pivot = int(half_squares.argmin())
+    pivot = _first_largest(-half_squares)
     while len(pivots) < n_centres and left[pivot] > 1e-4:
         i = len(pivots)
         distances = half_squares + half_squares[pivot] - x[:, pivot] @ x  # squared, over 2
@@ -301,8 +301,13 @@ def choose_centres(x: Floats, n_centres: int) -> Ints:
         left -= L[i] ** 2
         pivots.append(pivot)
         left[pivots] = 0.0
-        pivot = int(left.argmax())
+        pivot = _first_largest(left)
     return np.array(pivots)
+
+
+def _first_largest(values: Floats) -> int:
+    """Number of the largest value, the first of those that differ by rounding errors only."""
+    return int((values >= values.max() - 1e-7).argmax())
 
 
 def choose_reach(heights: Floats, weights: Floats) -> float:

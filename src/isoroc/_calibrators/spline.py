@@ -348,7 +348,7 @@ class AveragedProblem(Rows):
         z = self.z = logs[1] - logs[0]
         self.knots = place_knots(z, n_knots)
         self.outcome = sample.codes.astype(np.float64)
-        self.side = np.where(self.knots >= np.median(np.unique(z)), 1.0, -1.0)
+        self.side = np.where(self.knots >= np.median(distinct(z)), 1.0, -1.0)
         hinges = np.maximum(self.side[:, None] * (z - self.knots[:, None]), 0.0)
         self.features = np.vstack([np.ones_like(z), z, hinges])
 
@@ -419,5 +419,9 @@ def choose_floor(sample: Sample) -> float:
 def place_knots(odds: Floats, n_knots: int) -> Floats:
     """Quantiles of the distinct log odds."""
     inner = np.linspace(0, 1, n_knots + 2)[1:-1]
-    # Rounded, since ties that rounding errors separate would count several times.
-    return np.unique(np.quantile(np.unique(odds.round(6)), inner))
+    return np.unique(np.quantile(distinct(odds), inner))
+
+
+def distinct(odds: Floats) -> Floats:
+    """Sorted log odds without ties; rounding errors would separate some."""
+    return np.unique(odds.round(6))

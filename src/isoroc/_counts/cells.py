@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY
 from isoroc._core.rows import group_equal
-from isoroc._core.types import Floats, Ints
+from isoroc._core.types import Codes, Floats, Ints
 from isoroc._counts.grid import Grid, cells
 from isoroc._input import SLICE, CellSample, InputError, Sample, slices
 from isoroc._input.kinds import columns_of
@@ -240,25 +240,30 @@ def deal_by_content(sample: Sample, n_folds: int) -> CellSample:
     ordered = by_content(sample)
     weights = {"weights": ordered.row_weights(), "squares": ordered.squared_weights()}
     P = rounded(ordered.kind.probabilities(NUMPY, columns_of(ordered.forecasts)), 16)
-    of_label = P[np.arange(len(ordered)), ordered.codes]
-    keys = _hash_entries(P) + hash_keys(of_label[:, None], None) * np.uint64(3)
-    unit = np.arange(len(keys))
+    of_label = P[np.arange(len(P)), ordered.codes]
+    # Rows that differ by a permutation of the classes have the same first key.
+    keys = [_hash_entries(P) + hash_keys(np.stack([of_label, of_label], 1), None)]
+    keys.append(_hash_rows(P, ordered.codes))
+    unit = np.arange(len(P))
     if ordered.clusters is not None:
         _, unit = np.unique(ordered.clusters, return_inverse=True)
-        sums = np.zeros(unit.max() + 1, dtype=np.uint64)
-        np.add.at(sums, unit, keys)
-        keys = sums
-    numbered = np.column_stack([keys, occurrences(keys)])
-    draws = hash_keys(numbered, None)
+        keys = [_sum_by(unit, key) for key in keys]
+    draws = hash_keys(np.column_stack([keys[0], occurrences(*keys)]), None)
     fold = (draws % np.uint64(n_folds)).astype(np.intp)
     if len(np.unique(fold)) < 2:  # very few rows
         fold = np.argsort(np.argsort(draws)) % n_folds
     return CellSample(**vars(ordered) | weights, fold=fold[unit])
 
 
-def occurrences(keys: NDArray[Any]) -> NDArray[Any]:
-    """How many equal keys come before each key."""
-    order = np.argsort(keys, kind="stable")
+def _sum_by(group: Ints, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    sums = np.zeros(group.max() + 1, dtype=np.uint64)
+    np.add.at(sums, group, values)
+    return sums
+
+
+def occurrences(keys: NDArray[np.uint64], ties: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """How many equal keys come before each key, in the order of `ties`."""
+    order = np.lexsort((ties, keys))
     ordered = keys[order]
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
     first = np.repeat(starts, np.diff(np.append(starts, len(keys))))
@@ -274,7 +279,7 @@ def by_content(sample: Sample) -> Sample:
     """
     P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
     # The last digits of logits depend on the order of the columns, so exact values only break ties.
-    coarse = rounded(P, 24)
+    coarse = rounded(P, 16)
     exact_hash = _hash_entries(P)
     coarse_hash = _hash_entries(coarse)
     of_label = coarse[np.arange(len(sample)), sample.codes]
@@ -283,12 +288,18 @@ def by_content(sample: Sample) -> Sample:
     keys = (exact_hash, sample.row_weights(), sample.codes, *segments, of_label, coarse_hash)
     order = np.lexsort(keys)
     if np.all([key[order[1:]] == key[order[:-1]] for key in keys], axis=0).any():
-        # Rows may differ by a permutation: in place of a number, each class gets a hash of its
-        # forecasts and labels in all rows.
-        bits = coarse.view(np.uint64) + np.equal.outer(sample.codes, np.arange(sample.n_classes))
-        numbers = [hash_keys(column[:, None], None).sum() for column in bits.T]
-        order = np.lexsort((_hash_entries(bits + np.array(numbers)), *keys))
+        order = np.lexsort((_hash_rows(coarse, sample.codes), *keys))  # may differ by a permutation
     return sample.take(order)
+
+
+def _hash_rows(P: Floats, codes: Codes) -> NDArray[np.uint64]:
+    """Hash of the forecast and the label of each row, the same for any order of the columns.
+
+    In place of a number, each class has a hash of its forecasts and labels in all rows.
+    """
+    bits = P.view(np.uint64) + np.equal.outer(codes, np.arange(P.shape[1]))
+    numbers = [hash_keys(column[:, None], None).sum() for column in bits.T]
+    return _hash_entries(bits + np.array(numbers))
 
 
 def _hash_entries(values: NDArray[Any]) -> NDArray[np.uint64]:
