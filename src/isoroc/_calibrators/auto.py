@@ -64,12 +64,13 @@ class AutoCalibrator(Calibrator):
     caution : "verdict" or None, default=None
         "verdict" leaves the forecasts unchanged unless the verdict is to calibrate.
     cv : int, default=5
-        Number of folds. They are not stratified, because that would favour maps that fit class
-        frequencies. With `clusters` in `fit`, rows of one cluster share a fold.
+        Number of folds for members that cannot leave out rows one by one. They are not stratified,
+        because that would favour maps that fit class frequencies. With `clusters` in `fit`, rows of
+        one cluster share a fold.
     max_cells : int, default=20000
         With more rows, members are fitted to at most this many cells of forecasts.
     random_state : int, RandomState or None, default=0
-        Seed of the folds and of members that use random numbers.
+        Seed of members that use random numbers. The default members use none.
     n_jobs : int, default=None
         Number of members fitted at a time.
     verbose : int, default=0
@@ -105,8 +106,9 @@ class AutoCalibrator(Calibrator):
     the mixture, unless ``caution="verdict"``.
 
     In tables and in the gain, each forecast is mixed with the uniform forecast, with the weight of
-    one row, so that no single row decides the verdict. Folds of the default members share penalties
-    and floors learned from all rows; those of others do with more than 500 rows.
+    one row, so that no single row decides the verdict. Most default members forecast each row
+    without it, by one Newton step from the fit to all rows. Penalties and floors are learned from
+    all rows. Members that cannot do so are fitted in folds, chosen by a hash of each row.
 
     Examples
     --------

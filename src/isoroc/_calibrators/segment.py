@@ -84,7 +84,7 @@ class SegmentCalibrator(Calibrator):
     cv : int, default=5
         Number of folds that estimate the weight of the shifted map.
     random_state : int, RandomState or None, default=0
-        Seed of the folds.
+        Has no effect: a hash of each row chooses its fold.
 
     Attributes
     ----------
