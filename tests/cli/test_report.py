@@ -18,6 +18,9 @@ def test_report_prints_the_summary(model, run_cli):  # noqa: ARG001
     assert ran.code == 0, ran.err
     summary = json.loads(ran.text)
     assert (summary["title"], summary["model"]) == ("Mine", None)
+    assert summary["clinical"] is None
+    ran = run_cli("report", "data.csv", "--json", "--clinical")
+    assert set(json.loads(ran.text)["clinical"]) == {"before"}
 
 
 def test_report_needs_a_target(model, run_cli):

@@ -1,5 +1,6 @@
 """The evaluation against the metrics that it is made of, from arrays, counts and batches."""
 
+import inspect
 import json
 from typing import Any
 
@@ -259,3 +260,10 @@ def test_intervals_allow_for_outcomes_of_probability_0_that_are_not_among_the_ro
     labels = evaluate(np.c_[y, y], np.c_[p, p], np.c_[softer, softer], multilabel=True).measures
     for measure in ("log_loss", "macro_log_loss"):
         assert labels[measure]["before"].high - labels[measure]["before"].value >= unseen
+
+
+def test_signatures_print_aliases():
+    """What `help` shows on one line, not the unions behind it."""
+    shown = str(inspect.signature(evaluate))
+    assert "sample_weight: 'ArrayLike | None'" in shown
+    assert len(shown) < 400

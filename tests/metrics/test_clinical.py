@@ -226,3 +226,14 @@ def test_the_smooth_curve_ends_where_few_rows_are():
     assert curve["forecast"].min() > 0.2
     none, _ = smooth_curve(Sample(p, (p > 0.5).astype(np.uint8)))
     assert none.n_rows == 0
+
+
+def test_columns_and_measures_by_name():
+    y, p = draw(300, slope=0.7, shift=0.4)
+    summary = calibration_summary(y, p)
+    assert summary["measure"].tolist()[:3] == ["observed_expected", "intercept", "slope"]
+    assert summary["value"][2] == summary["slope"] == summary["slope", 1]
+    with pytest.raises(
+        KeyError, match=r"'slop': measures are observed_expected, .*, columns class"
+    ):
+        summary["slop"]

@@ -74,3 +74,15 @@ def test_heaviest_classes_have_panels(draw_forecasts):
     display = RocDisplay.from_predictions(y, P, labels=np.arange(15))
     shown = {layer.panel for layer in display.layers}
     assert shown == {str(k) for k in np.argsort(-np.bincount(y, minlength=15), kind="stable")[:12]}
+
+
+def test_the_last_panel_says_how_many_classes_are_drawn():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(15), 400)
+    y = P.argmax(axis=1)
+    several = RocDisplay.from_predictions(y, P, labels=np.arange(15))
+    assert several.axes_[-1].get_xlabel().endswith("(12 of 15 classes, the heaviest)")
+    assert several.axes_[0].get_xlabel() == "false positive rate"
+    few = P[:, :3] / P[:, :3].sum(axis=1, keepdims=True)
+    all_drawn = RocDisplay.from_predictions(few.argmax(axis=1), few)
+    assert all_drawn.axes_[-1].get_xlabel() == "false positive rate"

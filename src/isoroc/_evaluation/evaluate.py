@@ -1,5 +1,7 @@
 """`evaluate`: forecasts before and after calibration, from arrays, counts or batches."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,7 @@
 """The result of an evaluation: its table, its verdict, and how both are written."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -171,13 +171,16 @@ class Evaluation:
         is_clear = False
         for stage, table in self.directions.items():
             text = "no direction is clear"
-            if phrases := _clear_directions(table, self.confidence):
+            if phrases := _clear_directions(table, self.confidence, self._named):
                 verb = "were" if self.is_paired else "are"
                 text = f"the forecasts {verb} {' and '.join(phrases)}"
                 is_clear = True
             texts.append(f"{stage} calibration {text}" if self.is_paired else text)
         level = f"{100 * self.confidence:g} % intervals"
         return [_sentence(f"{'; '.join(texts)} ({level})")] if is_clear else []
+
+    def _named(self, label: Any) -> str:
+        return "the labels" if self.rows.multilabel else class_name(label)
 
     def _order(self) -> str:
         names = ("decisions_changed", "pairs_reversed", "pairs_tied")
@@ -203,10 +206,11 @@ class Evaluation:
     def _segments(self) -> str:
         wrong = self.wrong_segments()
         n = list(self.segments.values())[-1].n_rows
+        noun = "label" if self.rows.multilabel else "segment"
         if not wrong:
-            return f"No segment shows miscalibration (adjusted for {n} tests)."
+            return f"No {noun} shows miscalibration (adjusted for {n} tests)."
         shown = "; ".join(wrong[:6]) + ("; ..." if len(wrong) > 6 else "")
-        return f"Wrong in {len(wrong)} of {n} segments (false discovery rate 5 %): {shown}."
+        return f"Wrong in {len(wrong)} of {n} {noun}s (false discovery rate 5 %): {shown}."
 
     def worst_segments(self, most: int = 12) -> Table:
         """The costliest segments before calibration, with figures of all forecasts.
@@ -271,7 +275,8 @@ class Evaluation:
         columns = {"segment": table["name"].tolist(), "rows": [f"{n:,}" for n in table["rows"]]}
         for stage, column in shown:
             when = f" {stage}" if self.is_paired and column != "observed" else ""
-            cells = [f"{value:.3f}" for value in table[f"{stage}_{column}"]]
+            write = p_value_text if column == "adjusted" else "{:.3f}".format
+            cells = [write(value) for value in table[f"{stage}_{column}"]]
             columns[titles.get(column, column) + when] = cells
         return list(columns), [list(row) for row in zip(*columns.values(), strict=True)]
 
@@ -321,7 +326,12 @@ def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _clear_directions(table: Table, confidence: float) -> list[str]:
+def class_name(label: Any) -> str:
+    """A class in a sentence: "class 1", since a label alone may be a number."""
+    return str(label) if str(label).lower().startswith("class") else f"class {label}"
+
+
+def _clear_directions(table: Table, confidence: float, named: Callable[[Any], str]) -> list[str]:
     """How the most probable class and the class that is farthest off are wrong, beyond chance."""
     gap = table["difference"]
     n_classes = len(table["difference"]) - 1
@@ -339,8 +349,14 @@ def _clear_directions(table: Table, confidence: float) -> list[str]:
         phrases.append(f"{'over' if gap[0] > 0 else 'under'}confident {size(0)}")
     if clear[1:].any():
         k = 2 if n_classes == 2 else 1 + int(np.argmax(np.abs(gap[1:]) * clear[1:]))
-        phrases.append(f"too {'high' if gap[k] > 0 else 'low'} for {table['event'][k]} {size(k)}")
+        side = "high" if gap[k] > 0 else "low"
+        phrases.append(f"too {side} for {named(table['event'][k])} {size(k)}")
     return phrases
+
+
+def p_value_text(value: float) -> str:
+    """P-value as text, never 0.000."""
+    return "< 0.001" if value < 0.0005 else f"{value:.3f}"
 
 
 def percent(value: float) -> str:

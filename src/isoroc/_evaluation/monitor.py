@@ -1,5 +1,7 @@
 """CalibrationMonitor: a sequential test of calibration, with estimates of what changed."""
 
+from __future__ import annotations
+
 import json
 import math
 import os

@@ -1,5 +1,7 @@
 """The rate of an outcome, from few labels and a judge's scores of many rows."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import hypot
 from typing import Any, Self
@@ -49,7 +51,7 @@ class RateEstimate:
     def minus(self, other: Self) -> Estimate:
         """Difference from another rate, estimated from other labels.
 
-        The interval combines both (Newcombe 1998); it is too wide if labels share questions.
+        The interval combines both (Newcombe 1998). It is too wide if labels share questions.
         """
         difference = self.value - other.value
         low = difference - hypot(self.value - self.low, other.high - other.value)
@@ -70,7 +72,7 @@ def estimate_rate(
     """Rate of an outcome among all rows, where few rows have labels and all have scores.
 
     Typically a language model judges 10,000 answers, and people check 100 of them, drawn at random.
-    The mean of the scores is biased, the mean of the labels imprecise; this estimate is neither
+    The mean of the scores is biased, the mean of the labels imprecise. This estimate is neither
     (prediction-powered inference, Angelopoulos et al. 2023).
 
     Parameters
@@ -83,7 +85,7 @@ def estimate_rate(
     p_unlabelled : array-like of shape (N,) or (N, 2)
         Scores of the other rows.
     labels : array-like of shape (2,), default=(0, 1)
-        The two outcomes. The rate is that of the second.
+        The two outcomes. The rate belongs to the second.
     clusters : array-like of shape (n,), default=None
         Clusters of labelled rows that depend on each other.
     confidence : float, default=0.95
@@ -144,7 +146,7 @@ def estimate_rate(
 
 
 def _log_odds(values: Floats, unit: str, floor: float = 1e-4) -> Floats:
-    """Log odds of probabilities; other scores unchanged."""
+    """Log odds of probabilities, other scores unchanged."""
     scores = values if values.ndim == 1 else values[:, -1]
     clipped = np.clip(scores, floor, 1 - floor)
     return np.log(clipped) - np.log1p(-clipped) if unit == "probability" else scores

@@ -1,5 +1,7 @@
 """Where forecasts are wrong: segments in which outcomes differ from forecasts beyond chance."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -44,12 +46,19 @@ def segment_report(
 
     Parameters
     ----------
-    y_true, y_prob : array-like
-        As in `isoroc.evaluate`.
+    y_true : array-like of shape (n,) or (n, K)
+        Labels, or the shares of the classes in each row (soft labels).
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts, or the probability of the second of two classes.
     segments : dataframe, mapping of names to columns, or array-like of shape (n,)
         Columns that describe the rows: strings, booleans or numbers, which are binned.
-    sample_weight, labels, clusters : array-like, default=None
-        As in `isoroc.evaluate`.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns, sorted by default.
+    clusters : array-like of shape (n,), default=None
+        Cluster of each row, such as the patient of a visit, if rows of a cluster depend on each
+        other.
     pairs : bool, default=True
         Whether to look at pairs of columns too.
     bins : int, default=5
@@ -251,7 +260,7 @@ def _measure(sample: Sample, group: Group, k: int, min_rows: int, confidence: fl
 
 
 def _clustered_variance(sample: Sample, residuals: Floats, group: Group) -> Floats | None:
-    """Variance of the sum of the residuals of each segment; None if its rows are independent."""
+    """Variance of the sum of the residuals of each segment. None if its rows are independent."""
     if (clusters := sample.clusters) is None:
         return None
     size = len(group.names)

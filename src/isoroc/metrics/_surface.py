@@ -1,14 +1,16 @@
-"""The volume under the ROC surface; for three classes all corners are found by scanning lines.
+"""The volume under the ROC surface. For three classes all corners are found by scanning lines.
 
 Write a = gamma_0 - gamma_1 and b = gamma_0 - gamma_2. A forecast is in its own region when the
-threshold (a, b) lies in a cone with its tip at the forecast; the class decides which of three
+threshold (a, b) lies in a cone with its tip at the forecast. The class decides which of three
 cones. An undominated threshold lies in a cell of the plane that is on the inner side of every
 border around it. Move a and b up from there by the same amount: only borders of forecasts of
 class 0 are in the way, vertical and horizontal ones. So each such cell touches a vertical line
 a = p_0 - p_1 or a horizontal line b = p_0 - p_2 through a forecast p of class 0. Along a line one
 sort counts everything, and a corner is where a gain is followed by a loss. Any class can take the
-role of class 0; the one with the fewest forecasts does.
+role of class 0. The one with the fewest forecasts does.
 """
+
+from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -33,7 +35,7 @@ class Volume:
     value: float
     volume: Literal["hull", "boxes"]
     exact: bool
-    """Whether all thresholds were taken into account; otherwise the value is a lower bound."""
+    """Whether all thresholds were taken into account. Otherwise the value is a lower bound."""
     resolution: int | None = None
     """If not exact, the `resolution` that was used."""
     n_points: int = field(default=0, compare=False)
@@ -112,7 +114,7 @@ def volume_under_surface(
 
 
 class Boxes:
-    """Union of the boxes between the origin and points; `kept` are those that span it."""
+    """Union of the boxes between the origin and points. `kept` are those that span it."""
 
     concave = False  # the border on the last axis, as a function of the other axes
 
@@ -128,7 +130,7 @@ class Boxes:
         """How far the body of three classes reaches on the last axis, shape (cells + 2,) * 2.
 
         Entry [i, j] is for the line over (i / cells, j / cells) on the other two axes, negative
-        where the line misses the body; `order` is the order of the axes.
+        where the line misses the body. `order` is the order of the axes.
         """
         table = np.full((cells + 2, cells + 2), -1.0)
         i, j = (cells * self._points[:, order[:2]].T).astype(np.intp)
@@ -201,7 +203,7 @@ def pair_curves(counts: Points) -> Floats:
 class Lines(NamedTuple):
     """Parallel lines of thresholds, and the forecasts on both sides."""
 
-    order: Ints  # the classes in the roles 0, 1 and 2; lines go through forecasts of the first
+    order: Ints  # the classes in the roles 0, 1 and 2. Lines go through forecasts of the first
     right: Floats  # like `left`, an argument of `kernels.scan_lines`
     left: Floats
     values: Floats  # shape (L, 2): a, and the largest difference below it
@@ -239,7 +241,7 @@ def all_lines(counts: Points) -> list[Lines]:
 
 
 def _events(x: Floats, position: Floats, weights: Floats) -> Floats:
-    """Rows (x, position, weight), sorted by position; losses have negative weight and go first."""
+    """Rows (x, position, weight), sorted by position. Losses have negative weight and go first."""
     losers, gainers = (np.flatnonzero(column > 0) for column in weights.T)
     rows = np.append(losers, gainers)
     change = np.append(-weights[losers, 0], weights[gainers, 1])
@@ -261,7 +263,7 @@ def scan(
     cells = int(np.clip(sum(family.work for family in families) ** 0.5 / 16, 64, 512))
     spanned = body(start)
     points = start[spanned.kept]
-    batch = 8192  # corners to find before the body is computed again; then twice as many
+    batch = 8192  # corners to find before the body is computed again, then twice as many
     for lines in families:
         # An order of the lines that covers the plane early, so that the table is good early.
         values = lines.values[np.argsort(np.arange(len(lines.values)) * 0.618034 % 1)]

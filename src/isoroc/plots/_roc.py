@@ -27,9 +27,9 @@ from isoroc.plots._display import (
 class RocDisplay(BeforeAfterDisplay):
     """ROC curves before and after calibration: of two classes, or of each class against the rest.
 
-    For two classes the convex hull of the curve is drawn as well; its area is the AUC after
+    For two classes the convex hull of the curve is drawn as well. Its area is the AUC after
     isotonic calibration of the same rows without smoothing. For three classes or more there is one
-    panel per class, for the twelve heaviest classes.
+    panel per class, for the twelve heaviest classes. The last panel says how many are drawn.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class RocDisplay(BeforeAfterDisplay):
     """
 
     areas: dict[Any, float]
-    """Area under each curve, by series; for three classes or more by series and class."""
+    """Area under each curve, by series, and for three classes or more by series and class."""
     labels: Any
     """The classes."""
 
@@ -85,7 +85,10 @@ class RocDisplay(BeforeAfterDisplay):
             colour, marker, dashes = styles[series]
             marks: dict[str, Any] = {"marker": marker, "ms": 4} if len(across) <= 30 else {}
             lines += ax.plot(across, up, color=colour, ls=dashes, lw=1.8, label=label, **marks)
-        tidy(ax, xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="false positive rate")
+        across_label = "false positive rate"
+        if several and panel == self.panels[-1] and len(self.panels) < len(self.labels):
+            across_label += f"\n({len(self.panels)} of {len(self.labels)} classes, the heaviest)"
+        tidy(ax, xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=across_label)
         ax.set_ylabel("true positive rate" + ("" if several else f" ({shortened(panel)})"))
         if several:
             ax.set_title(f"{wrapped(panel, 28)} against the rest", fontsize="medium")

@@ -77,16 +77,16 @@ class Triangle:
 class SimplexDisplay(BeforeAfterDisplay):
     """Forecasts of three classes in a triangle.
 
-    Each class has a corner and a colour; the colour of a forecast is the mixture of the colours of
+    Each class has a corner and a colour. The colour of a forecast is the mixture of the colours of
     the classes. Panels:
 
-    - "forecasts", coloured by their labels, of at most 3,000 rows drawn at random;
-    - "bins" of a calibrator, coloured by their calibrated value, and the thresholds of its splits;
+    - "forecasts", coloured by their labels, of at most 3,000 rows drawn at random.
+    - "bins" of a calibrator, coloured by their calibrated value, and the thresholds of its splits.
     - "map": arrows from the mean forecast of each bin to its calibrated value, or of each of a few
-      dozen cells if there are no bins or more than 60;
+      dozen cells if there are no bins or more than 60.
     - "values": the same forecasts, coloured by their calibrated value.
 
-    The option `panels` of `from_estimator` and `from_predictions` says which to draw; by default
+    The option `panels` of `from_estimator` and `from_predictions` says which to draw. By default
     forecasts, bins (values if there are no bins of three classes) and map. Axes that are passed,
     one per panel, need ``projection="ternary"``.
 
@@ -110,7 +110,7 @@ class SimplexDisplay(BeforeAfterDisplay):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
-        """As for every display; a calibrator with bins of three classes has its bins drawn."""
+        """As for every display. A calibrator with bins of three classes has its bins drawn."""
         estimator, X = unwrap(estimator, X)
         if isinstance(estimator, IRPCalibrator) and estimator.top_ is None:
             bin_of = estimator.apply(X)

@@ -27,6 +27,7 @@ def report(
     clusters: opt.Clusters = None,
     segments: opt.SegmentColumns = None,
     title: str | None = None,
+    clinical: bool = False,
     json: bool = False,
 ) -> None:
     """Write a report: one self-contained HTML page.
@@ -37,6 +38,8 @@ def report(
         HTML file to write.
     title
         Title of the page. Default: the name of the file of forecasts.
+    clinical
+        Add the clinical panel: observed/expected ratio, intercept, slope, ICI.
     json
         Print the summary of the report as JSON.
     """
@@ -61,6 +64,7 @@ def report(
             calibrator=loaded and loaded.calibrator,
             title=title or f"Calibration report: {Path(name).name}",
             model_path=model or "model.json",
+            clinical=clinical,
         )
     if output is not None:
         page = made.to_html().encode()

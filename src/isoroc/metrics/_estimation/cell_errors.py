@@ -12,7 +12,7 @@ N_CELLS = 10
 
 
 def cells_of(q: Floats) -> Ints:
-    """Cell of each probability; cells are narrower near 0 and 1, where rates are more precise."""
+    """Cell of each probability. Cells are narrower near 0 and 1, where rates are more precise."""
     angle = np.arcsin(np.sqrt(np.clip(q, 0.0, 1.0)))
     return np.minimum((angle * (2 * N_CELLS / np.pi)).astype(np.intp), N_CELLS - 1)
 
@@ -50,6 +50,7 @@ def error_in_cells(sums: Floats, width: float) -> tuple[float, float, float]:
 
 #: Warn when more than this share of the rows falls in sparse cells.
 TOLERATED = 0.01
+#: The warning, with the share.
 OUTSIDE = """{:.0%} of the rows have forecasts that hardly any calibration row had, so what is \
 expected of them is a guess."""
 
