@@ -137,7 +137,10 @@ def read_sets(path: Path) -> Iterator[Set]:
         for file in sorted(path.glob("*.npz")):
             dataset, _, model = file.stem.rpartition("-")
             with np.load(file) as arrays:
-                yield _as_set(dataset, model, arrays)
+                if "probas_cal" in arrays:
+                    yield _as_set(dataset, model, arrays)
+                else:
+                    yield from _named_sets(arrays)
     else:
         import h5py  # noqa: PLC0415
 
@@ -157,6 +160,21 @@ def _as_set(dataset: str, model: str, arrays: Any) -> Set:
         forecasts.append(np.ascontiguousarray(P / P.sum(axis=1, keepdims=True)))
         labels.append(np.asarray(arrays[f"labels_{part}"]).reshape(-1).astype(np.int64))
     return Set(dataset, model, forecasts[0], labels[0], forecasts[1], labels[1])
+
+
+def _named_sets(arrays: Any) -> Iterator[Set]:
+    """Sets of one file: forecasts ``NAME|P`` and labels ``NAME|y``; the kind begins the name."""
+    kinds = {"538": "match forecasts", "cl": "text and image classifiers", "llm": "language models"}
+    for key in arrays.files:
+        name, _, part = key.partition("|")
+        if part != "P":
+            continue
+        P = np.asarray(arrays[key], dtype=np.float64)
+        y = np.asarray(arrays[f"{name}|y"]).astype(np.int64)
+        P /= P.sum(axis=1, keepdims=True)
+        kind = kinds.get(name.partition("-")[0], "image networks")
+        n_cal = 6 * len(y) // 10
+        yield Set(name, kind, P[:n_cal], y[:n_cal], P[n_cal:], y[n_cal:])
 
 
 def losses_of(y: np.ndarray, Q: np.ndarray) -> np.ndarray:

@@ -16,6 +16,8 @@ halves   The data sets, not the rows, are divided by a hash of their source. The
          next to significant gains and harm, by rows, classes, ties and kind of model.
 methods  All methods with all calibration rows: win rates, mean scores, times, and
          the automatic calibrator against each other method.
+networks The same for forecasts of networks and language models, by kind and number of rows. ARENA
+         is then a folder with files of arrays NAME|P (probabilities) and NAME|y (class codes).
 order    What each calibrator does to decisions and to the order of the test rows.
 counts   Counts against rows in test log loss, on generated rows.
 growth   Variants of growth, and constant against tilted values, with `IRPCalibrator`.
@@ -101,13 +103,21 @@ CANDIDATES: dict[str, Calibrator] = {
     "temperature": isoroc.TemperatureCalibrator(floor="auto"),
     "spline": isoroc.SplineCalibrator(),
     "monotone": isoroc.MonotoneCalibrator(),
+    "sigmoid": isoroc.SigmoidCalibrator(),
+    "beta": isoroc.BetaCalibrator(),
     "kernel": isoroc.KernelCalibrator(),
 }
 #: Shares to choose from; 0 leaves a member out.
 GRIDS: dict[str, dict[str, tuple[float, ...]]] = {group: {"identity": (4, 8)} for group in GROUPS}
-GRIDS["K = 2"] |= {"temperature": (0, 2), "spline": (4,), "monotone": (0, 2), "kernel": (0, 0.5, 1)}
+GRIDS["K = 2"] |= {
+    "spline": (3, 4),
+    "monotone": (0, 3),
+    "sigmoid": (0, 1.5),
+    "beta": (0, 1.5),
+    "kernel": (0.5,),
+}
 GRIDS["K >= 3"] |= {
-    "temperature": (0, 2),
+    "temperature": (0, 2, 4),
     "spline": (0, 1),
     "monotone": (0, 2, 4),
     "kernel": (1, 2),
@@ -191,13 +201,13 @@ def forecasts_of(method: Method, data: Set) -> tuple[np.ndarray, Any, dict[str, 
 def mixtures(data: Set, members: list[str]) -> list[list[float]]:
     """Log loss, harm in standard errors, and tail error of each design."""
     _, codes = encode_labels(data.labels_cal, data.n_classes, labels=range(data.n_classes))
-    sample = deal_by_content(Sample(data.probas_cal, codes), 5, np.random.RandomState(0))
+    sample = deal_by_content(Sample(data.probas_cal, codes), 5)
     fold = sample.folds()
     rows = np.arange(len(data.labels_test))
     unseen = {}
     own = {}
     tails = {}
-    for name in members:
+    for name in (name for name in GRIDS[group_of(data.n_classes)] if name in members):
         fitted, Q = clone(CANDIDATES[name])._fit_out_of_fold(sample, fold)  # noqa: SLF001
         unseen[name] = Q[np.arange(len(fold)), sample.codes]
         Q = fitted.apply(data.probas_test)
@@ -504,6 +514,26 @@ def print_methods(rows: list[dict[str, Any]]) -> None:
             print(markdown_table([*head, "significantly ahead, Brier", "behind"], against))
 
 
+def print_networks(rows: list[dict[str, Any]]) -> None:
+    """Log loss, top-label error, harm and times by kind of model and number of rows."""
+    head = ["forecasts", "rows", "splits", "method", "log loss", "top ECE", "behind isoroc, %"]
+    lines = []
+    for kind in dict.fromkeys(row["model"] for row in rows):
+        for asked in sorted({row["asked"] for row in rows if row["model"] == kind}):
+            results = Results([r for r in rows if (r["model"], r["asked"]) == (kind, asked)])
+            own = results.loss[:, results.names.index(AUTO)]
+            for m in np.argsort(np.nanmean(results.loss, axis=0)).tolist():
+                there = np.isfinite(results.loss[:, m])
+                cells = [kind, f"{asked or 'all'}", f"{there.sum()}", results.names[m]]
+                cells += [f"{results.loss[there, m].mean():.4f}"]
+                cells += [f"{results.scores('ece_top')[there, m].mean():.4f}"]
+                cells += [f"{100 * (results.loss[there, m] > own[there]).mean():.0f}"]
+                harm = 100 * (results.z[there, m] > SIGNIFICANT).mean()
+                time = 1e3 * np.median(results.scores("fit")[there, m])
+                lines.append([*cells, f"{harm:.1f}", f"{time:.3g}"])
+    print(markdown_table([*head, "harm, %", "fit, ms"], lines))
+
+
 # Order and decisions
 
 
@@ -791,7 +821,7 @@ def print_labels(options: argparse.Namespace) -> None:
     print(markdown_table(head, lines))
 
 
-SPLITS = {"halves": print_halves, "methods": print_methods}
+SPLITS = {"halves": print_halves, "methods": print_methods, "networks": print_networks}
 OTHERS: dict[str, Callable[[argparse.Namespace], None]] = {
     "order": print_order,
     "counts": print_counts,
@@ -817,7 +847,7 @@ def main() -> None:
     found, missing = peers()
     if options.methods == "all":
         options.methods = ",".join(method.name for method in [*own_methods(), *found])
-    chosen = options.parts or list(SPLITS)
+    chosen = options.parts or ["halves", "methods"]
     unknown = set(chosen) - {*SPLITS, *OTHERS}
     if unknown:
         parser.error(f"unknown parts: {', '.join(sorted(unknown))}")

@@ -149,7 +149,9 @@ def test_the_cumulative_map_joins_the_members_of_the_automatic_calibrator(K):
     names = mixed.member_scores_["member"].tolist()
     others = AutoCalibrator().fit(P, y).member_scores_["member"].tolist()
     assert names == [*others[:-1], "CumulativeCalibrator", "mixture"]
-    assert dict(zip(names, mixed.member_scores_["weight"], strict=True))["CumulativeCalibrator"] > 0
+    if K > 2:  # with two classes the other members contain it
+        weights = dict(zip(names, mixed.member_scores_["weight"], strict=True))
+        assert weights["CumulativeCalibrator"] > 0
 
 
 def test_the_order_of_names_must_be_given():

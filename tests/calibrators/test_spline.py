@@ -177,21 +177,6 @@ def test_of_many_rows_some_are_enough(monkeypatch):
     assert SplineCalibrator().fit(P, y, **weights).smoothing_ == pytest.approx(1 / 8001)
 
 
-def test_shared_features_give_the_forecasts_of_separate_fits():
-    P, y, _ = overconfident(600, 3)
-    sample = Sample(P, y.astype(np.uint8), None)
-    fold = np.arange(600) % 5
-    together = SplineCalibrator()
-    whole, Q = together._fit_out_of_fold(sample, fold)
-    apart = np.empty_like(Q)
-    for held_out in range(5):
-        inside = fold == held_out
-        part = SplineCalibrator().fit(P[~inside], y[~inside])
-        apart[inside] = part.predict_proba(P[inside])
-    assert np.abs(Q - apart).mean() < 0.005
-    np.testing.assert_array_equal(whole.apply(P), SplineCalibrator().fit(P, y).predict_proba(P))
-
-
 @pytest.mark.parametrize(
     ("params", "error", "match"),
     [

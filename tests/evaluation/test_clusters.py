@@ -204,14 +204,14 @@ def test_whole_clusters_are_drawn():
 def test_rows_of_a_cluster_share_a_fold():
     p, y, cluster = visits(30, 7)
     sample = check_sample(p, y, clusters=cluster)
-    dealt = deal_by_content(sample, 5, np.random.RandomState(0))
+    dealt = deal_by_content(sample, 5)
     fold = deal_folds(len(y), 5, np.random.default_rng(0), cluster)
     for clusters, folds in ((dealt.clusters, dealt.fold), (cluster, fold)):
         assert len(np.unique(folds)) == 5
         assert all(len(np.unique(folds[clusters == c])) == 1 for c in range(30))
     # The same forecast in several clusters stays in each of them.
     tied = check_sample(np.round(p, 1), y, clusters=cluster)
-    assert len(deal_by_content(tied, 5, np.random.RandomState(0))) > len(np.unique(np.round(p, 1)))
+    assert len(deal_by_content(tied, 5)) > len(np.unique(np.round(p, 1)))
 
 
 def test_calibrators_hold_out_clusters():

@@ -19,6 +19,7 @@ from isoroc._calibrators.isotonic import IsotonicCalibrator
 from isoroc._calibrators.kernel import KernelCalibrator
 from isoroc._calibrators.matrix import MatrixCalibrator
 from isoroc._calibrators.monotone import MonotoneCalibrator
+from isoroc._calibrators.sigmoid import BetaCalibrator, SigmoidCalibrator
 from isoroc._calibrators.spline import SplineCalibrator
 from isoroc._calibrators.temperature import TemperatureCalibrator
 from isoroc._core.evidence import score_test
@@ -64,12 +65,13 @@ class AutoCalibrator(Calibrator):
     caution : "verdict" or None, default=None
         "verdict" leaves the forecasts unchanged unless the verdict is to calibrate.
     cv : int, default=5
-        Number of folds. They are not stratified, because that would favour maps that fit class
-        frequencies. With `clusters` in `fit`, rows of one cluster share a fold.
+        Number of folds for members that cannot leave out rows one by one. They are not stratified,
+        because that would favour maps that fit class frequencies. With `clusters` in `fit`, rows of
+        one cluster share a fold.
     max_cells : int, default=20000
         With more rows, members are fitted to at most this many cells of forecasts.
     random_state : int, RandomState or None, default=0
-        Seed of the folds and of members that use random numbers.
+        Seed of members that use random numbers. The default members use none.
     n_jobs : int, default=None
         Number of members fitted at a time.
     verbose : int, default=0
@@ -105,8 +107,9 @@ class AutoCalibrator(Calibrator):
     the mixture, unless ``caution="verdict"``.
 
     In tables and in the gain, each forecast is mixed with the uniform forecast, with the weight of
-    one row, so that no single row decides the verdict. Folds of the default members share penalties
-    and floors learned from all rows; those of others do with more than 500 rows.
+    one row, so that no single row decides the verdict. Most default members forecast each row
+    without it, by one Newton step from the fit to all rows. Penalties and floors are learned from
+    all rows. Members that cannot do so are fitted in folds, chosen by a hash of each row.
 
     Examples
     --------
@@ -150,7 +153,7 @@ class AutoCalibrator(Calibrator):
         check_option("caution", self.caution, ("verdict", None))
         random_state = check_random_state(self.random_state)
         members = self._resolve_members(sample.n_classes, random_state)
-        dealt = self._deal(sample, random_state)
+        dealt = self._deal(sample)
         before = IdentityMap(kind=sample.kind).apply(dealt.forecasts)
         with progress("calibrating", shown=self.verbose > 0) as report:
             fitted = self._fit_members(members, dealt, report)
@@ -189,13 +192,13 @@ class AutoCalibrator(Calibrator):
     def _finish(self) -> None:
         attach_fitted(self, self.members_, self.map_.members)
 
-    def _deal(self, sample: Sample, random_state: np.random.RandomState) -> CellSample:
+    def _deal(self, sample: Sample) -> CellSample:
         """The sample in folds; with many rows, in cells."""
         if isinstance(sample, CellSample):
             return sample
         if len(sample) > self.max_cells and sample.n_units == sample.n_rows:
-            return deal_in_cells(sample, int(self.cv), self.max_cells, random_state)
-        return deal_by_content(sample, int(self.cv), random_state)
+            return deal_in_cells(sample, int(self.cv), self.max_cells)
+        return deal_by_content(sample, int(self.cv))
 
     def _fit_members(
         self, members: list[Calibrator], dealt: CellSample, report: Report
@@ -296,9 +299,11 @@ def default_members(n_classes: int, *, monotone: bool = False) -> list[Calibrato
         return [IdentityCalibrator(), MonotoneCalibrator(), *(two if n_classes == 2 else [])]
     if n_classes > 300:  # fits of the others would take too long
         return [IdentityCalibrator(), MatrixCalibrator(), IsotonicCalibrator()]
-    members: list[Calibrator] = [IdentityCalibrator(), SplineCalibrator()]
-    if n_classes > 2:
-        members.append(MonotoneCalibrator())
+    members: list[Calibrator] = [IdentityCalibrator(), SplineCalibrator(), MonotoneCalibrator()]
+    if n_classes == 2:
+        members += [SigmoidCalibrator(), BetaCalibrator()]
+    else:
+        members.append(TemperatureCalibrator())
     if n_classes > 30:
         members.append(IsotonicCalibrator())
     if n_classes <= 150:

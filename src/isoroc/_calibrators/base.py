@@ -390,7 +390,7 @@ class IdentityCalibrator(Calibrator):
     array([[0.75, 0.25]])
     """
 
-    _shares: ClassVar[tuple[float, float]] = (8.0, 4.0)
+    _shares: ClassVar[tuple[float, float]] = (9.0, 4.0)
 
     def _fit(self, sample: Sample) -> IdentityMap:
         return IdentityMap(kind=sample.kind)

@@ -13,6 +13,7 @@ from scipy.linalg import solve_triangular
 from sklearn.exceptions import ConvergenceWarning
 
 from isoroc._calibrators.base import Calibrator
+from isoroc._calibrators.leave_one_out import left_out_weights
 from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample
 
@@ -28,8 +29,12 @@ class Factor:
         """Diagonal of the inverse of the curvature."""
         if self._root.ndim == 1:
             return np.asarray(1 / self._root**2)
-        inverse = self.gradient(np.eye(len(self._root)))
+        inverse = self.inverse()
         return np.asarray(np.einsum("ij,ij->j", inverse, inverse))
+
+    def inverse(self) -> Floats:
+        """The inverse of C, or its diagonal."""
+        return 1 / self._root if self._root.ndim == 1 else self.gradient(np.eye(len(self._root)))
 
     def step(self, steps: Floats) -> Floats:
         """Change of theta for steps in coordinates in which the curvature is the identity."""
@@ -41,7 +46,7 @@ class Factor:
 
     def _divide(self, values: Floats, *, trans: int) -> Floats:
         if self._root.ndim == 1:
-            return np.asarray(values / self._root)
+            return np.asarray((values.T / self._root).T)
         return np.asarray(
             solve_triangular(self._root, values, lower=True, trans=trans, check_finite=False)
         )
@@ -88,12 +93,19 @@ class ArrowFactor(Factor):
         return self._join(shared, (rest[:, None] @ self._roots)[:, 0])
 
     def gradient(self, gradient: Floats) -> Floats:
-        of_classes = (self._roots @ gradient[self._index][..., None])[..., 0]
-        shared = gradient[: self._S] - np.tensordot(of_classes, self._arms, 2)
-        return self._join(self._root @ shared, of_classes)
+        columns = gradient.reshape(len(gradient), -1)
+        of_classes = self._roots @ columns[self._index]
+        shared = columns[: self._S] - np.einsum("kws,kwn->sn", self._arms, of_classes)
+        return self._join(self._root @ shared, of_classes).reshape(gradient.shape)
+
+    def leverage(self, k: int, shared: Floats, of_class: Floats) -> Floats:
+        """Leverages of rows on class k, from the features of its parameters, shape (_, n)."""
+        alone = self._roots[k] @ of_class
+        together = self._root @ (shared - self._arms[k].T @ alone)
+        return np.asarray((alone**2).sum(axis=0) + (together**2).sum(axis=0))
 
     def _join(self, shared: Floats, of_classes: Floats) -> Floats:
-        theta = np.empty(self._S + of_classes.size)
+        theta = np.empty((self._S + self._index.size, *shared.shape[1:]))
         theta[: self._S] = shared
         theta[self._index] = of_classes
         return theta
@@ -289,6 +301,19 @@ class PenalisedLoss(Rows, ABC):
         start = self.at(whole.theta)
         return self.descend(start, whole.factor, n_steps=self.near_steps, ftol=self.near_ftol).theta
 
+    def leave_one_out(
+        self,
+        whole: Solution,  # noqa: ARG002
+        removed: Floats,  # noqa: ARG002
+        Q: Floats,  # noqa: ARG002
+    ) -> Floats | None:
+        """Forecasts of each row, shape (n, K), if it is left out of the solution.
+
+        `Q` are the forecasts of the solution, and `removed` the weight that is left out of each
+        row. None if folds cost less.
+        """
+        return None
+
 
 class Priors:
     """Normal priors of parameters; those of one kind share a precision, which evidence teaches."""
@@ -366,10 +391,22 @@ class DescentCalibrator(Calibrator):
         return problem.map_of(whole.theta)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Any, Floats]:
-        """As in `Calibrator`, but folds share features, and start at the solution for all rows."""
+        """As in `Calibrator`, but rows are left out one by one where the curvature allows it.
+
+        Otherwise folds share features, and start at the solution for all rows.
+        """
         problem, whole = self._solve_or_warn(sample)
-        if not len(problem.rows):  # rows were gathered
+        rows = problem.rows
+        if not len(rows):  # rows were gathered
             return super()._fit_out_of_fold(sample, fold)
+        if (removed := left_out_weights(sample)) is not None:
+            scale = problem.weights / sample.row_weights()[rows]  # if rows were drawn
+            fitted = problem.map_of(whole.theta)
+            Q = fitted.apply(sample.forecasts)
+            unseen = problem.leave_one_out(whole, removed[rows] * scale, Q[rows])
+            if unseen is not None:
+                Q[rows] = unseen
+                return fitted, Q
         Q = np.empty((len(fold), sample.n_classes))
         for held_out in range(fold.max() + 1):
             part = problem.take(fold[problem.rows] != held_out)

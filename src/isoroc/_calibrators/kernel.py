@@ -17,6 +17,7 @@ from isoroc._calibrators.descent import (
     PenalisedLoss,
     Solution,
 )
+from isoroc._calibrators.leave_one_out import score_changes, with_changes
 from isoroc._calibrators.temperature import fit_tempering
 from isoroc._core.simplex import LEAST
 from isoroc._core.smooth import N_KNOTS, softmax, softmax_loss
@@ -141,6 +142,7 @@ class Problem(PenalisedLoss):
     by_row = ("z", "features")
     most_features = 10_000_000  # with more, some rows are drawn
     centre_rows = 4000  # among which centres are chosen
+    row_share = 20  # rows per feature from which leverages of features may be separate
 
     def __init__(self, sample: Sample, stage: TemperatureMap, n_centres: int) -> None:
         self.stage = stage
@@ -210,6 +212,53 @@ class Problem(PenalisedLoss):
         """Curvature of the loss."""
         return Factor(self.curvature(theta), np.full(len(theta), self.penalty))
 
+    def leave_one_out(self, whole: Solution, removed: Floats, Q: Floats) -> Floats | None:
+        """As in `PenalisedLoss`, for two classes.
+
+        With many rows, features count as uncorrelated. With more classes, the curvature between all
+        parameters would be needed, and folds cost less.
+        """
+        if len(self.z) > 2:
+            return None
+        q = np.empty_like(self.z)
+        for rows, z in self._scores(whole.theta):
+            q[:, rows] = softmax(z)
+        many = len(self.codes) >= self.row_share * len(self.features)
+        leverages = self._separate_leverages if many else self._joint_leverages
+        changes = np.empty_like(q)
+        for rows, leverage in leverages(q):
+            changes[:, rows] = score_changes(q[:, rows], self.codes[rows], removed[rows], leverage)
+        return with_changes(Q, changes)
+
+    def _curvatures(self, q: Floats) -> Iterator[tuple[int, int, Floats]]:
+        """Each pair of classes, and the curvature of each row between their scores."""
+        for k, j in np.ndindex(len(q), len(q)):
+            yield k, j, self.weights * q[k] * ((k == j) - q[j])
+
+    def _separate_leverages(self, q: Floats) -> Iterator[tuple[slice, Floats]]:
+        """Leverages of parts of the rows, shape (n, K, K), if features are uncorrelated."""
+        K = len(q)
+        squares = self.features**2
+        H = np.zeros((len(squares), K, K))
+        for k, j, curvature in self._curvatures(q):
+            H[:, k, j] = squares @ curvature
+        inverse = np.linalg.inv(H + self.penalty * np.eye(K)).reshape(len(squares), -1)
+        for rows in slices(len(self.codes), max(2**20 // K**2, 64)):
+            yield rows, (squares[:, rows].T @ inverse).reshape(-1, K, K)
+
+    def _joint_leverages(self, q: Floats) -> Iterator[tuple[slice, Floats]]:
+        """Leverages of parts of the rows, shape (n, K, K)."""
+        K = len(q)
+        M = len(self.features)
+        H = np.empty((K, M, K, M))
+        for k, j, curvature in self._curvatures(q):
+            H[k, :, j] = (self.features * curvature) @ self.features.T
+        inverse = Factor(H.reshape(K * M, -1), np.full(K * M, self.penalty)).inverse()
+        for rows in slices(len(self.codes), max(2**20 // (K * K * M), 64)):
+            features = self.features[:, rows]
+            whitened = np.stack([inverse[:, k * M : (k + 1) * M] @ features for k in range(K)])
+            yield rows, np.einsum("kpn,jpn->nkj", whitened, whitened, optimize=True)
+
     def solve(self, penalty: float | None, n_learning: int = 4) -> Solution:
         """The theta of the lowest loss; without a penalty, one is learned.
 
@@ -243,7 +292,7 @@ def choose_centres(x: Floats, n_centres: int) -> Ints:
     left = np.ones(n)
     pivots: list[int] = []
     half_squares = (x**2).sum(axis=0) / 2
-    pivot = int(half_squares.argmin())
+    pivot = _first_largest(-half_squares)
     while len(pivots) < n_centres and left[pivot] > 1e-4:
         i = len(pivots)
         distances = half_squares + half_squares[pivot] - x[:, pivot] @ x  # squared, over 2
@@ -252,8 +301,13 @@ def choose_centres(x: Floats, n_centres: int) -> Ints:
         left -= L[i] ** 2
         pivots.append(pivot)
         left[pivots] = 0.0
-        pivot = int(left.argmax())
+        pivot = _first_largest(left)
     return np.array(pivots)
+
+
+def _first_largest(values: Floats) -> int:
+    """Number of the largest value, the first of those that differ by rounding errors only."""
+    return int((values >= values.max() - 1e-7).argmax())
 
 
 def choose_reach(heights: Floats, weights: Floats) -> float:

@@ -28,7 +28,9 @@ from isoroc._calibrators.descent import (
     EvidenceLoss,
     Priors,
     Solution,
+    factor_of,
 )
+from isoroc._calibrators.leave_one_out import with_lower_outcomes
 from isoroc._calibrators.temperature import (
     FLOORS,
     draw_part,
@@ -97,7 +99,7 @@ class MonotoneCalibrator(DescentCalibrator):
     MonotonicityCheck(monotone=True, rows=3, exact=True)
     """
 
-    _shares: ClassVar[tuple[float, float]] = (4.0, 4.0)
+    _shares: ClassVar[tuple[float, float]] = (3.0, 4.0)
     #: Largest size of an array of the fit; with more rows, some are drawn.
     _most_numbers: ClassVar[int] = 10_000_000
 
@@ -355,6 +357,22 @@ class Posterior(EvidenceLoss):
             arms += of_classes @ shared.T
             blocks += of_classes @ of_classes.transpose(0, 2, 1)
         return Arrow(H, arms, blocks, index) if index.size else H
+
+    def leave_one_out(self, whole: Solution, removed: Floats, Q: Floats) -> Floats | None:
+        """As in `PenalisedLoss`, from the gradient of each row's loss.
+
+        None if the curvature is known on its diagonal only.
+        """
+        F = self.map_of(whole.theta)
+        H = self.curvature(whole.theta)
+        if not isinstance(H, Arrow) and H.ndim == 1:
+            return None
+        factor = factor_of(H, self.priors.precision())
+        leverage = removed / self.weights
+        for rows in slices(len(self.codes), max(self.gradient_numbers // len(whole.theta), 64)):
+            whitened = factor.gradient(self._gradients(F, rows))
+            leverage[rows] *= (whitened**2).sum(axis=0)
+        return with_lower_outcomes(Q, self.codes, leverage)
 
     def _gradients(self, F: MonotoneMap, rows: slice) -> Floats:
         """Gradient of each row's loss, times the root of its weight, shape (n_parameters, n)."""

@@ -31,7 +31,6 @@ from isoroc._input import (
 from isoroc._input.kinds import LABELS
 from isoroc._maps import IdentityMap, Map, MixtureMap, MultiLabelMap, SigmoidMap
 from isoroc._maps.modelfile import checks
-from isoroc._support.seeds import check_random_state
 from isoroc._support.table import Table
 
 
@@ -153,7 +152,7 @@ class MultiLabelCalibrator(Calibrator):
             raise InputError("calibrator", None, problem, "expected another calibrator of isoroc")
         if sample.segments is None:
             raise InputError("counts", None, "hold one outcome per row", "pass rows to fit")
-        dealt = deal_by_content(sample, 5, check_random_state(0))
+        dealt = deal_by_content(sample, 5)
         label, names = dealt.segments.columns["label"]  # type: ignore[union-attr]
         dealt = replace(dealt, segments=None)
         parts = [dealt.take(label == k) for k in range(len(names))]  # type: ignore[arg-type]

@@ -86,7 +86,7 @@ class SegmentCalibrator(Calibrator):
     cv : int, default=5
         Number of folds that estimate the weight of the shifted map.
     random_state : int, RandomState or None, default=0
-        Seed of the folds.
+        Has no effect: a hash of each row chooses its fold.
 
     Attributes
     ----------
@@ -256,8 +256,8 @@ class SegmentCalibrator(Calibrator):
 
     def _learn(self, sample: Sample, base: SegmentMap) -> SegmentMap:
         """The map with tables, if shifts that were learned from other rows speak for them."""
-        random_state = check_random_state(self.random_state)
-        dealt = deal_by_content(sample.draw(MANY_ROWS), int(self.cv), random_state)
+        check_random_state(self.random_state)
+        dealt = deal_by_content(sample.draw(MANY_ROWS), int(self.cv))
         # The common map may be far from linear, or lose what differs by segment: with many rows
         # the first is the greater danger. A composition of monotone maps of three classes or more
         # need not be monotone.

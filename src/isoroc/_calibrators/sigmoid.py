@@ -2,23 +2,54 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
+from isoroc._calibrators.leave_one_out import MOST_LEVERAGE, left_out_weights, with_changes
 from isoroc._calibrators.temperature import likeliest
 from isoroc._core.losses import EPSILON
 from isoroc._core.newton import logistic_regression
 from isoroc._core.simplex import LEAST
-from isoroc._core.types import Floats
+from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample, check_option
 from isoroc._input.kinds import LogOdds, columns_of
 from isoroc._maps import SigmoidMap
 
 
+class LogisticCalibrator(Calibrator):
+    """Base of the calibrators that regress each class against the rest."""
+
+    _shares: ClassVar[tuple[float, float]] = (1.5, 1.0)
+
+    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Any, Floats]:
+        """As in `Calibrator`; rows of two classes are left out one by one."""
+        removed = left_out_weights(sample)
+        if sample.n_classes > 2 or removed is None:
+            return super()._fit_out_of_fold(sample, fold)
+        fitted: Any = self._fit(sample)
+        Q = fitted.apply(sample.forecasts)
+        p = Q[:, 1]
+        X = _features(sample, fitted.floor, linear=fitted.linear)[:, 1]
+        used = np.array([fitted.coef[1], fitted.rest[1]]) != 0
+        if isinstance(self, SigmoidCalibrator):
+            X = np.stack([X[0] + X[1]])
+            used = used[:1]
+        X = np.vstack([X[used], np.ones_like(p)])
+        X /= np.abs(X).max(axis=1, initial=1.0, keepdims=True)
+        curvature = p * (1 - p)
+        H = (X * (sample.row_weights() * curvature)) @ X.T
+        leverage = removed * np.einsum("bn,bn->n", X, np.linalg.pinv(H, hermitian=True) @ X)
+        kept = 1 - np.minimum(leverage * curvature, MOST_LEVERAGE)
+        changes = np.zeros((2, len(p)))
+        changes[1] = leverage * (p - sample.codes) / kept
+        return fitted, with_changes(Q, changes)
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
-class SigmoidCalibrator(Calibrator):
+class SigmoidCalibrator(LogisticCalibrator):
     """Platt scaling: a logistic regression on the log odds of each class.
 
     With more than two classes, each class is calibrated against the rest, and rows are divided by
@@ -74,7 +105,7 @@ class SigmoidCalibrator(Calibrator):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BetaCalibrator(Calibrator):
+class BetaCalibrator(LogisticCalibrator):
     """Beta calibration: a logistic regression on ``log(p)`` and ``log(1 - p)`` of each class.
 
     With more than two classes, each class is calibrated against the rest, and rows are divided by
@@ -138,7 +169,10 @@ def _likeliest_map(
     smoothed: bool = True,
     linear: bool = False,
 ) -> SigmoidMap:
-    """The map of each class against the rest, with the floor of the least loss."""
+    """The map of each class against the rest, with the floor of the least loss.
+
+    Two classes need one regression: the other is its mirror image.
+    """
     totals = sample.class_weights()
     candidates = []
     low = np.zeros(len(totals))
@@ -146,30 +180,49 @@ def _likeliest_map(
     if smoothed:  # Platt's targets of the rows of other classes, and of the class
         low = 1 / (totals.sum() - totals + 2)
         high = (totals + 1) / (totals + 2)
-    for floor in floors[:1] if isinstance(sample.kind, LogOdds) else floors:
-        logs = sample.kind.log_rows(sample.forecasts, floor)
-        log_rest = (logs.T - NUMPY.log_odds(logs.T)).T
-        if linear:
-            logs = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts)).T
-            log_rest = np.zeros_like(logs)
+    weights = sample.row_weights()
+    is_binary = sample.n_classes == 2
+    for floor in _distinct_floors(sample, floors):
+        X = _features(sample, floor, linear=linear)
         fits = []
-        for k in range(sample.n_classes):
+        for k in range(is_binary, sample.n_classes):
             y = np.where(sample.codes == k, high[k], low[k])
-            fits.append(fit(logs[k], log_rest[k], y, sample.row_weights()))
+            fits.append(fit(X[:, k], y, weights))
         candidates.append((sum(loss for loss, *_ in fits), floor, fits))
     _, floor, fits = likeliest(candidates)
+    if is_binary:
+        ((loss, a, b, c),) = fits
+        fits.insert(0, (loss, a, a, -a - c) if linear else (loss, b, a, -c))
     _, coef, rest, intercept = np.array(fits).T.copy()
-    numbers = {"coef": coef, "rest": rest, "intercept": intercept}
-    return SigmoidMap(kind=sample.kind, floor=floor, linear=linear, **numbers)
+    return SigmoidMap(
+        kind=sample.kind, floor=floor, linear=linear, coef=coef, rest=rest, intercept=intercept
+    )
 
 
-def _fit_sigmoid(logs: Floats, log_rest: Floats, targets: Floats, weights: Floats) -> _Fit:
-    loss, (a, b) = _regress(np.stack([logs - log_rest]), targets, weights)
+def _distinct_floors(sample: Sample, floors: tuple[float, ...]) -> list[float]:
+    """The floors that differ in what they raise; log odds need none."""
+    lowest, *others = floors
+    if isinstance(sample.kind, LogOdds) or not others:
+        return [lowest]
+    smallest = float(sample.kind.log_rows(sample.forecasts, LEAST).min())
+    return [lowest, *(floor for floor in others if np.log(floor) > smallest)]
+
+
+def _features(sample: Sample, floor: float, *, linear: bool) -> Floats:
+    """What `coef` and `rest` multiply, shape (2, K, n): log(p) and -log(1 - p), or p and 0."""
+    if linear:
+        p = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts)).T
+        return np.stack([p, np.zeros_like(p)])
+    logs = sample.kind.log_rows(sample.forecasts, floor)
+    return np.stack([logs, NUMPY.log_odds(logs.T).T - logs])
+
+
+def _fit_sigmoid(X: Floats, targets: Floats, weights: Floats) -> _Fit:
+    loss, (a, b) = _regress(X.sum(axis=0, keepdims=True), targets, weights)
     return loss, a, a, b
 
 
-def _fit_beta(logs: Floats, log_rest: Floats, targets: Floats, weights: Floats) -> _Fit:
-    X = np.stack([logs, -log_rest])
+def _fit_beta(X: Floats, targets: Floats, weights: Floats) -> _Fit:
     candidates = []
     for used in ([0, 1], [0], [1], []):
         loss, (*slopes, c) = _regress(X[used], targets, weights)
@@ -187,5 +240,5 @@ def _regress(X: Floats, targets: Floats, weights: Floats) -> tuple[float, list[f
     """Mean loss of a logistic regression on the rows of X, its coefficients and its intercept."""
     scale = np.abs(X).max(axis=1, initial=1.0)
     columns = np.column_stack([*(X / scale[:, None]), np.ones(len(targets))])
-    (theta,), (loss,), _ = logistic_regression(columns, targets, weights)
+    (theta,), (loss,), _ = logistic_regression(columns, targets, weights, least_gain=1e-13)
     return float(loss) / float(weights.sum()), (theta / np.append(scale, 1.0)).tolist()

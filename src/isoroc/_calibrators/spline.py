@@ -7,11 +7,13 @@ from itertools import product
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+from scipy.special import expit, log_expit
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import FromMap
 from isoroc._calibrators.descent import (
     Arrow,
+    ArrowFactor,
     DescentCalibrator,
     Factor,
     PenalisedLoss,
@@ -19,11 +21,17 @@ from isoroc._calibrators.descent import (
     Solution,
     factor_of,
 )
+from isoroc._calibrators.leave_one_out import (
+    MOST_LEVERAGE,
+    score_changes,
+    separate_changes,
+    with_changes,
+)
 from isoroc._calibrators.matrix import MATRIX_CLASSES
 from isoroc._calibrators.temperature import uniform_share
 from isoroc._core.newton import logistic_regression
 from isoroc._core.smooth import softmax, softmax_loss
-from isoroc._core.types import Floats
+from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample, check_number, slices
 from isoroc._input.kinds import columns_of
 from isoroc._maps import SplineMap
@@ -90,7 +98,7 @@ class SplineCalibrator(DescentCalibrator):
     intercept_ = FromMap()
     smoothing_ = FromMap()
 
-    _shares: ClassVar[tuple[float, float]] = (4.0, 1.0)
+    _shares: ClassVar[tuple[float, float]] = (3.0, 1.0)
 
     def _solve(self, sample: Sample) -> tuple[Any, Any]:
         check_number("n_knots", self.n_knots, int, minimum=0)
@@ -116,6 +124,7 @@ class Problem(PenalisedLoss):
     rounds = 30
     by_row = ("features", "others")
     most_features = 20_000_000  # with more, some rows are drawn
+    joint_classes = 6  # up to which leverages between classes count
     chunk_numbers = 2**20  # in the arrays of the rows for which the curvature is formed at a time
 
     def __init__(self, sample: Sample, n_knots: int, penalty: float, pseudocount: float) -> None:
@@ -242,15 +251,54 @@ class Problem(PenalisedLoss):
         return H
 
     def _arrow(self, q: Floats) -> Arrow:
-        """The same without the influence of others and the curvature between classes."""
-        K, B, n = self.features.shape
-        U = np.ones((B + 1, n))
-        blocks = np.empty((K, B + 1, B + 1))
+        """The same without the curvature between classes."""
+        K, B, _ = self.features.shape
+        index = self._class_index()
+        blocks = np.empty((K, index.shape[1], index.shape[1]))
         for k, curvature in enumerate(self.weights * q * (1 - q)):
-            U[:B] = self.features[k]
+            U = self._acting(k)
             blocks[k] = (U * curvature) @ U.T
-        index = np.hstack([np.arange(K * B).reshape(K, B), K * B + np.arange(K)[:, None]])
-        return Arrow(blocks[:, :B, :B].sum(axis=0), blocks[..., :B], blocks, B + index)
+        return Arrow(blocks[:, :B, :B].sum(axis=0), blocks[..., :B], blocks, index)
+
+    def leave_one_out(self, whole: Solution, removed: Floats, Q: Floats) -> Floats:
+        """As in `PenalisedLoss`; beyond six classes, leverages between classes are neglected."""
+        q = softmax(self._scores(whole.theta))
+        if len(q) <= self.joint_classes:
+            return with_changes(Q, self._joint_changes(q, whole.factor.inverse(), removed))
+        factor = ArrowFactor(self._arrow(q), 2 * self.strengths + 1e-12)
+        leverage = np.empty_like(q)
+        for k, features in enumerate(self.features):
+            leverage[k] = factor.leverage(k, features, self._acting(k))
+        return with_changes(Q, separate_changes(q, self.codes, removed, leverage))
+
+    def _joint_changes(self, q: Floats, inverse: Floats, removed: Floats) -> Floats:
+        K, B, n = self.features.shape
+        index = self._class_index()
+        changes = np.empty_like(q)
+        for rows in slices(n, max(self.chunk_numbers // (K * len(inverse)), 64)):
+            whitened = np.empty((K, len(inverse), len(self.codes[rows])))
+            for k in range(K):
+                of_class = inverse[:, index[k]]
+                of_class[:, :B] += inverse[:, :B]  # departures have the features of shared terms
+                whitened[k] = of_class @ self._acting(k, rows)
+            leverage = np.einsum("kpn,jpn->nkj", whitened, whitened, optimize=True)
+            changes[:, rows] = score_changes(q[:, rows], self.codes[rows], removed[rows], leverage)
+        return changes
+
+    def _acting(self, k: int, rows: slice = slice(None)) -> Floats:
+        """What the parameters of class k multiply, in the order of `_class_index`."""
+        features = self.features[k][:, rows]
+        others = self.others[:, rows].copy()
+        others[k : k + 1] = 0.0  # the diagonal of the matrix stays zero
+        return np.vstack([features, np.ones((1, features.shape[1])), others])
+
+    def _class_index(self) -> Ints:
+        """Places in theta of the departures, the intercept and the matrix row of each class."""
+        K, B, _ = self.features.shape
+        index = [B + np.arange(K * B).reshape(K, B), B + K * B + np.arange(K)[:, None]]
+        if len(self.others):
+            index.append(B + K * B + K + np.arange(K * K).reshape(K, K))
+        return np.hstack(index)
 
     def solve(self) -> Solution:
         """The theta of the lowest loss."""
@@ -263,6 +311,7 @@ class Fits(NamedTuple):
     thetas: Floats
     evidence: Floats
     precision: Floats
+    hessians: Floats  # shape (G, B, B)
     converged: bool = True
 
     @property
@@ -299,7 +348,7 @@ class AveragedProblem(Rows):
         z = self.z = logs[1] - logs[0]
         self.knots = place_knots(z, n_knots)
         self.outcome = sample.codes.astype(np.float64)
-        self.side = np.where(self.knots >= np.median(np.unique(z)), 1.0, -1.0)
+        self.side = np.where(self.knots >= np.median(distinct(z)), 1.0, -1.0)
         hinges = np.maximum(self.side[:, None] * (z - self.knots[:, None]), 0.0)
         self.features = np.vstack([np.ones_like(z), z, hinges])
 
@@ -324,7 +373,26 @@ class AveragedProblem(Rows):
         each = np.concatenate([widths[:, :2], np.repeat(widths[:, 2:], len(self.knots), axis=1)], 1)
         fits = self._fit(np.zeros_like(each), each**-2.0)
         kept = fits.shares >= 1e-3
-        return Fits(fits.thetas[kept], fits.evidence[kept], fits.precision[kept])
+        return Fits(
+            fits.thetas[kept], fits.evidence[kept], fits.precision[kept], fits.hessians[kept]
+        )
+
+    def leave_one_out(self, whole: Fits, removed: Floats, Q: Floats) -> Floats:
+        """As in `PenalisedLoss`. Each choice of widths loses its evidence from the row."""
+        roots = np.linalg.inv(np.linalg.cholesky(whole.hessians))
+        changes = np.zeros((2, len(self.z)))
+        for rows in slices(len(self.z), 1000):  # so that arrays stay in the cache
+            y = self.outcome[rows]
+            odds = self.z[rows] + whole.thetas @ self.features[:, rows]
+            q = expit(odds)
+            leverage = removed[rows] * ((roots @ self.features[:, rows]) ** 2).sum(axis=1)
+            kept = 1 - np.minimum(leverage * q * (1 - q), MOST_LEVERAGE)
+            without = odds + leverage * (q - y) / kept
+            log_likelihood = log_expit(np.where(y > 0, without, -without))
+            logs = np.log(whole.shares)[:, None] - removed[rows] * log_likelihood
+            shares = softmax(np.ascontiguousarray(logs))
+            changes[1, rows] = (shares * without).sum(axis=0) - whole.shares @ odds
+        return with_changes(Q, changes)
 
     def solve_near(self, whole: Fits) -> Floats:
         """The average of the fits, close to those under other weights of the rows."""
@@ -337,7 +405,7 @@ class AveragedProblem(Rows):
             self.features.T, self.outcome, self.weights, least_gain=1e-3, **options
         )
         spread = np.log(precision).sum(axis=1) - np.linalg.slogdet(H)[1]
-        return Fits(thetas, spread / 2 - losses, precision)
+        return Fits(thetas, spread / 2 - losses, precision, H)
 
 
 def choose_floor(sample: Sample) -> float:
@@ -351,5 +419,9 @@ def choose_floor(sample: Sample) -> float:
 def place_knots(odds: Floats, n_knots: int) -> Floats:
     """Quantiles of the distinct log odds."""
     inner = np.linspace(0, 1, n_knots + 2)[1:-1]
-    # Rounded, since ties that rounding errors separate would count several times.
-    return np.unique(np.quantile(np.unique(odds.round(9)), inner))
+    return np.unique(np.quantile(distinct(odds), inner))
+
+
+def distinct(odds: Floats) -> Floats:
+    """Sorted log odds without ties; rounding errors would separate some."""
+    return np.unique(odds.round(6))

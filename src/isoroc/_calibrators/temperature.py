@@ -7,9 +7,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from isoroc._calibrators.base import Calibrator, FromMap
+from isoroc._calibrators.leave_one_out import left_out_weights, residuals, with_changes
 from isoroc._core.losses import likeliest_power
 from isoroc._core.smooth import softmax
-from isoroc._core.types import Codes, Floats
+from isoroc._core.types import Codes, Floats, Ints
 from isoroc._input import InputError, Sample, check_number, check_option
 from isoroc._maps import TemperatureMap
 
@@ -73,7 +74,7 @@ class TemperatureCalibrator(Calibrator):
     pseudocount: float = 0.1
     compatible: bool = False
 
-    _shares: ClassVar[tuple[float, float]] = (2.0, 2.0)
+    _shares: ClassVar[tuple[float, float]] = (2.0, 4.0)
 
     floor_ = FromMap()
     temperature_ = FromMap()
@@ -85,6 +86,20 @@ class TemperatureCalibrator(Calibrator):
             floor = 1e-12 if sample.kind.scores == "probability" else 0.0
             return temper(sample, floor, 0.0, bounded=False)
         return fit_tempering(sample, self.floor, self.pseudocount)
+
+    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Any, Floats]:
+        removed = left_out_weights(sample)
+        if removed is None:
+            return super()._fit_out_of_fold(sample, fold)
+        fitted: Any = self._fit(sample)
+        Q = fitted.apply(sample.forecasts)
+        z = sample.kind.log_rows(sample.forecasts, fitted.floor)
+        q = softmax(z / fitted.temperature)
+        slopes = (residuals(q, sample.codes) * z).sum(axis=0)  # in 1 / T
+        curvature = (q * z**2).sum(axis=0) - (q * z).sum(axis=0) ** 2
+        others = sample.row_weights() @ curvature - removed * curvature
+        steps = removed * slopes / np.maximum(others, 1e-9)
+        return fitted, with_changes(Q, z * steps)
 
     def _fit_part(self, sample: Sample, whole: TemperatureMap) -> TemperatureMap:
         if self.compatible:

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY
 from isoroc._core.rows import group_equal
-from isoroc._core.types import Floats, Ints
+from isoroc._core.types import Codes, Floats, Ints
 from isoroc._counts.grid import Grid, cells
-from isoroc._input import SLICE, CellSample, InputError, Sample, deal_folds, slices
+from isoroc._input import SLICE, CellSample, InputError, Sample, slices
 from isoroc._input.kinds import columns_of
 
 #: Largest number of entries of counts, which stay small whatever the number of rows.
@@ -230,17 +229,47 @@ def probabilities(sample: Sample) -> Floats:
     return np.ascontiguousarray(sample.kind.on_simplex(NUMPY, columns_of(sample.forecasts)))
 
 
-def deal_by_content(sample: Sample, n_folds: int, random_state: RandomState) -> CellSample:
+def deal_by_content(sample: Sample, n_folds: int) -> CellSample:
     """A sample in folds that depend on the order of neither rows nor columns.
 
-    Rows are sorted by their content and then dealt to the folds at random, so equal rows spread
-    over the folds. With clusters, the clusters are dealt. Classes are not stratified: that would
-    make chance departures of their frequencies from the forecasts look predictable.
+    A hash of each row's rounded content draws its fold, so a row that changes leaves the folds of
+    the others alone. Equal rows are numbered and spread over the folds. With clusters, the clusters
+    are dealt. Classes are not stratified: that would make chance departures of their frequencies
+    from the forecasts look predictable.
     """
     ordered = by_content(sample)
     weights = {"weights": ordered.row_weights(), "squares": ordered.squared_weights()}
-    fold = deal_folds(len(ordered), n_folds, random_state, ordered.clusters)
-    return CellSample(**vars(ordered) | weights, fold=fold)
+    P = rounded(ordered.kind.probabilities(NUMPY, columns_of(ordered.forecasts)), 16)
+    of_label = P[np.arange(len(P)), ordered.codes]
+    # Rows that differ by a permutation of the classes have the same first key.
+    keys = [_hash_entries(P) + hash_keys(np.stack([of_label, of_label], 1), None)]
+    keys.append(_hash_rows(P, ordered.codes))
+    unit = np.arange(len(P))
+    if ordered.clusters is not None:
+        _, unit = np.unique(ordered.clusters, return_inverse=True)
+        keys = [_sum_by(unit, key) for key in keys]
+    draws = hash_keys(np.column_stack([keys[0], occurrences(*keys)]), None)
+    fold = (draws % np.uint64(n_folds)).astype(np.intp)
+    if len(np.unique(fold)) < 2:  # very few rows
+        fold = np.argsort(np.argsort(draws)) % n_folds
+    return CellSample(**vars(ordered) | weights, fold=fold[unit])
+
+
+def _sum_by(group: Ints, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    sums = np.zeros(group.max() + 1, dtype=np.uint64)
+    np.add.at(sums, group, values)
+    return sums
+
+
+def occurrences(keys: NDArray[np.uint64], ties: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """How many equal keys come before each key, in the order of `ties`."""
+    order = np.lexsort((ties, keys))
+    ordered = keys[order]
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    first = np.repeat(starts, np.diff(np.append(starts, len(keys))))
+    before = np.empty(len(keys), dtype=np.uint64)
+    before[order] = np.arange(len(keys)) - first
+    return before
 
 
 def by_content(sample: Sample) -> Sample:
@@ -250,7 +279,7 @@ def by_content(sample: Sample) -> Sample:
     """
     P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
     # The last digits of logits depend on the order of the columns, so exact values only break ties.
-    coarse = rounded(P, 24)
+    coarse = rounded(P, 16)
     exact_hash = _hash_entries(P)
     coarse_hash = _hash_entries(coarse)
     of_label = coarse[np.arange(len(sample)), sample.codes]
@@ -259,12 +288,18 @@ def by_content(sample: Sample) -> Sample:
     keys = (exact_hash, sample.row_weights(), sample.codes, *segments, of_label, coarse_hash)
     order = np.lexsort(keys)
     if np.all([key[order[1:]] == key[order[:-1]] for key in keys], axis=0).any():
-        # Rows may differ by a permutation: in place of a number, each class gets a hash of its
-        # forecasts and labels in all rows.
-        bits = coarse.view(np.uint64) + np.equal.outer(sample.codes, np.arange(sample.n_classes))
-        numbers = [hash_keys(column[:, None], None).sum() for column in bits.T]
-        order = np.lexsort((_hash_entries(bits + np.array(numbers)), *keys))
+        order = np.lexsort((_hash_rows(coarse, sample.codes), *keys))  # may differ by a permutation
     return sample.take(order)
+
+
+def _hash_rows(P: Floats, codes: Codes) -> NDArray[np.uint64]:
+    """Hash of the forecast and the label of each row, the same for any order of the columns.
+
+    In place of a number, each class has a hash of its forecasts and labels in all rows.
+    """
+    bits = P.view(np.uint64) + np.equal.outer(codes, np.arange(P.shape[1]))
+    numbers = [hash_keys(column[:, None], None).sum() for column in bits.T]
+    return _hash_entries(bits + np.array(numbers))
 
 
 def _hash_entries(values: NDArray[Any]) -> NDArray[np.uint64]:
@@ -272,13 +307,13 @@ def _hash_entries(values: NDArray[Any]) -> NDArray[np.uint64]:
     return np.asarray(np.add.reduce([hash_keys(column[:, None], None) for column in values.T]))
 
 
-def deal_in_cells(sample: Sample, n_folds: int, most: int, random_state: RandomState) -> CellSample:
+def deal_in_cells(sample: Sample, n_folds: int, most: int) -> CellSample:
     """A sample of many rows as cells in folds, about `most` in total over all folds.
 
     The rows of a cell are exchangeable, so their number is dealt to the folds at random.
     """
     cells = in_cells(sample, most // n_folds, 2 * most)
-    rng = np.random.default_rng(random_state.randint(2**31 - 1))
+    rng = np.random.default_rng(0)
     return deal_rows(cells, np.full((len(cells), n_folds), 1 / n_folds), rng)
 
 
