@@ -78,7 +78,7 @@ def fit(
     common = model.common_ if isinstance(model, isoroc.SegmentCalibrator) else model
     figures = _figures(model, rows, sample, compare)
     verdict = getattr(common, "verdict_", None)
-    if columns:
+    if isinstance(model, isoroc.SegmentCalibrator):
         from isoroc._calibrators.segment import judge_unseen  # noqa: PLC0415  # slow to import
 
         verdict = judge_unseen(model, sample, weighting)
