@@ -404,11 +404,12 @@ def judge_unseen(calibrator: SegmentCalibrator, sample: Sample, weighting: Weigh
     """
     counted = sample.positive().effective(weighting).draw(MANY_ROWS)
     n_folds = 3 if len(counted) <= FEW_ROWS else 2
-    dealt = deal_by_content(counted, n_folds, check_random_state(0))
+    dealt = deal_by_content(counted, n_folds)
+    fold = dealt.folds()
     rows = Sample(**{each.name: getattr(dealt, each.name) for each in fields(Sample)})
     after = np.empty((len(rows), rows.n_classes))
-    for fold in range(n_folds):
-        inside = dealt.fold == fold
+    for held_out in range(fold.max() + 1):
+        inside = fold == held_out
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the fit to all rows has warned
             fitted = clone(calibrator)._fit(rows.take(~inside))
