@@ -719,6 +719,111 @@ def weeks(rng: np.random.Generator, calibrator: str, K: int, n_cal: int, n: int)
     return {name: float(np.mean(covers)) for name, covers in found.items()}
 
 
+# Streams: online calibration
+
+DAY = 100  # rows of a batch
+#: Slope of the log forecasts, and shift of the first class, at a time between 0 and 1.
+STREAMS: dict[str, Callable[[float], tuple[float, float]]] = {
+    "calibrated": lambda t: (1.0, 0.0),
+    "constant error": lambda t: (0.5, 0.5),
+    "one change": lambda t: (1.0, 0.0) if t < 0.5 else (0.5, 0.8),
+    "two changes": lambda t: (1.0, 0.8 * (t < 0.3) - 0.8 * (t > 0.7)),
+    "slow shift": lambda t: (1.0, 1.6 * t),
+    "seasons": lambda t: (1.0, 0.4 * np.sin(4 * np.pi * t)),
+    "fading slope": lambda t: (1.0 - 0.5 * t, 0.0),
+}
+MEMBERS: dict[str, Callable[[], Any]] = {
+    "temperature": isoroc.TemperatureCalibrator,
+    "matrix": isoroc.MatrixCalibrator,
+    "spline": isoroc.SplineCalibrator,
+    "monotone": isoroc.MonotoneCalibrator,
+}
+
+
+def stream(
+    rng: np.random.Generator, K: int, kind: str, n_batches: int
+) -> list[tuple[Array, Array]]:
+    """Batches of forecasts and labels."""
+    batches = []
+    for b in range(n_batches):
+        slope, shift = STREAMS[kind]((b + 0.5) / n_batches)
+        P = rng.dirichlet(np.full(K, 0.7), DAY).clip(min=1e-9)
+        P /= P.sum(axis=1, keepdims=True)
+        truth = powers(powers(P, slope) * np.append(np.exp(shift), np.ones(K - 1)), 1.0)
+        batches.append((P, labels_of(truth, rng)))
+    return batches
+
+
+def losses_of(Q: Array, y: Array) -> Array:
+    return -np.log(Q[np.arange(len(y)), y].clip(min=1e-300))
+
+
+class Window:
+    """A calibrator that is fitted again to the latest rows, or to all."""
+
+    def __init__(self, K: int, calibrator: Callable[[], Any], n_rows: int | None = None) -> None:
+        self.K = K
+        self.make = calibrator
+        self.n_rows = n_rows
+        self.rows: list[tuple[Array, Array]] = []
+        self.now: Any = None
+
+    def forecast(self, P: Array) -> Array:
+        return P if self.now is None else self.now.predict_proba(P)
+
+    def learn(self, P: Array, y: Array, _b: int) -> None:
+        self.rows.append((P, y))
+        last = 0 if self.n_rows is None else -(self.n_rows // DAY)
+        P, y = (np.concatenate(part) for part in zip(*self.rows[last:], strict=True))
+        self.now = self.make().fit(P, y, labels=range(self.K))
+
+
+class Online:
+    """An `OnlineCalibrator`, which is told which of its states made the forecasts."""
+
+    def __init__(self, K: int, **parameters: Any) -> None:
+        self.K = K
+        self.calibrator = isoroc.OnlineCalibrator(**parameters)
+        self.maps: list[Any] = []
+
+    def forecast(self, P: Array) -> Array:
+        self.maps.append(
+            getattr(
+                self.calibrator,
+                "map_",
+                isoroc.IdentityCalibrator().fit(P, [0, 1] * 50, labels=range(self.K)).map_,
+            )
+        )
+        return P if not hasattr(self.calibrator, "map_") else self.calibrator.predict_proba(P)
+
+    def learn(self, P: Array, y: Array, b: int) -> None:
+        present = getattr(self.calibrator, "map_", None)
+        served = None if present is None or self.maps[b] is present else self.maps[b]
+        self.calibrator.partial_fit(P, y, classes=range(self.K), served=served)
+
+
+def follow(method: Any, batches: list[tuple[Array, Array]], delay: int) -> float:
+    """Mean log loss of served forecasts, with labels that come some batches later."""
+    total = 0.0
+    for b, (P, y) in enumerate(batches):
+        total += losses_of(method.forecast(P), y).sum()
+        if b >= delay:
+            method.learn(*batches[b - delay], b - delay)
+    return total / (DAY * len(batches))
+
+
+@study({"K": (2, 3, 10), "member": tuple(MEMBERS)}, 1)
+def stream_members(rng: np.random.Generator, K: int, member: str) -> Figures:
+    """Streams of 30 batches: log loss less that of the uncalibrated forecasts, millinats per row."""
+    found = {}
+    for kind in STREAMS:
+        batches = stream(rng, K, kind, 30)
+        loss = np.mean([losses_of(P, y).mean() for P, y in batches])
+        online = Online(K, calibrator=MEMBERS[member]())
+        found[kind] = 1000 * (follow(online, batches, 0) - loss)
+    return found | {"mean": float(np.mean(list(found.values())))}
+
+
 # Class shares, costs and segments
 
 MEANS = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0]])

@@ -18,7 +18,8 @@ from isoroc._cli.models import Model
 from isoroc._cli.prometheus import write_metrics
 from isoroc._cli.terminal import print_json, print_note, print_table, print_text, print_warning
 from isoroc._core.types import Floats
-from isoroc._evaluation.monitor import Batch, BatchReport, CalibrationMonitor, hash_rows
+from isoroc._counts import hash_rows, name_of
+from isoroc._evaluation.monitor import Batch, BatchReport, CalibrationMonitor
 from isoroc._support.files import locked
 from isoroc.metrics._estimation.cell_errors import OUTSIDE, TOLERATED, share_outside
 
@@ -36,6 +37,7 @@ def monitor(
     selection: opt.Selection = opt.ALL_ROWS,
     tolerance: float | None = None,
     confidence: float = 0.95,
+    name: str | None = None,
     prometheus: str | None = None,
     json: opt.Json = False,
 ) -> ExitCode:
@@ -53,6 +55,9 @@ def monitor(
         the number of calibration rows. An existing state keeps its own.
     confidence
         Probability of never raising a false alarm. An existing state keeps its own.
+    name
+        Name of the model, for a model that is updated while it is monitored: evidence accumulates
+        as long as the name stays the same. Default: the checksum of the model file.
     prometheus
         File for the result in the text format of Prometheus, such as metrics.prom in the folder
         that node exporter collects.
@@ -69,7 +74,8 @@ def monitor(
     if unlabelled:
         _show_expected(loaded, forecasts, selection, confidence, json=json)
         return ExitCode.OK
-    begun = CalibrationMonitor(loaded.calibrator, confidence=confidence, tolerance=tolerance)
+    options: Any = {"confidence": confidence, "tolerance": tolerance, "model": name}
+    begun = CalibrationMonitor(loaded.calibrator, **options)
     with open_source(forecasts, selection) as source:
         rows, key, right, some = _sum_up(Reader(source, selection, loaded), begun)
     with nullcontext() if state is None else locked(state):
@@ -79,7 +85,7 @@ def monitor(
             batch = monitored.add(rows, key)
         else:
             print_note(f"{source.name}: skipped, counted on {counted} already.")
-            options: Any = {"confidence": monitored.confidence, "tolerance": monitored.tolerance}
+            options = {"confidence": monitored.confidence, "tolerance": monitored.tolerance}
             batch = CalibrationMonitor(monitored.classes_, **options).add(rows)
         if state is not None:
             monitored.save(state)
@@ -111,8 +117,7 @@ def _sum_up(reader: Reader, begun: CalibrationMonitor) -> tuple[Batch, str, floa
         keys += hash_rows(before.forecasts, before.codes)
         n_right += int(np.count_nonzero(Q.argmax(axis=1) == before.codes))
         some.append(Q[rng.random(len(Q)) < share])
-    key = "{:016x}{:016x}".format(*keys.tolist())
-    return reduce(add, sums), key, n_right / reader.n_rows, np.concatenate(some)
+    return reduce(add, sums), name_of(keys), n_right / reader.n_rows, np.concatenate(some)
 
 
 def _show_expected(

@@ -239,6 +239,21 @@ class Reader:
                 compared["after"] = replace(sample, forecasts=Q, unit="probability")
             yield compared
 
+    def read_with(self, column: str | None = None) -> tuple[Sample, pl.Series | None]:
+        """All rows before calibration, and the values of another column."""
+        others = [] if column is None else [column]
+        parts = list(self._samples(others))
+        sample = join_samples([part for part, _ in parts])
+        check_units(sample, self.selection.unit, name=", ".join(self.columns))
+        warn_of_reversal(sample)
+        if column is None:
+            return sample, None
+        first = [
+            batch if part.parts_of is None else batch.unique(ROW, maintain_order=True)
+            for part, batch in parts
+        ]
+        return sample, pl.concat([batch[column] for batch in first])
+
     def read(self, segments: Sequence[str] = (), clusters: str | None = None) -> Compared:
         """All rows with forecasts, segments and clusters; with segments, `MANY` of them at most."""
         share = min(1.0, MANY / self.n_rows) if segments else 1.0

@@ -13,10 +13,18 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
+from isoroc._core.ledger import Ledger
 from isoroc._core.tree import BinTree
 from isoroc._core.verdict import Verdict
+from isoroc._counts import DecayedCounts
 from isoroc._input import InputError, to_array
-from isoroc._maps.modelfile.checks import check_certificate, check_reduction, check_tree
+from isoroc._maps.modelfile.checks import (
+    check_certificate,
+    check_decayed,
+    check_ledger,
+    check_reduction,
+    check_tree,
+)
 from isoroc._maps.modelfile.document import Fault, check_calibrator, entries, shown
 from isoroc._maps.monotonicity import Certificate
 from isoroc._maps.top import TopReduction
@@ -31,6 +39,8 @@ STRUCTURES: dict[str, tuple[Any, Callable[[Any, str], None]]] = {
     "reduction": (TopReduction, check_reduction),
     "certificate": (Certificate, check_certificate),
     "verdict": (Verdict, lambda *_: None),
+    "ledger": (Ledger, check_ledger),
+    "decayed": (DecayedCounts, check_decayed),
 }
 #: Numbers that JSON does not have.
 WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -51,7 +61,8 @@ def encode(value: Any, place: str, other: Callable[[Any, str], Any]) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else {"type": "float", "value": _word(value)}
     if isinstance(value, list | tuple):
-        return [encode(item, f"{place}[{i}]", other) for i, item in enumerate(value)]
+        items = [encode(item, f"{place}[{i}]", other) for i, item in enumerate(value)]
+        return items if isinstance(value, list) else {"type": "tuple", "items": items}
     if type(value) in (Table, dict) and all(isinstance(name, str) for name in value):
         named = {name: encode(part, f"{place}.{name}", other) for name, part in value.items()}
         is_table = isinstance(value, Table)
@@ -85,6 +96,13 @@ def _float(document: Document, place: str, _: Inner) -> float:
     if not isinstance(word, str) or word not in WORDS:
         raise Fault(f"{place}.value", f"expected {' or '.join(WORDS)}, got {shown(word)}")
     return WORDS[word]
+
+
+def _tuple(document: Document, place: str, inner: Inner) -> tuple[Any, ...]:
+    entries(document, place, ("type", "items"))
+    if not isinstance(document["items"], list):
+        raise Fault(f"{place}.items", "expected a list")
+    return tuple(inner(document["items"], f"{place}.items"))
 
 
 def _dict(document: Document, place: str, inner: Inner, entry: str = "items") -> Document:
@@ -196,6 +214,6 @@ def _length(document: Document, place: str, most: int = 2**24) -> int:
 
 
 _DECODERS: dict[str, Callable[[Document, str, Inner], Any]] = {
-    "float": _float, "dict": _dict, "table": _table, "array": _array,
+    "float": _float, "tuple": _tuple, "dict": _dict, "table": _table, "array": _array,
 }  # fmt: skip
 _DECODERS |= dict.fromkeys(STRUCTURES, _structure)
