@@ -512,7 +512,8 @@ def read_times(time: Any, sample: Sample, *, timed: bool) -> Floats | None:
     fix = "expected numbers or dates, one for each row or one for all"
     try:
         if values.dtype.kind not in "fiu":
-            values = values.astype("datetime64[us]").astype(np.int64) / 86_400e6
+            dates = values.astype("datetime64[us]")
+            values = np.where(np.isnat(dates), np.nan, dates.astype(np.int64) / 86_400e6)
         times = np.broadcast_to(values, sample.n_rows) if values.ndim == 0 else values
         times = times.astype(np.float64)
     except (TypeError, ValueError) as error:

@@ -134,7 +134,7 @@ class Ledger:
             self,
             log_weights=logs,
             losses=self.losses + losses,
-            served=self.served + served,
+            served=self.served + float(served),
             mixed=self.mixed - total / power,
             sharing=self.sharing - log(kept) / power,
             per_change=max(self.per_change, change),

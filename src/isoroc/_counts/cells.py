@@ -122,10 +122,13 @@ class Cells:
         n = int(np.argmax(descending[:most] * (most - np.arange(most)) <= rest[:most]))
         level = rest[n] / (most - n)
         kept = np.maximum(weights, level)
-        # Hashed twice: a sum of hashes would draw the same entries for every seed.
+        # Hashed twice: a sum of hashes would order entries alike for every seed. Systematic draws
+        # in random order keep the number of entries, and so their total weight.
         hashes = hash_keys(self.keys, np.full(len(self), seed)).view(np.int64)
-        drawn = hash_keys(hashes[:, None], None) / 2.0**64 * kept < weights
-        return self.scaled((kept / weights)[:, None]).take(np.flatnonzero(drawn))
+        order = np.argsort(hash_keys(hashes[:, None], None))
+        places = np.floor(np.cumsum((weights / kept)[order]) + 0.5)
+        drawn = order[np.diff(places, prepend=0.0) > 0]
+        return self.scaled((kept / weights)[:, None]).take(np.sort(drawn))
 
 
 def rounded(values: Floats, n_bits: int = 32) -> Floats:
