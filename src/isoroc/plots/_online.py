@@ -66,9 +66,12 @@ class OnlineDisplay(Display):
         for layer in layers:
             number = self._series.index(layer.series)
             colour, _, style = style_of(number)
+            width = 1.4
             if layer.series == "uncalibrated":
                 colour = NEUTRAL
-            width = 2.4 if layer.series == "served" else 1.4
+            elif layer.series == "served":
+                style = "-"
+                width = 2.4
             x, y = layer.data.values()
             lines += ax.plot(x, y, color=colour, ls=style, lw=width, label=layer.series)
         panel = layers[0].panel
