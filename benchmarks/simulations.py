@@ -19,6 +19,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from itertools import product
 from math import log
+from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -32,6 +33,7 @@ import isoroc
 from isoroc import AutoCalibrator, CalibrationMonitor, InputError, evaluate
 from isoroc._evaluation.monitor import Alternatives, Evidence
 from isoroc._input import check_probabilities
+from isoroc._maps import IdentityMap
 from isoroc._support.table import markdown_table
 from isoroc.decisions import net_benefit, threshold_for
 from isoroc.metrics import (
@@ -724,13 +726,14 @@ def weeks(rng: np.random.Generator, calibrator: str, K: int, n_cal: int, n: int)
 DAY = 100  # rows of a batch
 #: Slope of the log forecasts, and shift of the first class, at a time between 0 and 1.
 STREAMS: dict[str, Callable[[float], tuple[float, float]]] = {
-    "calibrated": lambda t: (1.0, 0.0),
-    "constant error": lambda t: (0.5, 0.5),
+    "calibrated": lambda _: (1.0, 0.0),
+    "constant error": lambda _: (0.5, 0.5),
     "one change": lambda t: (1.0, 0.0) if t < 0.5 else (0.5, 0.8),
     "two changes": lambda t: (1.0, 0.8 * (t < 0.3) - 0.8 * (t > 0.7)),
     "slow shift": lambda t: (1.0, 1.6 * t),
-    "seasons": lambda t: (1.0, 0.4 * np.sin(4 * np.pi * t)),
+    "seasons": lambda t: (1.0, 0.4 * float(np.sin(4 * np.pi * t))),
     "fading slope": lambda t: (1.0 - 0.5 * t, 0.0),
+    "bent": lambda _: (1.0, 0.0),
 }
 MEMBERS: dict[str, Callable[[], Any]] = {
     "temperature": isoroc.TemperatureCalibrator,
@@ -738,90 +741,116 @@ MEMBERS: dict[str, Callable[[], Any]] = {
     "spline": isoroc.SplineCalibrator,
     "monotone": isoroc.MonotoneCalibrator,
 }
+DELAYS = (0, 1, 10)
+Batches = list[tuple[Array, Array]]
 
 
-def stream(
-    rng: np.random.Generator, K: int, kind: str, n_batches: int
-) -> list[tuple[Array, Array]]:
-    """Batches of forecasts and labels."""
+def stream(rng: np.random.Generator, K: int, kind: str, n_batches: int) -> Batches:
+    """Batches of forecasts and labels; "bent" has too many confident forecasts."""
     batches = []
     for b in range(n_batches):
         slope, shift = STREAMS[kind]((b + 0.5) / n_batches)
-        P = rng.dirichlet(np.full(K, 0.7), DAY).clip(min=1e-9)
-        P /= P.sum(axis=1, keepdims=True)
+        P = powers(rng.dirichlet(np.full(K, 0.7), DAY).clip(min=1e-9), 1.0)
         truth = powers(powers(P, slope) * np.append(np.exp(shift), np.ones(K - 1)), 1.0)
+        if kind == "bent":
+            truth = powers(np.where(P > 0.5, 0.5 + 0.3 * (P - 0.5), P), 1.0)
         batches.append((P, labels_of(truth, rng)))
     return batches
 
 
 def losses_of(Q: Array, y: Array) -> Array:
-    return -np.log(Q[np.arange(len(y)), y].clip(min=1e-300))
+    return -np.log(Q[np.arange(len(y)), y].clip(min=np.finfo(float).eps))
 
 
-class Window:
-    """A calibrator that is fitted again to the latest rows, or to all."""
-
-    def __init__(self, K: int, calibrator: Callable[[], Any], n_rows: int | None = None) -> None:
-        self.K = K
-        self.make = calibrator
-        self.n_rows = n_rows
-        self.rows: list[tuple[Array, Array]] = []
-        self.now: Any = None
-
-    def forecast(self, P: Array) -> Array:
-        return P if self.now is None else self.now.predict_proba(P)
-
-    def learn(self, P: Array, y: Array, _b: int) -> None:
-        self.rows.append((P, y))
-        last = 0 if self.n_rows is None else -(self.n_rows // DAY)
-        P, y = (np.concatenate(part) for part in zip(*self.rows[last:], strict=True))
-        self.now = self.make().fit(P, y, labels=range(self.K))
+def follow(forecasts: list[Callable[[Array], Array]], batches: Batches, delay: int) -> float:
+    """Total loss of served forecasts; `forecasts[j]` knows the labels of j batches."""
+    served = (forecasts[max(b - delay, 0)] for b in range(len(batches)))
+    return sum(losses_of(f(P), y).sum() for f, (P, y) in zip(served, batches, strict=True))
 
 
-class Online:
-    """An `OnlineCalibrator`, which is told which of its states made the forecasts."""
-
-    def __init__(self, K: int, **parameters: Any) -> None:
-        self.K = K
-        self.calibrator = isoroc.OnlineCalibrator(**parameters)
-        self.maps: list[Any] = []
-
-    def forecast(self, P: Array) -> Array:
-        self.maps.append(
-            getattr(
-                self.calibrator,
-                "map_",
-                isoroc.IdentityCalibrator().fit(P, [0, 1] * 50, labels=range(self.K)).map_,
-            )
-        )
-        return P if not hasattr(self.calibrator, "map_") else self.calibrator.predict_proba(P)
-
-    def learn(self, P: Array, y: Array, b: int) -> None:
-        present = getattr(self.calibrator, "map_", None)
-        served = None if present is None or self.maps[b] is present else self.maps[b]
-        self.calibrator.partial_fit(P, y, classes=range(self.K), served=served)
+def refitted(batches: Batches, n_rows: int) -> list[Callable[[Array], Array]]:
+    """A spline calibrator that is fitted again to the latest rows after each batch."""
+    K = batches[0][0].shape[1]
+    found: list[Callable[[Array], Array]] = [lambda P: P]
+    for b in range(1, len(batches)):
+        recent = batches[max(b - n_rows // DAY, 0) : b]
+        P, y = (np.concatenate(part) for part in zip(*recent, strict=True))
+        found.append(isoroc.SplineCalibrator().fit(P, y, labels=range(K)).predict_proba)
+    return found
 
 
-def follow(method: Any, batches: list[tuple[Array, Array]], delay: int) -> float:
-    """Mean log loss of served forecasts, with labels that come some batches later."""
+def mixed(batches: Batches, delay: int, **parameters: Any) -> Figures:
+    """Losses of an `OnlineCalibrator`, which is told which of its states made the forecasts."""
+    K = batches[0][0].shape[1]
+    online = isoroc.OnlineCalibrator(**parameters)
+    states: list[Any] = []
     total = 0.0
-    for b, (P, y) in enumerate(batches):
-        total += losses_of(method.forecast(P), y).sum()
+    for b in range(len(batches) + delay):
+        state = getattr(online, "map_", None)
+        if b < len(batches):
+            P, y = batches[b]
+            total += losses_of(P if state is None else state.apply(P), y).sum()
+            states.append(state)
         if b >= delay:
-            method.learn(*batches[b - delay], b - delay)
-    return total / (DAY * len(batches))
+            served = states[b - delay]
+            if served is None and state is not None:
+                served = IdentityMap(kind=state.kind)
+            served = None if served is state else served
+            online.partial_fit(*batches[b - delay], classes=range(K), served=served)
+    ledger = online.ledger_
+    bound = online.regret_bound_
+    excess = total - float(ledger.losses.min())
+    if excess > float(bound) + 1e-6:
+        raise RuntimeError(f"the excess {excess} is above the bound {bound}")
+    return {
+        "loss": total,
+        "best": float(ledger.losses.min()),
+        "excess": excess,
+        "bound": float(bound),
+    }
 
 
-@study({"K": (2, 3, 10), "member": tuple(MEMBERS)}, 1)
-def stream_members(rng: np.random.Generator, K: int, member: str) -> Figures:
-    """Streams of 30 batches: log loss less that of the uncalibrated forecasts, millinats per row."""
+@study({"K": (2, 3, 10), "member": tuple(MEMBERS), "kind": tuple(STREAMS)}, 1)
+def members(rng: np.random.Generator, K: int, member: str, kind: str) -> Figures:
+    """30 batches: millinats per row above uncalibrated forecasts, by calibrator of the members."""
+    batches = stream(rng, K, kind, 30)
+    n = sum(len(y) for _, y in batches)
+    plain = follow([lambda P: P] * len(batches), batches, 0)
+    return {"mixture": 1000 * (mixed(batches, 0, calibrator=MEMBERS[member]())["loss"] - plain) / n}
+
+
+@cache
+def matches(name: str) -> Batches:
+    """Published forecasts in order of time, if they are there."""
+    path = Path(__file__).resolve().parents[2] / "shared" / "networks" / "networks.npz"
+    if not path.exists():
+        return []
+    with np.load(path) as sets:
+        P = powers(sets[f"{name}|P"].astype(np.float64), 1.0)
+        y = sets[f"{name}|y"].astype(np.intp)
+    n = len(y) // DAY * DAY
+    return list(zip(np.split(P[:n], n // DAY), np.split(y[:n], n // DAY), strict=True))
+
+
+@study({"K": (2, 3, 10), "kind": (*STREAMS, "538-nba_games", "538-nfl_games")}, 2)
+def streams(rng: np.random.Generator, K: int, kind: str) -> Figures:
+    """Millinats per row above uncalibrated forecasts; (1), (10): labels come batches later."""
+    batches = stream(rng, K, kind, 30) if kind in STREAMS else matches(kind)
+    if not batches or (kind not in STREAMS and K > 2):
+        return {}
+    n = sum(len(y) for _, y in batches)
+    plain = follow([lambda P: P] * len(batches), batches, 0)
+    windows = {"all rows": n, "last 2,000": 2000, "last 500": 500}
+    refits = {name: refitted(batches, rows) for name, rows in windows.items()}
     found = {}
-    for kind in STREAMS:
-        batches = stream(rng, K, kind, 30)
-        loss = np.mean([losses_of(P, y).mean() for P, y in batches])
-        online = Online(K, calibrator=MEMBERS[member]())
-        found[kind] = 1000 * (follow(online, batches, 0) - loss)
-    return found | {"mean": float(np.mean(list(found.values())))}
+    for delay in DELAYS:
+        mark = f" ({delay})" if delay else ""
+        own = mixed(batches, delay)
+        totals = {name: follow(own, batches, delay) for name, own in refits.items()}
+        totals |= {"best member": own["best"], "mixture": own["loss"]}
+        found |= {name + mark: 1000 * (total - plain) / n for name, total in totals.items()}
+        found |= {f"excess{mark}, nats": own["excess"], f"bound{mark}, nats": own["bound"]}
+    return found
 
 
 # Class shares, costs and segments

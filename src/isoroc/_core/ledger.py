@@ -34,6 +34,15 @@ class RegretBound:
         The most rows that were served by one state and were labelled together.
     late : int
         Rows that were served by an earlier state.
+
+    Examples
+    --------
+    >>> from isoroc import OnlineCalibrator
+    >>> calibrator = OnlineCalibrator(half_lives=[None, 300], share=0.0)
+    >>> for p, y in [(0.2, 0), (0.7, 1), (0.4, 1)]:
+    ...     calibrator = calibrator.partial_fit([p], [y], classes=[0, 1])
+    >>> print(calibrator.regret_bound_)
+    at most 1.10 nats more in total than the best of 3 members (ln 3), whatever the data
     """
 
     nats: float
