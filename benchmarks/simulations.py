@@ -769,34 +769,35 @@ def follow(forecasts: list[Callable[[Array], Array]], batches: Batches, delay: i
 
 
 def refitted(batches: Batches, n_rows: int) -> list[Callable[[Array], Array]]:
-    """A spline calibrator that is fitted again to the latest rows after each batch."""
+    """A calibrator of the members' kind that is fitted to the latest rows after each batch."""
     K = batches[0][0].shape[1]
+    make = isoroc.SplineCalibrator if K == 2 else isoroc.MonotoneCalibrator
     found: list[Callable[[Array], Array]] = [lambda P: P]
     for b in range(1, len(batches)):
         recent = batches[max(b - n_rows // DAY, 0) : b]
         P, y = (np.concatenate(part) for part in zip(*recent, strict=True))
-        found.append(isoroc.SplineCalibrator().fit(P, y, labels=range(K)).predict_proba)
+        found.append(make().fit(P, y, labels=range(K)).predict_proba)
     return found
 
 
-def mixed(batches: Batches, delay: int, **parameters: Any) -> Figures:
+def mixed(batches: Batches, wait: int, **parameters: Any) -> Figures:
     """Losses of an `OnlineCalibrator`, which is told which of its states made the forecasts."""
     K = batches[0][0].shape[1]
     online = isoroc.OnlineCalibrator(**parameters)
     states: list[Any] = []
     total = 0.0
-    for b in range(len(batches) + delay):
+    for b in range(len(batches) + wait):
         state = getattr(online, "map_", None)
         if b < len(batches):
             P, y = batches[b]
             total += losses_of(P if state is None else state.apply(P), y).sum()
             states.append(state)
-        if b >= delay:
-            served = states[b - delay]
+        if b >= wait:
+            served = states[b - wait]
             if served is None and state is not None:
                 served = IdentityMap(kind=state.kind)
             served = None if served is state else served
-            online.partial_fit(*batches[b - delay], classes=range(K), served=served)
+            online.partial_fit(*batches[b - wait], classes=range(K), served=served)
     ledger = online.ledger_
     bound = online.regret_bound_
     excess = total - float(ledger.losses.min())

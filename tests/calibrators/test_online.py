@@ -11,6 +11,7 @@ import isoroc
 from isoroc import (
     InputError,
     IsotonicCalibrator,
+    MonotoneCalibrator,
     OnlineCalibrator,
     SplineCalibrator,
     TemperatureCalibrator,
@@ -158,7 +159,7 @@ def test_members_are_those_of_decayed_rows():
     ages = np.repeat([180, 120, 60, 0], 60)
     for member, half_life in zip(calibrator.members_[1:], (np.inf, 100), strict=True):
         weights = 0.5 ** (ages / half_life)
-        alone = SplineCalibrator().fit(P, y, sample_weight=weights)
+        alone = MonotoneCalibrator().fit(P, y, sample_weight=weights)
         np.testing.assert_allclose(member.predict_proba(P), alone.predict_proba(P), atol=1e-4)
 
 
@@ -167,7 +168,9 @@ def test_cells_are_bounded_and_forget_little(K, tolerance):
     """Many rows: mean absolute difference of forecasts from those of a fit to all rows."""
     rng = np.random.default_rng(K)
     batches = [rows(rng, 2000, K, 0.6) for _ in range(8)]
-    calibrator = OnlineCalibrator(half_lives=(None, 2000), max_cells=2000, refit_every=16_000)
+    calibrator = OnlineCalibrator(
+        calibrator=SplineCalibrator(), half_lives=(None, 2000), max_cells=2000, refit_every=16_000
+    )
     for P, y in batches:
         calibrator.partial_fit(P, y)
     P, y = (np.concatenate(part) for part in zip(*batches, strict=True))
@@ -205,9 +208,10 @@ def test_rows_with_times_may_come_in_any_order():
     P, y = rows(rng, 400, 2, 0.5)
     days = rng.integers(0, 50, 400)
     dates = np.datetime64("2026-01-01") + days
-    options = {"half_lives": (None, 10), "refit_every": 400, "share": 0.0}
-    whole = OnlineCalibrator(**options).partial_fit(P, y, time=days)
-    parts = OnlineCalibrator(**options)
+    whole, parts = (
+        OnlineCalibrator(half_lives=(None, 10), refit_every=400, share=0.0) for _ in range(2)
+    )
+    whole.partial_fit(P, y, time=days)
     for part in np.array_split(rng.permutation(400), 4):
         parts.partial_fit(P[part], y[part], time=dates[part])
     np.testing.assert_allclose(parts.predict_proba(P), whole.predict_proba(P), atol=1e-6)
@@ -257,10 +261,13 @@ def test_soft_labels_and_weights_count_as_in_fit():
     P, y = rows(rng, 200, 3)
     soft = np.eye(3)[y] * 0.8 + 0.2 / 3
     weights = rng.integers(1, 4, 200)
-    options = {"sample_weight": weights, "weighting": "frequency"}
     for target in (y, soft):
-        at_once = OnlineCalibrator().fit(P, target, labels=range(3), **options)
-        online = OnlineCalibrator().partial_fit(P, target, classes=range(3), **options)
+        at_once = OnlineCalibrator().fit(
+            P, target, labels=range(3), sample_weight=weights, weighting="frequency"
+        )
+        online = OnlineCalibrator().partial_fit(
+            P, target, classes=range(3), sample_weight=weights, weighting="frequency"
+        )
         assert_same(at_once.counts_, online.counts_)
         assert_same(at_once.ledger_, online.ledger_)
         assert online.summary_["weight"] == pytest.approx(weights.sum())
@@ -294,6 +301,7 @@ def test_weights_tell_when_the_forecasts_changed():
     assert calibrator.describe().startswith("The forecasts changed about ")
     history = calibrator.history_
     names = ["uncalibrated", "all rows", "half-life 4000", "half-life 1000", "half-life 300"]
+    names.append("half-life 100")
     assert list(history) == ["rows", "served", *names, *(f"weight of {name}" for name in names)]
     assert history["rows"].tolist() == list(range(100, 3100, 100))
     weights = np.column_stack([history[f"weight of {name}"] for name in names])
@@ -376,7 +384,7 @@ def test_later_batches_must_fit_the_first():
             ((P, y), {"served": TemperatureCalibrator().fit(P, y)}),
             "served: is not an earlier state",
         ),
-        (((P, y), {"served": 3}), "served: is not an earlier state with 5 members"),
+        (((P, y), {"served": 3}), "served: is not an earlier state with 6 members"),
     ):
         before = calibrator.map_
         with pytest.raises(InputError, match=message):

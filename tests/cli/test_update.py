@@ -70,7 +70,7 @@ def test_the_same_rows_count_once(run_cli):
 def test_it_prints_what_has_changed(run_cli):
     run_cli("update", "state.json", "0.csv", "--create")
     ran = run_cli("update", "state.json", "1.csv", "--plot", "history.png")
-    for text in ("400 rows so far", "half-life 300", "as served", "the best of 5 members"):
+    for text in ("400 rows so far", "half-life 300", "as served", "the best of 6 members"):
         assert text in ran.text
     assert isoroc.load("state.json").describe() in ran.text
     assert Path("history.png").read_bytes().startswith(b"\x89PNG")

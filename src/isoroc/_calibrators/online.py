@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -14,6 +15,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators.base import Calibrator, FromMap, IdentityCalibrator, attach_fitted
+from isoroc._calibrators.monotone import MonotoneCalibrator
 from isoroc._calibrators.spline import SplineCalibrator
 from isoroc._core.ledger import Ledger, RegretBound
 from isoroc._core.losses import log_losses
@@ -89,8 +91,9 @@ class OnlineCalibrator(Calibrator):
     Parameters
     ----------
     calibrator : calibrator or None, default=None
-        Calibrator of the members. None is `SplineCalibrator`.
-    half_lives : sequence of float or None, default=(None, 4000, 1000, 300)
+        Calibrator of the members. None is `SplineCalibrator` for two classes and
+        `MonotoneCalibrator` for more.
+    half_lives : sequence of float or None, default=(None, 4000, 1000, 300, 100)
         Half-life of each member, in rows, or in units of `time`. None forgets nothing.
     share : float, default=0.0005
         Share of the weight that is divided equally among the members after each row, and for at
@@ -158,19 +161,19 @@ class OnlineCalibrator(Calibrator):
     >>> import numpy as np
     >>> from isoroc import OnlineCalibrator
     >>> rng = np.random.default_rng(0)
-    >>> calibrator = OnlineCalibrator()
-    >>> for day in range(40):
+    >>> calibrator = OnlineCalibrator(half_lives=[None, 300])
+    >>> for day in range(15):
     ...     p = rng.random(100)
-    ...     truth = p if day < 20 else p**3  # from day 20 on, the event is rarer than forecast
+    ...     truth = p if day < 8 else p**3  # from day 8 on, the event is rarer than forecast
     ...     calibrator = calibrator.partial_fit(p, rng.random(100) < truth)
     >>> calibrator.predict_proba([0.5]).round(1)
     array([[0.8, 0.2]])
     >>> calibrator.n_rows_seen_, calibrator.weights_.round(1).tolist()
-    (4000, [0.0, 0.0, 0.0, 0.1, 0.9])
+    (1500, [0.0, 0.0, 1.0])
     """
 
     calibrator: Calibrator | None = None
-    half_lives: Sequence[float | None] = (None, 4000, 1000, 300)
+    half_lives: Sequence[float | None] = (None, 4000, 1000, 300, 100)
     share: float = 5e-4
     delay: int = 0
     refit_every: int = 100
@@ -384,7 +387,7 @@ class OnlineCalibrator(Calibrator):
             sample = counts.sample(like)
             if np.count_nonzero(sample.class_weights()) < 2:
                 continue
-            member = SplineCalibrator() if self.calibrator is None else clone(self.calibrator)
+            member = default_member(like) if self.calibrator is None else clone(self.calibrator)
             try:
                 maps[m] = member._fit(sample.effective("importance"))
             except (ArithmeticError, ValueError) as error:
@@ -439,6 +442,11 @@ def absorb_sample(
     calibrator._absorb(sample, weighting, **options)
 
 
+def default_member(sample: Sample) -> Calibrator:
+    """What calibrator=None stands for."""
+    return SplineCalibrator() if sample.n_classes == 2 else MonotoneCalibrator()
+
+
 def member_names(half_lives: Floats) -> list[str]:
     """Names of the members for tables and pictures."""
     names = {math.inf: "all rows"}
@@ -486,19 +494,16 @@ def check_member(calibrator: Any, classes: Any) -> None:
 
 def check_served(served: Any, present: MixtureMap, n_classes: int) -> MixtureMap:
     """The mixture of an earlier state of the same stream, or of uncalibrated forecasts."""
+    M = len(present.members)
     fitted = getattr(served, "map_", served)
     if isinstance(fitted, IdentityMap):
-        fitted = replace(present, members=[fitted] * len(present.members))
-    members = getattr(fitted, "members", ())
-    same = isinstance(fitted, MixtureMap) and len(members) == len(present.members)
-    try:
-        if same and fitted.kind is present.kind:
+        fitted = replace(present, members=[fitted] * M)
+    if isinstance(fitted, MixtureMap) and len(fitted.members) == M and fitted.kind is present.kind:
+        with suppress(Fault):
             fitted.check(n_classes)
             return fitted
-    except Fault:
-        pass
-    problem = f"is not an earlier state with {len(present.members)} members"
-    raise InputError("served", None, problem, "pass map_ of the calibrator that forecast the rows")
+    fix = "pass map_ of the calibrator that forecast the rows"
+    raise InputError("served", None, f"is not an earlier state with {M} members", fix)
 
 
 def read_times(time: Any, sample: Sample, *, timed: bool) -> Floats | None:

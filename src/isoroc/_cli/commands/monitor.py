@@ -74,8 +74,9 @@ def monitor(
     if unlabelled:
         _show_expected(loaded, forecasts, selection, confidence, json=json)
         return ExitCode.OK
-    options: Any = {"confidence": confidence, "tolerance": tolerance, "model": name}
-    begun = CalibrationMonitor(loaded.calibrator, **options)
+    begun = CalibrationMonitor(
+        loaded.calibrator, confidence=confidence, tolerance=tolerance, model=name
+    )
     with open_source(forecasts, selection) as source:
         rows, key, right, some = _sum_up(Reader(source, selection, loaded), begun)
     with nullcontext() if state is None else locked(state):
@@ -85,8 +86,12 @@ def monitor(
             batch = monitored.add(rows, key)
         else:
             print_note(f"{source.name}: skipped, counted on {counted} already.")
-            options = {"confidence": monitored.confidence, "tolerance": monitored.tolerance}
-            batch = CalibrationMonitor(monitored.classes_, **options).add(rows)
+            alone = CalibrationMonitor(
+                monitored.classes_,
+                confidence=monitored.confidence,
+                tolerance=monitored.tolerance,
+            )
+            batch = alone.add(rows)
         if state is not None:
             monitored.save(state)
     if prometheus is not None:

@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 import isoroc
@@ -17,6 +18,7 @@ from isoroc._cli.models import Model, make_calibrator, save_model
 from isoroc._cli.terminal import print_json, print_note, print_table, print_text
 from isoroc._counts import hash_rows, name_of
 from isoroc._input import Sample, Weighting
+from isoroc._input.kinds import columns_of
 from isoroc._support.files import locked
 
 
@@ -72,12 +74,11 @@ def update(
         before = calibrator.weights_.tolist() if exists else None
         with open_source(forecasts, selection) as source:
             sample, times, origin = _read(source, selection, model, time)
-        key = name_of(hash_rows(sample.forecasts, sample.codes)) if batch is None else batch
+        key = _name(sample) if batch is None else batch
         counted = calibrator.seen_.get(key) if exists else None
         if counted is None:
             earlier = None if served is None else Model.load(served).calibrator
-            options: Any = {"time": times, "served": earlier, "batch": key}
-            _learn(calibrator, sample, weighting, options)
+            _absorb(calibrator, sample, weighting, time=times, served=earlier, batch=key)
             save_model(calibrator, state, origin)
         else:
             print_note(f"{source.name}: skipped, counted on {counted} already.")
@@ -116,6 +117,14 @@ def _read(
     return sample, None if column is None else _times(column), origin
 
 
+def _name(sample: Sample) -> str:
+    """A name for rows that depends on their content, but not on their order."""
+    columns = columns_of(sample.forecasts)
+    if sample.weights is not None:  # also shares of soft labels
+        columns = np.column_stack([columns, sample.weights])
+    return name_of(hash_rows(columns, sample.codes))
+
+
 def _times(column: pl.Series) -> Any:
     """Numbers or dates of a column; text files have neither."""
     numbers = column.cast(pl.Float64, strict=False) if column.dtype == pl.String else column
@@ -124,7 +133,7 @@ def _times(column: pl.Series) -> Any:
     return numbers.to_numpy()
 
 
-def _learn(calibrator: Any, sample: Sample, weighting: Weighting, options: Any) -> None:
+def _absorb(calibrator: Any, sample: Sample, weighting: Weighting, **options: Any) -> None:
     from isoroc._calibrators.online import absorb_sample  # noqa: PLC0415  # slow to import
 
     absorb_sample(calibrator, sample, weighting, **options)
