@@ -27,7 +27,7 @@ SHORT = {
     "depth": 2,
     "n_knots": 2,
     "n_centres": 8,
-    "half_lives": (None, 1000),
+    "half_lives": [None, 1000],
     "members": [
         KINDS["IdentityCalibrator"](),
         KINDS["TemperatureCalibrator"](),

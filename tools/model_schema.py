@@ -107,7 +107,6 @@ def schema() -> Rule:
     """The JSON Schema of model files of this version."""
     any_value = reference("value")
     objects = {
-        "tuple": tagged("tuple", items={"type": "array", "items": any_value}),
         "dict": tagged("dict", items=mapping(any_value)),
         "float": tagged("float", value={"enum": list(codec.WORDS)}),
         "array": array_rule(),

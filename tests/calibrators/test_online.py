@@ -316,8 +316,8 @@ def test_weights_tell_when_the_forecasts_changed():
 def test_a_loaded_state_goes_on_as_if_nothing_had_happened(tmp_path):
     rng = np.random.default_rng(0)
     batches = [rows(rng, 120, 3, 0.5) for _ in range(4)]
-    straight = OnlineCalibrator(half_lives=(None, 200), max_cells=150)
-    broken = OnlineCalibrator(half_lives=(None, 200), max_cells=150)
+    straight = OnlineCalibrator(half_lives=[None, 200], max_cells=150)
+    broken = OnlineCalibrator(half_lives=[None, 200], max_cells=150)
     for b, (P, y) in enumerate(batches):
         straight.partial_fit(P, y, batch=str(b))
         broken.partial_fit(P, y, batch=str(b))

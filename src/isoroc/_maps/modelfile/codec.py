@@ -61,8 +61,7 @@ def encode(value: Any, place: str, other: Callable[[Any, str], Any]) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else {"type": "float", "value": _word(value)}
     if isinstance(value, list | tuple):
-        items = [encode(item, f"{place}[{i}]", other) for i, item in enumerate(value)]
-        return items if isinstance(value, list) else {"type": "tuple", "items": items}
+        return [encode(item, f"{place}[{i}]", other) for i, item in enumerate(value)]
     if type(value) in (Table, dict) and all(isinstance(name, str) for name in value):
         named = {name: encode(part, f"{place}.{name}", other) for name, part in value.items()}
         is_table = isinstance(value, Table)
@@ -96,13 +95,6 @@ def _float(document: Document, place: str, _: Inner) -> float:
     if not isinstance(word, str) or word not in WORDS:
         raise Fault(f"{place}.value", f"expected {' or '.join(WORDS)}, got {shown(word)}")
     return WORDS[word]
-
-
-def _tuple(document: Document, place: str, inner: Inner) -> tuple[Any, ...]:
-    entries(document, place, ("type", "items"))
-    if not isinstance(document["items"], list):
-        raise Fault(f"{place}.items", "expected a list")
-    return tuple(inner(document["items"], f"{place}.items"))
 
 
 def _dict(document: Document, place: str, inner: Inner, entry: str = "items") -> Document:
@@ -214,6 +206,6 @@ def _length(document: Document, place: str, most: int = 2**24) -> int:
 
 
 _DECODERS: dict[str, Callable[[Document, str, Inner], Any]] = {
-    "float": _float, "tuple": _tuple, "dict": _dict, "table": _table, "array": _array,
+    "float": _float, "dict": _dict, "table": _table, "array": _array,
 }  # fmt: skip
 _DECODERS |= dict.fromkeys(STRUCTURES, _structure)
