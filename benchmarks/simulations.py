@@ -21,7 +21,7 @@ from itertools import product
 from math import log
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq, minimize
@@ -768,16 +768,37 @@ def follow(forecasts: list[Callable[[Array], Array]], batches: Batches, delay: i
     return sum(losses_of(f(P), y).sum() for f, (P, y) in zip(served, batches, strict=True))
 
 
+def make_member(K: int) -> Any:
+    return isoroc.SplineCalibrator if K == 2 else isoroc.MonotoneCalibrator
+
+
 def refitted(batches: Batches, n_rows: int) -> list[Callable[[Array], Array]]:
     """A calibrator of the members' kind that is fitted to the latest rows after each batch."""
     K = batches[0][0].shape[1]
-    make = isoroc.SplineCalibrator if K == 2 else isoroc.MonotoneCalibrator
+    make = make_member(K)
     found: list[Callable[[Array], Array]] = [lambda P: P]
     for b in range(1, len(batches)):
         recent = batches[max(b - n_rows // DAY, 0) : b]
         P, y = (np.concatenate(part) for part in zip(*recent, strict=True))
         found.append(make().fit(P, y, labels=range(K)).predict_proba)
     return found
+
+
+@cache
+def remembering(kind: Any) -> Any:
+    """A calibrator that fits the same rows once: members are the same for every delay."""
+
+    class Remembering(kind):
+        known: ClassVar[dict[Any, Any]] = {}
+
+        def _fit(self, sample: Any) -> Any:
+            arrays = sample.forecasts, sample.codes, sample.row_weights()
+            key = tuple(array.tobytes() for array in arrays)
+            if key not in self.known:
+                self.known[key] = super()._fit(sample)
+            return self.known[key]
+
+    return Remembering()
 
 
 def mixed(batches: Batches, wait: int, **parameters: Any) -> Figures:
@@ -809,6 +830,40 @@ def mixed(batches: Batches, wait: int, **parameters: Any) -> Figures:
         "excess": excess,
         "bound": float(bound),
     }
+
+
+def by_river(batches: Batches, wait: int, rate: float = 0.02) -> float | None:
+    """Total loss of river's logistic regression of the log odds of each class, if it is there.
+
+    It has no calibrator. This is Platt scaling by stochastic gradient descent, begun at the
+    identity; with more classes one against the rest.
+    """
+    try:
+        from river.linear_model import LogisticRegression  # noqa: PLC0415
+        from river.optim import SGD  # noqa: PLC0415
+        from river.optim.initializers import Constant  # noqa: PLC0415
+    except ImportError:
+        return None
+    odds = [logit(P.clip(1e-9, 1 - 1e-9)) for P, _ in batches]
+    K = odds[0].shape[1]
+    columns = {
+        k: LogisticRegression(SGD(rate), intercept_lr=rate, initializer=Constant(1.0))
+        for k in range(int(K == 2), K)
+    }
+    total = 0.0
+    for b, (P, y) in enumerate(batches):
+        Q = np.zeros_like(P)
+        for k, model in columns.items():
+            Q[:, k] = [model.predict_proba_one({"z": z})[True] for z in odds[b][:, k].tolist()]
+        if K == 2:
+            Q[:, 0] = 1 - Q[:, 1]
+        total += losses_of(Q / Q.sum(axis=1, keepdims=True), y).sum()
+        if b >= wait:
+            outcomes = batches[b - wait][1]
+            for row, outcome in zip(odds[b - wait].tolist(), outcomes.tolist(), strict=True):
+                for k, model in columns.items():
+                    model.learn_one({"z": row[k]}, outcome == k)
+    return total
 
 
 @study({"K": (2, 3, 10), "member": tuple(MEMBERS), "kind": tuple(STREAMS)}, 1)
@@ -846,8 +901,10 @@ def streams(rng: np.random.Generator, K: int, kind: str) -> Figures:
     found = {}
     for delay in DELAYS:
         mark = f" ({delay})" if delay else ""
-        own = mixed(batches, delay)
+        own = mixed(batches, delay, calibrator=remembering(make_member(K)))
         totals = {name: follow(own, batches, delay) for name, own in refits.items()}
+        if (loss := by_river(batches, delay)) is not None:
+            totals["river"] = loss
         totals |= {"best member": own["best"], "mixture": own["loss"]}
         found |= {name + mark: 1000 * (total - plain) / n for name, total in totals.items()}
         found |= {f"excess{mark}, nats": own["excess"], f"bound{mark}, nats": own["bound"]}
