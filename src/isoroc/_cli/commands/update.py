@@ -12,9 +12,10 @@ import isoroc
 from isoroc._cli import options as opt
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import check_column
-from isoroc._cli.io.files import check_target, open_source
-from isoroc._cli.io.reading import Reader
+from isoroc._cli.io.opening import open_source
+from isoroc._cli.io.writing import check_target
 from isoroc._cli.models import Model, make_calibrator, save_model
+from isoroc._cli.reading import open_rows
 from isoroc._cli.terminal import print_json, print_note, print_table, print_text
 from isoroc._counts import hash_rows, name_of
 from isoroc._input import Sample, Weighting
@@ -60,6 +61,8 @@ def update(
     parameters
         Parameters of a new state, such as --half-lives "[null, 4000]" --share 0.001.
     """
+    if selection.labels:
+        raise CommandError("--labels: an online calibrator has classes; use --label.")
     check_target(state, forecasts, "a model")
     if plot is not None:
         check_target(plot, [state, served, *forecasts], "other data")
@@ -110,10 +113,10 @@ def _read(
         selection = replace(selection, unit=model.calibrator.unit_)
     if time is not None:
         check_column("--time", time, source.schema)
-    reader = Reader(source, selection, model)
+    reader = open_rows(source, selection, model)
     sample, column = reader.read_with(time)
-    origin = {"files": source.names[:100], "label": reader.label, "columns": reader.columns}
-    origin |= {"weight_column": reader.weight}
+    origin = {"files": source.names[:100], "label": reader.chosen.label, "columns": reader.columns}
+    origin |= {"weight_column": reader.chosen.weight}
     return sample, None if column is None else _times(column), origin
 
 
