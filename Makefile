@@ -66,7 +66,7 @@ explore: .venv/develops  ## the tests of Hypothesis with other examples each tim
 	echo "To repeat: ISOROC_HYPOTHESIS=explore $(BIN)/python -m pytest -m hypothesis --hypothesis-seed=$$seed"; \
 	ISOROC_HYPOTHESIS=explore OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m hypothesis --hypothesis-seed=$$seed
 
-kills: .venv/develops  ## the script of the nightly job, killed at 500 random moments
+kills: .venv/develops  ## the scripts of nightly jobs, killed at 500 and 200 random moments
 	ISOROC_KILLS=500 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 0 -s tests/cli/test_nightly.py -k random
 
 test-oldest: $(OLDEST)/installed  ## the tests with the minimum versions of all requirements

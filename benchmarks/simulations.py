@@ -19,8 +19,9 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
 from itertools import product
 from math import log
+from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq, minimize
@@ -32,6 +33,7 @@ import isoroc
 from isoroc import AutoCalibrator, CalibrationMonitor, InputError, evaluate
 from isoroc._evaluation.monitor import Alternatives, Evidence
 from isoroc._input import check_probabilities
+from isoroc._maps import IdentityMap
 from isoroc._support.table import markdown_table
 from isoroc.decisions import net_benefit, threshold_for
 from isoroc.metrics import (
@@ -719,6 +721,196 @@ def weeks(rng: np.random.Generator, calibrator: str, K: int, n_cal: int, n: int)
             name = metric if own is not None else f"{metric}, alone"
             found.setdefault(name, []).append(bool(inside(ends.low, truth, ends.high)))
     return {name: float(np.mean(covers)) for name, covers in found.items()}
+
+
+# Streams: online calibration
+
+DAY = 100  # rows of a batch
+#: Slope of the log forecasts, and shift of the first class, at a time between 0 and 1.
+STREAMS: dict[str, Callable[[float], tuple[float, float]]] = {
+    "calibrated": lambda _: (1.0, 0.0),
+    "constant error": lambda _: (0.5, 0.5),
+    "one change": lambda t: (1.0, 0.0) if t < 0.5 else (0.5, 0.8),
+    "two changes": lambda t: (1.0, 0.8 * (t < 0.3) - 0.8 * (t > 0.7)),
+    "slow shift": lambda t: (1.0, 1.6 * t),
+    "seasons": lambda t: (1.0, 0.4 * float(np.sin(4 * np.pi * t))),
+    "fading slope": lambda t: (1.0 - 0.5 * t, 0.0),
+    "bent": lambda _: (1.0, 0.0),
+}
+MEMBERS: dict[str, Callable[[], Any]] = {
+    "temperature": isoroc.TemperatureCalibrator,
+    "matrix": isoroc.MatrixCalibrator,
+    "spline": isoroc.SplineCalibrator,
+    "monotone": isoroc.MonotoneCalibrator,
+}
+DELAYS = (0, 1, 10)
+Batches = list[tuple[Array, Array]]
+
+
+def stream(rng: np.random.Generator, K: int, kind: str, n_batches: int) -> Batches:
+    """Batches of forecasts and labels; "bent" has too many confident forecasts."""
+    batches = []
+    for b in range(n_batches):
+        slope, shift = STREAMS[kind]((b + 0.5) / n_batches)
+        P = powers(rng.dirichlet(np.full(K, 0.7), DAY).clip(min=1e-9), 1.0)
+        truth = powers(powers(P, slope) * np.append(np.exp(shift), np.ones(K - 1)), 1.0)
+        if kind == "bent":
+            truth = powers(np.where(P > 0.5, 0.5 + 0.3 * (P - 0.5), P), 1.0)
+        batches.append((P, labels_of(truth, rng)))
+    return batches
+
+
+def losses_of(Q: Array, y: Array) -> Array:
+    return -np.log(Q[np.arange(len(y)), y].clip(min=np.finfo(float).eps))
+
+
+def follow(forecasts: list[Callable[[Array], Array]], batches: Batches, delay: int) -> float:
+    """Total loss of served forecasts; `forecasts[j]` knows the labels of j batches."""
+    served = (forecasts[max(b - delay, 0)] for b in range(len(batches)))
+    return sum(losses_of(f(P), y).sum() for f, (P, y) in zip(served, batches, strict=True))
+
+
+def make_member(K: int) -> Any:
+    return isoroc.SplineCalibrator if K == 2 else isoroc.MonotoneCalibrator
+
+
+def refitted(batches: Batches, n_rows: int) -> list[Callable[[Array], Array]]:
+    """A calibrator of the members' kind that is fitted to the latest rows after each batch."""
+    K = batches[0][0].shape[1]
+    make = make_member(K)
+    found: list[Callable[[Array], Array]] = [lambda P: P]
+    for b in range(1, len(batches)):
+        recent = batches[max(b - n_rows // DAY, 0) : b]
+        P, y = (np.concatenate(part) for part in zip(*recent, strict=True))
+        found.append(make().fit(P, y, labels=range(K)).predict_proba)
+    return found
+
+
+@cache
+def remembering(kind: Any) -> Any:
+    """A calibrator that fits the same rows once: members are the same for every delay."""
+
+    class Remembering(kind):
+        known: ClassVar[dict[Any, Any]] = {}
+
+        def _fit(self, sample: Any) -> Any:
+            arrays = sample.forecasts, sample.codes, sample.row_weights()
+            key = tuple(array.tobytes() for array in arrays)
+            if key not in self.known:
+                self.known[key] = super()._fit(sample)
+            return self.known[key]
+
+    return Remembering()
+
+
+def mixed(batches: Batches, wait: int, **parameters: Any) -> Figures:
+    """Losses of an `OnlineCalibrator`, which is told which of its states made the forecasts."""
+    K = batches[0][0].shape[1]
+    online = isoroc.OnlineCalibrator(**parameters)
+    states: list[Any] = []
+    total = 0.0
+    for b in range(len(batches) + wait):
+        state = getattr(online, "map_", None)
+        if b < len(batches):
+            P, y = batches[b]
+            total += losses_of(P if state is None else state.apply(P), y).sum()
+            states.append(state)
+        if b >= wait:
+            served = states[b - wait]
+            if served is None and state is not None:
+                served = IdentityMap(kind=state.kind)
+            served = None if served is state else served
+            online.partial_fit(*batches[b - wait], classes=range(K), served=served)
+    ledger = online.ledger_
+    bound = online.regret_bound_
+    excess = total - float(ledger.losses.min())
+    if excess > float(bound) + 1e-6:
+        raise RuntimeError(f"the excess {excess} is above the bound {bound}")
+    return {
+        "loss": total,
+        "best": float(ledger.losses.min()),
+        "excess": excess,
+        "bound": float(bound),
+    }
+
+
+def by_river(batches: Batches, wait: int, rate: float = 0.02) -> float | None:
+    """Total loss of river's logistic regression of the log odds of each class, if it is there.
+
+    It has no calibrator. This is Platt scaling by stochastic gradient descent, begun at the
+    identity; with more classes one against the rest.
+    """
+    try:
+        from river.linear_model import LogisticRegression  # noqa: PLC0415
+        from river.optim import SGD  # noqa: PLC0415
+        from river.optim.initializers import Constant  # noqa: PLC0415
+    except ImportError:
+        return None
+    odds = [logit(P.clip(1e-9, 1 - 1e-9)) for P, _ in batches]
+    K = odds[0].shape[1]
+    columns = {
+        k: LogisticRegression(SGD(rate), intercept_lr=rate, initializer=Constant(1.0))
+        for k in range(int(K == 2), K)
+    }
+    total = 0.0
+    for b, (P, y) in enumerate(batches):
+        Q = np.zeros_like(P)
+        for k, model in columns.items():
+            Q[:, k] = [model.predict_proba_one({"z": z})[True] for z in odds[b][:, k].tolist()]
+        if K == 2:
+            Q[:, 0] = 1 - Q[:, 1]
+        total += losses_of(Q / Q.sum(axis=1, keepdims=True), y).sum()
+        if b >= wait:
+            outcomes = batches[b - wait][1]
+            for row, outcome in zip(odds[b - wait].tolist(), outcomes.tolist(), strict=True):
+                for k, model in columns.items():
+                    model.learn_one({"z": row[k]}, outcome == k)
+    return total
+
+
+@study({"K": (2, 3, 10), "member": tuple(MEMBERS), "kind": tuple(STREAMS)}, 1)
+def members(rng: np.random.Generator, K: int, member: str, kind: str) -> Figures:
+    """30 batches: millinats per row above uncalibrated forecasts, by calibrator of the members."""
+    batches = stream(rng, K, kind, 30)
+    n = sum(len(y) for _, y in batches)
+    plain = follow([lambda P: P] * len(batches), batches, 0)
+    return {"mixture": 1000 * (mixed(batches, 0, calibrator=MEMBERS[member]())["loss"] - plain) / n}
+
+
+@cache
+def matches(name: str) -> Batches:
+    """Published forecasts in order of time, if they are there."""
+    path = Path(__file__).resolve().parents[2] / "shared" / "networks" / "networks.npz"
+    if not path.exists():
+        return []
+    with np.load(path) as sets:
+        P = powers(sets[f"{name}|P"].astype(np.float64), 1.0)
+        y = sets[f"{name}|y"].astype(np.intp)
+    n = len(y) // DAY * DAY
+    return list(zip(np.split(P[:n], n // DAY), np.split(y[:n], n // DAY), strict=True))
+
+
+@study({"K": (2, 3, 10), "kind": (*STREAMS, "538-nba_games", "538-nfl_games")}, 2)
+def streams(rng: np.random.Generator, K: int, kind: str) -> Figures:
+    """Millinats per row above uncalibrated forecasts; (1), (10): labels come batches later."""
+    batches = stream(rng, K, kind, 30) if kind in STREAMS else matches(kind)
+    if not batches or (kind not in STREAMS and K > 2):
+        return {}
+    n = sum(len(y) for _, y in batches)
+    plain = follow([lambda P: P] * len(batches), batches, 0)
+    windows = {"all rows": n, "last 2,000": 2000, "last 500": 500}
+    refits = {name: refitted(batches, rows) for name, rows in windows.items()}
+    found = {}
+    for delay in DELAYS:
+        mark = f" ({delay})" if delay else ""
+        own = mixed(batches, delay, calibrator=remembering(make_member(K)))
+        totals = {name: follow(own, batches, delay) for name, own in refits.items()}
+        if (loss := by_river(batches, delay)) is not None:
+            totals["river"] = loss
+        totals |= {"best member": own["best"], "mixture": own["loss"]}
+        found |= {name + mark: 1000 * (total - plain) / n for name, total in totals.items()}
+        found |= {f"excess{mark}, nats": own["excess"], f"bound{mark}, nats": own["bound"]}
+    return found
 
 
 # Class shares, costs and segments

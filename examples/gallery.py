@@ -29,12 +29,14 @@ from isoroc import (
     AutoCalibrator,
     CalibratedClassifier,
     IRPCalibrator,
+    OnlineCalibrator,
     SegmentCalibrator,
     evaluate,
 )
 from isoroc.plots import (
     CalibrationDisplay,
     DecisionCurveDisplay,
+    OnlineDisplay,
     PathDisplay,
     RocDisplay,
     SegmentsDisplay,
@@ -170,6 +172,18 @@ def segments() -> SegmentsDisplay:
     return SegmentsDisplay.from_evaluation(result)
 
 
+def online() -> OnlineDisplay:
+    """Forecasts that are right for 20 batches, and overconfident from then on."""
+    rng = np.random.default_rng(0)
+    calibrator = OnlineCalibrator()
+    for day in range(40):
+        z = rng.normal(scale=1.5, size=100)
+        power = 1.0 if day < 20 else 0.4
+        outcomes = rng.random(100) < 1 / (1 + np.exp(-power * z))
+        calibrator.partial_fit(1 / (1 + np.exp(-z)), outcomes)
+    return OnlineDisplay.from_estimator(calibrator)
+
+
 LONG = (
     "a class with a name that goes on and on",
     "Donaudampfschifffahrtsgesellschaftskapitänspatent",
@@ -244,6 +258,7 @@ GALLERY: dict[str, Callable[[], Any]] = {
     "simplex-four-classes": tetrahedron,
     "decision-curve": decision_curve,
     "segments": segments,
+    "online": online,
 }
 
 

@@ -27,6 +27,7 @@ SHORT = {
     "depth": 2,
     "n_knots": 2,
     "n_centres": 8,
+    "half_lives": [None, 1000],
     "members": [
         KINDS["IdentityCalibrator"](),
         KINDS["TemperatureCalibrator"](),
@@ -54,7 +55,7 @@ def make(name, **parameters):
     """An unfitted calibrator that is quick to fit."""
     known = KINDS[name]().get_params(deep=False)
     short = {parameter: value for parameter, value in SHORT.items() if parameter in known}
-    if name == "SegmentCalibrator":
+    if name in {"OnlineCalibrator", "SegmentCalibrator"}:
         short["calibrator"] = KINDS["IsotonicCalibrator"]()
     return KINDS[name](**short | parameters)
 

@@ -8,6 +8,7 @@ from ._calibrators.kernel import KernelCalibrator
 from ._calibrators.matrix import MatrixCalibrator
 from ._calibrators.monotone import MonotoneCalibrator
 from ._calibrators.multilabel import MultiLabelCalibrator
+from ._calibrators.online import OnlineCalibrator
 from ._calibrators.ordinal import CumulativeCalibrator, OrdinalCalibrator
 from ._calibrators.prior import PriorEstimate, adjust_prior, estimate_prior
 from ._calibrators.registry import load
@@ -16,6 +17,7 @@ from ._calibrators.sigmoid import BetaCalibrator, SigmoidCalibrator
 from ._calibrators.spline import SplineCalibrator
 from ._calibrators.temperature import TemperatureCalibrator
 from ._core.intervals import Estimate
+from ._core.ledger import RegretBound
 from ._core.verdict import Verdict
 from ._counts import Counts
 from ._evaluation.evaluate import evaluate
@@ -47,8 +49,10 @@ __all__ = [
     "ModelFileError",
     "MonotoneCalibrator",
     "MultiLabelCalibrator",
+    "OnlineCalibrator",
     "OrdinalCalibrator",
     "PriorEstimate",
+    "RegretBound",
     "Report",
     "SegmentCalibrator",
     "SigmoidCalibrator",

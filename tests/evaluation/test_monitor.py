@@ -15,7 +15,8 @@ from isoroc import (
     InputError,
     TemperatureCalibrator,
 )
-from isoroc._evaluation.monitor import Alternatives, Batch, hash_rows
+from isoroc._counts import hash_rows
+from isoroc._evaluation.monitor import Alternatives, Batch
 
 
 def draw(n, n_classes, rng, power=1.0, odds=1.0):

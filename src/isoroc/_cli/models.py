@@ -32,7 +32,9 @@ def make_calibrator(name: str, words: dict[str, str], options: list[str]) -> Any
     parameters = inspect.signature(known[name]).parameters
     given = {word.replace("-", "_"): parse_value(text) for word, text in words.items()}
     for key in given.keys() & {"members", "calibrator"}:
-        given[key] = _named_calibrators(given[key], known)
+        named = _named_calibrators(given[key], known)
+        is_one = key == "calibrator" and isinstance(named, list) and len(named) == 1
+        given[key] = named[0] if is_one else named
     for word, key in zip(words, given, strict=True):
         if key not in parameters:
             spelled = [known.replace("_", "-") for known in (*options, *parameters)]

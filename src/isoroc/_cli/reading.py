@@ -204,6 +204,17 @@ class Reader:
                 compared["after"] = replace(sample, forecasts=Q, unit="probability")
             yield compared
 
+    def read_with(self, column: str | None = None) -> tuple[Sample, pl.Series | None]:
+        """All rows before calibration, and the values of another column."""
+        parts = list(self._samples([] if column is None else [column]))
+        sample = join_samples([part for part, _ in parts])
+        check_units(sample, self.selection.unit, name=", ".join(self.columns))
+        warn_of_reversal(sample)
+        if column is None:
+            return sample, None
+        rows = pl.concat([batch for _, batch in parts]).unique(ROW, maintain_order=True)
+        return sample, rows[column]
+
     def read(
         self, segments: Mapping[str, bool] = MappingProxyType({}), clusters: str | None = None
     ) -> Compared:

@@ -63,6 +63,14 @@ Add calibrated forecasts to a table.
 Rows keep their order and other columns do not change. Rows are processed in batches, so large files
 need little memory. The output file is complete or not written at all.
 """,
+    "update": """\
+Let an online calibrator learn from rows whose labels have arrived.
+  isoroc update state.json yesterday.parquet --label y --create
+  isoroc update state.json yesterday.parquet --batch 2026-07-01 --plot history.png
+  isoroc apply state.json today.parquet -o calibrated.parquet
+The state is a model file, so all other commands take it. Rows that were counted before are skipped,
+so a job can be repeated. The file is replaced at once, or not at all.
+""",
     "monitor": """\
 Test whether calibrated forecasts are still right on new rows.
   isoroc monitor model.json today.parquet --label y --state state.json

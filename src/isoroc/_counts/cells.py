@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from isoroc._backends import NUMPY
 from isoroc._core.rows import group_equal
 from isoroc._core.types import Codes, Floats, Ints
-from isoroc._counts.grid import Grid, cells
+from isoroc._counts.grid import Grid, cells, least_resolution
 from isoroc._input import SLICE, CellSample, InputError, Sample, slices
 from isoroc._input.kinds import columns_of
 
@@ -100,6 +100,34 @@ class Cells:
     def in_order(self) -> Cells:
         """The same in ascending order of fold and coordinates."""
         return self.take(np.lexsort((*self.keys.T[::-1], self.fold)))
+
+    def scaled(self, factor: Any) -> Cells:
+        """The same with weights multiplied by a factor, or by one for each entry, shape (m, 1)."""
+        powers = {"sums": factor, "class_weights": factor, "squares": factor**2}
+        return replace(self, **{name: getattr(self, name) * f for name, f in powers.items()})
+
+    def thinned(self, most: int, seed: int) -> Cells:
+        """About `most` entries, drawn so that the expected weight of every cell stays the same.
+
+        Entries of large weight stay. Of the others each is kept with a probability in proportion to
+        its weight, and then has the weight of the smallest that stays.
+        """
+        weights = self.class_weights.sum(axis=1)
+        if len(weights) <= most:
+            return self
+        descending = np.sort(weights)[::-1]
+        rest = np.cumsum(descending[::-1])[::-1]  # weight of an entry and of all lighter ones
+        # The heaviest n stay, and the rest shares the other places.
+        n = int(np.argmax(descending[:most] * (most - np.arange(most)) <= rest[:most]))
+        level = rest[n] / (most - n)
+        kept = np.maximum(weights, level)
+        # Hashed twice: a sum of hashes would order entries alike for every seed. Systematic draws
+        # in random order keep the number of entries, and so their total weight.
+        hashes = hash_keys(self.keys, np.full(len(self), seed)).view(np.int64)
+        order = np.argsort(hash_keys(hashes[:, None], None))
+        places = np.floor(np.cumsum((weights / kept)[order]) + 0.5)
+        drawn = order[np.diff(places, prepend=0.0) > 0]
+        return self.scaled((kept / weights)[:, None]).take(np.sort(drawn))
 
 
 def rounded(values: Floats, n_bits: int = 32) -> Floats:
@@ -338,11 +366,21 @@ def in_cells(sample: Sample, most: int, n_drawn: int | None = None) -> CellSampl
     columns = probabilities(sample)
     K = sample.n_classes
     start = Grid.choose(columns.shape[1], "auto")
-    # In larger cells, logarithms of forecasts would differ too much from that of their mean.
-    least = {2: 1024, 3: 32, 4: 32}.get(K, start.resolution)
-    tally = Tally(start, K, most=most, least=int(least))
+    tally = Tally(start, K, most=most, least=least_resolution(K))
     fold = sample.fold if isinstance(sample, CellSample) else None
     tally.add(columns, sample, fold)
     drawn = tally.cells().sample(tally.grid, sample.classes).draw(n_drawn or 2 * most)
     forecasts = sample.kind.from_simplex(drawn.forecasts)
     return replace(drawn, forecasts=forecasts, unit=sample.unit)
+
+
+def hash_rows(P: Floats, codes: NDArray[Any]) -> NDArray[np.uint64]:
+    """Two numbers that name a set of rows: sums of hashes, so that batches of them add up."""
+    row = hash_keys(np.column_stack([P + 0.0, codes]), None).view(np.int64)
+    columns = np.column_stack([row]), np.column_stack([np.zeros_like(row), row])
+    return np.array([hash_keys(each, None).sum(dtype=np.uint64) for each in columns])
+
+
+def name_of(numbers: NDArray[np.uint64]) -> str:
+    """The two numbers of `hash_rows` as a text."""
+    return "{:016x}{:016x}".format(*numbers.tolist())

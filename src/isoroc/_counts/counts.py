@@ -368,9 +368,7 @@ class Counts:
         check_number("factor", factor, minimum=0)
         if not 0 < factor <= 1:
             raise InputError("factor", None, f"is {factor}", "expected 0 < factor <= 1")
-        powers = {"sums": factor, "class_weights": factor, "squares": factor**2}
-        scaled = {name: getattr(self.cells, name) * power for name, power in powers.items()}
-        return replace(self, cells=replace(self.cells, **scaled))
+        return replace(self, cells=self.cells.scaled(factor))
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the counts to a file atomically; requires pyarrow or polars."""

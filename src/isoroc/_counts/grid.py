@@ -93,6 +93,11 @@ def default_resolution(n_classes: int) -> int:
     return {2: 2**16, 3: 256, 4: 64, 5: 32}.get(n_classes, 16)
 
 
+def least_resolution(n_classes: int) -> int:
+    """N of the largest cells: in larger ones, logarithms would differ too much from the mean's."""
+    return {2: 1024, 3: 32, 4: 32}.get(n_classes, default_resolution(n_classes))
+
+
 def check_resolution(resolution: Any) -> Any:
     if resolution == "exact":
         return resolution

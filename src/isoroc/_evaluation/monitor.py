@@ -19,7 +19,6 @@ from isoroc._core.intervals import half_width
 from isoroc._core.losses import log_losses
 from isoroc._core.simplex import LEAST, as_matrix, two_columns
 from isoroc._core.types import Codes, Floats
-from isoroc._counts import hash_keys
 from isoroc._input import (
     InputError,
     check_confidence,
@@ -490,10 +489,3 @@ class CalibrationMonitor:
         monitor.entries = [_read_numbers(entry, np.zeros(7)).tolist() for entry in state["history"]]
         monitor.seen_ = {str(name): str(time) for name, time in state["seen"].items()}
         return monitor
-
-
-def hash_rows(P: Floats, codes: Codes) -> NDArray[np.uint64]:
-    """Two numbers that name a set of rows: sums of hashes, so that batches of them add up."""
-    row = hash_keys(np.column_stack([P + 0.0, codes]), None).view(np.int64)
-    columns = np.column_stack([row]), np.column_stack([np.zeros_like(row), row])
-    return np.array([hash_keys(each, None).sum(dtype=np.uint64) for each in columns])

@@ -21,7 +21,8 @@ from isoroc._cli.prometheus import write_metrics
 from isoroc._cli.reading import Reader, open_rows
 from isoroc._cli.terminal import print_json, print_note, print_table, print_text, print_warning
 from isoroc._core.types import Floats
-from isoroc._evaluation.monitor import Batch, BatchReport, CalibrationMonitor, hash_rows
+from isoroc._counts import hash_rows, name_of
+from isoroc._evaluation.monitor import Batch, BatchReport, CalibrationMonitor
 from isoroc._support.files import locked
 from isoroc.metrics._estimation.cell_errors import (
     N_CELLS,
@@ -44,6 +45,7 @@ def monitor(
     selection: opt.Selection = opt.ALL_ROWS,
     tolerance: float | None = None,
     confidence: float = 0.95,
+    name: str | None = None,
     prometheus: str | None = None,
     json: opt.Json = False,
 ) -> ExitCode:
@@ -61,6 +63,9 @@ def monitor(
         the number of calibration rows. An existing state keeps its own.
     confidence
         Probability of never raising a false alarm. An existing state keeps its own.
+    name
+        Name of the model, for a model that is updated while it is monitored: evidence accumulates
+        as long as the name stays the same. Default: the checksum of the model file.
     prometheus
         File for the result in the text format of Prometheus, such as metrics.prom in the folder
         that node exporter collects.
@@ -77,7 +82,9 @@ def monitor(
     if unlabelled:
         _show_expected(loaded, forecasts, selection, confidence, json=json)
         return ExitCode.OK
-    begun = CalibrationMonitor(loaded.calibrator, confidence=confidence, tolerance=tolerance)
+    begun = CalibrationMonitor(
+        loaded.calibrator, confidence=confidence, tolerance=tolerance, model=name
+    )
     with open_source(forecasts, selection) as source:
         seen = _see(source, selection, loaded, begun)
     with nullcontext() if state is None else locked(state):
@@ -144,7 +151,7 @@ def _sum_up(reader: Reader, begun: CalibrationMonitor) -> Seen:
         some.append(Q[rng.random(len(Q)) < share])
     n = reader.n_rows
     unknown = {name: count / n for name, count in reader.unknown.items()}
-    return Seen(reduce(add, sums), _key(keys), n_right / n, unknown, np.concatenate(some))
+    return Seen(reduce(add, sums), name_of(keys), n_right / n, unknown, np.concatenate(some))
 
 
 def _sum_up_labels(table: LabelledTable, calibrator: Any) -> Seen:
@@ -152,12 +159,8 @@ def _sum_up_labels(table: LabelledTable, calibrator: Any) -> Seen:
     Q = calibrator.predict_proba(table.P)
     known = ~np.isnan(table.Y)
     right = ((Q > 0.5) == table.Y)[known].mean()
-    key = _key(hash_rows(table.P, np.where(known, table.Y, -1.0)))
+    key = name_of(hash_rows(table.P, np.where(known, table.Y, -1.0)))
     return Seen(Batch.of_labels(Q, table.Y), key, float(right), {})
-
-
-def _key(hashes: Any) -> str:
-    return "{:016x}{:016x}".format(*hashes.tolist())
 
 
 def _show_expected(

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoroc._core.ledger import Ledger
 from isoroc._core.tree import BinTree
 from isoroc._core.verdict import Verdict
+from isoroc._counts import DecayedCounts
 from isoroc._maps.modelfile.document import Fault
 from isoroc._maps.monotonicity import Certificate
 from isoroc._maps.top import TopReduction
@@ -53,6 +55,9 @@ def _instance_of(kind: Any, expected: str, **schema: Any) -> Check:
 boolean = _instance_of(bool, "true or false", type="boolean")
 verdict = _instance_of(Verdict, "a verdict", **_reference("verdict"))
 table = _instance_of(Table, "a table", **_reference("table"))
+ledger = _instance_of(Ledger, "a ledger", **_reference("ledger"))
+decayed = _instance_of(DecayedCounts, "decayed counts", **_reference("decayed"))
+texts = _instance_of(dict, "an object of texts", **_reference("dict"))
 certificate = _instance_of(
     Certificate | None,
     "the certificate of this tree",
@@ -234,3 +239,37 @@ def check_certificate(certificate: Certificate, place: str) -> None:
     S, K = check_array(certificate.thresholds, f"{place}.thresholds", shape=(None, None)).shape
     check_array(certificate.calibrated_thresholds, f"{place}.calibrated_thresholds", shape=(S, K))
     check_array(certificate.slack, f"{place}.slack", shape=(S,))
+
+
+def check_ledger(ledger: Ledger, place: str) -> None:
+    """Raise a `Fault` for a ledger that no stream of rows has."""
+    (M,) = check_array(ledger.log_weights, f"{place}.log_weights", shape=(None,)).shape
+    check_array(ledger.losses, f"{place}.losses", shape=(M,))
+    if not M or abs(np.exp(ledger.log_weights).sum() - 1) > ROUNDING:
+        raise Fault(f"{place}.log_weights", "expected logarithms of weights that sum to 1")
+    figures = (ledger.served, ledger.mixed, ledger.sharing)
+    if not all(map(math.isfinite, figures)) or (ledger.losses < 0).any() or ledger.served < 0:
+        raise Fault(place, "expected losses >= 0")
+    numbers = (ledger.n_rows, ledger.n_batches, ledger.n_unfitted, ledger.waited, ledger.late)
+    if min(*numbers, ledger.delay) < 0:
+        raise Fault(place, "expected numbers of rows and batches >= 0")
+
+
+def check_decayed(counts: DecayedCounts, place: str) -> None:
+    """Raise a `Fault` for cells that cannot be those of decayed counts."""
+    m, K = check_array(counts.class_weights, f"{place}.class_weights", shape=(None, None)).shape
+    _, C = check_array(counts.sums, f"{place}.sums", shape=(m, None)).shape
+    check_array(counts.squares, f"{place}.squares", shape=(m, K))
+    check_array(counts.rows, f"{place}.rows", shape=(m,), dtype="int64")
+    resolution = counts.resolution
+    power_of_two = not resolution & (resolution - 1)
+    if not (counts.half_life > 0 and 0 <= resolution <= 2**24 and power_of_two):
+        raise Fault(place, "expected a half-life > 0, and 0 or a power of two as resolution")
+    if K < 2 or C not in (1, K) or (C == 1 and K > 2):
+        raise Fault(f"{place}.sums", "expected a column for each class, or one of scores")
+    kind = "int32" if resolution else "float64"
+    check_array(counts.keys, f"{place}.keys", shape=(m, len(counts.grid.names)), dtype=kind)
+    if min(part.min(initial=0) for part in (counts.class_weights, counts.squares)) < 0:
+        raise Fault(place, "expected weights >= 0")
+    if not counts.class_weights.sum(axis=1).all():
+        raise Fault(f"{place}.class_weights", "an entry has no weight")

@@ -13,10 +13,18 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
+from isoroc._core.ledger import Ledger
 from isoroc._core.tree import BinTree
 from isoroc._core.verdict import Verdict
+from isoroc._counts import DecayedCounts
 from isoroc._input import InputError, to_array
-from isoroc._maps.modelfile.checks import check_certificate, check_reduction, check_tree
+from isoroc._maps.modelfile.checks import (
+    check_certificate,
+    check_decayed,
+    check_ledger,
+    check_reduction,
+    check_tree,
+)
 from isoroc._maps.modelfile.document import Fault, check_calibrator, entries, shown
 from isoroc._maps.monotonicity import Certificate
 from isoroc._maps.top import TopReduction
@@ -31,6 +39,8 @@ STRUCTURES: dict[str, tuple[Any, Callable[[Any, str], None]]] = {
     "reduction": (TopReduction, check_reduction),
     "certificate": (Certificate, check_certificate),
     "verdict": (Verdict, lambda *_: None),
+    "ledger": (Ledger, check_ledger),
+    "decayed": (DecayedCounts, check_decayed),
 }
 #: Numbers that JSON does not have.
 WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
