@@ -30,6 +30,7 @@ ORDER = [
 ]
 #: Errors and what functions return: the functions have the examples.
 WITHOUT_EXAMPLE = {
+    "AcceptanceRule",
     "BatchReport",
     "BootstrapResult",
     "CalibrationCurve",

@@ -1,3 +1,5 @@
+from ._acceptance import AcceptanceRule as AcceptanceRule
+from ._acceptance import acceptance_rule as acceptance_rule
 from ._cost import CostReport as CostReport
 from ._cost import best_threshold as best_threshold
 from ._cost import decide as decide
