@@ -36,6 +36,7 @@ WITHOUT_EXAMPLE = {
     "CalibrationCurve",
     "CalibrationSummary",
     "CalibrationTest",
+    "CascadeRule",
     "CostReport",
     "DecisionCurve",
     "Decomposition",

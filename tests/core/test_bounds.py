@@ -86,7 +86,7 @@ def test_a_sequence_stops_at_the_first_candidate_that_fails():
     def rows_of(i):
         return np.arange(400) < sizes[i]
 
-    tested = certify(losses, len(sizes), rows_of, 0.1, 0.9)
+    tested = certify(lambda i: (losses, rows_of(i)), len(sizes), 0.1, 0.9)
     # With one error 38 rows pass, so the first test is that of 60 rows. At 165 rows it fails; that
     # 400 rows would pass alone does not count.
     assert tested.first == 1
@@ -98,9 +98,13 @@ def test_a_sequence_stops_at_the_first_candidate_that_fails():
 def test_few_rows_leave_no_room_for_an_error():
     losses = Losses(np.zeros(80))
     sizes = [10, 30, 50, 80]
-    tested = certify(losses, 4, lambda i: np.arange(80) < sizes[i], 0.05, 0.9)
+
+    def case(i):
+        return losses, np.arange(80) < sizes[i]
+
+    tested = certify(case, 4, 0.05, 0.9)
     assert (tested.first, tested.last) == (2, 3)  # 45 rows pass without errors, 77 with one
-    assert certify(losses, 2, lambda i: np.arange(80) < sizes[i], 0.05, 0.9).last == -1
+    assert certify(case, 2, 0.05, 0.9).last == -1
 
 
 @pytest.mark.parametrize(("error", "limit", "confidence"), [(0, 0.05, 0.95), (0.02, 0.05, 0.9)])

@@ -160,13 +160,9 @@ class Walk(NamedTuple):
 
 
 def certify(
-    losses: Losses,
-    n_candidates: int,
-    rows_of: Callable[[int], Rows],
-    limit: float,
-    confidence: float,
+    case: Callable[[int], tuple[Losses, Rows]], n_cases: int, limit: float, confidence: float
 ) -> Walk:
-    """Certify candidates, sets of rows in an order that does not depend on losses.
+    """Certify candidates, given by their losses and rows, in an order chosen without labels.
 
     A fixed sequence needs no correction for the number of tests: each is made only if the one
     before was passed, so the first wrong certificate has probability ``1 - confidence`` at most.
@@ -177,22 +173,22 @@ def certify(
     their first test.
     """
     risk = 1 - confidence
-    room = 1 if losses.are_errors else 3
-    n_rows = len(losses.values)
-    start = n_candidates
-    for i in range(n_candidates):
-        rows = rows_of(i)
-        many = 4 * np.count_nonzero(rows) > n_rows
-        if start == n_candidates and losses.least_p_value(rows, limit) <= risk:
+    start = n_cases
+    for i in range(n_cases):
+        losses, rows = case(i)
+        many = 4 * np.count_nonzero(rows) > len(rows)
+        if start == n_cases and losses.least_p_value(rows, limit) <= risk:
             start = i
-        if start < n_candidates and many:
+        if start < n_cases and many:
             break
+        room = 1 if losses.are_errors else 3
         if losses.least_p_value(rows, limit, n_wrong=room) <= risk:
             start = i
             break
     p_values: list[float] = []
-    for i in range(start, n_candidates):
-        p_values.append(losses.p_value(rows_of(i), limit))
+    for i in range(start, n_cases):
+        losses, rows = case(i)
+        p_values.append(losses.p_value(rows, limit))
         if p_values[-1] > risk:
             return Walk(start, p_values, i - 1 if i > start else -1)
-    return Walk(start, p_values, n_candidates - 1 if p_values else -1)
+    return Walk(start, p_values, n_cases - 1 if p_values else -1)

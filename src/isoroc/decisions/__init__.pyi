@@ -1,5 +1,7 @@
 from ._acceptance import AcceptanceRule as AcceptanceRule
 from ._acceptance import acceptance_rule as acceptance_rule
+from ._cascade import CascadeRule as CascadeRule
+from ._cascade import cascade_rule as cascade_rule
 from ._cost import CostReport as CostReport
 from ._cost import best_threshold as best_threshold
 from ._cost import decide as decide

@@ -1,5 +1,6 @@
 """Acceptance rules: thresholds above which answers may go out, with a guarantee on their error."""
 
+import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, inf, isfinite, log
@@ -299,12 +300,17 @@ def _check_limits(max_error: Any, classes: NDArray[Any], action: Action) -> Floa
         raise InputError("max_error", None, f"has several numbers with action={action!r}", fix)
     limits = numbers_by_class(max_error, classes, name="max_error")
     for limit in limits.tolist():
-        if limit == 0:
-            fix = "no number of rows certifies that there are no errors; pass a small number"
-            raise InputError("max_error", None, "is 0", fix)
-        if not 0 < limit < 1:
-            raise InputError("max_error", None, f"is {limit:g}", "expected 0 < max_error < 1")
+        check_limit(limit)
     return limits
+
+
+def check_limit(max_error: Any) -> None:
+    """Raise an error unless a limit can be certified and needs to be."""
+    if not isinstance(max_error, numbers.Real) or not 0 <= float(max_error) < 1:
+        raise InputError("max_error", None, f"is {max_error!r}", "expected 0 < max_error < 1")
+    if max_error == 0:
+        fix = "no number of rows certifies that there are no errors; pass a small number"
+        raise InputError("max_error", None, "is 0", fix)
 
 
 def _zones(
@@ -342,8 +348,8 @@ def _certify(zone: Zone, values: Floats, losses: Losses, confidence: float, lowe
     own = losses.take(rows)
     inside = values[rows]
     needed = ceil(log(1 - confidence) / log(1 - zone.limit) - 1e-9)
-    cuts = _cuts(inside, needed, lowest)
-    tested = certify(own, len(cuts), lambda i: inside >= cuts[i], zone.limit, confidence)
+    cuts = cut_points(inside, needed, lowest)
+    tested = certify(lambda i: (own, inside >= cuts[i]), len(cuts), zone.limit, confidence)
     threshold = float(cuts[tested.last]) if tested.last >= 0 else inf
     accepted = inside >= threshold
     above = [inside >= cut for cut in cuts]
@@ -367,7 +373,7 @@ def _certify(zone: Zone, values: Floats, losses: Losses, confidence: float, lowe
     return Found(threshold, int(accepted.sum()), share, error, columns, note)
 
 
-def _cuts(values: Floats, needed: int, lowest: float, most: int = 50) -> Floats:
+def cut_points(values: Floats, needed: int, lowest: float, most: int = 50) -> Floats:
     """Thresholds from the strictest to one that accepts all rows, between values that differ."""
     n = len(values)
     if n < needed:
