@@ -44,6 +44,7 @@ WITHOUT_EXAMPLE = {
     "LoadedMap",
     "ModelFileError",
     "PriorEstimate",
+    "RiskCoverage",
     "RocCurve",
     "ThresholdReport",
     "Volume",

@@ -21,6 +21,7 @@ from isoroc._evaluation.evaluate import evaluate_pairs, pair_of_labels
 from isoroc._evaluation.evaluation import MEASURES, Evaluation, percent
 from isoroc._evaluation.forecasts import is_calibration_set
 from isoroc._evaluation.measures import most_rows
+from isoroc._evaluation.risk_coverage import risk_coverage_curve
 from isoroc._evaluation.triangle import cells_of, triangles
 from isoroc._input import (
     InputError,
@@ -139,6 +140,7 @@ def summarize(
         "map": _map_part(judged),
         "roc": _roc_part(judged),
         "practice": _practice_part(evaluation),
+        "coverage": _coverage_part(judged),
         "segments": _segments_part(evaluation),
         "data": _data_part(evidence),
         "model": _model_part(evidence, model_path),
@@ -449,6 +451,20 @@ def _practice_part(evaluation: Evaluation, most_classes: int = 8) -> dict[str, A
         curve = {"thresholds": benefits.thresholds, "limits": benefits.limits()}
         curve |= dict(zip(benefits.strategies[:-1], benefits.values, strict=False))
     return {"panels": panels, "curve": curve and short(curve)}
+
+
+def _coverage_part(evidence: ReportRows) -> dict[str, Any] | None:
+    """Error of the surest rows against their share; None for scores and labels of several."""
+    if not evidence.series or evidence.multilabel:
+        return None
+    curve = risk_coverage_curve(evidence.series, confidence=0.95)
+    series = {}
+    for stage in evidence.series:
+        rows = curve.table["of"] == stage
+        names = ("coverage", "error", "low", "high")
+        series[stage] = {name: short(curve.table[name][rows]) for name in names}
+        series[stage]["area"] = curve.area[stage].value
+    return {"series": series}
 
 
 def _segments_part(evaluation: Evaluation) -> dict[str, Any] | None:

@@ -6,6 +6,8 @@ from ._cost import CostReport as CostReport
 from ._cost import best_threshold as best_threshold
 from ._cost import decide as decide
 from ._cost import expected_cost as expected_cost
+from ._risk_coverage import RiskCoverage as RiskCoverage
+from ._risk_coverage import risk_coverage as risk_coverage
 from ._threshold import DecisionCurve as DecisionCurve
 from ._threshold import ThresholdReport as ThresholdReport
 from ._threshold import net_benefit as net_benefit
