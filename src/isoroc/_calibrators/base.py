@@ -38,6 +38,7 @@ from isoroc._input import (
     with_readable_names,
 )
 from isoroc._input.kinds import columns_of
+from isoroc._input.seen import Fingerprint, remember_output
 from isoroc._maps import IdentityMap, Map
 from isoroc._maps.modelfile import Fault, checksum, encode, write
 from isoroc._maps.modelfile.checks import Check
@@ -194,6 +195,7 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         totals = counted.class_weights()
         counts = {"weight": float(totals.sum()), "class_weights": totals.tolist()}
         self.summary_ = {"rows": sample.n_rows} | counts | range_of(sample)
+        self.summary_ |= Fingerprint.of(sample).entry()
         self._finish()
         return self
 
@@ -229,6 +231,9 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         warn_if_reversed(sample)
         self._fit_validated(sample, weighting)
         self.summary_ = self.summary_ | {"rows": counts.n_rows}
+        if self._uses_folds:  # the fingerprint does not depend on the folds
+            cells = counts.sample(per_fold=False)
+            self.summary_ |= Fingerprint.of(cells).entry()
         return self
 
     def predict_frame(
@@ -282,7 +287,9 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         """
         ops = ops_for(P)
         values = self._check_new(P, ops)  # raises an error if there is no map yet
-        return ops.like(P, self.map_.apply(values))  # type: ignore[no-any-return]
+        Q = self.map_.apply(values)
+        remember_output(Q, self.summary_)
+        return ops.like(P, Q)  # type: ignore[no-any-return]
 
     def predict(self, P: Any) -> NDArray[Any]:
         """Label with the largest calibrated probability, the first of `classes_` on ties."""

@@ -41,6 +41,7 @@ from isoroc._input import (
     with_segments,
 )
 from isoroc._input.kinds import LOGITS, columns_of
+from isoroc._input.seen import remember_output
 from isoroc._input.segments import Column, bin_edges, segment_names
 from isoroc._maps import IdentityMap, SegmentMap
 from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
@@ -337,7 +338,9 @@ class SegmentCalibrator(Calibrator):
         """
         ops = ops_for(P)
         values = self._check_new(P, ops)  # raises an error if there is no map yet
-        return ops.like(P, apply_map(self.map_, values, segments))  # type: ignore[no-any-return]
+        Q = apply_map(self.map_, values, segments)
+        remember_output(Q, self.summary_)
+        return ops.like(P, Q)  # type: ignore[no-any-return]
 
     def predict(self, P: Any, segments: Any = None) -> NDArray[Any]:
         """Label with the largest calibrated probability, the first of `classes_` on ties."""

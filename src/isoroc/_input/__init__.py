@@ -59,5 +59,6 @@ from isoroc._input.sample import refuse_soft_labels as refuse_soft_labels
 from isoroc._input.sample import resolve_unit as resolve_unit
 from isoroc._input.sample import valid_rows as valid_rows
 from isoroc._input.sample import with_segments as with_segments
+from isoroc._input.seen import share_seen as share_seen
 from isoroc._input.segments import Segments as Segments
 from isoroc._input.segments import check_segments as check_segments

@@ -15,6 +15,8 @@ from sklearn.exceptions import NotFittedError
 
 import isoroc
 from isoroc import IRPCalibrator
+from isoroc._input import check_sample
+from isoroc._input.seen import Fingerprint
 from isoroc._maps.modelfile import decode, document, encode
 from isoroc._support.files import replacing
 from isoroc._support.table import Table
@@ -107,6 +109,7 @@ def test_summary(tmp_path):
     added = {"metrics": {"log_loss": np.float64(0.5), "auc": np.nan}, "on": ("a", np.arange(2))}
     calibrator.save(path, summary=added)
     expected = {"rows": 3, "weight": 1.5, "class_weights": [1.0, 0.5]}
+    expected |= Fingerprint.of(check_sample([0.1, 0.9], [0, 1])).entry()  # without weight 0
     assert calibrator.summary_ == expected
     expected |= {"metrics": {"log_loss": 0.5, "auc": None}, "on": ["a", [0, 1]]}
     loaded = isoroc.load(path)

@@ -14,6 +14,7 @@ from isoroc._backends import ops_for
 from isoroc._core.types import Floats
 from isoroc._input import InputError, check_new
 from isoroc._input.kinds import KINDS, Kind, Unit
+from isoroc._input.seen import remember_output
 from isoroc._maps.base import Map
 from isoroc._maps.bins import BinMap
 from isoroc._maps.modelfile import Fault, decode, encode, read
@@ -106,7 +107,9 @@ class LoadedMap:
         """Calibrated forecasts, shape (n, K); pass `segments` if the calibrator uses any."""
         ops = ops_for(P)
         values = check_new(P, self.map_.kind, self.n_features_in_, self.summary_, ops)
-        return ops.like(P, apply_map(self.map_, values, segments))  # type: ignore[no-any-return]
+        Q = apply_map(self.map_, values, segments)
+        remember_output(Q, self.summary_)
+        return ops.like(P, Q)  # type: ignore[no-any-return]
 
     def tables(self) -> dict[str, Table]:
         """Tables of fitted attributes, such as the bins and the path of a tree."""

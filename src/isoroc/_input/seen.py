@@ -1,0 +1,170 @@
+"""Rows that a fit has seen: a calibrator judged on its own rows looks better than it is.
+
+A *fingerprint* of the rows of a fit is kept in `summary_` and in the model file. It holds hashes of
+some rows, chosen by their content alone. So the order of rows does not matter, and the share of any
+rows that the fit has seen can be estimated. Arrays carry no fingerprint, so this process remembers
+the fingerprints behind the last outputs of `predict_proba`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoroc._core.types import Floats
+from isoroc._input.arrays import slices
+from isoroc._input.kinds import columns_of
+from isoroc._input.sample import Sample
+
+Hashes = NDArray[np.uint64]
+
+#: Distinct rows that a fingerprint holds, those of the smallest hashes.
+SIZE = 64
+_LARGEST = 2**32 - 1
+#: Hash of the last outputs, and the fingerprint of the calibrator that made each.
+_outputs: deque[tuple[int, Fingerprint]] = deque(maxlen=100)
+
+
+class Fingerprint(NamedTuple):
+    """Hashes of some of the distinct forecasts, and of their outcomes."""
+
+    forecasts: Hashes
+    """32 bits for each forecast, sorted."""
+    outcomes: Hashes
+    """8 bits for the number of rows of each class with that forecast."""
+    tied: float
+    """Share of the rows that share their forecast, which other rows may then do by chance."""
+
+    @classmethod
+    def of(cls, sample: Sample, last: int | None = None) -> Self:
+        """Fingerprint of a sample; rows of weight 0 do not count.
+
+        It holds the `SIZE` smallest hashes or, with `last`, all up to that.
+        """
+        sample = sample.positive().on_simplex()
+        if last is not None:
+            return cls(*_distinct(sample, last))
+        # Hashes are spread evenly, so most rows need not be sorted.
+        few = _LARGEST // max(len(sample) // (16 * SIZE), 1)
+        forecasts, outcomes, tied = _distinct(sample, few)
+        if len(forecasts) < SIZE and few < _LARGEST:
+            forecasts, outcomes, tied = _distinct(sample, _LARGEST)
+        return cls(forecasts[:SIZE], outcomes[:SIZE], tied)
+
+    @classmethod
+    def read(cls, summary: Any) -> Self | None:
+        """The fingerprint in a summary, which may come from a file; None if there is none."""
+        entry = summary.get("fingerprint") if isinstance(summary, Mapping) else None
+        match entry:
+            case {"tied": int() | float() as tied, "rows": str(text)}:
+                if not re.fullmatch(rf"([0-9a-f]{{10}}){{1,{SIZE}}}", text):
+                    return None
+                marks = [int(text[i : i + 10], 16) for i in range(0, len(text), 10)]
+                forecasts, outcomes = np.divmod(np.array(sorted(marks), np.uint64), np.uint64(256))
+                return cls(forecasts, outcomes, float(tied))
+        return None
+
+    def entry(self) -> dict[str, Any]:
+        """What `summary_` holds, as JSON can."""
+        marks = (self.forecasts * np.uint64(256) + self.outcomes).tolist()
+        rows = "".join(f"{mark:010x}" for mark in marks)
+        return {"fingerprint": {"tied": round(self.tied, 4), "rows": rows}}
+
+    def share_of(self, sample: Sample) -> float:
+        """Share of the rows of a sample that the fit has seen; 0 if nothing speaks for it.
+
+        It is estimated from the forecasts that would be in the fingerprint. At least four must be,
+        with the same outcomes. Where forecasts are tied, nearly all of them must.
+        """
+        last = int(self.forecasts[-1]) if len(self.forecasts) == SIZE else _LARGEST
+        others = Fingerprint.of(sample, last)
+        hashes = self.forecasts, others.forecasts
+        _, here, there = np.intersect1d(*hashes, return_indices=True)
+        same = np.count_nonzero(self.outcomes[here] == others.outcomes[there])
+        if same < max(4, 0.95 * len(here)):
+            return 0.0
+        share = same / len(others.forecasts)
+        by_chance = 2 * max(others.tied, self.tied)
+        return share if share > min(0.1 + by_chance, 0.9) else 0.0
+
+
+def share_seen(summary: Any, sample: Sample) -> float:
+    """Share of the rows of a sample that a fit with this `summary_` has seen; 0 if unknown."""
+    fingerprint = Fingerprint.read(summary)
+    return 0.0 if fingerprint is None else fingerprint.share_of(sample)
+
+
+def remember_output(Q: Any, summary: Mapping[str, Any]) -> None:
+    """Remember which fit made forecasts, if they may be forecasts of its own rows."""
+    rows = summary.get("rows")
+    if type(Q) is not np.ndarray or not isinstance(rows, int) or 8 * len(Q) < rows:
+        return
+    fingerprint = Fingerprint.read(summary)
+    if fingerprint is not None:
+        _outputs.append((_hash_output(Q), fingerprint))
+
+
+def recall_output(Q: Any) -> Fingerprint | None:
+    """Fingerprint of the rows to which the calibrator was fitted that made these forecasts."""
+    if not len(_outputs):
+        return None
+    key = _hash_output(np.asarray(Q, dtype=np.float64))
+    return next((known for each, known in reversed(_outputs) if each == key), None)
+
+
+def _hash_output(Q: Floats) -> int:
+    """Hash of at most 1,000 rows, the same for two columns and for the second of them."""
+    some = np.unique(np.linspace(0, len(Q) - 1, 1000).round().astype(np.intp))
+    hashes = _hash_rows(Q[some]) * (2 * some.astype(np.uint64) + np.uint64(1))
+    return hash((len(Q), int(hashes.sum())))
+
+
+def _distinct(sample: Sample, last: int) -> tuple[Hashes, Hashes, float]:
+    """Forecasts with a hash of at most `last`, sorted, their outcomes, and the share of ties."""
+    parts = [np.empty(0, np.uint64)]
+    kept = [np.empty(0, np.intp)]
+    for rows in slices(len(sample)):
+        hashes = _hash_rows(sample.forecasts[rows]) >> np.uint64(32)
+        low = np.flatnonzero(hashes <= last)
+        parts.append(hashes[low])
+        kept.append(rows.start + low)
+    forecasts, code = np.unique(np.concatenate(parts), return_inverse=True)
+    some = sample.take(np.concatenate(kept))
+    times = some.row_weights() ** 2 / some.squared_weights()  # rows that a cell stands for
+    pairs, pair = np.unique(code * some.n_classes + some.codes, return_inverse=True)
+    counts = np.asarray(np.bincount(pair, times, len(pairs)), np.float64)
+    forecast, label = np.divmod(pairs, some.n_classes)
+    outcomes = np.zeros(len(forecasts), np.uint64)
+    np.add.at(outcomes, forecast, _mix(_mix(_bits(counts)) + label.astype(np.uint64)))
+    total = np.bincount(forecast, counts, len(forecasts))
+    tied = float(total[total > 1].sum() / total.sum()) if len(total) else 0.0
+    return forecasts, _mix(outcomes) >> np.uint64(56), tied
+
+
+def _hash_rows(forecasts: Floats) -> Hashes:
+    """Hash of each row; the last bits of a forecast, which rounding may change, do not count."""
+    columns = columns_of(forecasts)
+    if columns.shape[1] == 2:
+        columns = columns[:, 1:]
+    hashes = np.full(len(columns), 1, np.uint64)
+    for column in columns.T:
+        hashes = _mix(hashes + _bits(column))
+    return hashes
+
+
+def _bits(values: Floats) -> Hashes:
+    """Numbers of 40 significant bits, as integers; zeros have no sign."""
+    return ((values + 0.0).view(np.uint64) + np.uint64(2**11)) >> np.uint64(12)
+
+
+def _mix(x: Hashes) -> Hashes:
+    """A permutation of 64 bits in which each bit depends on all others (SplitMix64)."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
