@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from isoroc import InputError, ModelFileError
+from isoroc import InputError, ModelFileError, SegmentCalibrator, TemperatureCalibrator
 from isoroc._maps.modelfile import document
 from isoroc.decisions import AcceptanceRule, acceptance_rule
 
@@ -204,7 +204,7 @@ def test_why_nothing_is_certified():
     ("options", "message"),
     [
         ({"max_error": 0}, "max_error: is 0; no number of rows"),
-        ({"max_error": 1.0}, "max_error: is 1; expected 0 < max_error < 1"),
+        ({"max_error": 1.0}, r"max_error: is 1\.0; expected 0 < max_error < 1"),
         ({"max_error": [0.1, 0.1, 0.1]}, r"several numbers with action='top'"),
         ({"max_error": 0.1, "action": "both"}, "which is for two classes"),
         ({"max_error": 0.1, "action": "all"}, "expected one of None, 'top'"),
@@ -297,3 +297,22 @@ def test_promises_are_kept(kind):
         rule = acceptance_rule(y, p, max_error=0.08, confidence=0.9, **options)
         broken.append(any(error > 0.08 for error in true_errors(rule)))
     assert 0 < np.mean(broken) <= 0.1 + 2 * np.sqrt(0.09 / 100)
+
+
+def test_rows_of_the_calibrator_are_recognised():
+    y, P = draw(1200)
+    calibrator = TemperatureCalibrator().fit(P[:600], y[:600])
+    with pytest.warns(UserWarning, match="was fitted to 100 % of these rows: the promise does not"):
+        rule = acceptance_rule(y[:600], P[:600], max_error=0.1, calibrator=calibrator)
+    assert rule.notes[-1].endswith("Make the rule from other rows.")
+    rule = acceptance_rule(y[600:], P[600:], max_error=0.1, calibrator=calibrator)
+    expected = acceptance_rule(y[600:], calibrator.predict_proba(P[600:]), max_error=0.1)
+    assert rule.threshold == expected.threshold
+    assert rule.model == calibrator.checksum
+    assert expected.model is None
+    with pytest.raises(InputError, match="calibrator: is int; expected a fitted calibrator"):
+        acceptance_rule(y, P, max_error=0.1, calibrator=3)
+    segment = np.where(y == 0, "web", "shop")
+    segmented = SegmentCalibrator().fit(P, y, segments={"place": segment})
+    with pytest.raises(InputError, match="calibrator: uses segments of its own"):
+        acceptance_rule(y, P, max_error=0.1, calibrator=segmented)

@@ -167,22 +167,22 @@ def certify(
     A fixed sequence needs no correction for the number of tests: each is made only if the one
     before was passed, so the first wrong certificate has probability ``1 - confidence`` at most.
 
-    The sequence begins with the first candidate that can be passed with one error, or with three
-    where losses are tested by betting, if that has at most a quarter of the rows; otherwise with
-    the first that can be passed without errors. With room for errors far fewer sequences end at
-    their first test.
+    The sequence begins with the first candidate that has a twentieth of the rows and that can be
+    passed with one error, or with three where losses are tested by betting. If that would take more
+    than a quarter of the rows, it begins with the first that can be passed without errors. With
+    room for errors far fewer sequences end at their first test.
     """
     risk = 1 - confidence
     start = n_cases
     for i in range(n_cases):
         losses, rows = case(i)
-        many = 4 * np.count_nonzero(rows) > len(rows)
+        share = np.count_nonzero(rows) / len(rows)
         if start == n_cases and losses.least_p_value(rows, limit) <= risk:
             start = i
-        if start < n_cases and many:
+        if start < n_cases and share > 1 / 4:
             break
         room = 1 if losses.are_errors else 3
-        if losses.least_p_value(rows, limit, n_wrong=room) <= risk:
+        if share >= 1 / 20 and losses.least_p_value(rows, limit, n_wrong=room) <= risk:
             start = i
             break
     p_values: list[float] = []

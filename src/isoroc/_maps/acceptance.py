@@ -19,7 +19,13 @@ from isoroc._input import (
     check_unlabelled,
 )
 from isoroc._maps.modelfile import Fault, decode, encode
-from isoroc._maps.modelfile.document import entries, faults_of, read_envelope, serialise
+from isoroc._maps.modelfile.document import (
+    entries,
+    faults_of,
+    open_envelope,
+    read_envelope,
+    serialise,
+)
 from isoroc._support.files import replacing
 from isoroc._support.table import Table
 
@@ -194,10 +200,22 @@ class AcceptanceRule:
         fix = "Pass a file that was written by AcceptanceRule.save or isoroc accept."
         document = read_envelope(path, FORMAT, VERSION, ("rule",), fix=fix)
         with faults_of(path):
-            names = [f.name for f in fields(cls)]
-            content = entries(document["rule"], "rule", names)
-            values = {name: decode(content[name], f"rule.{name}", _refuse) for name in names}
-            return cls(**_checked(values))
+            return cls._of(document)
+
+    @classmethod
+    def read(cls, document: Any) -> Self:
+        """Rule of a document inside another file; a `ValueError` if it is damaged."""
+        try:
+            return cls._of(open_envelope(document, FORMAT, VERSION, ("rule",)))
+        except Fault as fault:
+            raise ValueError(str(fault)) from fault
+
+    @classmethod
+    def _of(cls, document: dict[str, Any]) -> Self:
+        names = [f.name for f in fields(cls)]
+        content = entries(document["rule"], "rule", names)
+        values = {name: decode(content[name], f"rule.{name}", _refuse) for name in names}
+        return cls(**_checked(values))
 
     def __str__(self) -> str:
         return "\n".join([*self._sentences(), *self.notes])

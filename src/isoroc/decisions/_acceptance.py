@@ -1,8 +1,9 @@
 """Acceptance rules: thresholds above which answers may go out, with a guarantee on their error."""
 
 import numbers
+import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, inf, isfinite, log
 from typing import Any, Literal, NamedTuple
 
@@ -16,6 +17,7 @@ from isoroc._core.types import Floats, Ints
 from isoroc._input import (
     InputError,
     Names,
+    Sample,
     check_clusters,
     check_confidence,
     check_groups,
@@ -25,6 +27,7 @@ from isoroc._input import (
     check_weights,
     join_parts,
     numbers_by_class,
+    share_seen,
     warn_if_reversed,
 )
 from isoroc._maps.acceptance import (
@@ -37,6 +40,7 @@ from isoroc._maps.acceptance import (
     decisions_of,
     percent,
 )
+from isoroc._maps.segments import known_columns
 from isoroc._support.table import Table
 
 __all__ = ["AcceptanceRule", "acceptance_rule"]
@@ -56,6 +60,7 @@ def acceptance_rule(
     clusters: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
+    calibrator: Any = None,
 ) -> AcceptanceRule:
     """The lowest threshold above which at most a share `max_error` of new rows is wrong.
 
@@ -91,7 +96,10 @@ def acceptance_rule(
     sample_weight : array-like of shape (n,), default=None
         Weights. The promise is about the weighted share of accepted rows.
     labels : array-like of shape (K,), default=None
-        Classes in the order of the columns.
+        Classes in the order of the columns; by default those of the calibrator.
+    calibrator : calibrator, default=None
+        Fitted calibrator to apply to `P`, fitted to other rows: where it has seen these, a warning
+        and a note of the rule say so.
 
     Returns
     -------
@@ -129,20 +137,46 @@ def acceptance_rule(
     >>> rule.accept([[0.98, 0.01, 0.01], [0.5, 0.4, 0.1]])
     array([ True, False])
     """
-    check_confidence(confidence)
     options: Any = {"labels": labels, "clusters": clusters, "sample_weight": sample_weight}
+    notes: list[str] = []
+    if calibrator is not None:
+        P, options["labels"], notes = _apply(calibrator, y, P, labels, sample_weight)
     rows = gather(y, P, loss=loss, **options)
+    rule = make_rule(
+        rows,
+        max_error=max_error,
+        confidence=confidence,
+        score=None if score is None else check_scores(score, rows.n_given),
+        action=action,
+        by_class=by_class,
+        names=None if segments is None else check_groups(segments, rows.n_given, name="segments"),
+    )
+    for note in notes:
+        warnings.warn(note, UserWarning, stacklevel=2)
+    return replace(rule, notes=(*rule.notes, *notes), model=getattr(calibrator, "checksum", None))
+
+
+def make_rule(
+    rows: "LabelledRows",
+    *,
+    max_error: Any,
+    confidence: float,
+    score: Floats | None = None,
+    action: Any = None,
+    by_class: bool = False,
+    names: Names | None = None,
+) -> AcceptanceRule:
+    """Rule of rows that were checked; `names` are those of the segments of all given rows."""
+    check_confidence(confidence)
     chosen = _check_action(action, len(rows.classes), by_class=by_class)
     decisions = decisions_of(chosen, rows.forecasts)
     values = rows.forecasts[np.arange(len(decisions)), decisions]
     if score is not None:
-        values = check_scores(score, rows.n_given)[rows.kept]
+        values = score[rows.kept]
     losses = rows.losses(decisions)
-    names = None
     places = np.zeros(len(values), dtype=np.intp)
-    if segments is not None:
-        given = check_groups(segments, rows.n_given, name="segments")[rows.kept]
-        names, places = np.unique(given, return_inverse=True)
+    if names is not None:
+        names, places = np.unique(names[rows.kept], return_inverse=True)
     limits = _check_limits(max_error, rows.classes, chosen)
     about: Any = {"classes": rows.classes, "names": names, "limits": limits}
     zones = list(_zones(chosen, decisions, places, **about))
@@ -165,8 +199,8 @@ def acceptance_rule(
         segments=names,
         thresholds=thresholds,
         scored=score is not None,
-        measure="error" if loss is None else "loss",
-        units="rows" if clusters is None else "clusters",
+        measure="loss" if rows.has_losses else "error",
+        units="rows" if rows.clusters is None else "clusters",
         confidence=float(confidence),
         n_rows=len(values),
         n_accepted=int(accepted.sum()),
@@ -190,11 +224,16 @@ class LabelledRows:
     kept: Ints  # these rows among those that were given
     n_given: int
 
+    @property
+    def has_losses(self) -> bool:
+        """Whether the outcomes are losses instead of labels."""
+        return self.outcomes.ndim == 1 and self.outcomes.dtype.kind == "f"
+
     def losses(self, decisions: Ints) -> Losses:
         """What each decision loses: 1 if it is wrong, the share of other labels, or a loss."""
         if self.outcomes.ndim == 2:
             values = 1 - np.take_along_axis(self.outcomes, decisions[:, None], axis=1)[:, 0]
-        elif self.outcomes.dtype.kind == "f":
+        elif self.has_losses:
             values = self.outcomes
         else:
             values = (self.outcomes != decisions) * 1.0
@@ -214,37 +253,81 @@ def gather(
     """Check what users pass."""
     if y is None and loss is None:
         raise InputError("y", None, "is None", "pass labels, or losses of the rows as loss=")
-    if y is None:
+    if y is not None:
+        about: Any = {"clusters": clusters, "unit": "probability", "name": name}
+        sample = check_sample(P, y, sample_weight, labels, **about)
+        if labels is None:
+            warn_if_reversed(sample, name=name)
+        rows = labelled(sample, clustered=clusters is not None)
+    else:
         forecasts, classes = check_unlabelled(P, labels, name=name)
         n = len(forecasts)
         weights = check_weights(sample_weight, n)
         groups = check_clusters(clusters, n, of=name)
-        outcomes: NDArray[Any] = np.zeros(n)
-    else:
-        options: Any = {"clusters": clusters, "unit": "probability", "name": name}
-        sample = check_sample(P, y, sample_weight, labels, **options)
-        if labels is None:
-            warn_if_reversed(sample, name=name)
-        outcomes = np.asarray(sample.codes, dtype=np.intp)
-        groups = sample.clusters
-        if sample.parts_of is not None:
-            sample, outcomes = join_parts(sample)
-            groups = None if clusters is None else sample.clusters
-        forecasts = as_matrix(sample.forecasts)
-        classes = sample.classes
-        weights = sample.weights
-    if loss is not None:
-        outcomes = check_scores(loss, len(forecasts), "loss")
-        if not ((outcomes >= 0) & (outcomes <= 1)).all():
-            row = int(np.argmin((outcomes >= 0) & (outcomes <= 1)))
-            fix = "losses lie between 0 and 1; divide them by the largest possible one"
-            raise InputError("loss", row, f"is {outcomes[row]:.6g}", fix)
+        rows = _keep(forecasts, classes, np.zeros(n), weights, groups)
+    if loss is None:
+        return rows
+    losses = check_scores(loss, rows.n_given, "loss")
+    if not (good := (losses >= 0) & (losses <= 1)).all():
+        row = int(np.argmin(good))
+        fix = "losses lie between 0 and 1; divide them by the largest possible one"
+        raise InputError("loss", row, f"is {losses[row]:.6g}", fix)
+    return replace(rows, outcomes=losses[rows.kept])
+
+
+def labelled(sample: Sample, *, clustered: bool) -> LabelledRows:
+    """Rows of a sample of probabilities."""
+    outcomes: NDArray[Any] = np.asarray(sample.codes, dtype=np.intp)
+    if sample.parts_of is not None:
+        sample, outcomes = join_parts(sample)
+    groups = sample.clusters if clustered else None
+    forecasts = as_matrix(sample.forecasts)
+    return _keep(forecasts, sample.classes, outcomes, sample.weights, groups)
+
+
+def _keep(
+    forecasts: Floats,
+    classes: NDArray[Any],
+    outcomes: NDArray[Any],
+    weights: Floats | None,
+    clusters: Ints | None,
+) -> LabelledRows:
+    """Rows of positive weight; equal weights do not matter."""
     n = len(forecasts)
-    kept = np.arange(n) if weights is None else np.flatnonzero(weights)
+    kept = np.arange(n)
     if weights is not None:
+        kept = np.flatnonzero(weights)
         weights = None if np.ptp(weights[kept]) == 0 else weights[kept]
-    groups = None if groups is None else groups[kept]
-    return LabelledRows(forecasts[kept], classes, outcomes[kept], weights, groups, kept, n)
+    clusters = None if clusters is None else clusters[kept]
+    return LabelledRows(forecasts[kept], classes, outcomes[kept], weights, clusters, kept, n)
+
+
+def _apply(
+    calibrator: Any, y: Any, P: Any, labels: Any, weights: Any
+) -> tuple[Floats, Any, list[str]]:
+    """Calibrated forecasts, the classes, and a note if the calibrator was fitted to these rows."""
+    if not hasattr(calibrator, "predict_proba") or not hasattr(calibrator, "unit_"):
+        problem = f"is {type(calibrator).__name__}"
+        fix = "expected a fitted calibrator of isoroc; or pass calibrated forecasts as P"
+        raise InputError("calibrator", None, problem, fix)
+    if known_columns(calibrator.map_):
+        fix = "pass calibrated forecasts as P"
+        raise InputError("calibrator", None, "uses segments of its own", fix)
+    classes = calibrator.classes_ if labels is None else labels
+    Q = calibrator.predict_proba(P)
+    if y is None:
+        return Q, classes, []
+    sample = check_sample(P, y, weights, classes, unit=calibrator.unit_)
+    return Q, classes, notes_on_seen(calibrator, sample)
+
+
+def notes_on_seen(calibrator: Any, sample: Sample) -> list[str]:
+    """A note if the calibrator was fitted to some of these rows, as passed to it."""
+    share = share_seen(calibrator.summary_, sample)
+    if not share:
+        return []
+    seen = f"The calibrator was fitted to {percent(share)} of these rows"
+    return [f"{seen}: the promise does not hold. Make the rule from other rows."]
 
 
 class Zone(NamedTuple):

@@ -57,7 +57,7 @@ def risk_coverage(
               forecasts  0.09954  0.09059  0.10907
       forecasts, excess  0.06926  0.06265  0.07652
     >>> round(curve.error_at(0.5), 3)
-    0.092
+    0.087
     """
     check_confidence(confidence)
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, clusters, keep_zeros=True)

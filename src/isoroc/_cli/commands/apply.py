@@ -16,10 +16,11 @@ from isoroc._cli.io import ndjson, reading
 from isoroc._cli.io.columns import find_forecasts, split_words
 from isoroc._cli.io.files import check_target, open_source, write_frame
 from isoroc._cli.io.source import ROW, Format, Source, choose_format, file_errors
-from isoroc._cli.models import Model, calibrate
+from isoroc._cli.models import ACCEPTED, Model, calibrate, load_rule
 from isoroc._cli.terminal import Advance, print_note, print_warning, progress_bar
 from isoroc._core.types import Floats, Ints
 from isoroc._input import InputError, valid_rows
+from isoroc._maps.acceptance import AcceptanceRule
 
 OnBad = Literal["fail", "null", "skip"]
 
@@ -38,6 +39,7 @@ def apply(
     prior: list[str] | None = None,
     adapt_prior: bool = False,
     output_format: str | None = None,
+    rule: opt.UseRule = None,
 ) -> None:
     """Add calibrated forecasts to a table.
 
@@ -61,7 +63,7 @@ def apply(
     # The input may be replaced if no row is lost.
     whole = len(forecasts) == 1 and Path(forecasts[0]).is_file() and selection.where is None
     inputs = [] if replace and whole and on_bad != "skip" else forecasts
-    check_target(output, [model, *inputs], "a table")
+    check_target(output, [model, rule, *inputs], "a table")
     if replace and names:
         raise CommandError("--replace keeps the names of the columns; leave out --names.")
     if prior is not None and adapt_prior:
@@ -75,6 +77,8 @@ def apply(
         n_classes = len(loaded.calibrator.classes_)
         added = _name_columns(columns, n_classes, () if replace else source.schema, suffix, named)
         calibration = Calibration(source, loaded, columns, added, where, on_bad)
+        if rule is not None:
+            calibration.rule = load_rule(rule, loaded, named or list(added), source.schema)
         if prior is not None or adapt_prior:
             calibration.adjust(prior, adapt=adapt_prior)
         with progress_bar("calibrating", None if where else source.count()) as calibration.advance:
@@ -125,6 +129,7 @@ class Calibration:
     added: dict[str, int]  # calibrated columns, each with its class
     where: str | None = None
     on_bad: OnBad = "fail"
+    rule: AcceptanceRule | None = None  # adds the column `ACCEPTED`
     advance: Advance = lambda _: None  # called with the number of rows of each batch
     n_rows: list[int] = field(default_factory=list)  # per batch
     #: For each batch with bad rows: number of the first, how many, what is wrong with the first.
@@ -152,7 +157,9 @@ class Calibration:
                 source.check_values(source.schema)
             self._numbers = self.columns if source.untyped and form.separator is None else []
             rows = source.rows(self.where)
-            new = dict.fromkeys([*self._numbers, *self.added], pl.Float64())
+            new: dict[str, Any] = dict.fromkeys([*self._numbers, *self.added], pl.Float64())
+            if self.rule is not None:
+                new[ACCEPTED] = pl.Boolean()
             schema = dict(rows.drop(ROW).collect_schema()) | new
         return rows.map_batches(self, schema=schema, streamable=True)
 
@@ -169,11 +176,17 @@ class Calibration:
         new = (pl.Series(name, Q[:, k], nan_to_null=True) for name, k in self.added.items())
         numbers = (pl.col(name).cast(pl.Float64, strict=False) for name in self._numbers)
         done = batch.with_columns(numbers).with_columns(new)
+        names = list(self.added)
+        if self.rule is not None:
+            accepted = np.zeros(len(batch), dtype=np.bool_)
+            accepted[valid] = self.rule.accept(Q[valid])
+            column = pl.when(pl.Series(valid)).then(pl.Series(accepted))
+            done = done.with_columns(column.alias(ACCEPTED))
+            names.append(ACCEPTED)
         if self.on_bad == "skip":
             done = done.filter(pl.Series(valid))
         if not self._copied:
             return done.drop(ROW)
-        names = list(self.added)
         return (ndjson.replace if names[0] in self.columns else ndjson.append)(done, names)
 
     def _calibrate(self, batch: pl.DataFrame) -> tuple[Floats, NDArray[np.bool_]]:

@@ -14,7 +14,7 @@ from isoroc._cli.commands.apply import Calibration, find_columns
 from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.io.files import check_target, open_source
 from isoroc._cli.io.reading import Reader
-from isoroc._cli.models import Model
+from isoroc._cli.models import Model, load_rule
 from isoroc._cli.prometheus import write_metrics
 from isoroc._cli.terminal import print_json, print_note, print_table, print_text, print_warning
 from isoroc._core.types import Floats
@@ -37,6 +37,7 @@ def monitor(
     tolerance: float | None = None,
     confidence: float = 0.95,
     prometheus: str | None = None,
+    rule: opt.UseRule = None,
     json: opt.Json = False,
 ) -> ExitCode:
     """Test whether calibrated forecasts are still right on new rows.
@@ -69,7 +70,10 @@ def monitor(
     if unlabelled:
         _show_expected(loaded, forecasts, selection, confidence, json=json)
         return ExitCode.OK
-    begun = CalibrationMonitor(loaded.calibrator, confidence=confidence, tolerance=tolerance)
+    accepting = None if rule is None else load_rule(rule, loaded, (), ())
+    begun = CalibrationMonitor(
+        loaded.calibrator, confidence=confidence, tolerance=tolerance, rule=accepting
+    )
     with open_source(forecasts, selection) as source:
         rows, key, right, some = _sum_up(Reader(source, selection, loaded), begun)
     with nullcontext() if state is None else locked(state):
@@ -79,8 +83,12 @@ def monitor(
             batch = monitored.add(rows, key)
         else:
             print_note(f"{source.name}: skipped, counted on {counted} already.")
-            options: Any = {"confidence": monitored.confidence, "tolerance": monitored.tolerance}
-            batch = CalibrationMonitor(monitored.classes_, **options).add(rows)
+            batch = CalibrationMonitor(
+                monitored.classes_,
+                confidence=monitored.confidence,
+                tolerance=monitored.tolerance,
+                rule=monitored.rule,
+            ).add(rows)
         if state is not None:
             monitored.save(state)
     if prometheus is not None:
@@ -90,10 +98,21 @@ def monitor(
         entries: dict[str, Any] = {"alarm": monitored.alarm_, "advice": monitored.advice_}
         entries |= {"batch": vars(batch), "total": vars(monitored.report())}
         entries |= {"counted_before": counted, "tolerance": monitored.tolerance}
+        entries |= _promise_entries(monitored)
         print_json("monitor", entries | {"confidence": monitored.confidence, "expected": expected})
     else:
         _show(monitored, batch, expected["accuracy"] | {"right": right})
-    return ExitCode.OK if monitored.alarm_ is None else ExitCode.CHECK_FAILED
+    broken = monitored.promise_ is not None and monitored.promise_.alarm is not None
+    return ExitCode.CHECK_FAILED if broken or monitored.alarm_ is not None else ExitCode.OK
+
+
+def _promise_entries(monitored: CalibrationMonitor) -> dict[str, Any]:
+    """What is known about the promise of a rule, for JSON."""
+    promise = monitored.promise_
+    if promise is None:
+        return {}
+    counts = {"accepted": promise.accepted.rows, "wrong": promise.accepted.wrong}
+    return {"promise": counts | {"alarm": promise.alarm, "text": str(promise)}}
 
 
 def _sum_up(reader: Reader, begun: CalibrationMonitor) -> tuple[Batch, str, float, Floats]:
@@ -107,7 +126,7 @@ def _sum_up(reader: Reader, begun: CalibrationMonitor) -> tuple[Batch, str, floa
     for compared in reader.stream() if reader.are_many else [reader.read()]:
         before = compared["before"]
         Q = compared["after"].forecasts
-        sums.append(Batch.of(Q, before.codes, begun.alternatives))
+        sums.append(Batch.of(Q, before.codes, begun.alternatives, begun.rule))
         keys += hash_rows(before.forecasts, before.codes)
         n_right += int(np.count_nonzero(Q.argmax(axis=1) == before.codes))
         some.append(Q[rng.random(len(Q)) < share])
@@ -155,10 +174,14 @@ def _load(state: str | None, begun: CalibrationMonitor) -> CalibrationMonitor:
     """Monitor of a state file that belongs to the same model, otherwise a new one."""
     if state is None or not Path(state).exists() or not Path(state).stat().st_size:
         return begun
-    if (stored := CalibrationMonitor.load(state)).model == begun.model:
-        return stored
-    print_note(f"{state}: started again, because its evidence is about another model.")
-    return begun
+    stored = CalibrationMonitor.load(state)
+    if stored.model != begun.model:
+        print_note(f"{state}: started again, because its evidence is about another model.")
+        return begun
+    if begun.rule is None and stored.rule is not None:
+        raise CommandError(f"{state}: watches the promise of a rule; name it with --rule.")
+    stored.watch(begun.rule)
+    return stored
 
 
 def _show(monitored: CalibrationMonitor, batch: BatchReport, accuracy: dict[str, float]) -> None:
@@ -184,5 +207,7 @@ def _show(monitored: CalibrationMonitor, batch: BatchReport, accuracy: dict[str,
         "refit": "The forecasts are no longer calibrated: fit again on recent rows.",
     }
     print_text(advice[monitored.advice_])
+    if monitored.promise_ is not None:
+        print_text(str(monitored.promise_))
     line = "Expected accuracy {value:.4f} ({low:.4f} to {high:.4f}), observed {right:.4f}."
     print_text(line.format(**accuracy))

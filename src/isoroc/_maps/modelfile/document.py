@@ -127,22 +127,35 @@ def read_envelope(
     with faults_of(path):
         _check_size(data)
         document = _parse(data)
-        if not isinstance(document, dict) or document.get("format") != kind:
-            what = kind.removeprefix("isoroc-")
-            problem = f"an isoroc {what} file says {kind!r} here, this one does not"
-            raise Fault("format", problem, fix)
-        _check_depth(document)
-        if _checksum(document) != document.get("checksum"):
-            raise Fault("checksum", "does not match the content")
-        try:
-            document = migrate(document, version, migrations)
-        except ValueError as error:
-            problem, advice = error.args
-            raise Fault("version", problem, f"{advice}.") from error
-        entries(document, "", ("format", "version", *content, *TEXTS))
-        for name, pattern in TEXTS.items():
-            if not isinstance(document[name], str) or not re.search(pattern, document[name]):
-                raise Fault(name, f"expected {pattern}, got {shown(document[name])}")
+        return open_envelope(document, kind, version, content, migrations=migrations, fix=fix)
+
+
+def open_envelope(
+    document: Any,
+    kind: str,
+    version: int,
+    content: Iterable[str],
+    *,
+    migrations: Sequence[Callable[[dict[str, Any]], dict[str, Any]]] = (),
+    fix: str = _NOT_A_MODEL,
+) -> dict[str, Any]:
+    """A document of some format in its newest version, its envelope and checksum checked."""
+    if not isinstance(document, dict) or document.get("format") != kind:
+        what = kind.removeprefix("isoroc-")
+        problem = f"an isoroc {what} file says {kind!r} here, this one does not"
+        raise Fault("format", problem, fix)
+    _check_depth(document)
+    if _checksum(document) != document.get("checksum"):
+        raise Fault("checksum", "does not match the content")
+    try:
+        document = migrate(document, version, migrations)
+    except ValueError as error:
+        problem, advice = error.args
+        raise Fault("version", problem, f"{advice}.") from error
+    entries(document, "", ("format", "version", *content, *TEXTS))
+    for name, pattern in TEXTS.items():
+        if not isinstance(document[name], str) or not re.search(pattern, document[name]):
+            raise Fault(name, f"expected {pattern}, got {shown(document[name])}")
     return document
 
 
