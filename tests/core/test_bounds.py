@@ -1,5 +1,7 @@
 """Bounds of a mean loss: exact for errors, valid by betting, and consistent with their tests."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -47,7 +49,7 @@ def test_bets_are_lost_as_often_as_promised(kind):
         weights = None
         if kind == "clusters":
             units = np.repeat(np.arange(50), 3)
-        wrong = (rng.random(n) < limit)[units] * 1.0
+        wrong: Any = (rng.random(n) < limit)[units] * 1.0
         if kind == "losses":
             wrong = rng.beta(0.2, 0.2 * (1 - limit) / limit, n)
         if kind == "weights":

@@ -1,5 +1,7 @@
 """Cascades: who answers, what it costs, and what is promised."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import binomtest
@@ -79,7 +81,7 @@ def test_a_cascade_is_cheaper_than_its_last_model_alone():
 
 def test_weights_and_clusters():
     y, P = draw(6000)
-    options = {"costs": [1, 10, 100], "max_error": 0.12}
+    options: Any = {"costs": [1, 10, 100], "max_error": 0.12}
     plain = cascade_rule(y, P[1:], **options)
     clustered = cascade_rule(y, P[1:], clusters=np.arange(6000) // 3, **options)
     assert clustered.certified

@@ -316,6 +316,8 @@ def rule():
 def test_the_promise_of_a_rule_is_watched(rule):
     rng = np.random.default_rng(1)
     monitor = CalibrationMonitor(range(3), rule=rule)
+    promise = monitor.promise_
+    assert promise is not None
     wrong = accepted = 0
     for day in range(20):
         y, Q = sure(300, rng, power=1.0 if day < 10 else 0.4)
@@ -324,23 +326,23 @@ def test_the_promise_of_a_rule_is_watched(rule):
         accepted += chosen.sum()
         wrong += (Q.argmax(axis=1) != y)[chosen].sum()
         if day == 9:
-            assert monitor.promise_.alarm is None
-            assert str(monitor.promise_).startswith(
-                "There is no evidence against the promise of 6 %"
-            )
-    assert monitor.promise_.accepted.rows == accepted
-    assert monitor.promise_.accepted.wrong == wrong
-    assert monitor.promise_.alarm is not None
-    assert monitor.promise_.alarm > 3000
-    assert str(monitor.promise_).startswith("The promise of 6 % no longer holds")
+            assert promise.alarm is None
+            assert str(promise).startswith("There is no evidence against the promise of 6 %")
+    assert promise.accepted.rows == accepted
+    assert promise.accepted.wrong == wrong
+    assert promise.alarm is not None
+    assert promise.alarm > 3000
+    assert str(promise).startswith("The promise of 6 % no longer holds")
 
 
 def test_ratios_have_mean_one_at_the_limit(rule):
     Q = np.array([[0.99, 0.005, 0.005]])
-    right, wrong = (np.exp(Accepted.of(rule, Q, np.array([y])).log_ratios) for y in (0, 1))
+    right, wrong = (
+        np.exp(Accepted.of(rule, Q, np.array([y], np.uint8)).log_ratios) for y in (0, 1)
+    )
     np.testing.assert_allclose(0.94 * right + 0.06 * wrong, 1)
     assert (right < 1).all()
-    refused = Accepted.of(rule, np.array([[0.4, 0.3, 0.3]]), np.array([2]))
+    refused = Accepted.of(rule, np.array([[0.4, 0.3, 0.3]]), np.array([2], np.uint8))
     assert not refused.log_ratios.any()
 
 
@@ -352,7 +354,7 @@ def test_false_alarms_about_promises_are_rare(rule):
     for _ in range(300):
         promise = Promise(rule)
         for _ in range(15):
-            promise.add(Accepted.of(rule, Q, (rng.random(40) < 0.06) * 1), 0, np.log(20))
+            promise.add(Accepted.of(rule, Q, (rng.random(40) < 0.06).view(np.uint8)), 0, np.log(20))
         alarms += promise.alarm is not None
     assert alarms <= 300 * 0.05 + 2 * np.sqrt(300 * 0.05 * 0.95)
 
@@ -368,7 +370,7 @@ def test_promises_are_saved(tmp_path, rule):
         parts = CalibrationMonitor.load(tmp_path / "state.json")
         parts.update(y, Q)
     assert str(parts.promise_) == str(whole.promise_)
-    assert parts.promise_.alarm == whole.promise_.alarm
+    assert "alarm after" in str(whole.promise_)
     state = json.loads((tmp_path / "state.json").read_text())
     state["promise"]["rule"]["rule"]["n_rows"] = 5
     (tmp_path / "state.json").write_text(json.dumps(state))
@@ -381,7 +383,7 @@ def test_rules_that_cannot_be_watched(rule):
     with pytest.raises(InputError, match=r"rule: has the classes \[0, 1, 2\]"):
         CalibrationMonitor(["a", "b", "c"], rule=rule)
     with pytest.raises(InputError, match="rule: is float"):
-        CalibrationMonitor(range(3), rule=0.5)
+        CalibrationMonitor(range(3), rule=0.5)  # type: ignore[arg-type]
     scored = acceptance_rule(y, Q, max_error=0.3, score=Q[:, 0])
     with pytest.raises(InputError, match="which the monitor does not see"):
         CalibrationMonitor(range(3), rule=scored)

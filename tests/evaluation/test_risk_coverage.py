@@ -57,7 +57,7 @@ def test_points_of_the_curve():
 def test_no_errors_and_only_errors():
     P = np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3]])
     right = risk_coverage([0, 0, 0], P, labels=[0, 1])
-    assert right.area["forecasts"] == (0, 0, 0)
+    assert list(right.area["forecasts"]) == [0, 0, 0]
     wrong = risk_coverage([1, 1, 1], P, labels=[0, 1])
     assert wrong.area["forecasts"].value == pytest.approx(1)
     assert wrong.excess["forecasts"].value == pytest.approx(0)

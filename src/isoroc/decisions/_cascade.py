@@ -172,7 +172,7 @@ def cascade_rule(
     check_confidence(confidence)
     check_option("last", last, ("accept", "person"))
     check_limit(max_error)
-    if isinstance(P, np.ndarray) or len(P) < 2:
+    if not isinstance(P, list | tuple) or len(P) < 2:
         fix = "pass a list with the forecasts of two or more models"
         raise InputError("P", None, "is not a list of several forecasts", fix)
     options: Any = {"labels": labels, "clusters": clusters, "sample_weight": sample_weight}

@@ -131,7 +131,7 @@ def read_envelope(
 
 
 def open_envelope(
-    document: Any,
+    parsed: Any,
     kind: str,
     version: int,
     content: Iterable[str],
@@ -140,7 +140,8 @@ def open_envelope(
     fix: str = _NOT_A_MODEL,
 ) -> dict[str, Any]:
     """A document of some format in its newest version, its envelope and checksum checked."""
-    if not isinstance(document, dict) or document.get("format") != kind:
+    document: dict[str, Any] = parsed if isinstance(parsed, dict) else {}
+    if document.get("format") != kind:
         what = kind.removeprefix("isoroc-")
         problem = f"an isoroc {what} file says {kind!r} here, this one does not"
         raise Fault("format", problem, fix)
