@@ -837,7 +837,7 @@ ACCEPTANCE: dict[str, tuple[Callable[..., Rows], int, float, Figures]] = {
 @cache
 def acceptance_population(case: str) -> Rows:
     """Rows that stand for the population."""
-    return ACCEPTANCE[case][0](np.random.default_rng(0), POPULATION // 2)
+    return ACCEPTANCE[case][0](np.random.default_rng(0), POPULATION // 8)
 
 
 def zone_errors(rule: Any, rows: Rows) -> list[tuple[float, float, float, float]]:
@@ -919,7 +919,7 @@ def cascades(rng: np.random.Generator, last: str, n: int) -> Figures:
     costs = [1, 10, 100] if last == "person" else [1, 10]
     options: Any = {"costs": costs, "max_error": limit, "confidence": 0.9, "last": last}
     rule = cascade_rule(y, P, **options)
-    score, P = rows(POPULATION // 4)
+    score, P = rows(POPULATION // 8)
     labels, stages = rule.answer(*P)
     answered = stages < 2
     wrong = np.where(labels.astype(bool), expit(-score), expit(score))

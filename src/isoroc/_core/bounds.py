@@ -167,7 +167,7 @@ def certify(
     A fixed sequence needs no correction for the number of tests: each is made only if the one
     before was passed, so the first wrong certificate has probability ``1 - confidence`` at most.
 
-    The sequence begins with the first candidate that has a twentieth of the rows and that can be
+    The sequence begins with the first candidate that has a tenth of the rows and that can be
     passed with one error, or with three where losses are tested by betting. If that would take more
     than a quarter of the rows, it begins with the first that can be passed without errors. With
     room for errors far fewer sequences end at their first test.
@@ -182,7 +182,7 @@ def certify(
         if start < n_cases and share > 1 / 4:
             break
         room = 1 if losses.are_errors else 3
-        if share >= 1 / 20 and losses.least_p_value(rows, limit, n_wrong=room) <= risk:
+        if share >= 1 / 10 and losses.least_p_value(rows, limit, n_wrong=room) <= risk:
             start = i
             break
     p_values: list[float] = []
