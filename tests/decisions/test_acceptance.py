@@ -1,6 +1,7 @@
 """Acceptance rules: what they promise, where they stop, and what they say."""
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -198,6 +199,13 @@ def test_why_nothing_is_certified():
     )
     assert "more labels would do" in str(close)
     assert not close.accept([0.9, 1.0]).any()
+    # With so many more labels of the same kind, the limit is certified by bets, too.
+    wrong = np.arange(300) % 60 == 0
+    bets = acceptance_rule(None, np.full(300, 0.9), max_error=0.03, loss=wrong * 0.99, action="top")
+    (more,) = re.findall(r"about ([\d,]+) more labels", str(bets))
+    n = 300 + 2 * int(more.replace(",", ""))
+    loss = np.random.default_rng(0).permutation(np.resize(wrong * 0.99, n))
+    assert acceptance_rule(None, np.full(n, 0.9), max_error=0.03, loss=loss, action="top").certified
 
 
 @pytest.mark.parametrize(

@@ -483,8 +483,11 @@ def _why(zone: Zone, losses: Losses, tested: Walk, rows: Rows, level: float) -> 
     error = losses.mean(rows)
     text = f"Of the {first:,} surest {zone.title} {percent(error)} were wrong"
     if error < zone.limit:
-        more = rows_needed(error, zone.limit, level) * n / first - n
-        text += f", too many to certify {limit}; about {max(ceil(more), 1):,} more labels would do"
+        factor = rows_needed(error, zone.limit, level) / first
+        if not losses.are_errors:  # the logarithm of a capital grows as the number of rows
+            factor = log(1 - level) / min(log(tested.p_values[0]), -1e-9)
+        more = max(ceil((factor - 1) * n), 1)
+        text += f", too many to certify {limit}; about {more:,} more labels would do"
     total = losses.mean(np.ones(n, dtype=np.bool_))
     if total > zone.limit:
         refused = percent((total - zone.limit) / (1 - zone.limit))
