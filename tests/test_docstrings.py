@@ -46,6 +46,7 @@ WITHOUT_EXAMPLE = {
     "PriorEstimate",
     "RiskCoverage",
     "RocCurve",
+    "RocSurface",
     "ThresholdReport",
     "Volume",
 }

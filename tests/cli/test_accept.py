@@ -112,7 +112,7 @@ def test_bad_options(run_cli):
 
     words = ("accept", "labelled.csv", "-m", "model.json", "--max-error")
     assert "--max-error much: not a number" in error_of(*words, "much")
-    assert "max_error: is 0" in error_of(*words, "0")
+    assert "--max-error: is 0" in error_of(*words, "0")
     assert "is also an input" in error_of(*words, "0.2", "-o", "model.json")
     run_cli(*words, "0.2", "-o", "rule.json")
     apply = ("apply", "model.json", "labelled.csv", "-o", "out.csv", "--rule")

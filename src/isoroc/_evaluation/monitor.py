@@ -1,5 +1,7 @@
 """CalibrationMonitor: a sequential test of calibration, with estimates of what changed."""
 
+from __future__ import annotations
+
 import json
 import math
 import os
@@ -15,12 +17,13 @@ from scipy.special import log_softmax, xlogy
 
 from isoroc._core.intervals import half_width
 from isoroc._core.losses import log_losses
-from isoroc._core.simplex import LEAST, as_matrix
+from isoroc._core.simplex import LEAST, as_matrix, two_columns
 from isoroc._core.types import Codes, Floats
 from isoroc._counts import hash_keys
 from isoroc._input import (
     InputError,
     check_confidence,
+    check_labels,
     check_number,
     check_sample,
     refuse_soft_labels,
@@ -70,6 +73,19 @@ class Alternatives:
         return np.column_stack(ratios)
 
 
+class LabelAlternatives(Alternatives):
+    """The alternatives for L labels that do not exclude each other: those of each label alone.
+
+    The labels of a row may depend on each other, so ratios of several labels are never multiplied.
+    The average of martingales of single labels is a martingale.
+    """
+
+    def __init__(self, n_labels: int) -> None:
+        super().__init__(2)
+        self.family = np.tile(self.family, n_labels)
+        self.weights = np.tile(self.weights / n_labels, n_labels)
+
+
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """Products of likelihood ratios, averaged over the batches with which they begin."""
@@ -116,10 +132,15 @@ class Accepted:
     """Odds of an error, as multiples of those of the limit."""
 
     @classmethod
+    def none(cls) -> Self:
+        """Sums over no rows."""
+        return cls(0, 0, np.zeros(len(cls.odds)))
+
+    @classmethod
     def of(cls, rule: AcceptanceRule | None, Q: Floats, codes: Codes) -> Self:
-        """Sums over the rows of a batch; nothing without a rule."""
+        """Sums over the rows of a batch; none without a rule."""
         if rule is None:
-            return cls(0, 0, np.zeros(len(cls.odds)))
+            return cls.none()
         accepted = rule.accept(Q)
         decisions = rule.decisions(Q)
         wrong = (decisions != codes) & accepted
@@ -169,6 +190,7 @@ class Batch(NamedTuple):
 
     totals: RowSums
     log_ratios: Floats  # sum over the rows for each alternative
+    n_rows: Floats  # number of rows that each alternative was tested on
     accepted: Accepted
 
     @classmethod
@@ -180,17 +202,44 @@ class Batch(NamedTuple):
         rule: AcceptanceRule | None = None,
     ) -> Self:
         """Sums over rows, computed in slices."""
+        M = len(alternatives.family)
         none = RowSums.of(P[:0], codes[:0])
-        batch = cls(none, np.zeros(len(alternatives.family)), Accepted.of(rule, P, codes))
-        for rows in slices(len(P), max(1, 2**21 // len(alternatives.family))):
+        size = np.full(M, float(len(P)))
+        batch = cls(none, np.zeros(M), size, Accepted.of(rule, P, codes))
+        for rows in slices(len(P), max(1, 2**21 // M)):
             ratios = alternatives.log_ratios(P[rows], codes[rows])
             sums = RowSums.of(P[rows], codes[rows])
-            batch += cls(sums, ratios.sum(axis=0), Accepted.of(None, P, codes))
+            batch += cls(sums, ratios.sum(axis=0), np.zeros(M), Accepted.none())
         return batch
 
+    @classmethod
+    def of_labels(cls, Q: Floats, Y: Floats) -> Self:
+        """Sums over forecasts of labels and outcomes, 0, 1 or NaN if unknown, of shape (n, L).
+
+        Each entry counts as a row, and each label has its own alternatives.
+        """
+        alternatives = Alternatives(2)
+        parts = []
+        for q, y in zip(Q.T, Y.T, strict=True):
+            known = ~np.isnan(y)
+            parts.append(cls.of(two_columns(q[known]), y[known].astype(np.intp), alternatives))
+        sums = [part.totals for part in parts]
+        totals = RowSums(
+            rows=sum(each.rows for each in sums),
+            loss=sum(each.loss for each in sums),
+            promised=sum(each.promised for each in sums),
+            observed=np.array([each.observed[1] for each in sums]),
+            expected=np.array([each.expected[1] for each in sums]),
+            variance=np.array([each.variance[1] for each in sums]),
+            in_cells=np.concatenate([each.in_cells for each in sums]),
+        )
+        ratios = np.concatenate([part.log_ratios for part in parts])
+        n_rows = np.concatenate([part.n_rows for part in parts])
+        return cls(totals, ratios, n_rows, Accepted.none())
+
     def __add__(self, other: Any) -> Self:
-        ratios = self.log_ratios + other.log_ratios
-        return type(self)(self.totals + other.totals, ratios, self.accepted + other.accepted)
+        pairs = zip(self, other, strict=True)
+        return type(self)(*(mine + theirs for mine, theirs in pairs))
 
 
 class Promise:
@@ -198,7 +247,7 @@ class Promise:
 
     def __init__(self, rule: AcceptanceRule) -> None:
         self.rule = rule
-        self.accepted = Accepted(0, 0, np.zeros(len(Accepted.odds)))
+        self.accepted = Accepted.none()
         self.evidence = Evidence.none(len(Accepted.odds))
         self.n_batches = 0
         self.alarm: int | None = None
@@ -361,23 +410,36 @@ class CalibrationMonitor:
         if self.classes_.ndim != 1 or K < 2 or len(self.classes_) != K:
             raise InputError("calibrator", None, f"is {labels!r}", "expected two or more classes")
         check_confidence(confidence)
+        kind = getattr(getattr(calibrator, "map_", None), "kind", None)
+        multilabel = kind is not None and not kind.exclusive
         if tolerance is None:
             fitted = getattr(calibrator, "calibrators_", [calibrator])
             n = sum(getattr(each, "summary_", {}).get("weight") or 0.0 for each in fitted)
-            tolerance = 2 * K / n if n > 0 else 0.0
+            n_numbers = 2 * K if multilabel else K  # the weight of labels is one of entries
+            tolerance = 2 * n_numbers / n if n > 0 else 0.0
         check_number("tolerance", tolerance, minimum=0)
         self.confidence = confidence
         self.tolerance = tolerance
         self.model = checksum if model is None else model
-        self.alternatives = Alternatives(K)
-        self.totals = RowSums.of(np.zeros((0, K)), np.zeros(0, dtype=np.intp))
-        self.evidence = Evidence.none(len(self.alternatives.family))
+        self._begin(multilabel=multilabel)
         self.promise_: Promise | None = None
         self.watch(rule)
         self.n_batches = 0
         self.alarm_: int | None = None
         self.entries: list[list[float]] = []
         self.seen_: dict[str, str] = {}
+
+    def _begin(self, *, multilabel: bool) -> None:
+        """Sums and evidence without rows; `multilabel` if labels do not exclude each other."""
+        K = len(self.classes_)
+        none = np.zeros((0, K))
+        self.multilabel = multilabel
+        self.alternatives = LabelAlternatives(K) if multilabel else Alternatives(K)
+        if multilabel:
+            self.totals = Batch.of_labels(none, none).totals
+        else:
+            self.totals = RowSums.of(none, np.zeros(0, dtype=np.intp))
+        self.evidence = Evidence.none(len(self.alternatives.family))
 
     def update(
         self, y: ArrayLike, P: ArrayLike, *, batch: str | None = None, calibrated: bool = False
@@ -387,7 +449,7 @@ class CalibrationMonitor:
         Parameters
         ----------
         y : array-like of shape (n,)
-            Labels.
+            Labels; with a `MultiLabelCalibrator` 0, 1 or NaN for each of them, shape (n, L).
         P : array-like
             What the `predict_proba` of the calibrator takes: forecasts before calibration, or the
             features of a classifier. Without a calibrator, calibrated forecasts.
@@ -407,6 +469,11 @@ class CalibrationMonitor:
                 fix = "load(path, calibrator), or pass calibrated forecasts and calibrated=True"
                 raise InputError("P", None, problem, fix)
             P = self.calibrator.predict_proba(P)
+        if self.multilabel:
+            given = check_labels(P, y, labels=self.classes_, unit="probability")
+            Y = np.full(given.known.shape, np.nan)
+            Y[given.known] = given.sample.codes
+            return self.add(Batch.of_labels(given.forecasts, Y), batch)
         sample = check_sample(P, y, labels=self.classes_, unit="probability")
         refuse_soft_labels(sample)
         Q = as_matrix(sample.forecasts)
@@ -417,7 +484,7 @@ class CalibrationMonitor:
         if batch in self.seen_:
             problem = f"{batch!r} was counted on {self.seen_[batch]}"
             raise InputError("batch", None, problem, "count the rows of a batch once")
-        products = rows.log_ratios - self.tolerance * rows.totals.rows
+        products = rows.log_ratios - self.tolerance * rows.n_rows
         self.totals = self.totals + rows.totals
         self.evidence = self.evidence.add(products, self.n_batches)
         self.n_batches += 1
@@ -457,6 +524,9 @@ class CalibrationMonitor:
             self.promise_ = None
             return
         _check_rule(rule)
+        if self.multilabel:
+            problem = "the labels of the calibrator do not exclude each other"
+            raise InputError("rule", None, problem, "leave it out")
         if rule.classes.tolist() != self.classes_.tolist():
             problem = f"has the classes {rule.classes.tolist()}"
             raise InputError("rule", None, problem, f"expected {self.classes_.tolist()}")
@@ -485,11 +555,13 @@ class CalibrationMonitor:
     def _report(self, totals: RowSums, evidence: Evidence) -> BatchReport:
         n = max(totals.rows, 1)
         width = half_width(self.confidence)
-        difference = (totals.observed - totals.expected) / n
-        half = width * np.sqrt(totals.variance) / n
+        # Rows of each class, or of each label, whose outcome may be unknown in some.
+        n_each = np.maximum(totals.in_cells[:, :, 0].sum(axis=1), 1)
+        difference = (totals.observed - totals.expected) / n_each
+        half = width * np.sqrt(totals.variance) / n_each
         shares = Table(
-            {"class": self.classes_, "observed": totals.observed / n},
-            forecast=totals.expected / n,
+            {"class": self.classes_, "observed": totals.observed / n_each},
+            forecast=totals.expected / n_each,
             low=difference - half,
             high=difference + half,
         )
@@ -504,6 +576,7 @@ class CalibrationMonitor:
         state |= {"totals": vars(self.totals), "evidence": vars(self.evidence)}
         state |= {"alarm": self.alarm_, "batches": self.n_batches, "source": self.source}
         state |= {"history": self.entries, "seen": self.seen_}
+        state |= {"multilabel": True} if self.multilabel else {}
         if self.promise_ is not None:
             state["promise"] = self.promise_.state()
         text = json.dumps(state, default=np.ndarray.tolist, allow_nan=False)
@@ -523,7 +596,11 @@ class CalibrationMonitor:
                 raise ValueError(f"it is larger than {2**25:,} bytes")  # noqa: TRY301
             monitor = cls._from_state(json.loads(data))
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-            reason, fix = error.args if len(error.args) == 2 else (error, "pass a file of save()")
+            reason, fix = (
+                error.args
+                if len(error.args) == 2
+                else (error, "pass a file that isoroc monitor or save() wrote")
+            )
             problem = f"{os.fspath(path)} is not the state of a monitor ({reason})"
             raise InputError("path", None, problem, fix) from error
         if calibrator is not None:
@@ -541,6 +618,8 @@ class CalibrationMonitor:
             raise ValueError("it has another format")
         state = migrate(state, VERSION)
         monitor = cls(state["labels"], **{name: state[name] for name in PARAMETERS})
+        if state.get("multilabel"):
+            monitor._begin(multilabel=True)
         monitor.totals = _read(state["totals"], monitor.totals)
         monitor.evidence = _read(state["evidence"], monitor.evidence)
         monitor.n_batches = int(state["batches"])

@@ -9,12 +9,14 @@ from cyclopts import Parameter
 from isoroc._cli import options as opt
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError, ExitCode
-from isoroc._cli.io.columns import split_words
-from isoroc._cli.io.files import check_target, open_source, write_bytes
-from isoroc._cli.io.reading import Reader
+from isoroc._cli.io.columns import check_column, split_words
+from isoroc._cli.io.opening import open_source
+from isoroc._cli.io.writing import check_target, write_bytes
+from isoroc._cli.labels import are_several
 from isoroc._cli.models import Model
+from isoroc._cli.reading import open_rows
 from isoroc._cli.terminal import print_error, print_json, print_text, print_warning
-from isoroc._input import Sample, check_groups
+from isoroc._input import Names, Sample, check_groups
 from isoroc._input.segments import Column
 from isoroc.decisions._acceptance import labelled, make_rule, notes_on_seen
 
@@ -30,7 +32,7 @@ def accept(
     action: Literal["top", "both", "positive", "negative"] | None = None,
     by_class: bool = False,
     segments: str | None = None,
-    clusters: opt.Clusters = None,
+    clusters: str | None = None,
     confidence: float = 0.95,
     fail_if: list[str] | None = None,
     json: opt.Json = False,
@@ -51,6 +53,8 @@ def accept(
         A threshold and a limit for each class.
     segments
         Column of segments: a threshold and a limit for each of them.
+    clusters
+        Column of clusters; rows of one cluster, such as a patient, are dependent.
     confidence
         Probability that the limits hold for new rows like these.
     fail_if
@@ -60,18 +64,7 @@ def accept(
     if output is not None:
         check_target(output, [model, *forecasts], "a rule")
     loaded = None if model is None else Model.load(model)
-    with open_source(forecasts, selection) as source:
-        reader = Reader(source, selection, loaded)
-        compared = reader.read([] if segments is None else [segments], clusters)
-    before = compared["before"]
-    sample = compared.get("after", before)
-    if sample.unit != "probability":
-        raise CommandError(
-            "--probs: a rule needs probabilities; name a --model, or calibrate first."
-        )
-    names = None
-    if segments is not None and before.segments is not None:
-        names = _names(before, before.segments.columns[segments])
+    before, sample, names = _read(forecasts, selection, loaded, segments, clusters)
     rule = make_rule(
         labelled(sample, clustered=clusters is not None),
         max_error=_limits(max_error),
@@ -98,12 +91,34 @@ def accept(
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
 
 
-def _names(sample: Sample, column: Column) -> Any:
-    """Name of each row's segment; numbers must be whole."""
-    values, levels = column
-    names = values
-    if levels is not None:
-        names = np.array([*levels.tolist(), None], dtype=object)[values]
+def _read(
+    forecasts: list[str],
+    selection: opt.Selection,
+    model: Model | None,
+    segments: str | None,
+    clusters: str | None,
+) -> tuple[Sample, Sample, Names | None]:
+    """The rows before and after calibration, and the names of their segments."""
+    if are_several(selection, model):
+        raise CommandError("--labels: a rule is about labels that exclude each other; use --label.")
+    with open_source(forecasts, selection) as source:
+        described = {}
+        if segments is not None:
+            described[check_column("--segments", segments, source.schema)] = False
+        compared = open_rows(source, selection, model).read(described, clusters)
+    before = compared["before"]
+    sample = compared.get("after", before)
+    if sample.unit != "probability":
+        fix = "name a --model that calibrates them"
+        raise CommandError(f"--probs: a rule needs probabilities; {fix}.")
+    if segments is None or before.segments is None:
+        return before, sample, None
+    return before, sample, _names(before, before.segments.columns[segments])
+
+
+def _names(sample: Sample, column: Column) -> Names:
+    """Name of the segment of each row that the user passed."""
+    names = np.array([*(column.levels if column.levels is not None else ()), None])[column.values]
     if sample.parts_of is not None:
         _, first = np.unique(sample.parts_of, return_index=True)
         names = names[first]
