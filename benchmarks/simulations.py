@@ -35,7 +35,7 @@ from isoroc._evaluation.monitor import Alternatives, Evidence
 from isoroc._input import check_probabilities
 from isoroc._maps import IdentityMap
 from isoroc._support.table import markdown_table
-from isoroc.decisions import net_benefit, threshold_for
+from isoroc.decisions import acceptance_rule, cascade_rule, net_benefit, threshold_for
 from isoroc.metrics import (
     calibration_error,
     calibration_summary,
@@ -1082,6 +1082,217 @@ def rates(rng: np.random.Generator, *, shared: bool) -> Figures:
         rate = estimate_rate(*labelled, p[others], clusters=own, clusters_unlabelled=known)
         found[name] = inside(rate.low, 0.5, rate.high)
     return found
+
+
+# Acceptance rules
+
+
+class Rows(NamedTuple):
+    """Forecasts, the true probability of each class, and what else a rule takes."""
+
+    P: Array
+    truth: Array
+    options: Figures  # of `acceptance_rule`, one entry per row
+
+
+def confident(rng: np.random.Generator, n: int, K: int = 4) -> Array:
+    return rng.dirichlet(np.full(K, 0.6 / K), n)
+
+
+def independent(rng: np.random.Generator, n: int) -> Rows:
+    P = confident(rng, n)
+    return Rows(P, P, {})
+
+
+def too_confident(rng: np.random.Generator, n: int) -> Rows:
+    P = confident(rng, n)
+    return Rows(powers(P, 2.0), P, {})
+
+
+def rounded_forecasts(rng: np.random.Generator, n: int) -> Rows:
+    P = confident(rng, n)
+    coarse = P.round(1) + 1e-9
+    return Rows(coarse / coarse.sum(axis=1, keepdims=True), P, {})
+
+
+def with_bump(rng: np.random.Generator, n: int) -> Rows:
+    """Among sure rows a tenth is wrong three times as often: errors do not increase steadily."""
+    P = confident(rng, n)
+    top = P.max(axis=1)
+    odd = (top > 0.98) & (top < 0.985)
+    return Rows(P, np.where(odd[:, None], 0.7 * P + 0.3 / 4, P), {})
+
+
+def ten_classes(rng: np.random.Generator, n: int) -> Rows:
+    P = confident(rng, n, 10)
+    return Rows(P, P, {})
+
+
+def in_clusters(rng: np.random.Generator, n: int) -> Rows:
+    """Three rows of a cluster have the same forecast, and the same label in most clusters."""
+    P = np.repeat(confident(rng, -(-n // 3)), 3, axis=0)[:n]
+    return Rows(P, P, {"clusters": np.arange(n) // 3})
+
+
+def with_weights(rng: np.random.Generator, n: int) -> Rows:
+    """Rows with unsure forecasts weigh more."""
+    P = confident(rng, n)
+    return Rows(P, P, {"sample_weight": rng.uniform(0.5, 1.5, n) * (2 - P.max(axis=1))})
+
+
+def two_ends(rng: np.random.Generator, n: int) -> Rows:
+    P = confident(rng, n, 2)
+    return Rows(P, P, {})
+
+
+def in_segments(rng: np.random.Generator, n: int) -> Rows:
+    """Three segments, of which one is harder than its forecasts say."""
+    P = confident(rng, n)
+    segment = rng.choice(3, n, p=[0.5, 0.3, 0.2])
+    return Rows(P, np.where((segment == 2)[:, None], powers(P, 0.7), P), {"segments": segment})
+
+
+#: Draws rows; number of rows, largest error, and options of `acceptance_rule`.
+ACCEPTANCE: dict[str, tuple[Callable[..., Rows], int, float, Figures]] = {
+    "independent": (independent, 600, 0.05, {}),
+    "independent, 2 %": (independent, 600, 0.02, {}),
+    "independent, 5,000 rows, 2 %": (independent, 5000, 0.02, {}),
+    "too confident": (too_confident, 600, 0.05, {}),
+    "rounded to .1": (rounded_forecasts, 600, 0.1, {}),
+    "errors that fall and rise": (with_bump, 600, 0.05, {}),
+    "clusters of three": (in_clusters, 1800, 0.05, {}),
+    "weights": (with_weights, 600, 0.05, {}),
+    "two ends, 5 and 10 %": (two_ends, 600, 0.05, {"max_error": (0.05, 0.1)}),
+    "ten classes": (ten_classes, 600, 0.05, {}),
+    "ten classes, each": (ten_classes, 5000, 0.05, {"by_class": True}),
+    "three segments": (in_segments, 2000, 0.05, {}),
+}
+
+
+@cache
+def acceptance_population(case: str) -> Rows:
+    """Rows that stand for the population."""
+    return ACCEPTANCE[case][0](np.random.default_rng(0), POPULATION // 8)
+
+
+def zone_errors(rule: Any, rows: Rows) -> list[tuple[float, float, float, float]]:
+    """For each zone its limit, true error and coverage, and the coverage of an oracle."""
+    top = rows.P.argmax(axis=1)
+    wrong = 1 - rows.truth[np.arange(len(top)), top]
+    weights = rows.options.get("sample_weight", np.ones(len(top)))
+    segments = rows.options.get("segments")
+    accepted = rule.accept(rows.P, segments=segments)
+    found = []
+    for i in range(rule.zones.n_rows):
+        inside = np.ones(len(top), dtype=bool)
+        if rule.action in ("both", "class"):
+            inside &= rule.classes.astype(str)[top] == rule.zones["action"][i]
+        if segments is not None:
+            inside &= segments.astype(str) == rule.zones["segment"][i]
+        limit = float(rule.zones["max_error"][i])
+        mine = inside & accepted
+        error = float(np.average(wrong[mine], weights=weights[mine])) if mine.any() else 0.0
+        order = np.flatnonzero(inside)[np.argsort(-rows.P.max(axis=1)[inside])]
+        mass = weights[order].cumsum()
+        fine = np.flatnonzero((weights * wrong)[order].cumsum() <= limit * mass)
+        best = mass[fine[-1]] if len(fine) else 0.0
+        found.append((limit, error, float(weights[mine].sum()), float(best)))
+    return found
+
+
+def broken_promises(found: list[Figures]) -> Figures:
+    """Means, with the standard error of the share of broken promises."""
+    row = means(found)
+    share = row["broken"]
+    error = float(np.sqrt(max(share * (1 - share), 1 / len(found) ** 2) / len(found)))
+    return {"broken": share, "standard error": error} | row
+
+
+@study({"case": tuple(ACCEPTANCE)}, 200, broken_promises)
+def acceptance(rng: np.random.Generator, case: str) -> Figures:
+    """Rules of confidence .9: promises broken, by a plain rule too, and share of the oracle."""
+    draw_rows, n, limit, options = ACCEPTANCE[case]
+    rows = draw_rows(rng, n)
+    y = labels_of(rows.truth, rng)
+    if "clusters" in rows.options:  # all rows of a cluster have the label of the first, mostly
+        first = np.arange(n) // 3 * 3
+        y = np.where(rng.random(n // 3 + 1)[np.arange(n) // 3] < 0.8, y[first], y)
+    options = {"max_error": limit} | rows.options | options
+    options["labels"] = range(rows.P.shape[1])
+    rule = acceptance_rule(y, rows.P, confidence=0.9, **options)
+    population = acceptance_population(case)
+    zones = zone_errors(rule, population)
+    top = rows.P.max(axis=1)
+    order = np.argsort(-top)
+    mistakes = (rows.P.argmax(axis=1) != y)[order].cumsum()
+    fine = np.flatnonzero(mistakes <= limit * np.arange(1, n + 1))
+    own = population.P.max(axis=1) >= (top[order][fine[-1]] if len(fine) else 2.0)
+    truth = 1 - np.take_along_axis(population.truth, population.P.argmax(axis=1)[:, None], 1)[:, 0]
+    return {
+        "broken": any(error > most for most, error, *_ in zones),
+        "of the oracle": sum(zone[2] for zone in zones) / sum(zone[3] for zone in zones),
+        "none": not rule.certified,
+        "plain broken": bool(own.any() and truth[own].mean() > limit),
+    }
+
+
+@study({"last": ("person", "accept"), "n": (600, 3000)}, 100, broken_promises)
+def cascades(rng: np.random.Generator, last: str, n: int) -> Figures:
+    """Two models with costs 1 and 10, a person 100: broken promises of 8 or 12 %, mean cost."""
+
+    def rows(size: int) -> tuple[Array, list[Array]]:
+        parts = rng.normal(size=(size, 2)) * [5.0, 4.0]
+        scale = 1 / np.sqrt(1 + 16 / 3)
+        return parts.sum(axis=1), [expit(parts[:, 0] * scale), expit(parts.sum(axis=1))]
+
+    score, P = rows(n)
+    limit = 0.08 if last == "person" else 0.12
+    y = rng.logistic(size=n) < score
+    costs = [1, 10, 100] if last == "person" else [1, 10]
+    options: Any = {"costs": costs, "max_error": limit, "confidence": 0.9, "last": last}
+    rule = cascade_rule(y, P, **options)
+    score, P = rows(POPULATION // 8)
+    labels, stages = rule.answer(*P)
+    answered = stages < 2
+    wrong = np.where(labels.astype(bool), expit(-score), expit(score))
+    found = {"broken": bool(answered.any() and wrong[answered].mean() > limit)}
+    if rule.certified:
+        found |= {"cost": rule.cost.value, "first model": float(rule.shares[0])}
+    return found | {"none": not rule.certified}
+
+
+@cache
+def network_sets() -> dict[str, tuple[Array, Array]]:
+    """Forecasts of networks and language models of at least 900 rows, if the folder is there."""
+    path = Path(__file__).resolve().parents[2] / "shared" / "networks" / "networks.npz"
+    if not path.exists():
+        return {}
+    with np.load(path) as file:
+        names = [name[:-2] for name in file.files if name.endswith("|P")]
+        sets = {name: (file[f"{name}|P"], file[f"{name}|y"]) for name in names}
+    return {name: pair for name, pair in sets.items() if len(pair[1]) >= 900}
+
+
+@study({"name": tuple(network_sets()) or ("none",), "limit": (0.05, 0.1)}, 100, broken_promises)
+def networks(rng: np.random.Generator, name: str, limit: float) -> Figures:
+    """Rules of confidence .9 from 300 labels of a set; the whole set is the population."""
+    if name not in network_sets():
+        return {}
+    P, y = network_sets()[name]
+    some = rng.permutation(len(y))[:300]
+    options: Any = {"labels": range(P.shape[1]), "action": "top"}
+    rule = acceptance_rule(y[some], P[some], max_error=limit, confidence=0.9, **options)
+    wrong = P.argmax(axis=1) != y
+    accepted = rule.accept(P)
+    order = np.argsort(-P.max(axis=1))
+    fine = np.flatnonzero(wrong[order].cumsum() <= limit * np.arange(1, len(y) + 1))
+    return {
+        "broken": bool(accepted.any() and wrong[accepted].mean() > limit),
+        "error of all": float(wrong.mean()),
+        "coverage": float(accepted.mean()),
+        "oracle": (fine[-1] + 1) / len(y) if len(fine) else 0.0,
+        "none": not rule.certified,
+    }
 
 
 def main() -> None:

@@ -33,11 +33,13 @@ from isoroc import (
     SegmentCalibrator,
     evaluate,
 )
+from isoroc.decisions import acceptance_rule
 from isoroc.plots import (
     CalibrationDisplay,
     DecisionCurveDisplay,
     OnlineDisplay,
     PathDisplay,
+    RiskCoverageDisplay,
     RocDisplay,
     SegmentsDisplay,
     SimplexDisplay,
@@ -154,6 +156,25 @@ def decision_curve() -> DecisionCurveDisplay:
     return DecisionCurveDisplay.from_estimator(IRPCalibrator().fit(P, y), P_new, y_new)
 
 
+def risk_coverage() -> RiskCoverageDisplay:
+    """Half of the new rows make a rule, the others show what it does."""
+    P, y, P_new, y_new = generated(4, GaussianNB())
+    calibrator = AutoCalibrator(random_state=0).fit(P, y)
+    Q = calibrator.predict_proba(P_new)
+    rule = acceptance_rule(y_new[:1500], Q[:1500], max_error=0.3)
+    return RiskCoverageDisplay.from_predictions(
+        y_new[1500:], P_new[1500:], after=Q[1500:], rule=rule
+    )
+
+
+def three_zones() -> RiskCoverageDisplay:
+    """Rows that are accepted as either of two classes, and those between them."""
+    P, y, P_new, y_new = generated(2, RandomForestClassifier(random_state=0))
+    Q = AutoCalibrator(random_state=0).fit(P, y).predict_proba(P_new)
+    rule = acceptance_rule(y_new[:1500], Q[:1500], max_error=(0.1, 0.15))
+    return RiskCoverageDisplay.from_predictions(y_new[1500:], Q[1500:], rule=rule)
+
+
 def by_region() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Forecasts that are right in the north, too low in the east and too high in the south."""
     rng = np.random.default_rng(0)
@@ -235,7 +256,7 @@ def cases() -> Iterator[tuple[str, Callable[[], Any]]]:
     """Every display for all data sets."""
     for case, P, y, names in data_sets():
         calibrator = IRPCalibrator(random_state=0).fit(P, y, labels=names)
-        kinds: list[Any] = [CalibrationDisplay, RocDisplay]
+        kinds: list[Any] = [CalibrationDisplay, RocDisplay, RiskCoverageDisplay]
         kinds += [DecisionCurveDisplay] * (len(names) == 2)
         kinds += [SimplexDisplay] * (len(names) == 3)
         kinds += [PathDisplay] * (len(names) <= 3)
@@ -259,6 +280,8 @@ GALLERY: dict[str, Callable[[], Any]] = {
     "decision-curve": decision_curve,
     "segments": segments,
     "online": online,
+    "risk-coverage": risk_coverage,
+    "three-zones": three_zones,
 }
 
 

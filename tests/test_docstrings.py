@@ -30,11 +30,13 @@ ORDER = [
 ]
 #: Errors and what functions return: the functions have the examples.
 WITHOUT_EXAMPLE = {
+    "AcceptanceRule",
     "BatchReport",
     "BootstrapResult",
     "CalibrationCurve",
     "CalibrationSummary",
     "CalibrationTest",
+    "CascadeRule",
     "CostReport",
     "DecisionCurve",
     "Decomposition",
@@ -42,6 +44,7 @@ WITHOUT_EXAMPLE = {
     "LoadedMap",
     "ModelFileError",
     "PriorEstimate",
+    "RiskCoverage",
     "RocCurve",
     "RocSurface",
     "ThresholdReport",

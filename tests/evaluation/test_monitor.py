@@ -16,7 +16,8 @@ from isoroc import (
     TemperatureCalibrator,
 )
 from isoroc._counts import hash_rows
-from isoroc._evaluation.monitor import Alternatives, Batch
+from isoroc._evaluation.monitor import Accepted, Alternatives, Batch, Promise
+from isoroc.decisions import acceptance_rule
 
 
 def draw(n, n_classes, rng, power=1.0, odds=1.0):
@@ -298,3 +299,92 @@ def test_calibration_error_of_batches_and_of_all_rows():
     history = monitor.history_
     assert history["rows"].tolist() == [400, 800, 1200, 1600]
     assert history["calibration_error"][0] == reports[0].calibration_error
+
+
+def sure(n, rng, power=1.0):
+    """Forecasts of three classes, most of them sure, and outcomes; see `draw`."""
+    Q = rng.dirichlet(np.full(3, 0.2), size=n)
+    truth = Q**power
+    truth /= truth.sum(axis=1, keepdims=True)
+    return (truth.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1), Q
+
+
+@pytest.fixture(scope="module")
+def rule():
+    return acceptance_rule(*sure(4000, np.random.default_rng(0)), max_error=0.06)
+
+
+def test_the_promise_of_a_rule_is_watched(rule):
+    rng = np.random.default_rng(1)
+    monitor = CalibrationMonitor(range(3), rule=rule)
+    promise = monitor.promise_
+    assert promise is not None
+    wrong = accepted = 0
+    for day in range(20):
+        y, Q = sure(300, rng, power=1.0 if day < 10 else 0.4)
+        monitor.update(y, Q)
+        chosen = rule.accept(Q)
+        accepted += chosen.sum()
+        wrong += (Q.argmax(axis=1) != y)[chosen].sum()
+        if day == 9:
+            assert promise.alarm is None
+            assert str(promise).startswith("There is no evidence against the promise of 6 %")
+    assert promise.accepted.rows == accepted
+    assert promise.accepted.wrong == wrong
+    assert promise.alarm is not None
+    assert promise.alarm > 3000
+    assert str(promise).startswith("The promise of 6 % no longer holds")
+
+
+def test_ratios_have_mean_one_at_the_limit(rule):
+    Q = np.array([[0.99, 0.005, 0.005]])
+    right, wrong = (
+        np.exp(Accepted.of(rule, Q, np.array([y], np.uint8)).log_ratios) for y in (0, 1)
+    )
+    np.testing.assert_allclose(0.94 * right + 0.06 * wrong, 1)
+    assert (right < 1).all()
+    refused = Accepted.of(rule, np.array([[0.4, 0.3, 0.3]]), np.array([2], np.uint8))
+    assert not refused.log_ratios.any()
+
+
+def test_false_alarms_about_promises_are_rare(rule):
+    """Accepted rows are wrong as often as the limit allows."""
+    rng = np.random.default_rng(0)
+    Q = np.tile([0.99, 0.005, 0.005], (40, 1))
+    alarms = 0
+    for _ in range(300):
+        promise = Promise(rule)
+        for _ in range(15):
+            promise.add(Accepted.of(rule, Q, (rng.random(40) < 0.06).view(np.uint8)), 0, np.log(20))
+        alarms += promise.alarm is not None
+    assert alarms <= 300 * 0.05 + 2 * np.sqrt(300 * 0.05 * 0.95)
+
+
+def test_promises_are_saved(tmp_path, rule):
+    rng = np.random.default_rng(1)
+    days = [sure(200, rng, power=0.5) for _ in range(6)]
+    whole = CalibrationMonitor(range(3), rule=rule)
+    parts = CalibrationMonitor(range(3), rule=rule)
+    for y, Q in days:
+        whole.update(y, Q)
+        parts.save(tmp_path / "state.json")
+        parts = CalibrationMonitor.load(tmp_path / "state.json")
+        parts.update(y, Q)
+    assert str(parts.promise_) == str(whole.promise_)
+    assert "alarm after" in str(whole.promise_)
+    state = json.loads((tmp_path / "state.json").read_text())
+    state["promise"]["rule"]["rule"]["n_rows"] = 5
+    (tmp_path / "state.json").write_text(json.dumps(state))
+    with pytest.raises(InputError, match="checksum: does not match the content"):
+        CalibrationMonitor.load(tmp_path / "state.json")
+
+
+def test_rules_that_cannot_be_watched(rule):
+    y, Q = sure(500, np.random.default_rng(0))
+    with pytest.raises(InputError, match=r"rule: has the classes \[0, 1, 2\]"):
+        CalibrationMonitor(["a", "b", "c"], rule=rule)
+    with pytest.raises(InputError, match="rule: is float"):
+        CalibrationMonitor(range(3), rule=0.5)  # type: ignore[arg-type]
+    scored = acceptance_rule(y, Q, max_error=0.3, score=Q[:, 0])
+    with pytest.raises(InputError, match="which the monitor does not see"):
+        CalibrationMonitor(range(3), rule=scored)

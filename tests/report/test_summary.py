@@ -26,6 +26,7 @@ from isoroc import (
 from isoroc._evaluation import evaluation
 from isoroc._input import check_probabilities, split_by_kind
 from isoroc._report import summary as summary_module
+from isoroc.decisions import risk_coverage
 from isoroc.metrics import log_loss, volume_under_surface
 from isoroc.metrics._estimation.calibration_terms import Parts
 
@@ -70,6 +71,8 @@ def without_random_numbers(summary):
         for tables in panel["series"].values():
             tables |= {name: sorted(tables[name]) for name in ("curve", "band")}
     summary["benefit"] = sorted(summary["benefit"])  # tested below
+    curves = summary["coverage"]["series"]
+    summary["coverage"] = {stage: curve["area"] for stage, curve in curves.items()}
     return summary
 
 
@@ -84,6 +87,17 @@ def test_snapshot(cover2):
     about = summary.pop("about")
     assert set(about) == {"created", "versions"}
     assert figures(without_random_numbers(summary)) == json.loads(SNAPSHOT.read_text())
+
+
+def test_error_of_accepted_rows_is_that_of_risk_coverage():
+    report, P, y, calibrator = make(3)
+    expected = risk_coverage(y, P, after=calibrator.predict_proba(P))
+    for stage, curve in report.summary["coverage"]["series"].items():
+        rows = expected.table["of"] == stage
+        for name in ("coverage", "error", "low", "high"):
+            np.testing.assert_allclose(curve[name], expected.table[name][rows], rtol=1e-4)
+        assert curve["area"] == expected.area[stage].value
+    assert "What may go out without a person" in report.to_html()
 
 
 def test_figures_are_those_of_the_evaluation():

@@ -408,8 +408,8 @@ def judge_unseen(calibrator: SegmentCalibrator, sample: Sample, weighting: Weigh
     fold = dealt.folds()
     rows = Sample(**{each.name: getattr(dealt, each.name) for each in fields(Sample)})
     after = np.empty((len(rows), rows.n_classes))
-    for held_out in range(fold.max() + 1):
-        inside = fold == held_out
+    for f in range(fold.max() + 1):
+        inside = fold == f
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the fit to all rows has warned
             fitted = clone(calibrator)._fit(rows.take(~inside))

@@ -23,12 +23,13 @@ from isoroc._cli.io import ndjson
 from isoroc._cli.io.columns import find_forecasts, split_words
 from isoroc._cli.io.formats import Format, file_errors
 from isoroc._cli.io.source import ROW, Source
-from isoroc._cli.models import Model, calibrate
+from isoroc._cli.models import ACCEPTED, Model, calibrate
 from isoroc._cli.options import InputOptions
 from isoroc._cli.reading import check_model_segments, count_unknown
 from isoroc._cli.terminal import Advance, print_note, print_warning
 from isoroc._core.types import Floats
 from isoroc._input import InputError, valid_rows
+from isoroc._maps.acceptance import AcceptanceRule
 
 OnBad = Literal["fail", "null", "skip"]
 
@@ -51,6 +52,7 @@ class Calibration:
     added: dict[str, int]  # calibrated columns, each with its class
     where: str | None = None
     on_bad: OnBad = "fail"
+    rule: AcceptanceRule | None = None  # adds the column `ACCEPTED`
     advance: Advance = lambda _: None  # called with the number of rows of each batch
     n_rows: list[int] = field(default_factory=list)  # per batch
     #: For each batch with bad rows: number of the first, how many, what is wrong with the first.
@@ -79,7 +81,9 @@ class Calibration:
                 source.check_values(source.schema)
             self._numbers = self.columns if source.untyped and form.separator is None else []
             rows = source.rows(self.where)
-            new = dict.fromkeys([*self._numbers, *self.added], pl.Float64())
+            new: dict[str, Any] = dict.fromkeys([*self._numbers, *self.added], pl.Float64())
+            if self.rule is not None:
+                new[ACCEPTED] = pl.Boolean()
             schema = dict(rows.drop(ROW).collect_schema()) | new
         return rows.map_batches(self, schema=schema, streamable=True)
 
@@ -123,11 +127,17 @@ class Calibration:
         new = (pl.Series(name, Q[:, k], nan_to_null=True) for name, k in self.added.items())
         numbers = (pl.col(name).cast(pl.Float64, strict=False) for name in self._numbers)
         done = batch.with_columns(numbers).with_columns(new)
+        names = list(self.added)
+        if self.rule is not None:
+            accepted = np.zeros(len(batch), dtype=np.bool_)
+            accepted[valid] = self.rule.accept(Q[valid])
+            column = pl.when(pl.Series(valid)).then(pl.Series(accepted))
+            done = done.with_columns(column.alias(ACCEPTED))
+            names.append(ACCEPTED)
         if self.on_bad == "skip":
             done = done.filter(pl.Series(valid))
         if not self._copied:
             return done.drop(ROW)
-        names = list(self.added)
         return (ndjson.replace if names[0] in self.columns else ndjson.append)(done, names)
 
     def _calibrate(self, batch: pl.DataFrame) -> tuple[Floats, NDArray[np.bool_]]:

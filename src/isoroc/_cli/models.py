@@ -18,6 +18,8 @@ from isoroc._maps.modelfile.maps import load_map
 from isoroc._maps.segments import known_columns
 from isoroc._support.files import temporary_folder
 
+#: Column of the rows that a rule accepts.
+ACCEPTED = "accepted"
 #: The calibrator that ``fit`` uses by default.
 DEFAULT = "auto"
 
@@ -132,6 +134,23 @@ class Model(NamedTuple):
         if selection.unit == "auto" and not is_known:
             selection = replace(selection, unit=unit)
         return selection
+
+
+def load_rule(path: str, model: Model, added: Collection[str], schema: Collection[str]) -> Any:
+    """Rule of a file, for the forecasts of a model; its column must be new."""
+    from isoroc._maps.acceptance import AcceptanceRule  # noqa: PLC0415  # slow to import
+    from isoroc.export._exportable import check_rule  # noqa: PLC0415
+
+    if path == STANDARD:
+        raise CommandError("a rule cannot be read from standard input; name a file.")
+    rule = AcceptanceRule.load(path)
+    try:
+        check_rule(rule, model.calibrator)
+    except ValueError as error:
+        raise CommandError(f"{path}: {error}") from error
+    if ACCEPTED in {*added, *schema}:
+        raise CommandError(f"column {ACCEPTED!r} exists already; rename it.")
+    return rule
 
 
 def save_model(calibrator: Any, target: str, summary: dict[str, Any]) -> None:

@@ -15,6 +15,9 @@ ModelFile = Annotated[str, Parameter(help="Model file written by isoroc fit.")]
 UseModel = Annotated[
     str | None, Parameter(alias="-m", help="Model file, to compare before and after calibration.")
 ]
+UseRule = Annotated[
+    str | None, Parameter(help="Rule written by isoroc accept: which rows may be accepted.")
+]
 Output = Annotated[str, Parameter(alias="-o")]
 FromCounts = Annotated[
     bool, Parameter(help="The files are counts, written by isoroc count or by a warehouse.")

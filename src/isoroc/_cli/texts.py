@@ -59,6 +59,7 @@ The output cannot be one of the inputs, so a job that is repeated counts nothing
 Add calibrated forecasts to a table.
   isoroc apply model.json new.parquet -o calibrated.parquet
   isoroc apply model.json new.parquet -o out.parquet --on-bad null
+  isoroc apply model.json new.parquet -o out.parquet --rule rule.json
   cat new.ndjson | isoroc apply model.json - -o - | head
 Rows keep their order and other columns do not change. Rows are processed in batches, so large files
 need little memory. The output file is complete or not written at all.
@@ -71,9 +72,18 @@ Let an online calibrator learn from rows whose labels have arrived.
 The state is a model file, so all other commands take it. Rows that were counted before are skipped,
 so a job can be repeated. The file is replaced at once, or not at all.
 """,
+    "accept": """\
+Find the rows that may go out without a person, with a limit on their error.
+  isoroc accept labelled.csv --model model.json --max-error 0.02 -o rule.json
+  isoroc accept labelled.csv -m model.json --max-error no=0.02,yes=0.1 -o rule.json
+  isoroc accept labelled.csv -m model.json --max-error 0.05 --fail-if "coverage < 0.6"
+Use rows that the calibrator was not fitted on. With probability 95 % over these rows, at most the
+given share of the accepted new rows is wrong, if new rows are like these.
+""",
     "monitor": """\
 Test whether calibrated forecasts are still right on new rows.
   isoroc monitor model.json today.parquet --label y --state state.json
+  isoroc monitor model.json today.parquet --state state.json --rule rule.json
   isoroc monitor model.json today.parquet --state state.json --prometheus /metrics/isoroc.prom
   isoroc monitor model.json tomorrow.parquet --unlabelled
 Runs with the same state file accumulate evidence. The chance of ever raising a false alarm is at

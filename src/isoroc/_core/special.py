@@ -30,3 +30,7 @@ chi2_tail: Callable[[float, float], float] = _imported("chdtrc")
 f_tail: Callable[[float, float, float], float] = _imported("fdtrc")
 find_root: Callable[..., float] = _imported("brentq", "optimize")
 convex_hull: Callable[[_Floats], Any] = _imported("ConvexHull", "spatial")
+#: Distribution function at k of a binomial variable: k, number of trials, probability.
+binomial_cdf: Callable[[Any, Any, float], Any] = _imported("bdtr")
+#: Quantile of a beta variable: its two parameters, probability.
+beta_quantile: Callable[[float, float, float], float] = _imported("betaincinv")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,6 +29,7 @@ from isoroc._input import (
     slices,
     to_array,
 )
+from isoroc._maps.acceptance import AcceptanceRule, listed, percent
 from isoroc._support.files import replacing
 from isoroc._support.table import Table
 from isoroc._support.versions import migrate
@@ -107,9 +108,54 @@ class Evidence:
     def value(self, alternatives: Alternatives, *families: str) -> float:
         """Logarithm of the average over alternatives, those of some families or all."""
         kept = np.isin(alternatives.family, families or alternatives.family)
-        shares = alternatives.weights[kept]
-        logs = np.logaddexp(self.log_begun, self.log_rest)[kept] + np.log(shares / shares.sum())
+        return self.average(np.where(kept, alternatives.weights, 0.0))
+
+    def average(self, weights: Floats) -> float:
+        """Logarithm of the average over alternatives with given weights."""
+        kept = weights > 0
+        shares = weights[kept] / weights.sum()
+        logs = np.logaddexp(self.log_begun, self.log_rest)[kept] + np.log(shares)
         return float(np.logaddexp.reduce(logs))
+
+
+@dataclass(frozen=True, eq=False)
+class Accepted:
+    """Sums over the rows that an acceptance rule accepts."""
+
+    rows: int
+    wrong: int
+    log_ratios: Floats
+    """Log of the likelihood ratio of each error rate of `odds` against the limit of the row."""
+
+    odds: ClassVar[Floats] = np.array([1.25, 1.5, 2.0, 4.0, 8.0])
+    """Odds of an error, as multiples of those of the limit."""
+
+    @classmethod
+    def none(cls) -> Self:
+        """Sums over no rows."""
+        return cls(0, 0, np.zeros(len(cls.odds)))
+
+    @classmethod
+    def of(cls, rule: AcceptanceRule | None, Q: Floats, codes: Codes) -> Self:
+        """Sums over the rows of a batch; none without a rule."""
+        if rule is None:
+            return cls.none()
+        accepted = rule.accept(Q)
+        decisions = rule.decisions(Q)
+        wrong = (decisions != codes) & accepted
+        # A zone has one limit, and each class belongs to one zone.
+        limits = np.zeros(Q.shape[1])
+        for action, limit in zip(rule.zones["action"], rule.zones["max_error"], strict=True):
+            limits[[action in ("", str(label)) for label in rule.classes.tolist()]] = limit
+        limit = limits[decisions][accepted][:, None]
+        higher = limit * cls.odds / (1 - limit + limit * cls.odds)
+        error = wrong[accepted][:, None]
+        ratios = np.where(error, np.log(higher / limit), np.log((1 - higher) / (1 - limit)))
+        return cls(int(accepted.sum()), int(wrong.sum()), ratios.sum(axis=0))
+
+    def __add__(self, other: Self) -> Self:
+        both = self.log_ratios + other.log_ratios
+        return type(self)(self.rows + other.rows, self.wrong + other.wrong, both)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,15 +190,25 @@ class Batch(NamedTuple):
     totals: RowSums
     log_ratios: Floats  # sum over the rows for each alternative
     n_rows: Floats  # number of rows that each alternative was tested on
+    accepted: Accepted
 
     @classmethod
-    def of(cls, P: Floats, codes: NDArray[Any], alternatives: Alternatives) -> Self:
+    def of(
+        cls,
+        P: Floats,
+        codes: NDArray[Any],
+        alternatives: Alternatives,
+        rule: AcceptanceRule | None = None,
+    ) -> Self:
         """Sums over rows, computed in slices."""
         M = len(alternatives.family)
-        batch = cls(RowSums.of(P[:0], codes[:0]), np.zeros(M), np.full(M, float(len(P))))
+        none = RowSums.of(P[:0], codes[:0])
+        size = np.full(M, float(len(P)))
+        batch = cls(none, np.zeros(M), size, Accepted.of(rule, P, codes))
         for rows in slices(len(P), max(1, 2**21 // M)):
             ratios = alternatives.log_ratios(P[rows], codes[rows])
-            batch += cls(RowSums.of(P[rows], codes[rows]), ratios.sum(axis=0), np.zeros(M))
+            sums = RowSums.of(P[rows], codes[rows])
+            batch += cls(sums, ratios.sum(axis=0), np.zeros(M), Accepted.none())
         return batch
 
     @classmethod
@@ -177,11 +233,57 @@ class Batch(NamedTuple):
             in_cells=np.concatenate([each.in_cells for each in sums]),
         )
         ratios = np.concatenate([part.log_ratios for part in parts])
-        return cls(totals, ratios, np.concatenate([part.n_rows for part in parts]))
+        n_rows = np.concatenate([part.n_rows for part in parts])
+        return cls(totals, ratios, n_rows, Accepted.none())
 
     def __add__(self, other: Any) -> Self:
         pairs = zip(self, other, strict=True)
         return type(self)(*(mine + theirs for mine, theirs in pairs))
+
+
+class Promise:
+    """The limit of an acceptance rule, and the evidence against it."""
+
+    def __init__(self, rule: AcceptanceRule) -> None:
+        self.rule = rule
+        self.accepted = Accepted.none()
+        self.evidence = Evidence.none(len(Accepted.odds))
+        self.n_batches = 0
+        self.alarm: int | None = None
+
+    def add(self, accepted: Accepted, n_rows: int, limit: float) -> None:
+        """Add a batch; `n_rows` rows were seen so far, and evidence of `limit` is an alarm."""
+        self.accepted = self.accepted + accepted
+        self.evidence = self.evidence.add(accepted.log_ratios, self.n_batches)
+        self.n_batches += 1
+        if self.alarm is None and self.evidence.average(np.ones(len(Accepted.odds))) >= limit:
+            self.alarm = n_rows
+
+    def state(self) -> dict[str, Any]:
+        """Everything that `read` needs."""
+        state = {"rule": json.loads(self.rule.document()[1]), "accepted": vars(self.accepted)}
+        state |= {"evidence": vars(self.evidence), "batches": self.n_batches, "alarm": self.alarm}
+        return state
+
+    @classmethod
+    def read(cls, state: dict[str, Any]) -> Self:
+        """Promise of a state."""
+        promise = cls(AcceptanceRule.read(state["rule"]))
+        promise.accepted = _read(state["accepted"], promise.accepted)
+        promise.evidence = _read(state["evidence"], promise.evidence)
+        promise.n_batches = int(state["batches"])
+        promise.alarm = None if state["alarm"] is None else int(state["alarm"])
+        return promise
+
+    def __str__(self) -> str:
+        limit = listed([percent(x) for x in np.unique(self.rule.zones["max_error"]).tolist()])
+        n = self.accepted.rows
+        error = f"{self.accepted.wrong:,} of {n:,} accepted rows were wrong"
+        error += f" ({percent(self.accepted.wrong / n)})" if n else ""
+        if self.alarm is not None:
+            when = f"alarm after {self.alarm:,} rows"
+            return f"The promise of {limit} no longer holds: {error}, {when}."
+        return f"There is no evidence against the promise of {limit}: {error}."
 
 
 def _read(state: dict[str, Any], empty: Any) -> Any:
@@ -234,6 +336,8 @@ class CalibrationMonitor:
         if only the classes are given.
     model : str, default=None
         Name of the model, by default the checksum of the calibrator.
+    rule : AcceptanceRule, default=None
+        Rule whose promise is watched, too, by a test of its own with the same confidence.
 
     Attributes
     ----------
@@ -241,6 +345,10 @@ class CalibrationMonitor:
         Number of rows seen when the evidence first exceeded ``log(1 / (1 - confidence))``.
     advice_ : {"nothing", "adapt priors", "refit"}
         What to do; "adapt priors" if a change of class shares explains the evidence best.
+    promise_ : Promise or None
+        What is known about the promise of the rule; ``str`` says it in a sentence. Its `alarm` is
+        the number of rows seen when the evidence that accepted rows are wrong more often than the
+        rule allows first exceeded the same limit.
     evidence_ : float
         Logarithm of the likelihood ratio of alternatives to the forecasts, averaged over the
         alternatives. ``exp(-evidence_)`` is a p-value that is valid at any time.
@@ -265,6 +373,9 @@ class CalibrationMonitor:
     good batches before it. The chance that the average ever exceeds ``1 / (1 - confidence)`` is at
     most ``1 - confidence`` (Ramdas, Grünwald, Vovk and Shafer, Statistical Science 38, 2023).
 
+    For a rule, the ratios compare higher odds of an error with those of its limit, among accepted
+    rows. As long as the limit holds, their mean is at most 1, so the bound is the same.
+
     Examples
     --------
     >>> import numpy as np
@@ -286,6 +397,7 @@ class CalibrationMonitor:
         confidence: float = 0.95,
         tolerance: float | None = None,
         model: str | None = None,
+        rule: AcceptanceRule | None = None,
     ) -> None:
         labels = getattr(calibrator, "classes_", calibrator)
         self.calibrator = None if labels is calibrator else calibrator
@@ -309,6 +421,8 @@ class CalibrationMonitor:
         self.tolerance = tolerance
         self.model = checksum if model is None else model
         self._begin(multilabel=multilabel)
+        self.promise_: Promise | None = None
+        self.watch(rule)
         self.n_batches = 0
         self.alarm_: int | None = None
         self.entries: list[list[float]] = []
@@ -362,7 +476,7 @@ class CalibrationMonitor:
         sample = check_sample(P, y, labels=self.classes_, unit="probability")
         refuse_soft_labels(sample)
         Q = as_matrix(sample.forecasts)
-        return self.add(Batch.of(Q, sample.codes, self.alternatives), batch)
+        return self.add(Batch.of(Q, sample.codes, self.alternatives, self.rule), batch)
 
     def add(self, rows: Batch, batch: str | None = None) -> BatchReport:
         """Add a batch given by its totals; otherwise like `update`."""
@@ -380,6 +494,8 @@ class CalibrationMonitor:
         evidence = self.evidence_
         if self.alarm_ is None and evidence >= self.limit:
             self.alarm_ = total
+        if self.promise_ is not None:
+            self.promise_.add(rows.accepted, total, self.limit)
         report = self._report(rows.totals, Evidence(products, NEVER))
         error = [report.calibration_error, report.error_low, report.error_high]
         entry = [float(total), evidence, report.log_loss, report.promised, *error]
@@ -395,6 +511,26 @@ class CalibrationMonitor:
     def evidence_(self) -> float:
         """Evidence against calibration of all rows so far."""
         return self.evidence.value(self.alternatives)
+
+    @property
+    def rule(self) -> AcceptanceRule | None:
+        """The rule whose promise is watched."""
+        return None if self.promise_ is None else self.promise_.rule
+
+    def watch(self, rule: AcceptanceRule | None) -> None:
+        """Watch the promise of a rule from now on; evidence about another rule is dropped."""
+        if rule is None:
+            self.promise_ = None
+            return
+        _check_rule(rule)
+        if self.multilabel:
+            problem = "the labels of the calibrator do not exclude each other"
+            raise InputError("rule", None, problem, "leave it out")
+        if rule.classes.tolist() != self.classes_.tolist():
+            problem = f"has the classes {rule.classes.tolist()}"
+            raise InputError("rule", None, problem, f"expected {self.classes_.tolist()}")
+        if self.rule is None or self.rule.document()[0] != rule.document()[0]:
+            self.promise_ = Promise(rule)
 
     @property
     def advice_(self) -> Literal["nothing", "adapt priors", "refit"]:
@@ -440,6 +576,8 @@ class CalibrationMonitor:
         state |= {"alarm": self.alarm_, "batches": self.n_batches, "source": self.source}
         state |= {"history": self.entries, "seen": self.seen_}
         state |= {"multilabel": True} if self.multilabel else {}
+        if self.promise_ is not None:
+            state["promise"] = self.promise_.state()
         text = json.dumps(state, default=np.ndarray.tolist, allow_nan=False)
         with replacing(Path(path)) as new:
             new.write_text(text + "\n", encoding="utf-8")
@@ -488,4 +626,17 @@ class CalibrationMonitor:
         monitor.alarm_ = None if state["alarm"] is None else int(state["alarm"])
         monitor.entries = [_read_numbers(entry, np.zeros(7)).tolist() for entry in state["history"]]
         monitor.seen_ = {str(name): str(time) for name, time in state["seen"].items()}
+        if (promise := state.get("promise")) is not None:
+            monitor.promise_ = Promise.read(promise)
+            _check_rule(monitor.promise_.rule)
         return monitor
+
+
+def _check_rule(rule: Any) -> None:
+    """Raise an error unless a rule can be applied to calibrated forecasts and labels alone."""
+    if not isinstance(rule, AcceptanceRule):
+        fix = "pass what isoroc.decisions.acceptance_rule returns"
+        raise InputError("rule", None, f"is {type(rule).__name__}", fix)
+    if rule.scored or rule.segments is not None or rule.measure == "loss":
+        problem = "uses scores, segments or losses, which the monitor does not see"
+        raise InputError("rule", None, problem, "leave it out")

@@ -26,6 +26,7 @@ from isoroc._evaluation.evaluate import evaluate_pairs, pair_of_labels
 from isoroc._evaluation.evaluation import MEASURES, Evaluation, class_name, percent
 from isoroc._evaluation.measures import most_rows
 from isoroc._evaluation.path import measured_path, measures_of
+from isoroc._evaluation.risk_coverage import risk_coverage_curve
 from isoroc._evaluation.surface import drawn_surface
 from isoroc._evaluation.triangle import cells_of, triangles
 from isoroc._input import (
@@ -166,6 +167,7 @@ def summarize(
         "path": _path_part(judged),
         "benefit": _benefit_part(evaluation),
         "clinical": _clinical_part(evaluation) if clinical else None,
+        "coverage": _coverage_part(judged),
         "segments": _segments_part(evaluation),
         "data": _data_part(evidence, evaluation),
         "model": _model_part(evidence, model_path),
@@ -575,6 +577,20 @@ def _benefit_part(evaluation: Evaluation) -> dict[str, Any] | None:
         "lines": short(lines),
         "band": short({"low": band["low"], "high": band["high"]}),
     }
+
+
+def _coverage_part(evidence: ReportRows) -> dict[str, Any] | None:
+    """Error of the surest rows against their share; None for scores and labels of several."""
+    if not evidence.series or evidence.multilabel:
+        return None
+    curve = risk_coverage_curve(evidence.series, confidence=0.95)
+    series = {}
+    for stage in evidence.series:
+        rows = curve.table["of"] == stage
+        names = ("coverage", "error", "low", "high")
+        series[stage] = {name: short(curve.table[name][rows]) for name in names}
+        series[stage]["area"] = curve.area[stage].value
+    return {"series": series}
 
 
 def _segments_part(evaluation: Evaluation) -> dict[str, Any] | None:

@@ -1,7 +1,13 @@
+from ._acceptance import AcceptanceRule as AcceptanceRule
+from ._acceptance import acceptance_rule as acceptance_rule
+from ._cascade import CascadeRule as CascadeRule
+from ._cascade import cascade_rule as cascade_rule
 from ._cost import CostReport as CostReport
 from ._cost import best_threshold as best_threshold
 from ._cost import decide as decide
 from ._cost import expected_cost as expected_cost
+from ._risk_coverage import RiskCoverage as RiskCoverage
+from ._risk_coverage import risk_coverage as risk_coverage
 from ._threshold import DecisionCurve as DecisionCurve
 from ._threshold import ThresholdReport as ThresholdReport
 from ._threshold import net_benefit as net_benefit

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from isoroc._backends.onnx import ML, ML_OPSET, Graph, OnnxOps
 from isoroc._input import InputError, check_option
 from isoroc._maps.segments import calibrated, known_columns, read_segments
-from isoroc.export._exportable import check_exportable
+from isoroc.export._exportable import check_exportable, check_rule
 
 
 def to_onnx(
@@ -21,6 +21,7 @@ def to_onnx(
     input_type: Literal["double", "float"] = "double",
     opset: int = 17,
     label: bool = False,
+    rule: Any = None,
 ) -> onnx.ModelProto:
     """ONNX model that calibrates as `predict_proba` does.
 
@@ -40,6 +41,9 @@ def to_onnx(
     label : bool, default=False
         Whether to add the output ``label`` of shape (N,): the class of the largest calibrated
         probability, the first on ties; "", the smallest int64 or NaN for a refused row.
+    rule : AcceptanceRule, default=None
+        Adds the output ``accepted`` of shape (N,) and type bool: whether the row may go out without
+        a person. Refused rows are not accepted.
 
     Returns
     -------
@@ -57,6 +61,7 @@ def to_onnx(
     ['forecasts', 'calibrated', 'label']
     """
     name = check_exportable(calibrator)
+    check_rule(rule, calibrator)
     if label and not calibrator.map_.kind.exclusive:
         raise InputError("label", None, "is True; a row may have several labels", "leave it out")
     types = {"double": onnx.TensorProto.DOUBLE, "float": onnx.TensorProto.FLOAT}
@@ -92,6 +97,10 @@ def to_onnx(
         chosen = graph.node("Where", good.name, chosen, graph.constant(unknown))
         graph.node("Reshape", chosen, graph.integers(-1), output="label")
         outputs.append(tensor("label", onnx.helper.np_dtype_to_tensor_dtype(classes.dtype), ["N"]))
+    if rule is not None:
+        accepted = rule.formula(ops, Q) & good
+        graph.node("Reshape", accepted.name, graph.integers(-1), output="accepted")
+        outputs.append(tensor("accepted", onnx.TensorProto.BOOL, ["N"]))
     model = onnx.helper.make_model(
         graph.proto("isoroc", inputs, outputs),
         producer_name="isoroc",

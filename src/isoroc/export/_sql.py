@@ -20,7 +20,7 @@ from isoroc._counts.grid import cells, check_folds, default_resolution, fold
 from isoroc._input import InputError, check_names, check_option, valid_weights
 from isoroc._input.kinds import kind_of
 from isoroc._maps.segments import calibrated, known_columns, read_segments
-from isoroc.export._exportable import check_exportable
+from isoroc.export._exportable import check_exportable, check_rule
 
 #: What can be used where SQL cannot.
 _INSTEAD = "use another dialect, a calibrator of fewer classes, or ONNX"
@@ -36,6 +36,7 @@ def to_sql(
     names: str | Sequence[str] | None = None,
     segments: str | Sequence[str] | None = None,
     view: str | Sequence[str] | None = None,
+    rule: Any = None,
 ) -> str:
     """SQL query that calibrates the forecasts in a table as `predict_proba` does.
 
@@ -66,6 +67,8 @@ def to_sql(
         default those of the same names. Categories are compared as text.
     view : str or sequence of str, default=None
         Create a view of this name instead of returning rows.
+    rule : AcceptanceRule, default=None
+        Adds the column ``accepted``: 1 if the row may go out without a person, otherwise 0.
 
     Returns
     -------
@@ -89,17 +92,20 @@ def to_sql(
     FROM "isoroc_stage_3"
     """
     name = check_exportable(calibrator)
+    check_rule(rule, calibrator)
     columns = check_names("columns", columns)
     outputs = _name_outputs(calibrator, columns, names)
+    new = [*outputs, "accepted"] if rule is not None else list(outputs)
     query = write_query(
         calibrator,
         columns,
         outputs,
         dialect=dialect,
         table=_check_table(table),
-        keep=_check_keep(columns if keep is None else keep, list(outputs)),
+        keep=_check_keep(columns if keep is None else keep, new),
         segments=segments,
         view=None if view is None else _check_table(view, "view"),
+        rule=rule,
     )
     return f"{_header(calibrator, name)}\n{query}"
 
@@ -170,6 +176,7 @@ def write_query(
     keep: Sequence[str] | None,
     segments: str | Sequence[str] | None = None,
     view: Sequence[str] | None = None,
+    rule: Any = None,
 ) -> str:
     """Statement that calibrates the forecasts in a table, by a calibrator or a `LoadedMap`.
 
@@ -191,12 +198,16 @@ def write_query(
         which = "all but some" if replaced else "all"
         problem = f"{dialect} cannot return {which} columns of a table without their names"
         raise InputError("keep", None, problem, "name them")
-    used = [*columns, *(keep or ()), *outputs, *table, *names]
+    used = [*columns, *(keep or ()), *outputs, "accepted", *table, *names]
     ops = SqlOps(dialect, taken=used)
     X = ops.read(columns)
     Q, good = calibrated(ops, fitted.map_, X, read_segments(ops, fitted.map_, names))
-    Q = ops.where(good, ops.take(Q, list(outputs.values())), math.nan)
-    chosen = dict(zip(outputs, Q.columns(), strict=True))
+    returned = ops.take(Q, list(outputs.values()))
+    names_of = list(outputs)
+    if rule is not None:
+        returned = ops.concat([returned, ops.where(rule.formula(ops, Q), 1.0, 0.0)])
+        names_of.append("accepted")
+    chosen = dict(zip(names_of, ops.where(good, returned, math.nan).columns(), strict=True))
     statement = ops.stages.select(table, keep, chosen, replaced)
     _check_width(ops, dialect)
     if view is not None:

@@ -12,7 +12,7 @@ from isoroc._cli.io.columns import split_words
 from isoroc._cli.io.formats import choose_format
 from isoroc._cli.io.opening import open_source
 from isoroc._cli.io.writing import check_target, write_frame
-from isoroc._cli.models import Model
+from isoroc._cli.models import Model, load_rule
 from isoroc._cli.terminal import print_error, progress_bar
 
 
@@ -30,6 +30,7 @@ def apply(
     prior: list[str] | None = None,
     adapt_prior: bool = False,
     output_format: str | None = None,
+    rule: opt.UseRule = None,
     fail_if: list[str] | None = None,
 ) -> ExitCode:
     """Add calibrated forecasts to a table.
@@ -58,7 +59,7 @@ def apply(
     # The input may be replaced if no row is lost.
     whole = len(forecasts) == 1 and Path(forecasts[0]).is_file() and selection.where is None
     inputs = [] if replace and whole and on_bad != "skip" else forecasts
-    check_target(output, [model, *inputs], "a table")
+    check_target(output, [model, rule, *inputs], "a table")
     if replace and names:
         raise CommandError("--replace keeps the names of the columns; leave out --names.")
     if prior is not None and adapt_prior:
@@ -72,6 +73,8 @@ def apply(
         n_classes = len(loaded.calibrator.classes_)
         added = _name_columns(columns, n_classes, () if replace else source.schema, suffix, named)
         calibration = Calibration(source, loaded, columns, added, where, on_bad)
+        if rule is not None:
+            calibration.rule = load_rule(rule, loaded, named or list(added), source.schema)
         if prior is not None or adapt_prior:
             calibration.adjust(prior, adapt=adapt_prior)
         with progress_bar("calibrating", None if where else source.count()) as calibration.advance:

@@ -9,7 +9,7 @@ from isoroc._cli import options as opt
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import split_words
 from isoroc._cli.io.writing import check_target, write_bytes
-from isoroc._cli.models import Model
+from isoroc._cli.models import Model, load_rule
 from isoroc._cli.terminal import print_exact, print_note
 
 
@@ -29,6 +29,7 @@ def export(
     view: str | None = None,
     input_type: Literal["double", "float"] = "double",
     label: bool = False,
+    rule: opt.UseRule = None,
     output: opt.Output = opt.STANDARD,
 ) -> None:
     """Convert a model file to ONNX or SQL.
@@ -62,10 +63,13 @@ def export(
     if (onnx is None) == (sql is None):
         raise CommandError("choose the target: --onnx FILE, or --sql DIALECT.")
     target, kind = (output, "a query") if onnx is None else (onnx, "an ONNX model")
-    check_target(target, [model], kind)
+    check_target(target, [model, rule], kind)
     loaded = Model.load(model)
+    accepting = None if rule is None else load_rule(rule, loaded, (), ())
     if onnx is not None:
-        graph = isoroc.export.to_onnx(loaded.calibrator, input_type=input_type, label=label)
+        graph = isoroc.export.to_onnx(
+            loaded.calibrator, input_type=input_type, label=label, rule=accepting
+        )
         write_bytes(onnx, graph.SerializeToString())
         ends = (graph.graph.input, graph.graph.output)
         inputs, outputs = (", ".join(tensor.name for tensor in end) for end in ends)
@@ -81,7 +85,7 @@ def export(
         kept = [name for name in kept or () if name not in columns]
     named = split_words(names) or [name if replace else f"{name}{suffix}" for name in columns]
     options: dict[str, Any] = {"dialect": sql, "table": table, "view": view, "keep": kept}
-    options |= {"names": named, "segments": split_words(segments)}
+    options |= {"names": named, "segments": split_words(segments), "rule": accepting}
     query = isoroc.export.to_sql(loaded.calibrator, columns, **options)
     if output == opt.STANDARD:
         print_exact(query)

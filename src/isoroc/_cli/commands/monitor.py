@@ -16,7 +16,7 @@ from isoroc._cli.io.opening import open_source
 from isoroc._cli.io.source import Source
 from isoroc._cli.io.writing import check_target
 from isoroc._cli.labels import LabelledTable, are_several, read_labels
-from isoroc._cli.models import Model
+from isoroc._cli.models import Model, load_rule
 from isoroc._cli.prometheus import write_metrics
 from isoroc._cli.reading import Reader, open_rows
 from isoroc._cli.terminal import print_json, print_note, print_table, print_text, print_warning
@@ -47,6 +47,7 @@ def monitor(
     confidence: float = 0.95,
     name: str | None = None,
     prometheus: str | None = None,
+    rule: opt.UseRule = None,
     json: opt.Json = False,
 ) -> ExitCode:
     """Test whether calibrated forecasts are still right on new rows.
@@ -82,8 +83,9 @@ def monitor(
     if unlabelled:
         _show_expected(loaded, forecasts, selection, confidence, json=json)
         return ExitCode.OK
+    accepting = None if rule is None else load_rule(rule, loaded, (), ())
     begun = CalibrationMonitor(
-        loaded.calibrator, confidence=confidence, tolerance=tolerance, model=name
+        loaded.calibrator, confidence=confidence, tolerance=tolerance, model=name, rule=accepting
     )
     with open_source(forecasts, selection) as source:
         seen = _see(source, selection, loaded, begun)
@@ -98,6 +100,7 @@ def monitor(
                 loaded.calibrator,
                 confidence=monitored.confidence,
                 tolerance=monitored.tolerance,
+                rule=monitored.rule,
             )
             batch = again.add(seen.rows)
         if state is not None:
@@ -109,11 +112,21 @@ def monitor(
         entries: dict[str, Any] = {"alarm": monitored.alarm_, "advice": monitored.advice_}
         entries |= {"batch": vars(batch), "total": vars(monitored.report())}
         entries |= {"counted_before": counted, "tolerance": monitored.tolerance}
-        entries |= {"unknown_segments": seen.unknown}
+        entries |= _promise_entries(monitored) | {"unknown_segments": seen.unknown}
         print_json("monitor", entries | {"confidence": monitored.confidence, "expected": expected})
     else:
         _show(monitored, batch, seen, expected.get("accuracy"))
-    return ExitCode.OK if monitored.alarm_ is None else ExitCode.CHECK_FAILED
+    broken = monitored.promise_ is not None and monitored.promise_.alarm is not None
+    return ExitCode.CHECK_FAILED if broken or monitored.alarm_ is not None else ExitCode.OK
+
+
+def _promise_entries(monitored: CalibrationMonitor) -> dict[str, Any]:
+    """What is known about the promise of a rule, for JSON."""
+    promise = monitored.promise_
+    if promise is None:
+        return {}
+    counts = {"accepted": promise.accepted.rows, "wrong": promise.accepted.wrong}
+    return {"promise": counts | {"alarm": promise.alarm, "text": str(promise)}}
 
 
 class Seen(NamedTuple):
@@ -145,7 +158,7 @@ def _sum_up(reader: Reader, begun: CalibrationMonitor) -> Seen:
     for compared in reader.stream() if reader.are_many else [reader.read()]:
         before = compared["before"]
         Q = compared["after"].forecasts
-        sums.append(Batch.of(Q, before.codes, begun.alternatives))
+        sums.append(Batch.of(Q, before.codes, begun.alternatives, begun.rule))
         keys += hash_rows(before.forecasts, before.codes)
         n_right += int(np.count_nonzero(Q.argmax(axis=1) == before.codes))
         some.append(Q[rng.random(len(Q)) < share])
@@ -209,10 +222,14 @@ def _load(state: str | None, begun: CalibrationMonitor) -> CalibrationMonitor:
     """Monitor of a state file that belongs to the same model, otherwise a new one."""
     if state is None or not Path(state).exists() or not Path(state).stat().st_size:
         return begun
-    if (stored := CalibrationMonitor.load(state)).model == begun.model:
-        return stored
-    print_note(f"{state}: started again, because its evidence is about another model.")
-    return begun
+    stored = CalibrationMonitor.load(state)
+    if stored.model != begun.model:
+        print_note(f"{state}: started again, because its evidence is about another model.")
+        return begun
+    if begun.rule is None and stored.rule is not None:
+        raise CommandError(f"{state}: watches the promise of a rule; name it with --rule.")
+    stored.watch(begun.rule)
+    return stored
 
 
 def _show(
@@ -245,6 +262,8 @@ def _show(
         "refit": "The forecasts are no longer calibrated: fit again on recent rows.",
     }
     print_text(advice[monitored.advice_])
+    if monitored.promise_ is not None:
+        print_text(str(monitored.promise_))
     if accuracy is not None:
         line = "Expected accuracy {value:.4f} ({low:.4f} to {high:.4f}), observed {right:.4f}."
         print_text(line.format(**accuracy, right=seen.accuracy))

@@ -59,6 +59,7 @@ def _kind_of(path: Path) -> str:
             return "counts" if "isoroc" in pl.read_parquet_schema(path) else "a table"
     marks = {
         b'"isoroc-model"': "a model",
+        b'"isoroc-rule"': "a rule",
         b'"isoroc-monitor"': "the state of a monitor",
         b"<!doctype html>": "a page",
         b"# HELP isoroc_": "metrics",

@@ -9,7 +9,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -94,46 +94,81 @@ def checksum(model: dict[str, Any], summary: dict[str, Any]) -> str:
 
 def _serialise(model: dict[str, Any], summary: dict[str, Any]) -> tuple[str, bytes]:
     """Checksum and bytes of a model file."""
-    body = {
-        "format": FORMAT,
-        "version": VERSION,
+    return serialise(FORMAT, VERSION, {"summary": plain(summary, "summary"), "model": model})
+
+
+def serialise(kind: str, version: int, content: dict[str, Any]) -> tuple[str, bytes]:
+    """Checksum and bytes of a file: its content in an envelope with format and version."""
+    body: dict[str, Any] = {
+        "format": kind,
+        "version": version,
         "library": version_of("isoroc"),
         "saved": creation_time().strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "summary": plain(summary, "summary"),
-        "model": model,
     }
+    body |= content
     _check_depth(body)
-    document = body | {"checksum": _checksum(body)}
+    checksum = _checksum(body)
+    document = body | {"checksum": checksum}
     lines = [f" {json.dumps(name)}: {json.dumps(entry)}" for name, entry in document.items()]
     data = ("{\n" + ",\n".join(lines) + "\n}\n").encode()
     _check_size(data)
-    return document["checksum"], data
+    return checksum, data
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Document in a model file: of this version, its envelope and its checksum checked."""
+    document = read_envelope(path, FORMAT, VERSION, ("summary", "model"), migrations=MIGRATIONS)
+    with faults_of(path):
+        check_summary(document["summary"])
+        check_calibrator(document["model"], "model")
+    return document
+
+
+def read_envelope(
+    path: str | os.PathLike[str],
+    kind: str,
+    version: int,
+    content: Iterable[str],
+    *,
+    migrations: Sequence[Callable[[dict[str, Any]], dict[str, Any]]] = (),
+    fix: str = _NOT_A_MODEL,
+) -> dict[str, Any]:
+    """Document in a file of some format, with the entries `content` that are not checked yet."""
     with Path(path).open("rb") as file:
         data = file.read(MAX_BYTES + 1)
     with faults_of(path):
         _check_size(data)
         document = _parse(data)
-        if not isinstance(document, dict) or document.get("format") != FORMAT:
-            problem = f"an isoroc model file says {FORMAT!r} here, this one does not"
-            raise Fault("format", problem, _NOT_A_MODEL)
-        _check_depth(document)
-        if _checksum(document) != document.get("checksum"):
-            raise Fault("checksum", "does not match the content")
-        try:
-            document = migrate(document, VERSION, MIGRATIONS)
-        except ValueError as error:
-            problem, fix = error.args
-            raise Fault("version", problem, f"{fix}.") from error
-        entries(document, "", ("format", "version", "summary", "model", *TEXTS))
-        for name, pattern in TEXTS.items():
-            if not isinstance(document[name], str) or not re.search(pattern, document[name]):
-                raise Fault(name, f"expected {pattern}, got {shown(document[name])}")
-        check_summary(document["summary"])
-        check_calibrator(document["model"], "model")
+        return open_envelope(document, kind, version, content, migrations=migrations, fix=fix)
+
+
+def open_envelope(
+    parsed: Any,
+    kind: str,
+    version: int,
+    content: Iterable[str],
+    *,
+    migrations: Sequence[Callable[[dict[str, Any]], dict[str, Any]]] = (),
+    fix: str = _NOT_A_MODEL,
+) -> dict[str, Any]:
+    """A document of some format in its newest version, its envelope and checksum checked."""
+    document: dict[str, Any] = parsed if isinstance(parsed, dict) else {}
+    if document.get("format") != kind:
+        what = kind.removeprefix("isoroc-")
+        problem = f"an isoroc {what} file says {kind!r} here, this one does not"
+        raise Fault("format", problem, fix)
+    _check_depth(document)
+    if _checksum(document) != document.get("checksum"):
+        raise Fault("checksum", "does not match the content")
+    try:
+        document = migrate(document, version, migrations)
+    except ValueError as error:
+        problem, advice = error.args
+        raise Fault("version", problem, f"{advice}.") from error
+    entries(document, "", ("format", "version", *content, *TEXTS))
+    for name, pattern in TEXTS.items():
+        if not isinstance(document[name], str) or not re.search(pattern, document[name]):
+            raise Fault(name, f"expected {pattern}, got {shown(document[name])}")
     return document
 
 

@@ -1,0 +1,194 @@
+"""Tests and bounds of a mean loss that hold for every number of rows.
+
+They are exact for errors of independent rows, and by betting otherwise (Waudby-Smith and Ramdas
+2024). A test asks whether a mean loss lies below a limit; a bound is the lowest limit that passes.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, exp, inf, log
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoroc._core.intervals import Estimate, Mean, by_cluster
+from isoroc._core.special import beta_quantile, binomial_cdf, find_root
+from isoroc._core.types import Floats, Ints
+
+#: Rows of some kind, such as those that a rule accepts.
+Rows = NDArray[np.bool_]
+
+
+def betting_p_value(losses: Floats, weights: Floats, limit: float, n_bets: int = 10) -> float:
+    """P-value of the hypothesis that the mean loss is at least `limit`.
+
+    Each unit has a total weight and a total loss between 0 and this weight. The units are
+    independent, in an order that does not depend on their losses. A gambler bets a share of the
+    capital on small losses: if the hypothesis is true, the chance of ever multiplying the capital
+    by c is at most 1/c (Ville). The capital is divided equally among several shares.
+    """
+    if not weights.any():
+        return 1.0
+    worst = (1 - limit) * weights.max()
+    shares = (np.arange(n_bets) + 0.5) / n_bets
+    growth = np.log1p(-np.outer(shares, (losses - limit * weights) / worst)).cumsum(axis=1)
+    capital = np.logaddexp.reduce(growth, axis=0) - log(n_bets)
+    return exp(-max(float(capital.max()), 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """Losses of rows between 0 and 1, and how rows depend on each other."""
+
+    values: Floats
+    weights: Floats | None = None  # None if every row has weight 1
+    clusters: Ints | None = None  # number of each row's cluster; None for independent rows
+
+    @cached_property
+    def are_errors(self) -> bool:
+        """Whether the binomial test is exact: losses of 0 or 1 in independent, unweighted rows."""
+        plain = self.weights is None and self.clusters is None
+        return plain and bool(((self.values == 0) | (self.values == 1)).all())
+
+    @cached_property
+    def _units(self) -> Ints:
+        """Place of each row's cluster, or of the row, in an order that is drawn at random."""
+        units = np.arange(len(self.values)) if self.clusters is None else self.clusters
+        return np.random.default_rng(0).permutation(int(units.max(initial=-1)) + 1)[units]
+
+    def take(self, rows: Ints) -> Self:
+        """Some of the rows."""
+        weights = None if self.weights is None else self.weights[rows]
+        clusters = None if self.clusters is None else self.clusters[rows]
+        return type(self)(self.values[rows], weights, clusters)
+
+    @property
+    def weight(self) -> float:
+        """Total weight of the rows."""
+        return float(len(self.values) if self.weights is None else self.weights.sum())
+
+    def weight_of(self, rows: Rows) -> float:
+        """Total weight of some of the rows."""
+        return float(rows.sum() if self.weights is None else self.weights[rows].sum())
+
+    def mean(self, rows: Rows) -> float:
+        """Mean loss of some rows, NaN if there are none."""
+        if not rows.any():
+            return float("nan")
+        weights = None if self.weights is None else self.weights[rows]
+        return float(np.average(self.values[rows], weights=weights))
+
+    def _totals(self, rows: Rows) -> tuple[Floats, Floats]:
+        """Loss and weight of each unit, counting some of the rows."""
+        weights = np.ones(int(rows.sum())) if self.weights is None else self.weights[rows]
+        units = self._units[rows]
+        columns = weights * self.values[rows], weights
+        losses, totals = (np.bincount(units, each).astype(np.float64) for each in columns)
+        return losses, totals
+
+    def p_value(self, rows: Rows, limit: float) -> float:
+        """P-value of the hypothesis that the mean loss of such rows is at least `limit`."""
+        if not self.are_errors:
+            return betting_p_value(*self._totals(rows), limit)
+        return float(binomial_cdf(self.values[rows].sum(), int(rows.sum()), limit))
+
+    def least_p_value(self, rows: Rows, limit: float, *, n_wrong: int = 0) -> float:
+        """The same if only the first `n_wrong` units had losses, and these were complete."""
+        n = int(rows.sum())
+        if n <= n_wrong:
+            return 1.0
+        if self.are_errors:
+            return float(binomial_cdf(n_wrong, n, limit))
+        _, weights = self._totals(rows)
+        weights = weights[weights > 0]
+        return betting_p_value(weights * (np.arange(len(weights)) < n_wrong), weights, limit)
+
+    def interval(self, rows: Rows, confidence: float) -> Estimate:
+        """Mean loss of some rows; each end is a bound that holds with probability `confidence`."""
+        if not rows.any():
+            return Estimate(np.nan, 0.0, 1.0)
+        others = Losses(1 - self.values, self.weights, self.clusters)
+        high = self._upper(rows, confidence)
+        low = 1 - others._upper(rows, confidence)
+        return Estimate(self.mean(rows), low, high)
+
+    def _upper(self, rows: Rows, confidence: float) -> float:
+        """The lowest limit that the mean loss stays below, with probability `confidence`."""
+        risk = 1 - confidence
+        if self.are_errors:
+            n = int(rows.sum())
+            wrong = float(self.values[rows].sum())
+            return 1.0 if wrong == n else float(beta_quantile(wrong + 1, n - wrong, confidence))
+        totals = self._totals(rows)
+
+        def excess(limit: float) -> float:
+            return betting_p_value(*totals, limit) - risk
+
+        most = 1 - 1e-9
+        return 1.0 if excess(most) > 0 else find_root(excess, 1e-12, most, xtol=1e-9)
+
+    def share(self, rows: Rows, confidence: float) -> Estimate:
+        """Share of these rows among all, with a two-sided interval."""
+        weights = np.ones(len(rows)) if self.weights is None else self.weights
+        mean = Mean()
+        if not rows.any():
+            return Estimate(0.0, 0.0, 0.0)
+        total, inside = by_cluster(self.clusters, weights, rows.astype(np.float64))
+        mean.add(inside, total)
+        value = self.weight_of(rows) / self.weight
+        return Estimate(value, *mean.share().interval(confidence))
+
+
+def rows_needed(error: float, limit: float, confidence: float) -> float:
+    """Number of independent rows with which an error rate below `limit` passes the exact test."""
+    if error >= limit:
+        return inf
+    n = log(1 - confidence) / log(1 - limit)
+    while binomial_cdf(ceil(error * n - 1e-9), ceil(n), limit) > 1 - confidence:
+        n *= 1.05
+    return float(ceil(n))
+
+
+class Walk(NamedTuple):
+    """Tests of candidates from the strictest to the loosest."""
+
+    first: int  # the first candidate that was tested
+    p_values: list[float]
+    last: int  # the loosest candidate that is certified; -1 if none is
+
+
+def certify(
+    case: Callable[[int], tuple[Losses, Rows]], n_cases: int, limit: float, confidence: float
+) -> Walk:
+    """Certify candidates, given by their losses and rows, in an order chosen without labels.
+
+    A fixed sequence needs no correction for the number of tests: each is made only if the one
+    before was passed, so the first wrong certificate has probability ``1 - confidence`` at most.
+
+    The sequence begins with the first candidate that has a tenth of the rows and that can be
+    passed with one error, or with three where losses are tested by betting. If that would take more
+    than a quarter of the rows, it begins with the first that can be passed without errors. With
+    room for errors far fewer sequences end at their first test.
+    """
+    risk = 1 - confidence
+    start = n_cases
+    for i in range(n_cases):
+        losses, rows = case(i)
+        share = np.count_nonzero(rows) / len(rows)
+        if start == n_cases and losses.least_p_value(rows, limit) <= risk:
+            start = i
+        if start < n_cases and share > 1 / 4:
+            break
+        room = 1 if losses.are_errors else 3
+        if share >= 1 / 10 and losses.least_p_value(rows, limit, n_wrong=room) <= risk:
+            start = i
+            break
+    p_values: list[float] = []
+    for i in range(start, n_cases):
+        losses, rows = case(i)
+        p_values.append(losses.p_value(rows, limit))
+        if p_values[-1] > risk:
+            return Walk(start, p_values, i - 1 if i > start else -1)
+    return Walk(start, p_values, n_cases - 1 if p_values else -1)
