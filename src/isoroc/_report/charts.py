@@ -297,8 +297,11 @@ def surface_chart(part: dict[str, Any]) -> Markup:
     places = [(0.5, 1.12, -0.04, ""), (1.12, 0.5, -0.04, " end"), (1.35, 0.0, 1.4, "")]
     for name, (*place, anchor) in zip(part["names"], places, strict=True):
         (x,), (y,) = flat([place])
+        text = f"{cut(name, 16)} right"
+        width = 6.4 * len(text)
+        x = max(x, width) if anchor else min(x, WIDTH - width)  # texts stay inside
         at = {"x": digits(x), "y": digits(y), "class_": f"label{anchor}"}
-        parts.append(tag("text", f"{cut(name, 16)} right", **at))
+        parts.append(tag("text", text, **at))
     return picture(parts, "ROC surfaces of three classes", height=330)
 
 
