@@ -277,6 +277,9 @@ def surface_chart(part: dict[str, Any]) -> Markup:
     parts = [tag("polyline", points=at_points(*flat(box)), fill="none", class_="diagonal")]
     for i, (stage, surface) in enumerate(part["series"].items()):
         faces = np.asarray(surface["faces"]).reshape(-1, 3, 3)
+        corners = flat(surface["corners"])
+        # Hundreds of corners would hide the shape: thin edges, and no dots.
+        many = len(corners[0]) > 60
         if i == 0:
             for face, light in zip(faces, lit(faces), strict=True):
                 shade = digits(10 * (0.75 - 0.5 * light))
@@ -284,8 +287,9 @@ def surface_chart(part: dict[str, Any]) -> Markup:
                 parts.append(tag("polygon", points=at_points(*flat(face)), **style))
         else:
             lines = (at_points(*flat(edge)) for edge in edges_of(faces))
-            parts += [tag("polyline", points=line, class_=f"edge {stage}") for line in lines]
-        for x, y in zip(*flat(surface["corners"]), strict=True):
+            kind = f"edge{' fine' * many} {stage}"
+            parts += [tag("polyline", points=line, class_=kind) for line in lines]
+        for x, y in zip(*corners, strict=True) if not many else ():
             parts.append(tag("circle", cx=digits(x), cy=digits(y), r=1.5, class_=f"dot {stage}"))
         text = f"{stage}: volume {text_of(surface['volume'])}"
         parts.append(tag("text", text, x=4, y=310 + 16 * i, class_=f"score {stage}"))
@@ -293,8 +297,11 @@ def surface_chart(part: dict[str, Any]) -> Markup:
     places = [(0.5, 1.12, -0.04, ""), (1.12, 0.5, -0.04, " end"), (1.35, 0.0, 1.4, "")]
     for name, (*place, anchor) in zip(part["names"], places, strict=True):
         (x,), (y,) = flat([place])
+        text = f"{cut(name, 16)} right"
+        width = 6.4 * len(text)
+        x = max(x, width) if anchor else min(x, WIDTH - width)  # texts stay inside
         at = {"x": digits(x), "y": digits(y), "class_": f"label{anchor}"}
-        parts.append(tag("text", f"{cut(name, 16)} right", **at))
+        parts.append(tag("text", text, **at))
     return picture(parts, "ROC surfaces of three classes", height=330)
 
 

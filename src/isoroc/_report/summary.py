@@ -458,7 +458,7 @@ def _roc_part(evidence: ReportRows, chosen: list[int], n_vertices: int = 250) ->
 
 
 def _surface_part(evidence: ReportRows) -> dict[str, Any] | None:
-    """Hulls of the ROC surfaces of three classes; None if a class is absent."""
+    """Hulls of the ROC surfaces of three classes. None if a class is absent."""
     if evidence.n_classes != 3 or not evidence.before.class_weights().all():
         return None
     rows = evidence.draw(2000)
@@ -475,7 +475,7 @@ def _surface_part(evidence: ReportRows) -> dict[str, Any] | None:
 
 
 def _path_part(evidence: ReportRows) -> dict[str, Any] | None:
-    """Measures of these rows at every stage of growth of three classes; None without bins."""
+    """Measures of these rows at every stage of growth of three classes. None without bins."""
     calibrator = evidence.calibrator
     if evidence.n_classes != 3 or not isinstance(calibrator, IRPCalibrator):
         return None

@@ -19,7 +19,7 @@ from isoroc.metrics._calibration import event_of
 
 MEASURES = ("observed_expected", "intercept", "slope", "ici", "e50", "e90", "emax")
 UNKNOWN = Estimate(np.nan, np.nan, np.nan)
-#: Printed with the distances; measured by benchmarks/simulations.py panel.
+#: Printed with the distances. Measured by benchmarks/simulations.py panel.
 ROUGH = "intervals of e50, e90 and emax are rough: in simulations they covered 79 to 100 %"
 
 

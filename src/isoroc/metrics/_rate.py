@@ -175,7 +175,7 @@ def _groups(clusters: Any, unlabelled: Any, n: int, n_others: int) -> Ints:
 
 
 def _covariance(labelled: Floats, others: Floats, groups: Ints) -> float:
-    """Covariance of two means of mean 0 that share groups; one below 0 is not relied upon."""
+    """Covariance of two means of mean 0 that share groups. One below 0 is not relied upon."""
     n = len(labelled)
     size = groups.max() + 1
     first = np.bincount(groups[:n], labelled, size) / n

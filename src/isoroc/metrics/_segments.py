@@ -283,7 +283,7 @@ class Score(NamedTuple):
     information: Floats
     """Expected number of outcomes that one more unit of log odds adds."""
     n_clusters: Floats
-    """Number of clusters; 0 if the rows are independent."""
+    """Number of clusters, 0 if the rows are independent."""
     products: Floats
     """Sums over clusters of observed², observed x forecast and forecast², shape (3, m)."""
 
@@ -296,7 +296,7 @@ class Score(NamedTuple):
         squares = sample.squared_weights()
         spread = p * (1 - p)
         # Forecasts that are too extreme vary less than outcomes do, even if they are right on
-        # average in every segment. So variances are those of all rows.
+        # average in every segment. So variances are scaled by all rows.
         factor = max(1.0, squares @ (came - p) ** 2 / max(squares @ spread, 1e-12))
         total = _sums(group, w)
         size = len(group.names)
@@ -402,7 +402,7 @@ def _measure(sample: Sample, group: Group, k: int, min_rows: int) -> tuple[Table
 
 
 def _clusters_of(sample: Sample, group: Group) -> tuple[Ints, Ints] | None:
-    """Number of each row's cluster within its segment, and segments of these; None if all differ.
+    """Number of each row's cluster within its segment, and segments of these. None if all differ.
 
     They differ, for example, if rows are entries of several labels and segments the labels.
     """
