@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from isoroc._calibrators.irp import IRPCalibrator
-from isoroc._evaluation.forecasts import is_calibration_set, unwrap
+from isoroc._evaluation.forecasts import unwrap
 from isoroc._evaluation.path import measured_path, measures_of
-from isoroc._input import InputError, Sample, check_sample
+from isoroc._input import InputError, Sample, check_sample, share_seen
 from isoroc._support.table import Table
 from isoroc.plots._display import (
     NEUTRAL,
@@ -78,7 +78,7 @@ class PathDisplay(Display):
             As in `plot`.
         """
         calibrator, sample = _rows(estimator, X, y, sample_weight, ("X", "y"))
-        fitted = is_calibration_set(calibrator, sample.as_given(), sample)
+        fitted = share_seen(calibrator.summary_, sample) > 0.5
         series = {"calibration" if fitted else "test": sample}
         if test is not None:
             if len(test) not in (2, 3):
