@@ -184,8 +184,7 @@ def _lines(
         yield "classes: " + ", ".join(pairs)
     yield from notes
     before, after = (figures[name]["log_loss"] for name in ("before", "after"))
-    # A verdict names the loss before calibration itself.
-    shown = "" if before is None or "gain" in figures else f"{before:.4f} before, "
+    shown = "" if before is None else f"{before:.4f} before, "
     yield f"log loss on the rows of the fit: {shown}{after:.4f} after"
     if impossible := figures["impossible"].get("before"):
         yield f"outcomes that had been given probability 0: {impossible:,}"
