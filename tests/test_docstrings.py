@@ -43,6 +43,7 @@ WITHOUT_EXAMPLE = {
     "ModelFileError",
     "PriorEstimate",
     "RocCurve",
+    "RocSurface",
     "ThresholdReport",
     "Volume",
 }

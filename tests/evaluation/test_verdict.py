@@ -117,7 +117,7 @@ def test_shifts_of_classes_are_seen_for_three_classes_too():
     result = evaluate(y, softmax(z, axis=1))
     assert result.decision == "calibrate"
     assert result.verdict.p_value < 1e-6
-    assert "too low for 0" in result.sentences()[1]
+    assert "too low for class 0" in result.sentences()[1]
 
 
 def judged(gain, p_value=0.5, n_units=1000, basis="second forecasts"):
