@@ -209,3 +209,29 @@ def test_numbers_may_be_categories(run_cli, kind):
     assert set(json.loads(ran.text)["segments"]["before"]["segment"]) == {"101", "102", "103"}
     ran = run_cli("evaluate", path, "--segments", "age", "--categorical", "zip")
     assert (ran.code, "--categorical: no column 'zip'" in ran.err) == (2, True)
+
+
+def test_the_verdict_is_that_of_the_whole_model(run_cli):
+    """Right over all rows, wrong in each of two segments: the common map has nothing to gain."""
+    rng = np.random.default_rng(0)
+    n = 4000
+    z = rng.normal(size=n)
+    north = rng.random(n) < 0.5
+    y = rng.random(n) < 1 / (1 + np.exp(-z - np.where(north, 1.5, -1.5)))
+    p = 1 / (1 + np.exp(-z))
+    data = {"p": p, "region": np.where(north, "north", "south"), "y": y.astype(int)}
+    table = pl.DataFrame(data)
+    table[: n // 2].write_csv("data.csv")
+    table[n // 2 :].write_csv("new.csv")
+    words = ["--segments", "region", "-c", "temperature", "-o", "model.json", "--json"]
+    strict = ["--fail-if", "not should_calibrate", "--fail-if", "gain.low <= 0.05"]
+    ran = run_cli("fit", "data.csv", *words, *strict)
+    assert ran.code == 0, ran.err
+    found = json.loads(ran.text)
+    assert found["verdict"]["decision"] == "calibrate"
+    assert found["notes"][0].startswith(found["verdict"]["text"])
+    new = json.loads(run_cli("evaluate", "new.csv", "-m", "model.json", "--json").text)
+    change = new["measures"]["log_loss"]["change"]
+    assert change["low"] < -found["gain"]["value"] < change["high"]
+    assert found["unseen"]["log_loss"] > found["after"]["log_loss"]
+    assert "fitted to these very rows" in run_cli("evaluate", "data.csv", "-m", "model.json").text

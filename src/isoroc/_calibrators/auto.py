@@ -101,10 +101,9 @@ class AutoCalibrator(Calibrator):
 
     Notes
     -----
-    The verdict is to calibrate if the mixture lowers the log loss and either the 95 % interval of
-    the gain lies above 0, or a score test at the level 1 % shows that the forecasts are too
-    confident, too timid or, for two classes, shifted. Whatever the verdict, `predict_proba` applies
-    the mixture, unless ``caution="verdict"``.
+    `Verdict` states the rule of the verdict, which `evaluate` shares. With fewer than 100
+    independent rows and no evidence, it is "too few rows to tell". Whatever the verdict,
+    `predict_proba` applies the mixture, unless ``caution="verdict"``.
 
     In tables and in the gain, each forecast is mixed with the uniform forecast, with the weight of
     one row, so that no single row decides the verdict. Most default members forecast each row

@@ -129,8 +129,11 @@ class Verdict:
         return f"; {words} {self.p_value:.2g}"
 
     def _cross_validated(self) -> str:
-        text = f"{self._losses()} on unseen rows; with bounded losses better by {self.gain:.4f}"
-        text += self._interval(self.low, self.high) + self._departure()
+        text = f"log loss {self.after:.4f} on unseen rows, lower by {self.gain:.4f}"
+        text += self._interval(self.low, self.high)
+        if abs(self.before - self.after - self.gain) > 0.001:
+            text += " with bounded losses of single rows"
+        text += self._departure()
         if self.few_rows:
             text = f"{self.n_rows} rows ({self._losses()} on unseen rows)"
         elif not self.should_calibrate:

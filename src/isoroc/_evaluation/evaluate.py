@@ -41,7 +41,8 @@ NAMES: Any = {"advice": "pass", "name": "y_prob", "label_name": "y_true"}
 class Evaluate:
     """Measure forecasts before and after calibration, with intervals and a verdict.
 
-    Use rows that the calibrator was not fitted on. ``evaluate.from_counts`` takes counts, and
+    Use rows that the calibrator was not fitted on. Others are recognised, and the verdict is then
+    about the forecasts before calibration alone. ``evaluate.from_counts`` takes counts, and
     ``evaluate.from_batches`` rows that do not fit into memory.
 
     Parameters
@@ -72,7 +73,7 @@ class Evaluate:
         What the numbers in `y_prob` are. "auto": columns are probabilities, and scores are log odds
         if one lies outside [0, 1].
     confidence : float, default=0.95
-        Probability that an interval covers the true value.
+        Probability that an interval covers the true value. The verdict does not depend on it.
 
     Returns
     -------

@@ -77,11 +77,15 @@ def fit(
     sample = _fit(model, rows, weighting)
     common = model.common_ if isinstance(model, isoroc.SegmentCalibrator) else model
     figures = _figures(model, rows, sample, compare)
+<<<<<<< HEAD
     verdict = getattr(common, "verdict_", None)
     if isinstance(model, isoroc.SegmentCalibrator):
         from isoroc._calibrators.segment import judge_unseen  # noqa: PLC0415  # slow to import
 
         verdict = judge_unseen(model, sample, weighting)
+=======
+    verdict = _verdict(model, sample, weighting)
+>>>>>>> s51b
     if verdict is not None:
         figures["unseen"] = {"log_loss": verdict.after}
         figures["gain"] = {"value": verdict.gain, "low": verdict.low, "high": verdict.high}
@@ -189,6 +193,17 @@ def _kind(model: Any) -> str:
     return "classes" if model.map_.kind.exclusive else "labels"
 
 
+def _verdict(model: Any, sample: Sample, weighting: Weighting) -> Any:
+    """The verdict on the whole model; None if the calibrator has none."""
+    if not isinstance(model, isoroc.SegmentCalibrator):
+        return getattr(model, "verdict_", None)
+    if sample.segments is None:
+        return getattr(model.common_, "verdict_", None)
+    from isoroc._calibrators.segment import judge_unseen  # noqa: PLC0415  # slow to import
+
+    return judge_unseen(model, sample, weighting)
+
+
 def _headline(name: str, model: Any, output: str) -> str:
     target = "standard output" if output == opt.STANDARD else output
     size = f"{model.summary_['rows']:,} rows, {len(model.classes_)} {_kind(model)}"
@@ -222,8 +237,7 @@ def _lines(
         yield f"{_kind(model)}: " + ", ".join(pairs)
     yield from notes
     before, after = (figures[name]["log_loss"] for name in ("before", "after"))
-    # A verdict names the loss before calibration itself.
-    shown = "" if before is None or "gain" in figures else f"{before:.4f} before, "
+    shown = "" if before is None else f"{before:.4f} before, "
     yield f"log loss on the rows of the fit: {shown}{after:.4f} after"
     if impossible := figures["impossible"].get("before"):
         yield f"outcomes that had been given probability 0: {impossible:,}"
