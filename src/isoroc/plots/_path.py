@@ -78,11 +78,7 @@ class PathDisplay(Display):
             As in `plot`.
         """
         calibrator, sample = _rows(estimator, X, y, sample_weight, ("X", "y"))
-<<<<<<< HEAD
-        fitted = share_seen(calibrator.summary_, sample) > 0.5
-=======
         fitted = share_seen(calibrator.summary_, sample) == 1
->>>>>>> s51b
         series = {"calibration" if fitted else "test": sample}
         if test is not None:
             if len(test) not in (2, 3):

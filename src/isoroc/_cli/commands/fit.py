@@ -77,15 +77,7 @@ def fit(
     sample = _fit(model, rows, weighting)
     common = model.common_ if isinstance(model, isoroc.SegmentCalibrator) else model
     figures = _figures(model, rows, sample, compare)
-<<<<<<< HEAD
-    verdict = getattr(common, "verdict_", None)
-    if isinstance(model, isoroc.SegmentCalibrator):
-        from isoroc._calibrators.segment import judge_unseen  # noqa: PLC0415  # slow to import
-
-        verdict = judge_unseen(model, sample, weighting)
-=======
     verdict = _verdict(model, sample, weighting)
->>>>>>> s51b
     if verdict is not None:
         figures["unseen"] = {"log_loss": verdict.after}
         figures["gain"] = {"value": verdict.gain, "low": verdict.low, "high": verdict.high}
