@@ -66,6 +66,7 @@ class Model(NamedTuple):
     calibrator: Any
     columns: list[str] | None
     label: str | None
+    label_shares: list[str]  # columns of soft labels; none if the fit had labels
     weight: str | None  # column of the weights
     segments: dict[str, bool]  # columns of segments, and whether each is numeric
 
@@ -86,7 +87,10 @@ class Model(NamedTuple):
         columns = [str(name) for name in columns] if valid else None
         stored = (summary.get(key) for key in ("label", "weight_column"))
         label, weight = (name if isinstance(name, str) else None for name in stored)
-        return cls(path, calibrator, columns, label, weight, known_columns(calibrator.map_))
+        shares = summary.get("label_shares")
+        shares = [str(name) for name in shares] if isinstance(shares, list) else []
+        segments = known_columns(calibrator.map_)
+        return cls(path, calibrator, columns, label, shares, weight, segments)
 
     def order_columns(self, columns: list[str], selection: InputOptions) -> list[str]:
         """Columns of forecasts in the order that the calibrator expects."""
@@ -98,9 +102,12 @@ class Model(NamedTuple):
         return order_columns(columns, classes, self.columns, selection)
 
     def complete(self, selection: Selection, schema: Collection[str]) -> Selection:
-        """The selection, with label, weight and unit of the fit where the user gave none."""
-        if not (selection.label or selection.label_shares) and self.label in schema:
-            selection = replace(selection, label=self.label)
+        """The selection, with labels, weight and unit of the fit where the user gave none."""
+        if not (selection.label or selection.label_shares):
+            if self.label in schema:
+                selection = replace(selection, label=self.label)
+            elif self.label_shares and all(name in schema for name in self.label_shares):
+                selection = replace(selection, label_shares=self.label_shares)
         if selection.weight is None and self.weight in schema:
             selection = replace(selection, weight=self.weight)
         unit = self.calibrator.unit_

@@ -27,7 +27,8 @@ def to_onnx(
     The input ``forecasts`` has shape (N, K), or (N, 1) for scores. The output ``calibrated`` has
     shape (N, K) and type double. Rows that `predict_proba` would refuse become NaN. A
     `SegmentCalibrator` has one more input of shape (N, 1) for each column of segments, named
-    ``segment_`` and the column: doubles, NaN where missing, or strings.
+    ``segment_`` and the column: doubles, NaN where missing, or strings such as "north", "3",
+    "3.0" or "true".
 
     Parameters
     ----------

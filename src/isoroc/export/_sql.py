@@ -63,7 +63,8 @@ def to_sql(
         that column.
     segments : str or sequence of str, default=None
         Columns of the segments that a `SegmentCalibrator` uses, in the order of its `columns_`; by
-        default those of the same names. Categories are compared as text.
+        default those of the same names. Categories are compared as text, byte by byte; whole
+        numbers and booleans match in columns of any type.
     view : str or sequence of str, default=None
         Create a view of this name instead of returning rows.
 

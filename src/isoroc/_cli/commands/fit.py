@@ -119,6 +119,7 @@ def _read(
         rows: Any = load_counts(files, selection, [*segments, clusters])
         names = files
         label = None
+        shares = None
         weight = None
         columns = list(rows.columns or []) or None
     else:
@@ -128,10 +129,11 @@ def _read(
             rows = reader.count() if counted else reader.read(segments, clusters)["before"]
         names = source.names
         label = reader.label
+        shares = reader.label_shares or None
         weight = reader.weight
         columns = reader.columns
-    origin = {"files": names[:100], "label": label, "columns": columns, "weight_column": weight}
-    return rows, origin
+    origin = {"files": names[:100], "label": label, "label_shares": shares, "columns": columns}
+    return rows, origin | {"weight_column": weight}
 
 
 def _fit(model: Any, rows: Sample | Counts, weighting: Weighting) -> Sample:

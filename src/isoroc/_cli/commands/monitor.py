@@ -22,6 +22,7 @@ from isoroc._evaluation.monitor import Batch, BatchReport, CalibrationMonitor, h
 from isoroc._support.files import locked
 from isoroc.metrics._estimation.cell_errors import OUTSIDE, TOLERATED, share_outside
 
+NEEDS_LABELS = "--label-shares: monitoring needs labels; use --label."
 #: Expected metrics are computed from at most this many rows.
 MOST_ROWS = 20_000
 
@@ -65,7 +66,7 @@ def monitor(
     if selection.weight is not None:
         raise CommandError("--weight: monitoring counts rows; leave the weights out.")
     if selection.label_shares:
-        raise CommandError("--label-shares: monitoring needs labels; use --label.")
+        raise CommandError(NEEDS_LABELS)
     if unlabelled:
         _show_expected(loaded, forecasts, selection, confidence, json=json)
         return ExitCode.OK
@@ -98,6 +99,8 @@ def monitor(
 
 def _sum_up(reader: Reader, begun: CalibrationMonitor) -> tuple[Batch, str, float, Floats]:
     """Sums over the rows, a name for them, the accuracy, and calibrated forecasts of some rows."""
+    if reader.label is None:  # the model was fitted to shares
+        raise CommandError(NEEDS_LABELS)
     share = MOST_ROWS / reader.n_rows
     rng = np.random.default_rng(0)
     sums = list[Batch]()

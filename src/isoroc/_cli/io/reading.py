@@ -71,7 +71,7 @@ class Reader:
             fix = "check --label, --probs and --weight"
             raise CommandError(f"a column is used twice: {', '.join(self._used)}; {fix}.")
         check_types(source, self._used)
-        self._shares = list(shares.values())
+        self.label_shares = list(shares.values())
         self.n_rows = 0
         self._labels = list[Any](shares)
         self._read_labels(max(len(columns), 2))
@@ -97,8 +97,10 @@ class Reader:
         if not self.n_rows:
             which = "" if self.selection.where is None else f" with {self.selection.where}"
             raise CommandError(f"{self.source.name}: no rows{which}; at least one is needed.")
-        if self.label is None and len(self._shares) != n_classes:
-            problem = f"{len(self._shares)} columns, but the forecasts have {n_classes} classes"
+        if self.label is None and len(self.label_shares) != n_classes:
+            problem = (
+                f"{len(self.label_shares)} columns, but the forecasts have {n_classes} classes"
+            )
             raise CommandError(f"--label-shares: {problem}; name one column for each class.")
 
     def _add_labels(self, batch: pl.DataFrame, column: str, n_classes: int) -> None:
@@ -188,7 +190,7 @@ class Reader:
             if batch.is_empty():
                 continue
             if self.label is None:
-                shares = read_forecasts(batch, self._shares, self.source, check_label_shares)
+                shares = read_forecasts(batch, self.label_shares, self.source, check_label_shares)
                 codes = np.zeros(len(batch), self._codes.dtype)
             else:
                 labels = _label_values(batch[self.label])
