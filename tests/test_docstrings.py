@@ -36,6 +36,7 @@ WITHOUT_EXAMPLE = {
     "CalibrationSummary",
     "CalibrationTest",
     "CostReport",
+    "GoldenRows",
     "DecisionCurve",
     "Decomposition",
     "Evaluation",

@@ -16,11 +16,11 @@ import pytest
 import sqlglot
 from chdb import session as chdb
 
-from engine_tables import CASES, make_columns, typed_rows
+from engine_tables import CASES, CATEGORIES, fit_categories, make_columns, typed_rows
 from exported import ODD
 from isoroc import AutoCalibrator, Counts, SegmentCalibrator
 from isoroc._backends.sql import RULES
-from isoroc.export import counts_sql, to_sql
+from isoroc.export import counts_sql, golden_rows, to_sql
 from zoo import KINDS, assert_agrees, fitted, forecasts, make, on_thresholds, takes_classes
 
 TABLE = "a table"
@@ -243,6 +243,14 @@ def test_categories_of_every_type(engine, name, kind):
     found = np.array(rows, dtype=float)[:, 1:]
     expected = calibrator.predict_proba(p, {"code": codes, "age": ages})
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", CATEGORIES)
+def test_golden_rows(engine, name):
+    query = golden_rows(fit_categories(name)).to_sql(engine.dialect)
+    [(rows, wrong, error)] = engine.run(query, {"id": np.arange(1)})
+    assert (rows, wrong) == (12, 0)
+    assert error <= 1e-12
 
 
 @pytest.mark.parametrize("K", [1, 3, 13])

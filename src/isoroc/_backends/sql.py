@@ -177,7 +177,7 @@ class Stages:
 
     def select(
         self,
-        table: Sequence[str],
+        source: Node,
         keep: Sequence[str] | None,
         outputs: Named,
         replaced: Sequence[str] = (),
@@ -190,7 +190,7 @@ class Stages:
         """
         outputs = self._merge(outputs)
         stages = self._stages()
-        source, first, last = self._hand_on(table_node(table), keep, replaced)
+        source, first, last = self._hand_on(source, keep, replaced)
         live = None if keep is None else self._live(stages, len(keep), outputs)
         before = first
         queries = {}
@@ -487,6 +487,18 @@ class SqlOps(ColumnOps[Node]):
 
     def read(self, names: Sequence[str]) -> Vector:
         return self.vector([self.scalars.keep(double(column(name))) for name in names])
+
+    def constant(self, value: Any) -> Node:
+        """A number, text, boolean or NULL (also for NaN) of the type that a column would have."""
+        if isinstance(value, bool):
+            return nodes.Boolean(this=value)
+        if isinstance(value, str):
+            is_national = self._rules.texts == "national"
+            return nodes.National(this=value) if is_national else nodes.Literal.string(value)
+        if isinstance(value, int):
+            return integer(value)
+        missing = value is None or math.isnan(value)
+        return nodes.Null() if missing else double(self.scalars.number(value))
 
     def find(self, name: str, levels: Levels) -> tuple[Vector, Vector]:
         """Place of each entry of a column among levels, and whether it is one of them."""
