@@ -16,11 +16,13 @@ import pytest
 import sqlglot
 from chdb import session as chdb
 
+import what_works
 from engine_tables import CASES, CATEGORIES, fit_categories, make_columns, typed_rows
 from exported import ODD
 from isoroc import AutoCalibrator, Counts, SegmentCalibrator
 from isoroc._backends.sql import RULES
 from isoroc.export import counts_sql, golden_rows, to_sql
+from what_works import FEATURES
 from zoo import KINDS, assert_agrees, fitted, forecasts, make, on_thresholds, takes_classes
 
 TABLE = "a table"
@@ -55,7 +57,7 @@ def run_clickhouse(session, folder, query, data):
 
 def create_table(cursor, data, mark, types):
     table = pa.table(data)
-    kinds = [types[str(kind)] for kind in table.schema.types]
+    kinds = [types[str(kind).removeprefix("large_")] for kind in table.schema.types]
     names = [quoted(name, mark) for name in data]
     columns = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
     cursor.execute(f"DROP TABLE IF EXISTS {quoted(TABLE, mark)}")
@@ -251,6 +253,20 @@ def test_golden_rows(engine, name):
     [(rows, wrong, error)] = engine.run(query, {"id": np.arange(1)})
     assert (rows, wrong) == (12, 0)
     assert error <= 1e-12
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_what_works(engine, feature, request):
+    name = request.node.callspec.params["engine"]
+    if name == "duckdb":
+        pytest.skip("tested by `make test`")
+
+    def execute(query, table):
+        if name == "mariadb":  # has no infinite numbers
+            table = pa.Table.from_pandas(table.to_pandas().replace([np.inf, -np.inf], np.nan))
+        return engine.run(query, dict(zip(table.column_names, table.columns, strict=True)))
+
+    what_works.ENGINES[name].check(feature, execute, engine.dialect, engine.table)
 
 
 @pytest.mark.parametrize("K", [1, 3, 13])
