@@ -22,7 +22,9 @@ endif
 export PYTHONDONTWRITEBYTECODE :=
 ASAN = $(shell $(CC) -print-file-name=libasan.so)
 
-.PHONY: demo test explore kills test-slow test-browser test-engines test-recipes lint types tests coverage sanitize bench arena unseen paper fuzz docs dist check-dist \
+# A stamp is made from a pattern; it is no temporary file.
+.PRECIOUS: build/%.stamp
+.PHONY: demo test explore kills test-digits test-slow test-browser test-engines test-recipes lint types tests coverage sanitize bench arena unseen paper fuzz docs dist check-dist \
   check-release wheels publish test-oldest lock clean
 
 demo: .venv/runs  ## forecasts in, calibrated forecasts, a verdict, a picture and a report out
@@ -48,6 +50,13 @@ types: .venv/develops
 
 tests: .venv/develops  # two workers, one thread each; fits that tests of a file share are cached in its worker
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+
+# Left out are the slow tests and those of files, pictures and words, which have no numbers of their own.
+WORDS := cli plots support $(patsubst %,test_%.py,architecture benchmarks docstrings names release scikit_learn_suite serving)
+test-digits: build/fused.stamp  ## the tests once more with kernels and a NumPy that round differently
+	NPY_DISABLE_CPU_FEATURES="$$($(BIN)/python tools/simd_features.py)" PYTHONPATH=build/fused-lib OMP_NUM_THREADS=1 \
+	  $(BIN)/python -m pytest -n 2 --dist loadfile -q -p no:cacheprovider -m "not slow" build/fused-lib tests reproduction \
+	  $(WORDS:%=--ignore tests/%)
 
 test-slow: .venv/develops  ## simulations, long pages, kills and starts of the program
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow
@@ -103,8 +112,9 @@ unseen: .venv/develops  ## sets that no design has used, in build/unseen
 paper: .venv/runs  ## the paper's experiments, tables and figures in build/paper; ARGS="--quick" for some of them
 	$(BIN)/python -m reproduction $(ARGS)
 
-fuzz: .venv/develops  ## a hundred thousand damaged model files, and fits to five thousand generated sets
+fuzz: .venv/develops  ## a hundred thousand damaged model files, five thousand commands that read them, and fits to five thousand generated sets
 	$(BIN)/python benchmarks/fuzz.py files
+	$(BIN)/python benchmarks/fuzz.py commands
 	$(BIN)/python benchmarks/fuzz.py fits
 
 docs: .venv/documents  ## the documentation site in build/docs/html; warnings are errors
@@ -195,8 +205,8 @@ $(OLDEST)/installed: tests/oldest.txt $(SOURCES)
 	$(BIN)/pip install --quiet -e '.[dev,engines]'
 	touch $@
 
-build/checked.stamp: .venv/develops $(SOURCES) $(shell find src -name '*.py' -o -name '*.pyi')
-	rm -rf build/checked-lib
-	ISOROC_CHECKED=1 $(BIN)/pip install --quiet --no-deps --no-build-isolation \
-	  --target build/checked-lib .
+build/%.stamp: .venv/develops $(SOURCES) $(shell find src -name '*.py' -o -name '*.pyi')
+	rm -rf build/$*-lib
+	ISOROC_KERNELS=$* $(BIN)/pip install --quiet --no-deps --no-build-isolation \
+	  --target build/$*-lib .
 	touch $@

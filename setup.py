@@ -1,6 +1,7 @@
 """The compiled kernels and the links of releases; everything else is in pyproject.toml."""
 
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -82,21 +83,32 @@ def urls(home: str) -> dict[str, str]:
     }
 
 
-# ISOROC_CHECKED=1 builds the kernels with bounds checks and the compiler's sanitizers, in a
-# build folder of their own: `make sanitize` tests them once in that form.
-CHECKED = os.environ.get("ISOROC_CHECKED") == "1"
+# Two other ways to compile the kernels, each in a build folder of its own. ISOROC_KERNELS=checked
+# has bounds checks and the compiler's sanitizers, for `make sanitize`. ISOROC_KERNELS=fused lets
+# the compiler replace a * b + c by one instruction that rounds once, for `make test-digits`.
+KERNELS = os.environ.get("ISOROC_KERNELS", "")
+if KERNELS not in {"", "checked", "fused"}:
+    sys.exit(f"ISOROC_KERNELS is {KERNELS!r}; expected checked or fused")
+CHECKED = KERNELS == "checked"
+BUILD = f"build/{KERNELS}" if KERNELS else "build"
 
+link_args = []
 if CHECKED:
     compile_args = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-omit-frame-pointer"]
     compile_args += ["-fno-sanitize-recover=undefined"]
     link_args = ["-fsanitize=address,undefined"]
 elif sys.platform == "win32":
-    compile_args, link_args = ["/O2", "/W3"], []
+    compile_args = ["/O2", "/W3"]  # does not fuse by default
 else:
     # Without debugging information the bytes of a wheel do not depend on the folder of the build.
-    compile_args, link_args = ["-O3", "-g0", "-Wall", "-Wextra"], []
+    compile_args = ["-O3", "-g0", "-Wall", "-Wextra"]
+    # Rounding once where another machine rounds twice would change the last digit of forecasts.
+    compile_args += ["-ffp-contract=fast" if KERNELS == "fused" else "-ffp-contract=off"]
+    if KERNELS == "fused" and platform.machine() in {"x86_64", "AMD64"}:
+        compile_args += ["-mfma"]
 
 if __name__ == "__main__":
+    os.umask(0o022)  # a wheel holds the modes of its files, which must not depend on the builder
     if BUILDS & set(sys.argv) and lacks_compiler():
         sys.exit(compiler_needed(sys.platform))
     setup(
@@ -108,13 +120,14 @@ if __name__ == "__main__":
                 Extension(
                     f"isoroc._core.{name}",
                     [f"src/isoroc/_core/{name}.pyx"],
+                    depends=["setup.py"],  # other options compile again
                     extra_compile_args=compile_args + OPTIONS.get(name, []),
                     extra_link_args=link_args,
                     define_macros=[("ISOROC_CHECKED", "1" if CHECKED else "0")],
                 )
                 for name in SUBJECTS
             ],
-            build_dir="build/checked-c" if CHECKED else "build/c",
+            build_dir=f"{BUILD}/c",
             compiler_directives={
                 "language_level": 3,
                 "boundscheck": CHECKED,
@@ -125,7 +138,7 @@ if __name__ == "__main__":
             },
         ),
         options={
-            "build": {"build_base": "build/checked" if CHECKED else "build"},
+            "build": {"build_base": BUILD},
             "build_ext": {"parallel": os.cpu_count()},
         },
     )

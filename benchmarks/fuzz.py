@@ -1,12 +1,17 @@
-"""Fuzzing: damaged model files, and fits to generated sets.
+"""Fuzzing: damaged model files in the library and in the commands, and fits to generated sets.
 
     python benchmarks/fuzz.py files [--count N] [--seed S]
+    python benchmarks/fuzz.py commands [--count N] [--seed S]
     python benchmarks/fuzz.py fits [--count N] [--seed S] [--most-numbers M] [--jobs J]
 
 A damaged model file must load as a valid model or raise ModelFileError. Mutants are made from files
 of every calibrator. Either bytes are changed, removed, repeated and moved; or entries of the
 document are changed, removed, swapped and replaced by hostile values, and the checksum is computed
 again. A mutant that loads must return forecasts on the simplex.
+
+The commands read such mutants of files that ``isoroc fit`` wrote, most of them with an altered
+summary, parameter or state, and damaged states of a monitor. Each command must succeed, or end with
+one line and an exit code for invalid input: "internal error" is a finding.
 
 Sets to fit are made from their seeds by tests/generated.py: 2 to 50 classes, 5 to 5,000 rows,
 saturated and tied forecasts, exact zeros and ones, rare classes, any precision, weights over ten
@@ -20,8 +25,10 @@ Prints the number of each outcome, every failure, time, and for files peak memor
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
 import hashlib
+import io
 import json
 import resource
 import sys
@@ -30,6 +37,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -38,6 +46,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 import isoroc
+from isoroc.__main__ import main as command
 from isoroc._maps.modelfile.document import MAX_BYTES, MAX_VALUES
 from isoroc._support.progress import progress
 
@@ -100,11 +109,16 @@ def mutate_bytes(data: bytes, rng: np.random.Generator) -> bytes:
     return bytes(text)
 
 
-def mutate_document(data: bytes, rng: np.random.Generator) -> bytes:
-    """A file with entries changed, removed, swapped or added, and a matching checksum."""
+def mutate_document(data: bytes, rng: np.random.Generator, *path: str) -> bytes:
+    """A file with entries changed, removed, swapped or added, and a matching checksum.
+
+    Most changes are below the `path`, by default in the model.
+    """
     document = json.loads(data)
     for _ in range(rng.integers(1, 4)):
-        found = list(places(document.get("model") if rng.random() < 0.9 else document))
+        found = list(
+            places(below(document, path or ("model",)) if rng.random() < 0.9 else document)
+        )
         if not found:  # an earlier mutation left nothing there
             break
         holder, key = found[rng.integers(len(found))]
@@ -128,6 +142,13 @@ def mutate_document(data: bytes, rng: np.random.Generator) -> bytes:
     text = json.dumps(signed, sort_keys=True, separators=(",", ":"))
     checksum = hashlib.sha256(text.encode()).hexdigest()
     return json.dumps(body | {"checksum": f"sha256:{checksum}"}).encode()
+
+
+def below(document: Any, path: Sequence[str]) -> Any:
+    """Entry of a document; None if an earlier mutation removed it."""
+    for name in path:
+        document = document.get(name) if isinstance(document, dict) else None
+    return document
 
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
@@ -192,6 +213,76 @@ def at_the_limits() -> None:
                 raise AssertionError("a hostile file was loaded")
 
 
+def run_command(words: Sequence[str]) -> tuple[int, str]:
+    """Exit code of a command, and what it wrote to standard error."""
+    errors = io.StringIO()
+    with redirect_stdout(io.StringIO()), redirect_stderr(errors):
+        code = command(list(words))
+    return code, errors.getvalue()
+
+
+def table_of_forecasts(n_rows: int) -> str:
+    """A CSV file of forecasts, outcomes, two columns of segments and two of labels."""
+    rng = np.random.default_rng(0)
+    truth = rng.dirichlet(np.ones(3), n_rows)
+    y = (truth.cumsum(axis=1) > rng.random((n_rows, 1))).argmax(axis=1)
+    P = truth**2 / (truth**2).sum(axis=1, keepdims=True)
+    lines = [
+        f"{a},{b},{c},{k},{'north' if a > 0.3 else 'south'},{rng.integers(20, 70)},{k % 2},{k // 2}"
+        for (a, b, c), k in zip(P.tolist(), y.tolist(), strict=True)
+    ]
+    return "\n".join(["p_0,p_1,p_2,y,region,age,is_1,is_2", *lines, ""])
+
+
+def command_seeds() -> list[bytes]:
+    """Model files that ``isoroc fit`` writes, in the current folder, which has ``data.csv``."""
+    Path("data.csv").write_text(table_of_forecasts(200), encoding="utf-8")
+    files = []
+    for words in (
+        ["--calibrator", "irp"],
+        ["--calibrator", "auto", "--cv", "2"],
+        ["--calibrator", "temperature", "--segments", "region,age"],
+        ["--calibrator", "ordinal"],
+        ["--labels", "is_1,is_2", "--probs", "p_1,p_2"],
+        ["--calibrator", "venn-abers", "--probs", "p_2", "--where", "y <> 1"],
+    ):
+        code, errors = run_command(["fit", "data.csv", "-o", "model.json", *words])
+        if code:
+            raise AssertionError(errors)
+        files.append(Path("model.json").read_bytes())
+    run_command(["monitor", "model.json", "data.csv", "--where", "y <> 1", "--state", "state.json"])
+    return files
+
+
+def fuzz_commands(count: int, seed: int = 0) -> Counter[str]:
+    """Number of each exit code of commands that read `count` mutants."""
+    rng = np.random.default_rng(seed)
+    parts = [("summary",), ("summary", "forecast_cells"), ("model", "parameters"), ("model",)]
+    parts += [("model", "state"), ("model", "state", "verdict_")]
+    uses = ["inspect m.json", "inspect m.json --json", "apply m.json data.csv -o out.csv"]
+    uses += ["apply m.json data.csv -o out.csv --prior 0=0.2,1=0.3,2=0.5", "export m.json --onnx x"]
+    uses += ["monitor m.json data.csv", "monitor m.json data.csv --unlabelled --json"]
+    uses += ["monitor model.json data.csv --state s.json", "evaluate data.csv -m m.json --json"]
+    uses += ["export m.json --sql duckdb -o x.sql", "report data.csv -m m.json -o x.html"]
+    uses += ["fit data.csv -c identity -o new.json --compare m.json"]
+    tally: Counter[str] = Counter(crashed=0)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        files = command_seeds()
+        state = Path("state.json").read_bytes()
+        for _ in range(count):
+            data = files[rng.integers(len(files))]
+            words = uses[rng.integers(len(uses))].split()
+            path = parts[rng.integers(len(parts))]
+            Path("m.json").write_bytes(mutate_document(data, rng, *path))
+            Path("s.json").write_bytes(mutate_document(state, rng, "totals"))
+            code, errors = run_command(words)
+            tally[f"exit code {code}"] += 1
+            if code not in (0, 1, 2) or (code == 2 and errors.count("\n") != 1):
+                tally["crashed"] += 1
+                print(" ".join(words), errors, sep="\n")
+    return tally
+
+
 def fit_all(seed: int, most_numbers: int) -> dict[str, bool | str]:
     """Whether each calibrator refused the set, or what went wrong."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
@@ -227,6 +318,16 @@ def fuzz_files(options: argparse.Namespace) -> int:
     return tally["crashed"]
 
 
+def fuzz_uses(options: argparse.Namespace) -> int:
+    """Commands that read damaged files; the number of failures."""
+    start = perf_counter()
+    tally = fuzz_commands(options.count, options.seed)
+    for name, number in sorted(tally.items()):
+        print(f"{name:>26}: {number:>9,}")
+    print(f"{options.count:,} commands in {perf_counter() - start:.0f} s")
+    return tally["crashed"]
+
+
 def fuzz_fits(options: argparse.Namespace) -> int:
     """Fits to generated sets; the number of failures."""
     taken = Counter[str]()
@@ -253,14 +354,15 @@ def fuzz_fits(options: argparse.Namespace) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("part", choices=("files", "fits"))
-    parser.add_argument("--count", type=int, help="100,000 files or 5,000 sets by default")
+    parser.add_argument("part", choices=("files", "commands", "fits"))
+    parser.add_argument("--count", type=int, help="100,000 files or 5,000 of others by default")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--most-numbers", type=int, default=20_000, help="in a set")
     parser.add_argument("--jobs", type=int, default=-1, help="processes; one per core by default")
     options = parser.parse_args()
     options.count = options.count or (100_000 if options.part == "files" else 5000)
-    return int((fuzz_files if options.part == "files" else fuzz_fits)(options) > 0)
+    parts = {"files": fuzz_files, "commands": fuzz_uses, "fits": fuzz_fits}
+    return int(parts[options.part](options) > 0)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import warnings
 import zlib
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from math import log
 from time import perf_counter
@@ -39,7 +39,9 @@ from isoroc.metrics import (
     calibration_summary,
     calibration_test,
     decompose,
+    estimate_rate,
     expected,
+    segment_report,
 )
 from isoroc.metrics._estimation.calibration_terms import Parts
 from isoroc.metrics._estimation.cell_errors import error_in_cells, sum_in_cells
@@ -746,6 +748,148 @@ def priors(rng: np.random.Generator, K: int, shift: str) -> Figures:
         "adjusted right": right[0],
         "not adjusted right": right[1],
     }
+
+
+LEARNERS = {
+    "sigmoid": isoroc.SigmoidCalibrator,
+    "auto": partial(AutoCalibrator, random_state=0),
+    "isotonic": isoroc.IsotonicCalibrator,
+}
+
+
+@study({"calibrator": tuple(LEARNERS), "n_cal": (200, 1000), "share": (0.2, 0.5)}, 200)
+def learned_priors(rng: np.random.Generator, calibrator: str, n_cal: int, share: float) -> Figures:
+    """Class shares of 2,000 new rows after calibration on few rows, half of them positive."""
+
+    def rows(n: int, positive: float) -> tuple[Array, Array]:
+        y = rng.random(n) < positive
+        return expit(1.2 * (np.where(y, 1, -1) + rng.normal(size=n)) + 0.4), y
+
+    p, y = rows(n_cal, 0.5)
+    fitted = LEARNERS[calibrator]().fit(p, y)
+    Q = fitted.predict_proba(rows(2000, share)[0])
+    found: Figures = {}
+    for name, known in (("alone", None), ("calibration", fitted)):
+        prior = isoroc.estimate_prior(Q, float(y.mean()), calibration=known)
+        found[f"{name}: covered"] = bool(inside(prior.low[1], share, prior.high[1]))
+        found[f"{name}: differs"] = prior.p_value < 0.05
+    return found
+
+
+# Segments and clusters
+
+
+@study({"kind": ("right", "temperature 2", "temperature 3", "noise"), "shift": (0.0, 0.5)}, 300)
+def segments(rng: np.random.Generator, kind: str, shift: float) -> Figures:
+    """Segments that are found in 2,000 rows; with a shift, one of six is wrong."""
+    z = rng.normal(size=2000)
+    group = rng.integers(6, size=2000)
+    truth = expit(z + shift * (group == 2))
+    factor = float(kind.rpartition(" ")[2]) if kind.startswith("temperature") else 1.0
+    p = expit(3 * z + 3 * rng.normal(size=2000)) if kind == "noise" else expit(factor * z)
+    columns = {"group": group.astype(str), "other": rng.normal(size=2000)}
+    table = segment_report(rng.random(2000) < truth, p, columns)
+    own = np.flatnonzero(table["column"] == "group")
+    names = table["segment"][own].astype(int)
+    ratio = np.bincount(group, truth)[names] / np.bincount(group, p)[names]
+    return {
+        "any": bool((table["adjusted"] <= 0.05).any()),
+        "the wrong one": bool(table["adjusted"][own][names == 2][0] <= 0.05),
+        "ratio covered": float(np.mean(inside(table["low"][own], ratio, table["high"][own]))),
+    }
+
+
+@study({"n_clusters": (3, 4, 5, 6, 10), "shift": (0.0, 1.5)}, 300)
+def segments_of_clusters(rng: np.random.Generator, n_clusters: int, shift: float) -> Figures:
+    """Eight segments of few clusters of 20 rows; with a shift, one is wrong."""
+    cluster = np.repeat(np.arange(8 * n_clusters), 20)
+    segment = cluster // n_clusters
+    z = rng.normal(size=len(cluster))
+    own = rng.normal(scale=0.5, size=8 * n_clusters)[cluster]
+    y = rng.random(len(cluster)) < expit(z + own + shift * (segment == 2))
+    p = expit(z / np.sqrt(1 + 0.346 * 0.25))
+    table = segment_report(y, p, segment.astype(str), clusters=cluster)
+    wrong = table["adjusted"][table["segment"] == "2"][0] <= 0.05
+    return {"any": bool((table["adjusted"] <= 0.05).any()), "the wrong one": bool(wrong)}
+
+
+#: Rows of each cluster.
+SIZES = {
+    "60 of 5": [5] * 60,
+    "20, 5 to 60": [60] * 2 + [20] * 4 + [5] * 14,
+    "30, 2 to 80": [max(int(80 * 0.85**i), 2) for i in range(30)],
+    "20, 5 to 150": [150] + [5] * 19,
+}
+
+
+@study({"sizes": tuple(SIZES)}, 300)
+def unequal(rng: np.random.Generator, sizes: str) -> Figures:
+    """Whether the intervals of evaluate cover with clusters of unequal sizes."""
+    size = np.array(SIZES[sizes])
+    cluster = np.repeat(np.arange(len(size)), size)
+    n = len(cluster)
+    shared = np.array([[0.5], [0.3]])
+    common = rng.normal(size=(2, len(size)))[:, cluster]
+    x, z = np.sqrt(shared) * common + np.sqrt(1 - shared) * rng.normal(size=(2, n))
+    p = ndtr(x).clip(1e-6, 1 - 1e-6)
+    y = z < ndtri(p)
+    after = ndtr(ndtri(p) + 0.5)
+    if y.all() or not y.any():
+        return {}
+    truth = truths(0.5, 1.0)
+    found = evaluate(y, p, after, clusters=cluster).measures
+    names = ("log_loss", "accuracy", "auc")
+    known = {name: found[name]["before"] for name in names}
+    figures = {name: inside(own.low, truth[name], own.high) for name, own in known.items()}
+    low, high = found["accuracy"]["change"][1:]
+    return figures | {"accuracy change": inside(low, lost_accuracy(), high), "width": high - low}
+
+
+@cache
+def lost_accuracy() -> float:
+    """Change of accuracy if probabilities are shifted by half a unit on the probit scale."""
+    p, _, _ = design(POPULATION, 0.5, 1, np.random.default_rng(0))
+    right = np.where(ndtri(p) > -0.5, p, 1 - p)
+    return float((right - np.maximum(p, 1 - p)).mean())
+
+
+@study({"weights": ("one of 500", "one of 50"), "power": (1.0, 2.0)}, 300)
+def heavy(rng: np.random.Generator, weights: str, power: float) -> Figures:
+    """Whether intervals cover, and how wide they are, if one row has a large weight."""
+    n = 2000 if weights == "one of 500" else 300
+    p, y, _ = design(n, 0.5, 1, rng)
+    own = np.ones(n)
+    own[0] = 500 if n == 2000 else 50
+    before = powers(np.column_stack([1 - p, p]), power)[:, 1]
+    found = evaluate(y, before, sample_weight=own).measures
+    truth = truths(0.5, power)
+    figures: Figures = {}
+    for name in ("log_loss", "accuracy", "calibration_loss", "calibration_error", "auc"):
+        _, low, high = found[name]["before"]
+        figures[name] = inside(low, truth[name], high)
+        figures[f"{name}: width"] = high - low
+    return figures
+
+
+@study({"shared": (False, True)}, 300)
+def rates(rng: np.random.Generator, *, shared: bool) -> Figures:
+    """Coverage of `estimate_rate` if the unlabelled rows are 60 clusters of 30."""
+
+    def rows(common: Array) -> tuple[Array, Array]:
+        z = 1.2 * common + rng.normal(size=len(common))
+        return rng.random(len(common)) < expit(z), expit(z + 0.5)
+
+    cluster = np.repeat(np.arange(60), 30)
+    y, p = rows(rng.normal(size=60)[cluster])
+    chosen = rng.random(len(cluster)) < 0.1
+    labelled = (y[chosen], p[chosen]) if shared else rows(rng.normal(size=200))
+    others = ~chosen if shared else np.ones(len(cluster), dtype=bool)
+    own = cluster[chosen] if shared else None
+    found: Figures = {}
+    for name, known in (("without", None), ("with", cluster[others])):
+        rate = estimate_rate(*labelled, p[others], clusters=own, clusters_unlabelled=known)
+        found[name] = inside(rate.low, 0.5, rate.high)
+    return found
 
 
 def main() -> None:

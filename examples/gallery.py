@@ -35,6 +35,7 @@ from isoroc import (
 from isoroc.plots import (
     CalibrationDisplay,
     DecisionCurveDisplay,
+    PathDisplay,
     RocDisplay,
     SegmentsDisplay,
     SimplexDisplay,
@@ -129,6 +130,23 @@ def roc_one_vs_rest() -> RocDisplay:
     return RocDisplay.from_estimator(calibrator, P_new, y_new)
 
 
+def roc_surface() -> RocDisplay:
+    """The paper's bins of three classes, on the rows that they were found on."""
+    P, y, *_ = generated(3, GaussianNB(), n_cal=500)
+    return RocDisplay.from_estimator(IRPCalibrator.paper().fit(P, y), P, y, kind="surface")
+
+
+def path() -> PathDisplay:
+    P, y, P_new, y_new = generated(3, GaussianNB(), n_cal=500)
+    calibrator = IRPCalibrator(values="constant", random_state=0).fit(P, y)
+    return PathDisplay.from_estimator(calibrator, P, y, test=(P_new, y_new))
+
+
+def tetrahedron() -> SimplexDisplay:
+    P, y, *_ = generated(4, RandomForestClassifier(random_state=0), n_cal=800)
+    return SimplexDisplay.from_estimator(IRPCalibrator(random_state=0).fit(P, y), P, y)
+
+
 def decision_curve() -> DecisionCurveDisplay:
     P, y, P_new, y_new = generated(2, GaussianNB())
     return DecisionCurveDisplay.from_estimator(IRPCalibrator().fit(P, y), P_new, y_new)
@@ -206,6 +224,7 @@ def cases() -> Iterator[tuple[str, Callable[[], Any]]]:
         kinds: list[Any] = [CalibrationDisplay, RocDisplay]
         kinds += [DecisionCurveDisplay] * (len(names) == 2)
         kinds += [SimplexDisplay] * (len(names) == 3)
+        kinds += [PathDisplay] * (len(names) <= 3)
         for kind in kinds:
             name = kind.__name__.removesuffix("Display").lower()
             yield f"{name}-{case}", partial(kind.from_estimator, calibrator, P, y)
@@ -219,7 +238,10 @@ GALLERY: dict[str, Callable[[], Any]] = {
     "reliability-rare": reliability_rare,
     "roc": roc,
     "roc-one-vs-rest": roc_one_vs_rest,
+    "roc-surface": roc_surface,
+    "path": path,
     "simplex": simplex,
+    "simplex-four-classes": tetrahedron,
     "decision-curve": decision_curve,
     "segments": segments,
 }

@@ -14,11 +14,9 @@ from scipy.special import stdtrit
 from isoroc import IRPCalibrator, metrics
 from isoroc._core.simplex import regions
 from isoroc._core.types import Floats, Ints
-from isoroc._counts import Points
 from isoroc._support.table import Table
-from isoroc.metrics._surface import Hull
+from isoroc.metrics._surface.bodies import Hull
 from reproduction.data import CLASSIFIERS, SIZES, Forecasts, Rows
-from reproduction.four_classes import Cases, hull_volume
 from reproduction.published import (
     GRID_SIZES,
     ReferenceBinning,
@@ -165,17 +163,13 @@ def volume(R: Floats, y: NDArray[Any]) -> float:
     """Hull volume under the ROC surface over all thresholds; the rows need not sum to one.
 
     All rows of a run have the same sum, and scaling all values alike does not change the surface.
-    For four classes it may be a lower bound from 1,000 ascents.
+    For four classes it is a lower bound.
     """
     K = R.shape[1]
     # Rows of one bin have the same value, so one weighted row per bin and label is enough.
     values, level = np.unique(normalise(R), axis=0, return_inverse=True)
     weights = np.bincount(level.ravel() * K + y, minlength=len(values) * K)
     (some,) = weights.nonzero()
-    if K > _VOLUME_UP_TO:
-        codes = (some % K).astype(np.uint8)
-        counts = Points.from_arrays(values[some // K], codes, weights[some].astype(np.float64))
-        return hull_volume(Cases.of(counts))
     found = metrics.volume_under_surface(
         some % K, values[some // K], sample_weight=weights[some], labels=np.arange(K)
     )

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.spatial import Delaunay
 
 from isoroc import IRPCalibrator
 from isoroc._core.simplex import lattice
@@ -18,7 +16,7 @@ from isoroc._core.types import Floats, Ints
 from isoroc._evaluation.triangle import bin_polygons, cells_of, mix, triangles
 from isoroc._support.table import Table
 from isoroc.metrics import roc_convex_hull, symmetric_roc_curve
-from isoroc.plots import SimplexDisplay
+from isoroc.plots import RocDisplay, SimplexDisplay
 from isoroc.plots._display import NEUTRAL, SERIES, axes_for, figure_of, style_of, tidy
 from isoroc.plots._simplex import Triangle
 from reproduction.experiments import (
@@ -29,8 +27,6 @@ from reproduction.experiments import (
     Repetition,
     compare,
     normalise,
-    surface_points,
-    volume,
 )
 from reproduction.published import ReferenceIRP
 
@@ -262,78 +258,24 @@ def synthetic() -> Figure:
     return figure_of(axes[0])
 
 
-def surface_mesh(steps: int = 40) -> tuple[Floats, Ints]:
-    """Thresholds that cover all ways to divide the simplex of three classes, as a triangle mesh.
-
-    Only differences of gamma matter. The mesh extends one step beyond [-1, 1], outside of which
-    all thresholds divide the simplex in the same way.
-    """
-    line = np.arange(-steps - 1, steps + 2) / steps
-    a, b = (axis.ravel() for axis in np.meshgrid(line, line))
-    inside = np.abs(a - b) <= 1 + 1.5 / steps
-    a = a[inside]
-    b = b[inside]
-    gammas = np.column_stack([1 + a + b, 1 - 2 * a + b, 1 + a - 2 * b]) / 3
-    return gammas, Delaunay(np.column_stack([a, b])).simplices
-
-
 def surfaces() -> Figure:
-    """ROC surface of the synthetic forecasts, with its points before and after published IRP."""
+    """ROC surface of the synthetic forecasts before and after published IRP."""
     data = fit_synthetic()
-    gammas, triangles = surface_mesh()
-    before = surface_points(data.P, data.y, gammas)
-    axes = axes_for(None, 2, columns=2, size=(5.2, 5.0), projection="3d")
-    for ax, name, P in ((axes[0], "before", data.P), (axes[1], "after", data.R)):
-        points = np.unique(surface_points(P, data.y, gammas), axis=0)
-        colour, _, _ = SERIES[name]
-        ax.plot_trisurf(*before.T, triangles=triangles, color="0.8", alpha=0.5, lw=0)
-        size = 3 if name == "before" else 16
-        ax.scatter(*points.T, s=size, color=colour, depthshade=False)
-        ax.set(xlim=(0, 1), ylim=(0, 1), zlim=(0, 1))
-        ax.set(xlabel="$p_1(\\gamma)$", ylabel="$p_2(\\gamma)$", zlabel="$p_3(\\gamma)$")
-        ax.view_init(elev=28, azim=45)
-        ax.set_title(f"{name}: {len(points):,} points, hull volume {volume(P, data.y):.4f}")
-    return figure_of(axes[0])
-
-
-#: Corners of a regular tetrahedron with edges of length 1, one per class.
-TETRAHEDRON = np.array(
-    [[0, 0, 0], [1, 0, 0], [1 / 2, np.sqrt(3 / 4), 0], [1 / 2, np.sqrt(1 / 12), np.sqrt(2 / 3)]]
-)
+    display = RocDisplay.from_predictions(1 + data.y, data.P, after=data.R, kind="surface")
+    return display.figure_
 
 
 def calibration_function(done: Experiment) -> Figure:
     """Forecasts of three or four classes on the simplex before and after published IRP."""
     forecasts = done.forecasts
     after = normalise(done.runs[PUBLISHED[0]].cal[-1])
-    if done.n_classes == 4:
-        figure = tetrahedra(forecasts.P_cal, forecasts.y_cal, after)
-    else:
-        figure = SimplexDisplay.from_predictions(
-            1 + forecasts.y_cal,
-            forecasts.P_cal,
-            after=after,
-            panels=("forecasts", "values", "map"),
-            labels=1 + np.arange(done.n_classes),
-        ).figure_
+    panels = ("forecasts", "values", "map")[: 3 if done.n_classes == 3 else 2]
+    labels = 1 + np.arange(done.n_classes)
+    figure = SimplexDisplay.from_predictions(
+        1 + forecasts.y_cal, forecasts.P_cal, after=after, panels=panels, labels=labels
+    ).figure_
     figure.suptitle(f"published IRP: {forecasts.title}", y=1.06)
     return figure
-
-
-def tetrahedra(P: Floats, y: Ints, after: Floats) -> Figure:
-    """Forecasts of four classes, coloured by their labels and by their calibrated values."""
-    axes = axes_for(None, 2, columns=2, size=(4.6, 4.2), projection="3d")
-    colours = {"forecasts, by label": mix(np.eye(4))[y], "calibrated values": mix(after)}
-    for ax, (title, colour) in zip(axes, colours.items(), strict=True):
-        ax.set_axis_off()
-        ax.view_init(elev=18, azim=-40)  # so that the forecasts hide no corner
-        for a, b in combinations(TETRAHEDRON, 2):
-            ax.plot(*np.column_stack([a, b]), color=NEUTRAL, lw=0.9)
-        for k, corner in enumerate(TETRAHEDRON):
-            ax.text(*(1.1 * corner - 0.05), str(k + 1), color=style_of(k)[0], weight="bold")
-        ax.scatter(*(P @ TETRAHEDRON).T, c=colour, s=8, depthshade=False)
-        ax.set_title(title)
-    return figure_of(axes[0])
 
 
 def differences(repetition: Repetition) -> Figure:

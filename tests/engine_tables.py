@@ -1,21 +1,21 @@
 """Tables for the tests of engines."""
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from isoroc import SegmentCalibrator, TemperatureCalibrator
 
 #: Columns of categories, with a shift of each, in the types that Python has.
-CATEGORIES = {
+CATEGORIES: dict[str, list[Any]] = {
     "boolean": [True, False],
     "number": [1, 2, 30],
     "text": ["North", "S\u00fcd", "o'hara"],
     "digits": ["01", "1.0", "2"],
 }
 #: The same and others, as columns of other tables have them, next to the type of the column.
-TYPED = {
+TYPED: dict[str, list[tuple[str, list[Any]]]] = {
     "boolean": [("int", [1, 0, 2]), ("text", ["true", "False", "no"]), ("float", [1.0, 0.0, 2.0])],
     "number": [
         ("float", [1.0, 2.0, 30.0, 4.0]),
@@ -33,7 +33,7 @@ class Segmented(NamedTuple):
 
     calibrator: SegmentCalibrator
     p: np.ndarray
-    segments: dict[str, list]
+    segments: dict[str, list[Any]]
 
 
 @cache

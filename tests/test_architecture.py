@@ -66,6 +66,20 @@ OPTIONAL = {
 }
 
 
+# The modules of the command line in the same sense: open, read, check, do, write.
+COMMAND_LINE = [
+    ["errors", "options", "process", "texts"],
+    ["conditions", "prometheus", "terminal"],
+    ["io"],
+    ["models"],
+    ["batches"],
+    ["outcomes"],
+    ["reading"],
+    ["calibration", "labels"],
+    ["commands"],
+]
+
+
 def part_of(path):
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
@@ -91,6 +105,19 @@ def test_imports_lead_to_lower_layers():
     found = {(part, target if target in LAYER else "isoroc") for part, target in found}
     wrong = [(a, b) for a, b in found if a != b and LAYER[b] >= LAYER[a]]
     assert not wrong, "these packages import others of their own or a higher layer"
+
+
+def test_the_command_line_goes_one_way():
+    layer = {part: number for number, parts in enumerate(COMMAND_LINE) for part in parts}
+    folder = SOURCE / "_cli"
+    for path in folder.rglob("*.py"):
+        here = path.relative_to(folder).parts[0].removesuffix(".py")
+        names = [name.split(".") for name in imports_of(path) if name.startswith("isoroc._cli.")]
+        targets = {name[2] for name in names} - {here, "app"}  # `demo` runs other commands
+        if here not in ("app", "__init__"):
+            assert all(layer[target] < layer[here] for target in targets), f"{path}: {targets}"
+        commands = {name[3] for name in names if name[2] == "commands"}
+        assert not commands, f"{path} imports the command {commands}"
 
 
 def test_other_packages_are_imported_where_they_belong():

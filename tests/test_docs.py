@@ -10,7 +10,10 @@ import sys
 import tomllib
 from importlib.metadata import packages_distributions, requires
 
+import matplotlib as mpl
+import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 from packaging.requirements import Requirement
 
 from pages import IN_PYTHON, LONG, PAGES, ROOT, WITHOUT_CODE, blocks
@@ -89,6 +92,22 @@ def test_the_extra_all_brings_what_the_examples_import():
     for name in used - sys.stdlib_module_names - {"fastapi", "pydantic"}:  # serve.py names them
         provided_by = {found.lower().replace("_", "-") for found in known.get(name, [name])}
         assert provided_by & installs, f"{name} is not in the extra all"
+
+
+def test_the_tutorial_on_the_paper_shows_what_the_paper_proves(capsys):
+    script = ROOT / "docs" / "tutorials" / "tutorial_7_paper.py"
+    with mpl.rc_context({"backend": "agg"}):
+        names = runpy.run_path(str(script))
+    hull = names["hull"]
+    after = names["after"]
+    np.testing.assert_allclose(after.p0, hull.p0)
+    np.testing.assert_allclose(after.p1, hull.p1)
+    assert (names["before"] == names["repeated"]).all()
+    assert len(names["irp"].path_["n_bins"]) > 5
+    printed = capsys.readouterr().out
+    assert "MonotonicityCheck(monotone=True, rows=500, exact=True)" in printed
+    assert "lower bound, 300 directions" in printed
+    plt.close("all")
 
 
 @pytest.mark.slow

@@ -44,6 +44,7 @@ WITHOUT_EXAMPLE = {
     "ModelFileError",
     "PriorEstimate",
     "RocCurve",
+    "RocSurface",
     "ThresholdReport",
     "Volume",
 }

@@ -60,6 +60,14 @@ def test_each_file_must_name_the_version(released, name):
     assert any(name in problem for problem in problems("v1.2.3", released))
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no umask")
+def test_the_modes_of_built_files_do_not_depend_on_the_umask(tmp_path):
+    command = [sys.executable, "setup.py", "--quiet", "egg_info", "--egg-base", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, umask=0o077)
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {path.stat().st_mode & 0o777 for path in written} == {0o644}
+
+
 @pytest.mark.parametrize("home", ["", "host/a", "https://host/a/", "https://host/a b"])
 def test_a_release_needs_the_address_of_the_repository(released, home):
     (released / "pyproject.toml").write_text(f'[tool.isoroc]\nhome = "{home}"\n')

@@ -338,7 +338,7 @@ def run(*words):
     return out.buffer.getvalue().decode()
 
 
-def table_words(P, y, *, labels=None, **options):
+def table_words(P, y, *, labels=None, multilabel=False, **options):
     """Write ``rows.csv``; returns the words that name its columns."""
     y = np.asarray(y)
     names = labels or [*"abc"]
@@ -351,7 +351,7 @@ def table_words(P, y, *, labels=None, **options):
         columns["y"] = y if labels else np.array(names)[y]
     else:
         columns |= {f"share_{name}": column for name, column in zip(names, y.T, strict=True)}
-        words += ["--label-shares", "share_*"]
+        words += ["--labels" if multilabel else "--label-shares", "share_*"]
     for option, value in options.items():
         if isinstance(value, str):
             words += [f"--{option}", value]
@@ -375,20 +375,26 @@ def in_folder(call):
 @in_folder
 def command_fit(P, y, **options):
     kind = "cumulative" if "labels" in options else "temperature"
+    several = "multilabel" in options
     run("fit", "rows.csv", *table_words(P, y, **options), "-c", kind, "-o", "model.json")
     calibrator = isoroc.load_map("model.json")
     further = [{"segments": rows(3).region[:40]}] if "segments" in options else []
-    return calibrator.predict_proba(rows(3).P[:40] * (100 if "unit" in options else 1), *further)
+    new = rows("several" if several else 3).P[:40] * (100 if "unit" in options else 1)
+    return calibrator.predict_proba(new, *further)
 
 
 @in_folder
 def command_json(command, P, y, **options):
     words = table_words(P, y, **options)
     if command == "monitor":
-        own = rows(3)
+        several = "multilabel" in options
+        own = rows("several" if several else 3)
         names = ORDER if "labels" in options else [*"abc"]
         frame = pd.DataFrame(own.P, columns=[f"p_{name}" for name in names])
-        TemperatureCalibrator().fit(frame, np.array(names)[own.y], labels=names).save("model.json")
+        model: Any = TemperatureCalibrator()
+        model = MultiLabelCalibrator(model) if several else model
+        y_fit = own.y if several else np.array(names)[own.y]
+        model.fit(frame, y_fit, labels=names).save("model.json")
         words = ["model.json", "rows.csv", *words]
     else:
         words = ["rows.csv", *words]
@@ -447,11 +453,12 @@ def served(feature):
     n = len(own.P)
     names = [f"p_{name}" for name in ORDER]
     times = 1.0 + np.arange(n) % 2
-    options: dict[str, Any] = {
+    of_rows: dict[str, dict[str, Any]] = {
         "weights": {"sample_weight": times},
         "frequencies": {"sample_weight": times, "weighting": "frequency"},
         "clusters": {"clusters": np.arange(n) // 10},
-    }.get(feature, {})
+    }
+    options = of_rows.get(feature, {})
     segments: dict[str, Any] = {}
     P = own.P
     y = own.y
@@ -617,7 +624,7 @@ def without(argument):
 
 SEVERAL = "labels that do not exclude each other: use MultiLabelCalibrator"
 NO_PROBABILITIES = "not to 1; each row must hold the probabilities of all classes"
-NAN = {3: "row 3 holds NaN; probabilities must be finite"}
+NAN: dict[Any, str] = {3: "row 3 holds NaN; probabilities must be finite"}
 NAN |= dict.fromkeys((2, "several"), "row 3 is NaN; scores must be finite")
 EMPTY = "is empty; correct such rows, or leave them out with --where"
 OUTCOMES = "expected the class that came true in each row"
@@ -705,7 +712,7 @@ def measures():
     # Folds and resamples are drawn again, and intervals for clusters have degrees of freedom.
     vary = {"bootstrap", "calibration_curve", "calibration_summary", "calibration_test"}
     vary |= {"decompose", "estimate_rate", "expected"}
-    for name in metrics.__all__:
+    for name in dir(metrics):
         metric = getattr(metrics, name)
         if inspect.isclass(metric) or not callable(metric) or name == "segment_report_from_counts":
             continue
@@ -730,25 +737,26 @@ def measures():
 
 def commands():
     """Every command that takes outcomes."""
-    several = "sums to 3; name one column of probabilities for each class with --probs"
-    refuses = {"several labels": several, "missing values": EMPTY}
+    refuses = {"missing values": EMPTY}
     unknown = {feature: f"Unknown option: --{feature}" for feature in ("clusters", "segments")}
     ordered = {"ordered classes": "the order of the classes 'high', 'low', 'mid' is not known"}
-    options: dict[str, Any] = {"without_effect": ("clusters",), "slow": True}
-    yield Road("`isoroc fit`", command_fit, refuses | ordered, **options)
+    options: dict[str, Any] = {"several": {"multilabel": True}, "slow": True}
+    only = ("clusters",)
+    yield Road("`isoroc fit`", command_fit, refuses | ordered, without_effect=only, **options)
     refuses = refuses | {"frequencies": "Unknown option: --weighting"}
-    options = {"by_name": True, "slow": True}
+    options["by_name"] = True
     for name in ("evaluate", "report"):
         yield Road(f"`isoroc {name}`", partial(command_json, name), refuses, atol=0.5, **options)
     refuses = refuses | unknown
-    yield Road("`isoroc count`", command_count, refuses, **options)
+    one = {"several labels": "this command takes one outcome per row; use --label"}
+    yield Road("`isoroc count`", command_count, refuses | one, **options)
     own = {"weights": "monitoring counts rows; leave the weights out"}
-    own |= dict.fromkeys(("soft labels", "several labels"), "monitoring needs labels; use --label")
+    own |= {"soft labels": "monitoring needs labels; use --label"}
     own["units"] = "not to 1; these look like percentages"
     yield Road("`isoroc monitor`", partial(command_json, "monitor"), refuses | own, **options)
     rated = "rate reads rows of equal weight and any score"
     own = dict.fromkeys(("weights", "units"), rated)
-    came_true = "rate takes the class that came true; use --label"
+    came_true = "rate takes one outcome; use --label"
     own |= dict.fromkeys(("soft labels", "several labels"), came_true)
     yield Road("`isoroc rate`", command_rate, refuses | own, shape=2, atol=0.1, slow=True)
 

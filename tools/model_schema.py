@@ -32,6 +32,15 @@ def mapping(entry: Rule) -> Rule:
     return {"type": "object", "additionalProperties": entry}
 
 
+def summary() -> Rule:
+    """Rules of the entries of a summary that the library reads."""
+    rules: Rule = {}
+    for name, (several, least) in document.SUMMARY.items():
+        number = {"type": "number", "minimum": least}
+        rules[name] = {"type": "array", "items": number} if several else number
+    return rules
+
+
 def record(properties: Rule, optional: Iterable[str] = (), **others: Any) -> Rule:
     """An object with these entries and no others."""
     required = [name for name in properties if name not in optional]
@@ -129,7 +138,7 @@ def schema() -> Rule:
     envelope = {
         "format": {"const": document.FORMAT},
         "version": {"const": document.VERSION},
-        "summary": mapping(reference("json")),
+        "summary": mapping(reference("json")) | {"properties": summary()},
         "model": reference("calibrator"),
         **texts,
     }

@@ -40,6 +40,14 @@ def make_rare():
     return Report(y, P, after=[[q, 1 - q] for q in p / 6], labels=["fraud", "ok"])
 
 
+def make_log_odds(sign):
+    """Events so rare, or so frequent, that the axes show log odds."""
+    rng = np.random.default_rng(0)
+    z = sign * rng.normal(-7, 2.5, 4000)
+    p, q = (1 / (1 + np.exp(-slope * z)) for slope in (1.3, 1.0))
+    return Report(rng.random(4000) < q, p, after=q)
+
+
 def make_segments():
     """Three sites, of which one has other rates."""
     rng = np.random.default_rng(0)
@@ -76,6 +84,8 @@ def pages(tmp_path_factory):
         "3-auto": make_report(3, AutoCalibrator(random_state=0)),
         "200": make_report(200, IRPCalibrator(random_state=0)),
         "rare": make_rare(),
+        "log-odds": make_log_odds(1),
+        "frequent": make_log_odds(-1),
         "segments": make_segments(),
         "ties": make_ties(),
         "certain": make_certain(),

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -90,6 +91,8 @@ def test_the_verdict_says_by_how_much_forecasts_still_change():
     assert f"the mixture still changes probabilities by up to {change:.2g}" in str(applied.verdict_)
     left = AutoCalibrator(random_state=0, caution="verdict").fit(P, y)
     assert "still changes" not in str(left.verdict_)
+    same = replace(applied.verdict_, largest_change=0.0, mean_change=0.0)
+    assert "still changes" not in str(same)
     np.testing.assert_array_equal(left.predict_proba(P), P)
 
 

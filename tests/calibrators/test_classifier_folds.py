@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
@@ -108,7 +109,9 @@ def test_one_calibrator_learns_from_what_cross_val_predict_returns(data, name, m
     np.testing.assert_allclose(model.predict_proba(X), by_hand.predict_proba(new), atol=1e-12)
 
 
-def test_groups_are_held_out_together(data):
+@pytest.mark.parametrize("word", ["clusters", "groups"])
+@pytest.mark.parametrize("routing", [False, True])
+def test_groups_are_held_out_together(data, word, routing):
     X, y = data
     groups = np.arange(200) // 10
 
@@ -118,10 +121,13 @@ def test_groups_are_held_out_together(data):
             return super().fit(X, y)
 
     model = CalibratedClassifier(Recorder(), cv=GroupKFold(4), ensemble=True)
-    model.fit(X, y, groups=groups)
+    with sklearn.config_context(enable_metadata_routing=routing):
+        model.fit(X, y, **{word: groups})
     assert len(model.estimators_) == 4
     for classifier in model.estimators_:
         seen = np.array([tuple(row) in classifier.seen_ for row in X])
         assert not set(groups[seen]) & set(groups[~seen])
     with pytest.raises(InputError, match=r"cv: cannot split 200 rows .*groups"):
         CalibratedClassifier(LogisticRegression(), cv=GroupKFold(4)).fit(X, y)
+    with pytest.raises(InputError, match="groups: is scikit-learn's name for clusters"):
+        model.fit(X, y, groups=groups, clusters=groups)

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
+from scipy.special import expit
 from scipy.stats import chi2
 
-from isoroc import InputError, adjust_prior, estimate_prior
+from isoroc import InputError, SigmoidCalibrator, adjust_prior, estimate_prior
 
 MEANS = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0]])
 
@@ -148,6 +149,63 @@ def test_relative_weights():
     weighted = estimate_prior(Q, [0.5, 0.5], sample_weight=np.full(300, 1e-3))
     np.testing.assert_allclose(weighted.prior, plain.prior)
     assert weighted.p_value == pytest.approx(plain.p_value)
+
+
+def after_few_rows(seed, share, n=200):
+    """Forecasts of new rows, the calibrator of few rows, and its share of positive rows."""
+    rng = np.random.default_rng(seed)
+
+    def rows(size, positive):
+        y = rng.random(size) < positive
+        return expit(1.2 * (np.where(y, 1, -1) + rng.normal(size=size)) + 0.4), y
+
+    p, y = rows(n, 0.5)
+    calibrator = SigmoidCalibrator().fit(p, y)
+    return calibrator.predict_proba(rows(2000, share)[0]), calibrator, y.mean()
+
+
+def test_few_calibration_rows_widen_the_interval():
+    Q, calibrator, old = after_few_rows(0, 0.3)
+    plain = estimate_prior(Q, old)
+    found = estimate_prior(Q, old, calibration=calibrator)
+    np.testing.assert_allclose(found.prior, plain.prior)
+    width = found.high - found.low
+    assert (width > 1.5 * (plain.high - plain.low)).all()
+    assert plain.p_value < found.p_value < 0.05
+    by_number = estimate_prior(Q, old, calibration=200)
+    np.testing.assert_allclose(by_number.low, found.low)
+    many = estimate_prior(Q, old, calibration=10**6)
+    np.testing.assert_allclose(many.high - many.low, plain.high - plain.low, rtol=0.02)
+    by_rows = estimate_prior(Q, old, calibration=Q[np.random.default_rng(0).permutation(200)])
+    np.testing.assert_allclose(by_rows.high - by_rows.low, width, rtol=0.5)
+    with pytest.raises(InputError, match="calibration: has 3 classes"):
+        estimate_prior(Q, old, calibration=np.full((9, 3), 1 / 3))
+
+
+def test_several_classes_allow_for_the_calibration():
+    rng = np.random.default_rng(4)
+    old = np.array([0.5, 0.3, 0.2])
+    _, Q = population(500, [0.3, 0.5, 0.2], rng, old=old)
+    plain = estimate_prior(Q, old)
+    found = estimate_prior(Q, old, calibration=300)
+    assert (found.low < plain.low).all()
+    assert (found.high > plain.high).all()
+    assert found.p_value > plain.p_value
+    assert ((found.low >= 0) & (found.high <= 1)).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.2, 0.5])
+def test_priors_after_few_calibration_rows_are_covered(share):
+    covered = []
+    rejected = []
+    for seed in range(80):
+        Q, calibrator, old = after_few_rows(seed, share)
+        found = estimate_prior(Q, old, calibration=calibrator)
+        covered.append(found.low[1] <= share <= found.high[1])
+        rejected.append(found.p_value < 0.05)
+    assert np.mean(covered) > 0.9  # 51 to 61 % without
+    assert np.mean(rejected) > 0.9 if share != 0.5 else np.mean(rejected) < 0.13
 
 
 BAD = [

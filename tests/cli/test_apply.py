@@ -12,8 +12,9 @@ import isoroc
 from cli_tables import READERS, listing, make_forecasts
 from isoroc import IRPCalibrator
 from isoroc.__main__ import main
-from isoroc._cli.commands.apply import Calibration
-from isoroc._cli.io.source import ROW, Format, Source
+from isoroc._cli.calibration import Calibration
+from isoroc._cli.io.formats import Format
+from isoroc._cli.io.source import ROW, Source
 from isoroc._cli.models import Model
 from strategies import labelled_forecasts
 
@@ -57,7 +58,7 @@ def test_text_becomes_typed_if_the_output_has_types(run_cli):
 
 
 def test_many_files_and_batches_keep_the_order_of_rows(run_cli, monkeypatch):
-    monkeypatch.setattr("isoroc._cli.io.reading.BATCH", 64)
+    monkeypatch.setattr("isoroc._cli.batches.BATCH", 64)
     table = make_forecasts(1000)
     Path("days").mkdir()
     for k, start in enumerate(range(0, 1000, 300)):
@@ -132,7 +133,7 @@ def test_calibration_of_one_batch(table):
     columns = ["p_bird", "p_cat", "p_dog"]
     seen = list[int]()
     source = Source([], Format("csv", None, ","), [])
-    loaded = Model("", model, None, None, None, {})
+    loaded = Model("", model, None, None, None, None, None, {})
     step = Calibration(source, loaded, columns, {"q": 1}, advance=seen.append)
     batch = table.with_row_index(ROW)
     assert step(batch)["q"].to_list() == model.predict_proba(P)[:, 1].tolist()

@@ -6,9 +6,10 @@ import polars as pl
 import pytest
 
 from isoroc import InputError
+from isoroc._cli.batches import read_forecasts, read_weights
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.reading import read_forecasts, read_weights
-from isoroc._cli.io.source import ROW, Format, Source
+from isoroc._cli.io.formats import Format
+from isoroc._cli.io.source import ROW, Source
 
 SOURCE = Source([Path("x.parquet")], Format("parquet"), ["x.parquet"])
 
@@ -47,11 +48,15 @@ def test_values_that_are_not_finite_numbers_are_located(values, problem):
 
 
 @pytest.mark.parametrize(
-    ("row", "problem"), [([0.5, 0.9], "sums to 1.4, not to 1"), ([-0.5, 1.5], "holds -0.5")]
+    ("row", "problem"),
+    [
+        ([0.5, 0.9], "sums to 1.4, not to 1; each row must hold the probabilities of all classes"),
+        ([-0.5, 1.5], "holds -0.5; name one column of probabilities"),
+    ],
 )
 def test_rows_that_are_not_forecasts_are_located(row, problem):
     batch = make_batch(a=[0.5, row[0]], b=[0.5, row[1]])
-    expected = message(f"x.parquet: row 11 (a, b) {problem}; name one column of probabilities")
+    expected = message(f"x.parquet: row 11 (a, b) {problem}")
     with pytest.raises(CommandError, match=expected):
         read_forecasts(batch, ["a", "b"], SOURCE)
 

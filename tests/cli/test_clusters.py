@@ -12,7 +12,7 @@ import isoroc
 @pytest.fixture
 def visits(run_cli, monkeypatch):  # noqa: ARG001  # its folder
     """A table of visits, which is read in batches that divide the visits of a patient."""
-    monkeypatch.setattr("isoroc._cli.io.reading.BATCH", 64)
+    monkeypatch.setattr("isoroc._cli.batches.BATCH", 64)
     rng = np.random.default_rng(0)
     patient = np.repeat(np.arange(60), 5)
     p = rng.random(60)[patient]

@@ -77,10 +77,10 @@ def test_a_repeated_merge_counts_nothing_twice(animals, run_cli):  # noqa: ARG00
 
 
 def test_many_rows_are_counted_as_they_are_read(animals, run_cli, monkeypatch):  # noqa: ARG001
-    monkeypatch.setattr("isoroc._cli.io.reading.MANY", 299)
+    monkeypatch.setattr("isoroc._cli.reading.MANY", 299)
     ran = run_cli("fit", "0.parquet", "--label", "animal", "-c", "temperature", "-o", "many.json")
     assert "temperature fitted to 300 rows" in ran.err
-    monkeypatch.setattr("isoroc._cli.io.reading.MANY", 300)
+    monkeypatch.setattr("isoroc._cli.reading.MANY", 300)
     run_cli("fit", "0.parquet", "--label", "animal", "-c", "temperature", "-o", "few.json")
     temperatures = [load(file).temperature_ for file in ("many.json", "few.json")]
     assert temperatures[0] != temperatures[1]
@@ -88,7 +88,7 @@ def test_many_rows_are_counted_as_they_are_read(animals, run_cli, monkeypatch): 
 
 
 def test_scores_that_are_not_probabilities_are_kept_as_rows(folder, run_cli, monkeypatch):
-    monkeypatch.setattr("isoroc._cli.io.reading.MANY", 3)
+    monkeypatch.setattr("isoroc._cli.reading.MANY", 3)
     frame = pl.DataFrame({"score": [-3.0, -1.0, 0.5, 2.0, 7.0], "y": [0, 1, 0, 1, 1]})
     frame.write_parquet(folder / "odds.parquet")
     assert run_cli("fit", "odds.parquet", "-c", "isotonic", "-o", "odds.json").code == 0

@@ -8,8 +8,10 @@ import pytest
 
 from cli_tables import listing
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.files import open_source, output_to, write_frame
-from isoroc._cli.io.source import Format, Source, choose_format, file_errors
+from isoroc._cli.io.formats import Format, choose_format, file_errors
+from isoroc._cli.io.opening import open_source
+from isoroc._cli.io.source import Source
+from isoroc._cli.io.writing import output_to, write_frame
 from isoroc._cli.options import InputOptions
 
 pytestmark = pytest.mark.usefixtures("folder")

@@ -123,7 +123,7 @@ FIT = ["fit", "x.csv", "-o", "m.json", "-c", "irp"]
     ("text", "words", "message"),
     [
         ("p_a,p_b,y\n0.5,0.5,a\n0.2,0.9,b\n", FIT,
-         "x.csv: row 1 (p_a, p_b) sums to 1.1, not to 1; name one column of probabil"),
+         "x.csv: row 1 (p_a, p_b) sums to 1.1, not to 1; each row must hold"),
         ("p_a,p_b,y\n0.5,0.5,a\n0.2,x,b\n", FIT,
          "x.csv: row 1, column 'p_b' is 'x', not a number"),
         ("p_a,p_b,y\n0.5,0.5,a\n,0.5,b\n", FIT, "x.csv: row 1, column 'p_a' is empty"),
@@ -147,7 +147,7 @@ FIT = ["fit", "x.csv", "-o", "m.json", "-c", "irp"]
         ("p_a,p_b,y\n0.5,0.5,a\n", [*FIT, "--max-bin", "3"], "did you mean 'max-bins'"),
         ("p_a,p_b,y\n0.5,0.5,a\n", [*FIT, "--lable", "y"], "did you mean 'label'"),
         ("p_a,p_b,y\n0.5,0.5,a\n0.4,0.6,b\n", [*FIT, "--max-bins", "x"],
-         "max_bins: is 'x'; expected an int"),
+         "--max-bins: is 'x'; expected an int"),
         ("p_a,p_b,y\n0.5,0.5,a\n", ["fit", "x.csv", "-o", "m", "-c", "ipr"],
          "--calibrator ipr: unknown; did you mean 'irp'"),
         ("p_a,p_b,y\n0.5,0.5,a\n0.4,0.6,b\n", ["fit", "x.csv", "-c", "irp", "-o", "no/m.json"],
@@ -188,7 +188,7 @@ def test_categories_are_text(run_cli):
 
 
 def test_weights_may_be_zero_in_a_batch_but_not_in_all(run_cli, monkeypatch):
-    monkeypatch.setattr("isoroc._cli.io.reading.BATCH", 2)
+    monkeypatch.setattr("isoroc._cli.batches.BATCH", 2)
     table = pl.DataFrame({"score": [0.1, 0.3, 0.2, 0.9], "y": [0, 1, 0, 1], "w": [0, 0, 1, 1]})
     table.write_csv("x.csv")
     assert run_cli("fit", "x.csv", "-w", "w", "-o", "m.json", "-c", "irp").code == 0

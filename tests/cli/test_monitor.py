@@ -207,10 +207,13 @@ def test_labels_of_prometheus_are_escaped(tmp_path):
     monitor = CalibrationMonitor(['a "big" cat', "back\\slash", "two\nlines"])
     batch = monitor.update(monitor.classes_[[0, 1, 2]], np.full((3, 3), 1 / 3))
     path = tmp_path / "isoroc.prom"
-    write_metrics(str(path), monitor, batch)
+    write_metrics(str(path), monitor, batch, {'a "small" town': 0.5})
     families = text_string_to_metric_families(path.read_text())
-    names = {s.labels["class"] for f in families for s in f.samples if "class" in s.labels}
-    assert names == set(monitor.classes_)
+    samples = [sample for family in families for sample in family.samples]
+    assert {s.labels["class"] for s in samples if "class" in s.labels} == set(monitor.classes_)
+    assert {s.labels["column"]: s.value for s in samples if "column" in s.labels} == {
+        'a "small" town': 0.5
+    }
 
 
 def test_metrics_do_not_replace_other_files(run_cli, fitted):  # noqa: ARG001

@@ -136,7 +136,7 @@ def should_calibrate(calibrator):
 )
 def test_all_ways_find_the_same(setting, many, run_cli, monkeypatch):
     if many:  # the command counts rows for a report, and evaluates them in batches
-        monkeypatch.setattr("isoroc._cli.io.reading.MANY", 100)
+        monkeypatch.setattr("isoroc._cli.reading.MANY", 100)
     rows = simulate(setting, 1000, seed=0)
     found = ways(rows, run_cli)
     value, low, high = found["evaluate"]
@@ -218,7 +218,7 @@ def test_intervals_cover_and_estimates_have_little_bias(n_classes, power, digits
     ],
 )
 def test_many_rows(setting, n, run_cli, monkeypatch):
-    monkeypatch.setattr("isoroc._cli.io.reading.MANY", 500_000)  # the command counts more rows
+    monkeypatch.setattr("isoroc._cli.reading.MANY", 500_000)  # the command counts more rows
     rows = simulate(setting, n, seed=0)
     truth = true_error(setting)
     found = ways(rows, run_cli, batch=400_000)

@@ -83,4 +83,4 @@ def test_an_empty_table_has_no_shares(run_cli, table):
     table[:0].write_csv("none.csv")
     ran = run_cli("apply", "model.json", "none.csv", "--adapt-prior", "-o", "out.csv")
     assert ran.code == 2
-    assert "none.csv has no rows" in ran.err
+    assert "none.csv: no rows" in ran.err

@@ -18,6 +18,9 @@ def test_report_prints_the_summary(model, run_cli):  # noqa: ARG001
     assert ran.code == 0, ran.err
     summary = json.loads(ran.text)
     assert (summary["title"], summary["model"]) == ("Mine", None)
+    assert summary["clinical"] is None
+    ran = run_cli("report", "data.csv", "--json", "--clinical")
+    assert set(json.loads(ran.text)["clinical"]) == {"before"}
 
 
 def test_report_needs_a_target(model, run_cli):
@@ -32,7 +35,7 @@ def test_report_from_counts_and_from_many_rows(model, table, run_cli, monkeypatc
     ran = run_cli("report", "--counts", "data.counts.parquet", *words)
     assert ran.code == 0, ran.err
     counted = json.loads(ran.text)
-    monkeypatch.setattr("isoroc._cli.io.reading.MANY", 10)
+    monkeypatch.setattr("isoroc._cli.reading.MANY", 10)
     table.write_parquet("data.parquet")
     many = json.loads(run_cli("report", "data.parquet", *words).text)
     assert counted["data"]["counted"]

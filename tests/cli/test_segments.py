@@ -57,7 +57,7 @@ def test_models_with_segments(run_cli):
     words = ["--sql", "duckdb", "--segments", "area,years", "-o", "query.sql"]
     assert run_cli("export", "model.json", *words, "--golden", "check.sql").code == 0
     query = Path("check.sql").read_text()
-    assert duckdb.sql(query).fetchall() == [(12, 0, pytest.approx(0, abs=1e-12))]
+    assert duckdb.execute(query).fetchall() == [(12, 0, pytest.approx(0, abs=1e-12))]
     assert '"area"' in query
     assert run_cli("export", "model.json", "--golden", "rows.json").code == 0
     golden = json.loads(Path("rows.json").read_text())
@@ -117,7 +117,7 @@ def test_a_job_does_not_stop_at_unknown_segments(run_cli):
 
 @pytest.mark.usefixtures("fitted")
 def test_of_many_rows_some_are_kept(run_cli, monkeypatch):
-    monkeypatch.setattr("isoroc._cli.io.reading.MANY", 900)
+    monkeypatch.setattr("isoroc._cli.reading.MANY", 900)
     words = ["--segments", "region,age", "-c", "temperature", "-o", "some.json"]
     ran = run_cli("fit", "data.csv", *words)
     some = isoroc.load("some.json")
@@ -128,7 +128,7 @@ def test_of_many_rows_some_are_kept(run_cli, monkeypatch):
     new = pl.read_parquet("new.parquet")
     Q, expected = (own.predict_proba(new["p"], new) for own in (some, whole))
     assert np.abs(Q - expected).mean() < 0.03
-    monkeypatch.setattr("isoroc._cli.io.reading.MANY", 400)
+    monkeypatch.setattr("isoroc._cli.reading.MANY", 400)
     found = json.loads(run_cli("evaluate", "new.parquet", "--segments", "region", "--json").text)
     assert 350 < found["rows"] < 450
 
@@ -171,3 +171,53 @@ def test_report_with_segments(run_cli):
     ran = run_cli("report", "--counts", "counts.parquet", "--segments", "region", *words)
     assert ran.code == 2
     assert "--segments and --clusters need rows" in ran.err
+
+
+@pytest.mark.usefixtures("fitted")
+def test_unknown_segments_are_a_condition_and_a_metric(run_cli, folder):
+    new = pl.read_parquet("new.parquet")
+    half = pl.Series(np.where(np.arange(600) % 2, "west", new["region"]))
+    new.with_columns(region=half).write_parquet("half.parquet")
+    new.with_columns(region=pl.lit("west")).write_parquet("west.parquet")
+    for name, share in {"new": 0.0, "half": 0.5, "west": 1.0}.items():
+        words = ["apply", "model.json", f"{name}.parquet", "-o", f"{name}.csv"]
+        ran = run_cli(*words, "--quiet", "--fail-if", "unknown.region > 0.1")
+        assert (ran.code, (folder / f"{name}.csv").exists()) == (share > 0.1, share <= 0.1)
+        assert ("check failed: unknown.region > 0.1" in ran.err) == (share > 0.1)
+        assert ("warning: region: 600 of 600 rows" in ran.err) == (share == 1)
+        assert run_cli(*words, "--fail-if", "unknown > 0.99", "--fail-if", "bad > 0").code == (
+            share == 1
+        )
+        ran = run_cli(
+            "monitor", "model.json", f"{name}.parquet", "--prometheus", "m.prom", "--json"
+        )
+        assert json.loads(ran.text)["unknown_segments"] == {"region": share, "age": 0.0}
+        text = (folder / "m.prom").read_text()
+        assert f',column="region"}} {share!r}' in text
+    ran = run_cli(
+        "apply", "model.json", "new.parquet", "-o", "x.csv", "--fail-if", "unknown.town > 0"
+    )
+    assert (ran.code, "no metric 'town'" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "floats"])
+def test_numbers_may_be_categories(run_cli, kind):
+    table = make_rows(900, 0).with_columns(zip=pl.col("region").rank("dense").cast(pl.Int64) + 100)
+    if kind == "floats":
+        table = table.with_columns(pl.col("zip").cast(pl.Float64))
+    path = "data.csv" if kind == "csv" else "data.parquet"
+    (table.write_csv if kind == "csv" else table.write_parquet)(path)
+    words = ["--segments", "zip", "--categorical", "zip"]
+    ran = run_cli("fit", path, *words, "-c", "temperature", "-o", "model.json")
+    assert ran.code == 0, ran.err
+    calibrator = isoroc.load("model.json")
+    assert calibrator.categorical == ["zip"]
+    assert set(calibrator.map_.levels[0]) <= {"101", "102", "103"}
+    Q = calibrator.predict_proba(table["p"], table.select(pl.col("zip").cast(pl.Int64)))
+    ran = run_cli("apply", "model.json", path, "-o", "out.parquet")
+    found = pl.read_parquet("out.parquet")["p_cal"].cast(pl.Float64).to_numpy()
+    np.testing.assert_array_equal(found, Q[:, 1])
+    ran = run_cli("evaluate", path, *words, "--json")
+    assert set(json.loads(ran.text)["segments"]["before"]["segment"]) == {"101", "102", "103"}
+    ran = run_cli("evaluate", path, "--segments", "age", "--categorical", "zip")
+    assert (ran.code, "--categorical: no column 'zip'" in ran.err) == (2, True)

@@ -19,7 +19,7 @@ def evaluate(run_cli, monkeypatch):
     def run(*words):
         found = []
         for many in (10, 10**6):
-            monkeypatch.setattr("isoroc._cli.io.reading.MANY", many)
+            monkeypatch.setattr("isoroc._cli.reading.MANY", many)
             defaults = (1500 if many == 10 else 10**6, 1)
             monkeypatch.setattr("isoroc._evaluation.measures.most_rows.__defaults__", defaults)
             ran = run_cli("evaluate", *words, "--json")
@@ -74,7 +74,7 @@ def test_a_model_of_other_classes(run_cli, monkeypatch):
     make_forecasts(60).write_csv("train.csv")
     run_cli("fit", "train.csv", "-o", "model.json", "-c", "irp")
     make_forecasts(60, ("ant", "bee", "cow")).write_csv("new.csv")
-    monkeypatch.setattr("isoroc._cli.io.reading.MANY", 10)
+    monkeypatch.setattr("isoroc._cli.reading.MANY", 10)
     ran = run_cli("evaluate", "new.csv", "-m", "model.json")
     assert ran.code == 2
     assert "which is not a class of the model" in ran.err

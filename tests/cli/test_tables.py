@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from cli_tables import make_forecasts
-from isoroc._cli.io.source import check_fields
+from isoroc._cli.io.formats import check_fields
 
 pytestmark = pytest.mark.usefixtures("folder")
 

@@ -121,6 +121,53 @@ def curve(y, p, **options):
     return found.high, found.low
 
 
+def test_clusters_of_independent_rows_hardly_widen_the_change_of_accuracy():
+    rng = np.random.default_rng(0)
+    p = rng.random(600)
+    y = rng.random(600) < p
+    q = np.clip(p + rng.normal(scale=0.1, size=600), 0.01, 0.99)
+    plain, clustered = (
+        evaluate(y, p, q, clusters=c).measures["accuracy"]["change"]
+        for c in (None, rng.permutation(600) // 10)
+    )
+    assert width(clustered) == pytest.approx(width(plain), rel=0.2)
+
+
+def unequal(sizes, seed):
+    """Clusters of given sizes: forecasts, outcomes and clusters."""
+    rng = np.random.default_rng(seed)
+    cluster = np.repeat(np.arange(len(sizes)), sizes)
+    common = rng.normal(size=(2, len(sizes)))[:, cluster]
+    own = rng.normal(size=(2, len(cluster)))
+    shared = np.array([[0.5], [0.3]])
+    x, z = np.sqrt(shared) * common + np.sqrt(1 - shared) * own
+    return ndtr(x), z < x, cluster
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("sizes", [[150] + [5] * 19, [1000, 1, 1]])
+def test_one_large_cluster_leaves_intervals_finite(sizes, after):
+    p, y, cluster = unequal(sizes, 0)
+    result = evaluate(y, p, p**1.2 if after else None, clusters=cluster)
+    for measure, figures in result.measures.items():
+        for of, (value, low, high) in figures.items():
+            assert low <= value <= high, (measure, of)
+            assert high - low < 10, (measure, of)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", [[60] * 2 + [20] * 4 + [5] * 14, [150] + [5] * 19])
+def test_areas_of_unequal_clusters_are_covered(sizes):
+    p = np.sort(ndtr(np.random.default_rng(0).normal(size=200_000)))
+    truth = p @ (np.cumsum(1 - p) - (1 - p) / 2) / (p.sum() * (1 - p).sum())
+    covered = []
+    for seed in range(150):
+        p, y, cluster = unequal(sizes, seed)
+        _, low, high = evaluate(y, p, clusters=cluster).measures["auc"]["before"]
+        covered.append(low <= truth <= high)
+    assert np.mean(covered) > 0.93
+
+
 def test_names_of_clusters_do_not_matter():
     p, y, cluster = visits(20, 4)
     named = np.array(["b", "a"])[cluster % 2].astype(object) + cluster.astype(str).astype(object)

@@ -1,5 +1,6 @@
 """The evaluation against the metrics that it is made of, from arrays, counts and batches."""
 
+import inspect
 import json
 from typing import Any
 
@@ -24,12 +25,13 @@ def test_values_are_those_of_the_metrics(K):
     options: dict[str, Any] = {"labels": range(K), "sample_weight": np.arange(400) % 4 + 1}
     result = evaluate(y, P, Q, **options)
     for of, R in (("before", P), ("after", Q)):
-        parts = metrics.decompose(y, R, **options)
+        loss = metrics.log_loss(y, R, **options)
+        saved = max(metrics.decompose(y, R, **options).calibration, 0.0)  # no loss is negative
         expected = {
-            "log_loss": metrics.log_loss(y, R, **options),
+            "log_loss": loss,
             "brier_score_loss": metrics.brier_score_loss(y, R, **options),
-            "calibration_loss": parts.calibration,
-            "refinement_loss": parts.refinement,
+            "calibration_loss": saved,
+            "refinement_loss": loss - saved,
             "calibration_error": metrics.calibration_error(y, R, **options),
             "top_calibration_error": metrics.calibration_error(y, R, kind="top", **options),
         }
@@ -259,3 +261,45 @@ def test_intervals_allow_for_outcomes_of_probability_0_that_are_not_among_the_ro
     labels = evaluate(np.c_[y, y], np.c_[p, p], np.c_[softer, softer], multilabel=True).measures
     for measure in ("log_loss", "macro_log_loss"):
         assert labels[measure]["before"].high - labels[measure]["before"].value >= unseen
+
+
+@pytest.mark.parametrize(
+    ("n", "heavy", "widest"), [(2000, 500.0, 3.0), (300, 50.0, 3.0), (300, 1e9, 2 * 36.05)]
+)
+def test_one_large_weight_leaves_intervals_finite(n, heavy, widest):
+    rng = np.random.default_rng(0)
+    p = rng.random(n)
+    y = rng.random(n) < p
+    weights = np.ones(n)
+    weights[7] = heavy
+    for after in (None, p**1.2):
+        result = evaluate(y, p, after, sample_weight=weights)
+        for measure, figures in result.measures.items():
+            for of, (value, low, high) in figures.items():
+                assert np.isfinite([low, high]).all(), (measure, of)
+                assert low <= value <= high, (measure, of)
+                assert of == "change" or low >= 0, (measure, of)
+                assert high - low < widest, (measure, of)
+
+
+def test_estimates_lie_in_their_range():
+    """Estimates of a calibration loss may be negative, as those of calibrated forecasts are."""
+    below = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        p = rng.random(300).round(1).clip(0.05, 0.95)
+        y = rng.random(300) < p
+        below += metrics.decompose(y, p).calibration < 0
+        found = evaluate(y, p).measures
+        value, low, high = found["calibration_loss"]["before"]
+        assert 0 <= low <= value <= high
+        total = value + found["refinement_loss"]["before"].value
+        assert total == pytest.approx(found["log_loss"]["before"].value)
+    assert below > 3
+
+
+def test_signatures_print_aliases():
+    """What `help` shows on one line, not the unions behind it."""
+    shown = str(inspect.signature(evaluate))
+    assert "sample_weight: 'ArrayLike | None'" in shown
+    assert len(shown) < 400

@@ -236,7 +236,7 @@ def test_intervals_are_those_of_the_bootstrap(K):
 
     found = evaluate(y, P, Q, sample_weight=w)
     table = order_table(found)
-    ranked = ~np.isin(table["measure"], ["accuracy", "decisions_changed"])
+    ranked = ~np.isin(table["measure"], ["accuracy", "decisions_changed", "vus"])
     keys = list(zip(table["measure"][ranked], table["of"][ranked], strict=True))
 
     def ranking(y, rows, sample_weight):
@@ -323,3 +323,21 @@ def test_volumes_have_no_interval():
     for end in ("low", "high"):
         np.testing.assert_array_equal(np.isnan(table[end]), table["measure"] == "vus")
     assert report.notes == ("Volumes are based on 2,000 of 6,000 rows.",)
+
+
+@pytest.mark.parametrize("K", [4, 6, 7])
+def test_volumes_of_four_to_six_classes_are_bounds_and_it_says_so(K):
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(K), 1100)
+    y = P.argmax(axis=1)
+    report = evaluate(y, P, after=np.sqrt(P) / np.sqrt(P).sum(axis=1, keepdims=True))
+    if K == 7:
+        assert "vus" not in report.measures
+        return
+    assert report["vus", "before"] == pytest.approx(1)
+    assert np.isnan(report.measures["vus"]["before"].low)
+    directions = {4: 300, 6: 150}[K]
+    assert report.notes == (
+        "Volumes are based on 1,000 of 1,100 rows.",
+        f"Volumes of {K} classes are lower bounds, found in {directions} directions.",
+    )

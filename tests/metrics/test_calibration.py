@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoroc import IRPCalibrator
+from isoroc._input import check_probabilities
 from isoroc.metrics import calibration_error
+from isoroc.metrics._calibration import event_of, observed_rates
 from strategies import labelled_forecasts
 from truths import distorted
 
@@ -169,6 +171,26 @@ def test_none_is_ties_for_squares_of_few_values_and_irp_otherwise():
     assert calibration_error(y, P, norm="max") == quantile
 
 
+@pytest.mark.parametrize("n_rows", [20_000, 200_000])
+def test_the_largest_error_of_few_values_is_that_of_a_value(n_rows):
+    rng = np.random.default_rng(0)
+    truth = rng.beta(2, 2, n_rows)
+    p = truth.round(1)
+    y = rng.random(n_rows) < truth
+    values = [np.abs(truth[p == v].mean() - v) for v in np.unique(p)]
+    found = calibration_error(y, p, norm="max")
+    assert found == pytest.approx(max(values), abs=0.03 if n_rows < 10**5 else 0.01)
+    exact = max(np.abs(y[p == v].mean() - v) for v in np.unique(p))
+    assert found == pytest.approx(exact)
+    if n_rows > 10**5:
+        assert calibration_error(y, p, norm="max", bins="quantile") < found - 0.01
+    # A value of one row is no evidence of an error.
+    assert calibration_error(np.append(y, 1), np.append(p, 0.05), norm="max") < found + 0.001
+    three = np.column_stack([p / 2, p / 2, 1 - p])
+    labels = np.where(y, rng.integers(2, size=n_rows), 2)
+    assert calibration_error(labels, three, norm="max") >= found
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_square_of_ties_is_the_mean_of_products_of_different_rows(n_classes):
     P, _, y = distorted(300, n_classes, 2.0, seed=1)
@@ -239,3 +261,30 @@ def test_irp_takes_weights():
 def test_bad_input(error, options, message):
     with pytest.raises(error, match=message):
         calibration_error([0, 1, 1], [0.2, 0.7, 0.6], **options)
+
+
+def test_groups_of_rare_events_divide_the_tail():
+    """Of 15 groups of equal weight, the last one would have most of the expected events."""
+    rng = np.random.default_rng(0)
+    p = 1 / (1 + np.exp(rng.normal(6, 2, 20_000)))
+    event = event_of(check_probabilities(rng.random(20_000) < p, p), 1)
+    rates = observed_rates(event)
+    equal = observed_rates(event, n_bins=15)
+    expected, largest = (
+        (table["weight"] * table["forecast"] * (1 - table["forecast"])) for table in (rates, equal)
+    )
+    assert largest.max() > 0.5 * largest.sum()
+    assert expected.max() < 2.5 / 15 * expected.sum()
+    assert (np.diff(rates["forecast"]) > 0).all()
+    for column in ("rate", "forecast"):
+        total = rates["weight"] @ rates[column]
+        assert total == pytest.approx(equal["weight"] @ equal[column])
+    inside = (rates["low"] <= rates["forecast"]) & (rates["forecast"] <= rates["high"])
+    assert inside.mean() > 0.8
+
+
+def test_groups_of_common_events_have_equal_weights():
+    p = np.random.default_rng(0).random(3000)
+    rates = observed_rates(event_of(check_probabilities(p > 0.5, p), 1))
+    assert rates.n_rows == round(3000 ** (1 / 3))
+    assert np.ptp(rates["weight"]) <= 1

@@ -144,6 +144,7 @@ def test_certain_forecasts_count_in_the_ratio_only():
     summary = calibration_summary(np.r_[y, 1, 0, 1], np.r_[p, 1.0, 0.0, 0.0])
     assert summary.excluded == 3
     assert "exactly 0 or 1: 3" in repr(summary)
+    assert "intervals of e50, e90 and emax are rough" in repr(summary)
     assert summary["slope"] == pytest.approx(expected["slope"])
     assert summary["observed_expected"] == pytest.approx((y.sum() + 2) / (p.sum() + 1))
 
@@ -226,3 +227,14 @@ def test_the_smooth_curve_ends_where_few_rows_are():
     assert curve["forecast"].min() > 0.2
     none, _ = smooth_curve(Sample(p, (p > 0.5).astype(np.uint8)))
     assert none.n_rows == 0
+
+
+def test_columns_and_measures_by_name():
+    y, p = draw(300, slope=0.7, shift=0.4)
+    summary = calibration_summary(y, p)
+    assert summary["measure"].tolist()[:3] == ["observed_expected", "intercept", "slope"]
+    assert summary["value"][2] == summary["slope"] == summary["slope", 1]
+    with pytest.raises(
+        KeyError, match=r"'slop': measures are observed_expected, .*, columns class"
+    ):
+        summary["slop"]

@@ -109,6 +109,7 @@ def test_every_public_metric_is_covered():
     results |= {"Volume", "ProbabilityScorer", "scorers"}
     results |= {"CalibrationSummary", "calibration_summary"}  # test_clinical.py
     results |= {"ranked_probability_score"}  # test_scores.py: the order of classes counts
+    results |= {"RocSurface", "roc_surface"}  # test_surface.py, test_many_classes.py
     results |= {"expected"}  # test_expected.py
     results |= {"RateEstimate", "estimate_rate"}  # test_rate.py
     results |= {"segment_report", "segment_report_from_counts"}  # test_segments.py

@@ -93,6 +93,66 @@ def test_clusters_widen_the_interval():
     assert many.high - many.low > 1.5 * (one.high - one.low)
 
 
+def in_clusters(seed, n_clusters=60, size=30):
+    """Clusters, scores and outcomes of rows with a rate of one half."""
+    rng = np.random.default_rng(seed)
+    cluster = np.repeat(np.arange(n_clusters), size)
+    z = 1.2 * rng.normal(size=n_clusters)[cluster] + rng.normal(size=len(cluster))
+    return cluster, expit(z + 0.5), rng.random(len(cluster)) < expit(z)
+
+
+def test_clusters_of_unlabelled_rows_widen_the_interval():
+    cluster, p, y = in_clusters(0)
+    labelled = np.arange(len(p)) % 10 == 0
+    rows = y[labelled], p[labelled], p[~labelled]
+    plain, half, both = (
+        estimate_rate(*rows, clusters=a, clusters_unlabelled=b)
+        for a, b in (
+            (cluster[labelled], None),
+            (None, cluster[~labelled]),
+            (cluster[labelled], cluster[~labelled]),
+        )
+    )
+    assert both.high - both.low > 1.05 * (plain.high - plain.low)
+    assert both.high - both.low > 1.05 * (half.high - half.low)
+    alone = np.arange(np.count_nonzero(~labelled))
+    single = estimate_rate(*rows, clusters_unlabelled=alone)
+    none = estimate_rate(*rows)
+    found = [single.value, single.low, single.high]
+    assert found == pytest.approx([none.value, none.low, none.high], abs=1e-3)
+    # Names are compared: patients of other names are other patients.
+    names = np.array([f"other {c}" for c in cluster[~labelled]])
+    apart = estimate_rate(*rows, clusters=cluster[labelled], clusters_unlabelled=names)
+    assert apart.value == pytest.approx(both.value)
+    assert apart.high - apart.low < both.high - both.low
+
+
+@pytest.mark.slow
+def test_rates_of_clustered_rows_are_covered():
+    covered = []
+    for seed in range(150):
+        cluster, p, y = in_clusters(seed)
+        known = np.random.default_rng(seed + 1000).random(len(p)) < 0.1
+        rate = estimate_rate(
+            y[known],
+            p[known],
+            p[~known],
+            clusters=cluster[known],
+            clusters_unlabelled=cluster[~known],
+        )
+        covered.append(rate.low <= 0.5 <= rate.high)
+    assert np.mean(covered) > 0.88  # 85 % without clusters_unlabelled
+
+
+@pytest.mark.parametrize(
+    ("clusters", "message"),
+    [([1] * 29, "29"), ([1] * 30, "two clusters"), ([None] * 30, "missing")],
+)
+def test_clusters_of_unlabelled_rows_are_checked(clusters, message):
+    with pytest.raises(InputError, match=f"clusters_unlabelled.*{message}"):
+        estimate_rate([0, 1] * 10, [0.2, 0.6] * 10, [0.4] * 30, clusters_unlabelled=clusters)
+
+
 def test_differences_combine_both_intervals():
     first, second = estimates("verdicts", 100, 2)
     difference = first.minus(second)

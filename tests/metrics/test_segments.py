@@ -6,11 +6,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from scipy.stats import binom, false_discovery_control
+from scipy.special import expit
+from scipy.stats import binom, false_discovery_control, ttest_1samp
 
-from isoroc import Counts, InputError, evaluate
+from isoroc import Counts, InputError, Report, evaluate
 from isoroc.metrics import segment_report, segment_report_from_counts
 from isoroc.metrics._segments import adjusted, two_sided
+from isoroc.plots import SegmentsDisplay
 
 
 def data(n=2000, seed=0):
@@ -72,7 +74,6 @@ def test_weights_missing_values_and_small_segments():
     rows = segments["region"] == "north"
     [i] = np.flatnonzero(weighted["segment"] == "north")
     assert weighted["observed"][i] == pytest.approx(np.average(y[rows], weights=weights[rows]))
-    assert len(segment_report(y, p, segments, min_rows=599)["rows"]) == 0
     scaled = segment_report(y, p, segments, sample_weight=np.full(600, 5.0), min_rows=30)
     np.testing.assert_allclose(scaled["p_value"], table["p_value"])
 
@@ -105,6 +106,145 @@ def test_the_level_is_kept(rate):
         segments = {"a": rng.integers(8, size=1500).astype(str), "b": rng.normal(size=1500)}
         alarms.append((segment_report(y, p, segments)["adjusted"] <= 0.05).any())
     assert np.mean(alarms) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
+
+
+def overconfident(kind, rng, n=2000, shift=0.0):
+    """Forecasts that are too extreme, but right on average in each segment of a column."""
+    z = rng.normal(size=n)
+    segment = rng.integers(6, size=n)
+    p = expit({"temperature": 3 * z, "noise": 3 * z + 3 * rng.normal(size=n)}[kind])
+    truth = expit(z + np.where(segment == 2, shift, 0.0))
+    return rng.random(n) < truth, p, segment.astype(str), truth
+
+
+@pytest.mark.parametrize("kind", ["temperature", "noise"])
+def test_overconfidence_alone_is_in_no_segment(kind):
+    """Outcomes vary more than such forecasts imply; without that, 60 and 100 % had an alarm."""
+    alarms = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        y, p, segment, _ = overconfident(kind, rng)
+        table = segment_report(y, p, {"a": segment, "b": rng.normal(size=2000)})
+        alarms.append((table["adjusted"] <= 0.05).any())
+    assert np.mean(alarms) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 60)
+
+
+def test_ratios_of_overconfident_forecasts_are_covered_and_found():
+    covered = []
+    found = []
+    for seed in range(60):
+        y, p, segment, truth = overconfident("temperature", np.random.default_rng(seed), shift=0.6)
+        table = segment_report(y, p, segment)
+        for name, low, high in zip(table["segment"], table["low"], table["high"], strict=True):
+            rows = segment == name
+            covered.append(low <= truth[rows].sum() / p[rows].sum() <= high)
+        found.append(table["adjusted"][table["segment"] == "2"][0] <= 0.05)
+    assert np.mean(covered) > 0.92
+    assert np.mean(found) > 0.7
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+@pytest.mark.parametrize("kind", ["plain", "weights", "clusters", "rare", "classes"])
+def test_intervals_agree_with_p_values(kind, confidence):
+    outside = []
+    for seed in range(8):
+        rng = np.random.default_rng(100 + seed)
+        p, y, segments = data(1500, seed)
+        options: dict[str, Any] = {}
+        if kind == "weights":
+            options["sample_weight"] = rng.exponential(size=1500)
+        elif kind == "clusters":
+            options["clusters"] = rng.integers(60, size=1500)
+        elif kind == "rare":
+            y = rng.random(1500) < np.where(segments["region"] == "south", 0.2, 0.05) * p
+            p = 0.05 * p
+        P = p
+        if kind == "classes":
+            P = np.column_stack([p / 2, p / 2, 1 - p])
+            y = np.where(y, rng.integers(2, size=1500), 2)
+        table = segment_report(y, P, segments, confidence=confidence, **options)
+        assert (table["low"] <= table["ratio"]).all()
+        assert (table["ratio"] <= table["high"]).all()
+        misses_one = (table["low"] > 1) | (table["high"] < 1)
+        assert (misses_one == (table["p_value"] <= 1 - confidence)).all()
+        outside.append(misses_one.mean())
+    assert 0 < np.mean(outside) < 1
+
+
+def clustered(n_clusters, wrong, seed, size=20, n_segments=8):
+    """Each segment has few clusters, whose log odds differ; one segment is wrong."""
+    rng = np.random.default_rng(seed)
+    cluster = np.repeat(np.arange(n_clusters * n_segments), size)
+    segment = cluster // n_clusters
+    z = rng.normal(size=len(cluster))
+    own = 0.5 * rng.normal(size=n_clusters * n_segments)[cluster]
+    truth = expit(z + own + np.where(segment == 2, wrong, 0.0))
+    p = expit(z / np.sqrt(1 + 0.25 * 0.346))  # the mean over clusters, nearly
+    return rng.random(len(cluster)) < truth, p, segment.astype(str), cluster
+
+
+def test_the_test_of_few_clusters_is_a_t_test():
+    y, p, segment, cluster = clustered(5, 1.5, 0)
+    table = segment_report(y, p, segment, clusters=cluster)
+    for name, p_value in zip(table["segment"], table["p_value"], strict=True):
+        rows = segment == name
+        sums = np.bincount(cluster[rows] - cluster[rows].min(), (y - p)[rows])
+        alone = segment_report(y, p, segment)
+        independent = alone["p_value"][alone["segment"] == name][0]
+        assert p_value == pytest.approx(max(ttest_1samp(sums, 0.0).pvalue, independent))
+
+
+def test_segments_of_few_clusters_can_be_found():
+    reports = [
+        [segment_report(y, p, segment, clusters=cluster) for y, p, segment, cluster in samples]
+        for samples in ([clustered(6, wrong, seed) for seed in range(40)] for wrong in (0.0, 1.5))
+    ]
+    right, wrong = reports
+    level = np.mean([(table["adjusted"] <= 0.05).any() for table in right])
+    assert level <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 40)
+    found = [table["adjusted"][table["segment"] == "2"][0] <= 0.05 for table in wrong]
+    assert np.mean(found) > 0.5
+
+
+def test_clusters_that_agree_by_chance_are_no_evidence():
+    rows = 120
+    p = np.full(rows, 0.01)  # 1.2 outcomes are expected, and there is none
+    y = np.zeros(rows, dtype=bool)
+    y[-1] = True
+    segment = np.where(np.arange(rows) < 119, "a", "b")
+    table = segment_report(y, p, segment, clusters=np.arange(rows) // 4)
+    assert table["p_value"][table["segment"] == "a"][0] > 0.2
+    assert table["high"][table["segment"] == "a"][0] > 1
+
+
+def test_a_segment_of_one_cluster_is_not_tested():
+    p, y, _ = data(300)
+    segment = np.where(np.arange(300) < 100, "one", "many")
+    cluster = np.where(np.arange(300) < 100, 0, np.arange(300) // 5)
+    table = segment_report(y, p, segment, clusters=cluster)
+    one = table["segment"] == "one"
+    assert table["p_value"][one][0] == 1
+    assert table["low"][one][0] == 0
+    assert table["high"][one][0] == pytest.approx(1 / p[:100].mean())
+
+
+def test_segments_that_are_all_small_are_named_in_a_sentence():
+    p, y, _ = data(120)
+    segment = np.arange(120) // 6
+    sentence = "No segment has 50 rows, so none was tested."
+    with pytest.warns(UserWarning, match=sentence):
+        assert segment_report(y, p, segment.astype(str)).n_rows == 0
+    counts = {str(k): Counts.from_arrays(p[k::4], y[k::4]) for k in range(4)}
+    with pytest.warns(UserWarning, match=sentence):
+        assert segment_report_from_counts(counts).n_rows == 0
+    for after in (None, np.sqrt(p)):
+        result = evaluate(y, p, after, segments=segment.astype(str))
+        assert result.sentences()[-1] == sentence
+        assert sentence in repr(result)
+        page = Report(y, p, after=after, segments=segment.astype(str)).to_html()
+        assert "Every segment has too few rows to be tested." in page
+    with pytest.raises(InputError, match="segments of too few rows"):
+        SegmentsDisplay.from_evaluation(result)
 
 
 def test_several_classes_and_dataframes():

@@ -10,9 +10,10 @@ from scipy.spatial import ConvexHull
 
 from isoroc import InputError
 from isoroc._core.simplex import regions
-from isoroc.metrics import _surface as surface
-from isoroc.metrics import roc_auc, roc_convex_hull
+from isoroc.metrics import roc_auc, roc_convex_hull, roc_surface
 from isoroc.metrics import volume_under_surface as vus
+from isoroc.metrics._surface import surface
+from isoroc.metrics._surface.three_classes import scan_all
 from strategies import WEIGHTS, binary_data
 
 VOLUMES: list[Any] = ["hull", "boxes"]
@@ -100,6 +101,48 @@ def test_three_classes_are_exact(case):
     assert float(boxes) <= float(hull) + 1e-9
 
 
+@given(three_classes())
+def test_the_surface_of_three_classes_has_all_corners(case):
+    P, y, weights = case
+    surface = roc_surface(y, P, sample_weight=weights)
+    for gamma, point in zip(surface.thresholds, surface.shares, strict=True):
+        assert gamma.sum() == pytest.approx(1)
+        assert shares(P, y, weights, gamma) == pytest.approx(point.tolist())
+    for point in every_point(P, y, weights):
+        assert (surface.shares >= point - 1e-9).all(axis=1).any()
+    exact = vus(y, P, sample_weight=weights)
+    assert surface.volume().exact
+    assert float(surface.volume()) == pytest.approx(float(exact), abs=1e-9)
+    spanned = hull_volume(surface.shares[surface.spans])
+    assert spanned == pytest.approx(float(exact), abs=1e-9)
+
+
+@given(binary_data())
+def test_the_surface_of_two_classes_is_the_curve(data):
+    scores, y, weights = data
+    surface = roc_surface(y, scores, sample_weight=weights)
+    for gamma, point in zip(surface.thresholds, surface.shares, strict=True):
+        w = np.ones(len(y)) if weights is None else weights
+        for k, right in enumerate((scores <= gamma[1], scores > gamma[1])):
+            expected = w[right & (y == k)].sum() / w[y == k].sum()
+            assert point[k] == pytest.approx(expected)
+    corners = surface.shares[surface.spans]
+    hull = roc_convex_hull(y, scores, sample_weight=weights)
+    np.testing.assert_allclose(corners, np.column_stack([hull.p0, hull.p1]))
+    assert float(surface.volume()) == hull.area()
+
+
+def test_a_surface_becomes_a_dataframe():
+    P, y = data(50, 3)
+    surface = roc_surface(np.array(["a", "b", "c"])[y], P)
+    frame = surface.frame()
+    names = [f"{what}_{c}" for what in ("gamma", "share") for c in "abc"]
+    assert list(frame.columns) == [*names, "spans"]
+    np.testing.assert_array_equal(frame[names[3:]], surface.shares)
+    how = f"{len(surface.spans)} points, {surface.spans.sum()} of the hull, 3 classes, exact"
+    assert repr(surface) == f"RocSurface({how})"
+
+
 @given(binary_data())
 def test_two_classes_have_areas(data):
     scores, y, weights = data
@@ -125,15 +168,16 @@ def test_monotone_maps_of_two_class_scores_change_nothing(data):
         assert vus(y, scores, volume=volume) == vus(y, np.exp(ranks / 8.0), volume=volume)
 
 
-@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("K", range(2, 9))
 def test_constant_and_perfect_forecasts(K):
     y = np.tile(np.arange(K), 4)
     constant = np.full((4 * K, K), 1 / K)
     perfect = np.eye(K)[y]
     assert float(vus(y, constant)) == pytest.approx(1 / factorial(K), rel=1e-9)
     assert float(vus(y, perfect)) == pytest.approx(1, rel=1e-9)
-    assert float(vus(y, constant, volume="boxes")) == 0
-    assert float(vus(y, perfect, volume="boxes")) == pytest.approx(1)
+    if K <= 3:
+        assert float(vus(y, constant, volume="boxes")) == 0
+        assert float(vus(y, perfect, volume="boxes")) == pytest.approx(1)
     # Differences too small for a threshold do not matter.
     nearly = 0.9 * perfect + 0.1 / K + 1e-15 * np.random.default_rng(0).random((4 * K, K))
     assert float(vus(y, nearly)) == pytest.approx(1, rel=1e-9)
@@ -181,8 +225,8 @@ def test_fewer_lines_come_close_from_below(volume):
 def test_more_rows_than_can_be_scanned(volume, monkeypatch):
     P, y = data(600, 3)
     exact = vus(y, P, volume=volume)
-    few = partial(surface._scan_lines, most_steps=10**4)
-    monkeypatch.setattr(surface, "_scan_lines", few)
+    few = partial(scan_all, most_steps=10**4)
+    monkeypatch.setattr(surface, "scan_all", few)
     found = vus(y, P, volume=volume)
     assert (found.exact, found.resolution) == (False, 50)
     assert float(exact) - 1e-2 < float(found) < float(exact)
@@ -218,12 +262,23 @@ def test_results_say_what_they_are():
         (InputError, {"sample_weight": [1, 1, 0]}, "y_true: no row of class 2"),
         (
             InputError,
-            {"y_prob": np.eye(3, 4), "labels": range(4)},
-            "4 classes, .*AUC of each class",
+            {"y_prob": np.eye(3, 13), "labels": range(13)},
+            "13 classes: .*8,192 subsets of classes and 715 hulls.*; merge classes to at most 12",
         ),
+        (
+            InputError,
+            {"y_true": range(4), "y_prob": np.eye(4), "volume": "boxes"},
+            'volume: "boxes" needs all undominated thresholds, .*use volume="hull"',
+        ),
+        (InputError, {"y_true": [0, 0, 0]}, "y_true: .*"),
+        (InputError, {"y_prob": [[0, 1, np.nan]] * 3}, "y_prob: row 0 .*"),
     ],
 )
 def test_bad_input(error, arguments, message):
     good = {"y_true": [0, 1, 2], "y_prob": np.eye(3)}
     with pytest.raises(error, match=message):
         vus(**good | arguments)
+    arguments.pop("volume", None)
+    if arguments and len(arguments.get("y_true", ())) != 4:
+        with pytest.raises(error, match=message):
+            roc_surface(**good | arguments)

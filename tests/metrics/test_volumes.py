@@ -6,7 +6,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.spatial import ConvexHull
 
 from isoroc._core import surface as kernels
-from isoroc.metrics._surface import Boxes, Hull
+from isoroc.metrics._surface.bodies import Boxes, Hull
 
 POINTS = hnp.arrays(
     np.float64, st.tuples(st.integers(1, 40), st.just(3)), elements=st.integers(0, 8)

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_curve as sk_roc_curve
 
-from isoroc import IRPCalibrator
-from isoroc.metrics import roc_convex_hull
+from isoroc import InputError, IRPCalibrator
+from isoroc._evaluation.surface import edges_of
+from isoroc.metrics import roc_convex_hull, roc_surface
 from isoroc.plots import RocDisplay
 
 
@@ -74,3 +75,55 @@ def test_heaviest_classes_have_panels(draw_forecasts):
     display = RocDisplay.from_predictions(y, P, labels=np.arange(15))
     shown = {layer.panel for layer in display.layers}
     assert shown == {str(k) for k in np.argsort(-np.bincount(y, minlength=15), kind="stable")[:12]}
+
+
+def test_the_surface_of_three_classes(three_classes, make_axes):
+    P, y, _ = three_classes
+    paper = IRPCalibrator.paper().fit(P, y)
+    ax = make_axes(projection="3d")
+    display = RocDisplay.from_estimator(paper, P, y, kind="surface", ax=ax)
+    Q = paper.predict_proba(P)
+    for name, forecasts in (("before", P), ("after", Q)):
+        surface = roc_surface(y, forecasts)
+        assert display.areas[name] == pytest.approx(float(surface.volume()))
+        data = {layer.kind: layer.data for layer in display.layers if layer.series == name}
+        corners = np.column_stack(list(data["corners"].values()))
+        np.testing.assert_array_equal(corners, surface.shares[surface.spans])
+        # The pyramids over the faces, with the origin as apex, fill the hull.
+        faces = np.column_stack(list(data["faces"].values())).reshape(-1, 3, 3)
+        volume = np.abs(np.linalg.det(faces)).sum() / 6
+        assert volume == pytest.approx(display.areas[name])
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts == [f"{name}, volume {value:.4f}" for name, value in display.areas.items()]
+    assert ax.get_zlabel() == "share of 2 right"
+
+
+def test_edges_inside_a_plane_are_not_drawn():
+    square = np.array([[0, 0, 1], [1, 0, 1], [1, 1, 1], [0, 1, 1], [1, 0, 0]], dtype=float)
+    faces = square[[[0, 1, 2], [0, 2, 3], [1, 2, 4]]]
+    edges = {tuple(sorted(map(tuple, edge))) for edge in edges_of(faces).tolist()}
+    assert len(edges) == 6
+    assert ((0, 0, 1), (1, 1, 1)) not in edges
+    assert ((1, 0, 1), (1, 1, 1)) in edges
+
+
+@pytest.mark.parametrize(
+    ("K", "kind", "message"),
+    [(2, "surface", "kind: .* three classes, got 2"), (3, "map", "kind: expected one of")],
+)
+def test_kinds_that_do_not_exist(draw_forecasts, K, kind, message):
+    P, y = draw_forecasts(50, K)
+    with pytest.raises(InputError, match=message):
+        RocDisplay.from_predictions(y, P, kind=kind)
+
+
+def test_the_last_panel_says_how_many_classes_are_drawn():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(15), 400)
+    y = P.argmax(axis=1)
+    several = RocDisplay.from_predictions(y, P, labels=np.arange(15))
+    assert several.axes_[-1].get_xlabel().endswith("(12 of 15 classes, the heaviest)")
+    assert several.axes_[0].get_xlabel() == "false positive rate"
+    few = P[:, :3] / P[:, :3].sum(axis=1, keepdims=True)
+    all_drawn = RocDisplay.from_predictions(few.argmax(axis=1), few)
+    assert all_drawn.axes_[-1].get_xlabel() == "false positive rate"

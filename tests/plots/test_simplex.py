@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 from isoroc import CalibratedClassifier, IRPCalibrator
 from isoroc._evaluation.triangle import COLOURS, mix
 from isoroc.plots import SimplexDisplay
-from isoroc.plots._simplex import Triangle
+from isoroc.plots._simplex import Tetrahedron, Triangle
 
 
 def columns(table, prefix):
@@ -154,3 +154,29 @@ def test_calibrated_classifier_has_bins(make_axes):
     )
     display = SimplexDisplay.from_estimator(several.fit(X, y), X, y, ax=make_axes())
     assert display.panels == ["forecasts", "values", "map"]
+
+
+def test_four_classes_are_in_a_tetrahedron(draw_forecasts):
+    P, y = draw_forecasts(200, 4)
+    model = IRPCalibrator(random_state=0).fit(P, y)
+    display = SimplexDisplay.from_estimator(model, P, y)
+    assert display.panels == ["forecasts", "values"]
+    assert {ax.name for ax in display.axes_} == {"3d"}
+    forecasts, values = display.axes_
+    assert [text.get_text() for text in forecasts.texts] == ["● 0", "▲ 1", "■ 2", "◆ 3"]
+    assert [len(points.get_offsets()) for points in forecasts.collections] == [
+        (y == k).sum() for k in range(4)
+    ]
+    display.figure_.canvas.draw()  # points are drawn in the order of their distance
+    (points,) = values.collections
+    drawn, expected = (
+        np.unique(colours.round(6), axis=0)
+        for colours in (points.get_facecolor()[:, :3], mix(model.predict_proba(P)))
+    )
+    np.testing.assert_allclose(drawn, expected)
+    # The corners are at equal distances, so no class is preferred.
+    corners = Tetrahedron.corners
+    distances = np.linalg.norm(corners[:, None] - corners, axis=2)
+    np.testing.assert_allclose(distances, 1 - np.eye(4), atol=1e-12)
+    with pytest.raises(ValueError, match=r"panels: got .*'forecasts', 'values'"):
+        SimplexDisplay.from_estimator(model, P, y, panels=("bins",))

@@ -12,7 +12,7 @@ import pytest
 
 from isoroc import IRPCalibrator, Report
 from isoroc._evaluation.curves import Axis
-from isoroc._report.charts import Plane, tag, text_of, ticks_of, weight_of
+from isoroc._report.charts import WIDTH, Plane, at_points, tag, text_of, ticks_of, weight_of
 from isoroc._report.summary import listed
 
 HOSTILE = ["<script>alert(1)</script>", "'\"><img src=x onerror=alert(2)>", "{{ 7 * 7 }}</script>"]
@@ -123,7 +123,7 @@ def test_size_is_bounded_with_many_classes():
     # Diagrams of two rows and maps of three dots would say nothing.
     names = [panel["event"] for panel in report.summary["reliability"]["panels"]]
     assert names == ["the most probable class"] * 2  # before and after
-    assert report.summary["reliability"]["classes_left_out"] == 200
+    assert len(report.summary["classes"]["columns"]["name"]) == 200
     assert report.summary["map"]["curves"] == []
     assert report.summary["roc"]["curves"] == []
     assert report.summary["data"]["other_classes"] == 180
@@ -150,6 +150,25 @@ def test_numbers_as_text():
     assert ticks_of(Axis("linear", -1, 0))[-0.2] == "\N{MINUS SIGN}0.2"
     drawn = '<text class="label" aria-label="&#34;x&#34;">&lt;b&gt;</text>'
     assert tag("text", "<b>", class_="label", aria_label='"x"') == drawn
+
+
+@pytest.mark.parametrize("low", [1e-5, 1e-3, 0.1, 0.5])
+@pytest.mark.parametrize("high", [0.9, 0.99, 0.9999, 0.99999])
+def test_texts_of_ticks_end_inside_the_picture(low, high):
+    """Digits are about 6 units wide; the font decides, and tests/browser measures."""
+    drawn = parse(str(Plane(Axis("logit", low, high)).frame("forecast", "rate")))
+    texts = ticks_of(Axis("logit", low, high)).values()
+    ticks = [attrs for name, attrs in drawn if name == "text" and attrs["class"] == "tick mid"]
+    for text, attrs in zip(texts, ticks, strict=True):
+        assert float(attrs["x"]) + 3 * len(text) <= WIDTH
+
+
+def test_curves_end_where_they_leave_the_axes():
+    plane = Plane(Axis("logit", 0.01, 0.5), Axis("logit", 0.01, 0.5))
+    points = parse(str(plane.curve([0.02, 0.1, 0.3, 0.7], [0.005, 0.1, 0.2, 0.4])))[0][1]["points"]
+    assert points == " ".join(
+        at_points(*plane.at(x, y)) for x, y in [([0.1], [0.1]), ([0.3], [0.2])]
+    )
 
 
 @pytest.mark.parametrize("axis", [Axis(), Axis("logit", 1e-3, 1 - 1e-3), Axis("linear", -2, 5)])

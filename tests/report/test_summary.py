@@ -16,6 +16,7 @@ from isoroc import (
     CalibratedClassifier,
     InputError,
     IRPCalibrator,
+    MultiLabelCalibrator,
     Report,
     SegmentCalibrator,
     TemperatureCalibrator,
@@ -25,6 +26,7 @@ from isoroc import (
 from isoroc._evaluation import evaluation
 from isoroc._input import check_probabilities, split_by_kind
 from isoroc._report import summary as summary_module
+from isoroc.metrics import log_loss, volume_under_surface
 from isoroc.metrics._estimation.calibration_terms import Parts
 
 SNAPSHOT = Path(__file__).with_name("snapshot.json")
@@ -67,7 +69,7 @@ def without_random_numbers(summary):
     for panel in summary["reliability"]["panels"]:
         for tables in panel["series"].values():
             tables |= {name: sorted(tables[name]) for name in ("curve", "band")}
-    summary["practice"] = sorted(summary["practice"])  # tested below
+    summary["benefit"] = sorted(summary["benefit"])  # tested below
     return summary
 
 
@@ -107,7 +109,7 @@ def test_reliability_and_curves_are_those_of_the_rows():
     rates = top["series"]["before"]["rates"]
     total = np.dot(rates["weight"], rates["rate"])
     assert total == pytest.approx(view.codes.sum(), rel=1e-3)
-    assert [panel["name"] for panel in classes] == ["0", "1", "2"]
+    assert [panel["name"] for panel in classes] == ["class 0", "class 1", "class 2"]
     for k, curve in enumerate(report.summary["roc"]["curves"]):
         assert curve["series"]["before"]["auc"] == pytest.approx(metrics.roc_auc(y == k, P[:, k]))
 
@@ -158,7 +160,7 @@ def test_given_calibrated_forecasts():
     report = Report(y, P, after=Q)
     assert rows_of(report)["log_loss"]["after"]["value"] == pytest.approx(metrics.log_loss(y, Q))
     curves = report.summary["map"]["curves"]
-    assert [curve["name"] for curve in curves] == ["0", "1", "2", "3"]
+    assert [curve["name"] for curve in curves] == [f"class {k}" for k in range(4)]
     for k, curve in enumerate(curves):
         expected = [np.interp(x, *np.sort([P[:, k], Q[:, k]])) for x in curve["before"]]
         np.testing.assert_allclose(curve["after"], expected, atol=0.15)
@@ -256,7 +258,7 @@ def test_levels_are_those_that_occur():
     level = max((0.1, 0.8, 0.9), key=lambda v: abs(y[p == v].mean() - v) * np.sqrt((p == v).sum()))
     share = 100 * y[p == level].mean()
     assert said == (
-        f"In {np.sum(p == level)} rows True had a probability of {level} and came true in "
+        f"In {np.sum(p == level)} rows class True had a probability of {level} and came true in "
         f"{share:.0f} % of them."
     )
     calibrated = Report(rng.random(600) < p, p)
@@ -295,22 +297,98 @@ def test_the_panel_and_the_decision_curve_are_those_of_the_evaluation():
     rng = np.random.default_rng(0)
     p = rng.random(500)
     y = rng.random(500) < p**2
-    report = Report(y, p, after=p**2)
+    report = Report(y, p, after=p**2, clinical=True)
     result = evaluate(y, p, after=p**2)
-    part = report.summary["practice"]
-    for of, panel in part["panels"].items():
+    for of, panel in report.summary["clinical"].items():
         expected = result.calibration_summary(of).table["value"]
         np.testing.assert_allclose(panel["value"], expected, rtol=1e-3)
-    expected = result.net_benefit(part["curve"]["thresholds"]).values[1]
-    np.testing.assert_allclose(part["curve"]["after"], expected, rtol=1e-3, atol=2e-3)
+    part = report.summary["benefit"]
+    benefit = result.net_benefit(part["thresholds"]).benefit("after")
+    for column, found in {"value": part["lines"]["after"], **part["band"]}.items():
+        np.testing.assert_allclose(found, benefit[column], rtol=1e-3, atol=2e-3)
     page = report.to_html()
     assert "Observed / expected" in page
     assert "Net benefit of acting on the forecasts" in page
-    scores = Report(y, 9 * p - 4)
-    assert scores.summary["practice"] is None
-    perfect = Report(y, y.astype(float))  # without a slope
-    assert perfect.summary["practice"]["panels"]["before"]["value"][2] is None
+    asked = Report(y, p, after=p**2)
+    assert asked.summary["clinical"] is None
+    assert "Clinical panel" not in asked.to_html()
+    scores = Report(y, 9 * p - 4, clinical=True)
+    assert scores.summary["clinical"] is None
+    assert scores.summary["benefit"] is None
+    perfect = Report(y, y.astype(float), clinical=True)  # without a slope
+    assert perfect.summary["clinical"]["before"]["value"][2] is None
     assert perfect.to_html()
+
+
+def test_all_classes_are_in_a_table_and_the_worst_comes_first():
+    """Class 7 of 9 is forecast twice as often as it occurs; class 0 occurs in few rows only."""
+    rng = np.random.default_rng(0)
+    K = 9
+    truth = rng.dirichlet(np.ones(K), 1500)
+    truth[:, 0] /= 20
+    truth /= truth.sum(axis=1, keepdims=True)
+    y = (truth.cumsum(axis=1) > rng.random((1500, 1))).argmax(axis=1)
+    P = truth.copy()
+    P[:, 7] *= 2
+    P /= P.sum(axis=1, keepdims=True)
+    report = Report(y, P, labels=np.arange(K))
+    part = report.summary["classes"]
+    columns = part["columns"]
+    assert sorted(columns["name"]) == sorted(map(str, range(K)))
+    assert columns["name"][0] == "7"
+    assert columns["weight"] == [np.sum(y == k) for k in part["order"]]
+    few = [k for k in range(K) if np.sum(y == k) < part["few_rows"]]
+    assert part["order"][K - len(few) :] == few == [0]
+    assert columns["before_ici"][-1] is None
+    measured = [k for k in part["order"] if k not in few]
+    summary = metrics.calibration_summary(y, P)
+    expected = [summary["ici", k] for k in measured]
+    np.testing.assert_allclose(columns["before_ici"][: len(measured)], expected, rtol=1e-4)
+    assert expected == sorted(expected, reverse=True)
+    area = metrics.roc_auc(y == 7, P[:, 7])
+    assert columns["before_auc"][0] == pytest.approx(area, rel=1e-4)
+    assert columns["before_forecast"][0] == pytest.approx(P[:, 7].mean(), rel=1e-4)
+    panels = [panel["name"] for panel in report.summary["reliability"]["panels"]]
+    assert panels[1:] == [f"class {k}" for k in measured[:5]]
+    assert "Table of all classes" in report.to_html()
+    assert Report(y % 3, P[:, :3] / P[:, :3].sum(axis=1, keepdims=True)).summary["classes"] is None
+
+
+def test_the_map_shows_that_equal_forecasts_become_different():
+    rng = np.random.default_rng(0)
+    p = rng.random(4000)
+    y = rng.random(4000) < p
+    group = rng.random(4000) < 0.5
+    Q = np.where(group, p**2, np.sqrt(p))
+    plain, mixed = (Report(y, p, after=q).summary["map"] for q in (p**2, Q))
+    assert plain["pairs_reversed"] == 0
+    assert mixed["pairs_reversed"] > 0.1
+    width = [
+        np.subtract(part["curves"][0]["high"], part["curves"][0]["low"]) for part in (plain, mixed)
+    ]
+    assert width[0].max() < 0.01
+    before = np.array(mixed["curves"][0]["before"])
+    np.testing.assert_allclose(width[1][1:], (np.sqrt(before) - before**2)[1:], atol=0.05)
+
+
+def test_outcomes_of_probability_0_are_unusual():
+    p = np.array([0.0, 0.2, 0.4, 0.9] * 60)
+    y = np.array([1, 0, 1, 1] * 60)
+    notes = Report(y, p, after=np.full(240, 0.7)).summary["data"]["notes"]
+    assert "60 outcomes were given probability 0 before calibration." in notes
+    assert "Nothing unusual was found." not in notes
+
+
+def test_labels_are_named():
+    rng = np.random.default_rng(0)
+    P = rng.random((600, 3))
+    Y = (rng.random((600, 3)) < P**2) * 1
+    names = ["spam", "urgent", "legal"]
+    calibrator = MultiLabelCalibrator().fit(P[:300], Y[:300], labels=names)
+    report = Report(Y[300:], P[300:], calibrator=calibrator)
+    assert sorted(report.summary["segments"]["columns"]["name"]) == sorted(names)
+    assert " entries the label had a probability" in repr(report)
+    assert "Table of labels" in report.to_html()
 
 
 def test_reports_of_estimators():
@@ -356,7 +434,9 @@ def test_report_of_segments():
     np.testing.assert_allclose(part["columns"]["before_ratio"], expected["ratio"], rtol=1e-4)
     page = report.to_html()
     assert "A &amp; B" in page
-    assert "Observed rate over mean forecast of the worst segments" in page
+    assert page.count("Observed rate over mean forecast: before") == 2
+    assert "&lt; 0.001" in page
+    assert "0.000<" not in page.split('id="segments"')[1]
     assert "calibrator.predict_proba(P, segments)" in report.summary["model"]["python"]
     P = np.column_stack([p / 2, 1 - p, p / 2])
     three = Report(np.where(y, 0, 1 + (p > 0.5)), P, segments=region)
@@ -372,3 +452,35 @@ def test_a_new_measure_is_shown_with_its_meaning(monkeypatch):
     assert rows_of(report)["kindness"]["meaning"] == "how kind it is"
     assert "how kind it is" in report.to_html()
     assert all(row["meaning"] for row in rows_of(report).values())
+
+
+def test_three_classes_have_a_surface_and_an_irp_calibrator_its_path():
+    rng = np.random.default_rng(0)
+    truth = rng.dirichlet(np.ones(3), 900)
+    y = (truth.cumsum(axis=1) > rng.random((900, 1))).argmax(axis=1)
+    P = truth**2 / (truth**2).sum(axis=1, keepdims=True)
+    irp = IRPCalibrator(random_state=0, max_bins=6).fit(P[:500], y[:500])
+    P_new = P[500:]
+    y_new = y[500:]
+    summary = Report(y_new, P_new, calibrator=irp).summary
+    for stage, Q in (("before", P_new), ("after", irp.predict_proba(P_new))):
+        volume = float(volume_under_surface(y_new, Q))
+        drawn = summary["surface"]["series"][stage]
+        assert drawn["volume"] == pytest.approx(volume)
+        faces = np.array(drawn["faces"])
+        assert np.abs(np.linalg.det(faces)).sum() / 6 == pytest.approx(volume, abs=1e-3)
+    stages = summary["path"]["stages"]
+    assert stages["n_bins"] == irp.path_["n_bins"].tolist()
+    losses = [log_loss(y_new, Q) for Q in irp.staged_predict_proba(P_new)]
+    np.testing.assert_allclose(stages["log loss"], losses, rtol=1e-4)
+    assert summary["path"]["before"]["log loss"][0] == pytest.approx(
+        log_loss(y_new, P_new), rel=1e-4
+    )
+    html = Report(y_new, P_new, calibrator=irp).to_html()
+    assert "ROC surface and growth" in html
+    assert "end of growth: " in html
+    alone = Report(y_new, P_new).summary
+    assert alone["path"] is None
+    assert list(alone["surface"]["series"]) == ["before"]
+    absent = Report(y_new[y_new < 2], P_new[y_new < 2], labels=[0, 1, 2]).summary
+    assert absent["surface"] is None

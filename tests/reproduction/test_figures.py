@@ -7,7 +7,6 @@ from reproduction.experiments import (
     compare,
     experiment,
     repeat,
-    surface_points,
 )
 from reproduction.figures import ILLUSTRATION, comparison_curves, fit_synthetic, synthetic_data
 
@@ -123,21 +122,6 @@ def test_the_synthetic_calibration_function():
     bins = {tuple(r) for r in data.R.round(9)}
     assert {tuple(r) for r in data.values.round(9)} <= bins
     assert len(data.thresholds) < len(bins) <= 1 + 2 * len(data.thresholds)
-
-
-def test_the_mesh_covers_all_ways_to_divide_the_simplex():
-    gammas, triangles = figures.surface_mesh(steps=8)
-    np.testing.assert_allclose(gammas.sum(axis=1), 1)
-    assert triangles.max() == len(gammas) - 1
-    P = np.random.default_rng(0).dirichlet(np.ones(3), size=30)
-    y = P.argmax(axis=1)
-    points = surface_points(P, y, gammas)
-    assert (points == 1).all(axis=1).any()
-    for k in range(3):  # all rows in one region
-        assert (points == np.eye(3)[k]).all(axis=1).any()
-    i = len(gammas) // 3
-    side = regions(P, gammas[i])
-    assert points[i].tolist() == [(side[y == k] == k).sum() / (y == k).sum() for k in range(3)]
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
+from inspect import signature
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -156,8 +157,8 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
     response: Response = "auto"
     weighting: Weighting = "importance"
 
-    # Groups are used by the splitter, so a search or a pipeline with metadata routing passes them
-    # on without being asked.
+    # scikit-learn calls the clusters of a splitter groups. A search or a pipeline with metadata
+    # routing passes on either without being asked.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "clusters": True}
 
     def set_params(self, **params: Any) -> Self:
@@ -173,7 +174,6 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         y: Any,
         sample_weight: Any = None,
         *,
-        groups: Any = None,
         clusters: Any = None,
         **fit_params: Any,
     ) -> Self:
@@ -187,14 +187,13 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
             Labels.
         sample_weight : array-like of shape (n,), default=None
             Weight of each row, for the calibrator and, where it takes weights, the classifier.
-        groups : array-like of shape (n,), default=None
-            Groups of rows, for splitters that take them.
         clusters : array-like of shape (n,), default=None
-            Cluster of each row, such as the patient of a visit. Rows of one cluster share a fold; a
-            splitter in `cv` must ensure this.
+            Cluster of each row, such as the patient of a visit. Rows of one cluster share a fold. A
+            splitter in `cv` must ensure this, and gets the clusters if it takes groups.
         **fit_params
             Passed to ``fit`` of the classifier, as requested if metadata routing is enabled. Those
-            with one entry per row are cut to the rows of the fold.
+            with one entry per row are cut to the rows of the fold. ``groups``, the name that
+            scikit-learn routes, are passed to the splitter only.
 
         Returns
         -------
@@ -220,7 +219,7 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
             trained = [self.estimator]
             parts = [np.arange(n)]
         else:
-            training, splitting = self._route(weights, groups, fit_params)
+            training, splitting = self._route(weights, clusters, fit_params)
             folds = self._split(X, y, codes, numbers, splitting)
             trainings = [train for train, _ in folds]
             parts = [part for _, part in folds]
@@ -359,17 +358,21 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         return usable
 
     def _route(
-        self, weights: Floats | None, groups: Any, fit_params: dict[str, Any]
+        self, weights: Floats | None, clusters: Any, fit_params: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Parameters of the classifier's fit and of the splitter's split."""
+        training = {name: value for name, value in fit_params.items() if name != "groups"}
+        groups = fit_params.get("groups")
+        if groups is not None and clusters is not None:
+            problem = "is scikit-learn's name for clusters, which are given too"
+            raise InputError("groups", None, problem, "pass clusters alone")
+        if clusters is not None and self._splits_groups():
+            groups = clusters
         given = {} if groups is None else {"groups": groups}
         if get_config()["enable_metadata_routing"]:
-            routed = process_routing(self, "fit", sample_weight=weights, **given, **fit_params)
+            routed = process_routing(self, "fit", sample_weight=weights, **given, **training)
             return dict(routed.estimator.fit), dict(routed.splitter.split)
-        of_user = hasattr(self.cv, "split") and not hasattr(self.cv, "get_metadata_routing")
-        requested = get_routing_for_object(self.cv).consumes("split", ["groups"])
-        splitting = given if requested or of_user else {}
-        training = dict(fit_params)
+        splitting = given if self._splits_groups() else {}
         if weights is not None:
             estimator = self._make_estimator()
             if has_fit_parameter(estimator, "sample_weight"):
@@ -379,6 +382,12 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
                 message = f"sample_weight: {problem}, so only the calibrator uses them."
                 warnings.warn(message, UserWarning, stacklevel=3)
         return training, splitting
+
+    def _splits_groups(self) -> bool:
+        """Whether the splitter takes groups."""
+        if hasattr(self.cv, "split") and not hasattr(self.cv, "get_metadata_routing"):
+            return "groups" in signature(self.cv.split).parameters
+        return bool(get_routing_for_object(self.cv).consumes("split", ["groups"]))
 
     @property
     def estimators_(self) -> list[Any]:

@@ -1,5 +1,7 @@
 """IRPCalibrator: isotonic recursive partitioning."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self

@@ -26,15 +26,16 @@ def kinds() -> dict[str, type[Any]]:
     }
 
 
+def short_name(name: str) -> str:
+    """Short name of a class of calibrators: "venn-abers" for VennAbersCalibrator."""
+    words = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+    return words.sub("-", name.removesuffix("Calibrator")).lower()
+
+
 @cache
 def methods() -> dict[str, type[Any]]:
     """Calibrators of classes by their short names: "irp", "venn-abers"."""
-    words = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-    return {
-        words.sub("-", name.removesuffix("Calibrator")).lower(): kind
-        for name, kind in sorted(kinds().items())
-        if kind._has_classes
-    }
+    return {short_name(name): kind for name, kind in sorted(kinds().items()) if kind._has_classes}
 
 
 def load(path: str | os.PathLike[str]) -> Any:

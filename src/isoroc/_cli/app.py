@@ -9,7 +9,15 @@ from typing import Any
 from cyclopts import App, CycloptsError, Parameter
 
 import isoroc
-from isoroc._cli.errors import CommandError, ExitCode, did_you_mean, first_line, in_options
+from isoroc._cli.errors import (
+    OPTIONS,
+    CommandError,
+    ExitCode,
+    did_you_mean,
+    first_line,
+    in_options,
+    option_of,
+)
 from isoroc._cli.options import STANDARD
 from isoroc._cli.process import QUIET, discard_output, wait_if_ending
 from isoroc._cli.texts import ABOUT, COMMANDS, EPILOGUE
@@ -61,19 +69,19 @@ def run(tokens: list[str]) -> int:
         return ExitCode.BROKEN_PIPE  # rich exits with code 1 and has closed the output
     except BaseException as error:  # noqa: BLE001
         # A panic of polars is not an Exception, and must not end with exit code 1.
-        return _fail(error, debug="--debug" in tokens)
+        return _fail(error, tokens)
     finally:
         QUIET.reset(before)
     return code if isinstance(code, int) else ExitCode.OK
 
 
-def _fail(error: BaseException, *, debug: bool) -> int:
+def _fail(error: BaseException, tokens: list[str]) -> int:
     from isoroc._cli.terminal import print_error  # noqa: PLC0415
 
     wait_if_ending()
-    if debug:
+    if "--debug" in tokens:
         traceback.print_exc()
-    if (message := _message(error)) is not None:
+    if (message := _message(error, tokens)) is not None:
         print_error("error", message)
         return ExitCode.BAD_INPUT
     what = f"{type(error).__name__}: {first_line(error)}"
@@ -81,7 +89,7 @@ def _fail(error: BaseException, *, debug: bool) -> int:
     return ExitCode.INTERNAL
 
 
-def _message(error: BaseException) -> str | None:  # noqa: PLR0911
+def _message(error: BaseException, tokens: list[str]) -> str | None:  # noqa: PLR0911
     """What to tell the user about an error; None if it is a bug in isoroc."""
     match error:
         case MemoryError():
@@ -93,32 +101,39 @@ def _message(error: BaseException) -> str | None:  # noqa: PLR0911
         case CommandError():
             return str(error)
         case ImportError(__cause__=ImportError() as cause):
-            return _message(cause)  # names the missing package, not the command that needs it
+            return _message(
+                cause, tokens
+            )  # names the missing package, not the command that needs it
         case OSError(filename=str() as name):
             return f"{name}: {error.strerror}"
         case ValueError():
-            return _with_options(error)
+            return _with_options(error, tokens)
         case CycloptsError() | TypeError() | OSError() | ImportError():
             return first_line(error)
     return None
 
 
-def _with_options(error: ValueError) -> str:
+def _with_options(error: ValueError, tokens: list[str]) -> str:
     """Message of an error of the library, with options of the command in place of arguments."""
     # A command that raises such errors has imported this already; `--help` has not.
     from isoroc._input import InputError  # noqa: PLC0415
 
     if not isinstance(error, InputError):
         return first_line(error)
-    options = {"P": "probs", "y_prob": "probs", "y": "label", "y_true": "label"}
-    options |= {"labels": "classes", "sample_weight": "weight"}
-    option = options.get(error.argument, error.argument)
-    if option in (*options.values(), "confidence", "tolerance"):
-        option = f"--{option}"
-    return str(InputError(option, error.row, error.problem, in_options(error.fix)))
+    name = error.argument
+    problem = in_options(error.problem)
+    fix = in_options(error.fix)
+    if name == "path":  # the problem names the file
+        return f"{problem}; {fix}."
+    given = {token.partition("=")[0] for token in tokens}
+    if name in OPTIONS or option_of(name) in given:
+        name = option_of(name)
+    return str(InputError(name, error.row, problem, fix))
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     from isoroc._cli.terminal import print_warning  # noqa: PLC0415
 
-    print_warning(str(message))
+    argument, colon, text = str(message).partition(": ")
+    name = option_of(argument) if argument in OPTIONS else argument
+    print_warning(in_options(f"{name}{colon}{text}"))

@@ -33,6 +33,57 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"expected one of {shown}."
 
 
+#: Words of the library about Python, and what they are on the command line.
+_WORDS = {
+    "MultiLabelCalibrator, and the option multilabel of evaluate": "--labels",
+    "MultiLabelCalibrator": "--labels",
+    "multilabel=True": "--labels",
+    " (see MultiLabelBinarizer)": "",
+    "one 1-D array": "one column",
+    ". For logits pass scipy.special.softmax(logits, axis=1)": "",
+}
+#: Arguments of the library whose options have other names.
+OPTIONS = {
+    "P": "probs",
+    "y_prob": "probs",
+    "y": "label",
+    "y_true": "label",
+    "labels": "classes",
+    "sample_weight": "weight",
+}
+
+
+def option_of(argument: str) -> str:
+    """Option of the command for an argument of the library."""
+    return f"--{OPTIONS.get(argument, argument).replace('_', '-')}"
+
+
 def in_options(text: str) -> str:
-    """A message of the library with the options of the command in place of arguments."""
-    return re.sub(r'unit="(\w+)"', r"--unit \1", text)
+    """A message of the library with the options of the command in place of arguments.
+
+    ``unit="percent"`` becomes ``--unit percent``, ``labels=`` becomes ``--classes``, and
+    ``AutoCalibrator(monotone=True)`` becomes ``--calibrator auto --monotone true``.
+    """
+    for python, words in _WORDS.items():
+        text = text.replace(python, words)
+    text = re.sub(r"(\w+)Calibrator\(([^)]*)\)", r"\1Calibrator \2", text)
+    text = re.sub(r"\b(\w+)Calibrator\b ?", lambda name: f"{_calibrator_option(name[1])} ", text)
+    names = (
+        "clusters|cv|fold_by|folds|labels|members|monotone|prior|segments|sample_weight|top|unit"
+    )
+    given = re.compile(rf"""\b({names}|weighting)=(?:"(\w+)"|(\w+)|(?!["\w]))""")
+    if given.search(text) is not None:
+        text = given.sub(_as_option, text)
+        text = re.sub(r'"(\w+)"', r"\1", text)  # further values: "percent" or "logit"
+    return re.sub(r" +(?=[ ,;.)]|$)", "", text)
+
+
+def _as_option(given: re.Match[str]) -> str:
+    name, text, value = given.groups()
+    return f"{option_of(name)} {text or (value or '').lower()}".rstrip()
+
+
+def _calibrator_option(name: str) -> str:
+    from isoroc._calibrators.registry import short_name  # noqa: PLC0415 -- slow to import
+
+    return f"--calibrator {short_name(name)}"

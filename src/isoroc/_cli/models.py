@@ -9,8 +9,8 @@ from importlib.metadata import version as version_of
 from typing import Any, NamedTuple, Self
 
 from isoroc._cli.errors import CommandError, did_you_mean
-from isoroc._cli.io.columns import order_columns
-from isoroc._cli.io.files import write_bytes
+from isoroc._cli.io.columns import order_columns, split_words
+from isoroc._cli.io.writing import write_bytes
 from isoroc._cli.options import STANDARD, InputOptions, Selection
 from isoroc._core.types import Floats
 from isoroc._input import Segments
@@ -31,6 +31,8 @@ def make_calibrator(name: str, words: dict[str, str], options: list[str]) -> Any
         raise CommandError(f"--calibrator {name}: unknown; {did_you_mean(name, known)}")
     parameters = inspect.signature(known[name]).parameters
     given = {word.replace("-", "_"): parse_value(text) for word, text in words.items()}
+    for key in given.keys() & {"members", "calibrator"}:
+        given[key] = _named_calibrators(given[key], known)
     for word, key in zip(words, given, strict=True):
         if key not in parameters:
             spelled = [known.replace("_", "-") for known in (*options, *parameters)]
@@ -39,6 +41,17 @@ def make_calibrator(name: str, words: dict[str, str], options: list[str]) -> Any
     # The same file always gives the same model, and progress is shown on terminals.
     defaults = {"random_state": 0, "verbose": int(sys.stderr.isatty())}
     return known[name](**{k: v for k, v in defaults.items() if k in parameters} | given)
+
+
+def _named_calibrators(value: Any, known: dict[str, type[Any]]) -> Any:
+    """Calibrators for their names, separated by commas; other values stay."""
+    names = split_words([value]) if isinstance(value, str) and value != "auto" else None
+    if not names:
+        return value
+    for name in names:
+        if name not in known:
+            raise CommandError(f"{name}: not a calibrator; {did_you_mean(name, known)}")
+    return [known[name]() for name in names]
 
 
 def calibrate(calibrator: Any, forecasts: Floats, segments: Segments | None) -> Floats:
@@ -66,7 +79,8 @@ class Model(NamedTuple):
     calibrator: Any
     columns: list[str] | None
     label: str | None
-    label_shares: list[str]  # columns of soft labels; none if the fit had labels
+    label_shares: list[str] | None  # columns of soft labels
+    labels: list[str] | None  # columns of several labels
     weight: str | None  # column of the weights
     segments: dict[str, bool]  # columns of segments, and whether each is numeric
 
@@ -87,10 +101,9 @@ class Model(NamedTuple):
         columns = [str(name) for name in columns] if valid else None
         stored = (summary.get(key) for key in ("label", "weight_column"))
         label, weight = (name if isinstance(name, str) else None for name in stored)
-        shares = summary.get("label_shares")
-        shares = [str(name) for name in shares] if isinstance(shares, list) else []
+        shares, labels = (_names(summary.get(key)) for key in ("label_shares", "label_columns"))
         segments = known_columns(calibrator.map_)
-        return cls(path, calibrator, columns, label, shares, weight, segments)
+        return cls(path, calibrator, columns, label, shares, labels, weight, segments)
 
     def order_columns(self, columns: list[str], selection: InputOptions) -> list[str]:
         """Columns of forecasts in the order that the calibrator expects."""
@@ -102,20 +115,29 @@ class Model(NamedTuple):
         return order_columns(columns, classes, self.columns, selection)
 
     def complete(self, selection: Selection, schema: Collection[str]) -> Selection:
-        """The selection, with labels, weight and unit of the fit where the user gave none."""
-        if not (selection.label or selection.label_shares):
-            if self.label in schema:
-                selection = replace(selection, label=self.label)
-            elif self.label_shares and all(name in schema for name in self.label_shares):
-                selection = replace(selection, label_shares=self.label_shares)
+        """The selection, with outcomes, weight and unit of the fit where the user gave none."""
+        given = selection.label or selection.label_shares or selection.labels
+        if not given and self.label in schema:
+            selection = replace(selection, label=self.label)
+        if not given and self.label_shares and set(self.label_shares) <= set(schema):
+            selection = replace(selection, label_shares=self.label_shares)
+        if not given and self.labels and set(self.labels) <= set(schema):
+            selection = replace(selection, labels=self.labels)
         if selection.weight is None and self.weight in schema:
             selection = replace(selection, weight=self.weight)
         unit = self.calibrator.unit_
         # The range of one column of scores is checked in `predict_proba`.
         is_known = len(self.calibrator.classes_) == 2 and unit in ("probability", "logit")
+        is_known = is_known and self.calibrator.map_.kind.exclusive
         if selection.unit == "auto" and not is_known:
             selection = replace(selection, unit=unit)
         return selection
+
+
+def _names(entry: Any) -> list[str] | None:
+    """A list of names in the summary of a model file, None if it is anything else."""
+    valid = isinstance(entry, list) and all(isinstance(name, str) for name in entry)
+    return entry if valid else None
 
 
 def save_model(calibrator: Any, target: str, summary: dict[str, Any]) -> None:

@@ -25,14 +25,6 @@ CalibratedNames = Annotated[
     Parameter(help="Names of the calibrated columns in the order of the classes of the model."),
 ]
 Json = Annotated[bool, Parameter(help="Print JSON.")]
-Clusters = Annotated[
-    str | None,
-    Parameter(help="Column of clusters; rows of one cluster, such as a patient, are dependent."),
-]
-SegmentColumns = Annotated[
-    list[str] | None,
-    Parameter(help="Columns of segments, separated by commas: where the forecasts are wrong."),
-]
 _ROWS = Group.create_ordered("Rows and columns")
 
 
@@ -67,6 +59,10 @@ class Selection(InputOptions):
 
     label: Annotated[str | None, Parameter(alias=("-l", "-y"))] = None
     """Column of the outcomes. Default: the column named y, label, target, outcome or y_true."""
+    labels: list[str] | None = None
+    """Columns of labels that do not exclude each other, separated by commas: 1 if a row has the
+    label, 0 if not, empty if it is not known. Their names end in the labels, like those of the
+    forecasts."""
     label_shares: list[str] | None = None
     """Columns of soft labels, separated by commas: the share of each class in a row, such as the
     share of annotators. Their names end in the classes, like those of the forecasts."""
@@ -79,6 +75,21 @@ class Selection(InputOptions):
     """Column of row weights, or `none`. Default: the weight column of the model, if any."""
 
 
-#: Defaults of the two: all rows, and columns that are found by name.
+@Parameter(name="*", group=_ROWS)
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """Columns that describe the rows."""
+
+    segments: list[str] | None = None
+    """Columns of segments, separated by commas: names or globs. `fit` corrects the forecasts within
+    them; other commands show where the forecasts are wrong."""
+    categorical: list[str] | None = None
+    """Columns of `--segments` whose numbers are categories, such as zip codes."""
+    clusters: str | None = None
+    """Column of clusters; rows of one cluster, such as a patient, are dependent."""
+
+
+#: Defaults: all rows, columns that are found by name, and no description.
 EVERYTHING = InputOptions()
 ALL_ROWS = Selection()
+UNDESCRIBED = Description()

@@ -4,8 +4,13 @@ from isoroc._evaluation.monitor import BatchReport, CalibrationMonitor
 from isoroc._support.files import replacing
 
 
-def write_metrics(path: str, monitor: CalibrationMonitor, batch: BatchReport) -> None:
-    """Replace the file at once, so that a scrape never sees half of it."""
+def write_metrics(
+    path: str, monitor: CalibrationMonitor, batch: BatchReport, unknown: dict[str, float]
+) -> None:
+    """Replace the file at once, so that a scrape never sees half of it.
+
+    `unknown` holds the share of rows whose segment is unknown, by column.
+    """
     reports = {"batch": batch, "total": monitor.report()}
     # By name: what a gauge says, and its labels and values.
     gauges: dict[str, tuple[str, list[tuple[dict[str, str], float]]]] = {
@@ -30,6 +35,10 @@ def write_metrics(path: str, monitor: CalibrationMonitor, batch: BatchReport) ->
                 for label, share in zip(monitor.classes_, report.shares[kind], strict=True)
             ],
         )
+    if unknown:
+        shares = [({"column": column}, share) for column, share in unknown.items()]
+        text = "Share of the rows of the batch whose segment is missing or unknown."
+        gauges["unknown_segments"] = text, shares
     lines = []
     escapes = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
     for name, (text, values) in gauges.items():

@@ -23,6 +23,15 @@ def effective_rows(weight: Any, squares: Any) -> Any:
     return weight * (weight / squares)
 
 
+def satterthwaite(squares: Any, fourth: Any) -> float:
+    """Degrees of freedom of a variance, from sums of squared weights and of their fourth powers.
+
+    There are at least 2: if one row has nearly all weight, little is known about the variance, and
+    with fewer the quantiles of Student's distribution would grow without limit.
+    """
+    return max(float(squares**2 / fourth) - 1, 2.0)
+
+
 def effective_weights(weights: Floats) -> Floats:
     """Weights scaled to sum to the effective number of rows."""
     total = weights.sum()
@@ -149,6 +158,7 @@ class Share(NamedTuple):
 
     value: float
     size: float
+    df: float = inf  # degrees of freedom of the size
 
     @classmethod
     def of(cls, value: float, variance: float, size: float, events: float, prior: float) -> Self:
@@ -162,13 +172,15 @@ class Share(NamedTuple):
 
     def interval(self, confidence: float) -> tuple[float, float]:
         """Ends of Wilson's interval; NaN if unknown."""
-        low, high = wilson(np.array(self.value), np.array(self.size), confidence)
+        low, high = wilson(np.array(self.value), np.array(self.size), confidence, self.df)
         return min(float(low), self.value), max(float(high), self.value)  # not off by rounding
 
 
-def wilson(rate: Floats, weight: Floats, confidence: float = 0.95) -> tuple[Floats, Floats]:
+def wilson(
+    rate: Floats, weight: Floats, confidence: float = 0.95, df: float = inf
+) -> tuple[Floats, Floats]:
     """Score interval of a binomial rate (Wilson 1927), weights taken as counts of rows."""
-    z = half_width(confidence)
+    z = half_width(confidence, df)
     shrink = 1 / (1 + z**2 / weight)
     centre = shrink * (rate + z**2 / (2 * weight))
     half = shrink * z * np.sqrt(rate * (1 - rate) / weight + (z / (2 * weight)) ** 2)
@@ -234,8 +246,8 @@ class Mean:
         # (n - 1 of n for equal weights), and how much it varies (Satterthwaite 1946).
         expected = 1 - 2 * third[0] / (total * second[0]) + second[0] / total**2
         variance = square / total**2 / expected
-        df = second[0] ** 2 / fourth - 1
-        return Statistic(self.value, float(variance), skewness=float(skewness), df=float(df))
+        df = satterthwaite(second[0], fourth)
+        return Statistic(self.value, float(variance), skewness=float(skewness), df=df)
 
     def share(self) -> Share:
         """The mean of zeros and ones as a share."""
@@ -252,6 +264,14 @@ def by_cluster(clusters: Ints | None, weights: Floats, *columns: Floats) -> tupl
     kept = total > 0
     means = (np.bincount(clusters, weights * x)[kept] / total[kept] for x in columns)
     return np.asarray(total[kept], dtype=np.float64), *means
+
+
+def df_of_clusters(clusters: Ints | None, weights: Floats) -> float:
+    """Degrees of freedom of a variance between clusters; infinite for independent rows."""
+    if clusters is None:
+        return inf
+    total = np.bincount(clusters, weights)
+    return satterthwaite((total**2).sum(), (total**4).sum())
 
 
 def mean_of(values: Floats, weights: Floats | None, clusters: Ints | None = None) -> Statistic:

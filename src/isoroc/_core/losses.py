@@ -78,3 +78,19 @@ def likeliest_power(
         newton = (low < step < high or step == high == most) and count < 50
         t = step if newton else math.sqrt(low * high)
     return float(t)
+
+
+def calibration_covariance(forecasts: Floats, weights: Floats) -> Floats:
+    """Covariance of a slope and K shifts of log odds that rows with these forecasts leave.
+
+    The inverse of the Fisher information of a multinomial regression on calibrated forecasts.
+    """
+    q = forecasts
+    w = weights[:, None]
+    logs = np.log(np.maximum(q, EPSILON))
+    centred = logs - (q * logs).sum(axis=1, keepdims=True)
+    slope = np.array([[np.sum(w * q * centred**2)]])
+    cross = (w * q * centred).sum(axis=0)[None]
+    shifts = np.diag((w * q).sum(axis=0)) - (w * q).T @ q
+    information = np.block([[slope, cross], [cross.T, shifts]])
+    return np.asarray(np.linalg.inv(np.eye(len(information)) + information))  # a weak prior

@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._core.types import Floats
+from isoroc._core.types import Floats, Ints
 
 def scan_lines(
     right: Floats,
@@ -17,3 +17,13 @@ def scan_lines(
 ) -> tuple[Floats, int]: ...
 def undominated(points: Floats) -> tuple[NDArray[np.bool_], float]: ...
 def lower_envelope(planes: Floats, cells: int) -> Floats: ...
+def own_shares(P: Floats, codes: Ints, shares: Floats, thresholds: Floats) -> Floats: ...
+def ascend(
+    P: Floats,
+    codes: Ints,
+    shares: Floats,
+    directions: Floats,
+    thresholds: Floats,
+    max_cycles: int,
+    tolerance: float,
+) -> Floats: ...

@@ -8,6 +8,8 @@ from libc.string cimport memmove
 
 import numpy as np
 
+from isoroc._core.lines cimport Point, best_other, region_of, sort_points
+
 
 cdef Py_ssize_t select_side(const double[:, ::1] rows, double a, bint above, double shift,
                             double[:, ::1] out, double* lost) noexcept nogil:
@@ -84,19 +86,28 @@ cdef Py_ssize_t find_corners(const double[:, ::1] right, const double[:, ::1] le
     return m
 
 
-cdef bint has_threshold(const double[:, ::1] right, const double[:, ::1] left, Corner corner,
-                        double gap, double tolerance) noexcept nogil:
-    """Whether a threshold can lie at a corner.
+cdef bint place_threshold(const double[:, ::1] right, const double[:, ::1] left, Corner corner,
+                          double a, double gap, double tolerance, double[::1] out) noexcept nogil:
+    """Write the threshold (a, b) of a corner; False if no gap is wide enough for one.
 
-    It would lie left of the line by half of what is free, at most half of `gap`. There the places
-    of the left list are lower by as much.
+    The threshold lies left of the line by half of what is free, at most half of `gap`. There the
+    places of the left list are lower by as much.
     """
     cdef Py_ssize_t i = corner.i, j = corner.j
     cdef double right_before = right[i - 1, 0] if i > 0 else -INFINITY
     cdef double left_before = left[j - 1, 0] if j > 0 else -INFINITY
     cdef double shift = min(gap, left[j, 0] - right_before) / 2
     cdef double low = max(right_before, left_before - shift)
-    return min(right[i, 0], left[j, 0] - shift) - low > tolerance
+    cdef double high = min(right[i, 0], left[j, 0] - shift)
+    if not high - low > tolerance:
+        return False
+    if low == -INFINITY:
+        low = high - 2.0 if high < INFINITY else -1.0
+    if high == INFINITY:
+        high = low + 2.0
+    out[3] = a - shift
+    out[4] = (low + high) / 2
+    return True
 
 
 def scan_lines(const double[:, ::1] right, const double[:, ::1] left, const double[:, ::1] lines,
@@ -119,12 +130,12 @@ def scan_lines(const double[:, ::1] right, const double[:, ::1] left, const doub
     last one kept on their line, in the sum of all coordinates. Gaps up to `tolerance` separate
     nothing.
 
-    Returns corners (p_1, p_2, p_3), and the next line to scan.
+    Returns corners with their thresholds, rows (p_1, p_2, p_3, a, b), and the next line to scan.
     """
     cdef Py_ssize_t q, n_entries, n_corners, m = 0, L = lines.shape[0], D = table.shape[0] - 2
     cdef Py_ssize_t n_right = right.shape[0], n_left = left.shape[0]
     cdef double a, lost1, lost2, p1, p2, p3, last1, last2, last3
-    rows = np.empty((capacity + (n_right + n_left) // 2 + 2, 3))
+    rows = np.empty((capacity + (n_right + n_left) // 2 + 2, 5))
     cdef double[:, ::1] out = rows
     cdef double[:, ::1] r = np.empty((n_right + 1, 2))
     cdef double[:, ::1] l = np.empty((n_left + 1, 2))
@@ -149,7 +160,7 @@ def scan_lines(const double[:, ::1] right, const double[:, ::1] left, const doub
                 last1 = p1
                 last2 = p2
                 last3 = p3
-                if has_threshold(r, l, corner[q], a - lines[line, 1], tolerance):
+                if place_threshold(r, l, corner[q], a, a - lines[line, 1], tolerance, out[m]):
                     out[m, 0], out[m, 1], out[m, 2] = p1, p2, p3
                     m += 1
             line += 1
@@ -247,3 +258,99 @@ def lower_envelope(const double[:, ::1] planes, Py_ssize_t cells):
                     f += 1
                 out[i, j] = slope[f] * y + level[f]
     return lowest
+
+
+def own_shares(const double[:, ::1] P, const Py_ssize_t[::1] codes, const double[::1] shares,
+               const double[:, ::1] thresholds):
+    """ROC point of each threshold: share of each class in its own region, shape (m, K)."""
+    cdef Py_ssize_t q, i, n = P.shape[0], K = P.shape[1], m = thresholds.shape[0]
+    points = np.zeros((m, K))
+    cdef double[:, ::1] out = points
+    with nogil:
+        for q in range(m):
+            for i in range(n):
+                if region_of(&P[i, 0], &thresholds[q, 0], K) == codes[i]:
+                    out[q, codes[i]] += shares[i]
+    return points
+
+
+cdef double best_move(const double[:, ::1] P, const Py_ssize_t[::1] codes, const double[::1] values,
+                      const double[::1] gamma, Py_ssize_t axis, double tolerance, Point* points,
+                      double* reached) noexcept nogil:
+    """The move of gamma along an axis that puts most value into its own region; what it reaches.
+
+    A row is in the region of the axis if the move is at most its t, and otherwise in a region that
+    does not depend on the move. So one sort and one pass give the value of every move. The move ends
+    near the middle of a gap, not the same part of it on every axis: in the middle, forecasts on a
+    lattice would tie between other classes, and rounding would decide. `points` has space for 2 n.
+    """
+    cdef Py_ssize_t i, m = 0, j, best = 0
+    cdef Py_ssize_t n = P.shape[0]
+    cdef double margin, largest, total = 0.0
+    cdef double part = 0.45 + 0.1 * (0.618034 * (axis + 1) % 1.0)
+    for i in range(n):
+        if values[i] == 0.0:
+            continue
+        points[m].other = best_other(P, i, gamma, axis, &margin)
+        points[m].t = P[i, axis] - gamma[axis] - margin
+        points[m].row = i
+        if codes[i] == points[m].other:
+            total += values[i]
+        m += codes[i] == axis or codes[i] == points[m].other
+    sort_points(points, points + n, m)
+    largest = total  # of a move above all t, with which the region of the axis is empty
+    for j in range(m):
+        i = points[j].row
+        total += values[i] if codes[i] == axis else -values[i]
+        if total > largest and (j + 1 == m or points[j].t - points[j + 1].t > tolerance):
+            largest = total
+            best = j + 1
+    reached[0] = largest
+    if best == 0:
+        return points[0].t + 1.0 if m > 0 else 0.0
+    if best == m:
+        return points[m - 1].t - 1.0
+    return points[best].t + part * (points[best - 1].t - points[best].t)
+
+
+def ascend(const double[:, ::1] P, const Py_ssize_t[::1] codes, const double[::1] shares,
+           const double[:, ::1] directions, double[:, ::1] thresholds, Py_ssize_t max_cycles,
+           double tolerance):
+    """Move thresholds along their axes until no move improves the shares in a direction u >= 0.
+
+    `P` (n, K), `codes` and `shares` are forecasts, the class of each and its share of the class.
+    Row q of `thresholds` starts an ascent in direction q and becomes its end. Where u_k is 0, the
+    threshold must put class k out of reach; rows of the class are not looked at. Gaps up to
+    `tolerance` separate nothing.
+
+    Returns the value that each ascent reaches: the sum of u_k times the share of class k.
+    """
+    cdef Py_ssize_t q, i, k, step, idle, n_axes
+    cdef Py_ssize_t n = P.shape[0], K = P.shape[1], m = directions.shape[0]
+    cdef double move, value
+    reached = np.full(m, -np.inf)
+    cdef double[::1] out = reached
+    cdef double[::1] values = np.empty(n)
+    memory = np.empty(2 * n + 1, dtype=[("t", "f8"), ("row", "i4"), ("other", "i4")])
+    cdef Point[::1] points = memory
+    with nogil:
+        for q in range(m):
+            n_axes = 0
+            for k in range(K):
+                n_axes += directions[q, k] > 0.0
+            for i in range(n):
+                values[i] = directions[q, codes[i]] * shares[i]
+            idle = 0
+            for step in range(K * max_cycles):
+                k = step % K
+                if directions[q, k] == 0.0:
+                    continue
+                move = best_move(P, codes, values, thresholds[q], k, tolerance, &points[0], &value)
+                idle += 1
+                if value > out[q] + 1e-12:
+                    thresholds[q, k] += move
+                    out[q] = value
+                    idle = 1
+                if idle == n_axes:
+                    break
+    return reached

@@ -99,7 +99,7 @@ class Verdict:
             text += f"{self.p_value:.2g}"
         if self.impossible:
             text += f"; {self.impossible} of {self.n_rows} outcomes had been given probability 0"
-        if not isnan(self.largest_change):
+        if self.largest_change > 1e-6:  # also False for NaN
             text += "; the mixture still changes probabilities by up to "
             text += f"{self.largest_change:.2g}, on average {self.mean_change:.2g}"
         return text

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from isoroc._core.types import Floats, Ints
-from isoroc._input import Sample, check_option
+from isoroc._input import Sample, check_option, rows_by_group
 from isoroc._support.table import Table
 from isoroc.metrics import RocCurve, symmetric_roc_curve
 from isoroc.metrics._calibration import Event, event_of, has_few_values, observed_rates
@@ -65,10 +65,17 @@ def axis_of(samples: Iterable[Sample], scale: str = "auto") -> Axis:
     if scale == "auto":
         sides = [np.mean(p <= 0.2), np.mean(p >= 0.8), np.mean(np.minimum(p, 1 - p) <= 0.1)]
         scale = "logit" if min(rate, 1 - rate) < 0.05 or max(sides) >= 0.95 else "linear"
-    inner = p[(p > 0) & (p < 1)]
+    inside = (p > 0) & (p < 1)
+    inner = p[inside]
     if scale == "linear" or not len(inner):
         return Axis()
     low, high = np.quantile(inner, [0.002, 0.998])
+    # The few rows with most of a rare outcome are on the axis.
+    occurred = np.concatenate([event.codes for event in events])[inside] == 1
+    if occurred.any():
+        high = max(high, np.quantile(inner[occurred], 0.99))
+    if not occurred.all():
+        low = min(low, np.quantile(inner[~occurred], 0.01))
     # Rates around that of the event are on the axis, too.
     low = min(low, max(rate / 3, 1 - 3 * (1 - rate)))
     high = max(high, min(3 * rate, 1 - (1 - rate) / 3))
@@ -137,11 +144,29 @@ def histogram(sample: Sample, axis: Axis = Axis(), n_bars: int = 20) -> Table:
     return Table(left=edges[:-1], right=edges[1:], percent=100 * counted / counted.sum())
 
 
-def calibration_map(event: Sample, after: Floats, axis: Axis, n_points: int = 40) -> Table:
-    """Forecasts after calibration against those before: means of rows with similar forecasts."""
-    group = np.floor(axis.position(event.forecasts) * n_points).astype(np.intp)
-    _, *means = group_means(group, event.weights, event.forecasts, after)
-    return Table(before=means[0], after=means[1])
+def calibration_map(event: Sample, after: Floats, axis: Axis, n_points: int = 25) -> Table:
+    """Mean forecasts after calibration of rows with similar forecasts before.
+
+    80 % of the rows lie between ``low`` and ``high``. These differ where rows with the same
+    forecast before calibration have several after it.
+    """
+    p = event.forecasts
+    group = np.floor(axis.position(p) * n_points).astype(np.intp)
+    _, before, mean = group_means(group, event.weights, p, after)
+    # Distances from the line through the means, which goes on at both ends: a slope is no spread.
+    line = np.array([axis.position(before), mean])
+    if len(before) > 1:
+        line = np.pad(line, ((0, 0), (1, 1)), "reflect", reflect_type="odd")
+    distance = after - np.interp(axis.position(p), *line)
+    weights = event.row_weights()
+    ends = np.array(
+        [
+            np.quantile(distance[rows], [0.1, 0.9], weights=weights[rows], method="inverted_cdf")
+            for _, rows in rows_by_group(group)
+        ]
+    )
+    low, high = (mean[:, None] + ends).clip(0, 1).T
+    return Table(before=before, after=mean, low=low, high=high)
 
 
 def thin(x: Floats, y: Floats, most: int = 2000) -> Ints:

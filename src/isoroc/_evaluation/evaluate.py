@@ -1,5 +1,7 @@
 """`evaluate`: forecasts before and after calibration, from arrays, counts or batches."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -76,9 +78,11 @@ class Evaluate:
     log_loss, brier_score_loss
         Those of `isoroc.metrics`. `Evaluation.impossible` counts outcomes of probability 0.
     calibration_loss, refinement_loss
-        The part of the log loss that calibration could save, and the rest.
+        The part of the log loss that calibration could save, at least 0, and the rest.
     calibration_error, classwise_calibration_error, top_calibration_error
         `isoroc.metrics.calibration_error` with each `kind`; "classwise" for three classes or more.
+        Errors that change their sign several times are not told from noise: then estimates are too
+        low, and intervals cover less than they promise.
     accuracy, decisions_changed
         Share of rows for which the most probable class came true, and for which it changed. Log
         odds above 0 decide for the second class.
@@ -86,8 +90,9 @@ class Evaluate:
         Area under the ROC curve of two classes. For more, the means over each class against all
         others, and over pairs of classes by the scores of either (Hand and Till 2001).
     vus
-        `isoroc.metrics.volume_under_surface` of three classes, from at most 2,000 rows; it has no
-        interval. `isoroc.metrics.bootstrap` makes one.
+        `isoroc.metrics.volume_under_surface` of three to six classes. It is exact for three, from
+        at most 2,000 rows. For more it is a lower bound from at most 1,000 rows and 300, 200 or
+        150 directions. It has no interval; `isoroc.metrics.bootstrap` makes one.
     macro_log_loss, macro_auc
         Means over several labels. Labels with outcomes of one kind only have no area.
     pairs_reversed, pairs_tied

@@ -1,7 +1,7 @@
 """The result of an evaluation: its table, its verdict, and how both are written."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -13,10 +13,12 @@ from isoroc._core.losses import EPSILON
 from isoroc._core.verdict import Verdict
 from isoroc._evaluation.before_after import Pair
 from isoroc._evaluation.decision_curve import DecisionCurve, decision_curve
+from isoroc._evaluation.order import effort_for
 from isoroc._input import InputError
 from isoroc._maps.modelfile.document import plain
 from isoroc._support.table import Table
 from isoroc.metrics import CalibrationSummary, calibration_summary
+from isoroc.metrics._segments import MIN_ROWS, none_tested
 
 
 class Measure(NamedTuple):
@@ -33,7 +35,11 @@ MEASURES = {
     "calibration_loss": Measure("calibration loss", -1, "log loss that calibration would remove"),
     "refinement_loss": Measure("refinement loss", -1, "log loss that only a better model lowers"),
     "brier_score_loss": Measure("Brier score", -1, "mean squared distance from outcomes"),
-    "calibration_error": Measure("calibration error", -1, "mean distance from observed shares"),
+    "calibration_error": Measure(
+        "calibration error",
+        -1,
+        "mean distance from observed shares; too low if errors often change their sign",
+    ),
     "classwise_calibration_error": Measure("classwise calibration error", -1, "of single classes"),
     "top_calibration_error": Measure("top-label calibration error", -1, "of the most likely class"),
     "accuracy": Measure("accuracy", 1, "share of rows whose most probable class came true"),
@@ -42,7 +48,7 @@ MEASURES = {
     "auc_one_vs_one": Measure("AUC, pairs of classes", 1, "mean over the pairs of classes"),
     "macro_log_loss": Measure("log loss, mean over labels", -1, "each label counts the same"),
     "macro_auc": Measure("AUC, mean over labels", 1, "how often a row with the label ranks above"),
-    "vus": Measure("volume under the ROC surface", 1, "how well thresholds separate three classes"),
+    "vus": Measure("volume under the ROC surface", 1, "how well thresholds separate all classes"),
     "decisions_changed": Measure("decisions changed", 0, "rows whose most probable class changed"),
     "pairs_reversed": Measure("pairs of rows reversed", 0, "pairs whose order was reversed"),
     "pairs_tied": Measure("pairs of rows that became ties", 0, "pairs that were not ties before"),
@@ -171,13 +177,16 @@ class Evaluation:
         is_clear = False
         for stage, table in self.directions.items():
             text = "no direction is clear"
-            if phrases := _clear_directions(table, self.confidence):
+            if phrases := _clear_directions(table, self.confidence, self._named):
                 verb = "were" if self.is_paired else "are"
                 text = f"the forecasts {verb} {' and '.join(phrases)}"
                 is_clear = True
             texts.append(f"{stage} calibration {text}" if self.is_paired else text)
         level = f"{100 * self.confidence:g} % intervals"
         return [_sentence(f"{'; '.join(texts)} ({level})")] if is_clear else []
+
+    def _named(self, label: Any) -> str:
+        return "the labels" if self.rows.multilabel else class_name(label)
 
     def _order(self) -> str:
         names = ("decisions_changed", "pairs_reversed", "pairs_tied")
@@ -203,10 +212,13 @@ class Evaluation:
     def _segments(self) -> str:
         wrong = self.wrong_segments()
         n = list(self.segments.values())[-1].n_rows
+        noun = "label" if self.rows.multilabel else "segment"
+        if not n:
+            return none_tested(MIN_ROWS, noun)
         if not wrong:
-            return f"No segment shows miscalibration (adjusted for {n} tests)."
+            return f"No {noun} shows miscalibration (adjusted for {n} tests)."
         shown = "; ".join(wrong[:6]) + ("; ..." if len(wrong) > 6 else "")
-        return f"Wrong in {len(wrong)} of {n} segments (false discovery rate 5 %): {shown}."
+        return f"Wrong in {len(wrong)} of {n} {noun}s (false discovery rate 5 %): {shown}."
 
     def worst_segments(self, most: int = 12) -> Table:
         """The costliest segments before calibration, with figures of all forecasts.
@@ -271,7 +283,8 @@ class Evaluation:
         columns = {"segment": table["name"].tolist(), "rows": [f"{n:,}" for n in table["rows"]]}
         for stage, column in shown:
             when = f" {stage}" if self.is_paired and column != "observed" else ""
-            cells = [f"{value:.3f}" for value in table[f"{stage}_{column}"]]
+            write = p_value_text if column == "adjusted" else "{:.3f}".format
+            cells = [write(value) for value in table[f"{stage}_{column}"]]
             columns[titles.get(column, column) + when] = cells
         return list(columns), [list(row) for row in zip(*columns.values(), strict=True)]
 
@@ -300,7 +313,7 @@ class Evaluation:
 
     def __repr__(self) -> str:
         tables = [self.cells()] + ([self.segment_cells()] if self.segments else [])
-        shown = [repr(Table.from_rows(rows, *head)) for head, rows in tables]
+        shown = [repr(Table.from_rows(rows, *head)) for head, rows in tables if rows]
         return "\n".join([*shown, *(f"  {text}" for text in (*self.sentences(), *self.notes))])
 
     def _repr_html_(self) -> str:
@@ -321,7 +334,12 @@ def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _clear_directions(table: Table, confidence: float) -> list[str]:
+def class_name(label: Any) -> str:
+    """A class in a sentence: "class 1", since a label alone may be a number."""
+    return str(label) if str(label).lower().startswith("class") else f"class {label}"
+
+
+def _clear_directions(table: Table, confidence: float, named: Callable[[Any], str]) -> list[str]:
     """How the most probable class and the class that is farthest off are wrong, beyond chance."""
     gap = table["difference"]
     n_classes = len(table["difference"]) - 1
@@ -339,8 +357,14 @@ def _clear_directions(table: Table, confidence: float) -> list[str]:
         phrases.append(f"{'over' if gap[0] > 0 else 'under'}confident {size(0)}")
     if clear[1:].any():
         k = 2 if n_classes == 2 else 1 + int(np.argmax(np.abs(gap[1:]) * clear[1:]))
-        phrases.append(f"too {'high' if gap[k] > 0 else 'low'} for {table['event'][k]} {size(k)}")
+        side = "high" if gap[k] > 0 else "low"
+        phrases.append(f"too {side} for {named(table['event'][k])} {size(k)}")
     return phrases
+
+
+def p_value_text(value: float) -> str:
+    """P-value as text, never 0.000."""
+    return "< 0.001" if value < 0.0005 else f"{value:.3f}"
 
 
 def percent(value: float) -> str:
@@ -358,7 +382,7 @@ def tabulate(
         "auc": n_classes == 2,
         "auc_one_vs_rest": n_classes > 2,
         "auc_one_vs_one": n_classes > 2,
-        "vus": n_classes == 3,
+        "vus": effort_for(n_classes) is not None,
         "classwise_calibration_error": 2 < n_classes <= MANY_CLASSES,
     }
     exists |= {name: (name, "before") in estimates for name in ("macro_log_loss", "macro_auc")}
@@ -370,9 +394,10 @@ def tabulate(
         table[measure] = {}
         for stage in stages if better else ["change"]:
             estimate = estimates.get((measure, stage), Statistic(math.nan, math.nan))
-            low, high = estimate.interval(confidence)
-            if not measure.endswith("_loss"):  # cut off at the smallest and largest possible value
-                least = -1.0 if stage == "change" and better else 0.0
-                low, high = np.clip([low, high], least, 1.0).tolist()
+            # Cut off at the smallest and the largest possible value.
+            is_loss = measure.endswith("_loss")
+            most = math.inf if is_loss else 1.0
+            least = -most if stage == "change" and better else 0.0
+            low, high = np.clip(estimate.interval(confidence), least, most).tolist()
             table[measure][stage] = Estimate(estimate.value, low, high)
     return table

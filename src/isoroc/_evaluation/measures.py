@@ -20,7 +20,7 @@ from isoroc._core.losses import EPSILON, are_impossible, brier_losses, log_losse
 from isoroc._core.types import Floats
 from isoroc._evaluation.before_after import Pair, join_pairs
 from isoroc._evaluation.evaluation import MANY_CLASSES, Estimates
-from isoroc._evaluation.order import measure_labels, measure_order, measure_volumes
+from isoroc._evaluation.order import effort_for, measure_labels, measure_order, measure_volumes
 from isoroc._input import SLICE, Aspect, Sample, slices
 from isoroc._support.table import Table
 from isoroc.metrics._estimation.calibration_terms import Parts, Term
@@ -36,9 +36,10 @@ class Totals:
         self._zeros: dict[str, float] = {}
         self._classes: Any = 0.0
         self.directions: dict[str, Direction] = {}
+        self._rows = Mean()  # change of accuracy as if rows were independent
 
     def add(self, pair: Pair) -> None:
-        """Add rows."""
+        """Add rows; a cluster must not span several batches."""
         before = pair.before
         if not len(before):
             return
@@ -46,9 +47,12 @@ class Totals:
         squares = before.squared_weights() if before.clusters is None else None
         self.n_rows += pair.n_rows
         self._classes = self._classes + before.class_weights()
-        for key, values in _terms(pair).items():
+        terms = _terms(pair)
+        for key, values in terms.items():
             total, means = by_cluster(before.clusters, weights, values)
             self.means.setdefault(key, Mean()).add(means, total, squares)
+        if pair.after is not None:
+            self._rows.add(terms["accuracy", "change"], weights, before.squared_weights())
         for stage, sample in pair.series.items():
             rows = are_impossible(sample.forecasts, sample.codes)
             self.impossible[stage] += round(sample.count_rows(rows))
@@ -68,8 +72,13 @@ class Totals:
         statistic = mean.statistic()
         if (measure, stage) == ("accuracy", "change"):
             # Few rows may change: half a row is added to those that became right, and to those
-            # that became wrong (Agresti and Min 2005).
-            return Statistic(statistic.value, statistic.variance + 1 / (mean.size + 2) ** 2)
+            # that became wrong (Agresti and Min 2005). Rows that change together count as one.
+            alone = self._rows.statistic().variance
+            size = mean.size
+            if alone > 0:
+                size = max(size, self._rows.size / max(statistic.variance / alone, 1.0))
+            variance = statistic.variance + 1 / (size + 2) ** 2
+            return statistic._replace(variance=variance, skewness=0.0)
         if not measure.endswith("_loss"):
             return mean.share()
         # Rows outside the largest class decide what is known about the variance.
@@ -227,9 +236,17 @@ def _calibration(pair: Pair, estimates: Estimates, n_rows: int) -> list[str]:
         notes.append(f"Calibration of whole forecasts is estimated from {whole.n_rows:,} rows.")
     parts = {stage: Parts.of(sample, "canonical") for stage, sample in whole.series.items()}
     losses = {stage: part.split_loss() for stage, part in parts.items()}
-    for name in ("calibration", "refinement"):
-        terms = {stage: parts[name] for stage, parts in losses.items()}
-        _put(estimates, whole, f"{name}_loss", _correct(terms, whole, estimates, n_rows))
+    saved, left = (
+        _correct({stage: own[name] for stage, own in losses.items()}, whole, estimates, n_rows)
+        for name in ("calibration", "refinement")
+    )
+    for stage, (term, rows) in saved.items():
+        below = min(term.value, 0.0)  # there is no such loss: all of it is refinement
+        rest, others = left[stage]
+        saved[stage] = term._replace(value=term.value - below), rows
+        left[stage] = rest._replace(value=rest.value + below), others
+    _put(estimates, whole, "calibration_loss", saved)
+    _put(estimates, whole, "refinement_loss", left)
     errors = {stage: part.absolute() for stage, part in parts.items()}
     _put(estimates, whole, "calibration_error", errors)
     kinds: dict[str, Aspect] = {"top_calibration_error": "top"}
@@ -290,7 +307,7 @@ def _put(estimates: Estimates, pair: Pair, measure: str, terms: dict[str, Term])
 
 
 def _order(pair: Pair, estimates: Estimates) -> list[str]:
-    """Add areas, reversed and tied pairs, and volumes of three classes, and return notes."""
+    """Add areas, reversed and tied pairs, and volumes of three to six classes, and return notes."""
     n = pair.n_rows
     K = pair.n_classes
     pair = pair.draw(max(2000, 2_000_000 // K))
@@ -298,9 +315,12 @@ def _order(pair: Pair, estimates: Estimates) -> list[str]:
     notes = []
     if pair.n_rows < n:
         notes.append(f"Ranking is based on {pair.n_rows:,} of {n:,} rows.")
-    if K == 3:
-        few = pair.draw(2000)  # a volume takes long
+    if (effort := effort_for(K)) is not None:
+        few = pair.draw(effort.rows)
         estimates |= measure_volumes(*few.both)
         if few.n_rows < n:
             notes.append(f"Volumes are based on {few.n_rows:,} of {n:,} rows.")
+        if effort.directions is not None:
+            how = f"found in {effort.directions} directions"
+            notes.append(f"Volumes of {K} classes are lower bounds, {how}.")
     return notes

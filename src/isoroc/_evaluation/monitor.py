@@ -1,5 +1,7 @@
 """CalibrationMonitor: a sequential test of calibration, with estimates of what changed."""
 
+from __future__ import annotations
+
 import json
 import math
 import os
@@ -15,12 +17,13 @@ from scipy.special import log_softmax, xlogy
 
 from isoroc._core.intervals import half_width
 from isoroc._core.losses import log_losses
-from isoroc._core.simplex import LEAST, as_matrix
+from isoroc._core.simplex import LEAST, as_matrix, two_columns
 from isoroc._core.types import Codes, Floats
 from isoroc._counts import hash_keys
 from isoroc._input import (
     InputError,
     check_confidence,
+    check_labels,
     check_number,
     check_sample,
     refuse_soft_labels,
@@ -67,6 +70,19 @@ class Alternatives:
         q = np.exp(log_q)
         ratios += [np.log((1 - share) * q + share / n_classes) - log_q for share in self.uniform]
         return np.column_stack(ratios)
+
+
+class LabelAlternatives(Alternatives):
+    """The alternatives for L labels that do not exclude each other: those of each label alone.
+
+    The labels of a row may depend on each other, so ratios of several labels are never multiplied.
+    The average of martingales of single labels is a martingale.
+    """
+
+    def __init__(self, n_labels: int) -> None:
+        super().__init__(2)
+        self.family = np.tile(self.family, n_labels)
+        self.weights = np.tile(self.weights / n_labels, n_labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,18 +144,45 @@ class Batch(NamedTuple):
 
     totals: RowSums
     log_ratios: Floats  # sum over the rows for each alternative
+    n_rows: Floats  # number of rows that each alternative was tested on
 
     @classmethod
     def of(cls, P: Floats, codes: NDArray[Any], alternatives: Alternatives) -> Self:
         """Sums over rows, computed in slices."""
-        batch = cls(RowSums.of(P[:0], codes[:0]), np.zeros(len(alternatives.family)))
-        for rows in slices(len(P), max(1, 2**21 // len(alternatives.family))):
+        M = len(alternatives.family)
+        batch = cls(RowSums.of(P[:0], codes[:0]), np.zeros(M), np.full(M, float(len(P))))
+        for rows in slices(len(P), max(1, 2**21 // M)):
             ratios = alternatives.log_ratios(P[rows], codes[rows])
-            batch += cls(RowSums.of(P[rows], codes[rows]), ratios.sum(axis=0))
+            batch += cls(RowSums.of(P[rows], codes[rows]), ratios.sum(axis=0), np.zeros(M))
         return batch
 
+    @classmethod
+    def of_labels(cls, Q: Floats, Y: Floats) -> Self:
+        """Sums over forecasts of labels and outcomes, 0, 1 or NaN if unknown, of shape (n, L).
+
+        Each entry counts as a row, and each label has its own alternatives.
+        """
+        alternatives = Alternatives(2)
+        parts = []
+        for q, y in zip(Q.T, Y.T, strict=True):
+            known = ~np.isnan(y)
+            parts.append(cls.of(two_columns(q[known]), y[known].astype(np.intp), alternatives))
+        sums = [part.totals for part in parts]
+        totals = RowSums(
+            rows=sum(each.rows for each in sums),
+            loss=sum(each.loss for each in sums),
+            promised=sum(each.promised for each in sums),
+            observed=np.array([each.observed[1] for each in sums]),
+            expected=np.array([each.expected[1] for each in sums]),
+            variance=np.array([each.variance[1] for each in sums]),
+            in_cells=np.concatenate([each.in_cells for each in sums]),
+        )
+        ratios = np.concatenate([part.log_ratios for part in parts])
+        return cls(totals, ratios, np.concatenate([part.n_rows for part in parts]))
+
     def __add__(self, other: Any) -> Self:
-        return type(self)(self.totals + other.totals, self.log_ratios + other.log_ratios)
+        pairs = zip(self, other, strict=True)
+        return type(self)(*(mine + theirs for mine, theirs in pairs))
 
 
 def _read(state: dict[str, Any], empty: Any) -> Any:
@@ -255,21 +298,34 @@ class CalibrationMonitor:
         if self.classes_.ndim != 1 or K < 2 or len(self.classes_) != K:
             raise InputError("calibrator", None, f"is {labels!r}", "expected two or more classes")
         check_confidence(confidence)
+        kind = getattr(getattr(calibrator, "map_", None), "kind", None)
+        multilabel = kind is not None and not kind.exclusive
         if tolerance is None:
             fitted = getattr(calibrator, "calibrators_", [calibrator])
             n = sum(getattr(each, "summary_", {}).get("weight") or 0.0 for each in fitted)
-            tolerance = 2 * K / n if n > 0 else 0.0
+            n_numbers = 2 * K if multilabel else K  # the weight of labels is one of entries
+            tolerance = 2 * n_numbers / n if n > 0 else 0.0
         check_number("tolerance", tolerance, minimum=0)
         self.confidence = confidence
         self.tolerance = tolerance
         self.model = checksum if model is None else model
-        self.alternatives = Alternatives(K)
-        self.totals = RowSums.of(np.zeros((0, K)), np.zeros(0, dtype=np.intp))
-        self.evidence = Evidence.none(len(self.alternatives.family))
+        self._begin(multilabel=multilabel)
         self.n_batches = 0
         self.alarm_: int | None = None
         self.entries: list[list[float]] = []
         self.seen_: dict[str, str] = {}
+
+    def _begin(self, *, multilabel: bool) -> None:
+        """Sums and evidence without rows; `multilabel` if labels do not exclude each other."""
+        K = len(self.classes_)
+        none = np.zeros((0, K))
+        self.multilabel = multilabel
+        self.alternatives = LabelAlternatives(K) if multilabel else Alternatives(K)
+        if multilabel:
+            self.totals = Batch.of_labels(none, none).totals
+        else:
+            self.totals = RowSums.of(none, np.zeros(0, dtype=np.intp))
+        self.evidence = Evidence.none(len(self.alternatives.family))
 
     def update(
         self, y: ArrayLike, P: ArrayLike, *, batch: str | None = None, calibrated: bool = False
@@ -279,7 +335,7 @@ class CalibrationMonitor:
         Parameters
         ----------
         y : array-like of shape (n,)
-            Labels.
+            Labels; with a `MultiLabelCalibrator` 0, 1 or NaN for each of them, shape (n, L).
         P : array-like
             What the `predict_proba` of the calibrator takes: forecasts before calibration, or the
             features of a classifier. Without a calibrator, calibrated forecasts.
@@ -299,6 +355,11 @@ class CalibrationMonitor:
                 fix = "load(path, calibrator), or pass calibrated forecasts and calibrated=True"
                 raise InputError("P", None, problem, fix)
             P = self.calibrator.predict_proba(P)
+        if self.multilabel:
+            given = check_labels(P, y, labels=self.classes_, unit="probability")
+            Y = np.full(given.known.shape, np.nan)
+            Y[given.known] = given.sample.codes
+            return self.add(Batch.of_labels(given.forecasts, Y), batch)
         sample = check_sample(P, y, labels=self.classes_, unit="probability")
         refuse_soft_labels(sample)
         Q = as_matrix(sample.forecasts)
@@ -309,7 +370,7 @@ class CalibrationMonitor:
         if batch in self.seen_:
             problem = f"{batch!r} was counted on {self.seen_[batch]}"
             raise InputError("batch", None, problem, "count the rows of a batch once")
-        products = rows.log_ratios - self.tolerance * rows.totals.rows
+        products = rows.log_ratios - self.tolerance * rows.n_rows
         self.totals = self.totals + rows.totals
         self.evidence = self.evidence.add(products, self.n_batches)
         self.n_batches += 1
@@ -358,11 +419,13 @@ class CalibrationMonitor:
     def _report(self, totals: RowSums, evidence: Evidence) -> BatchReport:
         n = max(totals.rows, 1)
         width = half_width(self.confidence)
-        difference = (totals.observed - totals.expected) / n
-        half = width * np.sqrt(totals.variance) / n
+        # Rows of each class, or of each label, whose outcome may be unknown in some.
+        n_each = np.maximum(totals.in_cells[:, :, 0].sum(axis=1), 1)
+        difference = (totals.observed - totals.expected) / n_each
+        half = width * np.sqrt(totals.variance) / n_each
         shares = Table(
-            {"class": self.classes_, "observed": totals.observed / n},
-            forecast=totals.expected / n,
+            {"class": self.classes_, "observed": totals.observed / n_each},
+            forecast=totals.expected / n_each,
             low=difference - half,
             high=difference + half,
         )
@@ -377,6 +440,7 @@ class CalibrationMonitor:
         state |= {"totals": vars(self.totals), "evidence": vars(self.evidence)}
         state |= {"alarm": self.alarm_, "batches": self.n_batches, "source": self.source}
         state |= {"history": self.entries, "seen": self.seen_}
+        state |= {"multilabel": True} if self.multilabel else {}
         text = json.dumps(state, default=np.ndarray.tolist, allow_nan=False)
         with replacing(Path(path)) as new:
             new.write_text(text + "\n", encoding="utf-8")
@@ -394,7 +458,11 @@ class CalibrationMonitor:
                 raise ValueError(f"it is larger than {2**25:,} bytes")  # noqa: TRY301
             monitor = cls._from_state(json.loads(data))
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-            reason, fix = error.args if len(error.args) == 2 else (error, "pass a file of save()")
+            reason, fix = (
+                error.args
+                if len(error.args) == 2
+                else (error, "pass a file that isoroc monitor or save() wrote")
+            )
             problem = f"{os.fspath(path)} is not the state of a monitor ({reason})"
             raise InputError("path", None, problem, fix) from error
         if calibrator is not None:
@@ -412,6 +480,8 @@ class CalibrationMonitor:
             raise ValueError("it has another format")
         state = migrate(state, VERSION)
         monitor = cls(state["labels"], **{name: state[name] for name in PARAMETERS})
+        if state.get("multilabel"):
+            monitor._begin(multilabel=True)
         monitor.totals = _read(state["totals"], monitor.totals)
         monitor.evidence = _read(state["evidence"], monitor.evidence)
         monitor.n_batches = int(state["batches"])

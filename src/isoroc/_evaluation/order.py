@@ -7,11 +7,18 @@ intervals.
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from isoroc._core.intervals import Share, Statistic, design_effect, effective_rows, variance_of_sum
+from isoroc._core.intervals import (
+    Share,
+    Statistic,
+    design_effect,
+    df_of_clusters,
+    effective_rows,
+    variance_of_sum,
+)
 from isoroc._core.losses import log_losses
 from isoroc._core.rows import weigh_reversed
 from isoroc._core.simplex import binary_scores, count_classes
@@ -106,7 +113,10 @@ def _area(value: float, slopes: Floats, sample: Sample, sizes: Floats) -> Share:
     least = np.mean((1 + (more - 1) * high + (less - 1) * low) / (less * more))
     variance = _variance(slopes, sample, sizes)
     informative = 4 * value * (1 - value)
-    return Share.of(value, variance, 1 / least, informative * _events(sizes), prior=2.0)
+    share = Share.of(value, variance, 1 / least, informative * _events(sizes), prior=2.0)
+    if not slopes.any():  # all rows are in order: nothing was estimated between clusters
+        return share
+    return share._replace(df=df_of_clusters(sample.clusters, sample.row_weights()))
 
 
 def _events(sizes: Floats) -> float:
@@ -130,7 +140,8 @@ def _change(
     events = _events(sizes)
     expected = 2 * (disorder / len(sizes)) ** 2 * float((1 / sizes).sum())
     variance = (events * _variance(slopes, sample, sizes) + 4 * expected) / (events + 4)
-    return Statistic(value, variance, df=max(events, 1.0))
+    df = df_of_clusters(sample.clusters, sample.row_weights())
+    return Statistic(value, variance, df=min(max(events, 1.0), df))
 
 
 def rank_rows(forecasts: Floats) -> dict[int, Ints]:
@@ -205,9 +216,29 @@ def pairs_of_rows(before: Ints, after: Ints, weights: Floats) -> Floats:
 
 
 def measure_volumes(before: Sample, after: Sample) -> dict[tuple[str, str], Statistic]:
-    """Volumes under the ROC surface of three classes, NaN if one is absent, without intervals."""
+    """Volumes under the ROC surface, NaN if a class is absent, without intervals."""
     volumes = [math.nan, math.nan]
     if before.class_weights().all():
-        volumes = [float(sample.measure(volume_under_surface)) for sample in (before, after)]
+        volumes = [volume_of(sample) for sample in (before, after)]
     named = zip(("before", "after", "change"), [*volumes, volumes[1] - volumes[0]], strict=True)
     return {("vus", stage): Statistic(value, math.nan) for stage, value in named}
+
+
+class Effort(NamedTuple):
+    """How much a volume of a comparison may take; exact for three classes."""
+
+    rows: int
+    directions: int | None = None
+
+
+def effort_for(n_classes: int) -> Effort | None:
+    """Rows and directions of volumes, some tenths of a second; None if they would take longer."""
+    efforts = {3: Effort(2000), 4: Effort(1000, 300), 5: Effort(1000, 200), 6: Effort(1000, 150)}
+    return efforts.get(n_classes)
+
+
+def volume_of(sample: Sample) -> float:
+    """Volume under the ROC surface, with the directions that comparisons use."""
+    effort = effort_for(sample.n_classes)
+    directions = None if effort is None else effort.directions
+    return float(sample.measure(volume_under_surface, resolution=directions))

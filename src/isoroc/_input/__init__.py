@@ -20,6 +20,7 @@ from isoroc._input.multilabel import check_labels as check_labels
 from isoroc._input.multilabel import columns_of_labels as columns_of_labels
 from isoroc._input.outcomes import Aspect as Aspect
 from isoroc._input.outcomes import check_after as check_after
+from isoroc._input.outcomes import check_calibration as check_calibration
 from isoroc._input.outcomes import check_every_class as check_every_class
 from isoroc._input.outcomes import check_outcomes as check_outcomes
 from isoroc._input.outcomes import check_probabilities as check_probabilities

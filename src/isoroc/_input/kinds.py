@@ -154,7 +154,8 @@ class Probabilities(Kind):
             return _entries(entries), fix, _unit_of_infinite(entries)
         if (entries < 0).any():
             fix = f"Negative values in data passed as {self.name}"
-            return f"holds {entries.min():.6g}", fix, "logit"
+            logs = (entries <= 0).all() and abs(np.exp(entries).sum() - 1) < 1e-3
+            return f"holds {entries.min():.6g}", fix, "log_probability" if logs else "logit"
         with np.errstate(over="ignore"):
             total = float(entries.sum())
         problem = f"sums to {total:.6g}, not to {self.certain:g}"

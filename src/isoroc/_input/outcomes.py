@@ -18,7 +18,7 @@ from isoroc._input.arrays import (
     match_columns,
     to_array,
 )
-from isoroc._input.error import InputError
+from isoroc._input.error import InputError, check_number
 from isoroc._input.plausible import warn_if_reversed
 from isoroc._input.rows import check_classes, shown
 from isoroc._input.sample import (
@@ -132,6 +132,24 @@ def check_unlabelled(
         return P, np.array(names) if named else np.arange(P.shape[1])
     classes = check_classes(to_array(labels, name="labels"), P.shape[1])
     return P, match_columns(names, classes, given=True, name=name)
+
+
+def check_calibration(calibration: Any, P: Floats) -> tuple[Floats, Floats]:
+    """Forecasts of calibration rows and their weights.
+
+    `calibration` is a number of rows or a fitted calibrator, whose rows are taken to look like
+    those of P, or the calibrated forecasts themselves.
+    """
+    if hasattr(calibration, "summary_"):
+        calibration = calibration.summary_["weight"]
+    if np.ndim(calibration) == 0:
+        check_number("calibration", calibration, minimum=1)
+        return P, np.full(len(P), float(calibration) / len(P))
+    forecasts, _ = check_unlabelled(calibration, None, name="calibration")
+    if forecasts.shape[1] != P.shape[1]:
+        problem = f"has {forecasts.shape[1]} classes, and the new forecasts have {P.shape[1]}"
+        raise InputError("calibration", None, problem, "pass the forecasts of the same classes")
+    return forecasts, np.ones(len(forecasts))
 
 
 def numbers_by_class(values: Any, classes: NDArray[Any], *, name: str) -> Floats:

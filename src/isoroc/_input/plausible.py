@@ -37,6 +37,11 @@ def check_units(sample: Sample, unit: UnitOption, *, name: str = "P", min_rows: 
         why, units = refusal
         problem = f"all scores lie between {low:.6g} and {high:.6g}{why}"
         raise InputError(name, None, problem, f'say what they are: unit="logit", {units}')
+    if (low >= 0 or high <= 0) and (reversal := find_reversal(sample)) is not None:
+        problem = f"read as log odds, all scores lie between {low:.6g} and {high:.6g}, and "
+        problem += f"{reversal}"
+        fix = 'say what they are with unit="percent", "log_probability", "rank" or "logit", and'
+        raise InputError(name, None, problem, f"{fix} which class has larger scores with labels=")
     if doubt := _doubt(sample.forecasts, scores, second):
         fix = 'say what they are with unit="logit", "probability", "percent" or "log_probability"'
         message = f"{name}: the scores are read as log odds, although {doubt}; {fix}."

@@ -7,11 +7,12 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from isoroc._evaluation.curves import Axis
+from isoroc._evaluation.surface import edges_of, lit, seen
 from isoroc._evaluation.triangle import COLOURS, mix
 
 
 def tag(name: str, content: Any = "", **attributes: Any) -> Markup:
-    """Element with escaped attributes and content; underscores in names stand for hyphens."""
+    """Element with escaped attributes and content. Underscores in names stand for hyphens."""
     pairs = joined(
         Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), value)
         for key, value in attributes.items()
@@ -20,7 +21,7 @@ def tag(name: str, content: Any = "", **attributes: Any) -> Markup:
 
 
 def joined(parts: Iterable[Any]) -> Markup:
-    """Parts one after another; text among them is escaped."""
+    """Parts one after another. Text among them is escaped."""
     return Markup("").join(escape(part) for part in parts)
 
 
@@ -33,14 +34,18 @@ def at_points(x: Any, y: Any) -> str:
     return " ".join(f"{digits(a)},{digits(d)}" for a, d in zip(x, y, strict=True))
 
 
+#: Width of a picture in units of its own, which the page scales.
+WIDTH = 340
+
+
 class Plane(NamedTuple):
     """A part of a picture and its axes."""
 
     x: Axis = Axis()
     y: Axis = Axis()
-    left: float = 44
+    left: float = 54
     top: float = 10
-    width: float = 286
+    width: float = 270
     height: float = 240
 
     def at(self, x: Any, y: Any) -> tuple[Any, Any]:
@@ -52,7 +57,17 @@ class Plane(NamedTuple):
     def line(self, x: Any, y: Any, **attributes: Any) -> Markup:
         return tag("polyline", points=at_points(*self.at(x, y)), fill="none", **attributes)
 
+    def curve(self, x: Any, y: Any, **attributes: Any) -> Markup:
+        """Line that ends where it leaves the axes."""
+        columns = np.array([x, y], dtype=np.float64)
+        ends = np.array([self.x[1:], self.y[1:]])
+        inside = ((columns >= ends[:, :1]) & (columns <= ends[:, 1:])).all(axis=0)
+        return self.line(*columns[:, inside], **attributes)
+
     def area(self, x: Any, low: Any, high: Any, **attributes: Any) -> Markup:
+        x, low, high = np.array([x, low, high], dtype=np.float64)
+        inside = (x >= self.x.low) & (x <= self.x.high)
+        x, low, high = (column[inside] for column in (x, low, high))
         both = self.at(np.append(x, x[::-1]), np.append(low, high[::-1]))
         return tag("polygon", points=at_points(*both), **attributes)
 
@@ -74,7 +89,7 @@ class Plane(NamedTuple):
         y_ticks: Mapping[float, str] | None = None,
         diagonal: bool = False,
     ) -> Markup:
-        """Grid, ticks, labels and a dotted diagonal; a tick without text has a line only."""
+        """Grid, ticks, labels and a dotted diagonal. A tick without text has a line only."""
         x_ticks = ticks_of(self.x) if x_ticks is None else x_ticks
         y_ticks = ticks_of(self.y) if y_ticks is None else y_ticks
         bottom = self.top + self.height
@@ -84,10 +99,9 @@ class Plane(NamedTuple):
             across = float(self.at(tick, self.y.low)[0])
             a = digits(across)
             parts.append(tag("path", d=f"M{a},{self.top}V{bottom}", class_="grid"))
-            position = {"x": a, "y": bottom + 14, "class_": "tick mid"}
-            if across > right - 9 and len(text) > 4:  # it would be cut off
-                position |= {"x": right + 9, "class_": "tick end"}
-            parts.append(tag("text", text, **position))
+            # A digit is up to 6.2 wide: texts at the right end are moved rather than cut off.
+            position = {"x": digits(min(across, WIDTH - 1 - 3.1 * len(text))), "y": bottom + 14}
+            parts.append(tag("text", text, class_="tick mid", **position))
         for tick, text in y_ticks.items():
             d = self.at(self.x.low, tick)[1]
             parts.append(tag("path", d=f"M{self.left},{digits(d)}H{right}", class_="grid"))
@@ -103,12 +117,16 @@ class Plane(NamedTuple):
 
 
 def ticks_of(axis: Axis) -> dict[float, str]:
-    return {tick: f"{tick:g}".replace("-", "\N{MINUS SIGN}") for tick in axis.ticks()}
+    """Ticks and their texts. Small powers of ten, as on axes of log odds, have exponents."""
+    texts = {tick: f"{tick:g}".replace("-", "\N{MINUS SIGN}") for tick in axis.ticks()}
+    small = {1e-4: "10⁻⁴", 1e-5: "10⁻⁵"}
+    return {tick: small.get(tick, text) for tick, text in texts.items()}
 
 
 def picture(parts: Sequence[Any], title: str, height: float = 286) -> Markup:
     """Picture with a title for screen readers."""
-    return tag("svg", joined(parts), aria_label=title, viewBox=f"0 0 340 {height:g}", role="img")
+    box = f"0 0 {WIDTH} {height:g}"
+    return tag("svg", joined(parts), aria_label=title, viewBox=box, role="img")
 
 
 def cut(name: str, most: int = 34) -> str:
@@ -116,7 +134,7 @@ def cut(name: str, most: int = 34) -> str:
 
 
 def reliability_chart(panel: dict[str, Any]) -> Markup:
-    """Smooth curve, its interval, observed rates and histogram; a line before calibration only."""
+    """Smooth curve, its interval, observed rates and histogram. Before calibration a line."""
     axis = Axis(*panel["axis"])
     series = panel["series"]
     most = max(max(tables["histogram"]["percent"]) for tables in series.values())
@@ -136,12 +154,11 @@ def reliability_chart(panel: dict[str, Any]) -> Markup:
         faint = stage == "before" and len(series) > 1
         kind = f" faint {stage}" if faint else f" {stage}"
         bars.append(tag("polygon", points=at_points(*points), class_=f"histogram{kind}"))
-        line = plane.line(*tables["curve"].values(), class_=f"curve{kind}")
+        line = plane.curve(*tables["curve"].values(), class_=f"curve{kind}")
         if faint:
             parts.append(line)
             continue
-        band = (np.asarray(column) for column in tables["band"].values())
-        parts += [plane.area(*band, class_=f"band {stage}"), line]
+        parts += [plane.area(*tables["band"].values(), class_=f"band {stage}"), line]
         for forecast, rate, low, high, weight in zip(*tables["rates"].values(), strict=True):
             parts.append(plane.line([forecast, forecast], [low, high], class_=f"bar {stage}"))
             tip = f"{stage}: forecast {forecast:.3g}, observed {rate:.3g} "
@@ -152,14 +169,17 @@ def reliability_chart(panel: dict[str, Any]) -> Markup:
 
 
 def curve_chart(curve: dict[str, Any]) -> Markup:
-    """Calibrated probability of a class against its forecast or score."""
+    """Calibrated probability of a class against its forecast or score, and its spread."""
     x = Axis(*curve["x"])
     y = Axis(*curve["y"])
     plane = Plane(x, y)
     unit = "forecast" if x == y else "score"
     frame = plane.frame(unit, f"calibrated, {cut(curve['name'], 20)}", diagonal=x == y)
-    line = plane.line(curve["before"], curve["after"], class_="curve after")
-    return picture([frame, line], f"Calibrated probability of {curve['name']} against its {unit}")
+    parts = [frame]
+    if "low" in curve:
+        parts.append(plane.area(curve["before"], curve["low"], curve["high"], class_="band after"))
+    parts.append(plane.curve(curve["before"], curve["after"], class_="curve after"))
+    return picture(parts, f"Calibrated probability of {curve['name']} against its {unit}")
 
 
 def simplex_chart(part: dict[str, Any]) -> Markup:
@@ -185,27 +205,52 @@ def simplex_chart(part: dict[str, Any]) -> Markup:
     return picture([tag("g", joined(shapes)), *labels], title, height=316)
 
 
-def segments_chart(part: dict[str, Any]) -> Markup:
-    """Observed rate over mean forecast with intervals, a line for each segment and series."""
+def segment_plane(part: dict[str, Any], height: float) -> Plane:
+    """Plane of a line of the table of segments: logarithms of ratios, at most from 1/5 to 5."""
+    ends = [
+        [float(value) for value in column if value is not None]  # "inf" is a text
+        for name, column in part["columns"].items()
+        if name.endswith(("_low", "_high"))
+    ]
+    low = np.clip(min(map(min, ends), default=1.0), 0.2, 0.8)
+    high = np.clip(max(map(max, ends), default=1.0), 1.25, 5.0)
+    axis = Axis("linear", float(np.log(low)), float(np.log(high)))
+    return Plane(axis, Axis(), left=18, top=0, width=224, height=height)
+
+
+def segment_ticks(part: dict[str, Any]) -> Markup:
+    """The axis above the table of segments."""
+    plane = segment_plane(part, 14)
+    texts = []
+    for value in (0.2, 0.5, 0.8, 1, 1.25, 2, 5):
+        across = float(plane.at(np.log(value), 0)[0])
+        far = value in (0.2, 0.5, 1, 2, 5) or abs(across - float(plane.at(0.0, 0)[0])) > 26
+        if plane.x.low <= np.log(value) <= plane.x.high and far:
+            texts.append(tag("text", f"{value:g}", x=digits(across), y=11, class_="tick mid"))
+    title = "Axis of observed rates divided by mean forecasts"
+    return tag("svg", joined(texts), aria_label=title, viewBox="0 0 260 14", role="img")
+
+
+def segment_chart(part: dict[str, Any], i: int) -> Markup:
+    """Observed rate over mean forecast of a segment, with intervals: a line per series."""
     columns = part["columns"]
     stages = part["series"]
-    names = part["columns"]["name"]
-    ends = [columns[f"{stage}_{end}"] for stage in stages for end in ("low", "high")]
-    x = Axis("linear", min(0.9, *map(min, ends)), max(1.1, *map(max, ends)))
-    n = len(names)
-    plane = Plane(x, Axis("linear", 0, n), left=8, width=324, height=34 * n)
-    parts = [plane.frame("observed rate / mean forecast", "", y_ticks={})]
-    parts.append(plane.line([1, 1], [0, n], class_="diagonal"))
-    for i, name in enumerate(names):
-        parts.append(plane.text(x.low, n - i - 0.3, cut(name, 52), class_="tick"))
-        for k, stage in enumerate(stages):
-            ratio, low, high = (columns[f"{stage}_{key}"][i] for key in ("ratio", "low", "high"))
-            at = n - i - 0.55 - 0.24 * k
-            parts.append(plane.line([low, high], [at, at], class_=f"bar {stage}"))
-            tip = f"{name}, {stage}: {ratio:.3g} ({low:.3g} to {high:.3g})"
-            parts.append(plane.mark(ratio, at, tip, class_=f"dot {stage}"))
-    title = "Observed rate over mean forecast of the worst segments"
-    return picture(parts, title, 34 * n + 50)
+    plane = segment_plane(part, 40)
+    parts = [plane.line([0.0, 0.0], [0, 1], class_="diagonal")]
+    said = []
+    for k, stage in enumerate(stages):
+        keys = ("ratio", "low", "high")
+        ratio, low, high = (float(columns[f"{stage}_{key}"][i] or "nan") for key in keys)
+        if np.isnan([ratio, low, high]).any():
+            continue
+        said.append(f"{stage} {ratio:.3g} ({low:.3g} to {high:.3g})")
+        at = 0.5 if len(stages) == 1 else 0.7 - 0.4 * k
+        middle, *ends = np.log(np.clip([ratio, low, high], 1e-9, 1e9)).tolist()
+        parts.append(plane.line(ends, [at, at], class_=f"bar {stage}"))
+        tip = f"{columns['name'][i]}: {said[-1]}"
+        parts.append(plane.mark(middle, at, tip, class_=f"dot {stage}"))
+    title = f"Observed rate over mean forecast: {', '.join(said)}"
+    return tag("svg", joined(parts), aria_label=title, viewBox="0 0 260 40", role="img")
 
 
 def roc_chart(curve: dict[str, Any]) -> Markup:
@@ -221,19 +266,67 @@ def roc_chart(curve: dict[str, Any]) -> Markup:
     return picture(parts, f"ROC curves of {curve['name']}")
 
 
-def benefit_chart(curve: dict[str, list[float]]) -> Markup:
+def surface_chart(part: dict[str, Any]) -> Markup:
+    """Hulls of ROC surfaces: the body of the first, and the edges of the second."""
+
+    def flat(points: Any) -> tuple[Any, Any]:
+        across, up, _ = seen(np.asarray(points, dtype=np.float64)).T
+        return 170 + 170 * across, 158 - 170 * up
+
+    box = np.array([[1, 0, 1], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 1, 1], [0, 0, 1], [1, 0, 1]])
+    parts = [tag("polyline", points=at_points(*flat(box)), fill="none", class_="diagonal")]
+    for i, (stage, surface) in enumerate(part["series"].items()):
+        faces = np.asarray(surface["faces"]).reshape(-1, 3, 3)
+        if i == 0:
+            for face, light in zip(faces, lit(faces), strict=True):
+                shade = digits(10 * (0.75 - 0.5 * light))
+                style = {"class_": f"face {stage}", "fill_opacity": f"{float(shade) / 10:g}"}
+                parts.append(tag("polygon", points=at_points(*flat(face)), **style))
+        else:
+            lines = (at_points(*flat(edge)) for edge in edges_of(faces))
+            parts += [tag("polyline", points=line, class_=f"edge {stage}") for line in lines]
+        for x, y in zip(*flat(surface["corners"]), strict=True):
+            parts.append(tag("circle", cx=digits(x), cy=digits(y), r=1.5, class_=f"dot {stage}"))
+        text = f"{stage}: volume {text_of(surface['volume'])}"
+        parts.append(tag("text", text, x=4, y=310 + 16 * i, class_=f"score {stage}"))
+    # Each label is beside the edge of the box along which the share of its class grows.
+    places = [(0.5, 1.12, -0.04, ""), (1.12, 0.5, -0.04, " end"), (1.35, 0.0, 1.4, "")]
+    for name, (*place, anchor) in zip(part["names"], places, strict=True):
+        (x,), (y,) = flat([place])
+        at = {"x": digits(x), "y": digits(y), "class_": f"label{anchor}"}
+        parts.append(tag("text", f"{cut(name, 16)} right", **at))
+    return picture(parts, "ROC surfaces of three classes", height=330)
+
+
+def path_chart(part: dict[str, Any], measure: str) -> Markup:
+    """A measure against the number of bins, and its value before calibration."""
+    bins = part["stages"]["n_bins"]
+    values = part["stages"][measure]
+    before = part["before"][measure][0]
+    shown = [*(values[1:] if len(values) > 3 else values), before]
+    margin = 0.08 * ((max(shown) - min(shown)) or 1.0)
+    y = Axis("linear", min(shown) - margin, max(shown) + margin)
+    plane = Plane(Axis("linear", 1, max(bins[-1], 2)), y, left=58, width=272)
+    parts = [plane.frame("number of bins", measure)]
+    parts.append(plane.line([1, bins[-1]], [before, before], class_="curve before"))
+    points = [(n, value) for n, value in zip(bins, values, strict=True) if y.low <= value <= y.high]
+    parts.append(plane.line(*zip(*points, strict=True), class_="curve after"))
+    tip = f"end of growth: {bins[-1]:g} bins, {measure} {text_of(values[-1])}"
+    parts.append(plane.mark(bins[-1], values[-1], tip, class_="dot after"))
+    return picture(parts, f"{measure} against the number of bins")
+
+
+def benefit_chart(part: dict[str, Any]) -> Markup:
     """Net benefit against the threshold, cut off where acting on all rows loses much."""
-    lines = dict(curve)
-    thresholds = lines.pop("thresholds")
-    (low, high) = lines.pop("limits")
+    thresholds = part["thresholds"]
+    lines = part["lines"]
     x = Axis("linear", thresholds[0], thresholds[-1])
-    plane = Plane(x, Axis("linear", low, high), left=58, width=272)
-    parts = [plane.frame("threshold", "net benefit")]
-    kinds = {"none": "diagonal", "all": "diagonal", "forecasts": "curve before"}
-    for name, values in lines.items():
-        points = zip(thresholds, values, strict=True)
-        line = zip(*(point for point in points if point[1] >= low), strict=True)
-        parts.append(plane.line(*line, class_=kinds.get(name, f"curve {name}")))
+    plane = Plane(x, Axis("linear", *part["limits"]), left=60, width=264)
+    parts = [plane.frame("threshold probability", "net benefit")]
+    series = [name for name in lines if name not in ("none", "all")]
+    parts.append(plane.area(thresholds, *part["band"].values(), class_=f"band {series[-1]}"))
+    kinds = {"none": "none", "all": "all"} | {name: f"curve {name}" for name in series}
+    parts += [plane.curve(thresholds, lines[name], class_=kind) for name, kind in kinds.items()]
     return picture(parts, "Net benefit of acting on the forecasts against the threshold")
 
 

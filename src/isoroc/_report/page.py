@@ -9,12 +9,12 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from isoroc._evaluation.evaluation import percent
+from isoroc._evaluation.evaluation import p_value_text, percent
 from isoroc._report import charts
 
 
 def render(summary: dict[str, Any]) -> str:
-    """HTML page of a summary; everything that comes from users is escaped."""
+    """HTML page of a summary. Everything that comes from users is escaped."""
     paired = summary["map"] is not None
     style = _asset("style.css")
     # What a content security policy calls an element with this text.
@@ -29,9 +29,14 @@ def _template() -> Any:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     filters = {"number": charts.text_of, "weight": charts.weight_of, "percent": percent}
+    filters["p_value"] = _p_value
     environment.filters |= filters | {"zipped": lambda columns: zip(*columns, strict=True)}
     environment.globals |= {"charts": charts}
     return environment.from_string(_asset("page.html"))
+
+
+def _p_value(value: float | None) -> str:
+    return "unknown" if value is None else p_value_text(value)
 
 
 def _asset(name: str) -> Markup:

@@ -1,5 +1,7 @@
 """Report: forecasts before and after calibration on one page."""
 
+from __future__ import annotations
+
 import html
 import json
 import os
@@ -30,19 +32,22 @@ class Report:
         A fitted calibrator of isoroc. Its certificate and code that applies it are part of the
         report.
     after : array-like of shape (n, K) or (n,), default=None
-        Forecasts after calibration; by default those of the calibrator.
+        Forecasts after calibration. By default the calibrator makes them.
     labels, sample_weight, clusters, segments, multilabel, unit
-        As in `isoroc.evaluate`. By default, classes and unit are those of the calibrator, and
-        ``multilabel=True`` is implied by a `MultiLabelCalibrator`.
+        As in `isoroc.evaluate`. Classes and unit default to the calibrator's, and a
+        `MultiLabelCalibrator` implies ``multilabel=True``.
     title : str, default="Calibration report"
         Title of the page.
     model_path : str, default="model.json"
         Name of the model file in the code that applies the calibrator.
+    clinical : bool, default=False
+        Add the table of `isoroc.metrics.calibration_summary`, which is usual in reports on clinical
+        prediction models, for up to eight classes.
 
     Attributes
     ----------
     summary : dict
-        Everything that the page shows, as plain values; ``summary["version"]`` is the version of
+        Everything that the page shows, as plain values. ``summary["version"]`` is the version of
         its layout.
 
     Examples
@@ -55,8 +60,8 @@ class Report:
     >>> calibrator = IRPCalibrator().fit(p[:2000], y[:2000])
     >>> report = Report.from_estimator(calibrator, p[2000:], y[2000:])
     >>> print(report.summary["verdict"]["sentences"][0])
-    In 201 rows True had a probability of 0.5 to 0.6 (mean 0.55) and came true in 30 % of them;
-    after calibration its probability is 0.31 on average.
+    In 201 rows class True had a probability of 0.5 to 0.6 (mean 0.55) and came true in 30 % of
+    them; after calibration its probability is 0.31 on average.
     >>> page = report.to_html("report.html")  # doctest: +SKIP
     """
 
@@ -75,11 +80,21 @@ class Report:
         unit: UnitOption = "auto",
         title: str = "Calibration report",
         model_path: str = "model.json",
+        clinical: bool = False,
     ) -> None:
-        options = {"calibrator": calibrator, "after": after, "clusters": clusters}
-        options["multilabel"] = multilabel
-        evidence = gather(y, P, sample_weight, labels, unit, segments=segments, **options)
-        self.summary = summarize(evidence, title, model_path)
+        evidence = gather(
+            y,
+            P,
+            sample_weight,
+            labels,
+            unit,
+            calibrator=calibrator,
+            after=after,
+            segments=segments,
+            clusters=clusters,
+            multilabel=multilabel,
+        )
+        self.summary = summarize(evidence, title, model_path, clinical=clinical)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
@@ -94,7 +109,7 @@ class Report:
             Forecasts for a calibrator or features for a classifier, and labels. Use rows that the
             estimator was not fitted on.
         **options
-            Other arguments of `Report`; `segments` are also passed to a `SegmentCalibrator`.
+            Other arguments of `Report`. `segments` are also passed to a `SegmentCalibrator`.
         """
         estimator, X = unwrap(estimator, X)
         before, after, classes = forecasts_of(estimator, X, options.get("segments"))
@@ -107,7 +122,7 @@ class Report:
     def from_counts(cls, counts: Counts, *, calibrator: Any = None, **options: Any) -> Self:
         """Report from counts of any number of rows.
 
-        Losses and decisions are those of all cells. Everything else is based on rows drawn from
+        Losses and decisions are based on all cells. Everything else is based on rows drawn from
         the cells, all of them if there are not many.
 
         Parameters
@@ -117,7 +132,7 @@ class Report:
         calibrator : calibrator, default=None
             A fitted calibrator of isoroc that takes probabilities.
         **options
-            `title` and `model_path`.
+            `title`, `model_path` and `clinical`.
         """
         report = cls.__new__(cls)
         report.summary = summarize(gather_counts(counts, calibrator), **options)

@@ -18,9 +18,11 @@ from isoroc._evaluation import curves
 from isoroc._evaluation.before_after import Pair, calibrated, make_pair, pair_of_counts
 from isoroc._evaluation.decision_curve import thresholds_of
 from isoroc._evaluation.evaluate import evaluate_pairs, pair_of_labels
-from isoroc._evaluation.evaluation import MEASURES, Evaluation, percent
+from isoroc._evaluation.evaluation import MEASURES, Evaluation, class_name, percent
 from isoroc._evaluation.forecasts import is_calibration_set
 from isoroc._evaluation.measures import most_rows
+from isoroc._evaluation.path import measured_path, measures_of
+from isoroc._evaluation.surface import drawn_surface
 from isoroc._evaluation.triangle import cells_of, triangles
 from isoroc._input import (
     InputError,
@@ -33,11 +35,14 @@ from isoroc._input import (
 from isoroc._maps.modelfile.document import plain
 from isoroc._maps.segments import known_columns
 from isoroc._support.files import creation_time
+from isoroc.metrics import roc_auc
 from isoroc.metrics._calibration import event_of, has_few_values
+from isoroc.metrics._clinical import smooth_curve
 from isoroc.metrics._estimation.grouping import distinct_rows, group_equal, group_means
 
-#: Changes when a key changes its name or its meaning; new keys do not change it.
-VERSION = 6
+#: Changes when a key changes its name or its meaning. New keys do not change it.
+VERSION = 7
+#: Name of the event that the most probable class came true.
 TOP = "the most probable class"
 
 
@@ -49,6 +54,11 @@ class ReportRows(Pair):
     in_sample: bool = False
     """Whether the calibrator was fitted to these rows."""
 
+    @property
+    def unit(self) -> str:
+        """What is counted: rows, or entries of rows and labels."""
+        return "entries" if self.multilabel else "rows"
+
     @cached_property
     def names(self) -> list[str]:
         """The classes as text."""
@@ -56,13 +66,16 @@ class ReportRows(Pair):
             return ["no label", "the label"]
         return [str(label) for label in self.before.classes.tolist()]
 
-    def heaviest(self, most: int, least: float = 0) -> list[int]:
-        """All columns, or `most` of the classes of some weight, the heaviest first."""
-        weights = self.before.class_weights()
-        order = np.arange(self.n_classes)
-        if self.n_classes > most:
-            order = np.argsort(-weights, kind="stable")[:most]
-        return [k for k in order.tolist() if weights[k] >= least]
+    def named(self, k: int) -> str:
+        """A class in sentences and pictures."""
+        return self.names[k] if self.multilabel else class_name(self.names[k])
+
+    def heaviest(self, most: int) -> list[int]:
+        """All columns, or `most` of the classes, the heaviest first."""
+        if self.n_classes <= most:
+            return list(range(self.n_classes))
+        order = np.argsort(-self.before.class_weights(), kind="stable")
+        return order[:most].tolist()  # type: ignore[no-any-return]
 
 
 def gather(
@@ -83,9 +96,11 @@ def gather(
     if calibrator is not None:
         unit = calibrator.unit_
     if multilabel or (calibrator is not None and not calibrator.map_.kind.exclusive):
-        rows: Any = {"unit": unit, "segments": segments, "clusters": clusters}
         after = calibrator if after is None else after
-        pair = pair_of_labels(y, P, after, sample_weight, labels, **rows)
+        labels = calibrator.classes_ if labels is None and calibrator is not None else labels
+        pair = pair_of_labels(
+            y, P, after, sample_weight, labels, unit=unit, segments=segments, clusters=clusters
+        )
         return ReportRows(pair.before, pair.after, multilabel=True, calibrator=calibrator)
     if calibrator is not None:
         after = calibrated(calibrator, P, segments) if after is None else after
@@ -122,11 +137,18 @@ def _check_calibrator(calibrator: Any) -> None:
 
 
 def summarize(
-    evidence: ReportRows, title: str = "Calibration report", model_path: str = "model.json"
+    evidence: ReportRows,
+    title: str = "Calibration report",
+    model_path: str = "model.json",
+    *,
+    clinical: bool = False,
 ) -> dict[str, Any]:
     """Summary of the rows, with plain values only: it can be written as JSON."""
     evaluation = evaluate_pairs([evidence])
     judged = evidence.draw(most_rows(evidence.n_classes))
+    classes = _classes_part(evidence, judged)
+    shown = _shown(judged, classes)
+    few = shown if classes is None else shown[:3]
     versions = {"isoroc": version("isoroc"), "Python": platform.python_version()}
     versions |= {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
     summary: dict[str, Any] = {
@@ -135,12 +157,16 @@ def summarize(
         "title": title,
         "verdict": _verdict(evaluation, evidence, judged),
         "headline": _headline(evaluation, evidence, judged),
-        "reliability": _reliability_part(judged),
-        "map": _map_part(judged),
-        "roc": _roc_part(judged),
-        "practice": _practice_part(evaluation),
+        "reliability": _reliability_part(judged, shown),
+        "classes": classes,
+        "map": _map_part(judged, few, evaluation),
+        "roc": _roc_part(judged, few),
+        "surface": _surface_part(judged),
+        "path": _path_part(judged),
+        "benefit": _benefit_part(evaluation),
+        "clinical": _clinical_part(evaluation) if clinical else None,
         "segments": _segments_part(evaluation),
-        "data": _data_part(evidence),
+        "data": _data_part(evidence, evaluation),
         "model": _model_part(evidence, model_path),
         "about": {
             "created": creation_time().strftime("%Y-%m-%d %H:%M UTC"),
@@ -166,7 +192,7 @@ def _headline(evaluation: Evaluation, evidence: ReportRows, judged: ReportRows) 
     weights = evidence.before.class_weights()
     most = int(weights.argmax())
     always = f"{weights[most] / weights.sum():.4f}"
-    notes = [f"Always deciding for {evidence.names[most]} would have an accuracy of {always}."]
+    notes = [f"Always deciding for {evidence.named(most)} would have an accuracy of {always}."]
     notes += evaluation.notes
     if judged.n_rows < evaluation.n_rows:
         notes.append(f"Diagrams and curves show {judged.n_rows:,} rows.")
@@ -174,9 +200,9 @@ def _headline(evaluation: Evaluation, evidence: ReportRows, judged: ReportRows) 
 
 
 def _verdict(evaluation: Evaluation, evidence: ReportRows, judged: ReportRows) -> dict[str, Any]:
-    """Sentences, those of the evaluation first, and the decision.
+    """The sentences and the decision.
 
-    The tone is the direction of the log loss; it is empty without calibrated forecasts.
+    The tone is the direction of the log loss. It is empty without calibrated forecasts.
     """
     sentences = [*_came_true(evidence, judged), *evaluation.sentences(), *_never_decided(evidence)]
     if verdict := getattr(evidence.calibrator, "verdict_", None):
@@ -196,7 +222,8 @@ def _came_true(evidence: ReportRows, judged: ReportRows) -> list[str]:
     """
     if "before" not in evidence.series:
         return []
-    k, name = (1, evidence.names[1]) if evidence.n_classes == 2 else (None, TOP)
+    k = 1 if evidence.n_classes == 2 else None
+    name = TOP if k is None else evidence.named(1)
     drawn = event_of(judged.before, k)
     (p, right, weights) = event_of(evidence.before, k).arrays
     few = has_few_values(drawn.forecasts)
@@ -210,7 +237,7 @@ def _came_true(evidence: ReportRows, judged: ReportRows) -> list[str]:
     rows = np.flatnonzero(group == worst)
     low, level, high = (f"{v:.2g}" for v in (p[rows].min(), mean[worst], p[rows].max()))
     level = level if low == high else f"{low} to {high} (mean {level})"
-    text = f"In {n[worst]:,} rows {name} had a probability of {level} and came true in "
+    text = f"In {n[worst]:,} {evidence.unit} {name} had a probability of {level} and came true in "
     text += f"{percent(rate[worst])} of them"
     if evidence.after is None:
         return [f"{text}."]
@@ -246,7 +273,7 @@ def _never_decided(evidence: ReportRows) -> list[str]:
     return [f"{text}. {advice}."]
 
 
-def _data_part(evidence: ReportRows) -> dict[str, Any]:
+def _data_part(evidence: ReportRows, evaluation: Evaluation) -> dict[str, Any]:
     """Numbers of rows and classes, and notes on the quality of the data."""
     before = evidence.before
     counted = evidence.counted
@@ -265,8 +292,19 @@ def _data_part(evidence: ReportRows) -> dict[str, Any]:
             {"name": names[k], "weight": weights[k], "share": weights[k] / total} for k in shown
         ],
         "other_classes": evidence.n_classes - len(shown),
-        "notes": _notes(evidence) or ["Nothing unusual was found."],
+        "notes": [*_zeros(evaluation), *_notes(evidence)] or ["Nothing unusual was found."],
     }
+
+
+def _zeros(evaluation: Evaluation) -> list[str]:
+    """Notes on outcomes that were given probability 0."""
+    notes = []
+    for stage, n in evaluation.impossible.items():
+        if n:
+            when = f" {stage} calibration" if evaluation.is_paired else ""
+            outcomes = "1 outcome was" if n == 1 else f"{n:,} outcomes were"
+            notes.append(f"{outcomes} given probability 0{when}.")
+    return notes
 
 
 def _notes(evidence: ReportRows, few_rows: int = 30) -> list[str]:
@@ -320,7 +358,7 @@ def _model_part(evidence: ReportRows, path: str) -> dict[str, Any] | None:
     }
     quoted = json.dumps(path, ensure_ascii=False)
     given = "P"
-    what = "P: new forecasts, one column per class"
+    what = f"P: new forecasts, one column per {'label' if evidence.multilabel else 'class'}"
     if segments := list(known_columns(calibrator.map_)):
         given = "P, segments"
         what = f"{what}; segments: {', '.join(segments)}"
@@ -338,28 +376,72 @@ def _model_part(evidence: ReportRows, path: str) -> dict[str, Any] | None:
     }
 
 
-def _shown(evidence: ReportRows) -> list[int]:
-    """Classes with diagrams: the second of two, or the eight heaviest; of many, not the rare."""
+def _shown(
+    evidence: ReportRows, classes: dict[str, Any] | None, most: int = 5, least: float = 50
+) -> list[int]:
+    """Classes with diagrams: the second of two, all of a few, or the worst of many.
+
+    Of many classes, those with a weight below `least` have none: a diagram would show chance.
+    """
+    if evidence.n_classes == 2:
+        return [1]
+    if classes is None:
+        return list(range(evidence.n_classes))
+    weights = evidence.before.class_weights()
+    return [k for k in classes["order"] if weights[k] >= least][:most]
+
+
+def _classes_part(
+    evidence: ReportRows, judged: ReportRows, few_classes: int = 4, few_rows: int = 20
+) -> dict[str, Any] | None:
+    """All classes of many, the worst first. None for a few classes, which have diagrams.
+
+    The worst class has the largest mean distance (ICI) of its last forecasts from a smooth
+    calibration curve. Classes with fewer than `few_rows` rows are not measured and come last.
+    """
     K = evidence.n_classes
-    return [1] if K == 2 else evidence.heaviest(8, least=50 if K > 4 else 0)
+    if few_classes >= K:
+        return None
+    weights = evidence.before.class_weights()
+    counts = np.bincount(judged.before.codes, minlength=K)
+    measured = np.flatnonzero((counts >= few_rows) & (counts < len(judged.before))).tolist()
+    drawn = judged.draw(max(4000, 200_000 // K))  # curves of all classes take long
+    table = {"weight": weights, "observed": weights / weights.sum()}
+    last = np.zeros(K)
+    for stage, sample in evidence.series.items():
+        table[f"{stage}_forecast"] = np.average(sample.forecasts, axis=0, weights=sample.weights)
+        ici = np.full(K, np.nan)
+        auc = np.full(K, np.nan)
+        for k in measured:
+            _, ici[k] = smooth_curve(event_of(drawn.series[stage], k))
+            auc[k] = event_of(judged.series[stage], k).measure(roc_auc)
+        table[f"{stage}_ici"] = ici
+        table[f"{stage}_auc"] = auc
+        last = np.nan_to_num(ici, nan=-1.0)
+    order = np.lexsort((-weights, -last))
+    columns = {name: short(column[order]) for name, column in table.items()}
+    return {
+        "order": order,
+        "columns": {"name": [evidence.names[k] for k in order.tolist()], **columns},
+        "series": list(evidence.series),
+        "few_rows": few_rows,
+        "unmeasured": K - len(measured),
+    }
 
 
-def _reliability_part(evidence: ReportRows) -> dict[str, Any]:
-    """Diagrams of the top class and of the heaviest classes, or of the second of two."""
-    chosen = _shown(evidence)
-    several = evidence.n_classes > 2
-    events: dict[str, int | None] = {TOP: None} if several else {}
-    events |= {evidence.names[k]: k for k in chosen}
+def _reliability_part(evidence: ReportRows, chosen: list[int]) -> dict[str, Any]:
+    """Diagrams of the top class and of the chosen classes, or of the second of two."""
+    events: dict[str, int | None] = {TOP: None} if evidence.n_classes > 2 else {}
+    events |= {evidence.named(k): k for k in chosen}
     drawn = curves.reliability_panels(evidence.series, events) if evidence.series else []
     panels = [panel._asdict() | {"series": short(panel.series)} for panel in drawn]
-    left_out = evidence.n_classes - len(chosen) if several else 0
-    return {"panels": panels, "classes_left_out": left_out}
+    return {"panels": panels}
 
 
-def _roc_part(evidence: ReportRows, n_vertices: int = 250) -> dict[str, Any]:
-    """ROC curves of two classes, or of the heaviest classes against the rest."""
+def _roc_part(evidence: ReportRows, chosen: list[int], n_vertices: int = 250) -> dict[str, Any]:
+    """ROC curves of two classes, or of the chosen classes against the rest."""
     drawn = []
-    for k, by_stage in curves.one_vs_rest(evidence.samples, _shown(evidence)).items():
+    for k, by_stage in curves.one_vs_rest(evidence.samples, chosen).items():
         series = {}
         for stage, curve in by_stage.items():
             kept = curves.thin(curve.p0, curve.p1, n_vertices)
@@ -368,20 +450,53 @@ def _roc_part(evidence: ReportRows, n_vertices: int = 250) -> dict[str, Any]:
                 "true_positive_rate": short(curve.p1[kept]),
                 "auc": curve.area(),
             }
-        drawn.append({"name": evidence.names[k], "series": series})
+        drawn.append({"name": evidence.named(k), "series": series})
     return {"curves": drawn}
 
 
-def _map_part(evidence: ReportRows, n_cells: int = 14) -> dict[str, Any] | None:
-    """Calibrated forecasts against those before; None without calibrated forecasts."""
+def _surface_part(evidence: ReportRows) -> dict[str, Any] | None:
+    """Hulls of the ROC surfaces of three classes; None if a class is absent."""
+    if evidence.n_classes != 3 or not evidence.before.class_weights().all():
+        return None
+    rows = evidence.draw(2000)
+    series = {stage: drawn_surface(sample) for stage, sample in rows.samples.items()}
+    drawn = {
+        stage: {
+            "faces": [short(face, 4) for face in surface.faces],
+            "corners": short(surface.corners, 4),
+            "volume": surface.volume,
+        }
+        for stage, surface in series.items()
+    }
+    return {"names": evidence.names, "series": drawn, "rows": rows.n_rows}
+
+
+def _path_part(evidence: ReportRows) -> dict[str, Any] | None:
+    """Measures of these rows at every stage of growth of three classes; None without bins."""
+    calibrator = evidence.calibrator
+    if evidence.n_classes != 3 or not isinstance(calibrator, IRPCalibrator):
+        return None
+    if calibrator.unit_ != "probability":  # the rows are probabilities, which it does not take
+        return None
+    rows = evidence.draw(2000).before
+    path = measured_path(calibrator, rows)
+    before = {name: [value] for name, value in measures_of(rows).items()}
+    return {"stages": short(dict(path)), "before": short(before), "rows": rows.n_rows}
+
+
+def _map_part(
+    evidence: ReportRows, chosen: list[int], evaluation: Evaluation, n_cells: int = 14
+) -> dict[str, Any] | None:
+    """Calibrated forecasts against those before. None without calibrated forecasts."""
     if evidence.after is None:
         return None
     P = evidence.before.forecasts
     Q = evidence.after.forecasts
     names = evidence.names
     if evidence.n_classes != 3:
-        drawn = [_curve(evidence, k) | {"name": names[k]} for k in _shown(evidence)]
-        return {"kind": "curves", "curves": drawn}
+        drawn = [_curve(evidence, k) | {"name": evidence.named(k)} for k in chosen]
+        turned = evaluation["pairs_reversed", "change"]
+        return {"kind": "curves", "curves": drawn, "pairs_reversed": turned}
     cells, cell = cells_of(P, n_cells)
     weight, forecast, value = group_means(cell, evidence.before.weights, P, Q)
     return {
@@ -398,7 +513,7 @@ def _curve(evidence: ReportRows, k: int) -> dict[str, Any]:
     """Calibrated probability of a class against its forecast or score.
 
     For bins of two classes it is a step function, otherwise a line through means of rows with
-    similar forecasts.
+    similar forecasts, and where 80 % of these rows lie.
     """
     before, after = evidence.both
     calibrator = evidence.calibrator
@@ -420,11 +535,9 @@ def _curve(evidence: ReportRows, k: int) -> dict[str, Any]:
     return {"x": x, "y": curves.Axis() if is_score else x, **short(dict(line))}
 
 
-def _practice_part(evaluation: Evaluation, most_classes: int = 8) -> dict[str, Any] | None:
-    """Panels of the forecasts, and net benefit of two classes; None for scores and many classes."""
-    series = evaluation.series
-    K = len(evaluation.classes)
-    if not series or most_classes < K:
+def _clinical_part(evaluation: Evaluation, most_classes: int = 8) -> dict[str, Any] | None:
+    """The clinical panels of the forecasts. None for scores and for many classes."""
+    if not evaluation.series or most_classes < len(evaluation.classes):
         return None
     titles = {
         "observed_expected": "Observed / expected",
@@ -436,29 +549,43 @@ def _practice_part(evaluation: Evaluation, most_classes: int = 8) -> dict[str, A
         "emax": "Largest distance (Emax)",
     }
     panels = {}
-    curve = None
-    for stage in series:
+    for stage in evaluation.series:
         table = evaluation.calibration_summary(stage).table
         panels[stage] = {
             "class": table["class"].astype(str),
             "measure": [titles[name] for name in table["measure"].tolist()],
             **{name: short(table[name]) for name in ("value", "low", "high")},
         }
-    if K == 2 and len(series) == 1 + evaluation.is_paired:
-        benefits = evaluation.net_benefit(thresholds_of(evaluation.rows.series.values()))
-        curve = {"thresholds": benefits.thresholds, "limits": benefits.limits()}
-        curve |= dict(zip(benefits.strategies[:-1], benefits.values, strict=False))
-    return {"panels": panels, "curve": curve and short(curve)}
+    return panels
+
+
+def _benefit_part(evaluation: Evaluation) -> dict[str, Any] | None:
+    """Net benefit of two classes, with the interval of the last forecasts. None for scores."""
+    series = evaluation.series
+    if len(evaluation.classes) != 2 or len(series) < 1 + evaluation.is_paired:
+        return None
+    curve = evaluation.net_benefit(thresholds_of(evaluation.rows.series.values()))
+    band = curve.benefit(curve.strategies[len(series) - 1])
+    lines = dict(zip([*series, "none", "all"], curve.values, strict=False))
+    return {
+        "event": "the label" if evaluation.rows.multilabel else class_name(evaluation.classes[1]),
+        "limits": short(curve.limits()),
+        "thresholds": short(curve.thresholds),
+        "lines": short(lines),
+        "band": short({"low": band["low"], "high": band["high"]}),
+    }
 
 
 def _segments_part(evaluation: Evaluation) -> dict[str, Any] | None:
-    """The segments that cost most, before and after; None without segments."""
+    """The segments that cost most, before and after. None without segments."""
     if not evaluation.segments:
         return None
-    columns = {
+    columns: dict[str, Any] = {
         name: column if name in ("name", "rows") else short(column)
         for name, column in evaluation.worst_segments().items()
     }
+    if evaluation.rows.multilabel:
+        columns["name"] = [name.removeprefix("label: ") for name in columns["name"].tolist()]
     n_tested = next(iter(evaluation.segments.values())).n_rows
     return {"columns": columns, "series": list(evaluation.segments), "n_tested": n_tested}
 

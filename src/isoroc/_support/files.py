@@ -32,15 +32,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield target
         return
     new = target.with_name(f".isoroc-{secrets.token_hex(8)}{target.suffix}")
-    with _unfinished(new):
+    with _unfinished(new), _named(path, new):
         # O_EXCL: no file of another process is overwritten. A new file gets the permissions of the
         # umask; one that replaces another is never readable by more users than that.
-        try:
-            mode = 0o666 if old is None else 0o600
-            os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
-        except OSError as error:
-            error.filename = str(target)  # the name that the caller knows
-            raise
+        mode = 0o666 if old is None else 0o600
+        os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
         yield new
         if old is not None:
             with suppress(PermissionError, AttributeError):  # Windows has no chown
@@ -50,6 +46,17 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         new.replace(target)
     with suppress(PermissionError):  # Windows cannot open directories
         _flush(target.parent, os.O_RDONLY)
+
+
+@contextmanager
+def _named(path: str | os.PathLike[str], new: Path) -> Iterator[None]:
+    """Context in which errors of writing, such as a full disk, name the file that callers know."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename in (None, str(new)):
+            error.filename = os.fspath(path)
+        raise
 
 
 @contextmanager

@@ -1,5 +1,7 @@
 """Actions of least expected cost, and what decisions cost."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -30,18 +32,18 @@ def decide(P: ArrayLike, costs: Any, labels: ArrayLike | None = None) -> NDArray
     P : array-like of shape (n, K) or (n,)
         Calibrated forecasts, or the probability of the second of two classes.
     costs : array-like of shape (K, A), mapping or dataframe
-        ``costs[k, a]`` is the cost of action a if class k occurs; gains are negative costs. A
+        ``costs[k, a]`` is the cost of action a if class k occurs. Gains are negative costs. A
         mapping or dataframe has one entry per action: K numbers in the order of the classes, or a
         mapping of labels to numbers, as the index of pandas is. In an array with K columns the
-        actions are the classes; other arrays number their actions.
+        actions are the classes. Other arrays number their actions.
     labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; by default the column names of a dataframe, or
+        The classes in the order of the columns. By default the column names of a dataframe, or
         their numbers.
 
     Returns
     -------
     ndarray of shape (n,)
-        Names of the actions; on ties, the action that comes first in `costs`.
+        Names of the actions. On ties, the action that comes first in `costs`.
 
     Examples
     --------
@@ -92,7 +94,7 @@ def best_threshold(costs: Any, labels: ArrayLike | None = None) -> float:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CostReport:
-    """Mean cost of decisions, with intervals; ``float(report)`` is that of the last forecasts."""
+    """Mean cost of decisions, with intervals. ``float(report)`` is the last forecasts' cost."""
 
     table: Table
     """Columns ``decisions``, ``cost``, ``low``, ``high`` and ``promised``, the mean cost that the
@@ -124,7 +126,7 @@ def expected_cost(
     clusters: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> CostReport:
-    """Mean cost of the decisions that follow from forecasts; see `decide`.
+    """Mean cost of the decisions that follow from forecasts. See `decide`.
 
     Parameters
     ----------
@@ -143,7 +145,7 @@ def expected_cost(
 
     Notes
     -----
-    Intervals are those of a mean over rows, corrected for its skewness (Hall 1992), and paired for
+    Intervals belong to means over rows, corrected for their skewness (Hall 1992), and paired for
     "change", where they are too narrow if hardly any decision changes. The constant action is
     chosen on the same rows, so its cost is slightly too low.
 

@@ -1,5 +1,7 @@
 """Thresholds that reach a target, and the net benefit of acting at each threshold."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -16,13 +18,13 @@ from isoroc._support.table import Table
 __all__ = ["DecisionCurve", "ThresholdReport", "net_benefit", "threshold_for"]
 
 Metric = Literal["precision", "recall", "false_positive_rate", "alerts"]
-#: Metrics that the target bounds from below; the others are bounded from above.
+#: Metrics that the target bounds from below. The others are bounded from above.
 AT_LEAST = ("precision", "recall")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ThresholdReport:
-    """A threshold and what it achieves; ``float(report)`` is the threshold."""
+    """A threshold and what it achieves. ``float(report)`` is the threshold."""
 
     threshold: float
     """Act on rows with at least this probability."""
@@ -62,14 +64,14 @@ def threshold_for(
     y_true, y_prob : array-like
         As in `isoroc.evaluate`.
     metric : {"precision", "recall", "false_positive_rate", "alerts"}
-        "precision" and "recall" are to be at least `target`, the others at most; "recall" with as
-        few alerts as possible, the others with as many as possible.
+        "precision" and "recall" are to be at least `target`, the others at most. "recall" is
+        reached with as few alerts as possible, the others with as many as possible.
     target : float
         A share between 0 and 1. With `n_rows`, the target of "alerts" is a number of rows.
     label : object, default=None
-        The class that is acted on; the last by default.
+        The class that is acted on, the last by default.
     n_rows : float, default=None
-        Number of rows that arrive in a period, such as a day: alerts are then those of a period.
+        Number of rows that arrive in a period, such as a day: alerts are then counted per period.
     sample_weight, labels, clusters, confidence
         As in `isoroc.evaluate`. Intervals cover the mean on new rows.
 
@@ -83,9 +85,9 @@ def threshold_for(
 
     Notes
     -----
-    A threshold that is chosen on some rows does worse on others. Intervals are those of Clopper and
-    Pearson, which allow for this: the share of the population above the k-th largest of m rows has
-    the distribution Beta(k, m + 1 - k), and its quantile is the lower end.
+    A threshold that is chosen on some rows does worse on others. Clopper and Pearson's
+    intervals allow for this: the share of the population above the k-th largest of m rows has the
+    distribution Beta(k, m + 1 - k), and its quantile is the lower end.
 
     Examples
     --------
@@ -171,7 +173,7 @@ def net_benefit(
     y_true, y_prob : array-like
         As in `isoroc.evaluate`, with two classes.
     thresholds : array-like of shape (T,), default=None
-        Between 0 and 1, 1 excluded; by default 0.01, 0.02, ..., 0.99.
+        Between 0 and 1, 1 excluded, by default 0.01, 0.02, ..., 0.99.
     after, sample_weight, labels, clusters, confidence
         As in `isoroc.evaluate`. The confidence holds at each threshold.
 

@@ -24,5 +24,7 @@ from ._segments import segment_report as segment_report
 from ._segments import segment_report_from_counts as segment_report_from_counts
 from ._significance import CalibrationTest as CalibrationTest
 from ._significance import calibration_test as calibration_test
-from ._surface import Volume as Volume
-from ._surface import volume_under_surface as volume_under_surface
+from ._surface.surface import RocSurface as RocSurface
+from ._surface.surface import Volume as Volume
+from ._surface.surface import roc_surface as roc_surface
+from ._surface.surface import volume_under_surface as volume_under_surface

@@ -1,5 +1,7 @@
 """Calibration errors, binned and cross-fitted, and calibration curves."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -8,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isoroc._core.intervals import design_effect, mean, wilson
-from isoroc._core.types import Floats
+from isoroc._core.types import Floats, Ints
 from isoroc._input import (
     Aspect,
     InputError,
@@ -21,7 +23,14 @@ from isoroc._input import (
 )
 from isoroc._support.table import Table
 from isoroc.metrics._estimation.calibration_terms import Bins, Parts, over_classes
-from isoroc.metrics._estimation.grouping import group_equal, group_means, group_rows
+from isoroc.metrics._estimation.grouping import (
+    group_equal,
+    group_frequent,
+    group_means,
+    group_quantile,
+    group_rows,
+    is_discrete,
+)
 
 Norm = Literal["l1", "l2", "max"]
 #: Bins of equal width, or of about equal weight.
@@ -48,8 +57,10 @@ def calibration_error(
 
     Parameters
     ----------
-    y_true, y_prob : array-like
-        As in `log_loss`.
+    y_true : array-like of shape (n,) or (n, K)
+        Labels, or the shares of the classes in each row (soft labels).
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts, or the probability of the second of two classes.
     norm : {"l1", "l2", "max"}, default="l1"
         Distance and average. "l1": half the sum of absolute differences, mean over rows (the
         expected calibration error). "l2": root of half the sum of squares, root mean square over
@@ -67,15 +78,18 @@ def calibration_error(
         - "quantile": mean label in `n_bins` bins of equal weight.
         - "exact": mean label of equal forecasts.
         - "ties": the same less what chance adds to squared errors (Ferro and Fricker 2012; Kumar,
-          Liang and Ma 2019); as "irp" for ``norm="l1"``.
+          Liang and Ma 2019). As "irp" for ``norm="l1"``.
         - "irp": cross-fitted, see Notes. It needs no bins and does not mistake chance for error.
-        - None: "quantile" with ``norm="max"``. Otherwise "ties" if each of m distinct forecasts
-          has at least ``m (K - 1)`` rows on average (m for one probability), else "irp".
+        - None: "ties" if each of m distinct forecasts has at least ``m (K - 1)`` rows on average (m
+          for one probability), else "irp". With ``norm="max"``, the mean label of equal forecasts
+          in place of "ties", where rare ones share a bin, and "quantile" in place of "irp".
     n_bins : int, default=None
         Number of bins of "quantile", 15 by default. An error with any other `bins`.
-    sample_weight, labels : array-like, default=None
-        As in `log_loss`. With "ties" and "irp", copies of a row add no evidence, so weight 2 is not
-        the same as the row twice.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row. With "ties" and "irp", copies of a row add no evidence, so weight 2 is
+        not the same as the row twice.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns, sorted by default.
 
     Returns
     -------
@@ -86,10 +100,10 @@ def calibration_error(
     Chance makes binned estimates too large, more so with more bins, and differences within bins
     make them too small. "irp" uses the identities ``E|g - p| = E[sign(g - p) (Y - p)]`` and ``E(g -
     p)**2 = E[(g - p) (Y - p)]`` with ``g = E[Y | p]``, summed over the classes, and learns the
-    first factor from rows other than those of the second (see the page on metrics). Whatever is
+    first factor from other rows than the second (see the page on metrics). Whatever is
     learned, the mean product is 0 if forecasts are calibrated. Negative estimates are returned as
     0. The square of "l2" is nearly unbiased. "l1" is too small on average if signs are hard to
-    learn from few rows; the interval of `isoroc.evaluate` allows for that.
+    learn from few rows. The interval of `isoroc.evaluate` allows for that.
 
     Examples
     --------
@@ -107,7 +121,7 @@ def calibration_error(
     check_option("kind", kind, ("canonical", "classwise", "top"))
     check_number("bins", bins, int, minimum=1, others=("quantile", "exact", "ties", "irp", None))
     check_number("n_bins", n_bins, int, minimum=1, others=(None,))
-    if bins is None and norm == "max":
+    if norm == "max" and bins is None and n_bins is not None:
         bins = "quantile"
     if n_bins is not None and bins != "quantile":
         fix = 'pass bins="quantile", or the number of bins of equal width as bins'
@@ -117,18 +131,21 @@ def calibration_error(
         raise InputError("norm", None, problem, 'pass bins="quantile" or a number')
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
     parts = Parts.of(sample, kind, bins)
-    if bins in (None, "irp", "ties"):
+    if norm != "max" and bins in (None, "irp", "ties"):
         if norm == "l2":
             return float(np.sqrt(parts.square()))
         return max(mean(parts.signed_rows()[1], parts.whole.weights), 0.0)
     return _binned_error(parts.samples, bins, n_bins or 15, norm)
 
 
-def _binned_error(samples: list[Sample], bins: Bins, n_bins: int, norm: Norm) -> float:
+def _binned_error(samples: list[Sample], bins: Bins | None, n_bins: int, norm: Norm) -> float:
     """Error in bins: the maximum over the samples for the norm "max", otherwise the mean."""
     errors = []
     for sample in samples:
-        group = group_rows(sample.forecasts, sample.weights, bins, n_bins)
+        if bins is None and is_discrete(sample.forecasts):
+            group = group_frequent(sample.forecasts)
+        else:
+            group = group_rows(sample.forecasts, sample.weights, bins or "quantile", n_bins)
         weight, residual = group_means(group, sample.weights, sample.residuals())
         distance = over_classes(residual**2 if norm == "l2" else np.abs(residual))
         errors.append(distance.max() if norm == "max" else mean(distance, weight))
@@ -153,8 +170,10 @@ def expected_calibration_error(
 
     Parameters
     ----------
-    y_true, y_prob : array-like
-        As in `log_loss`.
+    y_true : array-like of shape (n,) or (n, K)
+        Labels, or the shares of the classes in each row (soft labels).
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts, or the probability of the second of two classes.
     n_bins : int, default=15
         Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
@@ -162,8 +181,10 @@ def expected_calibration_error(
     kind : {"auto", "top", "classwise"}, default="auto"
         "top": the largest probability. "classwise": the probability of each class, mean over the
         classes. "auto": "classwise" for two classes, and "top" for more.
-    sample_weight, labels : array-like, default=None
-        As in `log_loss`.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row. Weight 2 is the same as the row twice.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns, sorted by default.
 
     Returns
     -------
@@ -188,7 +209,7 @@ def expected_calibration_error(
 
 @dataclass(frozen=True, eq=False)
 class CalibrationCurve:
-    """Frequencies and mean forecasts in bins with rows; ``prob_true, prob_pred = curve`` works."""
+    """Frequencies and mean forecasts in bins with rows. ``prob_true, prob_pred = curve`` works."""
 
     prob_true: Floats
     prob_pred: Floats
@@ -222,16 +243,25 @@ def calibration_curve(
 
     Parameters
     ----------
-    y_true, y_prob : array-like
-        As in `log_loss`.
+    y_true : array-like of shape (n,) or (n, K)
+        Labels, or the shares of the classes in each row (soft labels).
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts, or the probability of the second of two classes.
     pos_label : label, default=None
-        The class; the second of two by default. Required for more than two classes.
+        The class, the second of two by default. Required for more than two classes.
     n_bins : int, default=5
         Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width on [0, 1], or of equal weight.
-    sample_weight, labels, clusters, confidence
-        As in `isoroc.evaluate`. Weights count as numbers of rows.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row, counted as a number of rows.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns, sorted by default.
+    clusters : array-like of shape (n,), default=None
+        Cluster of each row, such as the patient of a visit, if rows of a cluster depend on each
+        other.
+    confidence : float, default=0.95
+        Probability that an interval covers the true value.
 
     Returns
     -------
@@ -277,19 +307,42 @@ def observed_rates(
 ) -> Table:
     """Observed rates of an event in groups of rows, with Wilson's intervals.
 
-    By default each of a few distinct forecasts is a group. Weights count as numbers of rows.
+    By default each of a few distinct forecasts is a group, and groups that most events are expected
+    in are divided. Weights count as numbers of rows.
     """
     p = event.forecasts
     if n_bins is None and strategy == "quantile" and has_few_values(p):
         group = group_equal(p)
     else:
-        n_bins = n_bins or int(np.clip(np.rint(np.cbrt(len(p))), 2, 15))
-        group = group_rows(p, event.weights, n_bins if strategy == "uniform" else strategy, n_bins)
+        bins = n_bins or int(np.clip(np.rint(np.cbrt(len(p))), 2, 15))
+        group = group_rows(p, event.weights, bins if strategy == "uniform" else strategy, bins)
+        if n_bins is None and strategy == "quantile":
+            group = _divide_tails(group, event, bins)
     weight, forecast, rate = group_means(group, event.weights, p, event.codes)
     rate = rate.clip(0, 1)
     effect = design_effect(event.row_weights() * event.residuals(), event.clusters)
     low, high = wilson(rate, weight / effect, confidence)
     return Table(forecast=forecast, rate=rate, low=low, high=high, weight=weight)
+
+
+def _divide_tails(group: Ints, event: Sample, n_bins: int, least: float = 10.0) -> Ints:
+    """Divide groups with more than twice their share of the variance that forecasts expect.
+
+    The last of 15 groups of equal weight may hold most events of a rare kind and forecasts from 0.3
+    to 1. Its parts have equal sums of p (1 - p), and at least `least` expected events. Outcomes do
+    not decide where a group is divided: rates would be biased.
+    """
+    p = event.forecasts
+    variance = event.row_weights() * p * (1 - p)
+    parts = np.zeros(len(p), dtype=np.intp)
+    in_group = np.bincount(group, variance)
+    shares = in_group / max(in_group.sum(), least)
+    for number, (share, expected) in enumerate(zip(shares, in_group, strict=True)):
+        n_parts = min(int(n_bins * share), int(expected / least))
+        if n_parts >= 2:
+            rows = group == number
+            parts[rows] = group_quantile(p[rows], variance[rows], n_parts)
+    return np.asarray(np.unique(group * n_bins + parts, return_inverse=True)[1])
 
 
 def has_few_values(p: Floats) -> bool:

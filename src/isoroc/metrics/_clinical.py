@@ -1,5 +1,7 @@
 """The clinical panel: observed/expected ratio, intercept, slope, ICI and its relatives."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -17,11 +19,18 @@ from isoroc.metrics._calibration import event_of
 
 MEASURES = ("observed_expected", "intercept", "slope", "ici", "e50", "e90", "emax")
 UNKNOWN = Estimate(np.nan, np.nan, np.nan)
+#: Printed with the distances; measured by benchmarks/simulations.py panel.
+ROUGH = "intervals of e50, e90 and emax are rough: in simulations they covered 79 to 100 %"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CalibrationSummary:
-    """The clinical panel; ``summary["slope"]`` is a value, or ``summary["slope", label]``."""
+    """The clinical panel.
+
+    ``summary["slope"]`` is the value of a measure, for the last class, and
+    ``summary["slope", label]`` for any class. Names of columns give columns of `table`:
+    ``summary["measure"]`` is the array of all measures.
+    """
 
     table: Table
     """Columns ``class``, ``measure``, ``value``, ``low`` and ``high``."""
@@ -29,17 +38,20 @@ class CalibrationSummary:
     excluded: int
     """Number of forecasts of exactly 0 or 1, which only count in the observed/expected ratio."""
 
-    def __getitem__(self, key: Any) -> float:
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str) and key in self.table:
+            return self.table[key]
         measure, label = key if isinstance(key, tuple) else (key, self.table["class"][-1])
         rows = (self.table["measure"] == measure) & (self.table["class"] == label)
         if not rows.any():
-            raise KeyError(key)
+            known = f"measures are {', '.join(MEASURES)}, columns {', '.join(self.table)}"
+            raise KeyError(f"{key!r}: {known}")
         return float(self.table["value"][rows][0])
 
     def __repr__(self) -> str:
         ends = {name: self.table[name].round(4) for name in ("value", "low", "high")}
         note = f"\n  forecasts of exactly 0 or 1: {self.excluded:,}" if self.excluded else ""
-        return f"{Table(self.table | ends)!r}{note}"
+        return f"{Table(self.table | ends)!r}\n  {ROUGH}{note}"
 
 
 def calibration_summary(
@@ -55,8 +67,19 @@ def calibration_summary(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, labels, clusters, confidence
-        As in `isoroc.evaluate`.
+    y_true : array-like of shape (n,) or (n, K)
+        Labels, or the shares of the classes in each row (soft labels).
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts, or the probability of the second of two classes.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns, sorted by default.
+    clusters : array-like of shape (n,), default=None
+        Cluster of each row, such as the patient of a visit, if rows of a cluster depend on each
+        other.
+    confidence : float, default=0.95
+        Probability that an interval covers the true value.
 
     Returns
     -------
@@ -72,12 +95,12 @@ def calibration_summary(
     With p the forecast of a class and y whether it occurred:
 
     observed_expected
-        Number of occurrences divided by the sum of the forecasts; 1 if calibrated.
+        Number of occurrences divided by the sum of the forecasts, 1 if calibrated.
     intercept
-        Calibration in the large: a in ``logit P(y) = a + logit(p)``, with the slope fixed at 1; 0
-        if calibrated, above 0 if forecasts are too low.
+        Calibration in the large: a in ``logit P(y) = a + logit(p)``, with the slope fixed at 1. It
+        is 0 if calibrated, above 0 if forecasts are too low.
     slope
-        b in ``logit P(y) = a + b logit(p)``; below 1 if forecasts are too extreme.
+        b in ``logit P(y) = a + b logit(p)``, below 1 if forecasts are too extreme.
     ici, e50, e90, emax
         Mean (integrated calibration index, Eavg of rms), median, 90 % quantile and maximum over the
         rows of the distance between forecasts and a smooth calibration curve (Austin and Steyerberg
@@ -85,9 +108,10 @@ def calibration_summary(
         five knots, three if an outcome has fewer than 100 rows, and none below 20.
 
     The intervals of ratio and intercept contain the shifts of log odds that a score test does not
-    reject; that of the slope is normal. Chance makes distances too large. Their intervals come from
-    curves drawn around the fitted one, and start at 0 if a test does not reject calibration. `emax`
-    is mostly the distance at the most extreme forecast, which is estimated from few rows.
+    reject. The interval of the slope is normal. Chance makes distances too large. Their intervals
+    come from curves drawn around the fitted one, and start at 0 if a test does not reject
+    calibration. `emax` is mostly the distance at the most extreme forecast, which is estimated from
+    few rows.
 
     Examples
     --------
@@ -139,7 +163,7 @@ class _Rows(NamedTuple):
 
 
 def _shift(rows: _Rows, confidence: float, farthest: float = 40.0) -> Estimate:
-    """Shift of log odds with which the forecasts have the observed sum; infinite if `farthest`."""
+    """Shift of log odds with which the forecasts have the observed sum, infinite if `farthest`."""
     z, y, weights, clusters = rows
     observed = float(weights @ y)
     width = half_width(confidence)
@@ -229,7 +253,7 @@ def smooth_curve(
 ) -> tuple[Table, float]:
     """The curve that the ICI is based on, with pointwise intervals, and the ICI.
 
-    Columns are ``forecast``, ``rate``, ``low`` and ``high``; empty if the outcomes are separable.
+    Columns are ``forecast``, ``rate``, ``low`` and ``high``. Empty if the outcomes are separable.
     With more than 200 rows the curve ends at the tenth forecast from either side, as in rms, and
     always where the interval of its log odds is wider than 2 to either side: few rows are there.
     """

@@ -1,5 +1,7 @@
 """Performance before labels arrive: what calibrated forecasts say about themselves."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -7,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isoroc._core.losses import EPSILON, brier_losses, log_losses
+from isoroc._core.losses import EPSILON, brier_losses, calibration_covariance, log_losses
 from isoroc._core.types import Floats
 from isoroc._input import (
     InputError,
+    check_calibration,
     check_confidence,
     check_number,
     check_option,
@@ -24,7 +27,7 @@ from isoroc.metrics._resampling import BootstrapResult, summarize
 
 LOSSES = {"log_loss": log_losses, "brier_score_loss": brier_losses}
 METRICS = ("accuracy", "f1", "auc", *LOSSES, "confusion_matrix", "class_shares")
-#: Variance of what a calibrator learns, relative to that of an unbiased fit: those that shrink or
+#: Variance of what a calibrator learns, relative to an unbiased fit: calibrators that shrink or
 #: overfit have a bias of up to 1.4 standard errors (benchmarks/simulations.py weeks).
 MISFIT = 3.0
 
@@ -47,9 +50,9 @@ def expected(
         Calibrated forecasts, or the probability of the second of two classes.
     metric : {"accuracy", "f1", "auc", "log_loss", "brier_score_loss", "confusion_matrix", \
             "class_shares"}
-        F1 is that of the second of two classes, or the mean over classes; the AUC of more classes
-        the mean over each against the rest. Entry (i, j) of a confusion matrix counts rows of class
-        i with the most probable class j.
+        F1 is measured for the second of two classes. With more classes, F1 is the mean over
+        classes, and the AUC the mean over each class against the rest. Entry (i, j) of a confusion
+        matrix counts rows of class i with the most probable class j.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     calibration : int, array-like of shape (m, K) or (m,), or calibrator, default=None
@@ -74,7 +77,7 @@ def expected(
     -----
     Each row has each label with its probability as a weight, so ratios such as F1 are ratios of
     expected numbers. The interval comes from draws of labels. It covers if forecasts are calibrated
-    on the new rows, even if their distribution has changed; a change of the labels given a forecast
+    on the new rows, even if their distribution has changed. A change of the labels given a forecast
     cannot be seen without labels. With `calibration`, each draw also changes slope and shifts of
     the log odds by as much as n / 3 calibration rows leave uncertain.
 
@@ -122,24 +125,12 @@ def _draw_calibrations(
     right = np.eye(1, q.shape[1] + 1)[0]
     if calibration is None:
         return np.tile(right, (n_draws, 1))
-    if hasattr(calibration, "summary_"):
-        calibration = calibration.summary_["weight"]
-    share = 1.0
-    if np.ndim(calibration) == 0:
-        check_number("calibration", calibration, minimum=1)
-        share = float(calibration) / len(q)
-    else:
-        q, _ = check_unlabelled(calibration, None, name="calibration")
-        outside = cell_errors.share_outside(np.exp(logs), cell_errors.count_forecasts(q))
+    given, weights = check_calibration(calibration, q)
+    if given is not q:
+        outside = cell_errors.share_outside(np.exp(logs), cell_errors.count_forecasts(given))
         if outside > cell_errors.TOLERATED:
             warnings.warn(cell_errors.OUTSIDE.format(outside), UserWarning, stacklevel=3)
-        logs = np.log(np.maximum(q, EPSILON))
-    # Fisher information about slope and shifts; a weak prior keeps it regular.
-    centred = logs - (q * logs).sum(axis=1, keepdims=True)
-    cross = (q * centred).sum(axis=0)[None]
-    shifts = np.diag(q.sum(axis=0)) - q.T @ q
-    information = np.block([[np.array([[np.sum(q * centred**2)]]), cross], [cross.T, shifts]])
-    covariance = MISFIT * np.linalg.inv(np.eye(len(right)) + share * information)
+    covariance = MISFIT * calibration_covariance(given, weights)
     drawn = rng.normal(size=(n_draws, len(right)))
     return np.asarray(right + drawn @ np.linalg.cholesky(covariance).T)
 
@@ -165,7 +156,7 @@ def _measure(metric: str, P: Floats, w: Floats) -> Callable[[Floats], Floats]:
 
 
 def _aucs(labels: Floats, below: Floats, w: Floats) -> Floats:
-    """Mean AUC over classes; NaN if one of them has no rows or all."""
+    """Mean AUC over classes. NaN if one of them has no rows or all."""
     weight = labels @ w
     itself = (labels * (1 - labels)) @ w**2  # a row whose label is not known is in both classes
     pairs = np.einsum("mkn,kn,n->mk", labels, below, w) - weight**2 / 2 - itself / 2

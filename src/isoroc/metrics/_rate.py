@@ -1,20 +1,23 @@
 """The rate of an outcome, from few labels and a judge's scores of many rows."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from math import hypot
+from math import hypot, inf
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isoroc._core.intervals import Estimate, Share, mean_of
+from isoroc._core.intervals import Estimate, Share, Statistic, mean_of
 from isoroc._core.newton import logistic_regression
 from isoroc._core.special import expit
-from isoroc._core.types import Floats
+from isoroc._core.types import Floats, Ints
 from isoroc._input import (
     InputError,
     check_confidence,
     check_forecasts,
+    check_groups,
     check_sample,
     deal_folds,
     refuse_soft_labels,
@@ -49,7 +52,7 @@ class RateEstimate:
     def minus(self, other: Self) -> Estimate:
         """Difference from another rate, estimated from other labels.
 
-        The interval combines both (Newcombe 1998); it is too wide if labels share questions.
+        The interval combines both (Newcombe 1998). It is too wide if labels share questions.
         """
         difference = self.value - other.value
         low = difference - hypot(self.value - self.low, other.high - other.value)
@@ -64,13 +67,14 @@ def estimate_rate(
     *,
     labels: ArrayLike = (0, 1),
     clusters: ArrayLike | None = None,
+    clusters_unlabelled: ArrayLike | None = None,
     confidence: float = 0.95,
     random_state: Any = 0,
 ) -> RateEstimate:
     """Rate of an outcome among all rows, where few rows have labels and all have scores.
 
     Typically a language model judges 10,000 answers, and people check 100 of them, drawn at random.
-    The mean of the scores is biased, the mean of the labels imprecise; this estimate is neither
+    The mean of the scores is biased, the mean of the labels imprecise. This estimate is neither
     (prediction-powered inference, Angelopoulos et al. 2023).
 
     Parameters
@@ -83,9 +87,11 @@ def estimate_rate(
     p_unlabelled : array-like of shape (N,) or (N, 2)
         Scores of the other rows.
     labels : array-like of shape (2,), default=(0, 1)
-        The two outcomes. The rate is that of the second.
+        The two outcomes. The rate belongs to the second.
     clusters : array-like of shape (n,), default=None
         Clusters of labelled rows that depend on each other.
+    clusters_unlabelled : array-like of shape (N,), default=None
+        Clusters of the other rows. Equal names are the same cluster as in `clusters`.
     confidence : float, default=0.95
         Probability that the interval covers the rate.
     random_state : int, RandomState or None, default=0
@@ -121,30 +127,64 @@ def estimate_rate(
     refuse_soft_labels(sample)
     if len(sample) < 10:
         raise InputError("y", None, f"{len(sample)} labelled rows", "expected at least 10")
-    others = check_forecasts(p_unlabelled, name="p_unlabelled", unit=sample.unit)
-    if others.ndim != sample.forecasts.ndim:
+    unseen = check_forecasts(p_unlabelled, name="p_unlabelled", unit=sample.unit)
+    if unseen.ndim != sample.forecasts.ndim:
         raise InputError("p_unlabelled", None, "other columns than p", "they must agree")
     outcomes = sample.codes.astype(np.float64)
     alone = mean_of(outcomes, None, sample.clusters)
-    scores, unlabelled = (_log_odds(values, sample.unit) for values in (sample.forecasts, others))
+    scores, unlabelled = (_log_odds(values, sample.unit) for values in (sample.forecasts, unseen))
     forecasts, means = _cross_fit(scores, outcomes, unlabelled, sample.clusters, random_state)
+    others = Statistic(float(means.mean()), float(means.var() / len(means)))
+    groups = None
+    if clusters_unlabelled is not None:
+        groups = _groups(clusters, clusters_unlabelled, len(outcomes), len(means))
+        others = mean_of(means, None, np.unique(groups[len(outcomes) :], return_inverse=True)[1])
     # The weight of the forecasts that minimises the variance of the estimate.
-    scale = np.append(forecasts, means).var() * (1 + len(outcomes) / len(means))
+    scale = np.append(forecasts, means).var() + len(outcomes) * others.variance
     covariance = np.cov(outcomes, forecasts)[0, 1]
     factor = float(np.clip(covariance / scale, 0.0, 1.0)) if scale > 1e-12 else 0.0
     rest = mean_of(outcomes - factor * forecasts, None, sample.clusters)
-    value = float(np.clip(rest.value + factor * means.mean(), 0.0, 1.0))
-    variance = rest.variance + factor**2 * means.var() / len(means)
+    value = float(np.clip(rest.value + factor * others.value, 0.0, 1.0))
+    added = factor**2 * others.variance
+    variance = rest.variance + added
+    df = others.df * (variance / added) ** 2 if added > 0 else inf
+    if clusters is not None and groups is not None:
+        residuals = outcomes - factor * forecasts - rest.value
+        variance += 2 * factor * _covariance(residuals, means - others.value, groups)
     spread = value * (1 - value)
     size = spread / alone.variance if alone.variance > 0 and spread > 0 else float(len(sample))
-    precise = max(size, spread / variance) if variance > 0 else size
-    low, high = Share(value, precise).interval(confidence)
+    precise = size
+    if variance > 0 and spread > 0:
+        precise = spread / variance if groups is not None else max(size, spread / variance)
+    low, high = Share(value, precise, df).interval(confidence)
     by_labels = Estimate(alone.value, *Share(alone.value, size).interval(confidence))
     return RateEstimate(value, low, high, by_labels, float(precise))
 
 
+def _groups(clusters: Any, unlabelled: Any, n: int, n_others: int) -> Ints:
+    """Cluster of each labelled row, its own if there are none, and then of each other row."""
+    first = np.array([f"row {i}" for i in range(n)])
+    if clusters is not None:
+        first = check_groups(clusters, n, of="p", name="clusters")
+    name = "clusters_unlabelled"
+    second = check_groups(unlabelled, n_others, of="p_unlabelled", name=name)
+    if (second == second[0]).all():
+        problem = f"all {n_others} rows are in cluster {second[0]}"
+        raise InputError(name, None, problem, "at least two clusters are needed")
+    return np.unique(np.append(first, second), return_inverse=True)[1]
+
+
+def _covariance(labelled: Floats, others: Floats, groups: Ints) -> float:
+    """Covariance of two means of mean 0 that share groups; one below 0 is not relied upon."""
+    n = len(labelled)
+    size = groups.max() + 1
+    first = np.bincount(groups[:n], labelled, size) / n
+    second = np.bincount(groups[n:], others, size) / len(others)
+    return max(float(first @ second), 0.0)
+
+
 def _log_odds(values: Floats, unit: str, floor: float = 1e-4) -> Floats:
-    """Log odds of probabilities; other scores unchanged."""
+    """Log odds of probabilities, other scores unchanged."""
     scores = values if values.ndim == 1 else values[:, -1]
     clipped = np.clip(scores, floor, 1 - floor)
     return np.log(clipped) - np.log1p(-clipped) if unit == "probability" else scores

@@ -1,5 +1,7 @@
 """Bootstrap intervals of any metric, and of its difference between two forecasts."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +27,7 @@ from isoroc._support.seeds import check_random_state
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BootstrapResult:
-    """A metric with its interval; arrays if the metric returns several values."""
+    """A metric with its interval. Arrays if the metric returns several values."""
 
     value: Any
     """The metric on all rows, or its difference between two forecasts."""
@@ -75,7 +77,7 @@ def bootstrap(
         ``metric(y_true, y_prob)`` or ``metric(y_true, y_prob, sample_weight=...)``, returning a
         number or several.
     y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
-        Labels; forecasts.
+        Labels and forecasts.
     after : array-like of shape (n, K) or (n,), default=None
         Other forecasts of the same rows. Then ``metric(y_true, after) - metric(y_true, y_prob)`` is
         estimated, with both terms on the same resamples.
@@ -86,7 +88,7 @@ def bootstrap(
     sample_weight, clusters : array-like of shape (n,), default=None
         As in `isoroc.evaluate`. Whole clusters are drawn.
     random_state : int, RandomState or None, default=0
-        Seed of the draws; the result depends on the order of the rows, but not on `n_jobs`.
+        Seed of the draws. The result depends on the order of the rows, but not on `n_jobs`.
     n_jobs : int, default=None
         Number of parallel jobs, as in joblib.
 

@@ -1,5 +1,7 @@
 """The symmetric ROC curve of two classes, its convex hull, and the areas under them."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,7 +67,7 @@ def roc_convex_hull(
 ) -> RocCurve:
     """Vertices of the convex hull of the symmetric ROC curve.
 
-    Its edges are the bins of isotonic regression; its area is the AUC after isotonic calibration.
+    Its edges are the bins of isotonic regression. Its area is the AUC after isotonic calibration.
 
     Parameters
     ----------
@@ -94,12 +96,12 @@ def roc_auc(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
-    """Area under the ROC curve: how often class 1 scores above class 0; ties count one half.
+    """Area under the ROC curve: how often class 1 scores above class 0. Ties count one half.
 
     Parameters
     ----------
     y_true, y_prob : array-like of shape (n,), and (n, 2) or (n,)
-        Labels; forecasts, or scores that increase with the probability of the second class.
+        Labels, and forecasts or scores that increase with the probability of the second class.
     sample_weight, labels : array-like, default=None
         As in `log_loss`.
 

@@ -3,6 +3,8 @@
 Loss = calibration + refinement: what calibration can save, and what needs a better model.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -40,7 +42,7 @@ def log_loss(
     """Mean of ``-log`` of the probability forecast for the observed class.
 
     For soft labels it is the cross entropy. `isoroc.evaluate` reports the number of rows whose
-    observed class had probability 0; each costs 36.04 nats, as in scikit-learn.
+    observed class had probability 0. Each costs 36.04 nats, as in scikit-learn.
 
     Parameters
     ----------
@@ -53,14 +55,14 @@ def log_loss(
     excess : bool, default=False
         Whether to subtract the mean entropy of soft labels, the least possible loss.
     sample_weight : array-like of shape (n,), default=None
-        Weight of each row; weight 2 is the same as the row twice.
+        Weight of each row. Weight 2 is the same as the row twice.
     labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; sorted by default.
+        The classes in the order of the columns, sorted by default.
 
     Returns
     -------
     float
-        In nats; 0 for certain forecasts that are right, log K for uniform forecasts.
+        In nats: 0 for certain forecasts that are right, log K for uniform forecasts.
 
     Examples
     --------
@@ -94,12 +96,16 @@ def brier_score_loss(
 
     Parameters
     ----------
-    y_true, y_prob : array-like
-        As in `log_loss`.
+    y_true : array-like of shape (n,) or (n, K)
+        Labels, or the shares of the classes in each row (soft labels).
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts, or the probability of the second of two classes.
     scale_by_half : bool or "auto", default="auto"
-        Whether to return half of the sum over the classes; "auto" does so for two classes.
-    sample_weight, labels : array-like, default=None
-        As in `log_loss`.
+        Whether to return half of the sum over the classes. "auto" does so for two classes.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row. Weight 2 is the same as the row twice.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns, sorted by default.
 
     Returns
     -------
@@ -139,13 +145,13 @@ def ranked_probability_score(
     y_true, y_prob, sample_weight : array-like
         As in `log_loss`.
     labels : array-like of shape (K,), default=None
-        The classes in ascending order, which is that of the columns. Required if three or more
+        The classes in ascending order, in which the columns are. Required if three or more
         classes have names, unless `y_true` is an ordered categorical.
 
     Returns
     -------
     float
-        Between 0 and 1; for two classes the Brier score.
+        Between 0 and 1, for two classes the Brier score.
 
     Examples
     --------

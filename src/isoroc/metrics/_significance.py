@@ -1,5 +1,7 @@
 """A test of calibration: whether the labels are compatible with draws from the forecasts."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -61,16 +63,22 @@ def calibration_test(
 
     Parameters
     ----------
-    y_true, y_prob : array-like
-        As in `log_loss`.
+    y_true : array-like of shape (n,) or (n, K)
+        Labels, or the shares of the classes in each row (soft labels).
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts, or the probability of the second of two classes.
     kind : {"canonical", "top"}, default="canonical"
         "canonical" tests the whole forecast, "top" the largest probability against the accuracy.
     n_resamples : int, default=999
-        How often labels are drawn; the smallest possible p-value is ``1 / (n_resamples + 1)``.
-    sample_weight, labels, clusters : array-like, default=None
-        As in `isoroc.evaluate`. A row is one outcome whatever its weight. With clusters, the signs
-        of the residuals of whole clusters are drawn instead of labels (wild bootstrap), and the
-        level of the test is approximate.
+        How often labels are drawn. The smallest possible p-value is ``1 / (n_resamples + 1)``.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row. A row is one outcome whatever its weight.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns, sorted by default.
+    clusters : array-like of shape (n,), default=None
+        Cluster of each row, if rows of a cluster depend on each other. The signs of the residuals
+        of whole clusters are then drawn instead of labels (wild bootstrap), and the level of the
+        test is approximate.
     random_state : int, RandomState or None, default=0
         Seed of the draws.
 

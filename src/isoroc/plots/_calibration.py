@@ -35,24 +35,26 @@ class CalibrationDisplay(BeforeAfterDisplay):
     Each panel shows a smooth calibration curve with its interval, observed rates of groups of rows
     with Wilson's intervals, and the histogram of the forecasts. The legend has the ICI of
     `isoroc.metrics.calibration_summary`. A single event has one panel before and one after
-    calibration; several classes have one panel each, with a thin line for the forecasts before.
-    Displays in the same axes share histogram and legend; those with a `name` have no rates.
+    calibration. Several classes have one panel each, with a thin line for the forecasts before.
+    Displays in the same axes share histogram and legend. Those with a `name` have no rates.
 
     Options of `from_estimator` and `from_predictions`:
 
-    - `kind`: "classwise" draws each class, or the second of two; "top" the most probable class of
-      each row; "thresholds", for ordered classes, that the outcome is at most each class but the
-      last. "auto", the default, is "classwise" for up to 12 classes and "top" for more;
-    - `pos_label`: draw this class only;
+    - `kind`: "classwise" draws each class, or the second of two. "top" draws the most probable
+      class of each row. "thresholds" draws, for ordered classes, that the outcome is at most each
+      class but the last. "auto", the default, is "classwise" for up to 12 classes and "top" for
+      more.
+    - `pos_label`: draw this class only.
     - `scale` of both axes: "linear" or "logit" (log odds). "auto", the default, is "logit" for
       events with a rate below 0.05 or above 0.95, and where 95 % of the forecasts lie in the
-      lowest fifth, in the highest fifth, or in the lowest and highest tenths;
-    - `n_bins`: number of groups of rows. By default each of up to 30 distinct forecasts is a group;
-      if there are more, the cube root of the number of rows, between 2 and 15;
-    - `strategy`: groups of about equal weight, "quantile", the default, or width, "uniform";
-    - `confidence` of the intervals, 0.95 by default;
+      lowest fifth, in the highest fifth, or in the lowest and highest tenths.
+    - `n_bins`: number of groups of rows. By default each of up to 30 distinct forecasts is a group.
+      If there are more, the number is the cube root of the number of rows, between 2 and 15, and
+      groups in which most events are expected are divided.
+    - `strategy`: groups of about equal weight, "quantile", the default, or width, "uniform".
+    - `confidence` of the intervals, 0.95 by default.
     - `name` in the legend, and options of the curves such as ``color`` (also used for the other
-      marks) and ``lw``; these can also be passed to `plot`.
+      marks) and ``lw``. These can also be passed to `plot`.
 
     Examples
     --------
@@ -69,7 +71,7 @@ class CalibrationDisplay(BeforeAfterDisplay):
     """
 
     scales: dict[str, Axis] = field(default_factory=dict)
-    """Scale of the axes of each panel, and where they start; linear by default."""
+    """Scale of the axes of each panel, and where they start, linear by default."""
     names: dict[str, str] = field(default_factory=dict)
     """The class of each panel."""
     confidence: float = 0.95
@@ -137,7 +139,8 @@ class CalibrationDisplay(BeforeAfterDisplay):
         for stage, style in styles.items():
             data = {layer.kind: layer.data for layer in layers if layer.series == stage}
             label = stage if name is None else name if stage == "forecasts" else f"{name}, {stage}"
-            label += f", ICI {data['ici']['ici'][0]:.3f}"
+            ici = data["ici"]["ici"][0]
+            label += "" if np.isnan(ici) else f", ICI {ici:.3f}"
             options = {"label": plain(label)} | self.line_options | line_options
             hidden = {"rates"} if name else set()
             if stage == "before" and len(styles) > 1:  # in the background
@@ -170,7 +173,7 @@ def _draw(
     texts: dict[str, str],
     options: dict[str, Any],
 ) -> list[Any]:
-    """Draw the tables of a series and return its curve; `options` are those of lines."""
+    """Draw the tables of a series and return its curve. Lines take the `options`."""
     (ax, strip) = axes
     (colour, marker, dashes) = style
     colour = options.get("color", options.get("c", colour))

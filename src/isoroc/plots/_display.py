@@ -1,13 +1,15 @@
 """Display, the base of all displays, and the colours, markers and axes that they share.
 
-No global setting is changed. Text, ticks and backgrounds follow the current style; the colours are
+No global setting is changed. Text, ticks and backgrounds follow the current style. The colours are
 legible on white and on black.
 """
+
+from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -40,8 +42,9 @@ NEUTRAL = "0.5"
 SERIES = {"before": _STYLES[1], "after": _STYLES[0], "forecasts": _STYLES[0]}
 #: Panel of the most probable class of each row.
 TOP = "the top class"
-#: What `plot` takes: one axes or one per panel, and the size of a new figure in inches.
+#: One axes, or one per panel, or None for a new figure.
 Where = Axes | Sequence[Axes] | None
+#: Width and height of a new figure in inches.
 Size = tuple[float, float] | None
 #: Up to this number of classes there is one panel per class, above it one for the top class.
 MAX_PANELS = 12
@@ -58,7 +61,7 @@ class Layer(NamedTuple):
 
 @dataclass(repr=False, eq=False)
 class Display:
-    """Base class of the displays; `plot` sets the attributes with a trailing underscore."""
+    """Base class of the displays. `plot` sets the attributes with a trailing underscore."""
 
     layers: list[Layer]
     """The plotted data."""
@@ -72,8 +75,9 @@ class Display:
 
     #: Largest number of panels side by side, and the size of each in inches.
     _grid = (1, (5.2, 4.0))
-    _projection: ClassVar[str | None] = None
-    #: Draws the layers of a panel in axes and returns its curves; takes options of lines, if any.
+    #: Projection of the axes, as matplotlib names it.
+    _projection = cast("str | None", None)
+    #: Draws the layers of a panel in axes and returns its curves. Takes options of lines, if any.
     _draw: ClassVar[Callable[..., list[Any]]]
 
     @property
@@ -83,7 +87,7 @@ class Display:
 
     @property
     def table(self) -> Table:
-        """All plotted data by `panel`, `series` and `layer`; NaN where a layer lacks a column."""
+        """All plotted data by `panel`, `series` and `layer`. NaN where a layer lacks a column."""
         rows = [layer for layer in self.layers for _ in range(layer.data.n_rows)]
         table = Table.from_rows([layer[:3] for layer in rows], "panel", "series", "layer")
         for name in dict.fromkeys(name for layer in self.layers for name in layer.data):
@@ -130,7 +134,7 @@ class BeforeAfterDisplay(Display):
 
     #: Whether scores that are not probabilities cannot be drawn.
     _needs_probabilities: ClassVar[bool] = False
-    #: Makes the display of samples, "forecasts" alone or "before" and "after"; takes its options.
+    #: Makes the display of samples, "forecasts" alone or "before" and "after". Takes its options.
     _of: ClassVar[Callable[..., Self]]
 
     @classmethod
@@ -141,12 +145,12 @@ class BeforeAfterDisplay(Display):
         ----------
         estimator : calibrator or classifier
             Fitted. For a calibrator of isoroc or a `CalibratedClassifier`, forecasts before and
-            after calibration are drawn; those before only if the display can show them.
+            after calibration are drawn. A display of probabilities leaves out scores.
         X, y : array-like
-            Forecasts for a calibrator or features for a classifier, and labels; of other rows than
-            those of the fit.
+            Forecasts for a calibrator or features for a classifier, and labels, of rows
+            that were not used in the fit.
         **options
-            As in `from_predictions`; also `segments` of the rows, for a `SegmentCalibrator`.
+            As in `from_predictions`. Also `segments` of the rows, for a `SegmentCalibrator`.
         """
         before, after, classes = forecasts_of(estimator, X, options.pop("segments", None))
         if cls._needs_probabilities and after is not None and not are_probabilities(before):
@@ -175,7 +179,7 @@ class BeforeAfterDisplay(Display):
         Parameters
         ----------
         y_true, y_prob, after, sample_weight, labels : array-like
-            As in `isoroc.evaluate`. Scores of two classes are those of `pos_label`, by default the
+            As in `isoroc.evaluate`. Scores of two classes belong to `pos_label`, by default the
             second class, and must be probabilities where the display needs them.
         ax, figsize
             As in `plot`.
@@ -200,7 +204,7 @@ class BeforeAfterDisplay(Display):
 
 
 def _second(y_true: Any, pos_label: Any) -> list[Any]:
-    """The two labels; the one with the given probabilities comes last."""
+    """The two labels. The one with the given probabilities comes last."""
     known = np.unique(to_array(y_true, name="y_true")).tolist()
     others = [label for label in known if label != pos_label]
     if len(others) != 1:
@@ -266,9 +270,9 @@ def axes_for(
     figsize: Size = None,
     projection: str | None = None,
 ) -> list[Any]:
-    """Axes to draw in: those of a new figure of pyplot, the given ones, or parts of the given one.
+    """Axes to draw in: a new figure's of pyplot, the given ones, or parts of the given one.
 
-    At most `columns` panels are side by side; `size` is that of a panel of a new figure, in inches.
+    At most `columns` panels are side by side. `size` belongs to a panel of a new figure, in inches.
     """
     columns = min(columns, n_panels)
     rows = -(-n_panels // columns)

@@ -71,6 +71,9 @@ class SegmentsDisplay(Display):
             fix = "pass the result of evaluate(..., segments=...)"
             raise InputError("evaluation", None, "has no segments", fix)
         table = evaluation.worst_segments(most)
+        if not table.n_rows:
+            fix = "pass columns with fewer values, or more rows"
+            raise InputError("evaluation", None, "has only segments of too few rows", fix)
         layers = []
         for stage in evaluation.segments:
             value, low, high = (table[f"{stage}_{column}"] for column in ("ratio", "low", "high"))
@@ -123,7 +126,7 @@ class SegmentsDisplay(Display):
             ax.plot(data["value"], y, label=series, color=colour, marker=marker, ms=5, lw=0)
         ax.set_yticks(heights, [shortened(name, 44) for name in self.names], size="small")
         ax.set_ylim(max(len(heights), 1) - 0.5, -0.5)
-        if self.neutral == 1:  # ratios; intervals of rare events may be long
+        if self.neutral == 1:  # ratios. Intervals of rare events may be long
             ax.set_xscale("log")
             ax.set_xlim(*np.clip(ax.get_xlim(), 0.2, 5.0))
             ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

@@ -1,8 +1,9 @@
-"""SimplexDisplay: forecasts of three classes in a triangle, bins, and the calibration map."""
+"""SimplexDisplay: forecasts of three classes in a triangle, of four in a tetrahedron."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from itertools import combinations
+from typing import Any, ClassVar, Self
 
 import mpltern  # noqa: F401 -- registers the axes of triangles
 import numpy as np
@@ -73,22 +74,56 @@ class Triangle:
         self.ax.quiver(*tails.T, *(heads - tails).T, color=mix(Q), **options)
 
 
+class Tetrahedron:
+    """Axes in three dimensions with a regular tetrahedron, one corner per class."""
+
+    corners: ClassVar[Floats] = np.array(
+        [[0, 0, 0], [1, 0, 0], [1 / 2, np.sqrt(3 / 4), 0], [1 / 2, np.sqrt(1 / 12), np.sqrt(2 / 3)]]
+    )
+
+    def __init__(self, ax: Any, names: list[str]) -> None:
+        self.ax = ax
+        ax.set_axis_off()
+        ax.view_init(elev=18, azim=-40)  # so that the forecasts hide no corner
+        ax.set_box_aspect(np.ptp(self.corners, axis=0), zoom=1.0)
+        ax.set(xlim=(0, 1), ylim=(0, np.sqrt(3 / 4)), zlim=(0, np.sqrt(2 / 3)))
+        middle = self.corners.mean(axis=0)
+        for i, j in combinations(range(4), 2):
+            is_behind = (i, j) == (0, 2)
+            line = self.corners[[i, j]].T
+            ax.plot(*line, color=NEUTRAL, lw=0.9, ls="--" if is_behind else "-")
+        for k, corner in enumerate(self.corners):
+            place = corner + 0.14 * (corner - middle)
+            text = f"{'●▲■◆'[k]} {wrapped(names[k], 16, 2)}"
+            style = {"color": style_of(k)[0], "weight": "bold", "ha": "center", "va": "center"}
+            ax.text(*place, text, **style)
+
+    def title(self, text: str) -> None:
+        """Title above the tetrahedron."""
+        self.ax.set_title(text, fontsize="medium", y=1.0)
+
+    def points(self, P: Floats, **style: Any) -> None:
+        """Draw points of the simplex."""
+        self.ax.scatter(*(P @ self.corners).T, depthshade=False, **style)
+
+
 @dataclass(repr=False, eq=False)
 class SimplexDisplay(BeforeAfterDisplay):
-    """Forecasts of three classes in a triangle.
+    """Forecasts of three classes in a triangle, or of four in a tetrahedron.
 
-    Each class has a corner and a colour; the colour of a forecast is the mixture of the colours of
+    Each class has a corner and a colour. The colour of a forecast is the mixture of the colours of
     the classes. Panels:
 
-    - "forecasts", coloured by their labels, of at most 3,000 rows drawn at random;
-    - "bins" of a calibrator, coloured by their calibrated value, and the thresholds of its splits;
+    - "forecasts", coloured by their labels, of at most 3,000 rows drawn at random.
+    - "bins" of a calibrator, coloured by their calibrated value, and the thresholds of its splits.
     - "map": arrows from the mean forecast of each bin to its calibrated value, or of each of a few
-      dozen cells if there are no bins or more than 60;
+      dozen cells if there are no bins or more than 60.
     - "values": the same forecasts, coloured by their calibrated value.
 
-    The option `panels` of `from_estimator` and `from_predictions` says which to draw; by default
-    forecasts, bins (values if there are no bins of three classes) and map. Axes that are passed,
-    one per panel, need ``projection="ternary"``.
+    The option `panels` of `from_estimator` and `from_predictions` says which to draw, by default
+    forecasts, bins (values if there are no bins of three classes) and map. For four classes there
+    are forecasts and values. Axes that are passed, one per panel, need ``projection="ternary"``, or
+    ``projection="3d"`` for four classes.
 
     Examples
     --------
@@ -108,9 +143,14 @@ class SimplexDisplay(BeforeAfterDisplay):
     _grid = (3, (4.2, 4.2))
     _projection = "ternary"
 
+    def __post_init__(self) -> None:
+        if len(self.names) == 4:
+            self._projection = "3d"
+            self._grid = (2, (4.8, 4.4))
+
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
-        """As for every display; a calibrator with bins of three classes has its bins drawn."""
+        """As for every display. A calibrator with bins of three classes has its bins drawn."""
         estimator, X = unwrap(estimator, X)
         if isinstance(estimator, IRPCalibrator) and estimator.top_ is None:
             bin_of = estimator.apply(X)
@@ -128,8 +168,8 @@ class SimplexDisplay(BeforeAfterDisplay):
         bins: tuple[IRPCalibrator, Ints] | None = None,
     ) -> Self:
         sample, *others = series.values()
-        if sample.n_classes != 3:
-            fix = "the simplex is drawn for 3; use CalibrationDisplay or RocDisplay"
+        if sample.n_classes not in (3, 4):
+            fix = "the simplex is drawn for 3 and 4; use CalibrationDisplay or RocDisplay"
             raise InputError("y_prob", None, f"{sample.n_classes} classes", fix)
         names = [str(label) for label in sample.classes]
         shown = sample.drawn_rows(3000)
@@ -139,12 +179,15 @@ class SimplexDisplay(BeforeAfterDisplay):
             Layer("forecasts", name, "points", _table(names, P[codes == k]))
             for k, name in enumerate(names)
         ]
+        if sample.n_classes == 4:
+            bins = None  # and no arrows: neither can be seen in a tetrahedron
         if bins is not None:
             layers += _partition(bins[0], names)
         if others:
             after = others[0].forecasts
             layers.append(Layer("values", "after", "points", _table(names, P, after[shown])))
-            layers.append(_arrows(sample, after, bins and bins[1], names))
+            if sample.n_classes == 3:
+                layers.append(_arrows(sample, after, bins and bins[1], names))
         display = cls(layers, names)
         if panels is None:
             panels = [name for name in display.panels if name != "values" or bins is None]
@@ -152,7 +195,7 @@ class SimplexDisplay(BeforeAfterDisplay):
         return cls([layer for name in panels for layer in display.of_panel(name)], names)
 
     def _draw(self, ax: Any, layers: list[Layer]) -> list[Any]:
-        drawing = Triangle(ax, self.names)
+        drawing: Any = (Triangle if len(self.names) == 3 else Tetrahedron)(ax, self.names)
         panel = layers[0].panel
         size = float(np.clip(6000 / sum(x.data.n_rows for x in layers), 6, 36))
         for _, series, kind, data in layers:

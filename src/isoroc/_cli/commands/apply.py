@@ -1,27 +1,19 @@
 """``isoroc apply``: add calibrated forecasts to a table, batch by batch."""
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
 
-import numpy as np
-import polars as pl
-from numpy.typing import NDArray
-
-import isoroc
 from isoroc._cli import options as opt
-from isoroc._cli.errors import CommandError
-from isoroc._cli.io import ndjson, reading
-from isoroc._cli.io.columns import find_forecasts, split_words
-from isoroc._cli.io.files import check_target, open_source, write_frame
-from isoroc._cli.io.source import ROW, Format, Source, choose_format, file_errors
-from isoroc._cli.models import Model, calibrate
-from isoroc._cli.terminal import Advance, print_note, print_warning, progress_bar
-from isoroc._core.types import Floats, Ints
-from isoroc._input import InputError, valid_rows
-
-OnBad = Literal["fail", "null", "skip"]
+from isoroc._cli.calibration import Calibration, OnBad, find_columns
+from isoroc._cli.conditions import Condition
+from isoroc._cli.errors import CommandError, ExitCode
+from isoroc._cli.io.columns import split_words
+from isoroc._cli.io.formats import choose_format
+from isoroc._cli.io.opening import open_source
+from isoroc._cli.io.writing import check_target, write_frame
+from isoroc._cli.models import Model
+from isoroc._cli.terminal import print_error, progress_bar
 
 
 def apply(
@@ -38,7 +30,8 @@ def apply(
     prior: list[str] | None = None,
     adapt_prior: bool = False,
     output_format: str | None = None,
-) -> None:
+    fail_if: list[str] | None = None,
+) -> ExitCode:
     """Add calibrated forecasts to a table.
 
     Parameters
@@ -57,7 +50,11 @@ def apply(
         Estimate the class shares of these rows, and adjust the forecasts to them.
     output_format
         Format of the output, if its name does not show it. Default: the format of the input.
+    fail_if
+        Write no file and exit with code 1 if this condition holds: "unknown > 0.5" (share of rows
+        with a missing or unknown segment), "unknown.region > 0.1", "bad > 0", "rows < 1000".
     """
+    conditions = [Condition.parse(text) for text in fail_if or ()]
     # The input may be replaced if no row is lost.
     whole = len(forecasts) == 1 and Path(forecasts[0]).is_file() and selection.where is None
     inputs = [] if replace and whole and on_bad != "skip" else forecasts
@@ -78,24 +75,13 @@ def apply(
         if prior is not None or adapt_prior:
             calibration.adjust(prior, adapt=adapt_prior)
         with progress_bar("calibrating", None if where else source.count()) as calibration.advance:
-            write_frame(calibration.run(form), output, form)
-    n_rows = sum(calibration.n_rows)
-    if bad := calibration.bad:
-        done = "were left out" if on_bad == "skip" else "got null"
-        n_bad = sum(count for _, count, _ in bad)
-        (_, _, example) = min(bad)
-        print_warning(f"{n_bad:,} of {n_rows:,} rows have no valid forecast and {done}; {example}")
-    for k, name in enumerate(loaded.segments):
-        if n := sum(counts[k] for counts in calibration.unknown):
-            print_note(f"{name}: {n:,} of {n_rows:,} rows are missing or unknown to fit")
-
-
-def find_columns(model: Model, selection: opt.InputOptions, source: Source) -> list[str]:
-    """Columns of the forecasts in the order that a model expects."""
-    columns = find_forecasts(selection.probs, source.schema, of_model=model.columns)
-    reading.check_types(source, columns)
-    reading.check_model_segments(model, source)
-    return model.order_columns(columns, selection)
+            failed = write_frame(
+                calibration.run(form), output, form, partial(calibration.failures, conditions)
+            )
+    calibration.describe()
+    for text in failed:
+        print_error("check failed", text)
+    return ExitCode.CHECK_FAILED if failed else ExitCode.OK
 
 
 def _name_columns(
@@ -113,147 +99,3 @@ def _name_columns(
         raise CommandError(f"--names: {', '.join(names)} are not all different.")
     # One score in, one probability out.
     return dict(zip(names, range(K) if len(names) == K else [K - 1], strict=True))
-
-
-@dataclass
-class Calibration:
-    """Adds calibrated columns to batches of rows, possibly in several threads."""
-
-    source: Source
-    model: Model
-    columns: list[str]  # of the forecasts, in the order that the model expects
-    added: dict[str, int]  # calibrated columns, each with its class
-    where: str | None = None
-    on_bad: OnBad = "fail"
-    advance: Advance = lambda _: None  # called with the number of rows of each batch
-    n_rows: list[int] = field(default_factory=list)  # per batch
-    #: For each batch with bad rows: number of the first, how many, what is wrong with the first.
-    bad: list[tuple[int, int, str]] = field(default_factory=list)
-    unknown: list[Ints] = field(default_factory=list)  # rows per batch and column of segments
-    _adjusted: Callable[[Floats], Floats] = lambda Q: Q  # adjusts forecasts to class shares
-    _copied: bool = False  # True if the lines of NDJSON files are copied
-    _numbers: list[str] = field(default_factory=list)  # columns of text that become numbers
-
-    def run(self, form: Format) -> pl.LazyFrame:
-        """All rows with the calibrated columns, lazily.
-
-        Other columns of CSV and TSV files stay text. Their forecasts become numbers if the output
-        format stores types. From NDJSON to NDJSON, the text of each row is copied.
-        """
-        source = self.source
-        is_json = source.format.kind == "ndjson"
-        in_folders = any(map(source.folders, source.paths))
-        self._copied = is_json and form.kind == "ndjson" and not in_folders
-        if self._copied:
-            rows = source.rows(self.where, copied=self.columns, used=self.model.segments)
-            schema: dict[str, pl.DataType] = {ndjson.LINE: pl.String()}
-        else:
-            if is_json:
-                source.check_values(source.schema)
-            self._numbers = self.columns if source.untyped and form.separator is None else []
-            rows = source.rows(self.where)
-            new = dict.fromkeys([*self._numbers, *self.added], pl.Float64())
-            schema = dict(rows.drop(ROW).collect_schema()) | new
-        return rows.map_batches(self, schema=schema, streamable=True)
-
-    def __call__(self, batch: pl.DataFrame) -> pl.DataFrame:
-        """The batch with the calibrated columns, without its row numbers or as the text of rows."""
-        Q, valid = self._calibrate(batch)
-        self.advance(len(batch))
-        self.n_rows.append(len(batch))
-        if (segments := reading.read_segments(batch, self.model.segments)) is not None:
-            self.unknown.append(np.isnan(self.model.calibrator.map_.codes(segments)).sum(axis=0))
-        if not valid.all():
-            first = batch[int(np.argmin(valid))]
-            self.bad.append((first[ROW][0], int((~valid).sum()), self._problem(first)))
-        new = (pl.Series(name, Q[:, k], nan_to_null=True) for name, k in self.added.items())
-        numbers = (pl.col(name).cast(pl.Float64, strict=False) for name in self._numbers)
-        done = batch.with_columns(numbers).with_columns(new)
-        if self.on_bad == "skip":
-            done = done.filter(pl.Series(valid))
-        if not self._copied:
-            return done.drop(ROW)
-        names = list(self.added)
-        return (ndjson.replace if names[0] in self.columns else ndjson.append)(done, names)
-
-    def _calibrate(self, batch: pl.DataFrame) -> tuple[Floats, NDArray[np.bool_]]:
-        """Calibrated forecasts of a batch, NaN in bad rows, and which rows are valid."""
-        calibrator = self.model.calibrator
-        valid = np.ones(len(batch), dtype=np.bool_)
-        if self.on_bad != "fail":
-            numbers = pl.col(self.columns).cast(pl.Float64, strict=False).fill_null(np.nan)
-            valid = valid_rows(batch.select(numbers).to_numpy(), calibrator.map_.kind)
-        Q = np.full((len(batch), len(calibrator.classes_)), np.nan)
-        if valid.any():
-            Q[valid] = self._predict(batch.filter(pl.Series(valid)))
-        return Q, valid
-
-    def _predict(self, batch: pl.DataFrame) -> Floats:
-        model = self.model.calibrator
-        segments = reading.read_segments(batch, self.model.segments)
-
-        def predict(P: Floats) -> Floats:
-            return self._adjusted(calibrate(model, P, segments))
-
-        return reading.read_forecasts(batch, self.columns, self.source, predict)
-
-    def _problem(self, row: pl.DataFrame) -> str:
-        """What is wrong with a bad row."""
-        try:
-            self._predict(row)
-        except CommandError as error:
-            return str(error).partition(";")[0]
-        return f"{self.source.place(row[ROW][0])} is not a forecast"
-
-    def adjust(
-        self, prior: Sequence[str] | None, *, adapt: bool, n_estimated: int = 100_000
-    ) -> None:
-        """Adjust the calibrated forecasts to class shares, given or estimated from these rows."""
-        labels = self.model.calibrator.classes_
-        old = _old_shares(self.model.calibrator)
-        if adapt:  # the rows are read once more
-            _, Q = self.draw(n_estimated)
-            estimated = isoroc.estimate_prior(Q, old, labels=labels)
-            print_note(f"class shares of these rows:\n{estimated!r}")
-            new: Any = estimated.prior
-        else:
-            words = [word.rpartition("=") for word in split_words(prior) or ()]
-            try:
-                new = {name: float(share) for name, _, share in words}
-                isoroc.adjust_prior(old[None, :], old, new, labels=labels)
-            except ValueError as error:
-                given = f"{','.join(prior or ())} has a share that is not a number"
-                problem = error.problem if isinstance(error, InputError) else given
-                fix = "give the share of each class, such as cat=0.3,dog=0.7; they sum to one"
-                raise CommandError(f"--prior {problem}; {fix}.") from error
-        self._adjusted = lambda Q: isoroc.adjust_prior(Q, old, new, labels=labels)
-
-    def draw(self, most: int) -> tuple[int, Floats]:
-        """Number of rows, and calibrated forecasts of about `most` of them, drawn at random."""
-        name = self.source.name
-        used = dict.fromkeys([ROW, *self.columns, *self.model.segments])
-        frame = self.source.rows(self.where).select(*used)
-        with file_errors(name):
-            n = int(frame.select(pl.len()).collect(engine="streaming").item())
-            if not n:
-                raise CommandError(f"{name} has no rows; at least one is needed.")
-            parts = [
-                part.filter(reading.is_sampled(part, most / n)) for part in frame.collect_batches()
-            ]
-        Q, valid = self._calibrate(pl.concat(parts))
-        return n, Q[valid]
-
-
-def _old_shares(calibrator: Any) -> Floats:
-    """Class shares of the calibration rows."""
-    weights = np.asarray(calibrator.summary_.get("class_weights", []), dtype=np.float64)
-    if weights.shape != calibrator.classes_.shape:
-        problem = "the model file does not contain the class weights of its calibration rows"
-        fix = "which --prior and --adapt-prior need; fit the model again with this version"
-        raise CommandError(f"{problem}, {fix}.")
-    if not weights.all():
-        absent = calibrator.classes_[int(np.argmin(weights))]
-        problem = f"class {absent!s} did not occur in the calibration rows"
-        fix = "fit the model to rows of all classes"
-        raise CommandError(f"{problem}, so its share cannot be adjusted; {fix}.")
-    return np.asarray(weights / weights.sum())

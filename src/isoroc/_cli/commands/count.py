@@ -5,10 +5,11 @@ from dataclasses import replace
 
 from isoroc._cli import options as opt
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.files import check_target, expand, open_source
-from isoroc._cli.io.reading import Reader
-from isoroc._cli.io.source import file_errors
+from isoroc._cli.io.formats import file_errors
+from isoroc._cli.io.opening import expand, open_source
+from isoroc._cli.io.writing import check_target
 from isoroc._cli.models import parse_value
+from isoroc._cli.reading import open_rows
 from isoroc._cli.terminal import print_note
 from isoroc._counts import Counts
 
@@ -41,7 +42,7 @@ def count(
     if selection.unit == "auto":
         selection = replace(selection, unit="probability")
     with open_source(forecasts, selection) as source:
-        counts = Reader(source, selection).count(parse_value(resolution), folds, fold_by)
+        counts = open_rows(source, selection).count(parse_value(resolution), folds, fold_by)
     _write(counts, output)
 
 

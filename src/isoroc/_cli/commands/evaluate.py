@@ -5,13 +5,13 @@ from typing import Any
 from isoroc._cli import options as opt
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import ExitCode
-from isoroc._cli.io.columns import split_words
-from isoroc._cli.io.files import open_source
-from isoroc._cli.io.reading import Reader, warn_of_reversal
+from isoroc._cli.io.opening import open_source
+from isoroc._cli.labels import are_several, read_labels
 from isoroc._cli.models import Model, versions
+from isoroc._cli.reading import Reader, open_rows, warn_of_reversal
 from isoroc._cli.terminal import print_error, print_json, print_table, print_text
 from isoroc._evaluation.before_after import make_pair
-from isoroc._evaluation.evaluate import conclude, evaluate_pairs
+from isoroc._evaluation.evaluate import conclude, evaluate_pairs, pair_of_labels
 from isoroc._evaluation.evaluation import Evaluation
 from isoroc._evaluation.measures import Collector
 from isoroc._input import check_confidence
@@ -23,8 +23,7 @@ def evaluate(
     *,
     model: opt.UseModel = None,
     selection: opt.Selection = opt.ALL_ROWS,
-    segments: opt.SegmentColumns = None,
-    clusters: opt.Clusters = None,
+    description: opt.Description = opt.UNDESCRIBED,
     fail_if: list[str] | None = None,
     json: opt.Json = False,
     confidence: float = 0.95,
@@ -43,9 +42,12 @@ def evaluate(
     check_confidence(confidence)
     loaded = None if model is None else Model.load(model)
     with open_source(forecasts, selection) as source:
-        reader = Reader(source, selection, loaded)
-        columns = split_words(segments) or []
-        evaluation = _evaluate(reader, columns, clusters, confidence)
+        if are_several(selection, loaded):
+            table = read_labels(source, selection, loaded, description)
+            pair = pair_of_labels(table.Y, table.P, loaded and loaded.calibrator, **table.options())
+            evaluation = evaluate_pairs([pair], confidence)
+        else:
+            evaluation = _evaluate(open_rows(source, selection, loaded), description, confidence)
     figures = _figures(evaluation)
     default = "after" if evaluation.is_paired else "before"
     failed = [text for condition in conditions if (text := condition.failure(figures, default))]
@@ -57,8 +59,8 @@ def evaluate(
         print_json("evaluate", origin | evaluation.to_dict() | {"failed": failed})
     else:
         print_table(f"{evaluation.n_rows:,} rows", *evaluation.cells(), numeric=True)
-        if evaluation.segments:
-            print_table("segments that cost most", *evaluation.segment_cells(), numeric=True)
+        if evaluation.segments and (cells := evaluation.segment_cells())[1]:
+            print_table("segments that cost most", *cells, numeric=True)
         for sentence in (*evaluation.sentences(), *evaluation.notes):
             print_text(sentence)
     for text in failed:
@@ -66,12 +68,10 @@ def evaluate(
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
 
 
-def _evaluate(
-    reader: Reader, segments: list[str], clusters: str | None, confidence: float
-) -> Evaluation:
+def _evaluate(reader: Reader, description: opt.Description, confidence: float) -> Evaluation:
     """Evaluation of all rows at once, or in batches if they are many and independent."""
-    if segments or clusters is not None or not reader.are_many:
-        rows = reader.read(segments, clusters)
+    if description != opt.UNDESCRIBED or not reader.are_many:
+        rows = reader.read(reader.segment_types(description), description.clusters)
         return evaluate_pairs([make_pair(*rows.values())], confidence)
     collector = Collector()
     for batch in reader.stream():

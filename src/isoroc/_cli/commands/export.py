@@ -8,7 +8,7 @@ import isoroc
 from isoroc._cli import options as opt
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import split_words
-from isoroc._cli.io.files import check_target, write_bytes
+from isoroc._cli.io.writing import check_target, write_bytes
 from isoroc._cli.models import Model
 from isoroc._cli.terminal import print_exact, print_note
 

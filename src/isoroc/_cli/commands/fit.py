@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Annotated, Any
 
+import numpy as np
 from cyclopts import Parameter
 
 import isoroc
@@ -12,16 +13,21 @@ from isoroc._cli import options as opt
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.io.columns import listed, split_words
-from isoroc._cli.io.files import check_target, open_source
-from isoroc._cli.io.reading import Reader, load_counts
+from isoroc._cli.io.opening import open_source
 from isoroc._cli.io.source import BATCH
+from isoroc._cli.io.writing import check_target
+from isoroc._cli.labels import LabelledTable, are_several, read_labels
 from isoroc._cli.models import DEFAULT, Model, calibrate, make_calibrator, save_model, versions
+from isoroc._cli.reading import load_counts, open_rows
 from isoroc._cli.terminal import print_error, print_json, print_note, print_warning
 from isoroc._counts import Counts
 from isoroc._evaluation.before_after import make_pair
 from isoroc._input import Sample, Weighting, slices
 from isoroc._maps.modelfile import read
 from isoroc.metrics._estimation.cell_errors import count_forecasts
+
+#: What a calibrator is fitted to.
+Rows = Sample | Counts | LabelledTable
 
 
 def fit(
@@ -32,9 +38,8 @@ def fit(
     selection: opt.Selection = opt.ALL_ROWS,
     counts: opt.FromCounts = False,
     weighting: Weighting = "importance",
-    calibrator: Annotated[str, Parameter(alias="-c")] = DEFAULT,
-    segments: list[str] | None = None,
-    clusters: opt.Clusters = None,
+    calibrator: Annotated[str | None, Parameter(alias="-c")] = None,
+    description: opt.Description = opt.UNDESCRIBED,
     compare: str | None = None,
     fail_if: list[str] | None = None,
     json: opt.Json = False,
@@ -50,9 +55,8 @@ def fit(
         Meaning of the weights: `frequency` if a weight is a number of rows, `importance` if only
         the ratios of weights matter.
     calibrator
-        The calibrator to fit; isoroc calibrators lists them.
-    segments
-        Columns of segments, separated by commas: forecasts are corrected within segments.
+        The calibrator to fit; isoroc calibrators lists them. Default: auto. With `--labels`, the
+        calibrator of single labels; default: spline.
     compare
         Another model file. Conditions refer to its figures as `old`, such as `old.log_loss`.
     fail_if
@@ -65,17 +69,14 @@ def fit(
     if json and output == opt.STANDARD:
         raise CommandError("--json and the model cannot both be standard output; name a file.")
     conditions = [Condition.parse(text) for text in fail_if or ()]
-    known = [*inspect.signature(fit).parameters, *(field.name for field in fields(selection))]
-    options = [name for name in known if name not in ("forecasts", "selection", "parameters")]
-    model = make_calibrator(calibrator, parameters, options)
-    columns = split_words(segments) or []
-    if columns and not isinstance(model, isoroc.SegmentCalibrator):
-        model = isoroc.SegmentCalibrator(model)
-    rows, origin = _read(forecasts, selection, columns, clusters, counts=counts)
+    several = are_several(selection, None)
+    name = calibrator or ("multilabel" if several else DEFAULT)
+    model = _make(calibrator, parameters, description, several=several)
+    rows, origin = _read(forecasts, selection, description, counts=counts)
     counted = isinstance(rows, Counts)
     sample = _fit(model, rows, weighting)
     common = model.common_ if isinstance(model, isoroc.SegmentCalibrator) else model
-    figures = _figures(model, sample, compare, counted=counted)
+    figures = _figures(model, rows, sample, compare)
     verdict = getattr(common, "verdict_", None)
     if verdict is not None:
         figures["unseen"] = {"log_loss": verdict.after}
@@ -84,19 +85,20 @@ def fit(
     failed = [text for condition in conditions if (text := condition.failure(figures))]
     losses = {name: figures[name]["log_loss"] for name in ("before", "after")}
     summary = origin | {"where": selection.where, "log_loss": losses}
-    some = sample.draw(20_000)  # `isoroc monitor` compares new forecasts with these
-    Q = calibrate(model, some.as_given(), some.segments)
-    summary["forecast_cells"] = count_forecasts(Q, some.weights).tolist()
+    if not several:
+        some = sample.draw(20_000)  # `isoroc monitor` compares new forecasts with these
+        Q = calibrate(model, some.as_given(), some.segments)
+        summary["forecast_cells"] = count_forecasts(Q, some.weights).tolist()
     if not failed:
         save_model(model, output, summary)
-        print_note(_headline(calibrator, model, output))
+        print_note(_headline(name, model, output))
     if figures["rows"] < 10:
         print_warning(f"{figures['rows']} rows are too few to calibrate; collect more.")
     notes = _notes(model, common, counted=counted)
-    for line in _lines(sample, origin["columns"] or [], notes, figures):
+    for line in _lines(model, origin["columns"] or [], notes, figures):
         print_note(f"  {line}")
     if json:
-        about = {"calibrator": calibrator, "classes": model.classes_, "notes": notes}
+        about = {"calibrator": name, "classes": model.classes_, "notes": notes}
         about["verdict"] = verdict and verdict.to_dict()
         about |= {} if failed else {"checksum": read(output)["checksum"]}
         outcome = {"output": output, "failed": failed, "versions": versions()}
@@ -106,17 +108,41 @@ def fit(
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
 
 
+def _make(
+    name: str | None, parameters: dict[str, str], description: opt.Description, *, several: bool
+) -> Any:
+    """Unfitted calibrator: within segments, or of several labels, if there are any."""
+    if several and name is None and not parameters:
+        return isoroc.MultiLabelCalibrator()
+    model = make_calibrator(name or ("spline" if several else DEFAULT), parameters, _options())
+    if several:
+        return isoroc.MultiLabelCalibrator(model)
+    if description.segments and not isinstance(model, isoroc.SegmentCalibrator):
+        model = isoroc.SegmentCalibrator(model)
+    if description.categorical and isinstance(model, isoroc.SegmentCalibrator):
+        model.set_params(categorical=split_words(description.categorical))
+    return model
+
+
+def _options() -> list[str]:
+    """Names of the options of fit itself."""
+    known = [*inspect.signature(fit).parameters]
+    known += [each.name for each in (*fields(opt.Selection), *fields(opt.Description))]
+    grouped = ("forecasts", "selection", "description", "parameters")
+    return [name for name in known if name not in grouped]
+
+
 def _read(
-    files: list[str],
-    selection: opt.Selection,
-    segments: list[str],
-    clusters: str | None,
-    *,
-    counts: bool,
-) -> tuple[Sample | Counts, dict[str, Any]]:
+    files: list[str], selection: opt.Selection, description: opt.Description, *, counts: bool
+) -> tuple[Rows, dict[str, Any]]:
     """Rows or counts to fit to, and where they come from."""
+    if are_several(selection, None) and not counts:
+        with open_source(files, selection) as source:
+            table = read_labels(source, selection, None, description)
+        about: dict[str, Any] = {"files": source.names[:100], "label_columns": table.outcomes}
+        return table, about | {"columns": table.columns, "weight_column": table.weight}
     if counts:
-        rows: Any = load_counts(files, selection, [*segments, clusters])
+        rows: Any = load_counts(files, selection, description)
         names = files
         label = None
         shares = None
@@ -124,20 +150,27 @@ def _read(
         columns = list(rows.columns or []) or None
     else:
         with open_source(files, selection) as source:
-            reader = Reader(source, selection)
-            counted = not segments and clusters is None and reader.are_countable()
-            rows = reader.count() if counted else reader.read(segments, clusters)["before"]
+            reader = open_rows(source, selection)
+            counted = description == opt.UNDESCRIBED and reader.are_countable()
+            segments = reader.segment_types(description)
+            rows = (
+                reader.count() if counted else reader.read(segments, description.clusters)["before"]
+            )
         names = source.names
-        label = reader.label
-        shares = reader.label_shares or None
-        weight = reader.weight
+        label = reader.chosen.label
+        shares = list(reader.chosen.shares.values()) or None
+        weight = reader.chosen.weight
         columns = reader.columns
     origin = {"files": names[:100], "label": label, "label_shares": shares, "columns": columns}
     return rows, origin | {"weight_column": weight}
 
 
-def _fit(model: Any, rows: Sample | Counts, weighting: Weighting) -> Sample:
-    """Fit a calibrator; returns the rows or cells that it was fitted to."""
+def _fit(model: Any, rows: Rows, weighting: Weighting) -> Sample:
+    """Fit a calibrator; returns the rows, cells or entries of labels that it was fitted to."""
+    if isinstance(rows, LabelledTable):
+        model.fit(rows.P, rows.Y, weighting=weighting, **rows.options())
+        sample: Sample = _pair(rows).before
+        return sample
     if isinstance(rows, Counts):
         model.fit_counts(rows, weighting=weighting)
         return rows.sample(per_fold=False)
@@ -150,9 +183,13 @@ def _fit(model: Any, rows: Sample | Counts, weighting: Weighting) -> Sample:
     return rows
 
 
+def _kind(model: Any) -> str:
+    return "classes" if model.map_.kind.exclusive else "labels"
+
+
 def _headline(name: str, model: Any, output: str) -> str:
     target = "standard output" if output == opt.STANDARD else output
-    size = f"{model.summary_['rows']:,} rows, {len(model.classes_)} classes"
+    size = f"{model.summary_['rows']:,} rows, {len(model.classes_)} {_kind(model)}"
     if (n_bins := getattr(model, "n_bins_", None)) is not None:
         size += f", {n_bins} bin" + ("s" if n_bins > 1 else "")
     return f"{target}: {name} fitted to {size}"
@@ -172,14 +209,15 @@ def _notes(model: Any, common: Any, *, counted: bool) -> list[str]:
 
 
 def _lines(
-    sample: Sample, columns: list[str], notes: list[str], figures: dict[str, Any]
+    model: Any, columns: list[str], notes: list[str], figures: dict[str, Any]
 ) -> Iterator[str]:
     """Lines about a fit: the class of each column, notes and losses."""
-    pairs = [f"{name} is {label!s}" for name, label in zip(columns, sample.classes, strict=False)]
+    classes = model.classes_
+    pairs = [f"{name} is {label!s}" for name, label in zip(columns, classes, strict=False)]
     if len(columns) == 1:
-        yield f"{columns[0]} is the score of class {sample.classes[1]!s}"
+        yield f"{columns[0]} is the score of class {classes[1]!s}"
     elif len(columns) <= 12:
-        yield "classes: " + ", ".join(pairs)
+        yield f"{_kind(model)}: " + ", ".join(pairs)
     yield from notes
     before, after = (figures[name]["log_loss"] for name in ("before", "after"))
     # A verdict names the loss before calibration itself.
@@ -189,28 +227,44 @@ def _lines(
         yield f"outcomes that had been given probability 0: {impossible:,}"
 
 
-def _figures(model: Any, sample: Sample, old: str | None, *, counted: bool) -> dict[str, Any]:
+def _figures(model: Any, rows: Rows, sample: Sample, compare: str | None) -> dict[str, Any]:
     """Figures for conditions: rows, and log losses on these rows."""
-    in_parts = counted or sample.parts_of is not None
-    per_class = (sample if in_parts else replace(sample, weights=None)).class_weights()
     figures: dict[str, Any] = {"rows": int(model.summary_["rows"])}
-    figures["class_rows"] = float(per_class.min())
-    totals = _total_losses(sample, model)
+    figures["class_rows"] = _rarest(rows, sample)
+    totals = _losses(rows, sample, model)
     for name in ("before", "after"):
         loss = totals.means.get(("log_loss", name))
         figures[name] = {"log_loss": None if loss is None else loss.value}
     figures["impossible"] = totals.impossible
-    if old is not None:
-        loss = _total_losses(sample, _load(old, sample)).means["log_loss", "after"]
-        figures["old"] = {"log_loss": loss.value}
+    if compare is not None:
+        old = _load(compare, model, sample)
+        figures["old"] = {"log_loss": _losses(rows, sample, old).means["log_loss", "after"].value}
     return figures
 
 
-def _total_losses(sample: Sample, model: Any) -> Any:
+def _rarest(rows: Rows, sample: Sample) -> float:
+    """Rows of the rarest class, or of the rarer outcome of a label."""
+    if isinstance(rows, LabelledTable):
+        return float(np.minimum((rows.Y == 0).sum(axis=0), (rows.Y == 1).sum(axis=0)).min())
+    in_parts = isinstance(rows, Counts) or sample.parts_of is not None
+    return float((sample if in_parts else replace(sample, weights=None)).class_weights().min())
+
+
+def _pair(table: LabelledTable, model: Any = None) -> Any:
+    """`Pair` of the entries of labels, before and after calibration."""
+    from isoroc._evaluation.evaluate import pair_of_labels  # noqa: PLC0415  # slow to import
+
+    return pair_of_labels(table.Y, table.P, model, **table.options())
+
+
+def _losses(table: Rows, sample: Sample, model: Any) -> Any:
     """`Totals` of rows or cells before and after calibration, added up in batches."""
     from isoroc._evaluation.measures import Totals  # noqa: PLC0415  # slow to import
 
     totals = Totals()
+    if isinstance(table, LabelledTable):
+        totals.add(_pair(table, model))
+        return totals
     for rows in slices(len(sample), BATCH):
         part = sample.take(rows)
         Q = calibrate(model, part.as_given(), part.segments)
@@ -218,12 +272,15 @@ def _total_losses(sample: Sample, model: Any) -> Any:
     return totals
 
 
-def _load(path: str, sample: Sample) -> Any:
+def _load(path: str, model: Any, sample: Sample) -> Any:
     """Calibrator of another model, which must have been fitted to the same classes and columns."""
     old = Model.load(path)
-    n_columns = 1 if sample.kind.single else sample.n_classes
-    same_classes = old.calibrator.classes_.tolist() == sample.classes.tolist()
-    if not same_classes or old.calibrator.n_features_in_ != n_columns:
+    exclusive = model.map_.kind.exclusive
+    if old.calibrator.map_.kind.exclusive != exclusive:
+        several = "classes that exclude each other" if exclusive else "several labels"
+        raise CommandError(f"--compare {path}: expected a model of {several}, as these rows have.")
+    same_classes = old.calibrator.classes_.tolist() == model.classes_.tolist()
+    if not same_classes or old.calibrator.n_features_in_ != model.n_features_in_:
         raise CommandError(f"--compare {path}: it was fitted to other classes or columns.")
     given = [] if sample.segments is None else sample.segments.names
     if missing := [name for name in old.segments if name not in given]:

@@ -7,19 +7,22 @@ from isoroc._cli import options as opt
 from isoroc._cli.errors import CommandError, did_you_mean
 from isoroc._cli.models import DEFAULT, Model
 from isoroc._cli.terminal import print_json, print_table, print_text
-from isoroc._maps.modelfile import decode, read
+from isoroc._maps.modelfile import Fault, decode, read
+from isoroc._maps.modelfile.document import faults_of
 
 
 def inspect(model: opt.ModelFile, /, *, json: opt.Json = False) -> None:
     """Show the contents of a model file: fitted parameters, bins, path, certificate, origin."""
     calibrator = Model.load(model).calibrator
     document = read(model)
+    with faults_of(model):
+        parameters = _parameters(document["model"])
     about = {
         "file": model,
         "calibrator": calibrator.calibrator,
         "classes": calibrator.classes_,
         "n_columns": calibrator.n_features_in_,
-        "parameters": _parameters(document["model"]),
+        "parameters": parameters,
         "saved": document["saved"],
         "isoroc": document["library"],
         "checksum": document["checksum"],
@@ -35,8 +38,8 @@ def inspect(model: opt.ModelFile, /, *, json: opt.Json = False) -> None:
         if certificate is not None:
             tables["certificate"] = certificate.table()
         simple = (str, int, float, list, type(None))
-        parameters = about["parameters"].items()
-        about["parameters"] = {k: v if isinstance(v, simple) else str(v) for k, v in parameters}
+        given = parameters.items()
+        about["parameters"] = {k: v if isinstance(v, simple) else str(v) for k, v in given}
         print_json("inspect", about | tables)
         return
     rows = [row for name, value in about.items() for row in _rows(name, value)]
@@ -52,7 +55,9 @@ def _parameters(model: dict[str, Any]) -> dict[str, Any]:
     return {name: decode(entry, name, _describe) for name, entry in model["parameters"].items()}
 
 
-def _describe(model: dict[str, Any], _place: str) -> str:
+def _describe(model: dict[str, Any], place: str) -> str:
+    if model["type"] != "calibrator":
+        raise Fault(place, "expected a calibrator")
     given = ", ".join(f"{name}={value!r}" for name, value in _parameters(model).items())
     return f"{model['kind']}({given})"
 
@@ -60,7 +65,8 @@ def _describe(model: dict[str, Any], _place: str) -> str:
 def _values(entry: Any) -> Any:
     """Values of a stored entry, without the description of how they are stored."""
     if isinstance(entry, list) and any(isinstance(part, dict) for part in entry):
-        named = ((f"{k}_{part.get('kind', '')}".rstrip("_"), part) for k, part in enumerate(entry))
+        parts = [part if isinstance(part, dict) else {"value": part} for part in entry]
+        named = ((f"{k}_{part.get('kind', '')}".rstrip("_"), part) for k, part in enumerate(parts))
         return {name: _values(part) for name, part in named}
     if not isinstance(entry, dict):
         return entry

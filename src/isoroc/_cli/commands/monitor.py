@@ -4,23 +4,31 @@ from contextlib import nullcontext
 from functools import reduce
 from operator import add
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import isoroc
 from isoroc._cli import options as opt
-from isoroc._cli.commands.apply import Calibration, find_columns
+from isoroc._cli.calibration import Calibration, find_columns
 from isoroc._cli.errors import CommandError, ExitCode
-from isoroc._cli.io.files import check_target, open_source
-from isoroc._cli.io.reading import Reader
+from isoroc._cli.io.opening import open_source
+from isoroc._cli.io.source import Source
+from isoroc._cli.io.writing import check_target
+from isoroc._cli.labels import LabelledTable, are_several, read_labels
 from isoroc._cli.models import Model
 from isoroc._cli.prometheus import write_metrics
+from isoroc._cli.reading import Reader, open_rows
 from isoroc._cli.terminal import print_json, print_note, print_table, print_text, print_warning
 from isoroc._core.types import Floats
 from isoroc._evaluation.monitor import Batch, BatchReport, CalibrationMonitor, hash_rows
 from isoroc._support.files import locked
-from isoroc.metrics._estimation.cell_errors import OUTSIDE, TOLERATED, share_outside
+from isoroc.metrics._estimation.cell_errors import (
+    N_CELLS,
+    OUTSIDE,
+    TOLERATED,
+    share_outside,
+)
 
 NEEDS_LABELS = "--label-shares: monitoring needs labels; use --label."
 #: Expected metrics are computed from at most this many rows.
@@ -72,34 +80,57 @@ def monitor(
         return ExitCode.OK
     begun = CalibrationMonitor(loaded.calibrator, confidence=confidence, tolerance=tolerance)
     with open_source(forecasts, selection) as source:
-        rows, key, right, some = _sum_up(Reader(source, selection, loaded), begun)
+        seen = _see(source, selection, loaded, begun)
     with nullcontext() if state is None else locked(state):
         monitored = _load(state, begun)
-        counted = monitored.seen_.get(key)
+        counted = monitored.seen_.get(seen.key)
         if counted is None:
-            batch = monitored.add(rows, key)
+            batch = monitored.add(seen.rows, seen.key)
         else:
             print_note(f"{source.name}: skipped, counted on {counted} already.")
-            options: Any = {"confidence": monitored.confidence, "tolerance": monitored.tolerance}
-            batch = CalibrationMonitor(monitored.classes_, **options).add(rows)
+            again = CalibrationMonitor(
+                loaded.calibrator,
+                confidence=monitored.confidence,
+                tolerance=monitored.tolerance,
+            )
+            batch = again.add(seen.rows)
         if state is not None:
             monitored.save(state)
     if prometheus is not None:
-        write_metrics(prometheus, monitored, batch)
-    expected = _expect(some, loaded.calibrator, confidence)
+        write_metrics(prometheus, monitored, batch, seen.unknown)
+    expected = {} if seen.some is None else _expect(seen.some, loaded, confidence)
     if json:
         entries: dict[str, Any] = {"alarm": monitored.alarm_, "advice": monitored.advice_}
         entries |= {"batch": vars(batch), "total": vars(monitored.report())}
         entries |= {"counted_before": counted, "tolerance": monitored.tolerance}
+        entries |= {"unknown_segments": seen.unknown}
         print_json("monitor", entries | {"confidence": monitored.confidence, "expected": expected})
     else:
-        _show(monitored, batch, expected["accuracy"] | {"right": right})
+        _show(monitored, batch, seen, expected.get("accuracy"))
     return ExitCode.OK if monitored.alarm_ is None else ExitCode.CHECK_FAILED
 
 
-def _sum_up(reader: Reader, begun: CalibrationMonitor) -> tuple[Batch, str, float, Floats]:
-    """Sums over the rows, a name for them, the accuracy, and calibrated forecasts of some rows."""
-    if reader.label is None:  # the model was fitted to shares
+class Seen(NamedTuple):
+    """What the command takes from new rows."""
+
+    rows: Batch
+    key: str  # names the rows, whatever their order
+    accuracy: float
+    unknown: dict[str, float]  # share of the rows whose segment is unknown, by column
+    some: Floats | None = None  # calibrated forecasts of some rows; None for several labels
+
+
+def _see(source: Source, selection: opt.Selection, model: Model, begun: CalibrationMonitor) -> Seen:
+    """What the command takes from the rows of a table."""
+    if are_several(selection, model):
+        table = read_labels(source, selection, model, opt.UNDESCRIBED)
+        return _sum_up_labels(table, model.calibrator)
+    return _sum_up(open_rows(source, selection, model), begun)
+
+
+def _sum_up(reader: Reader, begun: CalibrationMonitor) -> Seen:
+    """Sums over the rows, whose labels exclude each other."""
+    if reader.chosen.label is None:  # the model was fitted to shares
         raise CommandError(NEEDS_LABELS)
     share = MOST_ROWS / reader.n_rows
     rng = np.random.default_rng(0)
@@ -114,18 +145,35 @@ def _sum_up(reader: Reader, begun: CalibrationMonitor) -> tuple[Batch, str, floa
         keys += hash_rows(before.forecasts, before.codes)
         n_right += int(np.count_nonzero(Q.argmax(axis=1) == before.codes))
         some.append(Q[rng.random(len(Q)) < share])
-    key = "{:016x}{:016x}".format(*keys.tolist())
-    return reduce(add, sums), key, n_right / reader.n_rows, np.concatenate(some)
+    n = reader.n_rows
+    unknown = {name: count / n for name, count in reader.unknown.items()}
+    return Seen(reduce(add, sums), _key(keys), n_right / n, unknown, np.concatenate(some))
+
+
+def _sum_up_labels(table: LabelledTable, calibrator: Any) -> Seen:
+    """Sums over the entries of rows with several labels."""
+    Q = calibrator.predict_proba(table.P)
+    known = ~np.isnan(table.Y)
+    right = ((Q > 0.5) == table.Y)[known].mean()
+    key = _key(hash_rows(table.P, np.where(known, table.Y, -1.0)))
+    return Seen(Batch.of_labels(Q, table.Y), key, float(right), {})
+
+
+def _key(hashes: Any) -> str:
+    return "{:016x}{:016x}".format(*hashes.tolist())
 
 
 def _show_expected(
     model: Model, forecasts: list[str], selection: opt.Selection, confidence: float, *, json: bool
 ) -> None:
     """Print what the forecasts of rows without labels expect."""
+    if not model.calibrator.map_.kind.exclusive:
+        problem = "labels of a row may depend on each other, so no interval is known"
+        raise CommandError(f"--unlabelled: {problem}; wait for the labels.")
     with open_source(forecasts, selection) as source:
         columns = find_columns(model, selection, source)
         n, Q = Calibration(source, model, columns, {}, selection.where).draw(MOST_ROWS)
-    expected = _expect(Q, model.calibrator, confidence)
+    expected = _expect(Q, model, confidence)
     if json:
         print_json("monitor", {"rows": n, "expected": expected})
         return
@@ -139,15 +187,18 @@ def _show_expected(
     print_table(f"{n:,} rows without labels", head, lines, numeric=True)
 
 
-def _expect(Q: Floats, calibrator: Any, confidence: float) -> dict[str, Any]:
+def _expect(Q: Floats, model: Model, confidence: float) -> dict[str, Any]:
     """Expected metrics with intervals; warns of forecasts unlike those of the calibration."""
-    summary = calibrator.summary_
+    summary = model.calibrator.summary_
     options: Any = {"calibration": summary.get("weight") or None, "confidence": confidence}
     expected: dict[str, Any] = {}
     for metric in ("accuracy", "log_loss", "f1", "auc"):
         result = isoroc.metrics.expected(Q, metric, **options)
         expected[metric] = {name: getattr(result, name) for name in ("value", "low", "high")}
     if cells := summary.get("forecast_cells"):
+        if len(cells) != N_CELLS:
+            problem = f"summary.forecast_cells: expected {N_CELLS} numbers, got {len(cells)}"
+            raise CommandError(f"{model.path}: {problem}; fit the model again.")
         expected["outside"] = share_outside(Q, np.asarray(cells, dtype=np.float64))
         if expected["outside"] > TOLERATED:
             print_warning(OUTSIDE.format(expected["outside"]))
@@ -164,7 +215,9 @@ def _load(state: str | None, begun: CalibrationMonitor) -> CalibrationMonitor:
     return begun
 
 
-def _show(monitored: CalibrationMonitor, batch: BatchReport, accuracy: dict[str, float]) -> None:
+def _show(
+    monitored: CalibrationMonitor, batch: BatchReport, seen: Seen, accuracy: dict[str, float] | None
+) -> None:
     reports = batch, monitored.report()
     figures = {
         "rows": "{0.rows:,}",
@@ -181,11 +234,17 @@ def _show(monitored: CalibrationMonitor, batch: BatchReport, accuracy: dict[str,
     print_table("calibration on new rows", ["", "these rows", "all rows"], rows, numeric=True)
     if monitored.alarm_ is not None:
         print_text(f"Alarm, first raised after {monitored.alarm_:,} rows.")
+    for name, share in seen.unknown.items():
+        if share:
+            print_text(f"Segments of {name} are missing or unknown to fit in {share:.1%} of rows.")
+    shares = "Label" if monitored.multilabel else "Class"
+    adapt = "fit again" if monitored.multilabel else "apply with --adapt-prior, or fit again"
     advice = {
         "nothing": "Keep the calibrator: there is no evidence that it is wrong.",
-        "adapt priors": "Class shares have changed: apply with --adapt-prior, or fit again.",
+        "adapt priors": f"{shares} shares have changed: {adapt}.",
         "refit": "The forecasts are no longer calibrated: fit again on recent rows.",
     }
     print_text(advice[monitored.advice_])
-    line = "Expected accuracy {value:.4f} ({low:.4f} to {high:.4f}), observed {right:.4f}."
-    print_text(line.format(**accuracy))
+    if accuracy is not None:
+        line = "Expected accuracy {value:.4f} ({low:.4f} to {high:.4f}), observed {right:.4f}."
+        print_text(line.format(**accuracy, right=seen.accuracy))

@@ -4,10 +4,10 @@ import numpy as np
 import polars as pl
 
 from isoroc._cli import options as opt
+from isoroc._cli.batches import no_rows, read_numbers
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import check_column, find_forecasts, find_label, split_words
-from isoroc._cli.io.files import open_source
-from isoroc._cli.io.reading import read_numbers
+from isoroc._cli.io.opening import open_source
 from isoroc._cli.io.source import ROW
 from isoroc._cli.terminal import print_json, print_table
 from isoroc._core.types import Floats
@@ -34,8 +34,8 @@ def rate(
     """
     if selection.weight is not None or selection.unit != "auto":
         raise CommandError("--weight and --unit: rate reads rows of equal weight and any score.")
-    if selection.label_shares:
-        raise CommandError("--label-shares: rate takes the class that came true; use --label.")
+    if selection.label_shares or selection.labels:
+        raise CommandError("--label-shares, --labels: rate takes one outcome; use --label.")
     with open_source(forecasts, selection) as source:
         label = find_label(selection.label, source.schema)
         columns = find_forecasts(selection.probs, source.schema, [label, by])
@@ -45,6 +45,8 @@ def rate(
         if by is not None:
             used.append(check_column("--by", by, source.schema))
         table = source.rows(selection.where).select(used).collect()
+        if table.is_empty():
+            raise no_rows(source, selection.where)
         y, classes = _outcomes(table[label], split_words(selection.classes))
         scores = read_numbers(table, columns[0], source)
     known = ~np.isnan(y)

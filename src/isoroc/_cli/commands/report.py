@@ -7,10 +7,11 @@ from pathlib import Path
 import isoroc
 from isoroc._cli import options as opt
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.columns import split_words
-from isoroc._cli.io.files import check_target, dated_by, open_source, write_bytes
-from isoroc._cli.io.reading import Reader, load_counts
+from isoroc._cli.io.opening import open_source
+from isoroc._cli.io.writing import check_target, dated_by, write_bytes
+from isoroc._cli.labels import are_several, read_labels
 from isoroc._cli.models import Model
+from isoroc._cli.reading import Reader, load_counts, open_rows
 from isoroc._cli.terminal import print_exact, print_note, print_text
 from isoroc._input import join_parts
 from isoroc._report.report import Report
@@ -24,9 +25,9 @@ def report(
     output: opt.Output | None = None,
     selection: opt.Selection = opt.ALL_ROWS,
     counts: opt.FromCounts = False,
-    clusters: opt.Clusters = None,
-    segments: opt.SegmentColumns = None,
+    description: opt.Description = opt.UNDESCRIBED,
     title: str | None = None,
+    clinical: bool = False,
     json: bool = False,
 ) -> None:
     """Write a report: one self-contained HTML page.
@@ -37,6 +38,8 @@ def report(
         HTML file to write.
     title
         Title of the page. Default: the name of the file of forecasts.
+    clinical
+        Add the clinical panel: observed/expected ratio, intercept, slope, ICI.
     json
         Print the summary of the report as JSON.
     """
@@ -47,20 +50,24 @@ def report(
         if Path(output).suffix.lower() not in ("", ".html", ".htm"):
             raise CommandError(f"{output}: a report is a page; expected a name that ends in .html.")
     loaded = None if model is None else Model.load(model, isoroc.load)
-    columns = split_words(segments) or []
     if counts:
         name = forecasts[0]
-        rows = load_counts(forecasts, selection, [*columns, clusters])
+        rows = load_counts(forecasts, selection, description)
         make: Callable[..., Report] = partial(Report.from_counts, rows)
     else:
         with open_source(forecasts, selection) as source:
             name = source.name
-            make = _read(Reader(source, selection, loaded), clusters, columns)
+            if are_several(selection, loaded):
+                table = read_labels(source, selection, loaded, description)
+                make = partial(Report, table.Y, table.P, multilabel=True, **table.options())
+            else:
+                make = _read(open_rows(source, selection, loaded), description)
     with dated_by([model, *forecasts]):
         made = make(
             calibrator=loaded and loaded.calibrator,
             title=title or f"Calibration report: {Path(name).name}",
             model_path=model or "model.json",
+            clinical=clinical,
         )
     if output is not None:
         page = made.to_html().encode()
@@ -73,10 +80,11 @@ def report(
             print_text(sentence)
 
 
-def _read(reader: Reader, clusters: str | None, segments: list[str]) -> Callable[..., Report]:
+def _read(reader: Reader, description: opt.Description) -> Callable[..., Report]:
     """Function that makes a report from the rows of a table, counted if they are many."""
     model = reader.model
-    used = list(dict.fromkeys([*segments, *(model.segments if model else ())]))
+    used = reader.segment_types(description) | (model.segments if model else {})
+    clusters = description.clusters
     takes_counts = model is None or model.calibrator.unit_ == "probability"
     if takes_counts and not used and clusters is None and reader.are_countable():
         return partial(Report.from_counts, reader.count())

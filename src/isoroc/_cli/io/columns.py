@@ -35,6 +35,10 @@ def check_column(option: str, name: str, columns: Collection[str]) -> str:
 def find_label(given: str | None, columns: Collection[str]) -> str:
     """Column of the outcomes: the given one, or the only one with a usual name."""
     if given is not None:
+        names = split_words([given]) or []
+        if given not in columns and len(names) > 1 and set(names) <= set(columns):
+            what = f"--label {given}: the column of one outcome is expected"
+            raise CommandError(f"{what}; for labels that do not exclude each other use --labels.")
         return check_column("--label", given, columns)
     usual = [c for c in columns if c.lower() in ("y", "label", "target", "outcome", "y_true")]
     if len(usual) != 1:
@@ -43,9 +47,18 @@ def find_label(given: str | None, columns: Collection[str]) -> str:
     return usual[0]
 
 
-def find_shares(given: Sequence[str], columns: Collection[str]) -> dict[str, str]:
-    """Columns of soft labels by class: what follows the beginning that all names share."""
-    chosen = _given_columns(given, columns, "--label-shares")
+def find_weight(given: str | None, columns: Collection[str]) -> str | None:
+    """Column of the weights; "none" is a column only if there is one of this name."""
+    if given is None or (given == "none" and given not in columns):
+        return None
+    return check_column("--weight", given, columns)
+
+
+def find_shares(
+    given: Sequence[str], columns: Collection[str], option: str = "--label-shares"
+) -> dict[str, str]:
+    """Columns of outcomes by class: what follows the beginning that all names share."""
+    chosen = given_columns(given, columns, option)
     start = re.sub(r"[^\W_]+$", "", os.path.commonprefix(chosen))  # noqa: RUF071 -- not paths
     return {name.removeprefix(start): name for name in chosen}
 
@@ -62,7 +75,7 @@ def find_forecasts(
     `others` are columns that hold something else.
     """
     if given:
-        return _given_columns(given, columns, "--probs")
+        return given_columns(given, columns, "--probs")
     if of_model and set(of_model) <= set(columns):
         return list(of_model)
     free = [name for name in columns if name not in others]
@@ -76,7 +89,7 @@ def find_forecasts(
     return candidates[0]
 
 
-def _given_columns(given: Sequence[str], columns: Collection[str], option: str) -> list[str]:
+def given_columns(given: Sequence[str], columns: Collection[str], option: str) -> list[str]:
     """Columns that a user named or matched by globs; a name may contain commas."""
     chosen: list[str] = []
     for item in given:
@@ -124,7 +137,7 @@ def arrange(
     its class comes last.
     """
     known = sorted(labels)
-    owners = _find_classes(columns, known, options)
+    owners = find_classes(columns, known, options)
     if len(columns) == 1:
         return [*columns], [label for label in known if label not in owners] + owners
     order = sorted(range(len(columns)), key=lambda k: owners[k])
@@ -150,7 +163,7 @@ def order_columns(
                 f"{', '.join(columns)} are neither these nor those of its classes; "
                 f"{_GIVE_CLASSES}, or use --by-position if they are in this order."
             )
-    owners = _find_classes(columns, sorted(classes), options)
+    owners = find_classes(columns, sorted(classes), options)
     if options.by_position:
         return columns
     if single and owners != classes[1:]:
@@ -160,7 +173,7 @@ def order_columns(
     return columns if single else [columns[owners.index(label)] for label in classes]
 
 
-def _find_classes(columns: Sequence[str], known: list[Any], options: InputOptions) -> list[Any]:
+def find_classes(columns: Sequence[str], known: list[Any], options: InputOptions) -> list[Any]:
     """Class of each column, where `known` are the sorted labels."""
     K = len(columns)
     names = ", ".join(columns)

@@ -1,25 +1,25 @@
-"""Formats of files, recognised by names or content; files of one format, read as one table."""
+"""Files of one format as one table: its columns, and its rows, read lazily."""
 
-import csv
-import gzip
-import os
-import re
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 from glob import escape
-from pathlib import Path, PurePath
-from typing import Any, Literal, Self
+from itertools import combinations
+from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import polars as pl
 
-from isoroc._cli.errors import CommandError, did_you_mean, first_line
+from isoroc._cli.errors import CommandError, first_line
 from isoroc._cli.io import ndjson
 from isoroc._cli.io.columns import check_column
-from isoroc._cli.options import STANDARD
+from isoroc._cli.io.formats import (
+    Format,
+    file_errors,
+    read_header,
+)
 
 #: Number of rows per batch.
 BATCH = 1 << 17
@@ -27,84 +27,6 @@ BATCH = 1 << 17
 RESERVED = "isoroc: "
 #: Column that keeps each row's number in the table when rows are filtered, for error messages.
 ROW = f"{RESERVED}row"
-
-FileFormat = Literal["csv", "tsv", "ndjson", "parquet", "arrow", "arrow stream"]
-KINDS: dict[str, FileFormat] = {
-    ".csv": "csv", ".tsv": "tsv", ".ndjson": "ndjson", ".jsonl": "ndjson", ".parquet": "parquet",
-    ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
-}  # fmt: skip
-Compression = Literal["gzip", "zstd"]
-#: Longest line that polars, and longest quoted field that Python, can read in little memory.
-_LONGEST = 2**25
-csv.field_size_limit(_LONGEST)
-
-
-@dataclass(frozen=True)
-class Format:
-    """Format of a file, and the compression of the whole file."""
-
-    kind: FileFormat
-    compression: Compression | None = None
-    separator: str | None = None  # of the fields, if the format has one
-
-    @classmethod
-    def from_name(cls, name: str) -> Self | None:
-        """Format by the ending of a file name; None if the ending is unknown."""
-        path = PurePath(name.lower())
-        compressions: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
-        compression = compressions.get(path.suffix)
-        kind = KINDS.get(path.suffix if compression is None else PurePath(path.stem).suffix)
-        if kind is None:
-            return None
-        if compression is not None and kind in ("parquet", "arrow"):
-            fix = f"remove the ending {path.suffix}"
-            raise CommandError(f"{name}: {kind} files are compressed internally; {fix}.")
-        return cls(kind, compression, {"csv": ",", "tsv": "\t"}.get(kind))
-
-    @classmethod
-    def from_option(cls, name: str) -> Self:
-        form = cls.from_name(f"x.{name.lower().lstrip('.')}")
-        if form is None:
-            ends = [end[1:] for end in KINDS]
-            raise CommandError(f"unknown format {name}; {did_you_mean(name, ends)}")
-        return form
-
-    @classmethod
-    def from_content(cls, path: Path) -> Self:
-        """Format by the first bytes of a file."""
-        marks: dict[bytes, Self] = {
-            b"PAR1": cls("parquet"),
-            b"ARROW1": cls("arrow"),
-            b"\xff\xff\xff\xff": cls("arrow stream"),
-            b"(\xb5/\xfd": cls("csv", "zstd", ","),
-        }
-        with path.open("rb") as file:
-            start = file.read(8)
-        for mark, form in marks.items():
-            if start.startswith(mark):
-                return form
-        compression: Compression | None = None
-        if start.startswith(b"\x1f\x8b"):
-            compression = "gzip"
-            with gzip.open(path) as inside:
-                start = inside.read(8)
-        is_json = start.lstrip().startswith(b"{")
-        return cls("ndjson", compression) if is_json else cls("csv", compression, ",")
-
-
-def choose_format(target: str, option: str | None, of_input: Format) -> Format:
-    """Format to write: that of the option, of the target's name, or of the input."""
-    name = "" if target == STANDARD else PurePath(target).name
-    form = Format.from_name(name) if option is None else Format.from_option(option)
-    if form is not None:
-        same = form.kind == of_input.kind
-        return replace(form, separator=of_input.separator) if same else form
-    if end := PurePath(name).suffix:
-        fix = f"expected {', '.join(KINDS)}, or --output-format"
-        raise CommandError(f"{target}: {end} is not the ending of a format; {fix}.")
-    if of_input.kind == "arrow stream":
-        return Format("arrow")
-    return of_input if name else replace(of_input, compression=None)
 
 
 @dataclass(frozen=True)
@@ -165,7 +87,7 @@ class Source:
                 rows = pl.scan_ndjson(escape(str(path)), schema=ndjson.infer(path, name))
             case _:
                 separator = self.format.separator or ","
-                options: Any = {"new_columns": _read_header(path, name, separator), "glob": False}
+                options: Any = {"new_columns": read_header(path, name, separator), "glob": False}
                 rows = pl.scan_csv(path, separator=separator, infer_schema=False, **options)
         return rows.with_columns(self.folders(path))
 
@@ -201,19 +123,14 @@ class Source:
             rows = self.scan().with_row_index(ROW)
         if where is None:
             return rows
-        types = self.infer(names) if self.untyped else {}
+        types = _comparable(where, self.infer(names), self.schema) if self.untyped else {}
         texts = {name: f"{RESERVED}text of {name}" for name in types}
         kept = (pl.col(name).alias(text) for name, text in texts.items())
         parsed = (_parse_text(name, kind) for name, kind in types.items())
         typed = rows.with_columns(kept).with_columns(parsed)
-        query = f"SELECT * FROM self WHERE ({where})"  # noqa: S608
-        try:
-            pl.DataFrame(schema=typed.collect_schema()).lazy().sql(query).collect()
-        except pl.exceptions.PolarsError as error:
-            fix = "CAST(column AS DOUBLE) and CAST(column AS TEXT) change the type of a column"
-            raise CommandError(f"--where {where!r}: {first_line(error)}; {fix}.") from error
+        _check_query(where, typed.collect_schema())
         restored = (pl.col(text).alias(name) for name, text in texts.items())
-        return typed.sql(query).with_columns(restored).drop(texts.values())
+        return typed.sql(_query(where)).with_columns(restored).drop(texts.values())
 
     def infer(self, names: Collection[str]) -> dict[str, pl.DataType]:
         """Types of those columns of CSV files that are not text, from 1,000 rows of each file."""
@@ -263,6 +180,36 @@ def _columns_of(where: str, schema: Mapping[str, pl.DataType]) -> list[str]:
     return [check_column("--where", name, schema) for name in names]
 
 
+def _comparable(
+    where: str, types: dict[str, pl.DataType], schema: Mapping[str, pl.DataType]
+) -> dict[str, pl.DataType]:
+    """Most of the inferred types that the condition can compare; other columns stay text.
+
+    In ``score <> 'N/A'`` a column of numbers is compared with text, so it is text there.
+    """
+    query = _query(where)
+    for n_texts in range(min(len(types), 8) + 1):
+        for texts in combinations(types, n_texts):
+            kept = {name: kind for name, kind in types.items() if name not in texts}
+            with suppress(pl.exceptions.PolarsError):
+                pl.DataFrame(schema=dict(schema) | kept).lazy().sql(query).collect()
+                return kept
+    return types
+
+
+def _check_query(where: str, schema: Mapping[str, pl.DataType]) -> None:
+    """Raise an error unless the condition is one of a table with these columns."""
+    try:
+        pl.DataFrame(schema=schema).lazy().sql(_query(where)).collect()
+    except pl.exceptions.PolarsError as error:
+        fix = "CAST(column AS DOUBLE) and CAST(column AS TEXT) change the type of a column"
+        raise CommandError(f"--where {where!r}: {first_line(error)}; {fix}.") from error
+
+
+def _query(where: str) -> str:
+    return f"SELECT * FROM self WHERE ({where})"  # noqa: S608
+
+
 def _parse_text(name: str, kind: pl.DataType) -> pl.Expr:
     """Numbers or booleans of a column of text, null where the text is something else."""
     if kind != pl.Boolean:
@@ -270,86 +217,3 @@ def _parse_text(name: str, kind: pl.DataType) -> pl.Expr:
     text = pl.col(name).str.to_lowercase()
     values = {"true": True, "false": False}
     return text.replace_strict(values, default=None, return_dtype=pl.Boolean)
-
-
-@contextmanager
-def file_errors(name: str) -> Iterator[None]:
-    """Context that turns errors of reading and writing into one that names the file."""
-    try:
-        yield
-    except (pl.exceptions.PolarsError, OSError, csv.Error) as error:
-        text = getattr(error, "strerror", None) or first_line(error)
-        if "Broken pipe" in text:  # polars raises it as an OSError without a number
-            raise BrokenPipeError from error
-        raise CommandError(text if name in text else f"{name}: {text}") from error
-
-
-def check_lines(path: Path, name: str, form: Format) -> None:
-    """Raise an error if a line of a text file is far longer than `_LONGEST`.
-
-    Most of the file is skipped, so this is quick if it is not compressed. Files compressed by zstd
-    are not checked.
-    """
-    if form.kind not in ("csv", "tsv", "ndjson") or form.compression == "zstd":
-        return
-    with file_errors(name), (gzip.open if form.compression else open)(path, "rb") as file:
-        length = 0
-        while part := file.read(2**16):
-            length += len(part)
-            if b"\n" in part:
-                length = 0
-                file.seek(_LONGEST, os.SEEK_CUR)
-            elif length > _LONGEST:
-                problem = f"a line is longer than {_LONGEST:,} bytes"
-                raise CommandError(f"{name}: {problem}; the file may be damaged, or not text.")
-
-
-def find_separator(path: Path) -> str:
-    """Separator that splits the header of a file into most columns."""
-    return max(",;\t|", key=lambda separator: len(_first_record(path, separator)))
-
-
-def _read_header(path: Path, name: str, separator: str) -> list[str]:
-    header = _first_record(path, separator)
-    if not header:
-        raise CommandError(f"{name}: empty; the first line must name the columns.")
-    twice, times = Counter(header).most_common(1)[0]
-    if times > 1:
-        raise CommandError(f"{name}: two columns are named {twice!r}; rename one of them.")
-    check_fields(path, name, len(header), separator)
-    return header
-
-
-def _first_record(path: Path, separator: str) -> list[str]:
-    # A header may contain line breaks between quotes.
-    lines = pl.scan_lines(path, glob=False).head(64).collect().to_series().to_list()
-    if lines:
-        lines[0] = lines[0].removeprefix("\ufeff")  # byte order mark
-        if "\r" in lines[0] and '"' not in lines[0]:
-            raise csv.Error("lines end in CR alone; convert them to LF or CRLF.")
-    return next(csv.reader((f"{line}\n" for line in lines), delimiter=separator), [])
-
-
-def check_fields(path: Path, name: str, n_fields: int, separator: str) -> None:
-    """Raise an error if a row has more or fewer fields than the header, which polars hides."""
-    if n_fields == 1:
-        return  # without a separator there is nothing to count
-    line = pl.col("line")
-    outside = line.str.replace_all(rf'(^|{re.escape(separator)})"(?:[^"]|"")*"', "$1")
-    counted = pl.when(line.str.contains('"', literal=True)).then(outside).otherwise(line)
-    wrong = counted.str.count_matches(separator, literal=True) != n_fields - 1
-    lines = pl.scan_lines(path, row_index_name="at", glob=False).select(
-        at=pl.col("at").filter(wrong).min(),
-        is_open=(line.str.count_matches('"', literal=True) % 2 == 1).any(),
-    )
-    at, is_open = lines.collect(engine="streaming").row(0)
-    if at is None and not is_open:
-        return
-    # Quotes may contain line breaks, so the record decides, not the line.
-    batches = pl.scan_lines(path, glob=False).collect_batches()
-    records = (f"{line}\n" for batch in batches for line in batch.to_series())
-    for row, fields in enumerate(csv.reader(records, delimiter=separator)):
-        if len(fields) != n_fields:
-            problem = f"row {row - 1} has {len(fields)} fields, but the header has {n_fields}"
-            cause = "the file may be truncated, or text that contains the separator lacks quotes"
-            raise CommandError(f"{name}: {problem}; {cause}.")

@@ -125,7 +125,9 @@ def _is_of(value: Any, hint: Any) -> bool:
     if get_origin(hint) is Literal:
         return isinstance(value, str) and value in get_args(hint)
     allowed = get_args(hint) if isinstance(hint, UnionType) else (get_origin(hint) or hint,)
-    return type(value) in (*allowed, *([int] if float in allowed else []))
+    if float in allowed and type(value) is int:
+        return abs(value) < 2**1023  # otherwise it is no float
+    return type(value) in allowed
 
 
 def _word(value: float) -> str:

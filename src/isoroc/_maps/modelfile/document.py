@@ -31,12 +31,20 @@ TEXTS = {
     "saved": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$",
     "checksum": "^sha256:[0-9a-f]{64}$",
 }
+#: Entries of a summary that the library reads: whether each is a list of numbers, and the least.
+SUMMARY = {
+    "rows": (False, 0.0),
+    "weight": (False, 0.0),
+    "class_weights": (True, 0.0),
+    "forecast_cells": (True, 0.0),
+    "range": (True, -1e300),
+}
 # Larger files are refused before they are parsed, so reading one never takes much memory.
 MAX_BYTES = 2**25
 MAX_VALUES = 2_000_000
 MAX_DEPTH = 48  # levels of nesting; real files have a dozen
 
-_NOT_A_MODEL = "Pass a file that was written by a calibrator's save()."
+_NOT_A_MODEL = "Pass a file that isoroc fit or a calibrator's save() wrote."
 _RESTORE = "The file is damaged or was altered: restore it, or save the model again."
 
 
@@ -65,6 +73,10 @@ def faults_of(path: str | os.PathLike[str]) -> Iterator[None]:
 
 def write(path: str | os.PathLike[str], model: dict[str, Any], summary: dict[str, Any]) -> None:
     """Write the document of a calibrator, and a summary, to a model file, whole or not at all."""
+    try:
+        check_summary(summary)
+    except Fault as fault:
+        raise InputError(fault.place, None, fault.problem, "choose another name") from fault
     try:
         _, data = _serialise(model, summary)
     except Fault as fault:
@@ -120,7 +132,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         for name, pattern in TEXTS.items():
             if not isinstance(document[name], str) or not re.search(pattern, document[name]):
                 raise Fault(name, f"expected {pattern}, got {shown(document[name])}")
-        entries(document["summary"], "summary")
+        check_summary(document["summary"])
         check_calibrator(document["model"], "model")
     return document
 
@@ -140,6 +152,19 @@ def entries(
         for name in value.keys() - {*required, *optional}:
             raise Fault(f"{inside}{shown(name)[1:-1]}", "is unknown")
     return value
+
+
+def check_summary(summary: Any) -> None:
+    """Check the entries of a summary that the library reads; others may hold anything."""
+    entries(summary, "summary")
+    for name in SUMMARY.keys() & summary.keys():
+        several, least = SUMMARY[name]
+        value = summary[name]
+        numbers = value if several else [value]
+        real = isinstance(numbers, list) and all(type(x) in (int, float) for x in numbers)
+        if not real or not all(least <= x < 1e300 for x in numbers):
+            expected = "a list of numbers" if several else "a number"
+            raise Fault(f"summary.{name}", f"expected {expected} in its range, got {shown(value)}")
 
 
 def check_calibrator(document: Any, place: str) -> None:

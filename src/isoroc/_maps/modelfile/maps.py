@@ -16,7 +16,7 @@ from isoroc._input import InputError, check_new
 from isoroc._input.kinds import KINDS, Kind, Unit
 from isoroc._maps.base import Map
 from isoroc._maps.bins import BinMap
-from isoroc._maps.modelfile import Fault, decode, encode, read
+from isoroc._maps.modelfile import Fault, checks, decode, encode, read
 from isoroc._maps.modelfile.checks import ROUNDING
 from isoroc._maps.modelfile.document import entries, faults_of
 from isoroc._maps.segments import apply_map
@@ -154,11 +154,16 @@ def load_map(path: str | os.PathLike[str]) -> LoadedMap:
     >>> served.predict_proba([0.2, 0.8]).shape
     (2, 2)
     """
+    # The state is for `isoroc inspect`, which shows these two in words.
+    shown_state = {"verdict_": checks.verdict, "certificate_": checks.certificate}
     document = read(path)
     with faults_of(path):
         model = document["model"]
         state = decode_known(model["state"], model["state"], "model.state", _as_document)
         fitted = checked_map(model, state)
+        for name, check in shown_state.items():
+            if name in state:
+                check(state[name], f"model.state.{name}", {})
     names = state.pop("feature_names_in_", None)
     return LoadedMap(
         map_=fitted,
@@ -176,6 +181,8 @@ def _as_document(document: dict[str, Any], place: str) -> dict[str, Any]:
     """Check the values of a calibrator inside another one, which are not used."""
     for part in ("parameters", "state"):
         decode_known(document[part], document[part], f"{place}.{part}", _as_document)
+    if "map" in document:
+        map_from(document["map"], f"{place}.map")
     return document
 
 

@@ -44,16 +44,16 @@ from isoroc.metrics._estimation.grouping import (
 
 Bins = int | Literal["quantile", "exact", "ties", "irp"]
 Loss = Literal["log", "brier"]
-#: An estimate, and one term per row; the terms of two estimates correlate as the estimates do.
+#: An estimate, and one term per row. The terms of two estimates correlate as the estimates do.
 Term = tuple[Statistic, Floats]
-#: Ratio of the noise to the largest bias of a learned map, which may be too flat; measured.
+#: Ratio of the noise to the largest bias of a learned map, which may be too flat. Measured.
 NOISE_PER_BIAS = 4.0
 
 
 class Ties:
     """Rows of a sample, grouped by their forecasts.
 
-    `P` has the probabilities of all classes; by default they are those of the sample. Weighted rows
+    `P` has the probabilities of all classes, by default from the sample. Weighted rows
     count as Kish's effective number of rows in each group.
     """
 
@@ -140,10 +140,10 @@ def _variances() -> tuple[Floats, Floats]:
 
 
 class Parts(NamedTuple):
-    """The parts of a sample that must be calibrated; metrics of them share what is learned."""
+    """The parts of a sample that must be calibrated. Metrics of them share what is learned."""
 
     whole: Sample
-    """The rows of positive weight; forecasts are a matrix."""
+    """The rows of positive weight. Forecasts are a matrix."""
     samples: list[Sample]
     bins: list[Bins]
     """How E[Y | forecast] is estimated in each part."""
@@ -152,8 +152,8 @@ class Parts(NamedTuple):
 
     @classmethod
     def of(cls, sample: Sample, kind: Aspect, bins: Bins | None = None) -> Self:
-        """Parts of a sample; by default bins are "ties" for few distinct values, or "irp"."""
-        # Decided by all rows, also those of weight 0: resampling must not change it.
+        """Parts of a sample. By default bins are "ties" for few distinct values, or "irp"."""
+        # Decided by all rows, also rows of weight 0: resampling must not change it.
         # Labels of a cluster are not a multinomial sample: what chance adds is not known.
         chosen: list[Bins] = [
             bins or ("ties" if is_discrete(part.forecasts) and part.clusters is None else "irp")
@@ -161,7 +161,7 @@ class Parts(NamedTuple):
         ]
         whole = sample.positive()
         if kind != "top" and chosen in (["ties"], ["irp"], ["quantile"]):
-            # The order of classes settles what is equal; two classes are scores of the second.
+            # The order of classes settles what is equal. Two classes are scores of the second.
             whole = fix_class_order(whole)
         samples = split_by_kind(whole, kind)
         of_whole = whole.forecasts if kind == "canonical" else None
@@ -191,7 +191,7 @@ class Parts(NamedTuple):
         uncertain = 1.5 * max(variance, least / len(fits))
         variance = (1 - unclear) * variance + unclear * uncertain
         half = half_width(0.95) * sqrt(variance)
-        # Chance and the bias of what was learned rarely act in the same direction at full size; for
+        # Chance and the bias of what was learned rarely act in the same direction at full size. For
         # tied forecasts, chance is the reason for the bias.
         tied = any(isinstance(fit, Ties) for fit in self.fits)
         above = bias if tied else hypot(half, bias) - half
@@ -306,7 +306,7 @@ def _combine(value: float, saved: float, variance: float, least: float) -> Stati
     is below the term, by the errors of what was learned, but it is the better estimate for very
     wrong forecasts, where noise matters less than bias. As in `Ties`, the variance is proportional
     to the sum of term and noise, and half as large for calibrated forecasts. Rows also learn from
-    one another, so it is twice that of products with fixed factors.
+    one another, so it is twice as large as for products with fixed factors.
     """
     noise = max(value - saved, 0.0)
     value = max(value, saved)
@@ -331,7 +331,7 @@ def _widen(term: Statistic, unit: float) -> Statistic:
 
 
 def _square(fit: CrossFit) -> float:
-    """Square of the calibration error of one part of the norm "l2"; see `_combine`."""
+    """Square of the calibration error of one part of the norm "l2". See `_combine`."""
     sample = fit.sample
     weights = fit.sample.weights
     h = fit.values - sample.forecasts

@@ -12,7 +12,7 @@ N_CELLS = 10
 
 
 def cells_of(q: Floats) -> Ints:
-    """Cell of each probability; cells are narrower near 0 and 1, where rates are more precise."""
+    """Cell of each probability. Cells are narrower near 0 and 1, where rates are more precise."""
     angle = np.arcsin(np.sqrt(np.clip(q, 0.0, 1.0)))
     return np.minimum((angle * (2 * N_CELLS / np.pi)).astype(np.intp), N_CELLS - 1)
 
@@ -39,7 +39,7 @@ def error_in_cells(sums: Floats, width: float) -> tuple[float, float, float]:
     intervals too wide rather than too narrow.
     """
     n, R, V = np.moveaxis(sums, 2, 0)
-    share = np.divide(1.0, n * n[0].sum(), out=np.zeros_like(n), where=n > 0)
+    share = np.divide(1.0, n * n.sum(axis=1, keepdims=True), out=np.zeros_like(n), where=n > 0)
     excess = R**2 - V
     variance = share**2 * (2 * V**2 + 4 * V * np.maximum(excess, 0.0))
     square = float((share * excess).sum(axis=1).mean())
@@ -50,6 +50,7 @@ def error_in_cells(sums: Floats, width: float) -> tuple[float, float, float]:
 
 #: Warn when more than this share of the rows falls in sparse cells.
 TOLERATED = 0.01
+#: The warning, with the share.
 OUTSIDE = """{:.0%} of the rows have forecasts that hardly any calibration row had, so what is \
 expected of them is a guess."""
 

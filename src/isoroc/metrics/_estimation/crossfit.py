@@ -11,7 +11,7 @@ signal exceeds the noise, so stages that find nothing change nothing.
 What is learned for a row does not depend on its own label. So whatever is learned, the mean of its
 product with the residual of the row is 0 if forecasts are calibrated.
 
-Rows with the same forecast and label are one unit with their total weight; the noise in it follows
+Rows with the same forecast and label are one unit with their total weight. The noise in it follows
 from the sum of the squared weights. Units are learned from with other weights for each fold held
 out, several folds at a time. Arrays have shape (K, ..., n): classes first, then folds, units last.
 """
@@ -47,9 +47,9 @@ ROWS_IN_CELL = 8
 FULL = 4
 #: With more classes, partitions are of this many of the largest probabilities and the rest.
 TOP = 2
-#: Linear maps and means in cells are those of this many of the most frequent classes.
+#: Linear maps and means in cells use this many of the most frequent classes.
 MOST_CLASSES = 64
-#: Weight of rows that moves the residual of a bin half way from that of the bin it was split from.
+#: Weight of rows that moves the residual of a bin half way from the bin it was split from.
 SHRINKAGE = 100.0
 #: Directions of a smaller mean square, relative to the largest one or to 1, are left out.
 NEGLIGIBLE = 1e-9
@@ -71,14 +71,14 @@ class _Rows(NamedTuple):
     squares: Floats  # and squared
     fold: Ints
     unit: Ints
-    scores: Floats | None  # of each row, within (0, 1), if those of a unit differ
+    scores: Floats | None  # of each row, within (0, 1), if the scores of a unit differ
 
 
 class CrossFit:
     """What is learned about the rows of a sample, each from other rows.
 
     Folds are drawn with a fixed seed and do not depend on the order of rows. Rows with the same
-    forecast are dealt to several folds, those of one cluster to the same. Only ratios of weights
+    forecast are dealt to several folds, and rows of one cluster to the same. Only ratios of weights
     matter: rows count as in `Sample.effective`. Nothing is learned before it is needed. Rows must
     have positive weight.
     """
@@ -114,7 +114,7 @@ class CrossFit:
 
     @cached_property
     def _prepared(self) -> tuple[_Units, _Rows]:
-        """The rows in folds; those with the same forecast and label are one unit.
+        """The rows in folds. Those with the same forecast and label are one unit.
 
         So are neighbours of many scores: they differ by less than can be learned about them.
         """
@@ -179,7 +179,7 @@ class CrossFit:
             return units.value, m.bit_length()
         if self.sample.n_classes > MOST_CLASSES:
             return halve_repeatedly(self._reduced.forecasts, n_levels), n_levels
-        # As forecasts of the units: those of one value share a cell, whatever their labels.
+        # As forecasts of the units: units of one value share a cell, whatever their labels.
         forecasts = np.take(units.sample.forecasts, rows.unit, axis=0)
         return halve_repeatedly(forecasts, n_levels)[units.first], n_levels
 
@@ -239,7 +239,7 @@ class CrossFit:
         """What linear maps and cells find in the residuals left, which change in place."""
         K = left.shape[0]
         P = self._prepared[0].P
-        # The classes are sorted by their totals; of two, the second is the first with other signs,
+        # The classes are sorted by their totals. Of two, the second is the first with other signs,
         # and a linear map of the first is a multiple.
         frequent = slice(1 if K == 2 else MOST_CLASSES)
         added = np.zeros_like(left)
@@ -392,7 +392,7 @@ def fit_cells(
     n_free = _free(residuals)
     noise = squares * _products(residuals, residuals)
     sums = np.empty((len(residuals) + 2, *weights.shape[:-1], 2 * n_cells))
-    # Of residuals, noise and weight. The halves of cell v are 2 v and 2 v + 1; cell 1 is all.
+    # Of residuals, noise and weight. The halves of cell v are 2 v and 2 v + 1. Cell 1 is all.
     columns = np.stack([*(residuals * weights), noise, weights])
     sums[..., n_cells:] = _sum_in(cell, columns, n_cells)
     starts = 2 ** np.arange(n_levels)  # first cell of each level
@@ -424,8 +424,8 @@ def fit_cells(
 def fit_bins(tree: BinTree, sums: Floats) -> Floats:
     """Means in the bins of a tree, each shrunk to the mean of the bin it was split from.
 
-    `sums` in the bins are those of residuals, weights and noise, shape (K + 2, B). Deep bins have
-    few rows, while those of the first splits have many (hierarchical shrinkage, Agarwal et al.
+    `sums` in the bins are of residuals, weights and noise, shape (K + 2, B). Deep bins have
+    few rows, while bins of the first splits have many (hierarchical shrinkage, Agarwal et al.
     2022). The means are 0 unless they exceed the noise.
     """
     *left, weights, noise = sums

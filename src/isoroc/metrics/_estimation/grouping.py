@@ -44,11 +44,25 @@ def _find_equal(values: Floats) -> tuple[Ints, Ints]:
     """First row of each group of equal rows, and the group of each row."""
     key = hash_keys(values + 0.0, None)  # adding 0.0 turns -0.0 into 0.0
     _, first, group = np.unique(key, return_index=True, return_inverse=True)
-    # Different rows almost never share a 64-bit key; if they do, sort whole rows.
+    # Different rows almost never share a 64-bit key. If they do, sort whole rows.
     if all(np.array_equal(column[first][group], column) for column in values.T):
         return first, group
     _, first, group = np.unique(values, axis=0, return_index=True, return_inverse=True)
     return first, np.asarray(group).ravel()
+
+
+def group_frequent(forecasts: Floats, fewest: int = 20) -> Ints:
+    """One bin for each distinct forecast of enough rows: the error of few rows would be chance.
+
+    Enough are `fewest` rows, or half as many as forecasts have on average. A rarer score joins the
+    next lower one, and rarer forecasts of several classes share a bin.
+    """
+    group = group_equal(forecasts)
+    sizes = np.bincount(group)
+    frequent = sizes >= min(fewest, sizes.mean() / 2)
+    if forecasts.ndim == 1:  # groups are in ascending order
+        return np.asarray(np.maximum(np.cumsum(frequent) - 1, 0)[group])
+    return np.where(frequent[group], group, len(frequent))
 
 
 def is_discrete(forecasts: Floats) -> bool:
@@ -77,7 +91,7 @@ def group_uniform(forecasts: Floats, n_bins: int) -> Ints:
 
 
 def group_quantile(forecasts: Floats, weights: Floats | None, n_bins: int) -> Ints:
-    """About n_bins bins of equal weight; equal forecasts share a bin.
+    """About n_bins bins of equal weight. Equal forecasts share a bin.
 
     Only ratios of weights matter, and integer weights are the same as repeated rows.
 
@@ -105,7 +119,7 @@ def group_quantile(forecasts: Floats, weights: Floats | None, n_bins: int) -> In
 
 
 def count_halvings(n_rows: int) -> int:
-    """Number of halvings after which bins have about 32 rows; at most 10."""
+    """Number of halvings after which bins have about 32 rows, at most 10."""
     return min(10, max(0, (n_rows // 32).bit_length() - 1))
 
 
@@ -173,7 +187,7 @@ def group_means(group: Ints, weights: Floats | None, *columns: Any) -> tuple[Flo
 
 
 def weight_below(rank: Ints, weights: Floats | None) -> Floats:
-    """Weight of the rows of lower rank than each row, and half that of the same rank."""
+    """Weight of the rows of lower rank than each row, plus half of its own rank."""
     group = np.bincount(rank, weights)
     return np.asarray((np.cumsum(group) - group / 2)[rank])
 
@@ -187,7 +201,7 @@ def group_ranks(rank: Ints, weights: Floats | None, n_bins: int) -> Ints:
 
 
 def _upper_half(P: Floats, weights: Floats | None) -> NDArray[np.bool_] | None:
-    """Rows above the median of the coordinate of largest variance; None if all rows are equal."""
+    """Rows above the median of the coordinate of largest variance. None if all rows are equal."""
     w = np.ones(len(P)) if weights is None else weights
     variance = w @ (P - w @ P / w.sum()) ** 2 / w.sum()
     # Rounding must not decide between coordinates of equal variance.
@@ -221,7 +235,7 @@ def fix_class_order(sample: Sample) -> Sample:
 
 
 def order_rows(sample: Sample) -> Ints:
-    """Rows sorted by their forecasts; only those equal up to a permutation of classes can tie."""
+    """Rows sorted by their forecasts. Only those equal up to a permutation of classes can tie."""
     P, codes, weights = sample.arrays
     largest = P if P.ndim == 1 else P.max(axis=1)
     order = np.argsort(largest)

@@ -1,0 +1,1 @@
+"""The ROC surface of any number of classes, and the volume under it."""
