@@ -181,7 +181,7 @@ def golden_rows(
     given = dict(zip(known, parts, strict=True))
     expected = calibrator.predict_proba(P[:-1], *([_head(given, n_rows - 1)] if known else []))
     expected = np.vstack([expected, np.full(expected.shape[1], np.nan)])
-    numbers = P.reshape(n_rows, -1).tolist()
+    numbers: list[list[Any]] = P.reshape(n_rows, -1).tolist()
     numbers[-1][0] = None
     rows = [[*row, *entries] for row, *entries in zip(numbers, *parts, strict=True)]
     return GoldenRows(calibrator, types, rows, expected)

@@ -8,7 +8,6 @@ import math
 import re
 import sys
 from collections.abc import Sequence
-from functools import reduce
 from importlib.metadata import version
 from textwrap import fill
 from typing import Any, Literal
@@ -251,7 +250,7 @@ def golden_query(
         entries = map(constants, [*row, *forecasts])
         named = dict(zip([*given, *wanted], entries, strict=True))
         selects.append(nodes.Select(expressions=sql.named(named)))
-    source = reduce(lambda a, b: nodes.union(a, b, distinct=False, copy=False), selects)
+    source = nodes.union(*selects, distinct=False, copy=False)
     table = source.subquery(f"{prefix}_rows", copy=False)
     ops, inner = _build(
         fitted, columns, segments, found, dialect=dialect, source=table, keep=wanted
@@ -276,7 +275,7 @@ def golden_query(
         for a, b, difference in zip(found, wanted, differences, strict=True)
     ]
     wrong = sql.case([(nodes.and_(*right), zero)], one)
-    results = {
+    results: dict[str, sql.Node] = {
         "rows": nodes.Count(this=nodes.Star()),
         "wrong": nodes.Sum(this=wrong),
         "largest_error": nodes.Max(this=ops.scalars.extreme("maximum", differences)),
