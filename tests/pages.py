@@ -11,6 +11,7 @@ PAGES = {
 
 #: Lists of names, links and changes, and figures: other tests check what they refer to.
 WITHOUT_CODE = {"api.md", "changelog.md", "evidence.md", "installation.md"}
+WITHOUT_CODE |= {"what-works-with-what.md"}  # `test_what_works.py` runs its cells
 
 
 def blocks(page, language):

@@ -38,6 +38,7 @@ WITHOUT_EXAMPLE = {
     "CalibrationTest",
     "CascadeRule",
     "CostReport",
+    "GoldenRows",
     "DecisionCurve",
     "Decomposition",
     "Evaluation",

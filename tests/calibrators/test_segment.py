@@ -4,6 +4,7 @@ import sqlite3
 import warnings
 from copy import copy
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,10 @@ def test_shifts_are_those_of_the_truth(fitted):
     assert np.corrcoef(table["shift"][ages], np.arange(ages.sum()))[0, 1] > 0.9
     assert table["rows"][ages].sum() == 3000
     assert "too low" in table["odds"][np.argmax(table["shift"])]
+    for shift, text in zip(table["shift"], table["odds"], strict=True):
+        percent, direction = text.split(" % too ")
+        factor = 1 - int(percent) / 100 if direction == "low" else 1 + int(percent) / 100
+        assert factor == pytest.approx(np.exp(-shift), abs=0.006)  # of the odds that are right
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
@@ -277,6 +282,39 @@ def test_many_rows_are_polished_in_batches(monkeypatch):
     np.testing.assert_allclose(found["error"], expected["error"], rtol=0.1)
 
 
+def test_errors_allow_for_clusters():
+    """Four copies of each row are no more evidence than one."""
+    P, y, segments, _ = data(600)
+    copies = np.tile(np.arange(600), 4)
+    make = SegmentCalibrator(TemperatureCalibrator(), max_terms=0)
+    options: Any = {"segments": {"region": segments["region"].iloc[copies].to_numpy()}}
+    naive = make.fit(P[copies], y[copies], **options).shifts_
+    own = make.fit(P[copies], y[copies], **options, clusters=copies).shifts_
+    np.testing.assert_allclose(own["error"], 2 * naive["error"], rtol=0.1)
+    independent = make.fit(P[copies], y[copies], **options, clusters=np.arange(2400)).shifts_
+    np.testing.assert_allclose(independent["error"], naive["error"], rtol=0.1)
+
+
+def test_empty_frames(fitted):
+    P, _, segments, _ = data(4)
+    frame = segments.assign(a=P[:, 0], b=P[:, 1])
+    for engine in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+        found = fitted.predict_frame(engine[:0], ["a", "b"])
+        assert found.shape == (0, 7)
+
+
+def test_numbers_of_any_type():
+    P, y, segments, _ = data(600)
+    make = SegmentCalibrator(TemperatureCalibrator())
+    ages = segments["age"].round().tolist()
+    expected = make.fit(P, y, segments={"age": ages}).predict_proba(P, {"age": ages})
+    for same in ([Decimal(age) for age in ages], np.array(ages, dtype=object)):
+        found = make.fit(P, y, segments={"age": same}).predict_proba(P, {"age": same})
+        np.testing.assert_array_equal(found, expected)
+    some = make.predict_proba(P[:3], {"age": [20.5, None, -np.inf]})
+    np.testing.assert_array_equal(some, make.predict_proba(P[:3], {"age": [20.5, np.nan, np.nan]}))
+
+
 def test_without_segments():
     P, y, segments, _ = data(600)
     alone = IsotonicCalibrator().fit(P, y)
@@ -317,8 +355,11 @@ def test_columns_that_cannot_be_segments():
     with pytest.raises(InputError, match="segments: is a lazy table; collect it first"):
         make.fit(P, y, segments=pl.from_pandas(segments).lazy())
     rare = {"rare": np.arange(500) // 5 * 1.0, "missing": np.full(500, np.nan)}
-    without = SegmentCalibrator(IdentityCalibrator(), categorical=["rare"]).fit(P, y, segments=rare)
+    without = SegmentCalibrator(IdentityCalibrator(), categorical=["rare"])
+    with pytest.warns(UserWarning, match="no category of the column 'rare' has 10 rows; group"):
+        without.fit(P, y, segments=rare)
     assert without.columns_.tolist() == []
+    assert without.count_unknown(rare).n_rows == 0
     with pytest.raises(InputError, match="categorical: names 'sex', which is not a column"):
         SegmentCalibrator(categorical=["sex"]).fit(P, y, segments=segments)
     P, y, segments, _ = data(2000)

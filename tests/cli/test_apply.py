@@ -133,7 +133,7 @@ def test_calibration_of_one_batch(table):
     columns = ["p_bird", "p_cat", "p_dog"]
     seen = list[int]()
     source = Source([], Format("csv", None, ","), [])
-    loaded = Model("", model, None, None, None, None, {})
+    loaded = Model("", model, None, None, None, None, None, {})
     step = Calibration(source, loaded, columns, {"q": 1}, advance=seen.append)
     batch = table.with_row_index(ROW)
     assert step(batch)["q"].to_list() == model.predict_proba(P)[:, 1].tolist()

@@ -1,7 +1,9 @@
 """Segments on the command line: ``fit --segments``, ``evaluate --segments``, and their models."""
 
 import json
+from pathlib import Path
 
+import duckdb
 import numpy as np
 import polars as pl
 import pytest
@@ -52,6 +54,16 @@ def test_models_with_segments(run_cli):
     ran = run_cli("export", "model.json", "--sql", "duckdb", "--segments", "area,years")
     assert "CAST(\"area\" AS TEXT) = 'o''hara'" in ran.text
     assert run_cli("export", "model.json", "--onnx", "m.onnx").code == 0
+    words = ["--sql", "duckdb", "--segments", "area,years", "-o", "query.sql"]
+    assert run_cli("export", "model.json", *words, "--golden", "check.sql").code == 0
+    query = Path("check.sql").read_text()
+    assert duckdb.execute(query).fetchall() == [(12, 0, pytest.approx(0, abs=1e-12))]
+    assert '"area"' in query
+    assert run_cli("export", "model.json", "--golden", "rows.json").code == 0
+    golden = json.loads(Path("rows.json").read_text())
+    assert golden["model"] == json.loads(Path("model.json").read_text())["checksum"]
+    ran = run_cli("export", "model.json", "--golden", "rows.sql")
+    assert "--golden rows.sql: a query needs --sql DIALECT" in ran.err
     ran = run_cli("inspect", "model.json")
     assert "south" in ran.text
     assert "too high" in ran.text

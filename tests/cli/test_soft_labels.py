@@ -41,6 +41,11 @@ def test_fit_evaluate_report_and_count(run_cli, rows):
         assert [shown["value"], shown["low"], shown["high"]] == pytest.approx(list(own), rel=1e-6)
     ran = run_cli("report", "rows.csv", "-m", "model.json", "--label-shares", "share_*", "--json")
     assert json.loads(ran.text)["data"]["rows"] == 400
+    ran = run_cli("evaluate", "rows.csv", "-m", "model.json", "--json")  # the model knows them
+    assert json.loads(ran.text)["measures"] == measures
+    ran = run_cli("monitor", "model.json", "rows.csv")
+    assert ran.code == 2
+    assert "--label-shares: monitoring needs labels; use --label." in ran.err
     ran = run_cli("evaluate", "rows.csv", "--label-shares", "share_*", "--segments", "region")
     assert ran.code == 0, ran.err
     assert run_cli("count", "rows.csv", "--label-shares", "share_*", "-o", "c.parquet").code == 0

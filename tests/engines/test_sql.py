@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from functools import partial
 from typing import Any, NamedTuple
 
 import datafusion
+import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -14,11 +16,13 @@ import pytest
 import sqlglot
 from chdb import session as chdb
 
-from engine_tables import make_columns
-from exported import ODD, run_duckdb
+import what_works
+from engine_tables import CASES, CATEGORIES, fit_categories, make_columns, typed_rows
+from exported import ODD
 from isoroc import AutoCalibrator, Counts, SegmentCalibrator
 from isoroc._backends.sql import RULES
-from isoroc.export import counts_sql, to_sql
+from isoroc.export import counts_sql, golden_rows, to_sql
+from what_works import FEATURES
 from zoo import KINDS, assert_agrees, fitted, forecasts, make, on_thresholds, takes_classes
 
 TABLE = "a table"
@@ -29,7 +33,8 @@ def quoted(name, mark='"'):
 
 
 def run_polars(query, data):
-    return pl.SQLContext({TABLE: pl.DataFrame(data)}).execute(query, eager=True).rows()
+    table = pl.from_arrow(pa.table(data))
+    return pl.SQLContext({TABLE: table}).execute(query, eager=True).rows()
 
 
 def run_datafusion(query, data):
@@ -51,12 +56,13 @@ def run_clickhouse(session, folder, query, data):
 
 
 def create_table(cursor, data, mark, types):
-    kinds = [types[np.asarray(values).dtype.kind] for values in data.values()]
+    table = pa.table(data)
+    kinds = [types[str(kind).removeprefix("large_")] for kind in table.schema.types]
     names = [quoted(name, mark) for name in data]
     columns = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
     cursor.execute(f"DROP TABLE IF EXISTS {quoted(TABLE, mark)}")
     cursor.execute(f"CREATE TABLE {quoted(TABLE, mark)} ({columns})")
-    values = [values.tolist() if hasattr(values, "tolist") else values for values in data.values()]
+    values = [column.to_pylist() for column in table.columns]
     rows = [[None if x != x else x for x in row] for row in zip(*values, strict=True)]  # noqa: PLR0124
     marks = ", ".join(["%s"] * len(names))
     cursor.executemany(f"INSERT INTO {quoted(TABLE, mark)} VALUES ({marks})", rows)  # noqa: S608
@@ -64,26 +70,30 @@ def create_table(cursor, data, mark, types):
 
 def run_postgres(connection, query, data):
     with connection.cursor() as cursor:
-        types = {"i": "bigint", "f": "double precision", "U": "text", "O": "text"}
+        types = {"int64": "bigint", "double": "double precision", "string": "text"}
+        types |= {"decimal128(9, 2)": "numeric(9, 2)", "bool": "boolean"}
         create_table(cursor, data, '"', types)
         return cursor.execute(query).fetchall()
 
 
 def run_mariadb(connection, query, data):
     with connection.cursor() as cursor:
-        create_table(cursor, data, "`", {"i": "bigint", "f": "double", "U": "text", "O": "text"})
+        types = {"int64": "bigint", "double": "double", "string": "text", "bool": "boolean"}
+        create_table(cursor, data, "`", types | {"decimal128(9, 2)": "decimal(9, 2)"})
         cursor.execute(query)
         return list(cursor.fetchall())
 
 
 def run_spark(session, query, data):
-    frame = session.createDataFrame(pl.DataFrame(data).to_pandas())
+    frame = session.createDataFrame(pa.table(data))
     frame.createOrReplaceTempView("spark_table")
     return [tuple(row) for row in session.sql(query).collect()]
 
 
 def run_relation(query, data):
-    return run_duckdb(query, TABLE, list(data)[1:], np.column_stack(list(data.values())[1:]))
+    with duckdb.connect() as connection:
+        connection.register(TABLE, pa.table(data))
+        return connection.execute(query).fetchall()
 
 
 #: Engines, and the dialect that each of them runs.
@@ -207,6 +217,56 @@ def test_segments(engine):
     found = np.array(rows, dtype=float)[:, 1:]
     expected = calibrator.predict_proba(p, segments)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+#: Types of Arrow and of databases for the types of `engine_tables`.
+ARROW = {"int": pa.int64(), "float": pa.float64(), "text": pa.string()}
+ARROW["decimal"] = pa.decimal128(9, 2)
+ARROW["boolean"] = pa.bool_()
+
+
+@pytest.mark.parametrize(("name", "kind"), [*CASES, ("boolean", "boolean")])
+def test_categories_of_every_type(engine, name, kind):
+    """Collations that ignore case or accents, doubles, decimals, booleans, infinite numbers."""
+    given = "int" if kind == "boolean" else kind
+    calibrator, p, segments = typed_rows(name, given)
+    codes = segments["code"]
+    if kind == "boolean":
+        codes = [None if code in (None, 2) else bool(code) for code in codes]
+    if kind == "decimal":
+        codes = [None if code is None else Decimal(code) for code in codes]
+    ages = segments["age"]
+    if engine.dialect == "mysql":  # has no infinite numbers
+        ages = [None if age is None or np.isinf(age) else age for age in ages]
+    data = {"id": np.arange(len(p)), "p": p}
+    data |= {"code": pa.array(codes, ARROW[kind]), "age": pa.array(ages, pa.float64())}
+    query = to_sql(calibrator, "p", dialect=engine.dialect, table=(engine.table,), keep="id")
+    rows = sorted(engine.run(query, data))
+    found = np.array(rows, dtype=float)[:, 1:]
+    expected = calibrator.predict_proba(p, {"code": codes, "age": ages})
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", CATEGORIES)
+def test_golden_rows(engine, name):
+    query = golden_rows(fit_categories(name)).to_sql(engine.dialect)
+    [(rows, wrong, error)] = engine.run(query, {"id": np.arange(1)})
+    assert (rows, wrong) == (12, 0)
+    assert error <= 1e-12
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_what_works(engine, feature, request):
+    name = request.node.callspec.params["engine"]
+    if name == "duckdb":
+        pytest.skip("tested by `make test`")
+
+    def execute(query, table):
+        if name == "mariadb":  # has no infinite numbers
+            table = pa.Table.from_pandas(table.to_pandas().replace([np.inf, -np.inf], np.nan))
+        return engine.run(query, dict(zip(table.column_names, table.columns, strict=True)))
+
+    what_works.ENGINES[name].check(feature, execute, engine.dialect, engine.table)
 
 
 @pytest.mark.parametrize("K", [1, 3, 13])

@@ -140,7 +140,10 @@ def test_metadata_say_what_the_model_is(name, tmp_path):
     calibrator = fitted(name, 3)
     calibrator.save(tmp_path / "model.json")
     session = onnxruntime.InferenceSession(to_onnx(calibrator).SerializeToString())
-    assert session.get_modelmeta().custom_metadata_map == {
+    metadata = dict(session.get_modelmeta().custom_metadata_map)
+    golden = json.loads(metadata.pop("isoroc.golden_rows"))
+    assert (len(golden["rows"]), golden["calibrator"]) == (12, name)
+    assert metadata == {
         "isoroc.version": version("isoroc"),
         "isoroc.calibrator": name,
         "isoroc.classes": "[0, 1, 2]",

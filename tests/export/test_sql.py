@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 import isoroc
+from engine_tables import CASES as CASES_OF_SEGMENTS
+from engine_tables import typed_rows
 from exported import DATABASES, run_duckdb, run_sql
 from isoroc import (
     Counts,
@@ -275,6 +277,48 @@ def test_a_single_probability_with_segments():
         [row] = connection.execute(query).fetchall()
     expected = calibrator.predict_proba([0.3], ["b"])[0, 1]
     assert row == (1, pytest.approx(expected, abs=1e-12))
+
+
+TYPES = {
+    "duckdb": {"int": "INTEGER", "float": "DOUBLE", "text": "TEXT", "decimal": "DECIMAL(9, 2)"},
+    "sqlite": {"int": "INTEGER", "float": "REAL", "text": "TEXT COLLATE NOCASE", "decimal": "REAL"},
+}
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES_OF_SEGMENTS)
+@pytest.mark.parametrize("dialect", DATABASES)
+def test_categories_of_every_type(dialect, name, kind):
+    """Also doubles, decimals, booleans that are integers, and columns that ignore case."""
+    calibrator, p, segments = typed_rows(name, kind)
+    connection = duckdb.connect() if dialect == "duckdb" else sqlite3.connect(":memory:")
+    types = f"id INTEGER, p DOUBLE, code {TYPES[dialect][kind]}, age DOUBLE"
+    connection.execute(f"CREATE TABLE forecasts ({types})")
+    rows = zip(range(len(p)), p.tolist(), segments["code"], segments["age"], strict=True)
+    connection.executemany("INSERT INTO forecasts VALUES (?, ?, ?, ?)", list(rows))
+    found = connection.execute(to_sql(calibrator, "p", dialect=dialect, keep="id")).fetchall()
+    connection.close()
+    expected = calibrator.predict_proba(p, segments)
+    np.testing.assert_allclose(np.array(sorted(found))[:, 1:], expected, rtol=0, atol=1e-12)
+
+
+def test_booleans_of_a_table_without_that_type():
+    calibrator, *_ = typed_rows("boolean", "int")
+    p = [0.3, 0.6]
+    flags = {"code": [True, False], "age": [20.0, 60.0]}
+    shifted = calibrator.predict_proba(p, flags)
+    unknown = calibrator.predict_proba(p, flags | {"code": [None, None]})
+    assert (np.abs(shifted - unknown) > 0.01).all()
+    np.testing.assert_array_equal(calibrator.predict_proba(p, flags | {"code": [1, 0]}), shifted)
+
+
+@pytest.mark.parametrize("dialect", ["mysql", "tsql"])
+def test_texts_are_compared_byte_by_byte(dialect):
+    query = to_sql(typed_rows("text", "text")[0], "p", dialect=dialect)
+    if dialect == "tsql":
+        assert "CAST(CAST([code] AS NVARCHAR(MAX)) AS VARBINARY(MAX)) = " in query
+        assert "CAST(N'S\u00fcd' AS VARBINARY(MAX))" in query
+    else:
+        assert "CAST(CAST(`code` AS CHAR) AS BINARY) = 'S\u00fcd'" in query
 
 
 @pytest.fixture(scope="module")

@@ -57,6 +57,12 @@ class Rules:
     most_columns: int | None = None
     #: Largest number of nested CASE expressions.
     depth: int = 12
+    #: How texts are compared byte by byte: as they are, by a collation, or as bytes where the
+    #: default collations ignore case, accents or trailing spaces.
+    texts: Literal["plain", "collated", "binary", "national"] = "plain"
+    #: How a text becomes a number, or NULL if it is none: by a cast that may fail, by a function,
+    #: or by a cast of the texts that a regular expression or a pattern of SQLite matches.
+    parse: Literal["try", "toFloat64OrNull", "regex", "REGEXP_INSTR", "glob"] = "try"
 
     @property
     def lists(self) -> bool:
@@ -68,11 +74,18 @@ class Rules:
 RULES: dict[str, Rules] = {
     "bigquery": Rules("bigquery", star="except", careful_exp=True, most_columns=10_000),
     "clickhouse": Rules(
-        "clickhouse", star="except", lazy=True, arrays="arrayElement", most_classes=100
+        "clickhouse",
+        star="except",
+        lazy=True,
+        arrays="arrayElement",
+        most_classes=100,
+        parse="toFloat64OrNull",
     ),
     "datafusion": Rules("duckdb", star="except"),
     "duckdb": Rules("duckdb", star="except", arrays="LIST_EXTRACT", most_classes=1000),
-    "mysql": Rules("mysql", limit=2**64 - 1, most_columns=4096),
+    "mysql": Rules(
+        "mysql", limit=2**64 - 1, most_columns=4096, texts="binary", parse="REGEXP_INSTR"
+    ),
     "polars": Rules("duckdb", star="except", reciprocals=True),
     "postgres": Rules(
         "postgres",
@@ -82,17 +95,38 @@ RULES: dict[str, Rules] = {
         underflow=True,
         arrays="brackets",
         most_columns=1664,
+        parse="regex",
     ),
-    "redshift": Rules("redshift", numbers="cast", star="except", underflow=True, most_columns=1600),
+    "redshift": Rules(
+        "redshift",
+        numbers="cast",
+        star="except",
+        underflow=True,
+        most_columns=1600,
+        parse="regex",
+    ),
     "snowflake": Rules("snowflake", numbers="cast", star="except", careful_exp=True),
-    "spark": Rules("spark", star="struct", arrays="ELEMENT_AT", most_classes=300),
+    "spark": Rules("spark", star="struct", arrays="ELEMENT_AT", most_classes=300, parse="regex"),
     "sqlite": Rules(
-        "sqlite", numbers="fraction", limit=-1, offset=True, extremes="MAX", most_columns=2000
+        "sqlite",
+        numbers="fraction",
+        limit=-1,
+        offset=True,
+        extremes="MAX",
+        most_columns=2000,
+        texts="collated",
+        parse="glob",
     ),
     "trino": Rules("trino", arrays="ELEMENT_AT"),
     # CASE may be nested to level 10.
     "tsql": Rules(
-        "tsql", careful_exp=True, conditions=False, extremes="rows", most_columns=4096, depth=8
+        "tsql",
+        careful_exp=True,
+        conditions=False,
+        extremes="rows",
+        most_columns=4096,
+        depth=8,
+        texts="national",
     ),
 }
 

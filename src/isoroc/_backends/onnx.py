@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
+from isoroc._backends.categories import BOOLEANS, Levels
 from isoroc._backends.ops import Function, Ops, Value
 from isoroc._core.tree import BinTree
 from isoroc._core.types import Floats, Ints
@@ -110,12 +111,22 @@ class OnnxOps(Ops[Tensor]):
         """The named input of the graph; there is one name, as for a column of other backends."""
         return Tensor(self, width, names[0])
 
-    def find(self, name: str, names: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """Places of a column of strings among some names, and whether each is one of them."""
-        n = len(names)
+    def find(self, name: str, levels: Levels) -> tuple[Tensor, Tensor]:
+        """Places of a column of strings among levels, and whether each is one of them."""
+        n = len(levels.texts)
         graph = self._graph
-        places: Any = {"keys_strings": list(names), "values_int64s": list(range(n))}
-        index = graph.node("LabelEncoder", name, domain=ML, default_int64=n, **places)
+        place = {text: k for k, text in enumerate(levels.texts)}
+        for number, k in levels.numbers.items():
+            for text in (str(number), f"{number}.0", *BOOLEANS.get(number, ())):
+                place.setdefault(text, k)
+        index = graph.node(
+            "LabelEncoder",
+            name,
+            domain=ML,
+            default_int64=n,
+            keys_strings=list(place),
+            values_int64s=list(place.values()),
+        )
         known = graph.node("Less", index, graph.integers(n))
         inside = graph.node("Min", index, graph.integers(n - 1))  # no table has a row n
         return Tensor(self, 1, inside), Tensor(self, 1, known)

@@ -15,6 +15,7 @@ import numpy as np
 from sqlglot import expressions as nodes
 from sqlglot.errors import SqlglotError
 
+from isoroc._backends.categories import BOOLEANS, Levels
 from isoroc._backends.columns import ColumnOps, Columns, Scalars
 from isoroc._backends.dialects import DIALECTS, RULES, Dialect, Rules
 from isoroc._backends.ops import Function
@@ -176,7 +177,7 @@ class Stages:
 
     def select(
         self,
-        table: Sequence[str],
+        source: Node,
         keep: Sequence[str] | None,
         outputs: Named,
         replaced: Sequence[str] = (),
@@ -189,7 +190,7 @@ class Stages:
         """
         outputs = self._merge(outputs)
         stages = self._stages()
-        source, first, last = self._hand_on(table_node(table), keep, replaced)
+        source, first, last = self._hand_on(source, keep, replaced)
         live = None if keep is None else self._live(stages, len(keep), outputs)
         before = first
         queries = {}
@@ -487,12 +488,34 @@ class SqlOps(ColumnOps[Node]):
     def read(self, names: Sequence[str]) -> Vector:
         return self.vector([self.scalars.keep(double(column(name))) for name in names])
 
-    def find(self, name: str, values: list[str]) -> tuple[Vector, Vector]:
-        """Place of each entry of a column among texts, and whether it is one of them."""
-        text = nodes.cast(column(name), "text")
+    def constant(self, value: Any) -> Node:
+        """A number, text, boolean or NULL (also for NaN) of the type that a column would have."""
+        if isinstance(value, bool):
+            return nodes.Boolean(this=value)
+        if isinstance(value, str):
+            is_national = self._rules.texts == "national"
+            return nodes.National(this=value) if is_national else nodes.Literal.string(value)
+        if isinstance(value, int):
+            return integer(value)
+        missing = value is None or math.isnan(value)
+        return nodes.Null() if missing else double(self.scalars.number(value))
+
+    def find(self, name: str, levels: Levels) -> tuple[Vector, Vector]:
+        """Place of each entry of a column among levels, and whether it is one of them."""
         keep = self.scalars.keep
-        equal = [pair(nodes.EQ, text.copy(), nodes.Literal.string(value)) for value in values]
-        encoded = keep(case([(way, integer(k)) for k, way in enumerate(equal)], integer(-1)))
+        texts = Texts(self._rules, name)
+        equal = [(texts.equals(text), integer(k)) for k, text in enumerate(levels.texts)]
+        numbers = levels.numbers
+        for number, spellings in BOOLEANS.items():
+            if number in numbers:
+                place = integer(numbers[number])
+                equal += [(texts.equals(text), place.copy()) for text in spellings]
+        encoded = keep(case(equal, integer(-1)))
+        if numbers:
+            parsed = keep(texts.number())
+            found = [(self.scalars.is_at(parsed, n), integer(k)) for n, k in numbers.items()]
+            by_text = pair(nodes.GTE, encoded, integer(0))
+            encoded = keep(case([(by_text, adopt(encoded)), *found], integer(-1)))
         known = keep(pair(nodes.GTE, encoded, integer(0)))
         # The place of an unknown text is one that every table has.
         index = keep(case([(adopt(known), adopt(encoded))], integer(0)))
@@ -539,6 +562,60 @@ class SqlOps(ColumnOps[Node]):
 
     def route(self, tree: BinTree, a: Vector) -> Vector:
         return self._reduced(lambda columns: self.scalars.bin_of(tree, columns), a)
+
+
+class Texts:
+    """Entries of a column as texts, which are compared byte by byte, and as numbers."""
+
+    def __init__(self, rules: Rules, name: str) -> None:
+        self._rules = rules
+        self._column = column(name)
+
+    def _text(self) -> Node:
+        kind = "nvarchar(max)" if self._rules.texts == "national" else "text"
+        return nodes.cast(self._column.copy(), kind)
+
+    def equals(self, text: str) -> Node:
+        """Whether an entry is a text."""
+        entry = self._text()
+        constant: Node = nodes.Literal.string(text)
+        if self._rules.texts == "collated":
+            entry = nodes.Collate(this=entry, expression=nodes.Var(this="BINARY"))
+        elif self._rules.texts == "binary":  # both in the character set of the connection
+            entry = nodes.cast(entry, "binary")
+        elif self._rules.texts == "national":
+            entry = nodes.cast(entry, "varbinary(max)")
+            constant = nodes.cast(nodes.National(this=text), "varbinary(max)")
+        return pair(nodes.EQ, entry, constant)
+
+    def number(self) -> Node:
+        """The number that an entry is, NULL if it is none."""
+        text = self._text()
+        match self._rules.parse:
+            case "regex" | "REGEXP_INSTR":
+                pattern = nodes.Literal.string(
+                    "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
+                )
+                matches: Node = nodes.RegexpLike(this=text.copy(), expression=pattern)
+                if self._rules.parse == "REGEXP_INSTR":
+                    matches = pair(nodes.EQ, call("REGEXP_INSTR", text, pattern), integer(1))
+                return case([(matches, double(text.copy()))], nodes.Null())
+            case "glob":
+                # One dot at most, a sign at the start only, and a digit.
+                wrong = [self._glob(text, each) for each in ("*[^-0-9.]*", "?*-*", "*.*.*")]
+                digits = self._glob(text, "*[0-9]*")
+                excluded = [nodes.Not(this=each) for each in wrong]
+                is_number = reduce(partial(pair, nodes.And), [digits, *excluded])
+                return case([(is_number, double(text))], nodes.Null())
+            case "toFloat64OrNull":
+                return call("toFloat64OrNull", text)
+        # SQL Server rounds doubles when it writes texts.
+        entry = self._column.copy() if self._rules.texts == "national" else text
+        return nodes.TryCast(this=entry, to=nodes.DataType.build("double"))
+
+    @staticmethod
+    def _glob(text: Node, pattern: str) -> Node:
+        return nodes.Glob(this=text.copy(), expression=nodes.Literal.string(pattern))
 
 
 def _extreme_of_rows(name: str, columns: Sequence[Node]) -> Node:

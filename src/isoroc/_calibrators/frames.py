@@ -68,11 +68,11 @@ def add_columns(df: Any, calibrator: Any, probs: list[str], names: list[str]) ->
     P = numbers[:, 0] if len(probs) == 1 else numbers
     good = valid_rows(P, calibrator.map_.kind)
     segments = list(known_columns(calibrator.map_))
-    further = {}
-    if segments:
-        further["segments"] = frame.select(segments).filter(good.tolist()).to_native()
     Q = np.full((len(P), len(names)), np.nan)
-    if good.any():
+    if good.any():  # partitions may be empty
+        further = {}
+        if segments:
+            further["segments"] = frame.select(segments).filter(good.tolist()).to_native()
         Q[good] = calibrator.predict_proba(P[good], **further)
     columns = dict(zip(names, Q.T, strict=True))
     if frame.implementation.is_pandas_like():  # positions, not the index, match rows

@@ -100,8 +100,10 @@ class SegmentCalibrator(Calibrator):
         The map of all rows, and the one behind the shifts, which takes logits.
     shifts_ : Table
         For each segment and class: rows of `fit`, shift of the calibrated log odds, its standard
-        error, and how far the odds were off, compared with those of all rows. Shifts of pairs add
-        to those of their columns; the class "scale" has changes of the factor 1 of the log odds.
+        error, which allows for `clusters`, and how far the odds of the forecasts were off: 50 %
+        too low means that outcomes have twice these odds, 100 % too high half of them. Shifts of
+        pairs add to the shifts of their columns. The class "scale" has changes of the factor 1 of
+        the log odds.
 
     See Also
     --------
@@ -120,7 +122,8 @@ class SegmentCalibrator(Calibrator):
     Entries of a table have a normal prior around 0, and a random walk prior over neighbouring bins.
     Its precision maximises the evidence (MacKay, Bayesian interpolation, Neural Computation 4,
     1992). Missing and new segments are shifted by 0. Categories are matched by name: the number 3
-    and the text "3" are the same. See also Tax et al., MCGrad, KDD 2026.
+    and the texts "3" and "3.0" are the same, as are true and 1, unless `fit` had several of them.
+    See also Tax et al., MCGrad, KDD 2026.
 
     Whether people may be treated differently by segment is not for a calibrator to decide.
 
@@ -140,8 +143,8 @@ class SegmentCalibrator(Calibrator):
     array([0.5, 0.3, 0.4])
     >>> calibrator.shifts_.select("column", "segment", "odds")
       column  segment           odds
-      region    north   54 % too low
-      region    south  35 % too high
+      region    north   35 % too low
+      region    south  55 % too high
     """
 
     calibrator: Calibrator | None = None
@@ -251,6 +254,10 @@ class SegmentCalibrator(Calibrator):
             kept = np.sort(frequent[counts[frequent] >= self.min_rows])
             if len(kept):
                 parts.append((name, column.levels[kept], np.empty(0)))
+            elif len(column.levels):
+                problem = f"no category of the column {name!r} has {self.min_rows} rows"
+                fix = "group its categories, such as dates by month, or leave it out"
+                warnings.warn(f"segments: {problem}; {fix}.", UserWarning, stacklevel=6)
         names, levels, cuts = ([part[i] for part in parts] for i in range(3))
         return {"columns": np.array(names, dtype=np.str_), "levels": levels, "cuts": cuts}
 
@@ -287,7 +294,8 @@ class SegmentCalibrator(Calibrator):
                 return (_regression(sample.take(rows), fitted) for rows in slices(len(sample)))
 
             counts = polish(model, batches, total)
-        self.shifts_ = _describe(fitted, model, counts, total, sample.classes)
+        errors = model.errors(total, dealt.clusters)
+        self.shifts_ = _describe(fitted, model, counts, errors, sample.classes)
         return with_tables(fitted, model)
 
     def _try(
@@ -479,11 +487,11 @@ def check_distinct(name: str, column: Column) -> None:
 
 
 def _describe(
-    base: SegmentMap, model: Regression, counts: list[Floats], total: float, classes: Any
+    base: SegmentMap, model: Regression, counts: list[Floats], errors: list[Floats], classes: Any
 ) -> Table:
-    """The table `shifts_`, given rows of entries and all weight; warns of columns that may leak."""
+    """The table `shifts_`, given rows and errors of entries; warns of columns that may leak."""
     lines = []
-    for term, errors, rows in zip(model.tables, model.errors(total), counts, strict=True):
+    for term, of_term, rows in zip(model.tables, errors, counts, strict=True):
         parts = zip(term.columns, term.merged, strict=True)
         segments = [_segment_names(base, j, merged) for j, merged in parts]
         name = " \u00d7 ".join(str(base.columns[j]) for j in term.columns)
@@ -495,8 +503,8 @@ def _describe(
             warnings.warn(f"segments: {problem}; {fix}.", UserWarning, stacklevel=6)
         labels = ["scale"] if term.scales else classes[-model.n_free :].tolist()
         for i, segment in enumerate(product(*segments)):
-            for label, c, error in zip(labels, values[i], errors[i], strict=True):
-                off = f"{abs(np.expm1(c)):.0%} too {'low' if c > 0 else 'high'}".replace("%", " %")
+            for label, c, error in zip(labels, values[i], of_term[i], strict=True):
+                off = f"{abs(np.expm1(-c)):.0%} too {'low' if c > 0 else 'high'}".replace("%", " %")
                 about = str(label), int(rows[i]), float(c), float(error)
                 lines.append((name, ", ".join(segment), *about, "" if term.scales else off))
     return Table.from_rows(lines, *SHIFTS)

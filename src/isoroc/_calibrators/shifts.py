@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
+from scipy.sparse import coo_array, hstack
 from scipy.special import chdtrc, expit, logsumexp, softmax
 
 from isoroc._core.types import Floats, Ints
@@ -279,17 +280,52 @@ class Regression:
             common = slope if term.scales else intercept
             common.values += mean
 
-    def errors(self, total: float) -> list[Floats]:
-        """Standard errors of the entries, less their mean, if the rows stand for a total weight."""
+    def errors(self, total: float, clusters: Ints | None = None) -> list[Floats]:
+        """Standard errors of the entries, less their mean, if the rows stand for a total weight.
+
+        With clusters, they are at least as large as for independent rows.
+        """
         errors = {term: np.zeros_like(term.values) for term in self.terms}
         scale = total / self.weights.sum()
-        covariances = self.covariances([scale * H for H in self.hessians()])
-        for block, covariance in zip(self.blocks(), covariances, strict=True):
-            for term, span in block.spans():
-                centred = np.eye(term.size) - self._share(term)
-                part = centred @ covariance[span, span] @ centred.T
-                errors[term][:, block.column] = np.sqrt(part.diagonal())
+        covariances = [self.covariances([scale * H for H in self.hessians()])]
+        if clusters is not None:
+            covariances.append(self._clustered(covariances[0], clusters, 1 / scale))
+        for which in covariances:
+            for block, covariance in zip(self.blocks(), which, strict=True):
+                for term, span in block.spans():
+                    centred = np.eye(term.size) - self._share(term)
+                    part = centred @ covariance[span, span] @ centred.T
+                    entries = errors[term][:, block.column]
+                    np.maximum(entries, np.sqrt(part.diagonal().clip(min=0)), out=entries)
         return [errors[term] for term in self.tables]
+
+    def _clustered(self, covariances: list[Floats], clusters: Ints, share: float) -> list[Floats]:
+        """Covariances of each block if rows of a cluster depend on each other.
+
+        These are sandwiches: the prior adds to the observed variance of the gradient, whose
+        summands are sums over clusters. The rows are a random `share` of all rows, so sums over
+        clusters hold a part of the products of different rows.
+        """
+        n_rows = len(clusters)
+        number = np.arange(n_rows)
+        members = coo_array((np.ones(n_rows), (clusters, number))).tocsr()
+        robust = []
+        for block, (r, _), B in zip(self.blocks(), self._residuals(), covariances, strict=True):
+            values = r, r * self.slopes
+            parts = []  # gradient of each row in the entries of each table
+            for term in block.terms:
+                known = term.where < term.size
+                entries = values[term.scales][known], (number[known], term.where[known])
+                parts.append(coo_array(entries, shape=(n_rows, term.size)))
+            rows = hstack(parts).tocsr()
+            sums = members @ rows
+            own = (rows.T @ rows).toarray()
+            observed = ((sums.T @ sums).toarray() - (1 - share) * own) / share**2
+            n_clusters = np.maximum(np.diff(sums.tocsc().indptr), 2)  # that each entry applies to
+            few = np.sqrt(n_clusters / (n_clusters - 1))
+            inner = observed * np.outer(few, few) / block.factor + block.precisions()
+            robust.append(np.asarray(B @ inner @ B))
+        return robust
 
     def tune(self, hessians: list[Floats]) -> float:
         """Set precisions by MacKay's update, and drop tables that say nothing.

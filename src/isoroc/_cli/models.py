@@ -83,6 +83,7 @@ class Model(NamedTuple):
     calibrator: Any
     columns: list[str] | None
     label: str | None
+    label_shares: list[str] | None  # columns of soft labels
     labels: list[str] | None  # columns of several labels
     weight: str | None  # column of the weights
     segments: dict[str, bool]  # columns of segments, and whether each is numeric
@@ -104,10 +105,9 @@ class Model(NamedTuple):
         columns = [str(name) for name in columns] if valid else None
         stored = (summary.get(key) for key in ("label", "weight_column"))
         label, weight = (name if isinstance(name, str) else None for name in stored)
-        labels: Any = summary.get("label_columns")
-        several = isinstance(labels, list) and all(isinstance(name, str) for name in labels)
-        labels = labels if several else None
-        return cls(path, calibrator, columns, label, labels, weight, known_columns(calibrator.map_))
+        shares, labels = (_names(summary.get(key)) for key in ("label_shares", "label_columns"))
+        segments = known_columns(calibrator.map_)
+        return cls(path, calibrator, columns, label, shares, labels, weight, segments)
 
     def order_columns(self, columns: list[str], selection: InputOptions) -> list[str]:
         """Columns of forecasts in the order that the calibrator expects."""
@@ -119,10 +119,12 @@ class Model(NamedTuple):
         return order_columns(columns, classes, self.columns, selection)
 
     def complete(self, selection: Selection, schema: Collection[str]) -> Selection:
-        """The selection, with label, weight and unit of the fit where the user gave none."""
+        """The selection, with outcomes, weight and unit of the fit where the user gave none."""
         given = selection.label or selection.label_shares or selection.labels
         if not given and self.label in schema:
             selection = replace(selection, label=self.label)
+        if not given and self.label_shares and set(self.label_shares) <= set(schema):
+            selection = replace(selection, label_shares=self.label_shares)
         if not given and self.labels and set(self.labels) <= set(schema):
             selection = replace(selection, labels=self.labels)
         if selection.weight is None and self.weight in schema:
@@ -151,6 +153,12 @@ def load_rule(path: str, model: Model, added: Collection[str], schema: Collectio
     if ACCEPTED in {*added, *schema}:
         raise CommandError(f"column {ACCEPTED!r} exists already; rename it.")
     return rule
+
+
+def _names(entry: Any) -> list[str] | None:
+    """A list of names in the summary of a model file, None if it is anything else."""
+    valid = isinstance(entry, list) and all(isinstance(name, str) for name in entry)
+    return entry if valid else None
 
 
 def save_model(calibrator: Any, target: str, summary: dict[str, Any]) -> None:

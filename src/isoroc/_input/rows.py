@@ -2,6 +2,7 @@
 
 import numbers
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -111,13 +112,20 @@ def rows_by_group(groups: Names | Ints) -> Iterator[tuple[str, Ints]]:
     return zip(names.tolist(), parts, strict=True)
 
 
+def is_number(value: Any) -> bool:
+    """Whether an entry of a column is a number, NaN included; booleans are none."""
+    return isinstance(value, int | np.integer | float | np.floating | Decimal) and not isinstance(
+        value, bool
+    )
+
+
 def text_of(value: Any) -> str | None:
     """A category as databases write it: None if it is missing, "" if it cannot be one."""
     if isinstance(value, str):
         return str(value)
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
-    if isinstance(value, int | np.integer | float | np.floating) and float(value).is_integer():
+    if is_number(value) and float(value).is_integer():
         return str(int(value))
     # pandas has a value that cannot be compared; NaN and its like differ from themselves.
     if value is None or type(value).__name__ == "NAType" or value != value:  # noqa: PLR0124

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from isoroc._core.types import Floats
 from isoroc._input.arrays import check_length, slices, to_array, to_native
 from isoroc._input.error import InputError
-from isoroc._input.rows import Names, text_of
+from isoroc._input.rows import Names, is_number, text_of
 
 
 class Column(NamedTuple):
@@ -128,13 +128,13 @@ def read_column(values: Any, argument: str, *, numeric: bool | None = None) -> C
     if isinstance(series, nw.Series):
         if series.dtype.is_numeric() and numeric is not False:
             return Column(_numbers(series.cast(nw.Float64()).to_numpy()))
-        return _categories(series, argument, numeric=bool(numeric))
+        return _entries(series, argument, numeric=numeric)
     array = to_array(values, name=argument)
     if array.ndim != 1:
         raise InputError(argument, None, f"has shape {array.shape}", "expected one column")
     if array.dtype.kind in "iuf" and numeric is not False:
         return Column(_numbers(array))
-    return _categories(array, argument, numeric=bool(numeric))
+    return _entries(array, argument, numeric=numeric)
 
 
 def _type_of(levels: Any) -> np.dtype[Any]:
@@ -142,9 +142,9 @@ def _type_of(levels: Any) -> np.dtype[Any]:
     return np.min_scalar_type(-len(levels) - 1)
 
 
-def _categories(values: Any, argument: str, *, numeric: bool) -> Column:
-    """A series or array of categories, or of texts of numbers, read in parts."""
-    fix = "segments are numbers, strings or booleans; convert the column"
+def _entries(values: Any, argument: str, *, numeric: bool | None) -> Column:
+    """A series or array of categories, of numbers of any type, or of their texts, in parts."""
+    fix = "segments are numbers, strings or booleans; of dates, pass the month or the age in days"
     number: dict[Any, int] = {}
     codes = np.empty(len(values), np.int32)
     for rows in slices(len(values)):
@@ -156,16 +156,19 @@ def _categories(values: Any, argument: str, *, numeric: bool) -> Column:
         except TypeError as error:  # lists and the like
             raise InputError(argument, None, f"cannot be compared ({error})", fix) from None
         codes[rows] = np.fromiter(map(number.__getitem__, entries), np.int32, len(entries))
+    if numeric is None:
+        known = [value for value in number if text_of(value) is not None]
+        numeric = bool(known) and all(map(is_number, known))
+    if numeric:
+        return Column(_parsed(list(number), codes, argument))
     texts = [text_of(value) for value in number]
     for i, (value, text) in enumerate(zip(number, texts, strict=True)):
         if text == "" != value:
             raise InputError(argument, int(np.argmax(codes == i)), f"is {value!r}", fix)
-    if numeric:
-        return Column(_parsed(texts, codes, argument))
-    known = sorted({text for text in texts if text is not None})
-    place = {text: i for i, text in enumerate(known)} | {None: -1}
-    places = np.array([place[text] for text in texts], dtype=_type_of(known))
-    return Column(places[codes], np.array(known, dtype=np.str_))
+    names = sorted({text for text in texts if text is not None})
+    place = {text: i for i, text in enumerate(names)} | {None: -1}
+    places = np.array([place[text] for text in texts], dtype=_type_of(names))
+    return Column(places[codes], np.array(names, dtype=np.str_))
 
 
 def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
@@ -174,16 +177,18 @@ def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
     return x if np.isfinite(x).all() else np.where(np.isfinite(x), x, np.nan)
 
 
-def _parsed(texts: list[str | None], codes: NDArray[np.int32], argument: str) -> Any:
-    """Numbers of texts."""
-    numbers = np.full(len(texts), np.nan)
-    for i, text in enumerate(texts):
+def _parsed(values: list[Any], codes: NDArray[np.int32], argument: str) -> Any:
+    """Numbers, and numbers of texts."""
+    numbers = np.full(len(values), np.nan)
+    for i, value in enumerate(values):
+        if (text := text_of(value)) is None:
+            continue
         try:
-            numbers[i] = np.nan if text is None else float(text)
+            numbers[i] = float(value if is_number(value) else text)
         except ValueError:
             row = int(np.argmax(codes == i))
             fix = "fit had numbers in this column"
-            raise InputError(argument, row, f"is {text!r}", fix) from None
+            raise InputError(argument, row, f"is {value!r}", fix) from None
     return _numbers(numbers[codes])
 
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from isoroc._backends import NUMPY, Ops, Truth, V, added, ops_for
+from isoroc._backends.categories import Levels
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats, Ints
 from isoroc._input import InputError, Names, Segments, check_segments, slices
@@ -104,7 +105,7 @@ class SegmentMap(Map):
 
     def locate(self, ops: Ops[V], j: int, x: V) -> tuple[V, Truth]:
         """Segment of a number of column j, or of a place among its levels; whether it is known."""
-        known = x <= 1e300
+        known = (x <= 1e300) & (x >= -1e300)  # infinities count as missing
         between = np.arange(0.5, len(self.levels[j]) - 1)  # places
         cuts = between if len(self.levels[j]) else self.cuts[j]
         return ops.locate(cuts, ops.where(known, x, 0.0)), known
@@ -169,9 +170,8 @@ class SegmentMap(Map):
         for j, (name, levels) in enumerate(zip(self.columns.tolist(), self.levels, strict=True)):
             values, given = segments.columns[name]
             if given is not None:
-                numbers = {level: float(i) for i, level in enumerate(levels.tolist())}
-                of_levels = [numbers.get(level, np.nan) for level in given.tolist()]
-                values = np.array([*of_levels, np.nan])[values]
+                places = np.array([*Levels(levels.tolist()).find(given.tolist()), -1])
+                values = np.where(places < 0, np.nan, places)[values]
             codes[:, j] = values
         return codes
 
@@ -209,7 +209,7 @@ def read_segments(ops: Any, fitted: Any, names: Sequence[str]) -> list[tuple[Any
     return [
         fitted.locate(ops, j, ops.read([name]))
         if numeric
-        else ops.find(name, fitted.levels[j].tolist())
+        else ops.find(name, Levels(fitted.levels[j].tolist()))
         for j, (name, numeric) in enumerate(zip(names, known_columns(fitted).values(), strict=True))
     ]
 
@@ -218,8 +218,10 @@ def encode_segments(fitted: SegmentMap, segments: Any) -> Floats:
     """Segments that a user passes as numbers: see `SegmentMap.codes`."""
     native = to_native(segments, name="segments")
     n_rows = len(native) if not isinstance(native, Mapping) else len(next(iter(native.values())))
-    options: Any = {"known": known_columns(fitted), "of": "segments"}
-    return fitted.codes(check_segments(segments, n_rows, **options))
+    known = known_columns(fitted)
+    if not known:
+        return np.empty((n_rows, 0))
+    return fitted.codes(check_segments(segments, n_rows, known=known, of="segments"))
 
 
 def calibrated(ops: Ops[V], fitted: Map, X: V, places: Sequence[Any] = ()) -> tuple[V, Truth]:

@@ -13,6 +13,7 @@ from isoroc._backends.onnx import ML, ML_OPSET, Graph, OnnxOps
 from isoroc._input import InputError, check_option
 from isoroc._maps.segments import calibrated, known_columns, read_segments
 from isoroc.export._exportable import check_exportable, check_rule
+from isoroc.export._golden import golden_rows
 
 
 def to_onnx(
@@ -28,7 +29,8 @@ def to_onnx(
     The input ``forecasts`` has shape (N, K), or (N, 1) for scores. The output ``calibrated`` has
     shape (N, K) and type double. Rows that `predict_proba` would refuse become NaN. A
     `SegmentCalibrator` has one more input of shape (N, 1) for each column of segments, named
-    ``segment_`` and the column: doubles, NaN where missing, or strings.
+    ``segment_`` and the column: doubles, NaN where missing, or strings such as "north", "3",
+    "3.0" or "true".
 
     Parameters
     ----------
@@ -49,8 +51,9 @@ def to_onnx(
     -------
     onnx.ModelProto
         Its `metadata_props` are ``isoroc.version``, ``isoroc.calibrator`` (the class name),
-        ``isoroc.classes`` (a JSON list in the order of the columns) and, if the calibrator can be
-        saved, ``isoroc.checksum``, the checksum of its model file.
+        ``isoroc.classes`` (a JSON list in the order of the columns), ``isoroc.golden_rows`` (rows
+        with calibrated forecasts in the format of `GoldenRows.to_json`) and, if the calibrator can
+        be saved, ``isoroc.checksum``, the checksum of its model file.
 
     Examples
     --------
@@ -110,6 +113,8 @@ def to_onnx(
     )
     about = {"isoroc.version": version_of("isoroc"), "isoroc.calibrator": name}
     about["isoroc.classes"] = json.dumps(calibrator.classes_.tolist(), default=str)
+    few = max(3, min(12, 2000 // n_columns))
+    about["isoroc.golden_rows"] = golden_rows(calibrator, n_rows=few).to_json()
     if calibrator.checksum is not None:
         about["isoroc.checksum"] = calibrator.checksum
     onnx.helper.set_model_props(model, about)

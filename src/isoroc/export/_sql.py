@@ -64,7 +64,8 @@ def to_sql(
         that column.
     segments : str or sequence of str, default=None
         Columns of the segments that a `SegmentCalibrator` uses, in the order of its `columns_`; by
-        default those of the same names. Categories are compared as text.
+        default those of the same names. Categories are compared as text, byte by byte; whole
+        numbers and booleans match in columns of any type.
     view : str or sequence of str, default=None
         Create a view of this name instead of returning rows.
     rule : AcceptanceRule, default=None
@@ -183,36 +184,120 @@ def write_query(
     `outputs` are the calibrated columns with the class of each, `keep` other columns to return,
     None for all, and `table` and `view` parts of names.
     """
-    check_option("dialect", dialect, DIALECTS)
-    rules = RULES[dialect]
-    if rules.most_classes is not None and len(columns) > rules.most_classes:
-        limit = f"queries for {dialect} are limited to {rules.most_classes:,}"
-        raise InputError("dialect", None, f"{len(columns):,} classes, and {limit}", _INSTEAD)
     known = list(known_columns(fitted.map_))
     names = known if segments is None else check_names("segments", segments)
     if len(names) != len(known):
         fix = f"the calibrator uses {len(known)}: {', '.join(known)}".removesuffix(": ")
         raise InputError("segments", None, f"{len(names)} columns given", fix)
+    source = table_node(table)
+    ops, statement = _build(
+        fitted, columns, names, outputs, dialect=dialect, source=source, keep=keep, rule=rule
+    )
+    if view is not None:
+        statement = nodes.Create(this=table_node(view), kind="VIEW", expression=statement)
+    return ops.text(statement)
+
+
+def _build(
+    fitted: Any,
+    columns: Sequence[str],
+    segments: Sequence[str],
+    outputs: dict[str, int],
+    *,
+    dialect: str,
+    source: sql.Node,
+    keep: Sequence[str] | None,
+    rule: Any = None,
+) -> tuple[SqlOps, Any]:
+    """The operations of a dialect, and a statement that calibrates the forecasts of a source."""
+    check_option("dialect", dialect, DIALECTS)
+    rules = RULES[dialect]
+    if rules.most_classes is not None and len(columns) > rules.most_classes:
+        limit = f"queries for {dialect} are limited to {rules.most_classes:,}"
+        raise InputError("dialect", None, f"{len(columns):,} classes, and {limit}", _INSTEAD)
     replaced = [name for name in columns if name in outputs] if keep is None else []
     if keep is None and (rules.star is None or (rules.star != "except" and replaced)):
         which = "all but some" if replaced else "all"
         problem = f"{dialect} cannot return {which} columns of a table without their names"
         raise InputError("keep", None, problem, "name them")
-    used = [*columns, *(keep or ()), *outputs, "accepted", *table, *names]
+    tables = [part.name for part in source.find_all(nodes.Identifier)]
+    used = [*columns, *(keep or ()), *outputs, "accepted", *tables, *segments]
     ops = SqlOps(dialect, taken=used)
     X = ops.read(columns)
-    Q, good = calibrated(ops, fitted.map_, X, read_segments(ops, fitted.map_, names))
+    Q, good = calibrated(ops, fitted.map_, X, read_segments(ops, fitted.map_, segments))
     returned = ops.take(Q, list(outputs.values()))
-    names_of = list(outputs)
+    names = list(outputs)
     if rule is not None:
         returned = ops.concat([returned, ops.where(rule.formula(ops, Q), 1.0, 0.0)])
-        names_of.append("accepted")
-    chosen = dict(zip(names_of, ops.where(good, returned, math.nan).columns(), strict=True))
-    statement = ops.stages.select(table, keep, chosen, replaced)
+        names.append("accepted")
+    chosen = dict(zip(names, ops.where(good, returned, math.nan).columns(), strict=True))
+    statement = ops.stages.select(source, keep, chosen, replaced)
     _check_width(ops, dialect)
-    if view is not None:
-        statement = nodes.Create(this=table_node(view), kind="VIEW", expression=statement)
-    return ops.text(statement)
+    return ops, statement
+
+
+def golden_query(
+    fitted: Any,
+    columns: list[str],
+    segments: list[str],
+    rows: list[list[Any]],
+    expected: list[list[float]],
+    *,
+    dialect: Dialect,
+    tolerance: float,
+) -> str:
+    """Query that compares the calibrated forecasts of rows, which it contains, with expected ones.
+
+    Entries of the first row are not missing, so they decide on the types of the columns.
+    """
+    check_option("dialect", dialect, DIALECTS)
+    constants = SqlOps(dialect, taken=[]).constant
+    given = [*columns, *segments]
+    prefix = "golden"
+    while any(name.lower().startswith(prefix) for name in given):
+        prefix += "_"
+    K = len(expected[0])
+    wanted = [f"{prefix}_{k}" for k in range(K)]
+    found = {f"{prefix}_found_{k}": k for k in range(K)}
+    selects = []
+    for row, forecasts in zip(rows, expected, strict=True):
+        entries = map(constants, [*row, *forecasts])
+        named = dict(zip([*given, *wanted], entries, strict=True))
+        selects.append(nodes.Select(expressions=sql.named(named)))
+    source = nodes.union(*selects, distinct=False, copy=False)
+    table = source.subquery(f"{prefix}_rows", copy=False)
+    ops, inner = _build(
+        fitted, columns, segments, found, dialect=dialect, source=table, keep=wanted
+    )
+    one = sql.integer(1)
+    zero = sql.integer(0)
+    accepted = ops.scalars.number(tolerance)
+    differences = [
+        nodes.Abs(this=sql.pair(nodes.Sub, sql.column(a), sql.column(b)))
+        for a, b in zip(found, wanted, strict=True)
+    ]
+    right = [
+        nodes.Paren(
+            this=nodes.or_(
+                sql.pair(nodes.LTE, difference, accepted),
+                nodes.and_(
+                    nodes.Is(this=sql.column(a), expression=nodes.Null()),
+                    nodes.Is(this=sql.column(b), expression=nodes.Null()),
+                ),
+            )
+        )
+        for a, b, difference in zip(found, wanted, differences, strict=True)
+    ]
+    wrong = sql.case([(nodes.and_(*right), zero)], one)
+    results: dict[str, sql.Node] = {
+        "rows": nodes.Count(this=nodes.Star()),
+        "wrong": nodes.Sum(this=wrong),
+        "largest_error": nodes.Max(this=ops.scalars.extreme("maximum", differences)),
+    }
+    query = nodes.Select(expressions=sql.named(results)).from_(
+        inner.subquery(f"{prefix}_calibrated")
+    )
+    return ops.text(query)
 
 
 def _check_table(table: str | Sequence[str], argument: str = "table") -> list[str]:
@@ -317,7 +402,7 @@ def counts_sql(
     except sql.SqlglotError as error:
         problem = f"{where!r} is not a condition"
         raise InputError("where", None, problem, f"write it in the SQL of {dialect}") from error
-    inner = ops.stages.select(parts, kept, rows, where=condition)
+    inner = ops.stages.select(table_node(parts), kept, rows, where=condition)
     _check_width(ops, dialect)
     # Columns that were kept for later stages are not part of the result.
     inner.set("expressions", inner.expressions[len(kept) :])

@@ -30,6 +30,7 @@ def export(
     input_type: Literal["double", "float"] = "double",
     label: bool = False,
     rule: opt.UseRule = None,
+    golden: str | None = None,
     output: opt.Output = opt.STANDARD,
 ) -> None:
     """Convert a model file to ONNX or SQL.
@@ -57,15 +58,23 @@ def export(
         Type of the input of the ONNX model.
     label
         The ONNX model also returns the class of the largest calibrated probability.
+    golden
+        File for a few rows with their calibrated forecasts, which check an export where it runs:
+        JSON, or with --sql a query that compares them if the name ends in .sql.
     output
         File for the SQL query. Default: standard output.
     """
-    if (onnx is None) == (sql is None):
-        raise CommandError("choose the target: --onnx FILE, or --sql DIALECT.")
+    if (onnx is not None and sql is not None) or (onnx is None and sql is None and golden is None):
+        raise CommandError("choose the target: --onnx FILE, --sql DIALECT, or --golden FILE.")
     target, kind = (output, "a query") if onnx is None else (onnx, "an ONNX model")
     check_target(target, [model, rule], kind)
     loaded = Model.load(model)
     accepting = None if rule is None else load_rule(rule, loaded, (), ())
+    if golden is not None:
+        check_target(golden, [model, target], "golden rows")
+        _write_golden(loaded, golden, sql, split_words(probs), split_words(segments))
+    if onnx is None and sql is None:
+        return
     if onnx is not None:
         graph = isoroc.export.to_onnx(
             loaded.calibrator, input_type=input_type, label=label, rule=accepting
@@ -91,3 +100,21 @@ def export(
         print_exact(query)
     else:
         write_bytes(output, f"{query}\n".encode())
+
+
+def _write_golden(
+    model: Model,
+    path: str,
+    dialect: Any,
+    columns: list[str] | None,
+    segments: list[str] | None,
+) -> None:
+    """Write rows with their calibrated forecasts, or the query that compares them."""
+    rows = isoroc.export.golden_rows(model.calibrator, columns or model.columns, segments=segments)
+    is_query = path.endswith(".sql")
+    if is_query and dialect is None:
+        raise CommandError(f"--golden {path}: a query needs --sql DIALECT; or name a .json file.")
+    text = rows.to_sql(dialect) if is_query else rows.to_json()
+    write_bytes(path, f"{text}\n".encode())
+    about = "a query that counts wrong rows" if is_query else "rows and expected forecasts"
+    print_note(f"{path}: {about}")

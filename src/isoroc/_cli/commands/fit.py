@@ -145,6 +145,7 @@ def _read(
         rows: Any = load_counts(files, selection, description)
         names = files
         label = None
+        shares = None
         weight = None
         columns = list(rows.columns or []) or None
     else:
@@ -157,10 +158,11 @@ def _read(
             )
         names = source.names
         label = reader.chosen.label
+        shares = list(reader.chosen.shares.values()) or None
         weight = reader.chosen.weight
         columns = reader.columns
-    origin = {"files": names[:100], "label": label, "columns": columns, "weight_column": weight}
-    return rows, origin
+    origin = {"files": names[:100], "label": label, "label_shares": shares, "columns": columns}
+    return rows, origin | {"weight_column": weight}
 
 
 def _fit(model: Any, rows: Rows, weighting: Weighting) -> Sample:

@@ -31,6 +31,7 @@ from isoroc.metrics._estimation.cell_errors import (
     share_outside,
 )
 
+NEEDS_LABELS = "--label-shares: monitoring needs labels; use --label."
 #: Expected metrics are computed from at most this many rows.
 MOST_ROWS = 20_000
 
@@ -79,7 +80,7 @@ def monitor(
     if selection.weight is not None:
         raise CommandError("--weight: monitoring counts rows; leave the weights out.")
     if selection.label_shares:
-        raise CommandError("--label-shares: monitoring needs labels; use --label.")
+        raise CommandError(NEEDS_LABELS)
     if unlabelled:
         _show_expected(loaded, forecasts, selection, confidence, json=json)
         return ExitCode.OK
@@ -149,6 +150,8 @@ def _see(source: Source, selection: opt.Selection, model: Model, begun: Calibrat
 
 def _sum_up(reader: Reader, begun: CalibrationMonitor) -> Seen:
     """Sums over the rows, whose labels exclude each other."""
+    if reader.chosen.label is None:  # the model was fitted to shares
+        raise CommandError(NEEDS_LABELS)
     share = MOST_ROWS / reader.n_rows
     rng = np.random.default_rng(0)
     sums = list[Batch]()
