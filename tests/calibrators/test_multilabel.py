@@ -226,7 +226,8 @@ def test_parameters_of_scikit_learn():
 @pytest.mark.parametrize("unit", ["probability", "percent", "logit"])
 @pytest.mark.parametrize("base", [None, IsotonicCalibrator()])
 def test_files_and_exports_make_the_same_forecasts(base, unit, tmp_path):
-    P, y, _ = data(300)
+    P, y, _ = data(600)
+    y[:, 0] = np.random.default_rng(1).random(600) < np.where(P[:, 0] < 0.5, 0.1, 0.9)  # a step
     P = {"probability": P, "percent": 100 * P, "logit": logit(P)}[unit]
     calibrator = MultiLabelCalibrator(base).fit(P, y, unit=unit, labels=list("abcde"))
     assert (calibrator.labels_["weight"] > 0).any() or base is not None
@@ -410,7 +411,7 @@ def test_reports(tmp_path):
     calibrator = fit(P[:300], y[:300], labels=list("abcde"))
     report = Report(y[300:], P[300:], calibrator=calibrator, labels=list("abcde"))
     result = evaluate(y[300:], P[300:], after=calibrator, multilabel=True, labels=list("abcde"))
-    worst = [f"label: {name}" for name in result.segments["before"]["segment"].tolist()]
+    worst = result.segments["before"]["segment"].tolist()
     assert report.summary["segments"]["columns"]["name"] == worst
     page = report.to_html(tmp_path / "report.html")
     assert "mean over labels" in page
