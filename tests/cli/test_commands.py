@@ -129,7 +129,7 @@ def test_export_to_sql_has_the_columns_of_apply(table, run_cli, options):
 def test_export_requires_a_target_and_columns(table, run_cli):
     both = run_cli("export", "model.json", "--onnx", "x", "--sql", "duckdb")
     for ran in (run_cli("export", "model.json"), both):
-        assert (ran.code, "--onnx FILE, or --sql DIALECT" in ran.err) == (2, True)
+        assert (ran.code, "--onnx FILE, --sql DIALECT, or --golden FILE" in ran.err) == (2, True)
     ran = run_cli("export", "model.json", "--sql", "duckdb", "--replace", "--names", "a,b,c")
     assert (ran.code, "leave out --names" in ran.err) == (2, True)
     ran = run_cli("export", "model.json", "--sql", "cobol")

@@ -150,9 +150,10 @@ def test_the_rule(basis):
 def test_a_calibration_loss_below_zero_is_no_reason_to_ignore_a_test():
     verdict = judged((-0.001, -0.002, 0.02), 0.001, basis="calibration loss")
     assert str(verdict).startswith("calibrate: it could save up to 0.0200 nats")
-    assert str(judged((0.0, 0.0, 0.1), 0.5, 40, "calibration loss")) == (
-        "too few rows to tell: 1000 rows show no miscalibration"
-    )
+    for low in (0.0, 0.01):  # of few rows, an interval proves nothing
+        assert str(judged((0.02, low, 0.1), 0.5, 40, "calibration loss")) == (
+            "too few rows to tell: 1000 rows show no miscalibration"
+        )
 
 
 def test_thirty_rows_do_not_tell():

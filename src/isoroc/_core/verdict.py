@@ -25,6 +25,11 @@ def is_evidence(p_value: float, n_units: float, level: float = 0.01) -> bool:
     return bool(allow_for_few_rows(p_value, n_units) < level)
 
 
+def is_loss_shown(loss: Estimate, n_units: float) -> bool:
+    """Whether the interval of a calibration loss lies above 0; few rows make it too narrow."""
+    return bool(loss.low > 0 and not n_units < FEW_ROWS)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
     """Whether calibration helps, and the figures behind it; ``str(verdict)`` is a sentence.
@@ -187,9 +192,12 @@ def judge(
     `p_value` is that of `score_test`, and `n_units` the number of independent rows. The notes of
     `Verdict` state the rule. Scores that are not probabilities have no loss and need calibration.
     """
-    # A calibration loss is not below 0, whatever its estimate is.
-    helps = gain.value > 0 or based_on == "calibration loss"
-    should = gain.low > 0 or (helps and is_evidence(p_value, n_units)) or isnan(before)
+    is_shown = gain.low > 0
+    helps = gain.value > 0
+    if based_on == "calibration loss":
+        is_shown = is_loss_shown(gain, n_units)
+        helps = True  # a calibration loss is not below 0, whatever its estimate is
+    should = is_shown or (helps and is_evidence(p_value, n_units)) or isnan(before)
     few = not should and not gain.high < 0 and not isnan(gain.value) and n_units < FEW_ROWS
     return Verdict(
         should_calibrate=bool(should),

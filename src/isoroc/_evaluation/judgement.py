@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from isoroc._core.evidence import count_units, score_test
 from isoroc._core.intervals import Estimate
-from isoroc._core.verdict import CONFIDENCE, Verdict, is_evidence, judge
+from isoroc._core.verdict import CONFIDENCE, Verdict, is_evidence, is_loss_shown, judge
 from isoroc._evaluation.before_after import Pair
 from isoroc._evaluation.evaluation import Estimates
 from isoroc._input import Sample
@@ -28,7 +28,8 @@ class Evidence(NamedTuple):
     @property
     def is_clear(self) -> bool:
         """Whether forecasts are miscalibrated beyond chance."""
-        return bool(self.loss.low > 0) or is_evidence(self.p_value, self.n_units)
+        is_loss = is_loss_shown(self.loss, self.n_units)
+        return is_loss or is_evidence(self.p_value, self.n_units)
 
 
 class Judgement(NamedTuple):
