@@ -213,3 +213,13 @@ def test_isotonic_regression_on_its_own_rows_proves_nothing():
     # Other outcomes of the same forecasts are other rows.
     again = (rng.random(300) < p).astype(int)
     assert evaluate(again, p, after=Q).seen == 0
+
+
+def test_segments_may_be_wrong_where_all_rows_are_not():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=2000)
+    north = rng.random(2000) < 0.5
+    y = rng.random(2000) < expit(0.8 * z + np.where(north, 0.5, -0.5))
+    result = evaluate(y, expit(0.75 * z), segments={"north": north})
+    assert result.decision == "leave it"
+    assert result.sentences()[-1].endswith("over all rows these errors cancel out.")

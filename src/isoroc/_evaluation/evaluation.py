@@ -210,7 +210,9 @@ class Evaluation:
         if not wrong:
             return f"No {noun} shows miscalibration (adjusted for {n} tests)."
         shown = "; ".join(wrong[:6]) + ("; ..." if len(wrong) > 6 else "")
-        return f"Wrong in {len(wrong)} of {n} {noun}s (false discovery rate 5 %): {shown}."
+        text = f"Wrong in {len(wrong)} of {n} {noun}s (false discovery rate 5 %): {shown}"
+        is_wrong = self.miscalibrated.get(list(self.segments)[-1], True)
+        return f"{text}{'' if is_wrong else '; over all rows these errors cancel out'}."
 
     def worst_segments(self, most: int = 12) -> Table:
         """The costliest segments before calibration, with figures of all forecasts.
