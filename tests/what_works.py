@@ -668,6 +668,9 @@ def fits():
         without_effect: tuple[str, ...] = () if uses_folds else ("clusters",)
         if name == "IdentityCalibrator":
             without_effect = "weights", "clusters", "soft labels"
+        if name == "OnlineCalibrator":
+            refuses["clusters"] = "decayed counts hold no clusters"
+            without_effect = ()
         yield Road(
             f"`{name}`",
             partial(fit, partial(make, name)),

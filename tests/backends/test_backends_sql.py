@@ -19,7 +19,7 @@ from isoroc._input.kinds import PROBABILITIES
 pytest.importorskip("sqlglot")
 pytest.importorskip("duckdb")
 
-from isoroc._backends.sql import SqlOps
+from isoroc._backends.sql import SqlOps, table_node
 
 ROWS = np.random.default_rng(0).random((60, 4))
 
@@ -30,7 +30,7 @@ def names_of(X):
 
 def write(ops, vector):
     outputs = {f"q{k}": own for k, own in enumerate(vector.columns())}
-    return ops.text(ops.stages.select(["t"], ["id"], outputs))
+    return ops.text(ops.stages.select(table_node(["t"]), ["id"], outputs))
 
 
 def in_sql(dialect, formula, X):
