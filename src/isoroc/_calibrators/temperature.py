@@ -214,6 +214,7 @@ def inverse_temperature(
     # Forecasts that sort the outcomes perfectly would have an infinite 1 / T.
     high = min(1e6, _steepest(z, sample, floor)) if bounded else 1e6
     z = z - of_own_class(z, sample.codes)
-    low = 1e-6 / max(1.0, float(np.abs(z).max()))  # large logits may need a large temperature
+    # Large logits may need a large temperature. A larger one would leave rounding errors only.
+    low = 1e-4 / max(1.0, float(np.abs(z).max()))
     weights = sample.row_weights()
     return likeliest_power(z, weights, low, high, start=start, tolerance=tolerance)
