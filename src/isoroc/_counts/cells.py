@@ -261,26 +261,44 @@ def deal_by_content(sample: Sample, n_folds: int) -> CellSample:
     """A sample in folds that depend on the order of neither rows nor columns.
 
     A hash of each row's rounded content draws its fold, so a row that changes leaves the folds of
-    the others alone. Equal rows are numbered and spread over the folds. With clusters, the clusters
-    are dealt. Classes are not stratified: that would make chance departures of their frequencies
+    the others alone. Equal rows go to one fold after the other, and so do the copies of a row with
+    a frequency. With clusters, the clusters are dealt. Classes are not stratified: that would make chance departures of their frequencies
     from the forecasts look predictable.
     """
     ordered = by_content(sample)
-    weights = {"weights": ordered.row_weights(), "squares": ordered.squared_weights()}
     P = rounded(ordered.kind.probabilities(NUMPY, columns_of(ordered.forecasts)), 16)
     of_label = P[np.arange(len(P)), ordered.codes]
     # Rows that differ by a permutation of the classes have the same first key.
     keys = [_hash_entries(P) + hash_keys(np.stack([of_label, of_label], 1), None)]
     keys.append(_hash_rows(P, ordered.codes))
     unit = np.arange(len(P))
+    copies = np.rint(ordered.row_weights() ** 2 / ordered.squared_weights()).clip(min=1)
+    copies = copies.astype(np.intp)
     if ordered.clusters is not None:
         _, unit = np.unique(ordered.clusters, return_inverse=True)
         keys = [_sum_by(unit, key) for key in keys]
-    draws = hash_keys(np.column_stack([keys[0], occurrences(*keys)]), None)
-    fold = (draws % np.uint64(n_folds)).astype(np.intp)
+        copies = np.ones(len(keys[0]), dtype=np.intp)
+    draws = hash_keys(keys[0][:, None], None)
+    first = (draws % np.uint64(n_folds)).astype(np.intp) + copies_before(*keys, copies)
+    row, fold, share = _spread(first[unit], copies[unit], n_folds)
     if len(np.unique(fold)) < 2:  # very few rows
-        fold = np.argsort(np.argsort(draws)) % n_folds
-    return CellSample(**vars(ordered) | weights, fold=fold[unit])
+        fold = np.argsort(np.argsort(draws))[unit[row]] % n_folds
+    dealt = ordered.take(row)
+    weights = dealt.row_weights() * share
+    squares = dealt.squared_weights() * share
+    return CellSample(**vars(dealt) | {"weights": weights, "squares": squares}, fold=fold)
+
+
+def _spread(first: Ints, copies: Ints, n_folds: int) -> tuple[Ints, Ints, Floats]:
+    """Parts of rows: the row, the fold, and the share of its copies.
+
+    The copies of a row go to the fold `first`, the next one and so on, in turn.
+    """
+    n_parts = copies.clip(max=n_folds)
+    row = np.repeat(np.arange(len(first)), n_parts)
+    turn = np.arange(len(row)) - np.repeat(n_parts.cumsum() - n_parts, n_parts)
+    share = -((turn - copies[row]) // n_folds) / copies[row]
+    return row, (first[row] + turn) % n_folds, share
 
 
 def _sum_by(group: Ints, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -289,14 +307,14 @@ def _sum_by(group: Ints, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return sums
 
 
-def occurrences(keys: NDArray[np.uint64], ties: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """How many equal keys come before each key, in the order of `ties`."""
+def copies_before(keys: NDArray[np.uint64], ties: NDArray[np.uint64], copies: Ints) -> Ints:
+    """Number of copies of rows with the same key before each row, in the order of `ties`."""
     order = np.lexsort((ties, keys))
     ordered = keys[order]
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-    first = np.repeat(starts, np.diff(np.append(starts, len(keys))))
-    before = np.empty(len(keys), dtype=np.uint64)
-    before[order] = np.arange(len(keys)) - first
+    total = copies[order].cumsum() - copies[order]
+    before = np.empty_like(copies)
+    before[order] = total - np.repeat(total[starts], np.diff(np.append(starts, len(keys))))
     return before
 
 
