@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from isoroc._core.rows import power_sums
 from isoroc._core.special import gammainc, normal_quantile, t_quantile
 from isoroc._core.types import Floats, Ints
 
@@ -209,14 +210,9 @@ class Mean:
         """
         if not self._sums[0, 0]:
             self._shift = mean(values, weights)
-        for start in range(0, len(values), 2**14):  # copies that fit into the cache
-            rows = slice(start, start + 2**14)
-            x = values[rows] - self._shift
-            w = weights[rows]
-            s = w**2 if squares is None else squares[rows]
-            each = np.divide(s, w, out=np.zeros_like(w), where=w > 0)  # weight of a row
-            powers = np.array([w, s, s * each, s * each**2])
-            self._sums += powers @ np.array([np.ones_like(x), x, x * x, x * x * x]).T
+        columns = (values, weights, weights**2 if squares is None else squares)
+        each = (np.ascontiguousarray(column, dtype=np.float64) for column in columns)
+        self._sums += power_sums(*each, self._shift)
 
     @property
     def value(self) -> float:
