@@ -13,7 +13,7 @@ with steps return the same bits everywhere.
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from functools import reduce
+from functools import cache, reduce
 from itertools import pairwise
 from typing import Any, Generic, Literal, Self, TypeVar
 
@@ -210,7 +210,7 @@ class Ops(ABC, Generic[V]):
         P = self.exp(logs)
         K = self.width(logs)
         if K <= 64:
-            return logs - self.log(self.linear(P, np.ones((K, K)) - np.eye(K)))
+            return logs - self.log(self.linear(P, _others(K)))
         # In linear time: the total less the column. For the largest column the difference could be
         # inexact, so its others are added up.
         place = self.largest(P)[1]
@@ -304,3 +304,9 @@ class Value(ABC):
 
     def __neg__(self) -> Self:
         return self.binary("-", 0.0, self)
+
+
+@cache
+def _others(n_columns: int) -> Floats:
+    """Matrix that adds up all columns but one."""
+    return np.ones((n_columns, n_columns)) - np.eye(n_columns)

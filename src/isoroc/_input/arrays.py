@@ -63,6 +63,8 @@ def check_numbers(values: Any, name: str, fix: str = "") -> Floats:
 
 def to_native(values: Any, *, name: str) -> Any:
     """Narwhals dataframe or series; other values unchanged."""
+    if isinstance(values, np.ndarray | list | tuple | dict):  # narwhals takes longer to say no
+        return values
     try:
         native = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
     except DuplicateError as error:

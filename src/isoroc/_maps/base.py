@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar, dataclass_transform
 
@@ -82,9 +83,7 @@ class Map(Frozen, ABC):
         X = columns_of(forecasts.values)
         if self.exact:
             return np.ascontiguousarray(self.formula(NUMPY, X))
-        # A few rows at a time, so that arrays stay in the cache.
-        parts = (np.asfortranarray(X[rows]) for rows in slices(len(X), 2**12))
-        return np.concatenate([np.ascontiguousarray(self.formula(NUMPY, part)) for part in parts])
+        return in_parts(self.formula, X)
 
     def apply(self, values: Floats) -> Floats:
         """Calibrated forecasts, shape (n, K), of a forecast array; both may be on a device."""
@@ -131,6 +130,12 @@ def _brief(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return repr(value) if isinstance(value, bool | int | str | None) else type(value).__name__
+
+
+def in_parts(formula: Callable[[Ops[Any], Any], Any], X: Floats) -> Floats:
+    """A formula of arrays, for a few rows at a time, so that they stay in the cache."""
+    parts = (np.asfortranarray(X[rows]) for rows in slices(len(X), 2**12))
+    return np.concatenate([np.ascontiguousarray(formula(NUMPY, part)) for part in parts])
 
 
 class IdentityMap(Map):

@@ -85,3 +85,8 @@ class MultiLabelMap(Map):
     def formula(self, ops: Ops[V], X: V) -> V:
         columns = zip(self.maps, ops.split(X, [1] * len(self.maps)), strict=True)
         return ops.concat([ops.take(each.formula(ops, x), [1]) for each, x in columns])
+
+    def compiled(self, forecasts: Forecasts) -> Floats:
+        columns = zip(self.maps, np.ascontiguousarray(forecasts.values.T), strict=True)
+        labels = [each.compiled(Forecasts(x, each.kind))[:, 1] for each, x in columns]
+        return np.stack(labels, axis=1)
