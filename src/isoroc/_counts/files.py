@@ -6,12 +6,10 @@ import sys
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import version
 from importlib.util import find_spec
 from io import BytesIO
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,6 +31,8 @@ _FIX = "expected a file of Counts.to_parquet or of counts_sql"
 
 def describe(grid: Grid, n_folds: int, columns: Any, classes: Any = None, **further: Any) -> str:
     """The constant column ``isoroc``: the meaning of the numbers, as JSON."""
+    from importlib.metadata import version  # noqa: PLC0415  # slow to import
+
     known = None if classes is None else classes.tolist()
     about = {"format": FORMAT, "library": version("isoroc"), "folds": n_folds}
     about |= {"columns": columns, "classes": known}
@@ -41,6 +41,8 @@ def describe(grid: Grid, n_folds: int, columns: Any, classes: Any = None, **furt
 
 def write(path: str | os.PathLike[str], parts: Parts, columns: Sequence[str] | None) -> None:
     """Write counts to a file; rows and sums of an entry are in the row of its first label."""
+    import narwhals.stable.v2 as nw  # noqa: PLC0415
+
     classes, grid, n_folds, cells = parts
     entry, code = np.nonzero(cells.class_weights)
     first = np.r_[True, entry[1:] != entry[:-1]]
@@ -80,6 +82,8 @@ def read(paths: Sequence[str | os.PathLike[str]], labels: Any = None) -> list[tu
 def _read(name: str) -> Any:
     if not os.path.isfile(name):  # noqa: PTH113
         raise FileNotFoundError(f"path: there is no file {name!r}.")
+    import narwhals.stable.v2 as nw  # noqa: PLC0415
+
     library = _library()
     options: dict[str, Any] = {"glob": False} if library == "polars" else {}
     try:
@@ -97,6 +101,8 @@ def _read(name: str) -> Any:
 
 
 def _parse(labels: Any, name: str, about: dict[str, Any], frames: list[Any]) -> tuple[Any, ...]:
+    import narwhals.stable.v2 as nw  # noqa: PLC0415
+
     frame = nw.concat(frames)
     grid = Grid(about["n_columns"], about["resolution"], about["top"])
     wanted = ["fold", *grid.names, "label", *grid.added]
@@ -156,6 +162,8 @@ def from_long(
 
 def _classes(frame: Any, n_columns: int, labels: Any, columns: Any) -> tuple[NDArray[Any], Codes]:
     """Classes in the order of the columns, and the column of each row's label."""
+    import narwhals.stable.v2 as nw  # noqa: PLC0415
+
     distinct = frame["label"].unique(maintain_order=True).to_list()
     y = np.array(distinct)
     # `check_sample` matches labels with names of columns; the forecasts do not matter.

@@ -5,12 +5,18 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._core.types import Floats
-from isoroc._input.arrays import check_length, slices, to_array, to_native
+from isoroc._input.arrays import (
+    check_length,
+    is_frame,
+    is_series,
+    slices,
+    to_array,
+    to_native,
+)
 from isoroc._input.error import InputError
 from isoroc._input.rows import Names, is_number, text_of
 
@@ -101,10 +107,10 @@ def _columns_of(segments: Any, known: Mapping[str, bool] | None) -> dict[str, An
     if isinstance(segments, Mapping):
         return {str(name): column for name, column in segments.items()}
     native = to_native(segments, name="segments")
-    if isinstance(native, nw.DataFrame):
+    if is_frame(native):
         return {str(name): native[name] for name in native.columns}
     only = next(iter(known)) if known is not None and len(known) == 1 else "segment"
-    if isinstance(native, nw.Series):
+    if is_series(native):
         name = str(native.name or only)
         return {only if known is not None and name not in known else name: native}
     values = to_array(segments, name="segments")
@@ -125,8 +131,10 @@ def read_column(values: Any, argument: str, *, numeric: bool | None = None) -> C
         if levels is not None:
             values = np.array([*levels.tolist(), None], dtype=object)[values]
     series = to_native(values, name=argument)
-    if isinstance(series, nw.Series):
+    if is_series(series):
         if series.dtype.is_numeric() and numeric is not False:
+            import narwhals.stable.v2 as nw  # noqa: PLC0415
+
             return Column(_numbers(series.cast(nw.Float64()).to_numpy()))
         return _entries(series, argument, numeric=numeric)
     array = to_array(values, name=argument)
@@ -149,7 +157,7 @@ def _entries(values: Any, argument: str, *, numeric: bool | None) -> Column:
     codes = np.empty(len(values), np.int32)
     for rows in slices(len(values)):
         part = values[rows]
-        entries = part.to_list() if isinstance(part, nw.Series) else part.tolist()
+        entries = part.to_list() if is_series(part) else part.tolist()
         try:
             for value in dict.fromkeys(entries):
                 number.setdefault(value, len(number))

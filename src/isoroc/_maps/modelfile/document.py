@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +98,8 @@ def _serialise(model: dict[str, Any], summary: dict[str, Any]) -> tuple[str, byt
 
 def serialise(kind: str, version: int, content: dict[str, Any]) -> tuple[str, bytes]:
     """Checksum and bytes of a file: its content in an envelope with format and version."""
+    from importlib.metadata import version as version_of  # noqa: PLC0415  # slow to import
+
     body: dict[str, Any] = {
         "format": kind,
         "version": version,
