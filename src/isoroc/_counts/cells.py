@@ -262,8 +262,8 @@ def deal_by_content(sample: Sample, n_folds: int) -> CellSample:
 
     A hash of each row's rounded content draws its fold, so a row that changes leaves the folds of
     the others alone. Equal rows go to one fold after the other, and so do the copies of a row with
-    a frequency. With clusters, the clusters are dealt. Classes are not stratified: that would make chance departures of their frequencies
-    from the forecasts look predictable.
+    a frequency. With clusters, the clusters are dealt. Classes are not stratified: that would make
+    chance departures of their frequencies from the forecasts look predictable.
     """
     ordered = by_content(sample)
     P = rounded(ordered.kind.probabilities(NUMPY, columns_of(ordered.forecasts)), 16)
