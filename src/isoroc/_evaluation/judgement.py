@@ -8,7 +8,7 @@ from isoroc._core.evidence import count_units, score_test
 from isoroc._core.intervals import Estimate
 from isoroc._core.verdict import CONFIDENCE, Verdict, is_evidence, is_loss_shown, judge
 from isoroc._evaluation.before_after import Pair
-from isoroc._evaluation.evaluation import Estimates
+from isoroc._evaluation.catalogue import Estimates
 from isoroc._input import Sample
 
 

@@ -21,9 +21,10 @@ from isoroc._evaluation.before_after import (
     pair_of_counts,
     rows_of_fit,
 )
+from isoroc._evaluation.catalogue import MEASURES
 from isoroc._evaluation.decision_curve import thresholds_of
 from isoroc._evaluation.evaluate import evaluate_pairs, pair_of_labels
-from isoroc._evaluation.evaluation import MEASURES, Evaluation, class_name, percent
+from isoroc._evaluation.evaluation import Evaluation, class_name, percent
 from isoroc._evaluation.measures import most_rows
 from isoroc._evaluation.path import measured_path, measures_of
 from isoroc._evaluation.risk_coverage import risk_coverage_curve
@@ -182,16 +183,16 @@ def summarize(
 def _headline(evaluation: Evaluation, evidence: ReportRows, judged: ReportRows) -> dict[str, Any]:
     """The table of an evaluation, one entry per measure."""
     rows = []
-    for measure, figures in evaluation.measures.items():
-        title, _, meaning = MEASURES[measure]
-        direction: str = evaluation.direction(measure)
+    for name, figures in evaluation.measures.items():
+        measure = MEASURES[name]
+        direction: str = evaluation.direction(name)
         if direction and max(map(abs, figures["change"][1:])) < 5e-5:  # shown as 0
             direction = "no clear change"
-        elif measure == "accuracy":  # more of it is no merit: a constant decision may have the most
+        elif not measure.is_merit:
             direction = {"better": "higher", "worse": "lower"}.get(direction, direction)
-        row = {"measure": measure, "title": title[0].upper() + title[1:], "direction": direction}
-        stages = {stage: figure._asdict() for stage, figure in figures.items()}
-        rows.append({**row, "meaning": meaning, **stages})
+        title = measure.title[0].upper() + measure.title[1:]
+        row = {"measure": name, "title": title, "direction": direction, "meaning": measure.meaning}
+        rows.append(row | {stage: figure._asdict() for stage, figure in figures.items()})
     weights = evidence.before.class_weights()
     most = int(weights.argmax())
     always = f"{weights[most] / weights.sum():.4f}"
