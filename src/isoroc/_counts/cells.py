@@ -361,6 +361,14 @@ def deal_in_cells(sample: Sample, n_folds: int, most: int) -> CellSample:
     return deal_rows(cells, np.full((len(cells), n_folds), 1 / n_folds))
 
 
+def limit_cells(cells: CellSample, most: int) -> CellSample:
+    """Cells in folds, about `most` in total over all folds, as coarse as in `deal_in_cells`."""
+    if len(cells) <= most:
+        return cells
+    n_folds = int(cells.fold.max()) + 1
+    return in_cells(cells, most, 2 * most * n_folds)
+
+
 def deal_rows(cells: CellSample, shares: Floats) -> CellSample:
     """The rows of each cell dealt to folds at random, with these shares of the folds."""
     n_dealt = np.random.default_rng(0).multinomial(_count_rows(cells), shares)
