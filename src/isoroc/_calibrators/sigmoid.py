@@ -1,15 +1,22 @@
 """SigmoidCalibrator and BetaCalibrator: logistic regression on the forecast of each class."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
-from isoroc._calibrators.floors import distinct_floors, likeliest, likeliest_floor
+from isoroc._calibrators.floors import (
+    distinct_floors,
+    likeliest,
+    likeliest_floor,
+    may_be_least,
+)
 from isoroc._calibrators.leave_one_out import MOST_LEVERAGE, left_out_weights, with_changes
+from isoroc._calibrators.parts import draw_part
 from isoroc._core.losses import EPSILON
 from isoroc._core.newton import logistic_regression
 from isoroc._core.simplex import LEAST
@@ -157,8 +164,13 @@ class BetaCalibrator(LogisticCalibrator):
         return _likeliest_map(sample, _fit_beta, (EPSILON,), smoothed=False)
 
 
-#: Mean loss, and coefficients `coef`, `rest` and `intercept` of one class.
-_Fit = tuple[float, float, float, float]
+class _Fit(NamedTuple):
+    """Mean loss and coefficients of one class, where unknown those of a map without any effect."""
+
+    loss: float = np.inf
+    coef: float = 0.0
+    rest: float = 0.0
+    intercept: float = 0.0
 
 
 def _likeliest_map(
@@ -171,36 +183,70 @@ def _likeliest_map(
 ) -> SigmoidMap:
     """The map of each class against the rest, with the floor of the least loss.
 
-    Two classes need one regression: the other is its mirror image.
+    Two classes need one regression: the other is its mirror image. With many rows, a part of them
+    rules out most floors, and the fits to all rows start where those to the part have ended.
     """
-    totals = sample.class_weights()
-    low = np.zeros(len(totals))
-    high = np.ones(len(totals))
-    if smoothed:  # Platt's targets of the rows of other classes, and of the class
-        low = 1 / (totals.sum() - totals + 2)
-        high = (totals + 1) / (totals + 2)
-    weights = sample.row_weights()
-    is_binary = sample.n_classes == 2
-
-    def fit_classes(floor: float) -> tuple[float, list[_Fit]]:
-        X = _features(sample, floor, linear=linear)
-        fits = []
-        for k in range(is_binary, sample.n_classes):
-            y = np.where(sample.codes == k, high[k], low[k])
-            fits.append(fit(X[:, k], y, weights))
-        return sum(loss for loss, *_ in fits), fits
-
     if isinstance(sample.kind, LogOdds):
         floors = floors[:1]  # log odds need none
     smallest = float(sample.kind.log_rows(sample.forecasts, LEAST).min())
-    floor, fits = likeliest_floor(distinct_floors(floors, smallest), fit_classes)
-    if is_binary:
+    starts = {floor: [_Fit()] * sample.n_classes for floor in distinct_floors(floors, smallest)}
+    whole = _OneVsRest(sample, fit, sample.class_weights() if smoothed else None, linear=linear)
+    part = draw_part(sample)
+    if part is not sample:
+        few = replace(whole, sample=part)
+        starts = {floor: few.fit_classes(floor, start)[1] for floor, start in starts.items()}
+        losses = np.stack([few.losses(floor, fits) for floor, fits in starts.items()])
+        starts = dict(compress(starts.items(), may_be_least(losses, part.row_weights())))
+    floor, fits = likeliest_floor(starts, lambda floor: whole.fit_classes(floor, starts[floor]))
+    if sample.n_classes == 2:
         ((loss, a, b, c),) = fits
-        fits.insert(0, (loss, a, a, -a - c) if linear else (loss, b, a, -c))
+        fits.insert(0, _Fit(loss, a, a, -a - c) if linear else _Fit(loss, b, a, -c))
     _, coef, rest, intercept = np.array(fits).T.copy()
     return SigmoidMap(
         kind=sample.kind, floor=floor, linear=linear, coef=coef, rest=rest, intercept=intercept
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _OneVsRest:
+    """Regressions of classes against the rest; of two classes only of the second."""
+
+    sample: Sample
+    fit: Callable[..., _Fit]
+    totals: Floats | None  # class weights for Platt's targets; None for targets 0 and 1
+    linear: bool
+
+    def targets(self, k: int) -> Floats:
+        """Outcomes of the regression of class k, shape (n,)."""
+        low = 0.0
+        high = 1.0
+        if self.totals is not None:
+            low = 1 / (self.totals.sum() - self.totals[k] + 2)
+            high = (self.totals[k] + 1) / (self.totals[k] + 2)
+        return np.where(self.sample.codes == k, high, low)
+
+    def classes(self) -> range:
+        """The classes that have a regression."""
+        return range(int(self.sample.n_classes == 2), self.sample.n_classes)
+
+    def fit_classes(self, floor: float, starts: Sequence[_Fit]) -> tuple[float, list[_Fit]]:
+        """Mean loss and regression of all classes under a floor, from these starts on."""
+        X = _features(self.sample, floor, linear=self.linear)
+        weights = self.sample.row_weights()
+        fits = [
+            self.fit(X[:, k], self.targets(k), weights, start)
+            for k, start in zip(self.classes(), starts, strict=False)
+        ]
+        return sum(each.loss for each in fits), fits
+
+    def losses(self, floor: float, fits: Sequence[_Fit]) -> Floats:
+        """Loss of each row, summed over the regressions."""
+        X = _features(self.sample, floor, linear=self.linear)
+        total = np.zeros(len(self.sample))
+        for k, (_, *coefs, intercept) in zip(self.classes(), fits, strict=True):
+            odds = coefs @ X[:, k] + intercept
+            total += np.logaddexp(0.0, odds) - self.targets(k) * odds
+        return total
 
 
 def _features(sample: Sample, floor: float, *, linear: bool) -> Floats:
@@ -209,18 +255,22 @@ def _features(sample: Sample, floor: float, *, linear: bool) -> Floats:
         p = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts)).T
         return np.stack([p, np.zeros_like(p)])
     logs = sample.kind.log_rows(sample.forecasts, floor)
+    if len(logs) == 2:
+        return np.stack([logs, -logs[::-1]])
     return np.stack([logs, NUMPY.log_odds(logs.T).T - logs])
 
 
-def _fit_sigmoid(X: Floats, targets: Floats, weights: Floats) -> _Fit:
-    loss, (a, b) = _regress(X.sum(axis=0, keepdims=True), targets, weights)
-    return loss, a, a, b
+def _fit_sigmoid(X: Floats, targets: Floats, weights: Floats, start: _Fit) -> _Fit:
+    first = np.array([start.coef, start.intercept])
+    loss, (a, b) = _regress(X.sum(axis=0, keepdims=True), targets, weights, first)
+    return _Fit(loss, a, a, b)
 
 
-def _fit_beta(X: Floats, targets: Floats, weights: Floats) -> _Fit:
+def _fit_beta(X: Floats, targets: Floats, weights: Floats, start: _Fit) -> _Fit:
     candidates = []
+    first = np.array(start[1:])
     for used in ([0, 1], [0], [1], []):
-        loss, (*slopes, c) = _regress(X[used], targets, weights)
+        loss, (*slopes, c) = _regress(X[used], targets, weights, first[[*used, 2]])
         if min(slopes, default=0.0) < 0:
             continue
         both = np.zeros(2)
@@ -228,12 +278,21 @@ def _fit_beta(X: Floats, targets: Floats, weights: Floats) -> _Fit:
         candidates.append((loss, *both.tolist(), c))
         if len(used) == 2:  # others cannot have a lower loss
             break
-    return likeliest(candidates)
+    return _Fit(*likeliest(candidates))
 
 
-def _regress(X: Floats, targets: Floats, weights: Floats) -> tuple[float, list[float]]:
+def _regress(
+    X: Floats, targets: Floats, weights: Floats, start: Floats
+) -> tuple[float, list[float]]:
     """Mean loss of a logistic regression on the rows of X, its coefficients and its intercept."""
-    scale = np.abs(X).max(axis=1, initial=1.0)
-    columns = np.column_stack([*(X / scale[:, None]), np.ones(len(targets))])
-    (theta,), (loss,), _ = logistic_regression(columns, targets, weights, least_gain=1e-13)
-    return float(loss) / float(weights.sum()), (theta / np.append(scale, 1.0)).tolist()
+    scale = np.append(np.abs(X).max(axis=1, initial=1.0), 1.0)
+    columns = np.vstack([X / scale[:-1, None], np.ones(len(targets))])
+    total = float(weights.sum())
+    (theta,), (loss,), _ = logistic_regression(
+        columns.T,
+        targets,
+        weights,
+        start=(start * scale)[None],
+        least_gain=1e-13 + 1e-16 * total,  # below, losses of many rows are rounding errors
+    )
+    return float(loss) / total, (theta / scale).tolist()

@@ -85,13 +85,14 @@ def logistic_regression(
     G, B = theta.shape
     i, j = np.triu_indices(B)
     columns = np.ascontiguousarray(X.T)
+    chunk = max(1000, 40_000 // (B * (B + 1) // 2 + B + 2 * G))  # rows whose arrays fit the cache
 
     def evaluate(theta: Floats) -> Regressions:
         losses = (prior * theta**2).sum(axis=1) / 2
         gradient = prior * theta
         sums = np.zeros((G, len(i)))
-        for first in range(0, len(X), 1000):
-            rows = slice(first, first + 1000)
+        for first in range(0, len(X), chunk):
+            rows = slice(first, first + chunk)
             part = columns[:, rows]
             odds = theta @ part
             if offset is not None:
