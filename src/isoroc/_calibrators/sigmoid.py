@@ -1,9 +1,9 @@
 """SigmoidCalibrator and BetaCalibrator: logistic regression on the forecast of each class."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -164,19 +164,10 @@ class BetaCalibrator(LogisticCalibrator):
         return _likeliest_map(sample, _fit_beta, (EPSILON,), smoothed=False)
 
 
-class _Fit(NamedTuple):
-    """Mean loss and coefficients of one class, where unknown those of a map without any effect."""
-
-    loss: float = np.inf
-    coef: float = 0.0
-    rest: float = 0.0
-    intercept: float = 0.0
-
-
 def _likeliest_map(
     sample: Sample,
-    fit: Callable[..., _Fit],
-    floors: tuple[float, ...] = (1e-12, 1e-6, 1e-4, 1e-3, 1e-2),
+    fit: Callable[..., tuple[float, list[float]]],
+    floors: Sequence[float] = (1e-12, 1e-6, 1e-4, 1e-3, 1e-2),
     *,
     smoothed: bool = True,
     linear: bool = False,
@@ -184,24 +175,27 @@ def _likeliest_map(
     """The map of each class against the rest, with the floor of the least loss.
 
     Two classes need one regression: the other is its mirror image. With many rows, a part of them
-    rules out most floors, and the fits to all rows start where those to the part have ended.
+    rules out most floors, and tells how coefficients change from one floor to the next.
     """
+    whole = _OneVsRest(sample, fit, sample.class_weights() if smoothed else None, linear=linear)
     if isinstance(sample.kind, LogOdds):
         floors = floors[:1]  # log odds need none
-    smallest = float(sample.kind.log_rows(sample.forecasts, LEAST).min())
-    starts = {floor: [_Fit()] * sample.n_classes for floor in distinct_floors(floors, smallest)}
-    whole = _OneVsRest(sample, fit, sample.class_weights() if smoothed else None, linear=linear)
+    if len(floors) > 1:
+        smallest = float(sample.kind.log_rows(sample.forecasts, LEAST).min())
+        floors = distinct_floors(floors, smallest)
+    starts = dict.fromkeys(floors, np.zeros((len(whole.classes), 3)))
     part = draw_part(sample)
     if part is not sample:
         few = replace(whole, sample=part)
-        starts = {floor: few.fit_classes(floor, start)[1] for floor, start in starts.items()}
-        losses = np.stack([few.losses(floor, fits) for floor, fits in starts.items()])
+        fit_few = few.fit_from(starts)
+        starts = {floor: fit_few(floor)[1] for floor in floors}
+        losses = np.stack([few.losses(floor, coefs) for floor, coefs in starts.items()])
         starts = dict(compress(starts.items(), may_be_least(losses, part.row_weights())))
-    floor, fits = likeliest_floor(starts, lambda floor: whole.fit_classes(floor, starts[floor]))
+    floor, coefs = likeliest_floor(starts, whole.fit_from(starts))
     if sample.n_classes == 2:
-        ((loss, a, b, c),) = fits
-        fits.insert(0, _Fit(loss, a, a, -a - c) if linear else _Fit(loss, b, a, -c))
-    _, coef, rest, intercept = np.array(fits).T.copy()
+        ((a, b, c),) = coefs
+        coefs = np.array([(a, a, -a - c) if linear else (b, a, -c), (a, b, c)])
+    coef, rest, intercept = coefs.T.copy()
     return SigmoidMap(
         kind=sample.kind, floor=floor, linear=linear, coef=coef, rest=rest, intercept=intercept
     )
@@ -212,9 +206,14 @@ class _OneVsRest:
     """Regressions of classes against the rest; of two classes only of the second."""
 
     sample: Sample
-    fit: Callable[..., _Fit]
+    fit: Callable[..., tuple[float, list[float]]]  # mean loss, coef, rest and intercept
     totals: Floats | None  # class weights for Platt's targets; None for targets 0 and 1
     linear: bool
+
+    @property
+    def classes(self) -> range:
+        """The classes that have a regression."""
+        return range(int(self.sample.n_classes == 2), self.sample.n_classes)
 
     def targets(self, k: int) -> Floats:
         """Outcomes of the regression of class k, shape (n,)."""
@@ -225,26 +224,33 @@ class _OneVsRest:
             high = (self.totals[k] + 1) / (self.totals[k] + 2)
         return np.where(self.sample.codes == k, high, low)
 
-    def classes(self) -> range:
-        """The classes that have a regression."""
-        return range(int(self.sample.n_classes == 2), self.sample.n_classes)
+    def fit_from(self, starts: Mapping[float, Floats]) -> Callable[[float], tuple[float, Floats]]:
+        """What fits all classes under a floor: mean loss and coefficients, shape (classes, 3).
 
-    def fit_classes(self, floor: float, starts: Sequence[_Fit]) -> tuple[float, list[_Fit]]:
-        """Mean loss and regression of all classes under a floor, from these starts on."""
-        X = _features(self.sample, floor, linear=self.linear)
+        Each fit starts where its start would be if that had moved like the one before.
+        """
         weights = self.sample.row_weights()
-        fits = [
-            self.fit(X[:, k], self.targets(k), weights, start)
-            for k, start in zip(self.classes(), starts, strict=False)
-        ]
-        return sum(each.loss for each in fits), fits
+        moved = np.zeros((len(self.classes), 3))
 
-    def losses(self, floor: float, fits: Sequence[_Fit]) -> Floats:
+        def fit_classes(floor: float) -> tuple[float, Floats]:
+            nonlocal moved
+            X = _features(self.sample, floor, linear=self.linear)
+            loss = 0.0
+            coefs = starts[floor] + moved
+            for i, k in enumerate(self.classes):
+                of_class, coefs[i] = self.fit(X[:, k], self.targets(k), weights, coefs[i])
+                loss += of_class
+            moved = coefs - starts[floor]
+            return loss, coefs
+
+        return fit_classes
+
+    def losses(self, floor: float, coefs: Floats) -> Floats:
         """Loss of each row, summed over the regressions."""
         X = _features(self.sample, floor, linear=self.linear)
         total = np.zeros(len(self.sample))
-        for k, (_, *coefs, intercept) in zip(self.classes(), fits, strict=True):
-            odds = coefs @ X[:, k] + intercept
+        for k, (*slopes, intercept) in zip(self.classes, coefs, strict=True):
+            odds = slopes @ X[:, k] + intercept
             total += np.logaddexp(0.0, odds) - self.targets(k) * odds
         return total
 
@@ -260,25 +266,28 @@ def _features(sample: Sample, floor: float, *, linear: bool) -> Floats:
     return np.stack([logs, NUMPY.log_odds(logs.T).T - logs])
 
 
-def _fit_sigmoid(X: Floats, targets: Floats, weights: Floats, start: _Fit) -> _Fit:
-    first = np.array([start.coef, start.intercept])
-    loss, (a, b) = _regress(X.sum(axis=0, keepdims=True), targets, weights, first)
-    return _Fit(loss, a, a, b)
+def _fit_sigmoid(
+    X: Floats, targets: Floats, weights: Floats, start: Floats
+) -> tuple[float, list[float]]:
+    loss, (a, b) = _regress(X.sum(axis=0, keepdims=True), targets, weights, start[[0, 2]])
+    return loss, [a, a, b]
 
 
-def _fit_beta(X: Floats, targets: Floats, weights: Floats, start: _Fit) -> _Fit:
+def _fit_beta(
+    X: Floats, targets: Floats, weights: Floats, start: Floats
+) -> tuple[float, list[float]]:
     candidates = []
-    first = np.array(start[1:])
     for used in ([0, 1], [0], [1], []):
-        loss, (*slopes, c) = _regress(X[used], targets, weights, first[[*used, 2]])
+        loss, (*slopes, c) = _regress(X[used], targets, weights, start[[*used, 2]])
         if min(slopes, default=0.0) < 0:
             continue
         both = np.zeros(2)
         both[used] = slopes
-        candidates.append((loss, *both.tolist(), c))
+        candidates.append((loss, [*both.tolist(), c]))
         if len(used) == 2:  # others cannot have a lower loss
             break
-    return _Fit(*likeliest(candidates))
+    loss, coefs = likeliest(candidates)
+    return loss, coefs
 
 
 def _regress(
