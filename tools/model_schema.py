@@ -14,8 +14,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from isoroc._calibrators.base import COMMON
 from isoroc._calibrators.registry import kinds
 from isoroc._input.kinds import KINDS
+from isoroc._maps.loading import MAPS
 from isoroc._maps.modelfile import codec, document
-from isoroc._maps.modelfile.maps import MAPS
 
 PATH = Path(__file__).resolve().parents[1] / "docs" / "model-file.schema.json"
 Rule = dict[str, Any]

@@ -200,8 +200,8 @@ class OnnxOps(Ops[Tensor]):
     def split(self, a: Tensor, widths: Sequence[int]) -> list[Tensor]:
         if len(widths) == 1:
             return [a]
-        options: Any = {"outputs": [""] * len(widths), "axis": 1}
-        parts = self._graph.nodes("Split", a.name, self._graph.integers(*widths), **options)
+        sizes = self._graph.integers(*widths)
+        parts = self._graph.nodes("Split", a.name, sizes, outputs=[""] * len(widths), axis=1)
         return [Tensor(self, width, part) for width, part in zip(widths, parts, strict=True)]
 
     def concat(self, parts: Sequence[Tensor]) -> Tensor:

@@ -204,9 +204,14 @@ class Evaluation:
             problem = f"are {name!r}, which are missing or not probabilities"
             raise InputError("stage", None, problem, "choose other forecasts")
         sample = samples[name]
-        options: dict[str, Any] = {"labels": self.classes, "confidence": self.confidence}
-        options |= {"sample_weight": sample.weights, "clusters": sample.clusters}
-        return calibration_summary(self.classes[sample.codes], sample.forecasts, **options)
+        return calibration_summary(
+            self.classes[sample.codes],
+            sample.forecasts,
+            sample_weight=sample.weights,
+            labels=self.classes,
+            clusters=sample.clusters,
+            confidence=self.confidence,
+        )
 
     @property
     def series(self) -> list[str]:

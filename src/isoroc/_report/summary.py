@@ -39,7 +39,6 @@ from isoroc._input import (
     with_segments,
 )
 from isoroc._maps.modelfile.document import plain
-from isoroc._maps.segments import known_columns
 from isoroc._support.files import creation_time
 from isoroc.metrics import roc_auc
 from isoroc.metrics._calibration import event_of, has_few_values
@@ -109,8 +108,7 @@ def gather(
     if calibrator is not None:
         after = calibrated(calibrator, P, segments) if after is None else after
         labels = calibrator.classes_ if labels is None else labels
-    options: Any = {"clusters": clusters, "unit": unit, "name": "P"}
-    before = check_sample(P, y, sample_weight, labels, **options)
+    before = check_sample(P, y, sample_weight, labels, clusters=clusters, unit=unit)
     changed = None if after is None else check_after(after, before, probabilities=True)
     if segments is not None:
         before = with_segments(before, segments)
@@ -363,7 +361,7 @@ def _model_part(evidence: ReportRows, path: str) -> dict[str, Any] | None:
     quoted = json.dumps(path, ensure_ascii=False)
     given = "P"
     what = f"P: new forecasts, one column per {'label' if evidence.multilabel else 'class'}"
-    if segments := list(known_columns(calibrator.map_)):
+    if segments := list(calibrator.map_.segments):
         given = "P, segments"
         what = f"{what}; segments: {', '.join(segments)}"
     code = f"import isoroc\n\ncalibrator = isoroc.load({quoted})\n"

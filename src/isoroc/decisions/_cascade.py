@@ -175,8 +175,17 @@ def cascade_rule(
     if not isinstance(P, list | tuple) or len(P) < 2:
         fix = "pass a list with the forecasts of two or more models"
         raise InputError("P", None, "is not a list of several forecasts", fix)
-    options: Any = {"labels": labels, "clusters": clusters, "sample_weight": sample_weight}
-    models = [gather(y, each, name=f"P[{s}]", **options) for s, each in enumerate(P)]
+    models = [
+        gather(
+            y,
+            each,
+            sample_weight=sample_weight,
+            labels=labels,
+            clusters=clusters,
+            name=f"P[{stage}]",
+        )
+        for stage, each in enumerate(P)
+    ]
     stages = Stages(models, _check_costs(costs, len(models), last), last)
     path = stages.path(max_error)
     walk = certify(lambda i: stages.outcome(path[i]), len(path), max_error, confidence)

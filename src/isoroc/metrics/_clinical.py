@@ -288,8 +288,7 @@ def _distance_measures(eta: Floats, z: Floats, weights: Floats) -> Floats:
     distance = np.abs(expit(eta.reshape(len(z), -1)) - expit(z)[:, None])
     mean = weights @ distance / weights.sum()
     shares = np.array([0.5, 0.9]) - 1e-12  # for sums of weights that are rounded
-    options: Any = {"weights": weights, "method": "inverted_cdf"}
-    quantiles = np.quantile(distance, shares, axis=0, **options)
+    quantiles = np.quantile(distance, shares, axis=0, weights=weights, method="inverted_cdf")
     return np.vstack([mean, quantiles, distance.max(axis=0)])
 
 

@@ -108,8 +108,9 @@ class CalibrationDisplay(BeforeAfterDisplay):
             fix = "expected those that CalibrationDisplay describes, or options of lines"
             raise InputError("options", None, str(error), fix) from None
         events = class_panels(next(iter(series.values())), pos_label, kind)
-        bins: dict[str, Any] = {"n_bins": n_bins, "strategy": strategy}
-        panels = reliability_panels(series, events, scale, confidence, **bins)
+        panels = reliability_panels(
+            series, events, scale, confidence, n_bins=n_bins, strategy=strategy
+        )
         layers = []
         for panel in panels:
             for stage, tables in panel.series.items():
@@ -192,7 +193,17 @@ def _draw(
         ax.fill_between(*inside("band"), color=colour, alpha=0.18, lw=0, label=label)
     if "rates" in data:
         forecast, rate, low, high, _ = inside("rates")
-        mark: dict[str, Any] = {"fmt": marker, "mec": ax.get_facecolor(), "mew": 0.6, "ms": 5}
-        mark |= {"color": colour, "elinewidth": 1.0, "zorder": 4, "label": texts.get("rates")}
-        ax.errorbar(forecast, rate, yerr=np.abs([low - rate, high - rate]), **mark)
+        ax.errorbar(
+            forecast,
+            rate,
+            yerr=np.abs([low - rate, high - rate]),
+            fmt=marker,
+            color=colour,
+            mec=ax.get_facecolor(),
+            mew=0.6,
+            ms=5,
+            elinewidth=1.0,
+            zorder=4,
+            label=texts.get("rates"),
+        )
     return lines

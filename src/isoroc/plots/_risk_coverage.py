@@ -98,9 +98,8 @@ class RiskCoverageDisplay(BeforeAfterDisplay):
                 highest = max(highest, limit)
             elif layer.kind == "rule":
                 coverage, error = (layer.data[key] for key in ("coverage", "error"))
-                options: Any = {"color": colour, "zorder": 3, "clip_on": False}
                 label = f"rule: {100 * coverage[0]:.0f} % accepted"
-                ax.plot(coverage, error, "D", label=label, **options)
+                ax.plot(coverage, error, "D", color=colour, label=label, zorder=3, clip_on=False)
         limits = (0.0, min(1.15 * highest, 1.02) or 1.0)
         tidy(ax, xlim=(0, 1.02), ylim=limits, xlabel="share of rows accepted", ylabel=CURVES)
         add_legend(ax)
@@ -144,8 +143,7 @@ def _draw_zones(ax: Axes, layers: list[Layer]) -> list[Any]:
     """Histogram of the probability of the second class, with three shaded zones."""
     zones, bars = layers
     left, right, percents = bars.data.values()
-    options: Any = {"align": "edge", "color": NEUTRAL, "alpha": 0.7}
-    ax.bar(left, percents, right - left, **options)
+    ax.bar(left, percents, right - left, align="edge", color=NEUTRAL, alpha=0.7)
     first, second = zones.series.split(" | ")
     titles = [f"accept {plain(shortened(first))}", "a person", f"accept {plain(shortened(second))}"]
     colours = [style_of(0)[0], "none", style_of(1)[0]]

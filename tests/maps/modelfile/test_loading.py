@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import isoroc
 from isoroc import ModelFileError, load_map
+from isoroc._maps.loading import MAPS
 from isoroc._maps.modelfile import document
-from isoroc._maps.modelfile.maps import MAPS
 from zoo import KINDS, fitted
 
 

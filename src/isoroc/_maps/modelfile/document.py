@@ -254,9 +254,9 @@ def _check_depth(value: Any, depth: int = 0) -> None:
 
 
 def _parse(data: bytes) -> Any:
-    hooks: Any = {"object_pairs_hook": _unique, "parse_constant": _no_constant}
     try:
-        return json.loads(data.decode("utf-8"), **hooks)
+        text = data.decode("utf-8")
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
     except RecursionError as error:
         raise Fault("", "nested too deep", _NOT_A_MODEL) from error
     except ValueError as error:  # also: not UTF-8, integers of thousands of digits
