@@ -39,8 +39,8 @@ def predict_frame(
 
         outputs = {name: k for k, name in enumerate(names)}
         table = "isoroc_frame"
-        options = {"dialect": "duckdb", "table": [table], "keep": given}
-        return df.query(table, write_query(calibrator, probs, outputs, **options))
+        query = write_query(calibrator, probs, outputs, dialect="duckdb", table=[table], keep=given)
+        return df.query(table, query)
     raise InputError("df", None, f"dataframes of {engine} are not supported")
 
 

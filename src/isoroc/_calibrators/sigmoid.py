@@ -8,8 +8,8 @@ import numpy as np
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
+from isoroc._calibrators.floors import distinct_floors, likeliest, likeliest_floor
 from isoroc._calibrators.leave_one_out import MOST_LEVERAGE, left_out_weights, with_changes
-from isoroc._calibrators.temperature import likeliest
 from isoroc._core.losses import EPSILON
 from isoroc._core.newton import logistic_regression
 from isoroc._core.simplex import LEAST
@@ -174,7 +174,6 @@ def _likeliest_map(
     Two classes need one regression: the other is its mirror image.
     """
     totals = sample.class_weights()
-    candidates = []
     low = np.zeros(len(totals))
     high = np.ones(len(totals))
     if smoothed:  # Platt's targets of the rows of other classes, and of the class
@@ -182,14 +181,19 @@ def _likeliest_map(
         high = (totals + 1) / (totals + 2)
     weights = sample.row_weights()
     is_binary = sample.n_classes == 2
-    for floor in _distinct_floors(sample, floors):
+
+    def fit_classes(floor: float) -> tuple[float, list[_Fit]]:
         X = _features(sample, floor, linear=linear)
         fits = []
         for k in range(is_binary, sample.n_classes):
             y = np.where(sample.codes == k, high[k], low[k])
             fits.append(fit(X[:, k], y, weights))
-        candidates.append((sum(loss for loss, *_ in fits), floor, fits))
-    _, floor, fits = likeliest(candidates)
+        return sum(loss for loss, *_ in fits), fits
+
+    if isinstance(sample.kind, LogOdds):
+        floors = floors[:1]  # log odds need none
+    smallest = float(sample.kind.log_rows(sample.forecasts, LEAST).min())
+    floor, fits = likeliest_floor(distinct_floors(floors, smallest), fit_classes)
     if is_binary:
         ((loss, a, b, c),) = fits
         fits.insert(0, (loss, a, a, -a - c) if linear else (loss, b, a, -c))
@@ -197,15 +201,6 @@ def _likeliest_map(
     return SigmoidMap(
         kind=sample.kind, floor=floor, linear=linear, coef=coef, rest=rest, intercept=intercept
     )
-
-
-def _distinct_floors(sample: Sample, floors: tuple[float, ...]) -> list[float]:
-    """The floors that differ in what they raise; log odds need none."""
-    lowest, *others = floors
-    if isinstance(sample.kind, LogOdds) or not others:
-        return [lowest]
-    smallest = float(sample.kind.log_rows(sample.forecasts, LEAST).min())
-    return [lowest, *(floor for floor in others if np.log(floor) > smallest)]
 
 
 def _features(sample: Sample, floor: float, *, linear: bool) -> Floats:

@@ -16,11 +16,12 @@ from isoroc._calibrators.descent import (
     ArrowFactor,
     DescentCalibrator,
     Factor,
+    FittedRows,
     PenalisedLoss,
-    Rows,
     Solution,
     factor_of,
 )
+from isoroc._calibrators.floors import smallest_forecast
 from isoroc._calibrators.leave_one_out import (
     MOST_LEVERAGE,
     score_changes,
@@ -28,12 +29,11 @@ from isoroc._calibrators.leave_one_out import (
     with_changes,
 )
 from isoroc._calibrators.matrix import MATRIX_CLASSES
-from isoroc._calibrators.temperature import uniform_share
+from isoroc._calibrators.tempering import uniform_share
 from isoroc._core.newton import logistic_regression
 from isoroc._core.smooth import softmax, softmax_loss
 from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample, check_number, slices
-from isoroc._input.kinds import columns_of
 from isoroc._maps import SplineMap
 
 
@@ -105,14 +105,14 @@ class SplineCalibrator(DescentCalibrator):
         check_number("penalty", self.penalty, minimum=0, others=("auto",))
         check_number("pseudocount", self.pseudocount, minimum=0)
         if self.penalty == "auto" and sample.n_classes == 2:
-            averaged = AveragedProblem(sample, self.n_knots, self.pseudocount)
+            averaged = AveragedSplines(sample, self.n_knots, self.pseudocount)
             return averaged, averaged.solve()
         penalty = 1.0 if self.penalty == "auto" else self.penalty
-        problem = Problem(sample, self.n_knots, penalty, self.pseudocount)
-        return problem, problem.solve()
+        loss = SplineLoss(sample, self.n_knots, penalty, self.pseudocount)
+        return loss, loss.solve()
 
 
-class Problem(PenalisedLoss):
+class SplineLoss(PenalisedLoss):
     """Penalised likelihood of the outcomes as a function of one vector theta.
 
     theta holds the shared coefficients (B,), each class's departures (K, B), intercepts (K,) and,
@@ -132,7 +132,7 @@ class Problem(PenalisedLoss):
         self.smoothing = uniform_share(sample, pseudocount)
         sample = self._draw(sample, self.most_features // (K * (1 + n_knots)))
         self.kind = sample.kind
-        self.floor = choose_floor(sample)
+        self.floor = smallest_forecast(sample)
         logs = sample.kind.log_rows(sample.forecasts, self.floor)
         odds = NUMPY.log_odds(logs.T).T
         self.knots = place_knots(odds, n_knots)
@@ -239,8 +239,8 @@ class Problem(PenalisedLoss):
                 at = slice(k * width, (k + 1) * width)
                 blocks[at, at] += U[k] @ V[at].T
         # In theta the departures of all classes come first, then intercepts, then the matrix.
-        kinds = np.split(np.arange(K * width).reshape(K, width), [B, B + 1], axis=1)
-        order = np.concatenate([kind.ravel() for kind in kinds])
+        groups = np.split(np.arange(K * width).reshape(K, width), [B, B + 1], axis=1)
+        order = np.concatenate([group.ravel() for group in groups])
         H = np.empty((B + K * width, B + K * width))
         H[B:, B:] = blocks[np.ix_(order, order)]
         H[:B, B:] = H[B : B + K * B, B:].reshape(K, B, -1).sum(axis=0)
@@ -326,7 +326,7 @@ class Fits(NamedTuple):
         return np.asarray(self.shares @ self.thetas)
 
 
-class AveragedProblem(Rows):
+class AveragedSplines(FittedRows):
     """Two classes: posterior of theta under each choice of widths, given weights of the rows.
 
     A map adds ``features @ theta`` to the log odds z: a constant, z, and hinges that rise from
@@ -343,7 +343,7 @@ class AveragedProblem(Rows):
         self.smoothing = uniform_share(sample, pseudocount)
         sample = self._draw(sample, most_rows)
         self.kind = sample.kind
-        self.floor = choose_floor(sample)
+        self.floor = smallest_forecast(sample)
         logs = sample.kind.log_rows(sample.forecasts, self.floor)
         z = self.z = logs[1] - logs[0]
         self.knots = place_knots(z, n_knots)
@@ -400,20 +400,17 @@ class AveragedProblem(Rows):
 
     def _fit(self, start: Floats, precision: Floats) -> Fits:
         """Most probable thetas and the evidence of their widths."""
-        options: Any = {"offset": self.z, "start": start, "precision": precision}
         thetas, losses, H = logistic_regression(
-            self.features.T, self.outcome, self.weights, least_gain=1e-3, **options
+            self.features.T,
+            self.outcome,
+            self.weights,
+            offset=self.z,
+            start=start,
+            precision=precision,
+            least_gain=1e-3,
         )
         spread = np.log(precision).sum(axis=1) - np.linalg.slogdet(H)[1]
         return Fits(thetas, spread / 2 - losses, precision, H)
-
-
-def choose_floor(sample: Sample) -> float:
-    """The smallest positive forecast, between 1e-30 and 1e-3; logits need none."""
-    if sample.kind.scores != "probability":
-        return 1e-30
-    P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
-    return float(np.clip(P[P > 0].min(), 1e-30, 1e-3))
 
 
 def place_knots(odds: Floats, n_knots: int) -> Floats:

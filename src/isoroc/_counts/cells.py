@@ -18,6 +18,8 @@ from isoroc._input.kinds import columns_of
 
 #: Largest number of entries of counts, which stay small whatever the number of rows.
 MOST_ENTRIES = 2**23
+#: Frequencies that sum to more are dealt to folds at random, not row by row by a hash.
+MANY_COPIES = 10**6
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,44 +263,41 @@ def deal_by_content(sample: Sample, n_folds: int) -> CellSample:
     """A sample in folds that depend on the order of neither rows nor columns.
 
     A hash of each row's rounded content draws its fold, so a row that changes leaves the folds of
-    the others alone. Equal rows go to one fold after the other, and so do the copies of a row with
-    a frequency. With clusters, the clusters are dealt. Classes are not stratified: that would make chance departures of their frequencies
-    from the forecasts look predictable.
+    the others alone. Equal rows are numbered and spread over the folds, and so are the copies of a
+    row with a frequency. With clusters, the clusters are dealt. Classes are not stratified: that
+    would make chance departures of their frequencies from the forecasts look predictable.
     """
     ordered = by_content(sample)
+    weights = ordered.row_weights()
+    squares = ordered.squared_weights()
+    row = np.arange(len(ordered))
+    known = vars(ordered) | {"weights": weights, "squares": squares}
+    undealt = CellSample(**known, fold=np.zeros_like(row))
+    copies = _count_rows(undealt)
+    if ordered.clusters is None and copies.sum() > max(MANY_COPIES, len(row)):
+        return deal_rows(undealt, np.full((len(row), n_folds), 1 / n_folds))
     P = rounded(ordered.kind.probabilities(NUMPY, columns_of(ordered.forecasts)), 16)
-    of_label = P[np.arange(len(P)), ordered.codes]
+    of_label = P[row, ordered.codes]
     # Rows that differ by a permutation of the classes have the same first key.
     keys = [_hash_entries(P) + hash_keys(np.stack([of_label, of_label], 1), None)]
     keys.append(_hash_rows(P, ordered.codes))
-    unit = np.arange(len(P))
-    copies = np.rint(ordered.row_weights() ** 2 / ordered.squared_weights()).clip(min=1)
-    copies = copies.astype(np.intp)
-    if ordered.clusters is not None:
+    if ordered.clusters is None:
+        row = np.repeat(row, copies)
+        fold = _draw_folds([key[row] for key in keys], n_folds)
+    else:
         _, unit = np.unique(ordered.clusters, return_inverse=True)
-        keys = [_sum_by(unit, key) for key in keys]
-        copies = np.ones(len(keys[0]), dtype=np.intp)
-    draws = hash_keys(keys[0][:, None], None)
-    first = (draws % np.uint64(n_folds)).astype(np.intp) + copies_before(*keys, copies)
-    row, fold, share = _spread(first[unit], copies[unit], n_folds)
+        fold = _draw_folds([_sum_by(unit, key) for key in keys], n_folds)[unit]
+    n_dealt = np.bincount(row * n_folds + fold, minlength=len(ordered) * n_folds)
+    return _divide(undealt, n_dealt.reshape(-1, n_folds))
+
+
+def _draw_folds(keys: list[NDArray[np.uint64]], n_folds: int) -> Ints:
+    """Fold of each unit, drawn by the hash of its keys and its number among equal units."""
+    draws = hash_keys(np.column_stack([keys[0], occurrences(*keys)]), None)
+    fold = (draws % np.uint64(n_folds)).astype(np.intp)
     if len(np.unique(fold)) < 2:  # very few rows
-        fold = np.argsort(np.argsort(draws))[unit[row]] % n_folds
-    dealt = ordered.take(row)
-    weights = dealt.row_weights() * share
-    squares = dealt.squared_weights() * share
-    return CellSample(**vars(dealt) | {"weights": weights, "squares": squares}, fold=fold)
-
-
-def _spread(first: Ints, copies: Ints, n_folds: int) -> tuple[Ints, Ints, Floats]:
-    """Parts of rows: the row, the fold, and the share of its copies.
-
-    The copies of a row go to the fold `first`, the next one and so on, in turn.
-    """
-    n_parts = copies.clip(max=n_folds)
-    row = np.repeat(np.arange(len(first)), n_parts)
-    turn = np.arange(len(row)) - np.repeat(n_parts.cumsum() - n_parts, n_parts)
-    share = -((turn - copies[row]) // n_folds) / copies[row]
-    return row, (first[row] + turn) % n_folds, share
+        fold = np.argsort(np.argsort(draws)) % n_folds
+    return fold
 
 
 def _sum_by(group: Ints, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -307,14 +306,14 @@ def _sum_by(group: Ints, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return sums
 
 
-def copies_before(keys: NDArray[np.uint64], ties: NDArray[np.uint64], copies: Ints) -> Ints:
-    """Number of copies of rows with the same key before each row, in the order of `ties`."""
+def occurrences(keys: NDArray[np.uint64], ties: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """How many equal keys come before each key, in the order of `ties`."""
     order = np.lexsort((ties, keys))
     ordered = keys[order]
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-    total = copies[order].cumsum() - copies[order]
-    before = np.empty_like(copies)
-    before[order] = total - np.repeat(total[starts], np.diff(np.append(starts, len(keys))))
+    first = np.repeat(starts, np.diff(np.append(starts, len(keys))))
+    before = np.empty(len(keys), dtype=np.uint64)
+    before[order] = np.arange(len(keys)) - first
     return before
 
 
@@ -359,17 +358,33 @@ def deal_in_cells(sample: Sample, n_folds: int, most: int) -> CellSample:
     The rows of a cell are exchangeable, so their number is dealt to the folds at random.
     """
     cells = in_cells(sample, most // n_folds, 2 * most)
-    rng = np.random.default_rng(0)
-    return deal_rows(cells, np.full((len(cells), n_folds), 1 / n_folds), rng)
+    return deal_rows(cells, np.full((len(cells), n_folds), 1 / n_folds))
 
 
-def deal_rows(cells: CellSample, shares: Floats, rng: np.random.Generator) -> CellSample:
+def limit_cells(cells: CellSample, most: int) -> CellSample:
+    """Cells in folds, about `most` in total over all folds, as coarse as in `deal_in_cells`."""
+    if len(cells) <= most:
+        return cells
+    n_folds = int(cells.fold.max()) + 1
+    return in_cells(cells, most, 2 * most * n_folds)
+
+
+def deal_rows(cells: CellSample, shares: Floats) -> CellSample:
     """The rows of each cell dealt to folds at random, with these shares of the folds."""
-    n_rows = np.rint(cells.row_weights() ** 2 / cells.squares).clip(min=1).astype(np.intp)
-    dealt = rng.multinomial(n_rows, shares)
-    cell, fold = np.nonzero(dealt)
+    n_dealt = np.random.default_rng(0).multinomial(_count_rows(cells), shares)
+    return _divide(cells, n_dealt)
+
+
+def _count_rows(cells: CellSample) -> Ints:
+    """Number of rows that each cell stands for."""
+    return np.rint(cells.row_weights() ** 2 / cells.squares).clip(min=1).astype(np.intp)
+
+
+def _divide(cells: CellSample, n_dealt: Ints) -> CellSample:
+    """Cells divided between folds, by the number of rows that each fold gets."""
+    cell, fold = np.nonzero(n_dealt)
     part = cells.take(cell)
-    share = dealt[cell, fold] / n_rows[cell]
+    share = n_dealt[cell, fold] / n_dealt.sum(axis=1)[cell]
     weights = part.row_weights() * share
     squares = part.squares * share
     return replace(part, fold=fold, weights=weights, squares=squares)

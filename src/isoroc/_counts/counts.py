@@ -409,4 +409,4 @@ class Counts:
             return sample
         entry, _ = np.nonzero(cells.class_weights)
         shares = np.where(tied[entry, None], 1 / self.n_folds, np.eye(self.n_folds)[sample.fold])
-        return deal_rows(sample, shares, np.random.default_rng(0))
+        return deal_rows(sample, shares)

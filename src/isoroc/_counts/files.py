@@ -46,10 +46,14 @@ def write(path: str | os.PathLike[str], parts: Parts, columns: Sequence[str] | N
     first = np.r_[True, entry[1:] != entry[:-1]]
     rows, *sums = (np.where(first, total[entry], 0) for total in (cells.rows, *cells.sums.T))
     of_class = cells.class_weights[entry, code], cells.squares[entry, code]
-    about = [describe(grid, n_folds, columns, classes)] * len(entry)
-    table = [cells.fold[entry], *cells.keys[entry].T, classes[code], rows, *of_class, *sums, about]
-    names = ["fold", *grid.names, "label", *grid.added, "isoroc"]
-    frame = nw.from_dict(dict(zip(names, table, strict=True)), backend=_library())
+    library = _library()
+    # One text for each class, not for each row.
+    labels = nw.new_series("label", classes.tolist(), backend=library)[code]
+    about = nw.lit(describe(grid, n_folds, columns, classes))
+    table = [cells.fold[entry], *cells.keys[entry].T, labels, rows, *of_class, *sums]
+    names = ["fold", *grid.names, "label", *grid.added]
+    frame = nw.from_dict(dict(zip(names, table, strict=True)), backend=library)
+    frame = frame.with_columns(isoroc=about)
     # pyarrow removes the file if writing fails, even a device, so it is not given the path.
     data = BytesIO()
     frame.write_parquet(data)
@@ -152,14 +156,16 @@ def from_long(
 
 def _classes(frame: Any, n_columns: int, labels: Any, columns: Any) -> tuple[NDArray[Any], Codes]:
     """Classes in the order of the columns, and the column of each row's label."""
-    y = np.array(frame["label"].to_list())
+    distinct = frame["label"].unique(maintain_order=True).to_list()
+    y = np.array(distinct)
     # `check_sample` matches labels with names of columns; the forecasts do not matter.
     P: Any = np.full((len(y), n_columns), 1 / max(n_columns, 2))
     if columns is not None and (n_columns > 1 or labels is None):
         P = nw.from_dict(dict(zip(columns, P.T, strict=True)), backend=_library()).to_native()
     given = None if labels is None else np.array(labels)
     sample = check_sample(P, y, labels=given, label_name="label")
-    return np.asarray(sample.classes), sample.codes
+    codes = frame["label"].replace_strict(distinct, sample.codes.tolist(), return_dtype=nw.Int64)
+    return np.asarray(sample.classes), codes.to_numpy().astype(sample.codes.dtype)
 
 
 def _numbers(frame: Any, column: str) -> NDArray[np.float64]:

@@ -1,0 +1,63 @@
+"""The floor under forecasts: probabilities below it are raised to it.
+
+A forecast of 1e-30 for what happens costs 69 nats, more than all the rest of a small sample. So a
+floor is a parameter of a map like any other, and the outcomes choose it from a few values.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from isoroc._backends import NUMPY
+from isoroc._input import Sample
+from isoroc._input.kinds import columns_of
+
+#: What floor="auto" chooses from. The first leaves every positive forecast unchanged.
+FLOORS = 10.0 ** -np.array([300, 100, 30, 16, 8, 6, 4, 3, 2.5, 2, 1.5, 1])
+
+T = TypeVar("T")
+
+
+def likeliest_floor(
+    floors: Iterable[float], fit: Callable[[float], tuple[float, T]], tie: float = 1e-9
+) -> tuple[float, T]:
+    """The floor with the least mean loss, and what was fitted with it.
+
+    `fit` gives the mean loss under a floor and the fitted parameters. Floors come in the order of
+    preference: the first within `tie` of the least loss is chosen.
+    """
+    candidates = []
+    for floor in floors:
+        loss, fitted = fit(floor)
+        candidates.append((loss, float(floor), fitted))
+    _, floor, fitted = likeliest(candidates, tie)
+    return floor, fitted
+
+
+def likeliest(candidates: Sequence[tuple[Any, ...]], tie: float = 1e-9) -> tuple[Any, ...]:
+    """The tuple that begins with the least mean loss, the first of those that tie."""
+    least = min(each[0] for each in candidates)
+    return next(each for each in candidates if each[0] <= least + tie)
+
+
+def distinct_floors(floors: Iterable[float], smallest: float) -> list[float]:
+    """The floors that differ in what they raise, if no log forecast is below `smallest`.
+
+    Those that raise nothing are all the same: the first of them stands for all.
+    """
+    floors = list(floors)
+    raising = [floor > 0 and float(np.log(floor)) > smallest for floor in floors]
+    idle = [i for i, raises in enumerate(raising) if not raises]
+    return [floor for i, floor in enumerate(floors) if raising[i] or i == idle[0]]
+
+
+def smallest_forecast(sample: Sample) -> float:
+    """The smallest positive forecast, between 1e-30 and 1e-3; logits need no floor.
+
+    A floor for maps with many parameters: it leaves all positive forecasts distinct.
+    """
+    if sample.kind.scores != "probability":
+        return 1e-30
+    P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
+    return float(np.clip(P[P > 0].min(), 1e-30, 1e-3))
