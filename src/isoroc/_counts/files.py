@@ -81,7 +81,7 @@ def _read(name: str) -> Any:
     if not os.path.isfile(name):  # noqa: PTH113
         raise FileNotFoundError(f"path: there is no file {name!r}.")
     library = _library()
-    options: dict[str, Any] = {"glob": False} if library == "polars" else {}
+    options: dict[str, bool] = {"glob": False} if library == "polars" else {}
     try:
         if library == "polars":
             frame = nw.scan_parquet(name, backend=library, **options)
@@ -148,8 +148,16 @@ def from_long(
     rows, weights, squares, fold, *sums = (
         _numbers(frame, column) for column in (*grid.added[:3], "fold", *grid.added[3:])
     )
-    totals: Any = {"rows": rows, "weights": weights, "squares": squares, "sums": np.array(sums).T}
-    cells = Cells.count(keys, fold.astype(np.int64), codes, n_classes=len(classes), **totals)
+    cells = Cells.count(
+        keys,
+        fold.astype(np.int64),
+        codes,
+        n_classes=len(classes),
+        sums=np.array(sums).T,
+        weights=weights,
+        squares=squares,
+        rows=rows,
+    )
     heavy = np.flatnonzero(cells.class_weights.sum(axis=1))
     return classes, grid, n_folds, cells.take(heavy).in_order()
 

@@ -206,10 +206,10 @@ def _show_expected(
 def _expect(Q: Floats, model: Model, confidence: float) -> dict[str, Any]:
     """Expected metrics with intervals; warns of forecasts unlike those of the calibration."""
     summary = model.calibrator.summary_
-    options: Any = {"calibration": summary.get("weight") or None, "confidence": confidence}
+    weight = summary.get("weight") or None
     expected: dict[str, Any] = {}
     for metric in ("accuracy", "log_loss", "f1", "auc"):
-        result = isoroc.metrics.expected(Q, metric, **options)
+        result = isoroc.metrics.expected(Q, metric, calibration=weight, confidence=confidence)
         expected[metric] = {name: getattr(result, name) for name in ("value", "low", "high")}
     if cells := summary.get("forecast_cells"):
         if len(cells) != N_CELLS:
