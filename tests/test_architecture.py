@@ -8,6 +8,7 @@ import sys
 import tokenize
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -370,6 +371,27 @@ def test_a_statement_assigns_one_thing():
         nodes = ast.walk(ast.parse(path.read_text("utf-8")))
         packed = [ast.unparse(node) for node in nodes if is_packed(node)]
         assert not packed, f"{path.name}: one name per line"
+
+
+def definitions(tree):
+    """Classes, and constants with their values, that a module defines."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            yield node.name.lstrip("_"), node
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = [ast.unparse(target).lstrip("_") for target in targets]
+            yield from ((name, ast.unparse(node.value)) for name in names if name[:1].isupper())
+
+
+def test_a_name_has_one_meaning():
+    """No two modules have classes of one name, or constants of one name with other values."""
+    found: dict[str, dict[Any, str]] = {}
+    for path in SOURCE.rglob("*.py"):
+        for name, meaning in definitions(ast.parse(path.read_text("utf-8"))):
+            found.setdefault(name, {})[meaning] = str(path.relative_to(SOURCE))
+    several = {name: list(each.values()) for name, each in found.items() if len(each) > 1}
+    assert not several
 
 
 def untyped_keywords(tree):

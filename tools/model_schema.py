@@ -117,7 +117,7 @@ def schema() -> Rule:
     any_value = reference("value")
     objects = {
         "dict": tagged("dict", items=mapping(any_value)),
-        "float": tagged("float", value={"enum": list(codec.WORDS)}),
+        "float": tagged("float", value={"enum": list(codec.NON_FINITE)}),
         "array": array_rule(),
         "table": tagged("table", columns=mapping(reference("array"))),
     }
@@ -134,10 +134,10 @@ def schema() -> Rule:
         "map": {"anyOf": list(map(reference, maps))},
         "calibrator": {"anyOf": list(map(reference, calibrators))},
     }
-    texts = {name: {"type": "string", "pattern": text} for name, text in document.TEXTS.items()}
+    texts = {name: {"type": "string", "pattern": text} for name, text in document.PATTERNS.items()}
     envelope = {
-        "format": {"const": document.FORMAT},
-        "version": {"const": document.VERSION},
+        "format": {"const": document.MODEL_FORMAT},
+        "version": {"const": document.MODEL_VERSION},
         "summary": mapping(reference("json")) | {"properties": summary()},
         "model": reference("calibrator"),
         **texts,

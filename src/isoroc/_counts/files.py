@@ -25,16 +25,16 @@ from isoroc._support.versions import migrate
 #: Classes, grid, number of folds and cells: what counts are made of.
 Parts = tuple[NDArray[Any], Grid, int, Cells]
 #: Version of the table.
-FORMAT = 1
+COUNTS_VERSION = 1
 #: Larger files are refused before they are read.
-MOST_ROWS = 4 * MOST_ENTRIES
+MOST_ROWS_OF_COUNTS = 4 * MOST_ENTRIES
 _FIX = "expected a file of Counts.to_parquet or of counts_sql"
 
 
 def describe(grid: Grid, n_folds: int, columns: Any, classes: Any = None, **further: Any) -> str:
     """The constant column ``isoroc``: the meaning of the numbers, as JSON."""
     known = None if classes is None else classes.tolist()
-    about = {"format": FORMAT, "library": version("isoroc"), "folds": n_folds}
+    about = {"format": COUNTS_VERSION, "library": version("isoroc"), "folds": n_folds}
     about |= {"columns": columns, "classes": known}
     return json.dumps(about | vars(grid) | further)
 
@@ -88,11 +88,11 @@ def _read(name: str) -> Any:
             n_rows = int(frame.select(nw.len()).collect().item())
         else:
             n_rows = import_module("pyarrow.parquet").read_metadata(name).num_rows
-        if n_rows <= MOST_ROWS:
+        if n_rows <= MOST_ROWS_OF_COUNTS:
             return nw.read_parquet(name, backend=library, **options)
     except Exception as error:  # the libraries have no error in common
         raise InputError("path", None, f"{name} is not a Parquet file ({error})", _FIX) from error
-    problem = f"{name} has {n_rows:,} rows, but counts have at most {MOST_ROWS:,}"
+    problem = f"{name} has {n_rows:,} rows, but counts have at most {MOST_ROWS_OF_COUNTS:,}"
     raise InputError("path", None, problem, "count with a lower resolution")
 
 
@@ -126,7 +126,7 @@ def _about(frame: Any, name: str) -> dict[str, Any]:
         problem = f"{name} holds {len(texts)} kinds of counts" if texts else f"{name} has no rows"
         raise InputError("path", None, problem, "write each to its own file")
     try:
-        about = migrate(json.loads(texts[0]), FORMAT, key="format")
+        about = migrate(json.loads(texts[0]), COUNTS_VERSION, key="format")
     except ValueError as error:
         problem, fix = (*error.args, _FIX)[:2]
         raise InputError("path", None, f"{name}: {problem}", fix) from error

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._core.intervals import Estimate, Statistic, half_width
+from isoroc._core.intervals import UNKNOWN, Estimate, Statistic, half_width
 from isoroc._core.losses import EPSILON
 from isoroc._core.verdict import Decision, Verdict
 from isoroc._evaluation.before_after import Pair
@@ -19,8 +19,6 @@ from isoroc._maps.modelfile.document import plain
 from isoroc._support.table import Table
 from isoroc.metrics import CalibrationSummary, calibration_summary
 from isoroc.metrics._segments import MIN_ROWS, none_tested
-
-UNKNOWN = Estimate(math.nan, math.nan, math.nan)
 
 
 def _text(value: float) -> str:

@@ -254,14 +254,16 @@ def _calibration(pair: Pair, estimates: Estimates, n_rows: int) -> list[str]:
     _put(estimates, whole, "refinement_loss", left)
     errors = {stage: part.absolute() for stage, part in parts.items()}
     _put(estimates, whole, "calibration_error", errors)
-    kinds: dict[str, Aspect] = {"top_calibration_error": "top"}
+    aspects: dict[str, Aspect] = {"top_calibration_error": "top"}
     if K > MANY_CLASSES:
         many = f"With more than {MANY_CLASSES} classes"
         notes.append(f"{many}, there is no calibration error of single classes.")
     elif K > 2:
-        kinds["classwise_calibration_error"] = "classwise"
-    for name, kind in kinds.items():
-        errors = {stage: Parts.of(sample, kind).absolute() for stage, sample in pair.series.items()}
+        aspects["classwise_calibration_error"] = "classwise"
+    for name, aspect in aspects.items():
+        errors = {
+            stage: Parts.of(sample, aspect).absolute() for stage, sample in pair.series.items()
+        }
         _put(estimates, pair, name, errors)
     return notes
 

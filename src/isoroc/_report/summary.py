@@ -46,9 +46,9 @@ from isoroc.metrics._clinical import smooth_curve
 from isoroc.metrics._estimation.grouping import distinct_rows, group_equal, group_means
 
 #: Changes when a key changes its name or its meaning. New keys do not change it.
-VERSION = 7
+SUMMARY_VERSION = 7
 #: Name of the event that the most probable class came true.
-TOP = "the most probable class"
+MOST_PROBABLE = "the most probable class"
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def summarize(
     versions |= {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
     summary: dict[str, Any] = {
         "format": "isoroc report",
-        "version": VERSION,
+        "version": SUMMARY_VERSION,
         "title": title,
         "verdict": _verdict(evaluation, evidence, judged),
         "headline": _headline(evaluation, evidence, judged),
@@ -225,7 +225,7 @@ def _came_true(evidence: ReportRows, judged: ReportRows) -> list[str]:
     if "before" not in evidence.series:
         return []
     k = 1 if evidence.n_classes == 2 else None
-    name = TOP if k is None else evidence.named(1)
+    name = MOST_PROBABLE if k is None else evidence.named(1)
     drawn = event_of(judged.before, k)
     (p, right, weights) = event_of(evidence.before, k).arrays
     few = has_few_values(drawn.forecasts)
@@ -433,7 +433,7 @@ def _classes_part(
 
 def _reliability_part(evidence: ReportRows, chosen: list[int]) -> dict[str, Any]:
     """Diagrams of the top class and of the chosen classes, or of the second of two."""
-    events: dict[str, int | None] = {TOP: None} if evidence.n_classes > 2 else {}
+    events: dict[str, int | None] = {MOST_PROBABLE: None} if evidence.n_classes > 2 else {}
     events |= {evidence.named(k): k for k in chosen}
     drawn = curves.reliability_panels(evidence.series, events) if evidence.series else []
     panels = [panel._asdict() | {"series": short(panel.series)} for panel in drawn]

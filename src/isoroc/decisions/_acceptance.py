@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isoroc._core.bounds import Losses, Rows, Walk, certify, rows_needed
+from isoroc._core.bounds import Losses, RowMask, Walk, certify, rows_needed
 from isoroc._core.intervals import Estimate
 from isoroc._core.simplex import as_matrix
 from isoroc._core.types import Floats, Ints
@@ -471,7 +471,7 @@ def cut_points(values: Floats, needed: int, lowest: float, most: int = 50) -> Fl
     return np.append(gaps[chosen], lowest)
 
 
-def _why(zone: Zone, losses: Losses, tested: Walk, rows: Rows, level: float) -> str:
+def _why(zone: Zone, losses: Losses, tested: Walk, rows: RowMask, level: float) -> str:
     """Why nothing is certified, and what would help; `rows` are those of the first test."""
     limit = percent(zone.limit)
     n = len(zone.rows)

@@ -13,7 +13,7 @@ from isoroc._evaluation.curves import Axis, reliability_panels
 from isoroc._input import InputError, Sample, check_confidence, check_number, check_option
 from isoroc.metrics._calibration import Strategy
 from isoroc.plots._display import (
-    TOP,
+    TOP_CLASS,
     BeforeAfterDisplay,
     Layer,
     add_legend,
@@ -152,8 +152,10 @@ class CalibrationDisplay(BeforeAfterDisplay):
             drawn = {kind: data[kind] for kind in data if kind not in hidden}
             named = texts if is_first and ax is self.ax_ else {}
             lines += _draw((ax, strip), drawn, axis, style, texts=named, options=options)
-        ax.set_ylabel("share that came true" if event == TOP else "observed rate")
-        strip.set_xlabel(f"forecast probability of {TOP if event == TOP else shortened(event)}")
+        ax.set_ylabel("share that came true" if event == TOP_CLASS else "observed rate")
+        strip.set_xlabel(
+            f"forecast probability of {TOP_CLASS if event == TOP_CLASS else shortened(event)}"
+        )
         percents = [layer.data["percent"].max() for layer in layers if layer.kind == "histogram"]
         strip.set(ylabel="rows (%)", ylim=(0, max(1.08 * max(percents), tallest)))
         if len(self.axes_) > 1:

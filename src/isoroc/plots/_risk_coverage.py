@@ -25,7 +25,7 @@ from isoroc.plots._display import (
 )
 
 CURVES = "error of accepted rows"
-ZONES = "zones of the rule"
+ZONES_PANEL = "zones of the rule"
 
 
 @dataclass(repr=False, eq=False)
@@ -75,7 +75,7 @@ class RiskCoverageDisplay(BeforeAfterDisplay):
         return cls(layers, curve, rule)
 
     def _draw(self, ax: Axes, layers: list[Layer]) -> list[Any]:
-        if layers[0].panel == ZONES:
+        if layers[0].panel == ZONES_PANEL:
             return _draw_zones(ax, layers)
         curves = [layer for layer in layers if layer.kind == "curve"]
         styles = styles_in(ax, [layer.series for layer in curves])
@@ -132,9 +132,9 @@ def _layers_of(rule: Any, sample: Sample) -> list[Layer]:
         zone = np.where(accepted & (p > 0.5), 2, np.where(accepted, 0, 1))
         ends["share"] = np.bincount(zone, weights, 3) / weights.sum()
         names = [f"as {label}" for label in rule.classes.tolist()]
-        layers.append(Layer(ZONES, " | ".join(names), "zones", ends))
+        layers.append(Layer(ZONES_PANEL, " | ".join(names), "zones", ends))
         layers.append(
-            Layer(ZONES, str(rule.classes[1]), "histogram", histogram(event_of(sample, 1)))
+            Layer(ZONES_PANEL, str(rule.classes[1]), "histogram", histogram(event_of(sample, 1)))
         )
     return layers
 

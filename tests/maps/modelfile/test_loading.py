@@ -107,7 +107,7 @@ def test_files_of_older_versions_are_migrated(tmp_path, monkeypatch):
         numbers["temperature"] = 1 / numbers.pop("inverse")
         return content
 
-    monkeypatch.setattr(document, "VERSION", 3)
+    monkeypatch.setattr(document, "MODEL_VERSION", 3)
     monkeypatch.setattr(document, "MIGRATIONS", [rename])
     assert isoroc.load(file).map_.temperature == pytest.approx(expected)
     file.write_text(edited(content, ("version",), 1))
