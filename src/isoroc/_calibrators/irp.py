@@ -41,7 +41,7 @@ from isoroc._maps.cyclic import MonotonicityCheck
 from isoroc._maps.modelfile import checks
 from isoroc._maps.monotonicity import Certificate, certify
 from isoroc._maps.top import TopReduction
-from isoroc._support.progress import Report, progress
+from isoroc._support.progress import Announce, progress
 from isoroc._support.seeds import check_random_state
 from isoroc._support.table import Table
 
@@ -274,7 +274,7 @@ class IRPCalibrator(Calibrator):
         sample: Sample,
         reduction: TopReduction | None,
         random_state: np.random.RandomState,
-        report: Report,
+        report: Announce,
     ) -> tuple[BinMap, Certificate | None]:
         """The map of a tree grown on a sample on the simplex, and its certificate.
 

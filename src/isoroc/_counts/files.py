@@ -23,7 +23,7 @@ from isoroc._support.files import replacing
 from isoroc._support.versions import migrate
 
 #: Classes, grid, number of folds and cells: what counts are made of.
-Parts = tuple[NDArray[Any], Grid, int, Cells]
+StoredCounts = tuple[NDArray[Any], Grid, int, Cells]
 #: Version of the table.
 COUNTS_VERSION = 1
 #: Larger files are refused before they are read.
@@ -39,7 +39,7 @@ def describe(grid: Grid, n_folds: int, columns: Any, classes: Any = None, **furt
     return json.dumps(about | vars(grid) | further)
 
 
-def write(path: str | os.PathLike[str], parts: Parts, columns: Sequence[str] | None) -> None:
+def write(path: str | os.PathLike[str], parts: StoredCounts, columns: Sequence[str] | None) -> None:
     """Write counts to a file; rows and sums of an entry are in the row of its first label."""
     classes, grid, n_folds, cells = parts
     entry, code = np.nonzero(cells.class_weights)
@@ -135,7 +135,7 @@ def _about(frame: Any, name: str) -> dict[str, Any]:
 
 def from_long(
     frame: Any, grid: Grid, n_folds: int, labels: Any, columns: Any, *, name: str = "df"
-) -> Parts:
+) -> StoredCounts:
     """Counts of a collected table with one row for each fold, cell and label."""
     if not len(frame):
         raise InputError(name, None, "no rows", "at least one is needed")

@@ -23,7 +23,7 @@ from isoroc._evaluation.catalogue import MANY_CLASSES, MEASURES, Estimates
 from isoroc._evaluation.order import effort_for, measure_labels, measure_order, measure_volumes
 from isoroc._input import SLICE, Aspect, Sample, slices
 from isoroc._support.table import Table
-from isoroc.metrics._estimation.calibration_terms import Parts, Term
+from isoroc.metrics._estimation.calibration_terms import Parts, RowTerm
 
 
 class Totals:
@@ -269,8 +269,8 @@ def _calibration(pair: Pair, estimates: Estimates, n_rows: int) -> list[str]:
 
 
 def _correct(
-    terms: dict[str, Term], pair: Pair, estimates: Estimates, n_rows: int
-) -> dict[str, Term]:
+    terms: dict[str, RowTerm], pair: Pair, estimates: Estimates, n_rows: int
+) -> dict[str, RowTerm]:
     """Estimates from some rows, corrected to all rows by regression on the losses."""
     if pair.n_rows >= n_rows:
         return terms
@@ -295,7 +295,7 @@ def _correct(
     return corrected
 
 
-def _put(estimates: Estimates, pair: Pair, measure: str, terms: dict[str, Term]) -> None:
+def _put(estimates: Estimates, pair: Pair, measure: str, terms: dict[str, RowTerm]) -> None:
     """Add estimates of a measure before and after, and of its change."""
     for stage, (estimate, _) in terms.items():
         estimates[measure, stage] = estimate

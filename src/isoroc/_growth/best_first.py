@@ -32,7 +32,7 @@ from isoroc._core.tree import BinTree, bin_values
 from isoroc._core.types import Floats, Ints
 from isoroc._counts import Points
 from isoroc._input import Sample
-from isoroc._support.progress import Report
+from isoroc._support.progress import Announce
 
 #: Least slack of a split. In the tree scope ties must not occur; in the global scope a bin that
 #: straddles a boundary sits on it, so slack 0 is allowed, up to rounding.
@@ -58,7 +58,7 @@ class GrowthOptions:
     min_lift: float | Literal["auto"] = "auto"
     max_cells: int = 10_000
     random_state: np.random.RandomState | None = None
-    report: Report = lambda _: None
+    report: Announce = lambda _: None
 
     def for_sample(self, sample: Sample) -> Self:
         """The same options with the defaults that depend on the sample."""

@@ -22,7 +22,7 @@ from isoroc.decisions._acceptance import labelled, make_rule, notes_on_seen
 
 
 def accept(
-    forecasts: opt.Forecasts,
+    forecasts: opt.Tables,
     /,
     *,
     max_error: Annotated[list[str], Parameter(consume_multiple=False)],

@@ -31,7 +31,7 @@ FitRows = Sample | Counts | LabelledTable
 
 
 def fit(
-    forecasts: opt.Forecasts,
+    forecasts: opt.Tables,
     /,
     *,
     output: opt.Output,

@@ -38,7 +38,7 @@ MOST_ROWS_DRAWN = 20_000
 
 def monitor(
     model: opt.ModelFile,
-    forecasts: opt.Forecasts,
+    forecasts: opt.Tables,
     /,
     *,
     state: str | None = None,
