@@ -101,7 +101,7 @@ class Builder:
             raise InputError("P", None, problem, "all batches must have the same columns")
         return self.tally
 
-    def result(self) -> files.Parts:
+    def result(self) -> files.StoredCounts:
         """Parts of the counts of all that was added."""
         if self.tally is None or self.classes is None:
             raise InputError("batches", None, "there are none", "at least one is needed")
