@@ -12,7 +12,7 @@ from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from isoroc._calibrators.base import COMMON
-from isoroc._calibrators.registry import kinds
+from isoroc._calibrators.registry import classes_by_name
 from isoroc._input.kinds import KINDS
 from isoroc._maps.loading import MAPS
 from isoroc._maps.modelfile import codec, document
@@ -123,7 +123,9 @@ def schema() -> Rule:
     }
     objects |= {tag: structure(tag, kind) for tag, (kind, _) in codec.STRUCTURES.items()}
     maps = {name: map_rule(name, kind) for name, kind in sorted(MAPS.items())}
-    calibrators = {name: calibrator_rule(name, kind) for name, kind in sorted(kinds().items())}
+    calibrators = {
+        name: calibrator_rule(name, kind) for name, kind in sorted(classes_by_name().items())
+    }
     listed = [SCALAR, {"type": "array", "items": any_value}]
     plain = [SCALAR, {"type": "array", "items": reference("json")}, mapping(reference("json"))]
     names = [*objects, "map", "calibrator"]
@@ -144,8 +146,8 @@ def schema() -> Rule:
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:isoroc:model-file:{document.VERSION}",
-        "title": f"isoroc model file, version {document.VERSION}",
+        "$id": f"urn:isoroc:model-file:{document.MODEL_VERSION}",
+        "title": f"isoroc model file, version {document.MODEL_VERSION}",
         **record(envelope),
         "$defs": definitions | objects | maps | calibrators,
     }

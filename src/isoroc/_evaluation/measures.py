@@ -127,7 +127,7 @@ class Direction:
         codes = sample.codes
         weights = sample.row_weights()
         squares = sample.squared_weights()
-        single = range(P.shape[1] if P.shape[1] <= 50 else 0)
+        single = range(P.shape[1] if P.shape[1] <= MANY_CLASSES else 0)
         # The most probable class and, if they are not many, each class.
         events = [(P.max(axis=1), P.argmax(axis=1)), *((P[:, k], k) for k in single)]
         self._differences = self._differences or [Mean() for _ in events]

@@ -421,3 +421,12 @@ def test_a_share_of_the_fuzzing():
     assert tally["crashed"] == 0
     assert tally["refused"] > 300
     assert tally["loaded"] > 10  # so the checksums of mutants match
+
+
+def test_a_reduction_leaves_two_classes_or_more_to_the_rest():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(4), 200)
+    own = isoroc.IRPCalibrator(top=2).fit(P, np.arange(200) % 4).map_
+    own.check(4)
+    with pytest.raises(document.Fault, match="expected a reduction of 3 classes, or none"):
+        own.check(3)

@@ -41,8 +41,6 @@ from isoroc.metrics._estimation.grouping import (
     sum_rows,
 )
 
-#: Distinct scores are grouped into cells of this many rows, but not into more than 512 cells.
-ROWS_IN_CELL = 8
 #: Most classes for which partitions are of whole forecasts.
 FULL = 4
 #: With more classes, partitions are of this many of the largest probabilities and the rest.
@@ -81,10 +79,20 @@ class CrossFit:
     forecast are dealt to several folds, and rows of one cluster to the same. Only ratios of weights
     matter: rows count as in `Sample.effective`. Nothing is learned before it is needed. Rows must
     have positive weight.
+
+    Parameters
+    ----------
+    sample : Sample
+    rows_in_cell : int
+        Rows per cell of distinct scores. There are at most 512 cells.
+    most_values : int
+        Folds are learned together as long as their arrays have at most this many values.
     """
 
-    def __init__(self, sample: Sample) -> None:
+    def __init__(self, sample: Sample, rows_in_cell: int = 8, most_values: int = 2**16) -> None:
         self.sample = sample
+        self._rows_in_cell = rows_in_cell
+        self._most_values = most_values
         n = len(sample)
         self._n_folds = min(5 if n <= 100_000 else 2, n)  # half of many rows are plenty
         self._n_levels = count_halvings(n - n // self._n_folds)
@@ -95,7 +103,7 @@ class CrossFit:
         units, rows = self._prepared
         learned = np.empty((units.P.shape[0], len(rows.fold)))
         # Several folds at a time save calls, as long as their arrays are small.
-        n_together = max(1, 2**16 // units.P.size)
+        n_together = max(1, self._most_values // units.P.size)
         others = [self._sum_others(w) for w in rows[:2]]
         for start in range(0, self._n_folds, n_together):
             stop = start + n_together
@@ -137,7 +145,7 @@ class CrossFit:
         scores = None
         first = np.arange(n)
         unit = first
-        n_cells = min(max(n // ROWS_IN_CELL, 32), 512)
+        n_cells = min(max(n // self._rows_in_cell, 32), 512)
         if sample.forecasts.ndim == 1 and value.max() >= 2 * n_cells:
             scores = np.clip(sample.forecasts, EPSILON, 1 - EPSILON)
             # Cells of equal weight, divided where odds differ: probabilities near 0 or 1.
