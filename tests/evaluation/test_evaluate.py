@@ -368,3 +368,14 @@ def test_ranges_are_those_of_a_stage():
     assert SPHERICAL.range_of("change") == (-1, 1)
     assert MEASURES["log_loss"].range_of("change") == (-np.inf, np.inf)
     assert MEASURES["decisions_changed"].range_of("change") == (0, 1)
+
+
+@pytest.mark.parametrize(("K", "are_shown"), [(50, True), (51, False)])
+def test_single_classes_are_shown_up_to_50(K, are_shown):
+    P, _, y = distorted(400, K, 1.0, seed=0)
+    result = evaluate(y, P, labels=range(K))
+    assert result.directions["before"].n_rows == (1 + K if are_shown else 1)
+    assert ("classwise_calibration_error" in result.measures) == are_shown
+    assert ("With more than 50 classes" in repr(result)) == (not are_shown)
+    if are_shown:
+        assert np.isfinite(result["classwise_calibration_error", "before"])

@@ -54,6 +54,10 @@ class Estimate(NamedTuple):
     high: float
 
 
+#: An estimate that cannot be made.
+UNKNOWN = Estimate(nan, nan, nan)
+
+
 class Statistic(NamedTuple):
     """What is known about a value T: an estimate of it, with variance ``variance + slope * T``.
 

@@ -215,14 +215,23 @@ class Tally:
             keys = cells(NUMPY, np.asfortranarray(P), self.grid)
             keys = np.ascontiguousarray(keys if self.grid.exact else keys.astype(np.int32))
             folds = None if fold is None else fold[rows]
-            added: Any = {"sums": P}
-            if weights is not None:
+            if weights is None:
+                found = Cells.count(
+                    keys, folds, sample.codes[rows], n_classes=self.n_classes, sums=P
+                )
+            else:
                 w = weights[rows]
-                added = {"sums": P * w[:, None], "weights": w}
-                added["squares"] = w**2 if squares is None else squares[rows]
-                added["rows"] = None if is_first is None else is_first[rows]
-            added["n_classes"] = self.n_classes
-            self.add_cells(Cells.count(keys, folds, sample.codes[rows], **added))
+                found = Cells.count(
+                    keys,
+                    folds,
+                    sample.codes[rows],
+                    n_classes=self.n_classes,
+                    sums=P * w[:, None],
+                    weights=w,
+                    squares=w**2 if squares is None else squares[rows],
+                    rows=None if is_first is None else is_first[rows],
+                )
+            self.add_cells(found)
 
     def add_cells(self, cells: Cells) -> None:
         self.parts.append(cells)

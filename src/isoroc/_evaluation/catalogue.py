@@ -77,7 +77,7 @@ def _changed_decisions(before: Sample, after: Sample) -> Floats:
 
 
 #: Values between 0 and 1.
-UNIT = (0.0, 1.0)
+ZERO_TO_ONE = (0.0, 1.0)
 #: All measures, in the order in which they are shown.
 MEASURES = {
     "log_loss": Measure(
@@ -103,23 +103,23 @@ MEASURES = {
         "calibration error",
         "mean distance from observed shares; too low if errors often change their sign",
         better=-1,
-        limits=UNIT,
+        limits=ZERO_TO_ONE,
     ),
     "classwise_calibration_error": Measure(
         "classwise calibration error",
         "of single classes",
         better=-1,
-        limits=UNIT,
+        limits=ZERO_TO_ONE,
         n_classes=(3, MANY_CLASSES),
     ),
     "top_calibration_error": Measure(
-        "top-label calibration error", "of the most likely class", better=-1, limits=UNIT
+        "top-label calibration error", "of the most likely class", better=-1, limits=ZERO_TO_ONE
     ),
     "accuracy": Measure(
         "accuracy",
         "share of rows whose most probable class came true",
         better=1,
-        limits=UNIT,
+        limits=ZERO_TO_ONE,
         rows=_right_decisions,
         statistic="share",
         of_scores=True,
@@ -129,21 +129,21 @@ MEASURES = {
         "AUC",
         "how often a row of the second class ranks above one of the first",
         better=1,
-        limits=UNIT,
+        limits=ZERO_TO_ONE,
         n_classes=(2, 2),
     ),
     "auc_one_vs_rest": Measure(
         "AUC, one class against the rest",
         "mean over the classes",
         better=1,
-        limits=UNIT,
+        limits=ZERO_TO_ONE,
         n_classes=(3, inf),
     ),
     "auc_one_vs_one": Measure(
         "AUC, pairs of classes",
         "mean over the pairs of classes",
         better=1,
-        limits=UNIT,
+        limits=ZERO_TO_ONE,
         n_classes=(3, inf),
     ),
     "macro_log_loss": Measure(
@@ -157,21 +157,21 @@ MEASURES = {
         "AUC, mean over labels",
         "how often a row with the label ranks above",
         better=1,
-        limits=UNIT,
+        limits=ZERO_TO_ONE,
         if_estimated=True,
     ),
     "vus": Measure(
         "volume under the ROC surface",
         "how well thresholds separate all classes",
         better=1,
-        limits=UNIT,
+        limits=ZERO_TO_ONE,
         n_classes=(min(EFFORTS), max(EFFORTS)),
     ),
     "decisions_changed": Measure(
         "decisions changed",
         "rows whose most probable class changed",
         better=0,
-        limits=UNIT,
+        limits=ZERO_TO_ONE,
         stages=("change",),
         changes=_changed_decisions,
         statistic="share",
@@ -180,14 +180,14 @@ MEASURES = {
         "pairs of rows reversed",
         "pairs whose order was reversed",
         better=0,
-        limits=UNIT,
+        limits=ZERO_TO_ONE,
         stages=("change",),
     ),
     "pairs_tied": Measure(
         "pairs of rows that became ties",
         "pairs that were not ties before",
         better=0,
-        limits=UNIT,
+        limits=ZERO_TO_ONE,
         stages=("change",),
     ),
 }

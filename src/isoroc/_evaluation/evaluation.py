@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._core.intervals import Estimate, Statistic, half_width
+from isoroc._core.intervals import UNKNOWN, Estimate, Statistic, half_width
 from isoroc._core.losses import EPSILON
 from isoroc._core.verdict import Decision, Verdict
 from isoroc._evaluation.before_after import Pair
@@ -19,8 +19,6 @@ from isoroc._maps.modelfile.document import plain
 from isoroc._support.table import Table
 from isoroc.metrics import CalibrationSummary, calibration_summary
 from isoroc.metrics._segments import MIN_ROWS, none_tested
-
-UNKNOWN = Estimate(math.nan, math.nan, math.nan)
 
 
 def _text(value: float) -> str:
@@ -204,9 +202,14 @@ class Evaluation:
             problem = f"are {name!r}, which are missing or not probabilities"
             raise InputError("stage", None, problem, "choose other forecasts")
         sample = samples[name]
-        options: dict[str, Any] = {"labels": self.classes, "confidence": self.confidence}
-        options |= {"sample_weight": sample.weights, "clusters": sample.clusters}
-        return calibration_summary(self.classes[sample.codes], sample.forecasts, **options)
+        return calibration_summary(
+            self.classes[sample.codes],
+            sample.forecasts,
+            sample_weight=sample.weights,
+            labels=self.classes,
+            clusters=sample.clusters,
+            confidence=self.confidence,
+        )
 
     @property
     def series(self) -> list[str]:

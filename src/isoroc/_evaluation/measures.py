@@ -23,7 +23,7 @@ from isoroc._evaluation.catalogue import MANY_CLASSES, MEASURES, Estimates
 from isoroc._evaluation.order import effort_for, measure_labels, measure_order, measure_volumes
 from isoroc._input import SLICE, Aspect, Sample, slices
 from isoroc._support.table import Table
-from isoroc.metrics._estimation.calibration_terms import Parts, Term
+from isoroc.metrics._estimation.calibration_terms import Parts, RowTerm
 
 
 class Totals:
@@ -127,7 +127,7 @@ class Direction:
         codes = sample.codes
         weights = sample.row_weights()
         squares = sample.squared_weights()
-        single = range(P.shape[1] if P.shape[1] <= 50 else 0)
+        single = range(P.shape[1] if P.shape[1] <= MANY_CLASSES else 0)
         # The most probable class and, if they are not many, each class.
         events = [(P.max(axis=1), P.argmax(axis=1)), *((P[:, k], k) for k in single)]
         self._differences = self._differences or [Mean() for _ in events]
@@ -254,21 +254,23 @@ def _calibration(pair: Pair, estimates: Estimates, n_rows: int) -> list[str]:
     _put(estimates, whole, "refinement_loss", left)
     errors = {stage: part.absolute() for stage, part in parts.items()}
     _put(estimates, whole, "calibration_error", errors)
-    kinds: dict[str, Aspect] = {"top_calibration_error": "top"}
+    aspects: dict[str, Aspect] = {"top_calibration_error": "top"}
     if K > MANY_CLASSES:
         many = f"With more than {MANY_CLASSES} classes"
         notes.append(f"{many}, there is no calibration error of single classes.")
     elif K > 2:
-        kinds["classwise_calibration_error"] = "classwise"
-    for name, kind in kinds.items():
-        errors = {stage: Parts.of(sample, kind).absolute() for stage, sample in pair.series.items()}
+        aspects["classwise_calibration_error"] = "classwise"
+    for name, aspect in aspects.items():
+        errors = {
+            stage: Parts.of(sample, aspect).absolute() for stage, sample in pair.series.items()
+        }
         _put(estimates, pair, name, errors)
     return notes
 
 
 def _correct(
-    terms: dict[str, Term], pair: Pair, estimates: Estimates, n_rows: int
-) -> dict[str, Term]:
+    terms: dict[str, RowTerm], pair: Pair, estimates: Estimates, n_rows: int
+) -> dict[str, RowTerm]:
     """Estimates from some rows, corrected to all rows by regression on the losses."""
     if pair.n_rows >= n_rows:
         return terms
@@ -293,7 +295,7 @@ def _correct(
     return corrected
 
 
-def _put(estimates: Estimates, pair: Pair, measure: str, terms: dict[str, Term]) -> None:
+def _put(estimates: Estimates, pair: Pair, measure: str, terms: dict[str, RowTerm]) -> None:
     """Add estimates of a measure before and after, and of its change."""
     for stage, (estimate, _) in terms.items():
         estimates[measure, stage] = estimate

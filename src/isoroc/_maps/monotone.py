@@ -16,7 +16,7 @@ import numpy as np
 from isoroc._backends import Ops, V
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats
-from isoroc._maps.base import Map, state
+from isoroc._maps.base import Map, Places, state
 from isoroc._maps.modelfile import Fault, checks
 from isoroc._support.table import Table
 
@@ -106,7 +106,7 @@ class MonotoneMap(Map):
         """The points z in which the map is the gradient."""
         return with_floor(ops, self.kind.logs(ops, X, LEAST), self.floor)
 
-    def formula(self, ops: Ops[V], X: V) -> V:
+    def formula(self, ops: Ops[V], X: V, places: Places[V] = ()) -> V:
         return self.gradient(ops, self.coordinates(ops, X))
 
     def is_increasing(self) -> bool:
