@@ -28,5 +28,7 @@ LONG = {
     "metrics.md",
     "scale.md",
 }
+#: Pages about data of others, which are in ../shared where there is one.
+WITH_DATA = {"language-models.md"}
 IN_PYTHON = [page for page in PAGES if blocks(page, "python")]
 IN_SHELL = [page for page in PAGES if blocks(page, "sh")]

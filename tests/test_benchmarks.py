@@ -139,10 +139,9 @@ def test_the_table_of_speed_replaces_the_one_of_a_page(script, monkeypatch, tmp_
     own = {name: makers[name] for name in ("isotonic", "temperature", "sklearn isotonic")}
     took = {"isotonic": 0.5, "temperature": 2.0, "sklearn isotonic": 1.5}
     of = {make: took[name] for name, make in own.items()}
-    new = {"compared_methods": lambda: (own, ["SMS"])}
-    new["fit_seconds"] = lambda make, P, _: of[make] * len(P) / 100
-    for name, replacement in new.items():
-        monkeypatch.setitem(print_table.__globals__, name, replacement)
+    names = print_table.__globals__
+    monkeypatch.setitem(names, "compared_methods", lambda: (own, ["SMS"]))
+    monkeypatch.setitem(names, "fit_seconds", lambda make, P, _: of[make] * len(P) / 100)
     page = tmp_path / "page.md"
     page.write_text("a\n<!-- speed table: begin -->\nold\n<!-- speed table: end -->\nb\n")
     options = {"rows": [100, 200, 400], "classes": [2], "budget": 3.5, "write": page}

@@ -16,16 +16,37 @@ import pytest
 from matplotlib import pyplot as plt
 from packaging.requirements import Requirement
 
-from pages import IN_PYTHON, LONG, PAGES, ROOT, WITHOUT_CODE, blocks
+from pages import IN_PYTHON, LONG, PAGES, ROOT, WITH_DATA, WITHOUT_CODE, blocks
 
 pytestmark = pytest.mark.project
 
 
+def write_real_forecasts(folder):
+    """The files that `language-models.md` loads; skips the test without ../shared."""
+    networks = ROOT.parent / "shared" / "networks"
+    if not networks.exists():
+        pytest.skip("needs the forecasts in ../shared/networks")
+    sets = np.load(networks / "networks.npz")
+    answers = {}
+    for exam, name in (("science", "sciq_test"), ("logic", "lsat_ar_test")):
+        for array in "Py":
+            answers[f"{exam} {array}"] = sets[f"llm-gpt-4o-{name}|{array}"]
+    np.savez(folder / "answers.npz", **answers)
+    images = {array: sets[f"wideresnet-16-4-cifar-10|{array}"] for array in "Py"}
+    np.savez(folder / "images.npz", **images, **np.load(networks / "annotators.npz"))
+
+
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=[pytest.mark.slow] * (page in LONG)) for page in IN_PYTHON],
+    [
+        pytest.param(page, marks=[pytest.mark.slow] * (page in LONG | WITH_DATA))
+        for page in IN_PYTHON
+    ],
 )
-def test_python_blocks_print_what_the_page_shows_below_them(page):
+def test_python_blocks_print_what_the_page_shows_below_them(page, tmp_path, monkeypatch):
+    if page in WITH_DATA:
+        write_real_forecasts(tmp_path)
+        monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}  # as for a reader who runs one block after the other
     example = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", re.DOTALL)
     for block, shown in example.findall(PAGES[page]):

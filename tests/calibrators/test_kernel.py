@@ -6,7 +6,7 @@ from sklearn.metrics import log_loss
 
 from isoroc import KernelCalibrator, MatrixCalibrator, SplineCalibrator, TemperatureCalibrator
 from isoroc._backends import NUMPY
-from isoroc._calibrators.kernel import Problem, bumps, choose_centres
+from isoroc._calibrators.kernel import KernelLoss, bumps, choose_centres
 from isoroc._input import Sample
 from isoroc._maps import TemperatureMap
 
@@ -28,7 +28,7 @@ def a_problem(n=60, K=3, m=5, seed=0):
     weights = rng.uniform(0.5, 2, size=n)
     sample = Sample(P, codes.astype(np.uint8), weights)
     stage = TemperatureMap(kind=sample.kind, floor=1e-300, temperature=1.5, smoothing=0.01)
-    problem = Problem(sample, stage, m)
+    problem = KernelLoss(sample, stage, m, 0.7)
     x = problem.positions.of(NUMPY, problem.z.T, np.log(P)).T
     heights = bumps(problem.centres, x)
     trust = (2 * heights.max(axis=0) / problem.reach - 1).clip(0, 1)
@@ -75,7 +75,6 @@ def test_a_strong_penalty_leaves_temperature_scaling():
 
 def test_gradient_is_that_of_the_loss():
     problem, _ = a_problem()
-    problem.penalty = 0.7
     theta = np.random.default_rng(1).normal(size=len(problem.z) * len(problem.features))
     error = check_grad(lambda t: problem.loss(t)[0], lambda t: problem.loss(t)[1], theta)
     assert error < 1e-4 * np.linalg.norm(problem.loss(theta)[1])
@@ -148,8 +147,8 @@ def test_far_from_the_calibration_rows_it_is_temperature_scaling():
 def test_of_many_rows_some_are_enough(monkeypatch):
     P, y, _ = confused(4000)
     every = KernelCalibrator(n_centres=20).fit(P, y)
-    monkeypatch.setattr(Problem, "most_features", 20 * 2000)
-    monkeypatch.setattr(Problem, "centre_rows", 500)
+    monkeypatch.setattr(KernelLoss, "most_features", 20 * 2000)
+    monkeypatch.setattr(KernelLoss, "centre_rows", 500)
     thinned = KernelCalibrator(n_centres=20)
     sample = Sample(P, y.astype(np.uint8), None)
     whole, Q = thinned._fit_out_of_fold(sample, np.arange(4000) % 5)
@@ -159,7 +158,7 @@ def test_of_many_rows_some_are_enough(monkeypatch):
 
 def test_a_fit_that_ends_early_warns(monkeypatch):
     P, y, _ = confused(300)
-    monkeypatch.setattr(Problem, "rounds", 1)
+    monkeypatch.setattr(KernelLoss, "rounds", 1)
     with pytest.warns(ConvergenceWarning, match="KernelCalibrator: the fit did not converge"):
         KernelCalibrator().fit(P, y)
 

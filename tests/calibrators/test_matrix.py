@@ -6,8 +6,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from isoroc import MatrixCalibrator, TemperatureCalibrator
-from isoroc._calibrators import matrix, temperature
-from isoroc._calibrators.matrix import Regression
+from isoroc._calibrators import matrix, parts
+from isoroc._calibrators.matrix import MatrixLoss
 
 
 def confused(n, K, seed=0):
@@ -71,7 +71,7 @@ def test_many_terms_are_fitted_by_another_method(monkeypatch):
     P, y, _ = confused(500, 4)
     fixed = MatrixCalibrator(penalty=1.0)
     by_newton = fixed.fit(P, y).predict_proba(P)
-    monkeypatch.setattr(Regression, "newton_terms", (5, 5))
+    monkeypatch.setattr(MatrixLoss, "newton_terms", (5, 5))
     np.testing.assert_allclose(fixed.fit(P, y).predict_proba(P), by_newton, atol=1e-3)
     auto = MatrixCalibrator().fit(P, y)  # where penalties are not learned they are those of 1.0
     np.testing.assert_allclose(auto.predict_proba(P), fixed.predict_proba(P))
@@ -82,8 +82,8 @@ def test_many_rows_start_from_a_part_and_end_at_the_same_fit(monkeypatch):
     P, y, _ = confused(2000, 3)
     calibrator = MatrixCalibrator(floor=1e-300, penalty=1.0)
     whole = calibrator.fit(P, y).predict_proba(P)
-    monkeypatch.setattr(temperature, "LEAST_ROWS", 100)
-    monkeypatch.setattr(temperature, "PART", 600)
+    monkeypatch.setattr(parts, "PART_ROWS", 100)
+    monkeypatch.setattr(parts, "PART_NUMBERS", 600)
     np.testing.assert_allclose(calibrator.fit(P, y).predict_proba(P), whole, atol=1e-4)
 
 
@@ -134,8 +134,8 @@ def test_bad_parameters(params, error, message):
 
 @pytest.mark.parametrize("newton_terms", [0, 400])
 def test_it_warns_if_the_fit_did_not_converge(newton_terms, monkeypatch):
-    monkeypatch.setattr(Regression, "newton_terms", (newton_terms, newton_terms))
-    monkeypatch.setattr(Regression, "rounds", 0)
+    monkeypatch.setattr(MatrixLoss, "newton_terms", (newton_terms, newton_terms))
+    monkeypatch.setattr(MatrixLoss, "rounds", 0)
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(3), size=200)
     with pytest.warns(ConvergenceWarning, match="MatrixCalibrator: the fit did not converge"):

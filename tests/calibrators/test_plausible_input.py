@@ -22,7 +22,7 @@ from isoroc import (
     SplineCalibrator,
     TemperatureCalibrator,
 )
-from isoroc._calibrators import spline, temperature
+from isoroc._calibrators import parts, spline
 from isoroc._growth.search import steps_for
 from zoo import KINDS, make, takes_classes
 
@@ -239,9 +239,9 @@ def test_weights_that_span_more_than_the_digits_of_a_double():
 
 def test_labels_in_round_robin_order(monkeypatch):
     # A tenth of the rows is looked at; every tenth row would be of the same class.
-    monkeypatch.setattr(temperature, "PART", 10 * 1000)
-    monkeypatch.setattr(temperature, "LEAST_ROWS", 1000)
-    monkeypatch.setattr(spline.Problem, "most_features", 1000 * 10 * 9)
+    monkeypatch.setattr(parts, "PART_NUMBERS", 10 * 1000)
+    monkeypatch.setattr(parts, "PART_ROWS", 1000)
+    monkeypatch.setattr(spline.SplineLoss, "most_features", 1000 * 10 * 9)
     rng = np.random.default_rng(0)
     P, y = overconfident(13_000, 10)
     in_turn = np.column_stack([np.flatnonzero(y == k)[:1000] for k in range(10)]).ravel()

@@ -7,8 +7,8 @@ from scipy.special import logsumexp
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators import descent
-from isoroc._calibrators.descent import Priors
-from isoroc._calibrators.matrix import Regression, Terms
+from isoroc._calibrators.matrix import MatrixLoss, Terms
+from isoroc._calibrators.precisions import Priors
 from isoroc._input import Sample
 from isoroc._input.kinds import PROBABILITIES
 from isoroc._maps import TemperatureMap
@@ -30,7 +30,7 @@ def problem(terms, seed=0, n=50, *, weighted=True, penalty=None):
     z = np.log(rng.dirichlet(np.ones(K), size=n).T)
     y = rng.integers(0, K, n).astype(np.uint8)
     weights = rng.random(n) * 2 if weighted else None
-    return Regression(terms, STAGE, Sample(np.exp(z.T), y, weights), priors(terms, penalty))
+    return MatrixLoss(terms, STAGE, Sample(np.exp(z.T), y, weights), priors(terms, penalty))
 
 
 def priors(terms, penalty=None):
@@ -88,7 +88,7 @@ def test_the_hessian_is_summed_in_chunks():
 @pytest.mark.parametrize("few_terms", [True, False])
 @pytest.mark.parametrize("terms", ALL_TERMS, ids=str)
 def test_the_minimum_is_found_with_the_hessian_and_with_its_diagonal(terms, few_terms, monkeypatch):
-    monkeypatch.setattr(Regression, "newton_terms", (400, 400) if few_terms else (0, 0))
+    monkeypatch.setattr(MatrixLoss, "newton_terms", (400, 400) if few_terms else (0, 0))
     regression = problem(terms, n=200, weighted=False)
     start = np.zeros(len(terms))
     expected = minimize(lambda theta: regression.loss(theta)[0], start).fun
@@ -104,7 +104,7 @@ def test_steps_that_go_too_far_are_shortened():
     terms = Terms(2, full=False, quadratic=True)
     z = np.log(np.array([[1 - 1e-12, 1e-12, 0.5, 1e-9], [1e-12, 1 - 1e-12, 0.5, 1 - 1e-9]]))
     sample = Sample(np.exp(z.T), np.array([1, 0, 1, 0], dtype=np.uint8), None)
-    regression = Regression(terms, STAGE, sample, priors(terms, np.full(4, 1e-3)))
+    regression = MatrixLoss(terms, STAGE, sample, priors(terms, np.full(4, 1e-3)))
     theta = regression.maximise(np.zeros(len(terms)), learn=False).theta
     assert np.abs(regression.loss(theta)[1]).max() < 1e-2
 
@@ -133,7 +133,7 @@ def test_terms_that_tell_nothing_are_penalised_more():
     y = np.array([rng.choice(3, p=p) for p in P]).astype(np.uint8)
     terms = Terms(3, full=True, quadratic=True)
     start = np.array([6.0, 6, 6, 12])
-    regression = Regression(terms, STAGE, Sample(P, y, None), priors(terms, start))
+    regression = MatrixLoss(terms, STAGE, Sample(P, y, None), priors(terms, start))
     free = regression.maximise(np.zeros(len(terms)), learn=False).theta
     theta = regression.maximise(np.zeros(len(terms)), learn=True).theta
     assert (regression.priors.precisions > start).all()

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from isoroc import SplineCalibrator, TemperatureCalibrator
 from isoroc._backends import NUMPY
 from isoroc._calibrators import spline
-from isoroc._calibrators.spline import Problem
+from isoroc._calibrators.spline import SplineLoss
 from isoroc._input import Sample
 from strategies import arbitrary, labelled_forecasts
 from truths import ill_conditioned
@@ -167,7 +167,7 @@ def test_with_many_classes_only_their_own_probability_moves_them(monkeypatch):
 
 def test_of_many_rows_some_are_enough(monkeypatch):
     P, y, truth = overconfident(4000, 3)
-    monkeypatch.setattr(Problem, "most_features", 2000 * 3 * 9)
+    monkeypatch.setattr(SplineLoss, "most_features", 2000 * 3 * 9)
     thinned = SplineCalibrator()
     sample = Sample(P, y.astype(np.uint8), None)
     whole, Q = thinned._fit_out_of_fold(sample, np.arange(4000) % 5)
@@ -197,10 +197,10 @@ def test_bad_parameters(params, error, match):
 @pytest.mark.parametrize("K", [2, 3, 5])
 def test_gradient_and_curvature(K, monkeypatch):
     monkeypatch.setattr(spline, "MATRIX_CLASSES", 4)  # five classes have no matrix
-    monkeypatch.setattr(Problem, "chunk_numbers", 64 * K * (4 + 2 * K))  # several parts of rows
+    monkeypatch.setattr(SplineLoss, "chunk_numbers", 64 * K * (4 + 2 * K))  # several parts of rows
     P, y, _ = overconfident(200, K)
     weights = np.random.default_rng(1).random(200) + 0.5
-    problem = Problem(Sample(P, y, weights), 2, 0.5, 1.0)
+    problem = SplineLoss(Sample(P, y, weights), 2, 0.5, 1.0)
     free = np.ones(len(problem.strengths), dtype=bool)  # the diagonal of the matrix stays 0
     if len(problem.others):
         free[-K * K :: K + 1] = False
@@ -233,13 +233,13 @@ def test_sharp_forecasts_are_fitted_to_the_optimum(K, matrix, monkeypatch):
         monkeypatch.setattr(spline, "MATRIX_CLASSES", 2)
     P, y, _ = overconfident(400, K, power=30.0)
     keep = []
-    solve = Problem.solve
+    solve = SplineLoss.solve
 
     def keeping(problem, *args):
         keep.append((problem, solve(problem, *args)))
         return keep[-1][1]
 
-    monkeypatch.setattr(Problem, "solve", keeping)
+    monkeypatch.setattr(SplineLoss, "solve", keeping)
     SplineCalibrator(penalty=1.0).fit(P, y)
     [(problem, (theta, _, converged))] = keep
     assert converged
@@ -274,7 +274,7 @@ def test_certain_forecasts_that_are_wrong():
 
 
 def test_it_warns_if_the_fit_did_not_converge(monkeypatch):
-    monkeypatch.setattr(Problem, "rounds", 1)
+    monkeypatch.setattr(SplineLoss, "rounds", 1)
     P, y, _ = overconfident(200, 3)
     with pytest.warns(ConvergenceWarning, match="SplineCalibrator: the fit did not converge"):
         SplineCalibrator().fit(P, y)

@@ -20,7 +20,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 
 from isoroc import CalibratedClassifier, IdentityCalibrator, TemperatureCalibrator
-from isoroc._calibrators import temperature
+from isoroc._calibrators import parts
+from isoroc._calibrators.floors import FLOORS
+from isoroc._calibrators.tempering import inverse_temperature
 from isoroc._input import Sample
 from strategies import arbitrary, labelled_forecasts
 
@@ -78,7 +80,7 @@ def test_the_search_converges_from_afar(scale, start):
     z = scale * rng.normal(size=(3, 300))
     y = (z / scale + rng.gumbel(size=(3, 300))).argmax(axis=0)
     sample = Sample(np.full((300, 3), 1 / 3), y.astype(np.uint8), None)
-    t = temperature.inverse_temperature(z, sample, start=start)
+    t = inverse_temperature(z, sample, start=start)
 
     def loss(t):
         return -log_softmax(t * z, axis=0)[y, np.arange(300)].mean()
@@ -93,7 +95,7 @@ def test_the_floor_is_the_likeliest():
     auto = TemperatureCalibrator().fit(p, y)
     losses = {
         floor: log_loss(y, TemperatureCalibrator(floor=floor).fit(p, y).predict_proba(p))
-        for floor in temperature.FLOORS
+        for floor in FLOORS
     }
     assert auto.floor_ == min(losses, key=losses.__getitem__) > 1e-3
     assert losses[auto.floor_] < losses[1e-300] - 0.05
@@ -107,7 +109,7 @@ def test_a_floor_must_be_worth_two_nats():
     assert TemperatureCalibrator().fit(p, np.arange(50) % 2).floor_ == 1e-300
     P, y = noisy(60, 3, seed=1, power=1.0)
     losses = {}
-    for floor in temperature.FLOORS:
+    for floor in FLOORS:
         cal = TemperatureCalibrator(floor=floor).fit(P, y)
         losses[floor] = 60 * log_loss(y, cal.predict_proba(P))
     chosen = TemperatureCalibrator().fit(P, y).floor_
@@ -168,11 +170,11 @@ def test_not_worse_than_that_of_scikit_learn(data, name):
 
 
 def test_many_rows_choose_their_floor_by_a_part(monkeypatch):
-    monkeypatch.setattr(temperature, "PART", 1000)
-    monkeypatch.setattr(temperature, "LEAST_ROWS", 50)
+    monkeypatch.setattr(parts, "PART_NUMBERS", 1000)
+    monkeypatch.setattr(parts, "PART_ROWS", 50)
     P, y = noisy(2000, 4)
     cal = TemperatureCalibrator().fit(P, y)
-    part = temperature.draw_part(Sample(P, y.astype(np.uint8)))
+    part = parts.draw_part(Sample(P, y.astype(np.uint8)))
     assert len(part.codes) == 250
     again = TemperatureCalibrator(floor=cal.floor_).fit(P, y)
     assert cal.temperature_ == pytest.approx(again.temperature_)

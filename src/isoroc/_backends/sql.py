@@ -30,7 +30,7 @@ Vector: TypeAlias = "Columns[Node]"
 Named: TypeAlias = "dict[str, Node]"
 
 #: Largest number of arguments of a function, and of conditions of a conjunction.
-_MANY = 64
+_MANY_TERMS = 64
 #: Up to this number of entries, CASE is as fast as an array.
 FEW_PLACES = 16
 
@@ -368,7 +368,7 @@ class SqlScalars(Scalars[Node]):
         return self.extreme(name, [a, b])
 
     def extreme(self, name: Function, columns: Sequence[Node]) -> Node:
-        while len(columns) > _MANY:
+        while len(columns) > _MANY_TERMS:
             columns = [self.extreme(name, part) for part in _parts(columns)]
         if len(columns) == 1:
             return columns[0]
@@ -379,7 +379,7 @@ class SqlScalars(Scalars[Node]):
         return call(aggregate if self._rules.extremes == "MAX" else function, *columns)
 
     def every(self, conditions: Sequence[Node]) -> Node:
-        while len(conditions) > _MANY:
+        while len(conditions) > _MANY_TERMS:
             every = super().every
             conditions = [self.keep(every(part)) for part in _parts(conditions)]
         return super().every(conditions)
@@ -395,7 +395,7 @@ class SqlScalars(Scalars[Node]):
 
     def locate(self, cuts: Floats, score: Node) -> Node:
         score = self.keep(score)
-        if self._rules.lists and len(cuts) > _MANY:
+        if self._rules.lists and len(cuts) > _MANY_TERMS:
             return self._search(cuts, score)
         if self._rules.arrays == "arrayElement" and len(cuts) > FEW_PLACES:
             below = pair(nodes.LT, column("isoroc_cut"), score)
@@ -628,4 +628,4 @@ def _extreme_of_rows(name: str, columns: Sequence[Node]) -> Node:
 
 
 def _parts(columns: Sequence[Node]) -> list[Sequence[Node]]:
-    return [columns[i : i + _MANY] for i in range(0, len(columns), _MANY)]
+    return [columns[i : i + _MANY_TERMS] for i in range(0, len(columns), _MANY_TERMS)]

@@ -34,7 +34,7 @@ from isoroc._maps import IdentityMap, Map, MixtureMap
 from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
 from isoroc._maps.modelfile import checks
 from isoroc._maps.monotone import MonotonicityCertificate, with_floor
-from isoroc._support.progress import Report, progress
+from isoroc._support.progress import Announce, progress
 from isoroc._support.seeds import check_random_state
 
 
@@ -201,7 +201,7 @@ class AutoCalibrator(Calibrator):
         return deal_by_content(sample, int(self.cv))
 
     def _fit_members(
-        self, members: list[Calibrator], dealt: CellSample, report: Report
+        self, members: list[Calibrator], dealt: CellSample, report: Announce
     ) -> list[Fitted]:
         """Members that could be fitted."""
         fold = dealt.folds()

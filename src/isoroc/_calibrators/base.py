@@ -40,12 +40,11 @@ from isoroc._input import (
 from isoroc._input.kinds import columns_of
 from isoroc._input.seen import Fingerprint, remember_output
 from isoroc._maps import IdentityMap, Map
+from isoroc._maps.loading import MAX_CLASSES, map_document
 from isoroc._maps.modelfile import Fault, checksum, encode, write
 from isoroc._maps.modelfile.checks import Check
-from isoroc._maps.modelfile.maps import MAX_CLASSES, map_document
 from isoroc._support.threads import one_blas_thread
 
-FEW_ROWS = 500  # up to this many rows, nothing of a fit is shared between folds
 #: Attributes that a model file holds for every calibrator.
 COMMON = ("classes_", "n_features_in_", "feature_names_in_")
 
@@ -95,6 +94,8 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
     _orders_classes: ClassVar[bool] = False
     #: Whether a row has one outcome, and not any number of labels.
     _has_classes: ClassVar[bool] = True
+    #: Up to this many rows, folds share nothing of a fit.
+    _separate_rows: ClassVar[int] = 500
     #: Attributes besides the map that a model file holds, and what must be true of each.
     _state: ClassVar[dict[str, Check]] = {}
 
@@ -115,7 +116,7 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Map, Floats]:
         """The map for all rows, and forecasts of each fold by a map fitted to the others."""
         whole = self._fit(sample)
-        few = len(sample) <= FEW_ROWS
+        few = len(sample) <= self._separate_rows
         Q = np.empty((len(fold), sample.n_classes))
         for held_out in range(fold.max() + 1):
             inside = fold == held_out
@@ -169,8 +170,9 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         """
         if self._orders_classes and labels is None:
             labels = categories_of(y)
-        options: Any = {"clusters": clusters, "unit": unit, "clip": True, "advice": "pass"}
-        sample = check_sample(P, y, sample_weight, labels, **options)
+        sample = check_sample(
+            P, y, sample_weight, labels, clusters=clusters, unit=unit, clip=True, advice="pass"
+        )
         if not self._uses_order_only:
             check_units(sample, unit)
         warn_if_reversed(sample)
@@ -408,11 +410,11 @@ def to_document(calibrator: Any) -> dict[str, Any]:
 
 def _document(calibrator: Any, place: str, learned: Sequence[str] | None = None) -> dict[str, Any]:
     """The document of a calibrator without its map; by default with the attributes `_state`."""
-    kind = type(calibrator).__name__
+    name_of_class = type(calibrator).__name__
     ours = type(calibrator).__module__.startswith("isoroc.")
     if not isinstance(calibrator, Calibrator) or not ours:
         fix = "calibrators of isoroc can; use skops or pickle for others"
-        raise InputError(place, None, f"{kind} cannot be stored in a model file", fix)
+        raise InputError(place, None, f"{name_of_class} cannot be stored in a model file", fix)
     learned = list(calibrator._state) if learned is None else learned
     parameters = {
         name: encode(value, f"{place}.parameters.{name}", partial(_document, learned=()))
@@ -422,7 +424,7 @@ def _document(calibrator: Any, place: str, learned: Sequence[str] | None = None)
         name: encode(getattr(calibrator, name), f"{place}.state.{name}", _document)
         for name in learned
     }
-    return {"type": "calibrator", "kind": kind, "parameters": parameters, "state": state}
+    return {"type": "calibrator", "kind": name_of_class, "parameters": parameters, "state": state}
 
 
 def fit_sample(calibrator: Calibrator, sample: Sample, weighting: Weighting) -> None:

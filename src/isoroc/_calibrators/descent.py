@@ -3,7 +3,7 @@
 import warnings
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.leave_one_out import left_out_weights
+from isoroc._calibrators.precisions import Priors
 from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample
 
@@ -138,21 +139,6 @@ def cholesky(H: Floats) -> Floats:
     raise np.linalg.LinAlgError("the curvature is not a finite matrix")
 
 
-def larger_evidence(
-    kinds: Ints, theta: Floats, precisions: Floats, variances: Floats, prior: Floats
-) -> Floats:
-    """Precisions of the kinds of parameters that have a larger evidence, as in MacKay's framework.
-
-    The precision of a kind becomes the inverse of the mean square of its parameters. Each counts as
-    far as the data determine it: one minus its posterior variance over its prior variance. One
-    parameter of the size that the initial prior expects is added to each kind.
-    """
-    share = np.maximum(1 - precisions[kinds] * variances, 0.0)  # rounding may make it negative
-    determined = np.bincount(kinds, share, len(prior))
-    squares = np.bincount(kinds, theta**2, len(prior))
-    return np.asarray((determined + 1) / (squares + 1 / prior))
-
-
 class Solution(NamedTuple):
     """Parameters at which a loss is smallest."""
 
@@ -186,7 +172,7 @@ def quasi_newton(slope: Floats, pairs: Sequence[tuple[Floats, Floats]]) -> Float
     return step
 
 
-class Rows:
+class FittedRows:
     """Rows of a sample: their numbers, weights and outcomes."""
 
     rows: Ints
@@ -201,6 +187,15 @@ class Rows:
             setattr(part, name, np.compress(rows, getattr(self, name), axis=-1))
         return part
 
+    def part(self, n_rows: int) -> Self:
+        """The same for about `n_rows` rows at equal distances, with weights of the same total."""
+        n = len(self.weights)
+        chosen = np.zeros(n, dtype=bool)
+        chosen[:: -(-n // n_rows)] = True
+        part = self.take(chosen)
+        part.weights = part.weights * (self.weights.sum() / part.weights.sum())
+        return part
+
     def _draw(self, sample: Sample, most_rows: int) -> Sample:
         """Take rows of a sample, with weights that sum to its total."""
         total = float(sample.row_weights().sum())
@@ -212,7 +207,7 @@ class Rows:
         return sample
 
 
-class PenalisedLoss(Rows, ABC):
+class PenalisedLoss(FittedRows, ABC):
     """Loss of rows plus a penalty, as a function of theta."""
 
     near_steps: ClassVar[int]  # at most, where the start is close,
@@ -296,6 +291,18 @@ class PenalisedLoss(Rows, ABC):
                 return Solution(point.theta, factor, converged=True)
         return Solution(point.theta, factor, converged=False)
 
+    def settle_from(self, near: Solution, *, rounds: int, n_steps: int) -> Solution:
+        """The minimum, from that of a part of the rows on.
+
+        The curvature of the part is close enough for fast convergence, so the curvature of all rows
+        is formed only if that fails.
+        """
+        factor = near.factor
+        point = self.descend(self.at(near.theta), factor, n_steps=30, ftol=1e-12)
+        if factor.gain(point.gradient) <= 1e-4 * self.tolerance * self.total:
+            return Solution(point.theta, factor, converged=True)
+        return self.settle(point.theta, rounds=rounds, n_steps=n_steps)
+
     def solve_near(self, whole: Solution) -> Floats:
         """The theta of the lowest loss, close to a solution under other weights of the rows."""
         start = self.at(whole.theta)
@@ -315,35 +322,15 @@ class PenalisedLoss(Rows, ABC):
         return None
 
 
-class Priors:
-    """Normal priors of parameters; those of one kind share a precision, which evidence teaches."""
-
-    def __init__(
-        self, sizes: Mapping[str, int], prior: Mapping[str, float], fixed: set[str]
-    ) -> None:
-        self.kinds = np.repeat(np.arange(len(sizes)), list(sizes.values()))
-        self._prior = np.array([prior[kind] for kind in sizes])
-        self._learned = np.array([kind not in fixed for kind in sizes])
-        self.precisions = self._prior.copy()
-
-    def precision(self) -> Floats:
-        """Precision of the prior of each parameter."""
-        return self.precisions[self.kinds]
-
-    def learn(self, theta: Floats, variances: Floats) -> float:
-        """Set the precisions to those of larger evidence; return the largest change of a log."""
-        learned = larger_evidence(self.kinds, theta, self.precisions, variances, self._prior)
-        learned = np.clip(learned, self._prior / 100, self._prior * 100)
-        learned = np.where(self._learned, learned, self._prior)
-        change = np.abs(np.log(learned / self.precisions)).max()
-        self.precisions = learned
-        return float(change)
-
-
 class EvidenceLoss(PenalisedLoss):
     """A negative log posterior whose priors are learned by evidence."""
 
     priors: Priors
+    n_learning: ClassVar[int] = 8  # largest number of updates of the precisions
+    least_change: ClassVar[float] = 0.1  # of the logarithm of a precision, after which they end
+    relaxation: ClassVar[float] = 1.0  # factor of the learned precisions
+    settle_steps: ClassVar[int] = 100  # in a round of the last descent
+    settle_ftol: ClassVar[float] = 1e-7
 
     @abstractmethod
     def curvature(self, theta: Floats) -> Floats | Arrow:
@@ -353,19 +340,24 @@ class EvidenceLoss(PenalisedLoss):
         """Curvature of the loss with its prior."""
         return factor_of(self.curvature(theta), self.priors.precision())
 
-    def maximise(self, theta: Floats, *, learn: bool, n_learning: int = 8) -> Solution:
+    def maximise(self, theta: Floats, *, learn: bool) -> Solution:
         """The largest posterior from a start on; with `learn` the precisions are learned first."""
         factor = None
-        for count in range(n_learning + 1 if learn else 0):
+        for count in range(self.n_learning + 1 if learn else 0):
             H = self.curvature(theta)
             factor = factor_of(H, self.priors.precision())
             if count:
                 change = self.priors.learn(theta, factor.variances())
+                is_last = change <= self.least_change or count == self.n_learning
+                if is_last:
+                    self.priors.precisions *= self.relaxation
                 factor = factor_of(H, self.priors.precision())
-                if change <= 0.1 or count == n_learning:
+                if is_last:
                     break
             theta = self.descend(self.at(theta), factor, n_steps=15, ftol=1e-5).theta
-        return self.settle(theta, factor, rounds=self.rounds, n_steps=100)
+        return self.settle(
+            theta, factor, rounds=self.rounds, n_steps=self.settle_steps, ftol=self.settle_ftol
+        )
 
 
 class DescentCalibrator(Calibrator):

@@ -12,12 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
-from isoroc._calibrators.temperature import draw_part, fit_tempering
+from isoroc._calibrators.parts import draw_part
+from isoroc._calibrators.tempering import fit_tempering
 from isoroc._core.types import Floats, Ints
 from isoroc._growth import (
+    BinnedRows,
     GrowthOptions,
     Pulled,
-    Rows,
     grow_pulled,
     grow_tree,
     held_out_pseudocount,
@@ -40,7 +41,7 @@ from isoroc._maps.cyclic import MonotonicityCheck
 from isoroc._maps.modelfile import checks
 from isoroc._maps.monotonicity import Certificate, certify
 from isoroc._maps.top import TopReduction
-from isoroc._support.progress import progress
+from isoroc._support.progress import Announce, progress
 from isoroc._support.seeds import check_random_state
 from isoroc._support.table import Table
 
@@ -194,8 +195,16 @@ class IRPCalibrator(Calibrator):
         >>> IRPCalibrator.paper(max_bins=8).monotonicity
         'global'
         """
-        fixed: Any = {"pseudocount": 0, "monotonicity": "global", "values": "constant", "top": None}
-        return cls(**fixed | {"min_bin_weight": 0, "min_lift": 0} | parameters)
+        published = cls(
+            pseudocount=0,
+            monotonicity="global",
+            values="constant",
+            top=None,
+            min_bin_weight=0,
+            min_lift=0,
+        )
+        published.set_params(**parameters)
+        return published
 
     @property
     def bins_(self) -> Table:
@@ -253,53 +262,105 @@ class IRPCalibrator(Calibrator):
         with progress("growing", shown=self.verbose > 0) as report:
             top = self._choose_top(sample, random_state)
             reduction = None if top is None else TopReduction.fit(top, sample)
-            running = {"random_state": random_state, "report": report}
-            fitted, certificate = self._grow(kind, sample, reduction, **running)
+            fitted, certificate = self._grow(kind, sample, reduction, random_state, report)
         self.certificate_ = certificate and replace(certificate, top=top)
         if reduction is None:
             return fitted
         return replace(fitted, reduction=reduction.settle(fitted.in_bins(values), sample))
 
     def _grow(
-        self, kind: Kind, sample: Sample, reduction: TopReduction | None, **running: Any
+        self,
+        kind: Kind,
+        sample: Sample,
+        reduction: TopReduction | None,
+        random_state: np.random.RandomState,
+        report: Announce,
     ) -> tuple[BinMap, Certificate | None]:
-        """The map of a tree grown on a sample on the simplex, and its certificate."""
-        tempering = tempered = None
+        """The map of a tree grown on a sample on the simplex, and its certificate.
+
+        The value of a bin is the posterior mean of its class frequencies under a Dirichlet prior:
+        ``(class weights + shared * prior + pulled * mean forecast) / total``. The part `shared`,
+        with the same prior in every bin, keeps values away from 0. The part `pulled` says how much
+        a bin believes the (tempered) forecasts of its own rows: by default it is as large as the
+        labels support, because a bin of few rows estimates its frequencies worse than a classifier
+        does. The tree is grown first with `shared` only, then `pulled` is lowered where a split
+        would lose its certificate.
+
+        With tilted values, rows of a bin keep part of their differences, see `tilt_bins`.
+        """
         tilted = self.values == "tilted" or (self.values == "auto" and sample.n_classes > 2)
         if reduction is not None:
             sample = reduction.reduce_sample(sample)
-        if tilted:
-            P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
-            on_simplex = replace(sample, forecasts=P, unit="probability")
-            tempering = fit_tempering(draw_part(on_simplex), "auto", 1.0)
-            tempered = tempering.apply(P)
+        tempering = _fit_to_part(sample) if tilted else None
+        tempered = None if tempering is None else tempering.apply(_probabilities(sample))
         prior = self._resolve_prior(sample)
-        (shared, pseudocount) = self._pseudocounts()
-        names = "monotonicity search grid_size max_bins max_cells min_bin_weight min_lift"
-        parameters = {name: getattr(self, name) for name in names.split()}
-        options = GrowthOptions(shared * prior, **parameters, **running)
-        if self._prior_is_forecast():
-            few = sample.n_classes > 2 and len(sample) <= self.max_cells
-            if pseudocount is None and tempered is not None and few:
-                pseudocount = held_out_pseudocount(sample, options, tempered)
-            grown = grow_pulled(sample, options, pseudocount, tempered)
-        else:
-            grown = Pulled(grow_tree(sample, options))
+        (shared, pulled) = self._pseudocounts()
+        options = GrowthOptions(
+            shared * prior,
+            monotonicity=self.monotonicity,
+            search=self.search,
+            grid_size=self.grid_size,
+            max_bins=self.max_bins,
+            max_cells=self.max_cells,
+            min_bin_weight=self.min_bin_weight,
+            min_lift=self.min_lift,
+            random_state=random_state,
+            report=report,
+        )
+        grown = self._grow_pulled(sample, options, pulled, tempered)
         if grown.forecast_pseudocount:  # bins add their mean forecasts to what they share
             prior = shared * prior + grown.forecast_pseudocount * grown.means
             prior /= prior.sum(axis=1, keepdims=True)
-        numbers: Any = {"kind": kind, "reduction": reduction, "tree": grown.tree, "prior": prior}
-        numbers["pseudocount"] = shared + grown.forecast_pseudocount
-        fitted = BinMap(**numbers)
+        fitted = BinMap(
+            kind=kind,
+            reduction=reduction,
+            tree=grown.tree,
+            prior=prior,
+            pseudocount=shared + grown.forecast_pseudocount,
+        )
         if tempering is None or tempered is None:
             points = sample.forecasts if self.monotonicity == "global" else None
             return fitted, self.monotonicity and certify(grown.tree, fitted.bin_values, points)
+        return self._tilt(fitted, sample, grown, tempering, tempered)
+
+    def _grow_pulled(
+        self, sample: Sample, options: GrowthOptions, pulled: float | None, tempered: Floats | None
+    ) -> Pulled:
+        """The tree, and the pseudocount of mean forecasts, learned from the labels if None."""
+        if not self._prior_is_forecast():
+            return Pulled(grow_tree(sample, options))
+        few = sample.n_classes > 2 and len(sample) <= self.max_cells
+        if pulled is None and tempered is not None and few:
+            # In-sample evidence underestimates it: bins were selected on these labels.
+            pulled = held_out_pseudocount(sample, options, tempered)
+        return grow_pulled(sample, options, pulled, tempered)
+
+    def _tilt(
+        self,
+        fitted: BinMap,
+        sample: Sample,
+        grown: Pulled,
+        tempering: TemperatureMap,
+        tempered: Floats,
+    ) -> tuple[TiltedMap, Certificate | None]:
+        """The map with values that vary in its bins, and its certificate."""
         bin_of = grown.tree.bin_of(sample.forecasts) if grown.bin_of is None else grown.bin_of
-        rows = Rows(tempered, bin_of)
-        values = fitted.bin_values
-        tilts, shares, certificate = tilt_bins(grown.tree, values, sample, rows, self.monotonicity)
-        numbers |= {name: getattr(tempering, name) for name in TemperatureMap.states()}
-        return TiltedMap(**numbers, tilts=tilts, shares=shares), certificate
+        tilts, shares, certificate = tilt_bins(
+            grown.tree, fitted.bin_values, sample, BinnedRows(tempered, bin_of), self.monotonicity
+        )
+        tilted = TiltedMap(
+            kind=fitted.kind,
+            reduction=fitted.reduction,
+            tree=fitted.tree,
+            prior=fitted.prior,
+            pseudocount=fitted.pseudocount,
+            floor=tempering.floor,
+            temperature=tempering.temperature,
+            smoothing=tempering.smoothing,
+            tilts=tilts,
+            shares=shares,
+        )
+        return tilted, certificate
 
     def _prior_is_forecast(self) -> bool:
         """Whether the mean forecast of a bin's rows is part of its prior."""
@@ -376,3 +437,14 @@ class IRPCalibrator(Calibrator):
         if reduces and not isinstance(self.prior, str):
             fix = 'pass top=None, or prior="forecast", "uniform" or "marginal"'
             raise InputError("prior", None, "probabilities of classes, but bins are of ranks", fix)
+
+
+def _probabilities(sample: Sample) -> Floats:
+    """Forecasts as columns of probabilities, shape (n, K)."""
+    return np.asarray(sample.kind.probabilities(NUMPY, columns_of(sample.forecasts)))
+
+
+def _fit_to_part(sample: Sample) -> TemperatureMap:
+    """Temperature scaling of the probabilities, from a part of the rows."""
+    on_simplex = replace(sample, forecasts=_probabilities(sample), unit="probability")
+    return fit_tempering(draw_part(on_simplex), "auto", 1.0)

@@ -11,14 +11,10 @@ from scipy.linalg import solve_triangular
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import FromMap
-from isoroc._calibrators.descent import (
-    DescentCalibrator,
-    Factor,
-    PenalisedLoss,
-    Solution,
-)
+from isoroc._calibrators.descent import DescentCalibrator, EvidenceLoss, Factor, Solution
 from isoroc._calibrators.leave_one_out import score_changes, with_changes
-from isoroc._calibrators.temperature import fit_tempering
+from isoroc._calibrators.precisions import Priors
+from isoroc._calibrators.tempering import fit_tempering
 from isoroc._core.simplex import LEAST
 from isoroc._core.smooth import N_KNOTS, softmax, softmax_loss
 from isoroc._core.types import Floats, Ints
@@ -97,13 +93,15 @@ class KernelCalibrator(DescentCalibrator):
     def _fit(self, sample: Sample) -> Any:
         return super()._fit(by_content(sample))  # rounding would depend on the order of the rows
 
-    def _solve(self, sample: Sample) -> tuple[Problem, Solution]:
+    def _solve(self, sample: Sample) -> tuple[KernelLoss, Solution]:
         check_number("n_centres", self.n_centres, int, minimum=1)
         check_number("penalty", self.penalty, minimum=1e-3, others=("auto",))
-        problem = Problem(sample, fit_tempering(sample, "auto", 1.0), self.n_centres)
-        solution = problem.solve(None if self.penalty == "auto" else float(self.penalty))
-        self.penalty_ = problem.penalty
-        return problem, solution
+        stage = fit_tempering(sample, "auto", 1.0)
+        learn = self.penalty == "auto"
+        loss = KernelLoss(sample, stage, self.n_centres, 1.0 if learn else float(self.penalty))
+        solution = loss.maximise(np.zeros(loss.n_parameters), learn=learn)
+        self.penalty_ = float(loss.priors.precisions[0])
+        return loss, solution
 
 
 def measure(z: Floats, logs: Floats, share: Floats, width: float = 0.5) -> Positions:
@@ -112,11 +110,9 @@ def measure(z: Floats, logs: Floats, share: Floats, width: float = 0.5) -> Posit
     `width` is that of a bump as a multiple of the spread. Gaps and spreads count as at least 0.01,
     so that rounding errors are not stretched.
     """
-    order = np.argsort(logs, axis=1)
-    below = np.cumsum(share[order], axis=1)
-    levels = np.linspace(0, 1, N_KNOTS) - 1e-9  # a sum of shares may be off by rounding errors
-    places = np.stack([np.searchsorted(of_class, levels) for of_class in below])
-    knots = np.take_along_axis(logs, np.take_along_axis(order, places, axis=1), axis=1)
+    # A sum of shares may be off by rounding errors.
+    levels = np.maximum(np.linspace(0, 1, N_KNOTS) - 1e-9, 0.0)
+    knots = np.quantile(logs, levels, axis=1, weights=share, method="inverted_cdf").T
     gaps = 0.01 * np.arange(N_KNOTS)
     knots = np.maximum.accumulate(knots - gaps, axis=1) + gaps
     plain = Positions(knots=knots, origin=np.zeros((2, len(z))), stretch=np.ones(2))
@@ -128,7 +124,7 @@ def measure(z: Floats, logs: Floats, share: Floats, width: float = 0.5) -> Posit
     return Positions(knots=knots, origin=origin.reshape(2, -1), stretch=stretch)
 
 
-class Problem(PenalisedLoss):
+class KernelLoss(EvidenceLoss):
     """Penalised likelihood of the outcomes as a function of theta, (K, M) numbers.
 
     The log forecasts of class k are ``z[k] + theta[k] @ features``, up to a constant of each row.
@@ -136,15 +132,21 @@ class Problem(PenalisedLoss):
     """
 
     near_steps = 15
-    near_ftol = 1e-5
     rounds = 20
     tolerance = 3e-5
+    n_learning = 4
+    least_change = 0.2
+    relaxation = 0.1  # a tenth of the penalty of the largest evidence forecasts better
+    settle_steps = 60
+    settle_ftol = 1e-5
     by_row = ("z", "features")
     most_features = 10_000_000  # with more, some rows are drawn
     centre_rows = 4000  # among which centres are chosen
     row_share = 20  # rows per feature from which leverages of features may be separate
 
-    def __init__(self, sample: Sample, stage: TemperatureMap, n_centres: int) -> None:
+    def __init__(
+        self, sample: Sample, stage: TemperatureMap, n_centres: int, penalty: float
+    ) -> None:
         self.stage = stage
         sample = self._draw(sample, max(self.centre_rows, self.most_features // n_centres))
         weights = sample.row_weights()
@@ -167,6 +169,9 @@ class Problem(PenalisedLoss):
         _, rotation = np.linalg.eigh((white * uncertainty) @ white.T)
         self.basis = rotation.T @ whiten
         self.features = self.basis @ inputs
+        self.n_parameters = len(z) * len(self.features)
+        sizes = {"all": self.n_parameters}
+        self.priors = Priors(sizes, {"all": penalty}, most_change=np.inf)
 
     def map_of(self, theta: Floats) -> KernelMap:
         """The map with the parameters theta."""
@@ -187,8 +192,9 @@ class Problem(PenalisedLoss):
 
     def loss(self, theta: Floats) -> tuple[float, Floats]:
         """Penalised loss and its gradient."""
-        value = self.penalty / 2 * float((theta**2).sum())
-        gradient = self.penalty * theta
+        (penalty,) = self.priors.precisions
+        value = float(penalty / 2 * (theta**2).sum())
+        gradient = penalty * theta
         by_class = gradient.reshape(len(self.z), -1)
         for rows, z in self._scores(theta):
             value += softmax_loss(z, self.codes[rows], self.weights[rows])
@@ -207,10 +213,6 @@ class Problem(PenalisedLoss):
         """Log forecasts, up to a constant of each row, for parts of the rows that fit the cache."""
         for rows in slices(len(self.codes), 4000):
             yield rows, theta.reshape(len(self.z), -1) @ self.features[:, rows] + self.z[:, rows]
-
-    def factor(self, theta: Floats) -> Factor:
-        """Curvature of the loss."""
-        return Factor(self.curvature(theta), np.full(len(theta), self.penalty))
 
     def leave_one_out(self, whole: Solution, removed: Floats, Q: Floats) -> Floats | None:
         """As in `PenalisedLoss`, for two classes.
@@ -242,7 +244,7 @@ class Problem(PenalisedLoss):
         H = np.zeros((len(squares), K, K))
         for k, j, curvature in self._curvatures(q):
             H[:, k, j] = squares @ curvature
-        inverse = np.linalg.inv(H + self.penalty * np.eye(K)).reshape(len(squares), -1)
+        inverse = np.linalg.inv(H + self.priors.precisions[0] * np.eye(K)).reshape(len(squares), -1)
         for rows in slices(len(self.codes), max(2**20 // K**2, 64)):
             yield rows, (squares[:, rows].T @ inverse).reshape(-1, K, K)
 
@@ -253,31 +255,11 @@ class Problem(PenalisedLoss):
         H = np.empty((K, M, K, M))
         for k, j, curvature in self._curvatures(q):
             H[k, :, j] = (self.features * curvature) @ self.features.T
-        inverse = Factor(H.reshape(K * M, -1), np.full(K * M, self.penalty)).inverse()
+        inverse = Factor(H.reshape(K * M, -1), self.priors.precision()).inverse()
         for rows in slices(len(self.codes), max(2**20 // (K * K * M), 64)):
             features = self.features[:, rows]
             whitened = np.stack([inverse[:, k * M : (k + 1) * M] @ features for k in range(K)])
             yield rows, np.einsum("kpn,jpn->nkj", whitened, whitened, optimize=True)
-
-    def solve(self, penalty: float | None, n_learning: int = 4) -> Solution:
-        """The theta of the lowest loss; without a penalty, one is learned.
-
-        It is a tenth of the penalty with the largest evidence, which forecasts unseen rows better.
-        """
-        self.penalty = penalty or 1.0
-        theta = np.zeros(len(self.z) * len(self.features))  # it changes nothing
-        for count in range(0 if penalty else n_learning + 1):
-            if count:
-                H = self.curvature(theta)
-                determined = float((H / (H + self.penalty)).sum())
-                learned = (determined + 1) / (float((theta**2).sum()) + 1)
-                if abs(np.log(learned / self.penalty)) <= 0.2 or count == n_learning:
-                    self.penalty = 0.1 * learned
-                    break
-                self.penalty = learned
-            start = self.at(theta)
-            theta = self.descend(start, self.factor(theta), n_steps=15, ftol=self.near_ftol).theta
-        return self.settle(theta, rounds=self.rounds, n_steps=60, ftol=self.near_ftol)
 
 
 def bumps(centres: Floats, x: Floats) -> Floats:
@@ -313,10 +295,8 @@ def _first_largest(values: Floats) -> int:
 def choose_reach(heights: Floats, weights: Floats) -> float:
     """Height that bumps of other rows' centres, shape (m, n), reach at 80 % of the rows."""
     others = np.where(heights < 1 - 1e-12, heights, 0.0).max(axis=0)
-    order = np.argsort(others)
-    below = np.cumsum(weights[order])
-    reached = others[order][np.searchsorted(below, 0.2 * below[-1])]
-    return float(max(reached, 0.05))
+    reached = float(np.quantile(others, 0.2, weights=weights, method="inverted_cdf"))
+    return max(reached, 0.05)
 
 
 def whitening(centres: Floats, n_others: int) -> Floats:

@@ -9,8 +9,10 @@ import numpy as np
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import FromMap
-from isoroc._calibrators.descent import DescentCalibrator, EvidenceLoss, Priors, Solution
-from isoroc._calibrators.temperature import draw_part, fit_tempering
+from isoroc._calibrators.descent import DescentCalibrator, EvidenceLoss, Solution
+from isoroc._calibrators.parts import draw_part
+from isoroc._calibrators.precisions import Priors
+from isoroc._calibrators.tempering import fit_tempering
 from isoroc._core.smooth import softmax, softmax_loss
 from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample, check_number, check_option, slices
@@ -91,7 +93,7 @@ class MatrixCalibrator(DescentCalibrator):
     quadratic_ = FromMap()
     intercept_ = FromMap()
 
-    def _solve(self, sample: Sample) -> tuple[Regression, Solution]:
+    def _solve(self, sample: Sample) -> tuple[MatrixLoss, Solution]:
         check_option("structure", self.structure, ("auto", "matrix", "vector"))
         check_option("quadratic", self.quadratic, (True, False))
         check_number("penalty", self.penalty, minimum=1e-3, others=("auto",))
@@ -102,20 +104,20 @@ class MatrixCalibrator(DescentCalibrator):
         learn = self.penalty == "auto"
         unit = 2.0 * K * np.array([1, 1, 1, K - 1])
         penalty = unit * (1.0 if learn else float(self.penalty))
-        priors = Priors(terms.sizes(), dict(zip(terms.sizes(), penalty, strict=True)), set())
+        priors = Priors(terms.sizes(), dict(zip(terms.sizes(), penalty, strict=True)))
         theta = np.zeros(len(terms))
         some = draw_part(sample)
         for rows in (sample,) if some is sample else (some, sample):
-            regression = Regression(terms, stage, rows, priors)
-            whole = regression.maximise(theta, learn=learn and regression.has_few_terms)
+            loss = MatrixLoss(terms, stage, rows, priors)
+            whole = loss.maximise(theta, learn=learn and loss.has_few_terms)
             theta = whole.theta
         self.penalty_ = priors.precisions / unit
-        return regression, whole
+        return loss, whole
 
 
 @dataclass(frozen=True)
 class Terms:
-    """Terms of the regression: four kinds, in the order in which they stand in theta."""
+    """Terms of the regression: four groups, in the order in which they stand in theta."""
 
     n_classes: int
     full: bool  # whether log forecasts of one class act on the others
@@ -125,7 +127,7 @@ class Terms:
         return sum(self.sizes().values())
 
     def sizes(self) -> dict[str, int]:
-        """Number of terms of each kind."""
+        """Number of terms of each group."""
         K = self.n_classes
         sizes = {"bias": K, "diagonal": K, "quadratic": K * self.quadratic}
         return sizes | {"off_diagonal": K * (K - 1) * self.full}
@@ -165,8 +167,8 @@ class Terms:
         return np.concatenate(parts)
 
 
-class Regression(EvidenceLoss):
-    """Minimise the loss of ``softmax(transform(z))`` plus a ridge penalty on each kind of term."""
+class MatrixLoss(EvidenceLoss):
+    """Loss of ``softmax(transform(z))`` plus a ridge penalty on each group of terms."""
 
     near_steps = 5
     near_ftol = 2e-7

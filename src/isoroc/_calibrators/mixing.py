@@ -12,6 +12,7 @@ import numpy as np
 from isoroc._core.evidence import count_units, score_test
 from isoroc._core.intervals import Estimate, Mean, by_cluster, half_width, mean
 from isoroc._core.losses import are_impossible, likeliest_power, log_losses
+from isoroc._core.newton import newton
 from isoroc._core.types import Floats
 from isoroc._core.verdict import Verdict, allow_for_few_rows
 from isoroc._core.verdict import judge as judge_gain
@@ -52,67 +53,59 @@ def mixture_weights(
     an equal share, are dropped.
     """
     objective = Objective(likelihood.clip(min=1e-300), row_weights, np.log(prior / prior.sum()))
-    point = objective.at(objective.log_prior)
-    for _ in range(100):
-        slope, curvature = objective.derivatives(point)
-        if np.abs(slope).max() <= 1e-3:  # nats per unit of log weight
-            break
-        try:
-            step = np.linalg.solve(curvature, slope)
-        except np.linalg.LinAlgError:  # members agree, up to rounding of weights of very many rows
-            step = np.linalg.lstsq(curvature, slope)[0]
-        point = objective.climb(point, step * min(1.0, 5 / np.abs(step).max()))
+    point = newton(objective.at(objective.log_prior), objective.at, objective.step)
     least = min(least, 0.5 / len(prior))
     weights = np.where(point.weights < least, 0.0, point.weights)
     return np.asarray(weights / weights.sum())
 
 
-class Point(NamedTuple):
-    """Where the objective has been evaluated."""
+class Mixture(NamedTuple):
+    """The objective at one choice of weights."""
 
-    u: Floats  # logarithms of the weights, up to a constant
+    theta: Floats  # logarithms of the weights, up to a constant
     weights: Floats
     mixed: Floats  # likelihood of each row under the mixture
     value: float
 
 
 class Objective(NamedTuple):
-    """Log likelihood minus `STRENGTH` times the relative entropy, as a function of u."""
+    """`STRENGTH` times the relative entropy minus the log likelihood, as a function of theta."""
 
     L: Floats
     row_weights: Floats
     log_prior: Floats
 
-    def at(self, u: Floats) -> Point:
-        """Evaluate at log weights u."""
-        u = np.maximum(u - u.max(), -200.0)
-        weights = np.exp(u)
+    def at(self, theta: Floats) -> Mixture:
+        """Evaluate at log weights theta."""
+        theta = np.maximum(theta - theta.max(), -200.0)
+        weights = np.exp(theta)
         weights /= weights.sum()
         mixed = self.L @ weights
         entropy = weights @ (np.log(weights) - self.log_prior)
-        value = float(self.row_weights @ np.log(mixed) - STRENGTH * entropy)
-        return Point(u, weights, mixed, value)
+        value = STRENGTH * entropy - self.row_weights @ np.log(mixed)
+        return Mixture(theta, weights, mixed, float(value))
 
-    def derivatives(self, point: Point) -> tuple[Floats, Floats]:
-        """Gradient in u, and minus the Hessian without the terms that vanish at the maximum."""
-        w = point.weights
-        ratio = self.L / point.mixed[:, None]
-        gradient = self.row_weights @ ratio - STRENGTH * (np.log(w) - self.log_prior)
-        D = ratio * w - w  # derivatives of each row's log likelihood in u
+    def step(self, mixture: Mixture) -> Floats:
+        """The Newton step, zeros where the gradient is small; no weight changes by more than e**5.
+
+        The Hessian lacks the terms that vanish at the minimum.
+        """
+        w = mixture.weights
+        ratio = self.L / mixture.mixed[:, None]
+        rise = self.row_weights @ ratio - STRENGTH * (np.log(w) - self.log_prior)
+        slope = w * (rise - w @ rise)
+        if np.abs(slope).max() <= 1e-3:  # nats per unit of log weight
+            return np.zeros_like(w)
+        D = ratio * w - w  # derivatives of each row's log likelihood in theta
         curvature = (D * self.row_weights[:, None]).T @ D
         curvature += STRENGTH * (np.diag(w) - np.outer(w, w))
-        # A shift of all u changes nothing, and members without weight change little.
+        # A shift of all log weights changes nothing, and members without weight change little.
         curvature += STRENGTH / len(w) + 1e-9 * STRENGTH * np.eye(len(w))
-        return w * (gradient - w @ gradient), curvature
-
-    def climb(self, point: Point, step: Floats) -> Point:
-        """A point of no lower value along a step, which is halved until there is one."""
-        for _ in range(50):
-            higher = self.at(point.u + step)
-            if higher.value >= point.value:
-                return higher
-            step = step / 2
-        return point
+        try:
+            step = np.linalg.solve(curvature, slope)
+        except np.linalg.LinAlgError:  # members agree, up to rounding of weights of very many rows
+            step = np.linalg.lstsq(curvature, slope)[0]
+        return np.asarray(step * min(1.0, 5 / np.abs(step).max()))
 
 
 def bounded_losses(likelihood: Floats, row_weights: Floats, n_classes: int) -> Floats:

@@ -10,6 +10,15 @@ The forecast q = sum of w_kl r_kl is a mixture of prototypes. With e_kl = exp(s_
 `isoroc._maps.monotone`, and ``v_k = sum over l of e_kl r_kl[outcome]``,
 
     loss = log(x' exp(J) x) - log(v' exp(J) x).
+
+Derivatives follow the chain theta -> scores s_kl and prototypes r_kl -> loss. Compiled code
+(`smooth.slopes`) gives those of the second part, of single rows or summed over them. With
+``rise_k = <z, t_k - e_k>`` a score is ``s_kl = a (z_k + softness_kl rise_k) + bias_kl``, so
+
+    d s_kl / d log a      = a (z_k + softness_kl rise_k),
+    d s_kl / d softness_kl = a rise_k,    d r_kl / d softness_kl = t_k - e_k,
+
+and the softness is the logistic function of its parameters. `chained` holds these rules once.
 """
 
 from __future__ import annotations
@@ -26,21 +35,17 @@ from isoroc._calibrators.descent import (
     Arrow,
     DescentCalibrator,
     EvidenceLoss,
-    Priors,
     Solution,
     factor_of,
 )
+from isoroc._calibrators.floors import FLOORS, distinct_floors, likeliest_floor
 from isoroc._calibrators.leave_one_out import with_lower_outcomes
-from isoroc._calibrators.temperature import (
-    FLOORS,
-    draw_part,
-    inverse_temperature,
-    likeliest,
-    softmax_losses,
-)
+from isoroc._calibrators.parts import draw_part, gather
+from isoroc._calibrators.precisions import Priors
+from isoroc._calibrators.tempering import inverse_temperature, softmax_losses
 from isoroc._core import smooth
 from isoroc._core.simplex import LEAST
-from isoroc._core.types import Codes, Floats, Ints
+from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample, slices
 from isoroc._input.kinds import Kind, columns_of
 from isoroc._maps import MonotoneMap
@@ -48,8 +53,7 @@ from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
 from isoroc._maps.monotone import MonotonicityCertificate, with_floor
 
 LEAST_SCALE_PRECISION = 2.0  # of the prior of the log scale
-MOST_ROWS = 50_000  # more rows are grouped
-WIDTH = 1 / 16  # of the cells that gather more rows
+WIDTH = 1 / 16  # of cells of log forecasts
 
 
 class MonotoneCalibrator(DescentCalibrator):
@@ -172,31 +176,32 @@ def _choose_floor(sample: Sample, total: float) -> tuple[float, float]:
     """The floor under which temperature scaling makes the outcomes likeliest, and 1 / T at it.
 
     The scale is bounded by what rows of this total weight can support; otherwise forecasts of 0
-    that never came true would ask for certainty. A change of the scale costs what its prior says,
-    and each factor of ten by which a floor exceeds 1e-4 costs 1 nat.
+    that never came true would drive it to infinity. A change of the scale costs what its prior
+    says, and each factor of ten by which a floor exceeds 1e-4 costs 1 nat.
     """
     bound = np.log(sample.n_classes * (total + 1)) + 3
     logs = sample.kind.log_rows(sample.forecasts, LEAST)
-    candidates: list[tuple[float, float, float]] = []
     inverse = 1.0
-    for floor in FLOORS[::-1]:
+
+    def fit(floor: float) -> tuple[float, float]:
+        nonlocal inverse  # of one floor is close to that of the next
         z = with_floor(NUMPY, logs, floor)
         inverse = inverse_temperature(z, sample, start=inverse, tolerance=1e-6)
         spread = float(np.ptp(z, axis=0).max())
         inverse = min(inverse, max(1.0, bound / spread)) if spread else inverse
-        losses, _ = softmax_losses(inverse * z, sample.codes)
+        losses = softmax_losses(inverse * z, sample.codes)
         cost = LEAST_SCALE_PRECISION * np.log(inverse) ** 2 / 2 + max(np.log10(floor / 1e-4), 0.0)
-        loss = cost / total + float(np.average(losses, weights=sample.weights))
-        candidates.append((loss, float(floor), inverse))
-        if floor < 1e-3 * np.exp(logs.min()):  # lower ones would change nothing
-            break
-    return likeliest(candidates)[1:]
+        return cost / total + float(np.average(losses, weights=sample.weights)), inverse
+
+    # A thousandth of the smallest forecast changes nothing when it is added.
+    floors = distinct_floors(FLOORS[::-1], float(logs.min()) + np.log(1e-3))
+    return likeliest_floor(floors, fit)
 
 
 class Departures:
     """Parameters theta of a potential of K classes with L levels of prototypes.
 
-    `places` maps each kind of parameter to its slice of theta. From 3 to 30 classes there is an
+    `places` maps each group of parameters to its slice of theta. From 3 to 30 classes there is an
     interaction for each of `pairs`, and a log direction for the entries `others` of a matrix.
     Prototypes have at least the given softness at theta = 0.
 
@@ -209,7 +214,7 @@ class Departures:
 
     def __init__(self, n_classes: int, least_softness: float, log_scale: float = 0.0) -> None:
         K = self.n_classes = n_classes
-        # Precisions that learning starts from. Kinds of one or two parameters keep theirs.
+        # Precisions that learning starts from. Groups of one or two parameters keep theirs.
         if K == 2:
             # With binomial weights on the points i / 9 the mean is the logistic function.
             levels = np.arange(5)
@@ -239,8 +244,8 @@ class Departures:
             sizes |= {"interaction": len(self.pairs[0]), "direction": len(self.others[0])}
         ends = np.cumsum(list(sizes.values())).tolist()
         self.places = {
-            kind: slice(end - size, end)
-            for (kind, size), end in zip(sizes.items(), ends, strict=True)
+            group: slice(end - size, end)
+            for (group, size), end in zip(sizes.items(), ends, strict=True)
         }
         self.n_parameters = ends[-1]
         # Places of the parameters of each class where they act on each other only through others.
@@ -253,7 +258,7 @@ class Departures:
         """The map with these parameters."""
         K = self.n_classes
         L = self.n_levels
-        part = {kind: theta[entries] for kind, entries in self.places.items()}
+        part = {group: theta[entries] for group, entries in self.places.items()}
         odds = self.odds + part["softness"] + part["prototype_softness"].reshape(K, L)
         biases = self.log_weights + part["level"] + part["prototype_bias"].reshape(K, L)
         directions = interactions = None
@@ -300,13 +305,18 @@ class Posterior(EvidenceLoss):
     def __init__(
         self, departures: Departures, sample: Sample, floor: float, rows: Ints | None = None
     ) -> None:
-        z, codes, weights = gather(_floored(sample, floor), sample.codes, sample.row_weights())
+        z = _floored(sample, floor)
+        z -= z.mean(axis=0)
+        codes = sample.codes
+        weights = sample.row_weights()
+        if len(z) <= 3:  # rows of more classes would hardly share cells
+            z, codes, weights = gather(z, codes, weights, np.floor(z / WIDTH))
         self.departures = departures
         self.priors = departures.priors
         self.kind = sample.kind
         self.floor = floor
         self.rows = np.empty(0, np.intp) if rows is None or len(z.T) < len(rows) else rows
-        self.z = np.ascontiguousarray(z - z.mean(axis=0))
+        self.z = np.ascontiguousarray(z)
         self.weights = weights
         self.codes = codes.astype(np.intp)
 
@@ -321,12 +331,10 @@ class Posterior(EvidenceLoss):
         soft = F.softness
         t = F.full_directions()
         slopes = _slopes(F, self.z, self.codes, self.weights)
-        (biases, rises, along) = slopes.sums
         entries = slopes.entries
-        dsoft = a * rises - np.einsum("klj,kj->kl", entries, t - np.eye(len(t)))
-        dsoft *= soft * (1 - soft)
-        parts = [[a * (along.sum() + (soft * rises).sum())], dsoft.sum(axis=0), biases.sum(axis=0)]
-        parts += [biases.sum(axis=1), biases.ravel(), dsoft.ravel()]
+        towards = np.einsum("klj,kj->kl", entries, t - np.eye(len(t)))
+        (in_scores, risen, along) = slopes.sums
+        parts = chained(F, in_scores, risen, along, towards)
         if F.interactions is not None:
             x, dy, pulled = slopes.mixed
             dJ = (dy @ x.T) * np.exp(F.interactions)
@@ -342,14 +350,14 @@ class Posterior(EvidenceLoss):
 
         Its expectation under the forecasts is that of the Hessian, and it is never indefinite.
         """
-        P = self.departures.n_parameters
+        n_parameters = self.departures.n_parameters
         F = self.map_of(theta)
         index = self.departures.class_index
-        n_shared = P - index.size
-        H = np.zeros((n_shared, n_shared) if self.dense >= n_shared else P)
+        n_shared = n_parameters - index.size
+        H = np.zeros((n_shared, n_shared) if self.dense >= n_shared else n_parameters)
         arms = np.zeros((*index.shape, n_shared))
         blocks = np.zeros((*index.shape, index.shape[1]))
-        for rows in slices(len(self.codes), max(self.gradient_numbers // P, 64)):
+        for rows in slices(len(self.codes), max(self.gradient_numbers // n_parameters, 64)):
             G = self._gradients(F, rows)
             shared = G[:n_shared]
             of_classes = G[index]
@@ -381,24 +389,23 @@ class Posterior(EvidenceLoss):
         a = F.scale
         soft = F.softness
         t = F.full_directions()
-        K, L = soft.shape
+        K = len(soft)
         n = len(codes)
         slopes = _slopes(F, z, codes, np.sqrt(self.weights[rows]), of_rows=True)
         rises = slopes.rises
         (in_scores, in_entries) = slopes.rows
         is_outcome = np.eye(K)[:, codes]
         towards = t[:, codes]
-        dsoft = a * in_scores * rises[:, None] - in_entries * (towards - is_outcome)[:, None]
-        dsoft *= (soft * (1 - soft))[:, :, None]
-        along = z[:, None] + soft[:, :, None] * rises[:, None]
+        parts = chained(
+            F,
+            in_scores,
+            in_scores * rises[:, None],
+            in_scores * z[:, None],
+            in_entries * (towards - is_outcome)[:, None],
+        )
         G = np.empty((self.departures.n_parameters, n))
         places = self.departures.places
-        G[places["scale"]] = a * np.einsum("kln,kln->n", in_scores, along)
-        G[places["softness"]] = dsoft.sum(axis=0)
-        G[places["level"]] = in_scores.sum(axis=0)
-        G[places["bias"]] = in_scores.sum(axis=1)
-        G[places["prototype_bias"]] = in_scores.reshape(K * L, n)
-        G[places["prototype_softness"]] = dsoft.reshape(K * L, n)
+        np.concatenate(parts, out=G[: places["prototype_softness"].stop])
         if F.interactions is not None:
             i, j = self.departures.pairs
             x, dy, pulled = slopes.mixed
@@ -413,6 +420,30 @@ class Posterior(EvidenceLoss):
         return G
 
 
+def chained(
+    F: MonotoneMap, in_scores: Floats, risen: Floats, along: Floats, towards: Floats
+) -> list[Floats]:
+    """Derivatives of a loss in the first six groups of `Departures`, from those in the scores.
+
+    `risen` and `along` are the derivatives in the scores times the rises and times z, and
+    `towards` are minus those in r_kl along ``t_k - e_k``. All have the shape (K, L), or (K, L, n)
+    for n losses.
+    """
+    each = (..., *([None] * (in_scores.ndim - 2)))  # numbers of the map, for each of n losses
+    soft = F.softness[each]
+    in_softness = (F.scale * risen - towards) * (soft * (1 - soft))
+    in_scale = F.scale * (along + soft * risen).sum(axis=(0, 1))
+    flat = (-1, *in_scores.shape[2:])
+    return [
+        np.asarray(in_scale)[None],
+        in_softness.sum(axis=0),
+        in_scores.sum(axis=0),
+        in_scores.sum(axis=1),
+        in_scores.reshape(flat),
+        in_softness.reshape(flat),
+    ]
+
+
 def _slopes(
     F: MonotoneMap, z: Floats, codes: Ints, weights: Floats, *, of_rows: bool = False
 ) -> Slopes:
@@ -421,26 +452,3 @@ def _slopes(
     factors = None if F.interactions is None else np.exp(F.interactions)
     numbers = F.scale, F.softness, F.biases, F.full_directions(), factors
     return Slopes(rises, *smooth.slopes(z, rises, codes, weights, *numbers, of_rows))
-
-
-def gather(z: Floats, codes: Codes, weights: Floats) -> tuple[Floats, Codes, Floats]:
-    """Merge rows of one class in the same cell into their mean, with their total weight.
-
-    Cells have the width `WIDTH` in each log forecast, so the loss changes by about its curvature
-    times ``WIDTH**2 / 24``. Up to `MOST_ROWS` rows, and from four classes on, where rows would
-    hardly share cells, rows stay unchanged.
-    """
-    K, n = z.shape
-    if n <= MOST_ROWS or K > 3:
-        return z, codes, weights
-    z = z - z.mean(axis=0)
-    # A sum of whole numbers times fixed odd 64-bit numbers, modulo 2**64, tells cells apart.
-    mix = 2 * np.random.default_rng(0).integers(2**62, size=K + 1) + 1
-    places = np.floor(z / WIDTH).astype(np.int64)
-    keys = (places * mix[:K, None]).sum(axis=0) + codes * mix[K]
-    _, first, cell = np.unique(keys, return_index=True, return_inverse=True)
-    if len(first) > n // 2:
-        return z, codes, weights
-    total = np.bincount(cell, weights).astype(np.float64)
-    means = np.stack([np.bincount(cell, weights * row) for row in z]) / total
-    return means, codes[first], total

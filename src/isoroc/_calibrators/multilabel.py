@@ -165,8 +165,9 @@ class MultiLabelCalibrator(Calibrator):
             members, weights = mix_label(part, shared, clone(single), p_all)
             beta: Any = members[1]
             kept = [each for each, weight in zip(members, weights, strict=True) if weight]
-            mixed: Any = {"members": kept, "weights": weights[weights > 0]}
-            mixture = MixtureMap(kind=part.kind, monotone=False, **mixed)
+            mixture = MixtureMap(
+                kind=part.kind, monotone=False, members=kept, weights=weights[weights > 0]
+            )
             maps.append(kept[0] if len(kept) == 1 else mixture)
             counts = np.bincount(part.codes, minlength=2)
             numbers = beta.coef[1], beta.rest[1], beta.intercept[1]
@@ -240,9 +241,15 @@ class SharedBeta(Calibrator):
         X = used * np.column_stack([np.ones(len(sample)), self._features(sample) - self.centre])
         y = sample.codes.astype(np.float64)
         weights = sample.row_weights()
-        prior: Any = {"start": np.zeros((1, 3)), "precision": np.ones((1, 3)), "least_gain": 1e-9}
-        offset = X @ self.mean
-        theta, _, H = logistic_regression(X @ self.root, y, weights, offset=offset, **prior)
+        theta, _, H = logistic_regression(
+            X @ self.root,
+            y,
+            weights,
+            offset=X @ self.mean,
+            start=np.zeros((1, 3)),
+            precision=np.ones((1, 3)),
+            least_gain=1e-9,
+        )
         return self.mean + self.root @ theta[0], self.root @ np.linalg.inv(H[0]) @ self.root.T
 
     def learn(self, labels: list[CellSample], n_steps: int = 40) -> None:
@@ -305,9 +312,14 @@ class SharedBeta(Calibrator):
             theta = used * self._posterior(sample, used)[0]
             used[1:] *= theta[1:] >= 0
         a, b, c = self.numbers(theta)
-        pairs = {"coef": [b, a], "rest": [a, b], "intercept": [-c, c]}
-        arrays: Any = {name: np.array(pair) for name, pair in pairs.items()}
-        return SigmoidMap(kind=sample.kind, floor=self.floor, linear=False, **arrays)
+        return SigmoidMap(
+            kind=sample.kind,
+            floor=self.floor,
+            linear=False,
+            coef=np.array([b, a]),
+            rest=np.array([a, b]),
+            intercept=np.array([-c, c]),
+        )
 
     def numbers(self, theta: Floats) -> Floats:
         """a, b and c of `BetaCalibrator`."""

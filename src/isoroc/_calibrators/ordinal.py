@@ -9,8 +9,9 @@ import numpy as np
 
 from isoroc._calibrators.auto import AutoCalibrator
 from isoroc._calibrators.base import Calibrator, FromMap
-from isoroc._calibrators.descent import DescentCalibrator, EvidenceLoss, Priors, Solution
-from isoroc._calibrators.temperature import fit_tempering
+from isoroc._calibrators.descent import DescentCalibrator, EvidenceLoss, Solution
+from isoroc._calibrators.precisions import Priors
+from isoroc._calibrators.tempering import fit_tempering
 from isoroc._core.special import expit
 from isoroc._core.types import Floats
 from isoroc._input import InputError, Sample

@@ -1,7 +1,7 @@
 """Forecasts for a population with another class prior, and the estimation of this prior."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from scipy.special import chdtrc
 
 from isoroc._core.intervals import effective_weights, half_width
 from isoroc._core.losses import EPSILON, calibration_covariance
+from isoroc._core.newton import newton
 from isoroc._core.types import Floats
 from isoroc._input import (
     InputError,
@@ -21,7 +22,7 @@ from isoroc._input import (
 )
 from isoroc._support.table import Table
 
-LEAST = 1e-12  # least likelihood of a row
+LEAST_LIKELIHOOD = 1e-12  # of a row
 
 
 def adjust_prior(P: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
@@ -161,7 +162,9 @@ def estimate_prior(
     likelihood = P / shares
     total = weights.sum()
     best = _most_likely(likelihood, weights, shares)
-    lift = 2 * float(weights @ np.log(np.maximum(likelihood @ best, LEAST)))  # 0 for the old shares
+    lift = 2 * float(
+        weights @ np.log(np.maximum(likelihood @ best, LEAST_LIKELIHOOD))
+    )  # 0 for the old shares
     prior = (total * best + shares) / (total + 1)
     shift = np.zeros(len(shares))
     most = max(60_000 // len(shares), 1000)
@@ -198,7 +201,7 @@ def _refit_covariance(
     P = L * old
     rows, n_rows = check_calibration(calibration, P)
     if rows is P:  # the calibration rows had the old shares
-        as_before = 1 / np.maximum(L @ best, LEAST)
+        as_before = 1 / np.maximum(L @ best, LEAST_LIKELIHOOD)
         n_rows = as_before * (n_rows.sum() / as_before.sum())
     covariance = 2 * calibration_covariance(rows, n_rows)
     rng = np.random.default_rng(0)
@@ -227,7 +230,7 @@ def _share_of_variance(
     L: Floats, weights: Floats, best: Floats, added: Floats, direction: Floats
 ) -> float:
     """Share of a likelihood ratio in this direction that is left if a covariance is added."""
-    X = L * (np.sqrt(weights) / np.maximum(L @ best, LEAST))[:, None]
+    X = L * (np.sqrt(weights) / np.maximum(L @ best, LEAST_LIKELIHOOD))[:, None]
     along = np.eye(len(best)) - 1 / len(best)  # shares sum to 1
     information = along @ (X.T @ X) @ along
     both = np.linalg.pinv(np.linalg.pinv(information, hermitian=True) + added, hermitian=True)
@@ -241,8 +244,8 @@ def _interval(L: Floats, weights: Floats, best: Floats, k: int, width: float) ->
     likelihood = L[:, [k]]
     rest = np.delete(L, k, axis=1)
     others = others / others.sum() if others.any() else np.full(len(others), 1 / len(others))
-    most = weights @ np.log(np.maximum(L @ best, LEAST))
-    slope = L[:, k] / np.maximum(L @ best, LEAST) - 1
+    most = weights @ np.log(np.maximum(L @ best, LEAST_LIKELIHOOD))
+    slope = L[:, k] / np.maximum(L @ best, LEAST_LIKELIHOOD) - 1
 
     def excess(share: float) -> float:
         """Signed root of the likelihood ratio at this share, less the largest one accepted."""
@@ -250,7 +253,7 @@ def _interval(L: Floats, weights: Floats, best: Floats, k: int, width: float) ->
         # With the share fixed, this is a mixture of the others, each with its part of class k.
         mixed = (1 - share) * rest + share * likelihood
         others = _most_likely(mixed, weights, others)
-        fall = float(most - weights @ np.log(np.maximum(mixed @ others, LEAST)))
+        fall = float(most - weights @ np.log(np.maximum(mixed @ others, LEAST_LIKELIHOOD)))
         return float(np.sqrt(max(2 * fall, 0.0)) - width)
 
     def end(limit: float) -> float:
@@ -268,35 +271,41 @@ def _interval(L: Floats, weights: Floats, best: Floats, k: int, width: float) ->
     return [end(0.0), end(1.0)]
 
 
-def _most_likely(
-    L: Floats, weights: Floats, start: Floats, *, n_steps: int = 100, n_halvings: int = 30
-) -> Floats:
+class _Prior(NamedTuple):
+    """A prior, shape (K,), and how likely it makes the rows."""
+
+    theta: Floats
+    value: float  # minus the mean log likelihood
+    mixed: Floats  # likelihood of each row, shape (n,)
+
+
+def _most_likely(L: Floats, weights: Floats, start: Floats) -> Floats:
     """Prior of maximum likelihood up to 1e-4: Newton's method among the classes with a share."""
-    rows = weights / weights.sum()
-    prior = start
-    mixed = np.maximum(L @ prior, LEAST)
-    for _ in range(n_steps):
-        slope = (rows / mixed) @ L
+    total = weights.sum()
+    rows = weights / total
+
+    def at(prior: Floats) -> _Prior:
+        mixed = np.maximum(L @ prior, LEAST_LIKELIHOOD)
+        return _Prior(prior, -float(rows @ np.log(mixed)), mixed)
+
+    def project(prior: Floats) -> _Prior:
+        positive = np.maximum(prior, 0.0)
+        return at(positive / positive.sum())
+
+    def direction(point: _Prior) -> Floats:
+        prior = point.theta
+        slope = (rows / point.mixed) @ L
         level = float(slope @ prior)
-        if weights.sum() * (slope.max() - level) <= 1e-4:
-            break
+        step = np.zeros(len(prior))
+        if total * (slope.max() - level) <= 1e-4:
+            return step
         moved = np.flatnonzero((prior > 0) | (slope > level))
-        X = L[:, moved] * (np.sqrt(rows) / mixed)[:, None]
+        X = L[:, moved] * (np.sqrt(rows) / point.mixed)[:, None]
         H = X.T @ X
         H[np.diag_indices_from(H)] += 1e-10 * np.trace(H)
         # A step among priors: its entries sum to 0.
         along, ones = np.linalg.solve(H, np.column_stack([slope[moved], np.ones(len(moved))])).T
-        step = np.zeros(len(prior))
         step[moved] = along - along.sum() / ones.sum() * ones
-        value = rows @ np.log(mixed)
-        for _ in range(n_halvings):
-            moved_prior = np.maximum(prior + step, 0.0)
-            moved_prior /= moved_prior.sum()
-            mixed = np.maximum(L @ moved_prior, LEAST)
-            if rows @ np.log(mixed) > value:
-                break
-            step /= 2
-        else:
-            break
-        prior = moved_prior
-    return prior
+        return step
+
+    return newton(at(start), project, direction).theta

@@ -10,12 +10,12 @@ from typing import Any
 
 from isoroc._calibrators import __path__
 from isoroc._calibrators.base import COMMON
+from isoroc._maps.loading import checked_map, decode_known
 from isoroc._maps.modelfile.document import Fault, faults_of, read
-from isoroc._maps.modelfile.maps import checked_map, decode_known
 
 
 @cache
-def kinds() -> dict[str, type[Any]]:
+def classes_by_name() -> dict[str, type[Any]]:
     """All calibrators of the package by the names of their classes, which model files hold."""
     modules = [import_module(f"{__package__}.{module.name}") for module in iter_modules(__path__)]
     return {
@@ -35,7 +35,11 @@ def short_name(name: str) -> str:
 @cache
 def methods() -> dict[str, type[Any]]:
     """Calibrators of classes by their short names: "irp", "venn-abers"."""
-    return {short_name(name): kind for name, kind in sorted(kinds().items()) if kind._has_classes}
+    return {
+        short_name(name): calibrator
+        for name, calibrator in sorted(classes_by_name().items())
+        if calibrator._has_classes
+    }
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -86,11 +90,12 @@ def _restore(
     document: dict[str, Any], place: str, common: tuple[str, ...] = (), *, fitted: bool = True
 ) -> Any:
     """Calibrator with the parameters of a document and, if it was fitted, its attributes."""
-    kind = kinds().get(document["kind"]) if document["type"] == "calibrator" else None
-    if kind is None:
+    is_calibrator = document["type"] == "calibrator"
+    make = classes_by_name().get(document["kind"]) if is_calibrator else None
+    if make is None:
         problem = f"{document.get('kind')!a} is not a calibrator of this version"
         raise Fault(f"{place}.kind", problem)
-    calibrator = kind()
+    calibrator = make()
     known = calibrator.get_params(deep=False)
     unfitted = partial(_restore, fitted=False)
     learned = list(calibrator._state) if fitted else []

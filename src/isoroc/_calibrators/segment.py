@@ -16,7 +16,7 @@ from isoroc._backends import NUMPY, ops_for
 from isoroc._calibrators.auto import AutoCalibrator
 from isoroc._calibrators.base import Calibrator, FromMap, IdentityCalibrator, attach_fitted
 from isoroc._calibrators.mixing import judge, likelihoods, mixture_weights
-from isoroc._calibrators.shifts import Columns, Regression, held_out, polish
+from isoroc._calibrators.shifts import Regression, SegmentPlaces, held_out, polish
 from isoroc._calibrators.temperature import TemperatureCalibrator
 from isoroc._calibrators.thresholds import CarriedThresholds
 from isoroc._core.simplex import LEAST
@@ -43,7 +43,7 @@ from isoroc._input import (
 )
 from isoroc._input.kinds import LOGITS, columns_of
 from isoroc._input.seen import remember_output
-from isoroc._input.segments import Column, bin_edges, segment_names
+from isoroc._input.segments import SegmentColumn, bin_edges, segment_names
 from isoroc._maps import IdentityMap, SegmentMap
 from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
 from isoroc._maps.modelfile import checks
@@ -51,9 +51,10 @@ from isoroc._maps.segments import apply_map, encode_segments
 from isoroc._support.seeds import check_random_state
 from isoroc._support.table import Table
 
-#: Most rows to learn tables from, and most rows for which each fold chooses its own terms.
+#: Largest number of rows to learn tables from.
 MANY_ROWS = 50_000
-FEW_ROWS = 5_000
+#: Largest number of rows for which each fold chooses its own terms.
+OWN_TERMS_ROWS = 5_000
 #: Columns of `shifts_`.
 SHIFTS = "column", "segment", "class", "rows", "shift", "error", "odds"
 
@@ -210,8 +211,9 @@ class SegmentCalibrator(Calibrator):
         -------
         self
         """
-        options: Any = {"clusters": clusters, "unit": unit, "clip": True, "advice": "pass"}
-        sample = check_sample(P, y, sample_weight, labels, **options)
+        sample = check_sample(
+            P, y, sample_weight, labels, clusters=clusters, unit=unit, clip=True, advice="pass"
+        )
         check_units(sample, unit)
         warn_if_reversed(sample)
         if segments is not None:
@@ -262,7 +264,13 @@ class SegmentCalibrator(Calibrator):
         return {"columns": np.array(names, dtype=np.str_), "levels": levels, "cuts": cuts}
 
     def _learn(self, sample: Sample, base: SegmentMap) -> SegmentMap:
-        """The map with tables, if shifts that were learned from other rows speak for them."""
+        """The map with tables, if held-out rows support them.
+
+        Tables are learned from the dealt rows (`_try`), in two ways where rows are few: before the
+        common map or behind it. The likelier one is mixed with the common map and the uncalibrated
+        forecasts, by weights that maximise the likelihood of rows held out from the tables. At
+        last, the tables are fitted again to all rows, with the precisions that were learned.
+        """
         check_random_state(self.random_state)
         dealt = deal_by_content(sample.draw(MANY_ROWS), int(self.cv))
         # The common map may be far from linear, or lose what differs by segment: with many rows
@@ -310,15 +318,23 @@ class SegmentCalibrator(Calibrator):
         if not model.tables:
             return None
         fold = dealt.folds()
-        segments = dealt.segments
+        segments: Any = dealt.segments
         Q = base.common.apply(dealt.forecasts)
         logits = np.empty_like(Q)
-        for f, part in enumerate(held_out(model, fold, self.max_terms, FEW_ROWS)):
+        for f, part in enumerate(held_out(model, fold, self.max_terms, OWN_TERMS_ROWS)):
             rows = np.flatnonzero(fold == f)
-            arrays: Any = dealt.forecasts[rows], Q[rows], segments[rows]  # type: ignore[index]
-            logits[rows] = with_tables(base, part).shifted_logits(*arrays)
-        further: Any = {"squares": dealt.squares, "clusters": dealt.clusters}
-        unseen = Sample(logits, *dealt.arrays[1:], dealt.classes, "logit", **further)
+            logits[rows] = with_tables(base, part).shifted_logits(
+                dealt.forecasts[rows], Q[rows], segments[rows]
+            )
+        unseen = Sample(
+            logits,
+            dealt.codes,
+            dealt.weights,
+            dealt.classes,
+            "logit",
+            squares=dealt.squares,
+            clusters=dealt.clusters,
+        )
         second = self._pattern()
         if base.certificate_of_common is not None:
             second = TemperatureCalibrator(floor=1e-300)
@@ -411,7 +427,7 @@ def judge_unseen(calibrator: SegmentCalibrator, sample: Sample, weighting: Weigh
     two if rows are many.
     """
     counted = sample.positive().effective(weighting).draw(MANY_ROWS)
-    n_folds = 3 if len(counted) <= FEW_ROWS else 2
+    n_folds = 3 if len(counted) <= OWN_TERMS_ROWS else 2
     dealt = deal_by_content(counted, n_folds)
     fold = dealt.folds()
     rows = Sample(**{each.name: getattr(dealt, each.name) for each in fields(Sample)})
@@ -440,14 +456,14 @@ def _regression(sample: Sample, base: SegmentMap, bins: int = 0) -> Regression:
     return Regression(u, sample.codes.astype(np.intp), sample.row_weights(), columns)
 
 
-def places_of(base: SegmentMap, codes: Floats, bins: int = 0) -> Columns:
+def places_of(base: SegmentMap, codes: Floats, bins: int = 0) -> SegmentPlaces:
     """Places among the segments of each column; their number where a segment is unknown."""
     places = []
     sizes = base.sizes()
     for j, size in enumerate(sizes):
         segment, known = base.locate(NUMPY, j, codes[:, [j]])
         places.append(np.where(known, segment, size)[:, 0])
-    return Columns(places, sizes, [not len(levels) for levels in base.levels], bins)
+    return SegmentPlaces(places, sizes, [not len(levels) for levels in base.levels], bins)
 
 
 def with_tables(base: SegmentMap, model: Regression) -> SegmentMap:
@@ -470,7 +486,7 @@ def with_tables(base: SegmentMap, model: Regression) -> SegmentMap:
     return replace(base, pairs=pairs.reshape(-1, 2), tables=tables, offset=offset)
 
 
-def check_distinct(name: str, column: Column) -> None:
+def check_distinct(name: str, column: SegmentColumn) -> None:
     """Raise an error for a column that identifies single rows."""
     known = column.values if column.levels is not None else column.values[~np.isnan(column.values)]
     n = len(known)

@@ -1,4 +1,24 @@
-"""Regression of outcomes on segments: tables of shifts and scales, their precisions by evidence."""
+"""Regression of outcomes on segments: tables of shifts and scales, their precisions by evidence.
+
+The model is an additive logistic (softmax) regression. A row with log odds u before has::
+
+    (1 + slope + sum of scales) * u + intercept + sum of shifts
+
+Each table of shifts or scales has one entry for each segment of a column, or of a pair of columns,
+and adds the entry of the row's segment. Entries have a normal prior around 0. For categories they
+are independent. For bins of a number they follow a random walk: neighbours are close.
+
+Tables are chosen forwards. There is one for each column to begin with. The others are compared by
+score tests, which need no fit of the larger model: if a table had no effect, the residuals of the
+rows of each segment would sum to about 0, with the variance that the forecasts imply. So the sum of
+``(sum of residuals)**2 / variance`` over the segments is chi-squared. Tables that the rows do not
+support vanish later, when the evidence makes their precision large (`Regression.tune`).
+
+For three classes or more, one Newton step over all parameters would need a matrix of squared size
+K times that of one class. Steps and covariances take the classes one by one (`Block`) and divide by
+what their softmax has in common: with K equally likely classes, the K shifts of a segment have
+K - 1 degrees of freedom, so each counts as (K - 1) / K.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +34,12 @@ from scipy.linalg import block_diag
 from scipy.sparse import coo_array, hstack
 from scipy.special import chdtrc, expit, logsumexp, softmax
 
+from isoroc._calibrators.precisions import updated_precision
+from isoroc._core.newton import newton
 from isoroc._core.types import Floats, Ints
 
 
-class Columns(NamedTuple):
+class SegmentPlaces(NamedTuple):
     """Place of each row among the segments of each column; their number where it is unknown."""
 
     places: list[Ints]
@@ -72,7 +94,12 @@ class Term:
 
 
 def make_term(
-    columns: Columns, which: tuple[int, ...], n_free: int, *, scales: bool = False, most: int = 0
+    columns: SegmentPlaces,
+    which: tuple[int, ...],
+    n_free: int,
+    *,
+    scales: bool = False,
+    most: int = 0,
 ) -> Term:
     """A table of zeros; each column has at most `most` segments, unless that is 0."""
     merged = [_merge(columns, j, most) for j in which]
@@ -85,7 +112,7 @@ def make_term(
     return Term(which, merged, scales, penalty, np.zeros((size, 1 if scales else n_free)))
 
 
-def _merge(columns: Columns, j: int, most: int) -> Ints:
+def _merge(columns: SegmentPlaces, j: int, most: int) -> Ints:
     """Segment of each place of a column: equal parts of the bins, or the most frequent levels."""
     size = columns.sizes[j]
     if not most or size <= most:
@@ -120,6 +147,13 @@ class Block(NamedTuple):
         return np.asarray(block_diag(*(term.precision * term.penalty for term in self.terms)))
 
 
+class Tried(NamedTuple):
+    """Parameters of a regression, and its loss there."""
+
+    theta: Floats
+    value: float
+
+
 @dataclass(eq=False)
 class Regression:
     """Log odds ``(1 + scales) * u + shifts`` of rows.
@@ -133,7 +167,7 @@ class Regression:
     u: Floats  # shape (n, F)
     codes: Ints
     weights: Floats
-    columns: Columns
+    columns: SegmentPlaces
     terms: list[Term] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -217,7 +251,11 @@ class Regression:
         return gradients
 
     def hessians(self) -> list[Floats]:
-        """Hessian of the loss of the rows, without priors, in the parameters of each block."""
+        """Hessian of the loss of the rows, without priors, in the parameters of each block.
+
+        Rows enter only by their segments: the entry for two segments is the sum of the second
+        derivatives of the rows in both, times u for a scale and u**2 for two scales.
+        """
         hessians = []
         u = self.slopes
         for block, (_, h) in zip(self.blocks(), self._residuals(), strict=True):
@@ -236,27 +274,44 @@ class Regression:
             hessians.append(H)
         return hessians
 
-    def _move(self, thetas: Iterable[Floats]) -> None:
-        for block, theta in zip(self.blocks(), thetas, strict=True):
-            for term, span in block.spans():
-                term.values[:, block.column] = theta[span]
+    def _theta(self) -> Floats:
+        """Parameters of all blocks, one after the other."""
+        parts = (term.values[:, block.column] for block in self.blocks() for term in block.terms)
+        return np.concatenate(list(parts))
+
+    def _move(self, theta: Floats) -> None:
+        """Set the parameters to those of `_theta`."""
+        end = 0
+        for block in self.blocks():
+            for term in block.terms:
+                start = end
+                end = start + term.size
+                term.values[:, block.column] = theta[start:end]
+
+    def _at(self, theta: Floats) -> Tried:
+        self._move(theta)
+        return Tried(theta, self.loss())
 
     def step(self, gradients: list[Floats], hessians: list[Floats], *, search: bool) -> None:
-        """A step of Newton's method; with `search` it is halved until the loss falls."""
-        old = []
+        """A step of Newton's method; with `search` it is halved until the loss falls.
+
+        An entry changes by at most 4: beyond, the parabola is too far from the loss.
+        """
+        theta = self._theta()
         steps = []
+        end = 0
         for block, gradient, H in zip(self.blocks(), gradients, hessians, strict=True):
-            theta = np.concatenate([term.values[:, block.column] for term in block.terms])
+            start = end
+            end = start + len(gradient)
             R = block.precisions()
-            old.append(theta)
-            change = np.linalg.solve(H + R, gradient + R @ theta)
+            change = np.linalg.solve(H + R, gradient + R @ theta[start:end])
             steps.append(-self.factor * change.clip(-4, 4))
-        before = self.loss() if search else np.inf
-        for half in range(10):
-            self._move(a + b / 2**half for a, b in zip(old, steps, strict=True))
-            if not search or self.loss() <= before:
-                return
-        self._move(old)
+        step = np.concatenate(steps)
+        if search:
+            best = newton(self._at(theta), self._at, lambda _: step, n_steps=1, n_halvings=10)
+            self._move(best.theta)
+        else:
+            self._move(theta + step)
 
     def covariances(self, hessians: list[Floats]) -> list[Floats]:
         """Covariance matrix of the posterior of each block."""
@@ -302,9 +357,11 @@ class Regression:
     def _clustered(self, covariances: list[Floats], clusters: Ints, share: float) -> list[Floats]:
         """Covariances of each block if rows of a cluster depend on each other.
 
-        These are sandwiches: the prior adds to the observed variance of the gradient, whose
-        summands are sums over clusters. The rows are a random `share` of all rows, so sums over
-        clusters hold a part of the products of different rows.
+        These are sandwiches ``B M B``: B is the covariance for independent rows, and M the variance
+        of the gradient, the sum of squares of its sums over clusters plus the prior. The rows are a
+        random `share` of all rows. Of the products within a cluster, a row's own square is there
+        with probability `share`, and the product of two rows with `share**2`: `observed` estimates
+        the sum over all rows without bias. Few clusters understate M by about (n - 1) / n.
         """
         n_rows = len(clusters)
         number = np.arange(n_rows)
@@ -328,9 +385,11 @@ class Regression:
         return robust
 
     def tune(self, hessians: list[Floats]) -> float:
-        """Set precisions by MacKay's update, and drop tables that say nothing.
+        """Set precisions by evidence, and drop tables that say nothing.
 
-        Returns the largest change of the logarithm of a precision.
+        A table with m entries and the prior precision ``a R``, for a fixed matrix R, has
+        ``m - a trace(C R)`` known entries, where C is their posterior covariance: see
+        `updated_precision`. Returns the largest change of the logarithm of a precision.
         """
         for term in self.terms:
             term.n_known = 0.0
@@ -342,7 +401,8 @@ class Regression:
         largest = 0.0
         for term in self.tables:
             old = term.precision
-            term.precision = float(np.clip(term.n_known / max(term.square(), 1e-12), 1e-2, 1e9))
+            learned = updated_precision(term.n_known, term.square())
+            term.precision = float(np.clip(learned, 1e-2, 1e9))
             if term.precision < 1e5:  # entries beyond are less than about 0.003
                 kept.append(term)
                 largest = max(largest, abs(np.log(term.precision / old)))
@@ -400,7 +460,13 @@ class Regression:
         self.centre()
 
     def _score_tests(self, terms: list[Term]) -> Floats:
-        """P-value of each table that could be added, given the entries of its columns."""
+        """P-value of each table that could be added, given the entries of its columns.
+
+        Rao's score test, one segment at a time: S is the derivative of the log likelihood in the
+        entry of a segment, V its variance. Segments where V is small are left out: there S is far
+        from normal. The parameters that are fitted already (of the table's columns, or the slope)
+        make S smaller than V says, which costs as many degrees of freedom.
+        """
         residuals = self._residuals()
         u = self.slopes
         self._locate(terms)

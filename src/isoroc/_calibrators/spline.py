@@ -16,11 +16,12 @@ from isoroc._calibrators.descent import (
     ArrowFactor,
     DescentCalibrator,
     Factor,
+    FittedRows,
     PenalisedLoss,
-    Rows,
     Solution,
     factor_of,
 )
+from isoroc._calibrators.floors import smallest_forecast
 from isoroc._calibrators.leave_one_out import (
     MOST_LEVERAGE,
     score_changes,
@@ -28,12 +29,12 @@ from isoroc._calibrators.leave_one_out import (
     with_changes,
 )
 from isoroc._calibrators.matrix import MATRIX_CLASSES
-from isoroc._calibrators.temperature import uniform_share
+from isoroc._calibrators.parts import gather, part_size
+from isoroc._calibrators.tempering import uniform_share
 from isoroc._core.newton import logistic_regression
 from isoroc._core.smooth import softmax, softmax_loss
 from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample, check_number, slices
-from isoroc._input.kinds import columns_of
 from isoroc._maps import SplineMap
 
 
@@ -105,14 +106,14 @@ class SplineCalibrator(DescentCalibrator):
         check_number("penalty", self.penalty, minimum=0, others=("auto",))
         check_number("pseudocount", self.pseudocount, minimum=0)
         if self.penalty == "auto" and sample.n_classes == 2:
-            averaged = AveragedProblem(sample, self.n_knots, self.pseudocount)
+            averaged = AveragedSplines(sample, self.n_knots, self.pseudocount)
             return averaged, averaged.solve()
         penalty = 1.0 if self.penalty == "auto" else self.penalty
-        problem = Problem(sample, self.n_knots, penalty, self.pseudocount)
-        return problem, problem.solve()
+        loss = SplineLoss(sample, self.n_knots, penalty, self.pseudocount)
+        return loss, loss.solve()
 
 
-class Problem(PenalisedLoss):
+class SplineLoss(PenalisedLoss):
     """Penalised likelihood of the outcomes as a function of one vector theta.
 
     theta holds the shared coefficients (B,), each class's departures (K, B), intercepts (K,) and,
@@ -132,7 +133,7 @@ class Problem(PenalisedLoss):
         self.smoothing = uniform_share(sample, pseudocount)
         sample = self._draw(sample, self.most_features // (K * (1 + n_knots)))
         self.kind = sample.kind
-        self.floor = choose_floor(sample)
+        self.floor = smallest_forecast(sample)
         logs = sample.kind.log_rows(sample.forecasts, self.floor)
         odds = NUMPY.log_odds(logs.T).T
         self.knots = place_knots(odds, n_knots)
@@ -239,8 +240,8 @@ class Problem(PenalisedLoss):
                 at = slice(k * width, (k + 1) * width)
                 blocks[at, at] += U[k] @ V[at].T
         # In theta the departures of all classes come first, then intercepts, then the matrix.
-        kinds = np.split(np.arange(K * width).reshape(K, width), [B, B + 1], axis=1)
-        order = np.concatenate([kind.ravel() for kind in kinds])
+        groups = np.split(np.arange(K * width).reshape(K, width), [B, B + 1], axis=1)
+        order = np.concatenate([group.ravel() for group in groups])
         H = np.empty((B + K * width, B + K * width))
         H[B:, B:] = blocks[np.ix_(order, order)]
         H[:B, B:] = H[B : B + K * B, B:].reshape(K, B, -1).sum(axis=0)
@@ -301,8 +302,12 @@ class Problem(PenalisedLoss):
         return np.hstack(index)
 
     def solve(self) -> Solution:
-        """The theta of the lowest loss."""
-        return self.settle(self.start(), rounds=self.rounds, n_steps=10)
+        """The theta of the lowest loss; with many rows, near that of a part of them."""
+        n_rows = part_size(len(self.features))
+        if len(self.codes) <= n_rows:
+            return self.settle(self.start(), rounds=self.rounds, n_steps=10)
+        near = self.part(n_rows).settle(self.start(), rounds=self.rounds, n_steps=10)
+        return self.settle_from(near, rounds=self.rounds, n_steps=10)
 
 
 class Fits(NamedTuple):
@@ -326,7 +331,7 @@ class Fits(NamedTuple):
         return np.asarray(self.shares @ self.thetas)
 
 
-class AveragedProblem(Rows):
+class AveragedSplines(FittedRows):
     """Two classes: posterior of theta under each choice of widths, given weights of the rows.
 
     A map adds ``features @ theta`` to the log odds z: a constant, z, and hinges that rise from
@@ -336,6 +341,7 @@ class AveragedProblem(Rows):
     """
 
     by_row = ("z", "outcome", "features")
+    width = 1 / 256  # of cells of log odds
 
     def __init__(
         self, sample: Sample, n_knots: int, pseudocount: float, *, most_rows: int = 200_000
@@ -343,12 +349,19 @@ class AveragedProblem(Rows):
         self.smoothing = uniform_share(sample, pseudocount)
         sample = self._draw(sample, most_rows)
         self.kind = sample.kind
-        self.floor = choose_floor(sample)
+        self.floor = smallest_forecast(sample)
         logs = sample.kind.log_rows(sample.forecasts, self.floor)
-        z = self.z = logs[1] - logs[0]
+        z = logs[1] - logs[0]
         self.knots = place_knots(z, n_knots)
-        self.outcome = sample.codes.astype(np.float64)
         self.side = np.where(self.knots >= np.median(distinct(z)), 1.0, -1.0)
+        # Hinges are linear in cells that hold no knot.
+        places = np.stack([np.floor(z / self.width), np.searchsorted(self.knots, z)])
+        (z,), codes, self.weights = gather(z[None], self.codes, self.weights, places)
+        if len(z) < len(self.codes):
+            self.rows = np.empty(0, np.intp)
+        self.z = z
+        self.codes = codes
+        self.outcome = codes.astype(np.float64)
         hinges = np.maximum(self.side[:, None] * (z - self.knots[:, None]), 0.0)
         self.features = np.vstack([np.ones_like(z), z, hinges])
 
@@ -400,20 +413,17 @@ class AveragedProblem(Rows):
 
     def _fit(self, start: Floats, precision: Floats) -> Fits:
         """Most probable thetas and the evidence of their widths."""
-        options: Any = {"offset": self.z, "start": start, "precision": precision}
         thetas, losses, H = logistic_regression(
-            self.features.T, self.outcome, self.weights, least_gain=1e-3, **options
+            self.features.T,
+            self.outcome,
+            self.weights,
+            offset=self.z,
+            start=start,
+            precision=precision,
+            least_gain=1e-3,
         )
         spread = np.log(precision).sum(axis=1) - np.linalg.slogdet(H)[1]
         return Fits(thetas, spread / 2 - losses, precision, H)
-
-
-def choose_floor(sample: Sample) -> float:
-    """The smallest positive forecast, between 1e-30 and 1e-3; logits need none."""
-    if sample.kind.scores != "probability":
-        return 1e-30
-    P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
-    return float(np.clip(P[P > 0].min(), 1e-30, 1e-3))
 
 
 def place_knots(odds: Floats, n_knots: int) -> Floats:

@@ -55,6 +55,10 @@ class Estimate(NamedTuple):
     high: float
 
 
+#: An estimate that cannot be made.
+UNKNOWN = Estimate(nan, nan, nan)
+
+
 class Statistic(NamedTuple):
     """What is known about a value T: an estimate of it, with variance ``variance + slope * T``.
 
@@ -211,8 +215,8 @@ class Mean:
         if not self._sums[0, 0]:
             self._shift = mean(values, weights)
         columns = (values, weights, weights**2 if squares is None else squares)
-        each = (np.ascontiguousarray(column, dtype=np.float64) for column in columns)
-        self._sums += power_sums(*each, self._shift)
+        x, w, s = (np.ascontiguousarray(column, dtype=np.float64) for column in columns)
+        self._sums += power_sums(x, w, s, self._shift)
 
     @property
     def value(self) -> float:

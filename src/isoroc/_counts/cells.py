@@ -18,6 +18,8 @@ from isoroc._input.kinds import columns_of
 
 #: Largest number of entries of counts, which stay small whatever the number of rows.
 MOST_ENTRIES = 2**23
+#: Frequencies that sum to more are dealt to folds at random, not row by row by a hash.
+MANY_COPIES = 10**6
 _UNIT: Floats = np.empty(0)  # every row counts 1
 
 
@@ -49,7 +51,7 @@ class Cells:
         rows: Any = None,
     ) -> Cells:
         """Cells of rows, or of parts of cells with the weight of one class, in any order."""
-        table = Table(n_classes, sums.shape[1])
+        table = CellTable(n_classes, sums.shape[1])
         table.add(keys, fold, codes, sums=sums, weights=weights, squares=squares, rows=rows)
         return table.cells()
 
@@ -88,7 +90,7 @@ class Cells:
             squares=rounded(self.squares[entry, codes]),
         )
 
-    def take(self, entries: NDArray[Any]) -> Cells:
+    def take(self, entries: NDArray[Any] | slice) -> Cells:
         return Cells(*(column[entries] for column in vars(self).values()))
 
     def in_order(self) -> Cells:
@@ -147,7 +149,7 @@ def check_entries(number: int) -> None:
 
 def gather(parts: Sequence[Cells]) -> Cells:
     """Sum of several parts, entry by entry, in order."""
-    table = Table(parts[0].class_weights.shape[1], parts[0].sums.shape[1])
+    table = CellTable(parts[0].class_weights.shape[1], parts[0].sums.shape[1])
     for part in parts:
         table.add_cells(part)
     return table.cells().in_order()
@@ -167,7 +169,7 @@ def hash_keys(keys: NDArray[Any], fold: NDArray[Any] | None) -> NDArray[np.uint6
     return total
 
 
-class Table:
+class CellTable:
     """Sums by cell and fold in a hash table, which grows with the number of entries."""
 
     def __init__(self, n_classes: int, n_sums: int) -> None:
@@ -196,9 +198,9 @@ class Table:
         """Add rows, or parts of cells with the weight of one class."""
         group = self._find(keys, fold)
         given = (_UNIT if values is None else values for values in (weights, squares, rows))
-        each = (np.ascontiguousarray(values, np.float64) for values in given)
-        codes = codes.astype(np.intp)
-        add_rows(group, codes, np.ascontiguousarray(sums), *each, self._totals, self.n_classes)
+        w, s, n = (np.ascontiguousarray(values, np.float64) for values in given)
+        sums = np.ascontiguousarray(sums)
+        add_rows(group, codes.astype(np.intp), sums, w, s, n, self._totals, self.n_classes)
 
     def add_cells(self, cells: Cells) -> None:
         for rows in slices(len(cells)):
@@ -253,10 +255,10 @@ class Tally:
     least: int = 1
     most_exact: int | None = None
     checked: int = 0
-    table: Table = field(init=False)
+    table: CellTable = field(init=False)
 
     def __post_init__(self) -> None:
-        self.table = Table(self.n_classes, self.grid.n_columns)
+        self.table = CellTable(self.n_classes, self.grid.n_columns)
 
     def add(self, forecasts: Floats, sample: Sample, fold: NDArray[Any] | None = None) -> None:
         """Add rows of positive weight: probabilities (n, C), the sample, and the fold of each row.
@@ -272,13 +274,19 @@ class Tally:
             keys = cells(NUMPY, np.asfortranarray(P), self.grid)
             keys = np.ascontiguousarray(keys if self.grid.exact else keys.astype(np.int32))
             folds = None if fold is None else fold[rows]
-            added: Any = {"sums": P}
-            if weights is not None:
+            if weights is None:
+                self.table.add(keys, folds, sample.codes[rows], sums=P)
+            else:
                 w = weights[rows]
-                added = {"sums": P * w[:, None], "weights": w}
-                added["squares"] = w**2 if squares is None else squares[rows]
-                added["rows"] = None if is_first is None else is_first[rows]
-            self.table.add(keys, folds, sample.codes[rows], **added)
+                self.table.add(
+                    keys,
+                    folds,
+                    sample.codes[rows],
+                    sums=P * w[:, None],
+                    weights=w,
+                    squares=w**2 if squares is None else squares[rows],
+                    rows=None if is_first is None else is_first[rows],
+                )
             self._limit()
 
     def add_cells(self, cells: Cells) -> None:
@@ -300,7 +308,7 @@ class Tally:
         while self._are_many() and (coarser := self.grid.coarser()) != self.grid:
             joined = self.table.cells()
             keys = self.grid.join(joined.keys, coarser).astype(np.int32)
-            self.table = Table(self.n_classes, self.grid.n_columns)
+            self.table = CellTable(self.n_classes, self.grid.n_columns)
             self.table.add_cells(replace(joined, keys=keys))
             self.grid = coarser
         if self.most is None:
@@ -325,44 +333,41 @@ def deal_by_content(sample: Sample, n_folds: int) -> CellSample:
     """A sample in folds that depend on the order of neither rows nor columns.
 
     A hash of each row's rounded content draws its fold, so a row that changes leaves the folds of
-    the others alone. Equal rows go to one fold after the other, and so do the copies of a row with
-    a frequency. With clusters, the clusters are dealt. Classes are not stratified: that would make chance departures of their frequencies
-    from the forecasts look predictable.
+    the others alone. Equal rows are numbered and spread over the folds, and so are the copies of a
+    row with a frequency. With clusters, the clusters are dealt. Classes are not stratified: that
+    would make chance departures of their frequencies from the forecasts look predictable.
     """
     ordered = by_content(sample)
+    weights = ordered.row_weights()
+    squares = ordered.squared_weights()
+    row = np.arange(len(ordered))
+    known = vars(ordered) | {"weights": weights, "squares": squares}
+    undealt = CellSample(**known, fold=np.zeros_like(row))
+    copies = _count_rows(undealt)
+    if ordered.clusters is None and copies.sum() > max(MANY_COPIES, len(row)):
+        return deal_rows(undealt, np.full((len(row), n_folds), 1 / n_folds))
     P = rounded(ordered.kind.probabilities(NUMPY, columns_of(ordered.forecasts)), 16)
-    of_label = P[np.arange(len(P)), ordered.codes]
+    of_label = P[row, ordered.codes]
     # Rows that differ by a permutation of the classes have the same first key.
     keys = [_hash_entries(P) + hash_keys(np.stack([of_label, of_label], 1), None)]
     keys.append(_hash_rows(P, ordered.codes))
-    unit = np.arange(len(P))
-    copies = np.rint(ordered.row_weights() ** 2 / ordered.squared_weights()).clip(min=1)
-    copies = copies.astype(np.intp)
-    if ordered.clusters is not None:
+    if ordered.clusters is None:
+        row = np.repeat(row, copies)
+        fold = _draw_folds([key[row] for key in keys], n_folds)
+    else:
         _, unit = np.unique(ordered.clusters, return_inverse=True)
-        keys = [_sum_by(unit, key) for key in keys]
-        copies = np.ones(len(keys[0]), dtype=np.intp)
-    draws = hash_keys(keys[0][:, None], None)
-    first = (draws % np.uint64(n_folds)).astype(np.intp) + copies_before(*keys, copies)
-    row, fold, share = _spread(first[unit], copies[unit], n_folds)
+        fold = _draw_folds([_sum_by(unit, key) for key in keys], n_folds)[unit]
+    n_dealt = np.bincount(row * n_folds + fold, minlength=len(ordered) * n_folds)
+    return _divide(undealt, n_dealt.reshape(-1, n_folds))
+
+
+def _draw_folds(keys: list[NDArray[np.uint64]], n_folds: int) -> Ints:
+    """Fold of each unit, drawn by the hash of its keys and its number among equal units."""
+    draws = hash_keys(np.column_stack([keys[0], occurrences(*keys)]), None)
+    fold = (draws % np.uint64(n_folds)).astype(np.intp)
     if len(np.unique(fold)) < 2:  # very few rows
-        fold = np.argsort(np.argsort(draws))[unit[row]] % n_folds
-    dealt = ordered.take(row)
-    weights = dealt.row_weights() * share
-    squares = dealt.squared_weights() * share
-    return CellSample(**vars(dealt) | {"weights": weights, "squares": squares}, fold=fold)
-
-
-def _spread(first: Ints, copies: Ints, n_folds: int) -> tuple[Ints, Ints, Floats]:
-    """Parts of rows: the row, the fold, and the share of its copies.
-
-    The copies of a row go to the fold `first`, the next one and so on, in turn.
-    """
-    n_parts = copies.clip(max=n_folds)
-    row = np.repeat(np.arange(len(first)), n_parts)
-    turn = np.arange(len(row)) - np.repeat(n_parts.cumsum() - n_parts, n_parts)
-    share = -((turn - copies[row]) // n_folds) / copies[row]
-    return row, (first[row] + turn) % n_folds, share
+        fold = np.argsort(np.argsort(draws)) % n_folds
+    return fold
 
 
 def _sum_by(group: Ints, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -371,14 +376,14 @@ def _sum_by(group: Ints, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return sums
 
 
-def copies_before(keys: NDArray[np.uint64], ties: NDArray[np.uint64], copies: Ints) -> Ints:
-    """Number of copies of rows with the same key before each row, in the order of `ties`."""
+def occurrences(keys: NDArray[np.uint64], ties: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """How many equal keys come before each key, in the order of `ties`."""
     order = np.lexsort((ties, keys))
     ordered = keys[order]
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-    total = copies[order].cumsum() - copies[order]
-    before = np.empty_like(copies)
-    before[order] = total - np.repeat(total[starts], np.diff(np.append(starts, len(keys))))
+    first = np.repeat(starts, np.diff(np.append(starts, len(keys))))
+    before = np.empty(len(keys), dtype=np.uint64)
+    before[order] = np.arange(len(keys)) - first
     return before
 
 
@@ -395,10 +400,19 @@ def by_content(sample: Sample) -> Sample:
     of_label = coarse[np.arange(len(sample)), sample.codes]
     columns = {} if sample.segments is None else sample.segments.columns
     segments = [column.values for column in columns.values()]  # levels are sorted
-    keys = (exact_hash, sample.row_weights(), sample.codes, *segments, of_label, coarse_hash)
-    order = np.lexsort(keys)
-    if np.all([key[order[1:]] == key[order[:-1]] for key in keys], axis=0).any():
-        order = np.lexsort((_hash_rows(coarse, sample.codes), *keys))  # may differ by a permutation
+    keys = (exact_hash, sample.row_weights(), sample.codes, *segments, of_label)
+    order = np.argsort(coarse_hash)  # faster than one sort by all keys
+    ordered = coarse_hash[order]
+    same = np.append(False, ordered[1:] == ordered[:-1])
+    tied = np.flatnonzero(same | np.append(same[1:], False))
+    if len(tied):
+        rows = np.sort(order[tied])  # the places of tied rows are theirs in any order
+        among = [key[rows] for key in (*keys, coarse_hash)]
+        best = np.lexsort(among)
+        if np.all([key[best[1:]] == key[best[:-1]] for key in among], axis=0).any():
+            # Such rows may differ by a permutation of the classes.
+            best = np.lexsort((_hash_rows(coarse, sample.codes)[rows], *among))
+        order[tied] = rows[best]
     return sample.take(order)
 
 
@@ -423,8 +437,7 @@ def deal_in_cells(sample: Sample, n_folds: int, most: int) -> CellSample:
     The rows of a cell are exchangeable, so their number is dealt to the folds at random.
     """
     cells = in_cells(sample, most // n_folds, 2 * most)
-    rng = np.random.default_rng(0)
-    return deal_rows(cells, np.full((len(cells), n_folds), 1 / n_folds), rng)
+    return deal_rows(cells, np.full((len(cells), n_folds), 1 / n_folds))
 
 
 def limit_cells(cells: CellSample, most: int) -> CellSample:
@@ -435,13 +448,22 @@ def limit_cells(cells: CellSample, most: int) -> CellSample:
     return in_cells(cells, most, 2 * most * n_folds)
 
 
-def deal_rows(cells: CellSample, shares: Floats, rng: np.random.Generator) -> CellSample:
+def deal_rows(cells: CellSample, shares: Floats) -> CellSample:
     """The rows of each cell dealt to folds at random, with these shares of the folds."""
-    n_rows = np.rint(cells.row_weights() ** 2 / cells.squares).clip(min=1).astype(np.intp)
-    dealt = rng.multinomial(n_rows, shares)
-    cell, fold = np.nonzero(dealt)
+    n_dealt = np.random.default_rng(0).multinomial(_count_rows(cells), shares)
+    return _divide(cells, n_dealt)
+
+
+def _count_rows(cells: CellSample) -> Ints:
+    """Number of rows that each cell stands for."""
+    return np.rint(cells.row_weights() ** 2 / cells.squares).clip(min=1).astype(np.intp)
+
+
+def _divide(cells: CellSample, n_dealt: Ints) -> CellSample:
+    """Cells divided between folds, by the number of rows that each fold gets."""
+    cell, fold = np.nonzero(n_dealt)
     part = cells.take(cell)
-    share = dealt[cell, fold] / n_rows[cell]
+    share = n_dealt[cell, fold] / n_dealt.sum(axis=1)[cell]
     weights = part.row_weights() * share
     squares = part.squares * share
     return replace(part, fold=fold, weights=weights, squares=squares)

@@ -21,11 +21,11 @@ from isoroc._support.files import replacing
 from isoroc._support.versions import migrate
 
 #: Classes, grid, number of folds and cells: what counts are made of.
-Parts = tuple[NDArray[Any], Grid, int, Cells]
+StoredCounts = tuple[NDArray[Any], Grid, int, Cells]
 #: Version of the table.
-FORMAT = 1
+COUNTS_VERSION = 1
 #: Larger files are refused before they are read.
-MOST_ROWS = 4 * MOST_ENTRIES
+MOST_ROWS_OF_COUNTS = 4 * MOST_ENTRIES
 _FIX = "expected a file of Counts.to_parquet or of counts_sql"
 
 
@@ -34,12 +34,12 @@ def describe(grid: Grid, n_folds: int, columns: Any, classes: Any = None, **furt
     from importlib.metadata import version  # noqa: PLC0415  # slow to import
 
     known = None if classes is None else classes.tolist()
-    about = {"format": FORMAT, "library": version("isoroc"), "folds": n_folds}
+    about = {"format": COUNTS_VERSION, "library": version("isoroc"), "folds": n_folds}
     about |= {"columns": columns, "classes": known}
     return json.dumps(about | vars(grid) | further)
 
 
-def write(path: str | os.PathLike[str], parts: Parts, columns: Sequence[str] | None) -> None:
+def write(path: str | os.PathLike[str], parts: StoredCounts, columns: Sequence[str] | None) -> None:
     """Write counts to a file; rows and sums of an entry are in the row of its first label."""
     import narwhals.stable.v2 as nw  # noqa: PLC0415
 
@@ -85,18 +85,18 @@ def _read(name: str) -> Any:
     import narwhals.stable.v2 as nw  # noqa: PLC0415
 
     library = _library()
-    options: dict[str, Any] = {"glob": False} if library == "polars" else {}
+    options: dict[str, bool] = {"glob": False} if library == "polars" else {}
     try:
         if library == "polars":
             frame = nw.scan_parquet(name, backend=library, **options)
             n_rows = int(frame.select(nw.len()).collect().item())
         else:
             n_rows = import_module("pyarrow.parquet").read_metadata(name).num_rows
-        if n_rows <= MOST_ROWS:
+        if n_rows <= MOST_ROWS_OF_COUNTS:
             return nw.read_parquet(name, backend=library, **options)
     except Exception as error:  # the libraries have no error in common
         raise InputError("path", None, f"{name} is not a Parquet file ({error})", _FIX) from error
-    problem = f"{name} has {n_rows:,} rows, but counts have at most {MOST_ROWS:,}"
+    problem = f"{name} has {n_rows:,} rows, but counts have at most {MOST_ROWS_OF_COUNTS:,}"
     raise InputError("path", None, problem, "count with a lower resolution")
 
 
@@ -132,7 +132,7 @@ def _about(frame: Any, name: str) -> dict[str, Any]:
         problem = f"{name} holds {len(texts)} kinds of counts" if texts else f"{name} has no rows"
         raise InputError("path", None, problem, "write each to its own file")
     try:
-        about = migrate(json.loads(texts[0]), FORMAT, key="format")
+        about = migrate(json.loads(texts[0]), COUNTS_VERSION, key="format")
     except ValueError as error:
         problem, fix = (*error.args, _FIX)[:2]
         raise InputError("path", None, f"{name}: {problem}", fix) from error
@@ -141,7 +141,7 @@ def _about(frame: Any, name: str) -> dict[str, Any]:
 
 def from_long(
     frame: Any, grid: Grid, n_folds: int, labels: Any, columns: Any, *, name: str = "df"
-) -> Parts:
+) -> StoredCounts:
     """Counts of a collected table with one row for each fold, cell and label."""
     if not len(frame):
         raise InputError(name, None, "no rows", "at least one is needed")
@@ -154,8 +154,16 @@ def from_long(
     rows, weights, squares, fold, *sums = (
         _numbers(frame, column) for column in (*grid.added[:3], "fold", *grid.added[3:])
     )
-    totals: Any = {"rows": rows, "weights": weights, "squares": squares, "sums": np.array(sums).T}
-    cells = Cells.count(keys, fold.astype(np.int64), codes, n_classes=len(classes), **totals)
+    cells = Cells.count(
+        keys,
+        fold.astype(np.int64),
+        codes,
+        n_classes=len(classes),
+        sums=np.array(sums).T,
+        weights=weights,
+        squares=squares,
+        rows=rows,
+    )
     heavy = np.flatnonzero(cells.class_weights.sum(axis=1))
     return classes, grid, n_folds, cells.take(heavy).in_order()
 

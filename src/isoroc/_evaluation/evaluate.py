@@ -34,9 +34,6 @@ from isoroc._input import (
 )
 from isoroc.metrics._segments import report_on
 
-#: What messages call the arguments.
-NAMES: Any = {"advice": "pass", "name": "y_prob", "label_name": "y_true"}
-
 
 class Evaluate:
     """Measure forecasts before and after calibration, with intervals and a verdict.
@@ -139,9 +136,17 @@ class Evaluate:
         confidence: float = 0.95,
     ) -> Evaluation:
         """Evaluate arrays."""
-        rows: Any = {"unit": unit, "segments": segments, "clusters": clusters}
         make = pair_of_labels if multilabel else pair_of_arrays
-        pair = make(y_true, y_prob, after, sample_weight, labels, **rows)
+        pair = make(
+            y_true,
+            y_prob,
+            after,
+            sample_weight,
+            labels,
+            unit=unit,
+            segments=segments,
+            clusters=clusters,
+        )
         return evaluate_pairs([pair], confidence)
 
     def from_counts(
@@ -217,8 +222,17 @@ def pair_of_arrays(
     clusters: Any = None,
 ) -> Pair:
     """Pair of the arrays that users pass."""
-    options: Any = {"unit": unit, "clusters": clusters} | NAMES
-    before = check_sample(y_prob, y_true, sample_weight, labels, **options)
+    before = check_sample(
+        y_prob,
+        y_true,
+        sample_weight,
+        labels,
+        clusters=clusters,
+        unit=unit,
+        advice="pass",
+        name="y_prob",
+        label_name="y_true",
+    )
     if labels is None:
         warn_if_reversed(before, name="y_prob")
     if segments is not None:
@@ -233,14 +247,23 @@ def pair_of_labels(
     sample_weight: Any,
     labels: Any,
     *,
+    unit: UnitOption = "auto",
     segments: Any = None,
-    **options: Any,
+    clusters: Any = None,
 ) -> Pair:
     """Pair of the entries of matrices of labels that do not exclude each other."""
     if segments is not None:
         raise InputError("segments", None, "are the labels if multilabel=True", "leave them out")
-    options |= {"name": "y_prob", "label_name": "y_true"}
-    checked = check_labels(y_prob, y_true, sample_weight, labels, **options)
+    checked = check_labels(
+        y_prob,
+        y_true,
+        sample_weight,
+        labels,
+        unit=unit,
+        clusters=clusters,
+        name="y_prob",
+        label_name="y_true",
+    )
     second = None
     fitted = None
     if after is not None:
@@ -251,8 +274,14 @@ def pair_of_labels(
             Q = calibrated(after, y_prob)
             known = [str(name) for name in after.classes_]
             Q = Q[:, [known.index(name) for name in names]] if {*known} == {*names} else Q
-        options |= {"unit": "probability", "name": "after"}
-        again = check_labels(in_order(Q, names), checked.known, **options)
+        again = check_labels(
+            in_order(Q, names),
+            checked.known,
+            clusters=clusters,
+            unit="probability",
+            name="after",
+            label_name="y_true",
+        )
         entries = np.ascontiguousarray(again.forecasts[checked.known])
         second = replace(checked.sample, forecasts=entries, unit="probability")
     return replace(make_pair(checked.sample, second, fitted=fitted), multilabel=True)
@@ -309,7 +338,17 @@ def _pairs_of_batches(
     start = 0
     for y_true, y_prob, *rest in batches:
         after, weight = (*rest, None, None)[:2]
-        before = check_sample(y_prob, y_true, weight, labels, unit=unit, start=start, **NAMES)
+        before = check_sample(
+            y_prob,
+            y_true,
+            weight,
+            labels,
+            unit=unit,
+            advice="pass",
+            name="y_prob",
+            label_name="y_true",
+            start=start,
+        )
         start += before.n_rows
         yield _paired(before, after if rest else calibrator, y_prob)
 

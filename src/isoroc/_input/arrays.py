@@ -115,7 +115,7 @@ def column_names(P: Any) -> list[str] | None:
 
 
 @dataclass
-class _Names:
+class _NamedShape:
     """Stand-in with the dataframe protocol of scikit-learn before 1.9, which polars has dropped."""
 
     names: list[str]
@@ -141,7 +141,7 @@ def with_readable_names(P: Any) -> Any:
 
     frame = nw.from_native(P, eager_only=True)
     if _before_narwhals():
-        return _Names(names, frame.shape)
+        return _NamedShape(names, frame.shape)
     if all(type(name) is str for name in frame.columns):
         return P
     return frame.rename(dict(zip(frame.columns, names, strict=True))).to_native()

@@ -21,7 +21,7 @@ from isoroc._input.error import InputError
 from isoroc._input.rows import Names, is_number, text_of
 
 
-class Column(NamedTuple):
+class SegmentColumn(NamedTuple):
     """Numbers, NaN where missing, or the places of categories among `levels`, -1 where missing."""
 
     values: NDArray[Any]
@@ -37,13 +37,15 @@ class Column(NamedTuple):
 class Segments:
     """Columns of equal length by name."""
 
-    columns: dict[str, Column]
+    columns: dict[str, SegmentColumn]
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())).values)
 
     def __getitem__(self, rows: Any) -> Self:
-        return type(self)({name: Column(v[rows], at) for name, (v, at) in self.columns.items()})
+        return type(self)(
+            {name: SegmentColumn(v[rows], at) for name, (v, at) in self.columns.items()}
+        )
 
     @property
     def names(self) -> list[str]:
@@ -57,13 +59,13 @@ def join_segments(parts: Sequence[Segments]) -> Segments:
     for name in parts[0].columns:
         values, known = zip(*(part.columns[name] for part in parts), strict=True)
         if known[0] is None:
-            columns[name] = Column(np.concatenate(values))
+            columns[name] = SegmentColumn(np.concatenate(values))
             continue
         levels = np.unique(np.concatenate(known))
         # A place of -1 stays -1: it is that of the last entry.
         moved = [np.append(np.searchsorted(levels, each), -1) for each in known]
         places = [new[old] for new, old in zip(moved, values, strict=True)]
-        columns[name] = Column(np.concatenate(places).astype(_type_of(levels)), levels)
+        columns[name] = SegmentColumn(np.concatenate(places).astype(_type_of(levels)), levels)
     return Segments(columns)
 
 
@@ -122,9 +124,9 @@ def _columns_of(segments: Any, known: Mapping[str, bool] | None) -> dict[str, An
     return {str(j): column for j, column in enumerate(values.T)}
 
 
-def read_column(values: Any, argument: str, *, numeric: bool | None = None) -> Column:
+def read_column(values: Any, argument: str, *, numeric: bool | None = None) -> SegmentColumn:
     """A column of numbers or categories; by default numbers are numbers."""
-    if isinstance(values, Column):
+    if isinstance(values, SegmentColumn):
         if numeric in (None, values.is_numeric):
             return values
         values, levels = values
@@ -135,13 +137,13 @@ def read_column(values: Any, argument: str, *, numeric: bool | None = None) -> C
         if series.dtype.is_numeric() and numeric is not False:
             import narwhals.stable.v2 as nw  # noqa: PLC0415
 
-            return Column(_numbers(series.cast(nw.Float64()).to_numpy()))
+            return SegmentColumn(_numbers(series.cast(nw.Float64()).to_numpy()))
         return _entries(series, argument, numeric=numeric)
     array = to_array(values, name=argument)
     if array.ndim != 1:
         raise InputError(argument, None, f"has shape {array.shape}", "expected one column")
     if array.dtype.kind in "iuf" and numeric is not False:
-        return Column(_numbers(array))
+        return SegmentColumn(_numbers(array))
     return _entries(array, argument, numeric=numeric)
 
 
@@ -150,7 +152,7 @@ def _type_of(levels: Any) -> np.dtype[Any]:
     return np.min_scalar_type(-len(levels) - 1)
 
 
-def _entries(values: Any, argument: str, *, numeric: bool | None) -> Column:
+def _entries(values: Any, argument: str, *, numeric: bool | None) -> SegmentColumn:
     """A series or array of categories, of numbers of any type, or of their texts, in parts."""
     fix = "segments are numbers, strings or booleans; of dates, pass the month or the age in days"
     number: dict[Any, int] = {}
@@ -168,7 +170,7 @@ def _entries(values: Any, argument: str, *, numeric: bool | None) -> Column:
         known = [value for value in number if text_of(value) is not None]
         numeric = bool(known) and all(map(is_number, known))
     if numeric:
-        return Column(_parsed(list(number), codes, argument))
+        return SegmentColumn(_parsed(list(number), codes, argument))
     texts = [text_of(value) for value in number]
     for i, (value, text) in enumerate(zip(number, texts, strict=True)):
         if text == "" != value:
@@ -176,7 +178,7 @@ def _entries(values: Any, argument: str, *, numeric: bool | None) -> Column:
     names = sorted({text for text in texts if text is not None})
     place = {text: i for i, text in enumerate(names)} | {None: -1}
     places = np.array([place[text] for text in texts], dtype=_type_of(names))
-    return Column(places[codes], np.array(names, dtype=np.str_))
+    return SegmentColumn(places[codes], np.array(names, dtype=np.str_))
 
 
 def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:

@@ -29,8 +29,8 @@ from isoroc._maps.modelfile.document import (
 from isoroc._support.files import replacing
 from isoroc._support.table import Table
 
-FORMAT = "isoroc-rule"
-VERSION = 1
+RULE_FORMAT = "isoroc-rule"
+RULE_VERSION = 1
 #: Threshold of probabilities that none of them reaches.
 NEVER = 2.0
 Action = Literal["top", "both", "class", "positive", "negative"]
@@ -192,13 +192,13 @@ class AcceptanceRule:
         """Checksum and content of the file."""
         parts = {f.name: getattr(self, f.name) for f in fields(self)}
         content = encode(parts, "rule", _refuse)["items"]
-        return serialise(FORMAT, VERSION, {"rule": content})
+        return serialise(RULE_FORMAT, RULE_VERSION, {"rule": content})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Rule from a file that `save` wrote; damaged and altered files are refused."""
         fix = "Pass a file that was written by AcceptanceRule.save or isoroc accept."
-        document = read_envelope(path, FORMAT, VERSION, ("rule",), fix=fix)
+        document = read_envelope(path, RULE_FORMAT, RULE_VERSION, ("rule",), fix=fix)
         with faults_of(path):
             return cls._of(document)
 
@@ -206,7 +206,7 @@ class AcceptanceRule:
     def read(cls, document: Any) -> Self:
         """Rule of a document inside another file; a `ValueError` if it is damaged."""
         try:
-            return cls._of(open_envelope(document, FORMAT, VERSION, ("rule",)))
+            return cls._of(open_envelope(document, RULE_FORMAT, RULE_VERSION, ("rule",)))
         except Fault as fault:
             raise ValueError(str(fault)) from fault
 

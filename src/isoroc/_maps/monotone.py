@@ -18,7 +18,7 @@ import numpy as np
 from isoroc._backends import Ops, V
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats, Ints
-from isoroc._maps.base import Forecasts, Map, in_parts, state
+from isoroc._maps.base import Forecasts, Map, Places, in_parts, state
 from isoroc._maps.modelfile import Fault, checks
 from isoroc._support.table import Table
 
@@ -108,7 +108,7 @@ class MonotoneMap(Map):
         """The points z in which the map is the gradient."""
         return with_floor(ops, self.kind.logs(ops, X, LEAST), self.floor)
 
-    def formula(self, ops: Ops[V], X: V) -> V:
+    def formula(self, ops: Ops[V], X: V, places: Places[V] = ()) -> V:
         return self.gradient(ops, self.coordinates(ops, X))
 
     def compiled(self, forecasts: Forecasts) -> Floats:

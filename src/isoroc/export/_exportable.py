@@ -5,7 +5,7 @@ from typing import Any
 from isoroc._input import InputError
 from isoroc._maps import Map
 from isoroc._maps.acceptance import AcceptanceRule
-from isoroc._maps.modelfile.maps import LoadedMap
+from isoroc._maps.loading import LoadedMap
 
 
 def check_exportable(fitted: Any) -> str:

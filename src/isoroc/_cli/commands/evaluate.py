@@ -19,7 +19,7 @@ from isoroc._input import check_confidence
 
 
 def evaluate(
-    forecasts: opt.Forecasts,
+    forecasts: opt.Tables,
     /,
     *,
     model: opt.UseModel = None,

@@ -45,7 +45,7 @@ from isoroc.metrics._estimation.grouping import (
 Bins = int | Literal["quantile", "exact", "ties", "irp"]
 Loss = Literal["log", "brier"]
 #: An estimate, and one term per row. The terms of two estimates correlate as the estimates do.
-Term = tuple[Statistic, Floats]
+RowTerm = tuple[Statistic, Floats]
 #: Ratio of the noise to the largest bias of a learned map, which may be too flat. Measured.
 NOISE_PER_BIAS = 4.0
 
@@ -181,7 +181,7 @@ class Parts(NamedTuple):
         rows = [products(np.sign(fit.values - fit.sample.forecasts), fit.sample) for fit in fits]
         return fits, np.mean(rows, axis=0)
 
-    def absolute(self) -> Term:
+    def absolute(self) -> RowTerm:
         """Calibration error of the norm "l1"."""
         fits, rows = self.signed_rows()
         bias, unclear, least = np.mean([_uncertainty(fit) for fit in fits], axis=0).tolist()
@@ -207,7 +207,7 @@ class Parts(NamedTuple):
         ]
         return max(float(np.mean(squares)), 0.0)
 
-    def split_loss(self, loss: Loss = "log") -> dict[str, Term]:
+    def split_loss(self, loss: Loss = "log") -> dict[str, RowTerm]:
         """A loss of whole forecasts and its parts, as in `isoroc.metrics.Decomposition`."""
         sample = self.whole
         weights = self.whole.weights

@@ -1,0 +1,130 @@
+"""Temperature scaling, alone or before another correction."""
+
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from isoroc._calibrators.floors import FLOORS, distinct_floors, likeliest_floor
+from isoroc._calibrators.parts import draw_part
+from isoroc._core.losses import likeliest_power
+from isoroc._core.smooth import softmax
+from isoroc._core.types import Codes, Floats
+from isoroc._input import InputError, Sample, check_number
+from isoroc._maps import TemperatureMap
+
+
+def fit_tempering(
+    sample: Sample, floor: float | Literal["auto"], pseudocount: float
+) -> TemperatureMap:
+    """Check the parameters of temperature scaling, and fit it."""
+    check_number("pseudocount", pseudocount, minimum=0)
+    check_number("floor", floor, minimum=FLOORS[0], others=("auto",))
+    inverse = 1.0
+    if floor == "auto":
+        share = uniform_share(sample, pseudocount)
+        floor, inverse = _choose_floor(draw_part(sample), share)
+    elif floor >= 1:
+        raise InputError("floor", None, f"is {floor!r}", "expected a number below 1")
+    return temper(sample, float(floor), pseudocount, start=inverse)
+
+
+def temper(
+    sample: Sample,
+    floor: float,
+    pseudocount: float,
+    *,
+    bounded: bool = True,
+    start: float = 1.0,
+    tolerance: float = 1e-10,
+) -> TemperatureMap:
+    """Temperature scaling with a given floor; see `inverse_temperature` for the other options."""
+    z = sample.kind.log_rows(sample.forecasts, floor)
+    inverse = inverse_temperature(
+        z, sample, floor, bounded=bounded, start=start, tolerance=tolerance
+    )
+    share = uniform_share(sample, pseudocount)
+    return TemperatureMap(kind=sample.kind, floor=floor, temperature=1 / inverse, smoothing=share)
+
+
+def uniform_share(sample: Sample, pseudocount: float) -> float:
+    """Share of the uniform forecast that stands for `pseudocount` rows beside the sample."""
+    total = float(sample.class_weights().sum())
+    return float(pseudocount / (total + pseudocount))
+
+
+def _choose_floor(sample: Sample, smoothing: float) -> tuple[float, float]:
+    """The lowest floor within 2 nats of the largest likelihood, and its 1 / T."""
+    lowest = FLOORS[0] if sample.kind.scores == "probability" else 0.0  # logits need no floor
+    z = sample.kind.log_rows(sample.forecasts, lowest)
+    inverse = 1.0
+
+    def fit(floor: float) -> tuple[float, float]:
+        nonlocal inverse  # of one floor is close to that of the next
+        raised = np.maximum(z, np.log(floor)) if floor else z
+        inverse = inverse_temperature(raised, sample, floor, start=inverse, tolerance=1e-5)
+        q = of_own_class(softmax(inverse * raised), sample.codes)
+        smoothed = (1 - smoothing) * q + smoothing / len(z)
+        return -float(np.average(np.log(smoothed), weights=sample.weights)), inverse
+
+    floors = distinct_floors([lowest, *FLOORS[1:]], float(z.min()))
+    return likeliest_floor(floors, fit, tie=2 / float(sample.class_weights().sum()))
+
+
+def of_own_class(z: Floats, codes: Codes) -> Floats:
+    """Entry of z, shape (K, n), for the class of each row, shape (n,)."""
+    return np.asarray(z[codes, np.arange(len(codes))])
+
+
+def softmax_losses(z: Floats, codes: Codes) -> Floats:
+    """Log loss of each row under the softmax of z, shape (K, n)."""
+    behind = z.max(axis=0) - of_own_class(z, codes)
+    return np.asarray(behind - np.log(softmax(z).max(axis=0)))
+
+
+def _steepest(z: Floats, sample: Sample, floor: float) -> float:
+    """Largest 1 / T: forecasts are made no surer than the rows can support.
+
+    Half of the rows keep log odds between their two most probable classes of at most
+    2 log(K (n + 1)), twice those of a class that was not seen in n rows. Odds against the floor say
+    nothing, so such rows count only if there are no others.
+    """
+    if len(z) == 2:
+        first = z.max(axis=0)
+        second = z.min(axis=0)
+    else:
+        second, first = np.partition(z, -2, axis=0)[-2:]
+    weights = sample.row_weights()
+    most = 2 * float(np.log(len(z) * (weights.sum() + 1)))
+    above = second > np.log(floor) if floor else np.ones(len(weights), dtype=bool)
+    rows = np.flatnonzero(above if above.any() else ~above)
+    gap = (first - second)[rows]
+    middle = float(np.quantile(gap, 0.5, weights=weights[rows], method="inverted_cdf"))
+    return max(1.0, most / middle) if middle > 0 else np.inf
+
+
+def inverse_temperature(
+    z: Floats,
+    sample: Sample,
+    floor: float = 0.0,
+    *,
+    bounded: bool = True,
+    start: float = 1.0,
+    tolerance: float = 1e-10,
+) -> float:
+    """Maximum likelihood estimate of 1 / T in softmax(z / T), up to an upper bound.
+
+    z, of shape (K, n), is nowhere below the logarithm of the floor.
+    """
+    behind = z - of_own_class(z, sample.codes)
+    # Large logits may need a large temperature. A larger one would leave rounding errors only.
+    low = 1e-4 / max(1.0, float(np.abs(behind).max()))
+    find = partial(likeliest_power, behind, sample.row_weights(), low, tolerance=tolerance)
+    high = 1e6
+    if bounded:
+        # The loss is convex and the bound at least 1, so it matters only if the best is above 1.
+        # Forecasts that sort the outcomes perfectly would have an infinite 1 / T.
+        if start <= 1 and (best := find(1.0, start=start)) < 1:
+            return best
+        high = min(high, _steepest(z, sample, floor))
+    return find(high, start=start)
