@@ -75,7 +75,7 @@ def read(paths: Sequence[str | os.PathLike[str]], labels: Any = None) -> list[tu
         frame = _read(name)
         about = _about(frame, name)
         key = str(about) if about["classes"] is None else len(tables)
-        tables.setdefault(key, (name, about, []))[2].append(frame)
+        tables.setdefault(key, (name, about, []))[2].append(frame.drop("isoroc"))
     return [_parse(labels, *table) for table in tables.values()]
 
 
