@@ -141,7 +141,7 @@ def group_equal(const unsigned long long[::1] hashes):
 
 
 def lift(const double[:, ::1] children):
-    """Sum of w log(w / row total) over the children minus that of their column sums."""
+    """Sum of w log(w / row total) over the children, minus the same for their column sums."""
     cdef Py_ssize_t c, k, K = children.shape[1]
     cdef double row, column, total = 0.0, rise = 0.0
     for c in range(children.shape[0]):
