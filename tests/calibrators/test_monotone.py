@@ -13,7 +13,8 @@ from isoroc import IdentityCalibrator, MonotoneCalibrator, TemperatureCalibrator
 from isoroc._backends import NUMPY
 from isoroc._calibrators import monotone, parts
 from isoroc._calibrators.descent import Arrow
-from isoroc._calibrators.monotone import Departures, Posterior, gather
+from isoroc._calibrators.monotone import Departures, Posterior
+from isoroc._calibrators.parts import gather
 from isoroc._input import Sample
 from isoroc._input.kinds import PROBABILITIES
 from isoroc._maps.cyclic import check_cyclic
@@ -377,14 +378,19 @@ def test_many_rows_start_from_a_part_and_end_at_the_same_fit(monkeypatch):
     np.testing.assert_allclose(MonotoneCalibrator().fit(P, y).predict_proba(P), whole, atol=0.02)
 
 
+def centred(z):
+    return z - z.mean(axis=0)
+
+
 @pytest.mark.parametrize("K", [2, 3])
 def test_many_rows_are_gathered_in_cells(K, monkeypatch):
     P, y = overconfident(20_000, K)
     weights = np.random.default_rng(0).integers(1, 3, 20_000).astype(float)
     whole = MonotoneCalibrator().fit(P, y, sample_weight=weights).predict_proba(P)
-    monkeypatch.setattr(monotone, "UNGROUPED_ROWS", 1000)
+    monkeypatch.setattr(parts, "UNGROUPED_ROWS", 1000)
     monkeypatch.setattr(monotone, "WIDTH", 1 / 16 if K == 2 else 1 / 4)  # few rows per cell
-    _, codes, gathered = gather(np.log(P.T), y, weights)
+    z = centred(np.log(P.T))
+    _, codes, gathered = gather(z, y, weights, np.floor(z / monotone.WIDTH))
     assert len(codes) < 10_000
     np.testing.assert_allclose(np.bincount(codes, gathered), np.bincount(y, weights))
     of_cells = MonotoneCalibrator().fit(P, y, sample_weight=weights)
@@ -392,15 +398,16 @@ def test_many_rows_are_gathered_in_cells(K, monkeypatch):
 
 
 def test_cells_hold_rows_of_one_class_that_are_close(monkeypatch):
-    monkeypatch.setattr(monotone, "UNGROUPED_ROWS", 10)
+    monkeypatch.setattr(parts, "UNGROUPED_ROWS", 10)
     centres = np.array([[0.0, 0, -3.0, 0], [0.0, 0, 0, 0]])
-    z = np.repeat(centres, 10, axis=1) + 5.01
+    z = centred(np.repeat(centres, 10, axis=1) + 5.01)
     codes = np.repeat(np.array([0, 1, 1, 0], dtype=np.uint8), 10)
-    z, codes, weights = gather(z, codes, np.full(40, 0.5))
+    z, codes, weights = gather(z, codes, np.full(40, 0.5), np.floor(16 * z))
     found = sorted(zip((z[0] - z[1]).round(12), codes.tolist(), weights, strict=True))
     assert found == [(-3.0, 1, 5.0), (0.0, 0, 10.0), (0.0, 1, 5.0)]
     apart = np.linspace(0, 100, 40)
-    z, _, _ = gather(np.stack([apart, -apart]), codes.repeat(14)[:40], np.ones(40))
+    z = np.stack([apart, -apart])
+    z, _, _ = gather(z, codes.repeat(14)[:40], np.ones(40), np.floor(16 * z))
     assert z.shape == (2, 40)
 
 

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY
+from isoroc._core.types import Floats
 from isoroc._input import Sample
 from isoroc._input.kinds import columns_of
 
@@ -39,6 +41,18 @@ def likeliest(candidates: Sequence[tuple[Any, ...]], tie: float = 1e-9) -> tuple
     """The tuple that begins with the least mean loss, the first of those that tie."""
     least = min(each[0] for each in candidates)
     return next(each for each in candidates if each[0] <= least + tie)
+
+
+def may_be_least(losses: Floats, weights: Floats, n_errors: float = 5.0) -> NDArray[np.bool_]:
+    """Which of some candidates may have the least loss on all rows, shape (m,).
+
+    `losses`, of shape (m, n), are those of a part of the rows. Candidates whose mean exceeds the
+    least by more than `n_errors` standard errors of the difference are ruled out.
+    """
+    means = np.average(losses, axis=1, weights=weights)
+    excess = losses - losses[means.argmin()]
+    error = np.sqrt((excess - excess.mean(axis=1, keepdims=True)) ** 2 @ weights**2)
+    return np.asarray(means - means.min() <= n_errors * error / weights.sum() + 1e-9)
 
 
 def distinct_floors(floors: Iterable[float], smallest: float) -> list[float]:

@@ -40,12 +40,12 @@ from isoroc._calibrators.descent import (
 )
 from isoroc._calibrators.floors import FLOORS, distinct_floors, likeliest_floor
 from isoroc._calibrators.leave_one_out import with_lower_outcomes
-from isoroc._calibrators.parts import draw_part
+from isoroc._calibrators.parts import draw_part, gather
 from isoroc._calibrators.precisions import Priors
 from isoroc._calibrators.tempering import inverse_temperature, softmax_losses
 from isoroc._core import smooth
 from isoroc._core.simplex import LEAST
-from isoroc._core.types import Codes, Floats, Ints
+from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample, slices
 from isoroc._input.kinds import Kind, columns_of
 from isoroc._maps import MonotoneMap
@@ -53,8 +53,7 @@ from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
 from isoroc._maps.monotone import MonotonicityCertificate, with_floor
 
 LEAST_SCALE_PRECISION = 2.0  # of the prior of the log scale
-UNGROUPED_ROWS = 50_000  # more rows are grouped
-WIDTH = 1 / 16  # of the cells that gather more rows
+WIDTH = 1 / 16  # of cells of log forecasts
 
 
 class MonotoneCalibrator(DescentCalibrator):
@@ -306,13 +305,18 @@ class Posterior(EvidenceLoss):
     def __init__(
         self, departures: Departures, sample: Sample, floor: float, rows: Ints | None = None
     ) -> None:
-        z, codes, weights = gather(_floored(sample, floor), sample.codes, sample.row_weights())
+        z = _floored(sample, floor)
+        z -= z.mean(axis=0)
+        codes = sample.codes
+        weights = sample.row_weights()
+        if len(z) <= 3:  # rows of more classes would hardly share cells
+            z, codes, weights = gather(z, codes, weights, np.floor(z / WIDTH))
         self.departures = departures
         self.priors = departures.priors
         self.kind = sample.kind
         self.floor = floor
         self.rows = np.empty(0, np.intp) if rows is None or len(z.T) < len(rows) else rows
-        self.z = np.ascontiguousarray(z - z.mean(axis=0))
+        self.z = np.ascontiguousarray(z)
         self.weights = weights
         self.codes = codes.astype(np.intp)
 
@@ -448,26 +452,3 @@ def _slopes(
     factors = None if F.interactions is None else np.exp(F.interactions)
     numbers = F.scale, F.softness, F.biases, F.full_directions(), factors
     return Slopes(rises, *smooth.slopes(z, rises, codes, weights, *numbers, of_rows))
-
-
-def gather(z: Floats, codes: Codes, weights: Floats) -> tuple[Floats, Codes, Floats]:
-    """Merge rows of one class in the same cell into their mean, with their total weight.
-
-    Cells have the width `WIDTH` in each log forecast, so the loss changes by about its curvature
-    times ``WIDTH**2 / 24``. Up to `UNGROUPED_ROWS` rows, and from four classes on, where rows would
-    hardly share cells, rows stay unchanged.
-    """
-    K, n = z.shape
-    if n <= UNGROUPED_ROWS or K > 3:
-        return z, codes, weights
-    z = z - z.mean(axis=0)
-    # A sum of whole numbers times fixed odd 64-bit numbers, modulo 2**64, tells cells apart.
-    mix = 2 * np.random.default_rng(0).integers(2**62, size=K + 1) + 1
-    places = np.floor(z / WIDTH).astype(np.int64)
-    keys = (places * mix[:K, None]).sum(axis=0) + codes * mix[K]
-    _, first, cell = np.unique(keys, return_index=True, return_inverse=True)
-    if len(first) > n // 2:
-        return z, codes, weights
-    total = np.bincount(cell, weights).astype(np.float64)
-    means = np.stack([np.bincount(cell, weights * row) for row in z]) / total
-    return means, codes[first], total

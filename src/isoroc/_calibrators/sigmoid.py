@@ -1,15 +1,22 @@
 """SigmoidCalibrator and BetaCalibrator: logistic regression on the forecast of each class."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any, ClassVar
 
 import numpy as np
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
-from isoroc._calibrators.floors import distinct_floors, likeliest, likeliest_floor
+from isoroc._calibrators.floors import (
+    distinct_floors,
+    likeliest,
+    likeliest_floor,
+    may_be_least,
+)
 from isoroc._calibrators.leave_one_out import MOST_LEVERAGE, left_out_weights, with_changes
+from isoroc._calibrators.parts import draw_part
 from isoroc._core.losses import EPSILON
 from isoroc._core.newton import logistic_regression
 from isoroc._core.simplex import LEAST
@@ -157,50 +164,95 @@ class BetaCalibrator(LogisticCalibrator):
         return _likeliest_map(sample, _fit_beta, (EPSILON,), smoothed=False)
 
 
-#: Mean loss, and coefficients `coef`, `rest` and `intercept` of one class.
-_Fit = tuple[float, float, float, float]
-
-
 def _likeliest_map(
     sample: Sample,
-    fit: Callable[..., _Fit],
-    floors: tuple[float, ...] = (1e-12, 1e-6, 1e-4, 1e-3, 1e-2),
+    fit: Callable[..., tuple[float, list[float]]],
+    floors: Sequence[float] = (1e-12, 1e-6, 1e-4, 1e-3, 1e-2),
     *,
     smoothed: bool = True,
     linear: bool = False,
 ) -> SigmoidMap:
     """The map of each class against the rest, with the floor of the least loss.
 
-    Two classes need one regression: the other is its mirror image.
+    Two classes need one regression: the other is its mirror image. With many rows, a part of them
+    rules out most floors, and tells how coefficients change from one floor to the next.
     """
-    totals = sample.class_weights()
-    low = np.zeros(len(totals))
-    high = np.ones(len(totals))
-    if smoothed:  # Platt's targets of the rows of other classes, and of the class
-        low = 1 / (totals.sum() - totals + 2)
-        high = (totals + 1) / (totals + 2)
-    weights = sample.row_weights()
-    is_binary = sample.n_classes == 2
-
-    def fit_classes(floor: float) -> tuple[float, list[_Fit]]:
-        X = _features(sample, floor, linear=linear)
-        fits = []
-        for k in range(is_binary, sample.n_classes):
-            y = np.where(sample.codes == k, high[k], low[k])
-            fits.append(fit(X[:, k], y, weights))
-        return sum(loss for loss, *_ in fits), fits
-
+    whole = _OneVsRest(sample, fit, sample.class_weights() if smoothed else None, linear=linear)
     if isinstance(sample.kind, LogOdds):
         floors = floors[:1]  # log odds need none
-    smallest = float(sample.kind.log_rows(sample.forecasts, LEAST).min())
-    floor, fits = likeliest_floor(distinct_floors(floors, smallest), fit_classes)
-    if is_binary:
-        ((loss, a, b, c),) = fits
-        fits.insert(0, (loss, a, a, -a - c) if linear else (loss, b, a, -c))
-    _, coef, rest, intercept = np.array(fits).T.copy()
+    if len(floors) > 1:
+        smallest = float(sample.kind.log_rows(sample.forecasts, LEAST).min())
+        floors = distinct_floors(floors, smallest)
+    starts = dict.fromkeys(floors, np.zeros((len(whole.classes), 3)))
+    part = draw_part(sample)
+    if part is not sample:
+        few = replace(whole, sample=part)
+        fit_few = few.fit_from(starts)
+        starts = {floor: fit_few(floor)[1] for floor in floors}
+        losses = np.stack([few.losses(floor, coefs) for floor, coefs in starts.items()])
+        starts = dict(compress(starts.items(), may_be_least(losses, part.row_weights())))
+    floor, coefs = likeliest_floor(starts, whole.fit_from(starts))
+    if sample.n_classes == 2:
+        ((a, b, c),) = coefs
+        coefs = np.array([(a, a, -a - c) if linear else (b, a, -c), (a, b, c)])
+    coef, rest, intercept = coefs.T.copy()
     return SigmoidMap(
         kind=sample.kind, floor=floor, linear=linear, coef=coef, rest=rest, intercept=intercept
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _OneVsRest:
+    """Regressions of classes against the rest; of two classes only of the second."""
+
+    sample: Sample
+    fit: Callable[..., tuple[float, list[float]]]  # mean loss, coef, rest and intercept
+    totals: Floats | None  # class weights for Platt's targets; None for targets 0 and 1
+    linear: bool
+
+    @property
+    def classes(self) -> range:
+        """The classes that have a regression."""
+        return range(int(self.sample.n_classes == 2), self.sample.n_classes)
+
+    def targets(self, k: int) -> Floats:
+        """Outcomes of the regression of class k, shape (n,)."""
+        low = 0.0
+        high = 1.0
+        if self.totals is not None:
+            low = 1 / (self.totals.sum() - self.totals[k] + 2)
+            high = (self.totals[k] + 1) / (self.totals[k] + 2)
+        return np.where(self.sample.codes == k, high, low)
+
+    def fit_from(self, starts: Mapping[float, Floats]) -> Callable[[float], tuple[float, Floats]]:
+        """What fits all classes under a floor: mean loss and coefficients, shape (classes, 3).
+
+        Each fit starts where its start would be if that had moved like the one before.
+        """
+        weights = self.sample.row_weights()
+        moved = np.zeros((len(self.classes), 3))
+
+        def fit_classes(floor: float) -> tuple[float, Floats]:
+            nonlocal moved
+            X = _features(self.sample, floor, linear=self.linear)
+            loss = 0.0
+            coefs = starts[floor] + moved
+            for i, k in enumerate(self.classes):
+                of_class, coefs[i] = self.fit(X[:, k], self.targets(k), weights, coefs[i])
+                loss += of_class
+            moved = coefs - starts[floor]
+            return loss, coefs
+
+        return fit_classes
+
+    def losses(self, floor: float, coefs: Floats) -> Floats:
+        """Loss of each row, summed over the regressions."""
+        X = _features(self.sample, floor, linear=self.linear)
+        total = np.zeros(len(self.sample))
+        for k, (*slopes, intercept) in zip(self.classes, coefs, strict=True):
+            odds = slopes @ X[:, k] + intercept
+            total += np.logaddexp(0.0, odds) - self.targets(k) * odds
+        return total
 
 
 def _features(sample: Sample, floor: float, *, linear: bool) -> Floats:
@@ -209,31 +261,47 @@ def _features(sample: Sample, floor: float, *, linear: bool) -> Floats:
         p = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts)).T
         return np.stack([p, np.zeros_like(p)])
     logs = sample.kind.log_rows(sample.forecasts, floor)
+    if len(logs) == 2:
+        return np.stack([logs, -logs[::-1]])
     return np.stack([logs, NUMPY.log_odds(logs.T).T - logs])
 
 
-def _fit_sigmoid(X: Floats, targets: Floats, weights: Floats) -> _Fit:
-    loss, (a, b) = _regress(X.sum(axis=0, keepdims=True), targets, weights)
-    return loss, a, a, b
+def _fit_sigmoid(
+    X: Floats, targets: Floats, weights: Floats, start: Floats
+) -> tuple[float, list[float]]:
+    loss, (a, b) = _regress(X.sum(axis=0, keepdims=True), targets, weights, start[[0, 2]])
+    return loss, [a, a, b]
 
 
-def _fit_beta(X: Floats, targets: Floats, weights: Floats) -> _Fit:
+def _fit_beta(
+    X: Floats, targets: Floats, weights: Floats, start: Floats
+) -> tuple[float, list[float]]:
     candidates = []
     for used in ([0, 1], [0], [1], []):
-        loss, (*slopes, c) = _regress(X[used], targets, weights)
+        loss, (*slopes, c) = _regress(X[used], targets, weights, start[[*used, 2]])
         if min(slopes, default=0.0) < 0:
             continue
         both = np.zeros(2)
         both[used] = slopes
-        candidates.append((loss, *both.tolist(), c))
+        candidates.append((loss, [*both.tolist(), c]))
         if len(used) == 2:  # others cannot have a lower loss
             break
-    return likeliest(candidates)
+    loss, coefs = likeliest(candidates)
+    return loss, coefs
 
 
-def _regress(X: Floats, targets: Floats, weights: Floats) -> tuple[float, list[float]]:
+def _regress(
+    X: Floats, targets: Floats, weights: Floats, start: Floats
+) -> tuple[float, list[float]]:
     """Mean loss of a logistic regression on the rows of X, its coefficients and its intercept."""
-    scale = np.abs(X).max(axis=1, initial=1.0)
-    columns = np.column_stack([*(X / scale[:, None]), np.ones(len(targets))])
-    (theta,), (loss,), _ = logistic_regression(columns, targets, weights, least_gain=1e-13)
-    return float(loss) / float(weights.sum()), (theta / np.append(scale, 1.0)).tolist()
+    scale = np.append(np.abs(X).max(axis=1, initial=1.0), 1.0)
+    columns = np.vstack([X / scale[:-1, None], np.ones(len(targets))])
+    total = float(weights.sum())
+    (theta,), (loss,), _ = logistic_regression(
+        columns.T,
+        targets,
+        weights,
+        start=(start * scale)[None],
+        least_gain=1e-13 + 1e-16 * total,  # below, losses of many rows are rounding errors
+    )
+    return float(loss) / total, (theta / scale).tolist()

@@ -29,6 +29,7 @@ from isoroc._calibrators.leave_one_out import (
     with_changes,
 )
 from isoroc._calibrators.matrix import MATRIX_CLASSES
+from isoroc._calibrators.parts import gather, part_size
 from isoroc._calibrators.tempering import uniform_share
 from isoroc._core.newton import logistic_regression
 from isoroc._core.smooth import softmax, softmax_loss
@@ -301,8 +302,12 @@ class SplineLoss(PenalisedLoss):
         return np.hstack(index)
 
     def solve(self) -> Solution:
-        """The theta of the lowest loss."""
-        return self.settle(self.start(), rounds=self.rounds, n_steps=10)
+        """The theta of the lowest loss; with many rows, near that of a part of them."""
+        n_rows = part_size(len(self.features))
+        if len(self.codes) <= n_rows:
+            return self.settle(self.start(), rounds=self.rounds, n_steps=10)
+        near = self.part(n_rows).settle(self.start(), rounds=self.rounds, n_steps=10)
+        return self.settle_from(near, rounds=self.rounds, n_steps=10)
 
 
 class Fits(NamedTuple):
@@ -336,6 +341,7 @@ class AveragedSplines(FittedRows):
     """
 
     by_row = ("z", "outcome", "features")
+    width = 1 / 256  # of cells of log odds
 
     def __init__(
         self, sample: Sample, n_knots: int, pseudocount: float, *, most_rows: int = 200_000
@@ -345,10 +351,17 @@ class AveragedSplines(FittedRows):
         self.kind = sample.kind
         self.floor = smallest_forecast(sample)
         logs = sample.kind.log_rows(sample.forecasts, self.floor)
-        z = self.z = logs[1] - logs[0]
+        z = logs[1] - logs[0]
         self.knots = place_knots(z, n_knots)
-        self.outcome = sample.codes.astype(np.float64)
         self.side = np.where(self.knots >= np.median(distinct(z)), 1.0, -1.0)
+        # Hinges are linear in cells that hold no knot.
+        places = np.stack([np.floor(z / self.width), np.searchsorted(self.knots, z)])
+        (z,), codes, self.weights = gather(z[None], self.codes, self.weights, places)
+        if len(z) < len(self.codes):
+            self.rows = np.empty(0, np.intp)
+        self.z = z
+        self.codes = codes
+        self.outcome = codes.astype(np.float64)
         hinges = np.maximum(self.side[:, None] * (z - self.knots[:, None]), 0.0)
         self.features = np.vstack([np.ones_like(z), z, hinges])
 

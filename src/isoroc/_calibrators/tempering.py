@@ -1,5 +1,6 @@
 """Temperature scaling, alone or before another correction."""
 
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -88,7 +89,11 @@ def _steepest(z: Floats, sample: Sample, floor: float) -> float:
     2 log(K (n + 1)), twice those of a class that was not seen in n rows. Odds against the floor say
     nothing, so such rows count only if there are no others.
     """
-    second, first = np.partition(z, -2, axis=0)[-2:]
+    if len(z) == 2:
+        first = z.max(axis=0)
+        second = z.min(axis=0)
+    else:
+        second, first = np.partition(z, -2, axis=0)[-2:]
     weights = sample.row_weights()
     most = 2 * float(np.log(len(z) * (weights.sum() + 1)))
     above = second > np.log(floor) if floor else np.ones(len(weights), dtype=bool)
@@ -111,10 +116,15 @@ def inverse_temperature(
 
     z, of shape (K, n), is nowhere below the logarithm of the floor.
     """
-    # Forecasts that sort the outcomes perfectly would have an infinite 1 / T.
-    high = min(1e6, _steepest(z, sample, floor)) if bounded else 1e6
-    z = z - of_own_class(z, sample.codes)
+    behind = z - of_own_class(z, sample.codes)
     # Large logits may need a large temperature. A larger one would leave rounding errors only.
-    low = 1e-4 / max(1.0, float(np.abs(z).max()))
-    weights = sample.row_weights()
-    return likeliest_power(z, weights, low, high, start=start, tolerance=tolerance)
+    low = 1e-4 / max(1.0, float(np.abs(behind).max()))
+    find = partial(likeliest_power, behind, sample.row_weights(), low, tolerance=tolerance)
+    high = 1e6
+    if bounded:
+        # The loss is convex and the bound at least 1, so it matters only if the best is above 1.
+        # Forecasts that sort the outcomes perfectly would have an infinite 1 / T.
+        if start <= 1 and (best := find(1.0, start=start)) < 1:
+            return best
+        high = min(high, _steepest(z, sample, floor))
+    return find(high, start=start)

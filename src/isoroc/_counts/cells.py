@@ -339,10 +339,19 @@ def by_content(sample: Sample) -> Sample:
     of_label = coarse[np.arange(len(sample)), sample.codes]
     columns = {} if sample.segments is None else sample.segments.columns
     segments = [column.values for column in columns.values()]  # levels are sorted
-    keys = (exact_hash, sample.row_weights(), sample.codes, *segments, of_label, coarse_hash)
-    order = np.lexsort(keys)
-    if np.all([key[order[1:]] == key[order[:-1]] for key in keys], axis=0).any():
-        order = np.lexsort((_hash_rows(coarse, sample.codes), *keys))  # may differ by a permutation
+    keys = (exact_hash, sample.row_weights(), sample.codes, *segments, of_label)
+    order = np.argsort(coarse_hash)  # faster than one sort by all keys
+    ordered = coarse_hash[order]
+    same = np.append(False, ordered[1:] == ordered[:-1])
+    tied = np.flatnonzero(same | np.append(same[1:], False))
+    if len(tied):
+        rows = np.sort(order[tied])  # the places of tied rows are theirs in any order
+        among = [key[rows] for key in (*keys, coarse_hash)]
+        best = np.lexsort(among)
+        if np.all([key[best[1:]] == key[best[:-1]] for key in among], axis=0).any():
+            # Such rows may differ by a permutation of the classes.
+            best = np.lexsort((_hash_rows(coarse, sample.codes)[rows], *among))
+        order[tied] = rows[best]
     return sample.take(order)
 
 

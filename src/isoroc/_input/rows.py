@@ -230,8 +230,10 @@ def _check_known(values: Labels, name: str, forecasts: Floats | None = None) -> 
     if values.dtype.kind not in "biuUS":
         from sklearn.utils.multiclass import check_classification_targets  # noqa: PLC0415
 
+        # It warns of values that hardly ever repeat, as if they were numbers to predict.
+        targets = np.tile(distinct, 2) if 2 * len(distinct) <= len(values) else values
         try:
-            check_classification_targets(distinct)
+            check_classification_targets(targets)
         except ValueError as error:
             fix = _fix_vector(values, forecasts)
             raise InputError(name, None, str(error).rstrip("."), fix) from error

@@ -343,7 +343,8 @@ def benefit_chart(part: dict[str, Any]) -> Markup:
 def coverage_chart(series: dict[str, Any]) -> Markup:
     """Error of the surest rows against their share, with the interval of the last forecasts."""
     highest = max(max(data["error"][len(data["error"]) // 20 :]) for data in series.values())
-    plane = Plane(y=Axis("linear", 0, max(1.15 * highest, 0.01)), left=52, width=278)
+    top = max(1.15 * highest, 0.01)
+    plane = Plane(y=Axis("linear", 0, top), left=52, width=278)
     parts = [plane.frame("share of rows accepted", "error of accepted rows")]
     for i, (stage, data) in enumerate(series.items()):
         if i == len(series) - 1:
@@ -351,8 +352,7 @@ def coverage_chart(series: dict[str, Any]) -> Markup:
             parts.append(plane.area(*band, class_=f"band {stage}"))
         parts.append(plane.line(data["coverage"], data["error"], class_=f"curve {stage}"))
         text = (f"{stage}: " if len(series) > 1 else "") + f"area {text_of(data['area'])}"
-        position = {"x": plane.left + 6, "y": plane.top + 14 + 16 * i, "class_": f"score {stage}"}
-        parts.append(tag("text", text, **position))
+        parts.append(plane.text(0.97, (0.05 + 0.06 * i) * top, text, class_=f"score end {stage}"))
     return picture(parts, "Error of the surest rows against their share")
 
 
