@@ -82,7 +82,7 @@ class Graph:
 
 
 def _read_by(node: onnx.NodeProto) -> Iterator[str]:
-    """Inputs of a node, including those of graphs inside it."""
+    """Inputs of a node, including inputs of graphs inside it."""
     yield from node.input
     for attribute in node.attribute:
         for inner in attribute.g.node:

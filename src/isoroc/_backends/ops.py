@@ -6,7 +6,7 @@ Its width is the number of its columns. It takes part in arithmetic (``+ - * /``
 (``<=``) and conjunctions (``&``) with other vectors, with numbers, and with constant arrays of one
 number per column. A vector of width one is combined with each column of the other.
 
-Operations are those of IEEE doubles. Methods that say so compute in a fixed order, so that maps
+Operations work on IEEE doubles. Methods that say so compute in a fixed order, so that maps
 with steps return the same bits everywhere.
 """
 

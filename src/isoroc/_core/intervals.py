@@ -75,7 +75,7 @@ class Statistic(NamedTuple):
     df: float = inf  # degrees of freedom of the variance, if the slope is 0
 
     def of_events(self, events: float) -> Self:
-        """The same if the variance is known from this number of rows, those of rare outcomes."""
+        """The same if this number of rows, with rare outcomes, determines the variance."""
         return self._replace(df=min(self.df, max(events, 2.0)))
 
     def reaching(self, high: float, low: float = inf) -> Self:
@@ -126,7 +126,7 @@ class Statistic(NamedTuple):
             return scale * low
 
         tail = (1 - confidence) / 2
-        # The estimate may be negative. Then the upper end is that of 0: no sample is evidence that
+        # The estimate may be negative. Then 0 gives the upper end: no sample is evidence that
         # T is smaller than what can be told from 0.
         return min(solve(self.value, 1 - tail), self.value), solve(max(self.value, 0.0), tail)
 
@@ -159,7 +159,7 @@ class Difference(NamedTuple):
 
 
 class Share(NamedTuple):
-    """A share, estimated as precisely as that of `size` independent rows."""
+    """A share, estimated as precisely as from `size` independent rows."""
 
     value: float
     size: float
@@ -167,7 +167,7 @@ class Share(NamedTuple):
 
     @classmethod
     def of(cls, value: float, variance: float, size: float, events: float, prior: float) -> Self:
-        """Share whose variance was estimated from `events` rows, those of the rarer outcome.
+        """Share whose variance was estimated from `events` rows, which have the rarer outcome.
 
         `size` is the expected size; it has the weight of `prior` rows.
         """

@@ -226,7 +226,7 @@ def power_sums(const double[::1] values, const double[::1] weights, const double
 
 
 def lift(const double[:, ::1] children):
-    """Sum of w log(w / row total) over the children minus that of their column sums."""
+    """Sum of w log(w / row total) over the children, minus the same for their column sums."""
     cdef Py_ssize_t c, k, K = children.shape[1]
     cdef double row, column, total = 0.0, rise = 0.0
     for c in range(children.shape[0]):

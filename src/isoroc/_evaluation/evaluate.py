@@ -81,13 +81,15 @@ class Evaluate:
     The measures are:
 
     log_loss, brier_score_loss
-        Those of `isoroc.metrics`. `Evaluation.impossible` counts outcomes of probability 0.
+        Mean negative log probability of the outcome, in nats, and mean squared distance from it.
+        `Evaluation.impossible` counts outcomes of probability 0, which cost 36.04 nats each.
     calibration_loss, refinement_loss
         The part of the log loss that calibration could save, at least 0, and the rest.
     calibration_error, classwise_calibration_error, top_calibration_error
-        `isoroc.metrics.calibration_error` with each `kind`; "classwise" for three classes or more.
-        Errors that change their sign several times are not told from noise: then estimates are too
-        low, and intervals cover less than they promise.
+        Mean distance between forecasts and observed rates: of whole forecasts, of the probability
+        of each class (three classes or more), and of the largest probability. If errors change
+        their sign several times, they cannot be told from noise. Then estimates are too low, and
+        intervals cover less than they promise. See `isoroc.metrics.calibration_error`.
     accuracy, decisions_changed
         Share of rows for which the most probable class came true, and for which it changed. Log
         odds above 0 decide for the second class.
@@ -161,7 +163,7 @@ class Evaluate:
         calibrator : calibrator, default=None
             Fitted calibrator that makes the forecasts after calibration.
         confidence : float, default=0.95
-            As in `evaluate`.
+            Probability that an interval covers the true value.
 
         Examples
         --------
@@ -191,8 +193,10 @@ class Evaluate:
             All classes, in the order of the columns: a batch may lack some.
         calibrator : calibrator, default=None
             Fitted calibrator that makes the forecasts after calibration of batches without any.
-        unit, confidence
-            As in `evaluate`, without ``unit="auto"``.
+        unit : {"probability", "logit"}, default="probability"
+            What the numbers in `y_prob` are. It is not inferred, as batches may differ.
+        confidence : float, default=0.95
+            Probability that an interval covers the true value.
 
         Examples
         --------
@@ -354,7 +358,7 @@ def _pairs_of_batches(
 
 
 def _paired(before: Sample, after: Any, y_prob: Any, segments: Any = None) -> Pair:
-    """Pair with the second forecasts: those given, or those of a calibrator."""
+    """Pair with the second forecasts, which are given or made by a calibrator."""
     if after is None:
         return make_pair(before)
     Q = calibrated(after, y_prob, segments) if hasattr(after, "predict_proba") else after

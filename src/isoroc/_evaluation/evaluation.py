@@ -29,9 +29,9 @@ def _text(value: float) -> str:
 class Evaluation:
     """Forecasts before and after calibration, measured on the same rows.
 
-    ``evaluation["log_loss", "change"]`` is a single value; ``print`` shows the table and the
-    verdict. Intervals of changes are those of paired differences; the page on metrics says how they
-    are computed.
+    ``evaluation["log_loss", "change"]`` is a single value, and ``print`` shows the table and the
+    verdict. Intervals of changes compare both forecasts row by row. The page on metrics says how
+    they are computed.
     """
 
     measures: Mapping[str, Mapping[str, Estimate]]

@@ -73,7 +73,7 @@ class Alternatives:
 
 
 class LabelAlternatives(Alternatives):
-    """The alternatives for L labels that do not exclude each other: those of each label alone.
+    """The alternatives for L labels that do not exclude each other, for each label alone.
 
     The labels of a row may depend on each other, so ratios of several labels are never multiplied.
     The average of martingales of single labels is a martingale.
@@ -106,7 +106,7 @@ class Evidence:
         return type(self)(log_begun, self.log_rest + math.log1p(-share))
 
     def value(self, alternatives: Alternatives, *families: str) -> float:
-        """Logarithm of the average over alternatives, those of some families or all."""
+        """Logarithm of the average over the alternatives of some families, or over all."""
         kept = np.isin(alternatives.family, families or alternatives.family)
         return self.average(np.where(kept, alternatives.weights, 0.0))
 
@@ -128,7 +128,7 @@ class Accepted:
     """Log of the likelihood ratio of each error rate of `odds` against the limit of the row."""
 
     odds: ClassVar[Floats] = np.array([1.25, 1.5, 2.0, 4.0, 8.0])
-    """Odds of an error, as multiples of those of the limit."""
+    """Odds of an error, as multiples of the odds at the limit."""
 
     @classmethod
     def none(cls) -> Self:
@@ -373,8 +373,8 @@ class CalibrationMonitor:
     good batches before it. The chance that the average ever exceeds ``1 / (1 - confidence)`` is at
     most ``1 - confidence`` (Ramdas, Grünwald, Vovk and Shafer, Statistical Science 38, 2023).
 
-    For a rule, the ratios compare higher odds of an error with those of its limit, among accepted
-    rows. As long as the limit holds, their mean is at most 1, so the bound is the same.
+    For a rule, the ratios compare higher odds of an error with the odds at its limit, among
+    accepted rows. As long as the limit holds, their mean is at most 1, so the bound is the same.
 
     Examples
     --------
@@ -455,7 +455,7 @@ class CalibrationMonitor:
         batch : str, default=None
             Name of the batch, such as a date. A name that is in `seen_` is an error.
         calibrated : bool, default=False
-            Whether `P` already holds calibrated forecasts, such as those of a log.
+            Whether `P` already holds calibrated forecasts, for example from a log.
 
         Returns
         -------

@@ -103,8 +103,8 @@ def _area(value: float, slopes: Floats, sample: Sample, sizes: Floats) -> Share:
     """Area under a ROC curve as a share of pairs of rows.
 
     With few rows of a class, or an area near 1, the variance of their scores is poorly known. Then
-    the size is that of scores with exponential distributions (Hanley and McNeil 1982), of which
-    those of the smaller class vary more.
+    the size follows from scores with exponential distributions (Hanley and McNeil 1982), which vary
+    more in the smaller class.
     """
     if len(sizes) < 2:
         return Share(math.nan, math.nan)

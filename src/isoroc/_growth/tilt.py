@@ -176,7 +176,7 @@ def _of_rows(
 def _of_neighbours(
     tree: BinTree, values: Floats, tilts: Floats, rows: BinnedRows, scores: Floats
 ) -> Leads:
-    """Leads for two classes: those of the rows on both sides of each cut."""
+    """Leads for two classes, of the rows on both sides of each cut."""
     at = np.searchsorted(tree.cuts, tree.thresholds[:, 1])
     splits = np.repeat(np.arange(tree.n_splits), 2)
     side = np.tile([0, 1], tree.n_splits)

@@ -160,7 +160,7 @@ def in_order(P: Any, known: Sequence[str]) -> Any:
 def match_columns(
     names: list[str] | None, classes: NDArray[Any], *, given: bool, name: str = "P"
 ) -> NDArray[Any]:
-    """The class of each column; for scores two classes, that of larger scores last.
+    """The class of each column. Scores have two classes, and larger scores mean the last.
 
     If the user has given the order of the classes, the names must agree with it.
     """

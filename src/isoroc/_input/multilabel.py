@@ -74,7 +74,7 @@ def check_labels(
     check_classes(given, L)
     cluster = check_clusters(clusters, n, of=name)
     if cluster is None and L > 1:
-        # A number for each row that depends neither on the order of rows nor on that of labels.
+        # A number for each row that depends on neither the order of rows nor the order of labels.
         p = expit(forecasts) if unit == "logit" else forecasts
         entries = np.where(known, p + 2 * Y, np.inf)
         cluster = np.argsort(np.lexsort([*entries.T, *np.sort(entries, axis=1).T]))

@@ -147,8 +147,8 @@ def check_unlabelled(
 def check_calibration(calibration: Any, P: Floats) -> tuple[Floats, Floats]:
     """Forecasts of calibration rows and their weights.
 
-    `calibration` is a number of rows or a fitted calibrator, whose rows are taken to look like
-    those of P, or the calibrated forecasts themselves.
+    `calibration` is a number of rows, a fitted calibrator, or calibrated forecasts. In the first
+    two cases the calibration rows are assumed to be distributed as P.
     """
     if hasattr(calibration, "summary_"):
         calibration = calibration.summary_["weight"]

@@ -125,7 +125,7 @@ def read_forecasts(P: ArrayLike, *, name: str, n_columns: int | None = None) -> 
 
 
 def check_new(P: Any, kind: Kind, n_columns: int, summary: Any, ops: Any = NUMPY) -> Floats:
-    """Forecast array of new rows, on the device of `ops`; `summary` describes those of the fit."""
+    """Forecast array of new rows, on the device of `ops`. `summary` describes the fit."""
     real = ops is not NUMPY and "complex" not in str(P.dtype)
     if real and P.ndim in (1, 2) and P.shape[0] and count_columns(P) == n_columns:
         X = ops.vector(ops.constant(columns_of(P)))

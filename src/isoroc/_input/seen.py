@@ -23,7 +23,7 @@ from isoroc._input.sample import Sample
 
 Hashes = NDArray[np.uint64]
 
-#: Distinct rows that a fingerprint holds, those of the smallest hashes.
+#: Distinct rows that a fingerprint holds. They have the smallest hashes.
 SIZE = 64
 _LARGEST_HASH = 2**32 - 1
 #: Hash of the last outputs, and the fingerprint of the calibrator that made each.

@@ -62,7 +62,7 @@ def join_segments(parts: Sequence[Segments]) -> Segments:
             columns[name] = SegmentColumn(np.concatenate(values))
             continue
         levels = np.unique(np.concatenate(known))
-        # A place of -1 stays -1: it is that of the last entry.
+        # A place of -1 stays -1, because it points to the last entry.
         moved = [np.append(np.searchsorted(levels, each), -1) for each in known]
         places = [new[old] for new, old in zip(moved, values, strict=True)]
         columns[name] = SegmentColumn(np.concatenate(places).astype(_type_of(levels)), levels)

@@ -61,10 +61,10 @@ CANDIDATES = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AcceptanceRule:
-    """Rows that are accepted, and what is promised of them; ``print`` says it in sentences.
+    """Rows that are accepted, and what is promised of them. ``print`` says it in sentences.
 
-    A zone is a set of rows with a threshold of its own: all rows, those decided for one class, or
-    those of one segment.
+    A zone is a set of rows with its own threshold: all rows, rows decided for one class, or rows in
+    one segment.
     """
 
     action: Action
@@ -101,12 +101,12 @@ class AcceptanceRule:
 
     @property
     def threshold(self) -> Any:
-        """The threshold, or an array of those of several zones; infinite if not certified."""
+        """The threshold, or one for each of several zones. Infinite if not certified."""
         return _single(self.zones["threshold"])
 
     @property
     def max_error(self) -> Any:
-        """The limit, or an array of those of several zones."""
+        """The limit, or one for each of several zones."""
         return _single(self.zones["max_error"])
 
     @property
@@ -122,7 +122,7 @@ class AcceptanceRule:
         Parameters
         ----------
         P : array-like of shape (n, K) or (n,)
-            Forecasts of the same kind as those of the rule: calibrated, if these were.
+            Forecasts of the same kind as the rule was made with: calibrated, if these were.
         score : array-like of shape (n,), default=None
             Scores, if the rule was made with scores.
         segments : array-like of shape (n,), default=None

@@ -111,7 +111,7 @@ class Map(Frozen, ABC):
     def apply(self, values: Floats, segments: Segments | None = None) -> Floats:
         """Calibrated forecasts, shape (n, K), of a forecast array; both may be on a device.
 
-        Only maps with `segments` use those of the rows.
+        Maps without `segments` ignore the second argument.
         """
         if (ops := ops_for(values)) is not NUMPY:
             X = ops.vector(ops.constant(columns_of(values)))
@@ -142,7 +142,7 @@ class Map(Frozen, ABC):
         return {f.name: f.metadata["check"] for f in numbers if "check" in f.metadata}
 
     def check(self, n_classes: int) -> None:
-        """Raise a `Fault` unless the numbers can be those of a fit to K classes."""
+        """Raise a `Fault` unless a fit to K classes can have these numbers."""
         sizes: Sizes = {"K": n_classes}
         for name, check in self.states().items():
             check(getattr(self, name), name, sizes)

@@ -125,7 +125,7 @@ class LoadedMap:
 
 
 def load_map(path: str | os.PathLike[str]) -> LoadedMap:
-    """Load the map of a model file; its forecasts equal those of the saved calibrator.
+    """Load the map of a model file. It makes the same forecasts as the saved calibrator.
 
     Unlike `isoroc.load`, it imports neither scikit-learn nor SciPy and reads no parameters of the
     fit, so it is the quickest way to serve a model.

@@ -130,7 +130,7 @@ def golden_rows(
         Names of the columns of forecasts, as in `to_sql`; by default ``p_`` and the class, or
         ``score``.
     segments : str or sequence of str, default=None
-        Names of the columns of segments; by default those of the calibrator.
+        Names of the columns of segments. By default the calibrator knows them.
     n_rows : int, default=12
         Number of rows, at least 3.
 

@@ -62,8 +62,8 @@ def to_sql(
         single name stands for the second class. With ``keep="*"``, a name in `columns` replaces
         that column.
     segments : str or sequence of str, default=None
-        Columns of the segments that a `SegmentCalibrator` uses, in the order of its `columns_`; by
-        default those of the same names. Categories are compared as text, byte by byte; whole
+        Columns of the segments that a `SegmentCalibrator` uses, in the order of its `columns_`. By
+        default they have the same names. Categories are compared as text, byte by byte. Whole
         numbers and booleans match in columns of any type.
     view : str or sequence of str, default=None
         Create a view of this name instead of returning rows.

@@ -8,8 +8,16 @@ without any condition, in stages: regressions of residuals on forecasts. Each st
 residuals that earlier stages leave and returns its estimate for every row. It returns 0 unless its
 signal exceeds the noise, so stages that find nothing change nothing.
 
-What is learned for a row does not depend on its own label. So whatever is learned, the mean of its
-product with the residual of the row is 0 if forecasts are calibrated.
+What is learned for a row does not depend on its own label (cross-fitting: with five folds, the rows
+of a fold learn from the other four). So whatever is learned, the mean of its product with the
+residual of the row is 0 if forecasts are calibrated. "How it works" derives estimates of
+calibration errors from this, and says why a plain fit to all rows would not do.
+
+All stages decide between signal and noise in one way, `shrink_factor`. The estimate of a stage has
+a sum of squares, its energy. If residuals were pure noise, the energy would have a known
+expectation, because noise is independent between rows: the sum of squared contributions of single
+rows. An energy well above it is shrunk by the factor of James and Stein, 1 - noise / energy. Any
+other becomes 0.
 
 Rows with the same forecast and label are one unit with their total weight. The noise in it follows
 from the sum of the squared weights. Units are learned from with other weights for each fold held
@@ -65,8 +73,8 @@ class _Units(NamedTuple):
 class _FoldedRows(NamedTuple):
     """Rows in folds."""
 
-    weights: Floats  # rounded,
-    squares: Floats  # and squared
+    weights: Floats  # rounded to multiples of a power of 2
+    squares: Floats  # squared weights, summed over the rows that a row stands for
     fold: Ints
     unit: Ints
     scores: Floats | None  # of each row, within (0, 1), if the scores of a unit differ
@@ -267,7 +275,8 @@ class CrossFit:
 def shrink_factor(energy: Floats, noise: Floats, n_terms: Floats | Ints | int) -> Floats:
     """Factor of James and Stein, or 0 unless the energy clearly exceeds the noise.
 
-    It must do so by two standard deviations of the sum of squares of `n_terms` terms.
+    It must do so by two standard deviations of the sum of squares of `n_terms` terms: m squares of
+    normal variables with total expectation N have the standard deviation ``N sqrt(2 / m)``.
     """
     clear = energy > noise * (1 + 2 * (2 / np.maximum(n_terms, 1)) ** 0.5)
     return np.where(clear, 1 - noise / np.where(clear, energy, 1.0), 0.0)
