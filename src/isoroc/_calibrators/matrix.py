@@ -10,7 +10,7 @@ import numpy as np
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import FromMap
 from isoroc._calibrators.descent import DescentCalibrator, EvidenceLoss, Solution
-from isoroc._calibrators.parts import draw_part
+from isoroc._calibrators.parts import FINE, draw_part, gather
 from isoroc._calibrators.precisions import Priors
 from isoroc._calibrators.tempering import fit_tempering
 from isoroc._core.smooth import softmax, softmax_loss
@@ -183,10 +183,16 @@ class MatrixLoss(EvidenceLoss):
         self.priors = priors
         self.has_few_terms = len(terms) <= self.newton_terms[not terms.full]
         self.tolerance = 1e-8 if self.has_few_terms else 3e-7
-        self.z = stage.log_tempered_rows(Forecasts(sample.forecasts, sample.kind))
-        self.codes = sample.codes.astype(np.intp)
+        z = stage.log_tempered_rows(Forecasts(sample.forecasts, sample.kind))
+        codes = sample.codes
+        weights = sample.row_weights()
         self.rows = np.arange(len(sample))
-        self.weights = sample.row_weights()
+        if len(z) == 2:
+            z, codes, weights = gather(z, codes, weights, np.floor((z[1:] - z[:1]) / FINE))
+            self.rows = self.rows[: len(codes) * (len(codes) == len(sample))]
+        self.z = z
+        self.codes = codes.astype(np.intp)
+        self.weights = weights
 
     def map_of(self, theta: Floats) -> MatrixMap:
         """The map with the parameters theta."""

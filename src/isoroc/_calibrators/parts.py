@@ -8,6 +8,7 @@ from isoroc._input import Sample
 PART_NUMBERS = 100_000  # numbers in a part: rows times classes
 PART_ROWS = 1000  # its least number of rows
 UNGROUPED_ROWS = 50_000  # up to which rows are not merged
+FINE = 1 / 256  # width of cells of log odds in which forecasts change by less than 1e-6
 
 
 def draw_part(sample: Sample) -> Sample:

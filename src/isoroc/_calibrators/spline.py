@@ -29,7 +29,7 @@ from isoroc._calibrators.leave_one_out import (
     with_changes,
 )
 from isoroc._calibrators.matrix import MATRIX_CLASSES
-from isoroc._calibrators.parts import gather, part_size
+from isoroc._calibrators.parts import FINE, gather, part_size
 from isoroc._calibrators.tempering import uniform_share
 from isoroc._core.newton import logistic_regression
 from isoroc._core.smooth import softmax, softmax_loss
@@ -341,7 +341,6 @@ class AveragedSplines(FittedRows):
     """
 
     by_row = ("z", "outcome", "features")
-    width = 1 / 256  # of cells of log odds
 
     def __init__(
         self, sample: Sample, n_knots: int, pseudocount: float, *, most_rows: int = 200_000
@@ -355,7 +354,7 @@ class AveragedSplines(FittedRows):
         self.knots = place_knots(z, n_knots)
         self.side = np.where(self.knots >= np.median(distinct(z)), 1.0, -1.0)
         # Hinges are linear in cells that hold no knot.
-        places = np.stack([np.floor(z / self.width), np.searchsorted(self.knots, z)])
+        places = np.stack([np.floor(z / FINE), np.searchsorted(self.knots, z)])
         (z,), codes, self.weights = gather(z[None], self.codes, self.weights, places)
         if len(z) < len(self.codes):
             self.rows = np.empty(0, np.intp)
