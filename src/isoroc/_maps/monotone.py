@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from isoroc._backends import Ops, V
+from isoroc._core import smooth
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats
-from isoroc._maps.base import Map, state
+from isoroc._maps.base import Forecasts, Map, state
 from isoroc._maps.modelfile import Fault, checks
 from isoroc._support.table import Table
 
@@ -108,6 +109,14 @@ class MonotoneMap(Map):
 
     def formula(self, ops: Ops[V], X: V) -> V:
         return self.gradient(ops, self.coordinates(ops, X))
+
+    def compiled(self, forecasts: Forecasts) -> Floats:
+        if len(self.softness) > 2 or self.interactions is not None:
+            return super().compiled(forecasts)
+        points = self.prototypes.reshape(-1, 2)
+        logs = forecasts.logs(LEAST)
+        slopes = self.scale * points
+        return smooth.blend(logs, self.floor, TRACE, slopes, self.biases.ravel(), points)
 
     def is_increasing(self) -> bool:
         """Unless all prototypes coincide."""
