@@ -1,26 +1,35 @@
 """Speed and memory of isoroc and its peers in one run: prints tables.
 
-    python benchmarks/speed.py [PART ...] [--quick] [--arena FOLDER [--step 3]]
+    python benchmarks/speed.py [PART ...] [--quick] [--budget S] [--arena FOLDER [--step 3]]
+    python benchmarks/speed.py table --write docs/evidence.md
 
-Every row is one job that isoroc and its peers do on the same data; times are medians in seconds,
-and ratios are times of a peer divided by that of isoroc. Parts: binary, fit, large, predict,
-metrics, cost (time and memory by rows and classes), members (all calibrators against
+By default it prints the part `table`: fits of all calibrators and of their peers, by rows and
+classes. With --write, the table replaces the one in a page, between two comments. A fit that is
+expected to take longer than the budget is left out.
+
+The other parts, of which `all` runs all: serving (one row through `load_map`), binary, fit, large,
+predict, metrics, cost (time and memory by rows and classes), members (all calibrators against
 structured matrix scaling on sets of the arena), many (the same for many classes), onnx, torch, sql.
-Peers that are not installed are left out (benchmarks/requirements.txt).
+Every row is one job that isoroc and its peers do on the same data; times are medians in seconds,
+and ratios are times of a peer divided by that of isoroc. Peers that are not installed are left out
+(benchmarks/requirements.txt).
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
@@ -35,6 +44,8 @@ from sklearn.metrics import roc_auc_score
 
 import isoroc
 from isoroc import AutoCalibrator, IRPCalibrator, MonotoneCalibrator
+from isoroc._calibrators.base import Calibrator
+from isoroc._calibrators.registry import methods
 from isoroc._support.table import markdown_table
 from isoroc.metrics import calibration_error, roc_auc
 
@@ -110,6 +121,144 @@ def one_vs_rest(P: np.ndarray, y: np.ndarray) -> list[IsotonicRegression]:
 
 def fit(P: np.ndarray, y: np.ndarray) -> IRPCalibrator:
     return IRPCalibrator(random_state=0).fit(P, y)
+
+
+# All calibrators, by rows and classes
+
+
+#: Calibrators of others that learn the same kind of map.
+SAME_NAME = {
+    "beta": ["Beta"],
+    "isotonic": ["sklearn isotonic"],
+    "kernel": ["Kernel"],
+    "matrix": ["SMS", "MS"],
+    "sigmoid": ["sklearn sigmoid"],
+    "spline": ["CDF spline"],
+    "temperature": ["sklearn temperature", "TS"],
+    "venn-abers": ["Venn-Abers"],
+}
+
+
+def compared_methods() -> tuple[dict[str, Callable[[], Any]], list[str]]:
+    """Makers of calibrators and of their peers, and the peers that are not installed."""
+    from peers import peers  # noqa: PLC0415
+
+    # A segment calibrator needs segments, and an online one batches.
+    others = ("segment", "online")
+    own = {name: make for name, make in methods().items() if name not in others}
+    wanted = [name for names in SAME_NAME.values() for name in names]
+    found, missing = peers()
+    theirs = {method.name: method.make for method in found if method.name in wanted}
+    return own | theirs, [name for name in missing if name in wanted]
+
+
+def fit_seconds(make: Callable[[], Any], P: np.ndarray, y: np.ndarray) -> float | str:
+    """Median time of a fit, or "fails"."""
+    made = make()
+    K = P.shape[1]
+    further = {"labels": range(K)} if isinstance(made, Calibrator) else {}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return seconds(partial(made.fit, P, y, **further), budget=1.0)
+    except (ArithmeticError, MemoryError, ValueError):
+        return "fails"
+
+
+Times = dict[tuple[str, int, int], float | str]
+
+
+def measure_all(options: argparse.Namespace) -> tuple[Times, list[str]]:
+    """Times of fits by method, rows and classes, or why there is none; and peers not installed."""
+    makers, missing = compared_methods()
+    times: Times = {}
+    for K, n in product(options.classes, options.rows):
+        if n * K > 3 * 10**7:
+            times |= {(name, n, K): "large" for name in makers}
+            continue
+        P, y = data(n, K)
+        for name, make in makers.items():
+            smaller = [(m, t) for (own, m, k), t in times.items() if own == name and k == K]
+            known = [t * n / m for m, t in smaller if not isinstance(t, str)]
+            if name == "Beta" and K > 2:
+                times[name, n, K] = "binary"
+            elif smaller and (not known or max(known) > options.budget):
+                times[name, n, K] = "long"
+            else:
+                times[name, n, K] = fit_seconds(make, P, y)
+    return times, missing
+
+
+def cell(times: Times, name: str, n: int, K: int) -> str:
+    """Seconds of a fit, with the time of the fastest peer of its name divided by it."""
+    time_ = times[name, n, K]
+    if isinstance(time_, str):
+        return {"long": "-", "large": "-", "binary": ""}.get(time_, time_)
+    peers = [times.get((peer, n, K)) for peer in SAME_NAME.get(name, [])]
+    found = [peer for peer in peers if isinstance(peer, float)]
+    shown = f"{time_:.2g}" if time_ < 100 else f"{time_:.0f}"
+    return f"{shown} ({min(found) / time_:.2g})" if found else shown
+
+
+def print_table(options: argparse.Namespace) -> None:
+    """Fits of all calibrators and their peers."""
+    times, missing = measure_all(options)
+    sizes = list(product(options.classes, options.rows))
+    head = ["fit, seconds", *(f"K = {K}, n = {n:,}" for K, n in sizes)]
+    names = list(dict.fromkeys(name for name, _, _ in times))
+    lines = [[name, *(cell(times, name, n, K) for K, n in sizes)] for name in names]
+    peers = [name for names in SAME_NAME.values() for name in names]
+    lines.sort(key=lambda line: line[0] in peers)  # the calibrators of isoroc first
+    table = markdown_table(head, lines)
+    about = f"{platform.machine()}, {os.cpu_count()} cores, default threads. In parentheses: the "
+    about += "time of the fastest peer of the same name divided by it. A fit is left out (-) if it "
+    about += f"would take longer than {options.budget:g} s, judging by fewer rows, or if there "
+    about += "are more than 3·10⁷ probabilities."
+    if missing:
+        about += f" Not installed: {', '.join(missing)}."
+    text = f"{about}\n\n{table}"
+    print(text)
+    if options.write is not None:
+        marks = [f"<!-- speed table: {mark} -->" for mark in ("begin", "end")]
+        page = options.write.read_text("utf-8")
+        before, rest = page.split(marks[0])
+        _, after = rest.split(marks[1])
+        page = f"{before}{marks[0]}\n\n{text}\n\n{marks[1]}{after}"
+        options.write.write_text(page, "utf-8")
+
+
+def print_serving(_: argparse.Namespace) -> None:
+    """One row through `load_map`, in processor microseconds: the least mean of 200 calls."""
+    n = 5000
+    rng = np.random.default_rng(0)
+    segments = {"region": rng.choice(["north", "south"], n), "age": rng.normal(size=n)}
+    lines = []
+    for name, K in product(("temperature", "auto", "ordinal", "segment", "multilabel"), (2, 3, 10)):
+        P, y = data(n, K)
+        further: dict[str, Any] = {}
+        made = methods().get(name, isoroc.MultiLabelCalibrator)()
+        if name == "segment":
+            further = {"segments": segments}
+        if name == "multilabel":
+            y = (rng.random(P.shape) < P).astype(int)
+        elif name == "ordinal":
+            further = {"labels": range(K)}
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            path = Path(folder) / "model.json"
+            made.fit(P, y, **further).save(path)
+            served = isoroc.load_map(path)
+        row: list[Any] = [P[:1]]
+        if served.map_.states().keys() & {"columns"}:
+            row.append({"region": ["north"], "age": [0.5]})
+        job = partial(repeat_job, partial(served.predict_proba, *row), 200)
+        lines.append([name, str(K), f"{least([job], 9, process_time)[0] / 200 * 1e6:.0f}"])
+    print(markdown_table(["calibrator", "classes or labels", "one row, CPU us"], lines))
+
+
+def repeat_job(job: Job, times: int) -> None:
+    for _ in range(times):
+        job()
 
 
 # Fits and predictions
@@ -392,16 +541,21 @@ NEEDS |= {"sql": "duckdb"}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}")
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}, or all")
+    parser.add_argument("--budget", type=float, default=60.0, help="seconds of a fit in the table")
+    parser.add_argument("--write", type=Path, help="page whose table is replaced")
     parser.add_argument("--quick", action="store_true", help="leave out the largest sizes")
     parser.add_argument("--arena", type=Path, help="folder of real forecasts, for members")
     parser.add_argument("--step", type=int, default=3, help="every Nth set of it")
     options = parser.parse_args()
     options.sizes = [10**5, 10**6] if options.quick else [10**5, 10**6, 10**7]
+    options.rows = [10**3] if options.quick else [10**3, 10**5, 10**6]
+    options.classes = [2, 3, 10] if options.quick else [2, 3, 10, 100]
+    parts = PARTS if options.parts == ["all"] else options.parts or ["table"]
     packages = [name for name in ("numpy", "scipy", "probmetrics", "torch") if find_spec(name)]
     versions = ", ".join(f"{name} {version(name)}" for name in packages)
     print(f"Python {platform.python_version()} on {platform.machine()}, {versions}")
-    for name in options.parts or PARTS:
+    for name in parts:
         missing = NEEDS.get(name)
         if (missing and not find_spec(missing)) or (name == "members" and options.arena is None):
             print(

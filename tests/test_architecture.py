@@ -8,6 +8,7 @@ import sys
 import tokenize
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,6 +81,18 @@ COMMAND_LINE = [
 ]
 
 
+# The modules of maps: values, checks of numbers, maps (all others), maps that use these, and what
+# loads any.
+MAPS = [
+    ["cyclic", "monotonicity", "top"],
+    ["modelfile"],
+    ["acceptance", "base"],
+    [],
+    ["bins", "mixture", "segments"],
+    ["loading"],
+]
+
+
 def part_of(path):
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
@@ -118,6 +131,18 @@ def test_the_command_line_goes_one_way():
             assert all(layer[target] < layer[here] for target in targets), f"{path}: {targets}"
         commands = {name[3] for name in names if name[2] == "commands"}
         assert not commands, f"{path} imports the command {commands}"
+
+
+def test_maps_go_one_way():
+    layer = {part: number for number, parts in enumerate(MAPS) for part in parts}
+    folder = SOURCE / "_maps"
+    for path in folder.rglob("*.py"):
+        here = path.relative_to(folder).parts[0].removesuffix(".py")
+        names = [name.split(".") for name in imports_of(path) if name.startswith("isoroc._maps.")]
+        targets = {name[2] for name in names} - {here} if here != "__init__" else set()
+        higher = [each for each in targets if layer.get(each, 3) >= layer.get(here, 3)]
+        assert not higher, f"{path}: {higher}"
+        assert here == "loading" or "isoroc._maps" not in imports_of(path)
 
 
 def test_other_packages_are_imported_where_they_belong():
@@ -348,6 +373,53 @@ def test_a_statement_assigns_one_thing():
         nodes = ast.walk(ast.parse(path.read_text("utf-8")))
         packed = [ast.unparse(node) for node in nodes if is_packed(node)]
         assert not packed, f"{path.name}: one name per line"
+
+
+def definitions(tree):
+    """Classes, and constants with their values, that a module defines."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            yield node.name.lstrip("_"), node
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = [ast.unparse(target).lstrip("_") for target in targets]
+            yield from ((name, ast.unparse(node.value)) for name in names if name[:1].isupper())
+
+
+def test_a_name_has_one_meaning():
+    """No two modules have classes of one name, or constants of one name with other values."""
+    found: dict[str, dict[Any, str]] = {}
+    for path in SOURCE.rglob("*.py"):
+        for name, meaning in definitions(ast.parse(path.read_text("utf-8"))):
+            found.setdefault(name, {})[meaning] = str(path.relative_to(SOURCE))
+    several = {name: list(each.values()) for name, each in found.items() if len(each) > 1}
+    assert not several
+
+
+def untyped_keywords(tree):
+    """Names of dictionaries of anything that calls take as keywords, without checks of types."""
+    nodes = list(ast.walk(tree))
+    hidden = {
+        ast.unparse(node.target)
+        for node in nodes
+        if isinstance(node, ast.AnnAssign)
+        and re.fullmatch(r"(typing\.)?Any|\w+\[str, Any\]", ast.unparse(node.annotation))
+    }
+    calls = (node for node in nodes if isinstance(node, ast.Call))
+    taken = {ast.unparse(each.value) for call in calls for each in call.keywords if not each.arg}
+    return hidden & taken
+
+
+def test_keywords_have_types():
+    assert untyped_keywords(ast.parse("x: Any = {'a': 1}; f(**x)")) == {"x"}
+    assert untyped_keywords(ast.parse("x: dict[str, Any] = {}; f(**x)")) == {"x"}
+    assert not untyped_keywords(ast.parse("x: dict[str, int] = {}; f(**x)"))
+    for path in SOURCE.rglob("*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        functions = [node for node in tree.body if not isinstance(node, ast.ClassDef)]
+        classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+        for part in [*functions, *(inner for each in classes for inner in each.body)]:
+            assert not untyped_keywords(part), f"{path}: pass keywords"
 
 
 def test_nothing_is_used_that_windows_lacks():

@@ -1,5 +1,6 @@
 """Programs of benchmarks/ run, and peers written from their papers do what these say."""
 
+import argparse
 import runpy
 import sys
 from pathlib import Path
@@ -129,6 +130,37 @@ def test_quality_chooses_on_one_half_and_reports_on_the_other(monkeypatch, arena
     assert "ties: below 1 %" in first
     run(monkeypatch, "quality", arena, "halves", *words)  # all splits are in the file
     assert capsys.readouterr().out == first
+
+
+def test_the_table_of_speed_replaces_the_one_of_a_page(script, monkeypatch, tmp_path, capsys):
+    print_table = script("speed")["print_table"]
+    makers, _ = print_table.__globals__["compared_methods"]()
+    assert {"auto", "venn-abers", "sklearn sigmoid"} <= makers.keys()
+    own = {name: makers[name] for name in ("isotonic", "temperature", "sklearn isotonic")}
+    took = {"isotonic": 0.5, "temperature": 2.0, "sklearn isotonic": 1.5}
+    of = {make: took[name] for name, make in own.items()}
+    names = print_table.__globals__
+    monkeypatch.setitem(names, "compared_methods", lambda: (own, ["SMS"]))
+    monkeypatch.setitem(names, "fit_seconds", lambda make, P, _: of[make] * len(P) / 100)
+    page = tmp_path / "page.md"
+    page.write_text("a\n<!-- speed table: begin -->\nold\n<!-- speed table: end -->\nb\n")
+    options = {"rows": [100, 200, 400], "classes": [2], "budget": 3.5, "write": page}
+    print_table(argparse.Namespace(**options))
+    text = page.read_text()
+    assert text.startswith("a\n<!-- speed table: begin -->\n\n")
+    assert text.endswith("\n\n<!-- speed table: end -->\nb\n")
+    assert "old" not in text
+    assert "| isotonic | 0.5 (3) | 1 (3) | 2 |" in text  # the peer would take 6 s
+    assert "| temperature | 2 | - | - |" in text
+    assert "Not installed: SMS." in capsys.readouterr().out
+
+
+def test_a_fit_is_timed_or_fails(script):
+    names = script("speed")
+    P, y = overconfident(3, 60)
+    makers, _ = names["compared_methods"]()
+    assert names["fit_seconds"](makers["isotonic"], P, y) > 0
+    assert names["fit_seconds"](makers["isotonic"], P * np.nan, y) == "fails"
 
 
 def test_the_harness_repeats_a_study_in_the_same_way(monkeypatch, capsys):

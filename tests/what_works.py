@@ -41,7 +41,6 @@ from isoroc import (
 from isoroc.__main__ import main
 from isoroc._backends import NUMPY
 from isoroc._input.kinds import columns_of
-from isoroc._maps.segments import calibrated
 from isoroc.export import to_onnx, to_sql
 from zoo import KINDS, make, takes_classes
 
@@ -528,7 +527,7 @@ def formula(own):
     if own.segments:
         codes = own.calibrator.encode_segments(own.segments)
         places = [fitted.locate(NUMPY, j, codes[:, [j]]) for j in range(codes.shape[1])]
-    return calibrated(NUMPY, fitted, columns_of(own.P), places)[0]
+    return fitted.calibrate(NUMPY, columns_of(own.P), places)[0]
 
 
 @in_folder

@@ -12,10 +12,10 @@ from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from isoroc._calibrators.base import COMMON
-from isoroc._calibrators.registry import kinds
+from isoroc._calibrators.registry import classes_by_name
 from isoroc._input.kinds import KINDS
+from isoroc._maps.loading import MAPS
 from isoroc._maps.modelfile import codec, document
-from isoroc._maps.modelfile.maps import MAPS
 
 PATH = Path(__file__).resolve().parents[1] / "docs" / "model-file.schema.json"
 Rule = dict[str, Any]
@@ -117,13 +117,15 @@ def schema() -> Rule:
     any_value = reference("value")
     objects = {
         "dict": tagged("dict", items=mapping(any_value)),
-        "float": tagged("float", value={"enum": list(codec.WORDS)}),
+        "float": tagged("float", value={"enum": list(codec.NON_FINITE)}),
         "array": array_rule(),
         "table": tagged("table", columns=mapping(reference("array"))),
     }
     objects |= {tag: structure(tag, kind) for tag, (kind, _) in codec.STRUCTURES.items()}
     maps = {name: map_rule(name, kind) for name, kind in sorted(MAPS.items())}
-    calibrators = {name: calibrator_rule(name, kind) for name, kind in sorted(kinds().items())}
+    calibrators = {
+        name: calibrator_rule(name, kind) for name, kind in sorted(classes_by_name().items())
+    }
     listed = [SCALAR, {"type": "array", "items": any_value}]
     plain = [SCALAR, {"type": "array", "items": reference("json")}, mapping(reference("json"))]
     names = [*objects, "map", "calibrator"]
@@ -134,18 +136,18 @@ def schema() -> Rule:
         "map": {"anyOf": list(map(reference, maps))},
         "calibrator": {"anyOf": list(map(reference, calibrators))},
     }
-    texts = {name: {"type": "string", "pattern": text} for name, text in document.TEXTS.items()}
+    texts = {name: {"type": "string", "pattern": text} for name, text in document.PATTERNS.items()}
     envelope = {
-        "format": {"const": document.FORMAT},
-        "version": {"const": document.VERSION},
+        "format": {"const": document.MODEL_FORMAT},
+        "version": {"const": document.MODEL_VERSION},
         "summary": mapping(reference("json")) | {"properties": summary()},
         "model": reference("calibrator"),
         **texts,
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:isoroc:model-file:{document.VERSION}",
-        "title": f"isoroc model file, version {document.VERSION}",
+        "$id": f"urn:isoroc:model-file:{document.MODEL_VERSION}",
+        "title": f"isoroc model file, version {document.MODEL_VERSION}",
         **record(envelope),
         "$defs": definitions | objects | maps | calibrators,
     }

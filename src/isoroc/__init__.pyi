@@ -24,8 +24,8 @@ from ._evaluation.evaluate import evaluate
 from ._evaluation.evaluation import Evaluation
 from ._evaluation.monitor import BatchReport, CalibrationMonitor
 from ._input import InputError
+from ._maps.loading import LoadedMap, load_map
 from ._maps.modelfile import ModelFileError
-from ._maps.modelfile.maps import LoadedMap, load_map
 from ._report.report import Report
 from ._support.table import Table
 

@@ -116,11 +116,11 @@ def test_maps_of_segments(run):
     def formula(ops, both):
         X, *columns = ops.split(both, [K, 1, 1])
         found = [own.locate(ops, j, column) for j, column in enumerate(columns)]
-        return own.formula_of_segments(ops, X, found)
+        return own.formula(ops, X, found)
 
     both = np.hstack([X, np.where(np.isnan(codes), 1e305, codes)])  # tables of SQL hold no NaN
     found = run(formula, both, exact=False)
-    expected = own.apply_to_segments(X, segments)
+    expected = own.apply(X, segments)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
     np.testing.assert_allclose(expected, by_hand(own, X, rows), rtol=0, atol=1e-12)
 

@@ -55,8 +55,8 @@ few = settings(
 
 #: Calibrators whose forecasts depend on the order of the columns.
 BY_COLUMNS = {"IRPCalibrator"}
-#: Calibrators that draw single rows or deal them to folds: a frequency of 2 is not the row twice.
-DEALS_ROWS = {"AutoCalibrator", "MultiLabelCalibrator", "OrdinalCalibrator", "SegmentCalibrator"}
+#: Calibrators with a descent that ends at a step which rounding decides, if forecasts are certain.
+ROUGH = {"AutoCalibrator", "MonotoneCalibrator", "OrdinalCalibrator", "SegmentCalibrator"}
 
 
 def with_members(calibrator):
@@ -174,12 +174,10 @@ def test_a_frequency_of_two_is_the_row_twice(name, rest):
     weighted = make(name).fit(P, y, **options)
     repeated = make(name).fit(np.repeat(P, counts, axis=0), np.repeat(y, counts), labels=range(K))
     assert weighted.summary_["weight"] == repeated.summary_["weight"]
-    if not is_among(DEALS_ROWS, weighted):
-        # With certain forecasts, rounding decides at which step this descent ends.
-        is_rough = name == "MonotoneCalibrator" and (P == 1).any()
-        Q = weighted.predict_proba(P)
-        expected = repeated.predict_proba(P)
-        np.testing.assert_allclose(Q, expected, atol=0.01 if is_rough else 1e-6)
+    is_rough = name in ROUGH and (P == 1).any()
+    Q = weighted.predict_proba(P)
+    expected = repeated.predict_proba(P)
+    np.testing.assert_allclose(Q, expected, atol=0.01 if is_rough else 1e-6)
 
 
 @each
@@ -530,10 +528,7 @@ def test_scikit_learn_checks_behind_a_classifier(name):
     for estimator, check in estimator_checks_generator(classifier):
         checked = check.func.__name__
         run.add(checked)
-        if checked == "check_sample_weight_equivalence_on_dense_data" and name in DEALS_ROWS:
-            with pytest.raises(AssertionError):  # rows are drawn, whatever they weigh
-                check(estimator)
-        elif checked not in OF_FEATURES and not check.keywords.get("readonly_memmap"):
+        if checked not in OF_FEATURES and not check.keywords.get("readonly_memmap"):
             check(estimator)
     assert run > OF_FEATURES
 

@@ -29,8 +29,8 @@ from isoroc import (
 )
 from isoroc._input.kinds import LOGITS
 from isoroc._maps import IdentityMap
+from isoroc._maps.loading import load_map
 from isoroc._maps.modelfile import ModelFileError
-from isoroc._maps.modelfile.maps import load_map
 from zoo import assert_same
 
 REGIONS = np.array(["it's", 'a "name"', "plain", "rare"])

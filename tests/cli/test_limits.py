@@ -86,7 +86,7 @@ def test_states_and_counts_of_any_size(run_cli, monkeypatch):
     ran = run_cli("monitor", "model.json", "data.csv", "--state", "state.json")
     assert (ran.code, "larger than 33,554,432 bytes" in ran.err) == (2, True)
     assert run_cli("count", "data.csv", "-o", "x.counts").code == 0
-    monkeypatch.setattr("isoroc._counts.files.MOST_ROWS", 100)
+    monkeypatch.setattr("isoroc._counts.files.MOST_ROWS_OF_COUNTS", 100)
     ran = run_cli("fit", "--counts", "x.counts", "-o", "m.json")
     assert (ran.code, "rows, but counts have at most 100" in ran.err) == (2, True)
 

@@ -118,12 +118,28 @@ def test_with_one_more_is_the_isotonic_regression_with_that_row(data, extra):
         np.testing.assert_allclose(value, float(isotonic_oracle(*grown)[-1]), atol=1e-12)
 
 
-@given(st.lists(st.integers(0, 40), max_size=60))
-def test_equal_hashes_share_a_group(numbers):
+@given(st.lists(st.integers(0, 40), max_size=60), st.integers(0, 60))
+def test_equal_hashes_share_a_group(numbers, cut):
     hashes = np.array(numbers, dtype=np.uint64) * np.uint64(64)  # which begin at the same places
-    first, group = rows.group_equal(hashes)
+    slots = np.zeros((128, 2), dtype=np.uint64)
+    group, first = rows.find_groups(hashes[:cut], slots, 0)
+    larger = np.zeros((256, 2), dtype=np.uint64)
+    rows.move_slots(slots, larger)
+    others, more = rows.find_groups(hashes[cut:], larger, len(first))
+    first = np.append(first, len(group) + more)
     assert first.tolist() == [numbers.index(own) for own in dict.fromkeys(numbers)]
-    np.testing.assert_array_equal(hashes[first][group], hashes)
+    np.testing.assert_array_equal(hashes[first][np.append(group, others)], hashes)
+
+
+def test_power_sums_of_weighted_values():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=2000)
+    w = rng.random(2000) * (rng.random(2000) < 0.9)  # some are 0
+    s = w * rng.random(2000)
+    each = np.divide(s, w, out=np.zeros(2000), where=w > 0)
+    powers = np.array([w, s, s * each, s * each**2])
+    expected = powers @ np.vander(x - 0.3, 4, increasing=True)
+    np.testing.assert_allclose(rows.power_sums(x, w, s, 0.3), expected, rtol=1e-11)
 
 
 @pytest.mark.parametrize("K", [2, 3, 5])

@@ -334,3 +334,22 @@ def test_fits_do_not_turn_on_the_order_in_which_rows_are_added_up(weighted):
     assert (merged.cells.sums != whole.cells.sums).any()
     found = [SplineCalibrator().fit_counts(each).predict_proba(P) for each in (whole, merged)]
     np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_limited_cells_keep_the_weights_and_means_of_folds_and_classes():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet([20.0, 10.0, 5.0], 40_000)
+    y = np.arange(40_000) % 3
+    full = Counts.from_arrays(P, y).sample(per_fold=True)
+    few = cells.limit_cells(full, 5000)
+    assert len(few) <= 3 * 5000 < len(full)
+    assert cells.limit_cells(few, len(few)) is few
+
+    def sums(sample):
+        weighted = np.column_stack([sample.forecasts, np.ones(len(sample))])
+        weighted *= sample.row_weights()[:, None]
+        folds = [weighted[sample.fold == fold].sum(axis=0) for fold in range(5)]
+        return np.array(folds), sample.class_weights(), sample.squares.sum()
+
+    for expected, found in zip(sums(full), sums(few), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-6)

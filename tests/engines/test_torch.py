@@ -65,7 +65,7 @@ def test_the_size_of_tables_changes_nothing(dense, weighted, monkeypatch):
     options: Any = {"resolution": 16, "sample_weight": columns["w"] if weighted else None}
     expected = Counts.from_arrays(P, y.numpy(), **options)
     monkeypatch.setattr(tensors, "DENSE", dense)
-    monkeypatch.setattr(tensors, "SLICE", 1500)
+    monkeypatch.setattr(tensors, "TENSOR_SLICE", 1500)
     found = Counts.from_arrays(torch.tensor(P), y, **options)
     np.testing.assert_array_equal(found.cells.keys, expected.cells.keys)
     np.testing.assert_array_equal(found.fold, expected.fold)

@@ -14,7 +14,8 @@ from isoroc import Counts, Estimate, Evaluation, InputError, IRPCalibrator, eval
 from isoroc._core.intervals import Statistic
 from isoroc._evaluation import measures
 from isoroc._evaluation.before_after import Pair
-from isoroc._evaluation.evaluation import MEASURES, tabulate
+from isoroc._evaluation.catalogue import MEASURES, Measure
+from isoroc._evaluation.evaluation import tabulate
 from isoroc._evaluation.judgement import judge_rows
 from isoroc._input import Sample
 from truths import distorted
@@ -308,3 +309,73 @@ def test_signatures_print_aliases():
     shown = str(inspect.signature(evaluate))
     assert "sample_weight: 'ArrayLike | None'" in shown
     assert len(shown) < 400
+
+
+def spherical_scores(sample):
+    """Probability of the outcome over the Euclidean norm of the forecast (Roby 1965)."""
+    P = sample.forecasts
+    return P[np.arange(len(P)), sample.codes] / np.linalg.norm(P, axis=1)
+
+
+SPHERICAL = Measure("spherical score", "", better=1, limits=(0, 1), rows=spherical_scores)
+HARD = Measure(
+    "confident and right",
+    "",
+    better=1,
+    limits=(0, 1),
+    rows=lambda sample: np.where(spherical_scores(sample) > 0.9, 1.0, 0.0),
+    statistic="share",
+)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("clustered", [False, True])
+def test_every_measure_has_a_change_with_an_interval(monkeypatch, K, clustered):
+    """Volumes have no interval. A new measure of rows needs an entry and nothing else."""
+    monkeypatch.setitem(MEASURES, "spherical_score", SPHERICAL)
+    monkeypatch.setitem(MEASURES, "confident", HARD)
+    P, Q, y = distorted(400, K, 4.0, seed=K)
+    clusters = np.arange(400) // 2 if clustered else None
+    result = evaluate(y, P, Q, clusters=clusters)
+    shown = {name for name in result.measures if "before" in MEASURES[name].stages}
+    assert {"spherical_score", "confident", "log_loss", "accuracy"} <= shown
+    for name in shown:
+        figures = result.measures[name]
+        change = figures["after"].value - figures["before"].value
+        assert figures["change"].value == pytest.approx(change)
+        for stage in () if name == "vus" else MEASURES[name].stages:
+            value, low, high = figures[stage]
+            least, most = MEASURES[name].range_of(stage)
+            assert least <= low <= value <= high <= most
+            assert low < high or (name, stage) == ("auc", "change")  # the order is the same
+    rows = {stage: spherical_scores(Sample(X, y)) for stage, X in (("before", P), ("after", Q))}
+    rows["change"] = rows["after"] - rows["before"]
+    groups = np.arange(400) if clusters is None else clusters
+    for of, values in rows.items():
+        means = np.bincount(groups, values) / np.bincount(groups)
+        found = result.measures["spherical_score"][of]
+        assert found.value == pytest.approx(values.mean())
+        half = 1.96 * means.std(ddof=1) / np.sqrt(len(means))
+        assert (found.high - found.low) / 2 == pytest.approx(half, rel=0.05)
+    low, high = result.measures["spherical_score"]["change"][1:]
+    assert result.direction("spherical_score") == ("better" if low > 0 else "no clear change")
+    assert high > 0
+    assert "spherical score" in repr(result)
+
+
+def test_ranges_are_those_of_a_stage():
+    assert SPHERICAL.range_of("before") == (0, 1)
+    assert SPHERICAL.range_of("change") == (-1, 1)
+    assert MEASURES["log_loss"].range_of("change") == (-np.inf, np.inf)
+    assert MEASURES["decisions_changed"].range_of("change") == (0, 1)
+
+
+@pytest.mark.parametrize(("K", "are_shown"), [(50, True), (51, False)])
+def test_single_classes_are_shown_up_to_50(K, are_shown):
+    P, _, y = distorted(400, K, 1.0, seed=0)
+    result = evaluate(y, P, labels=range(K))
+    assert result.directions["before"].n_rows == (1 + K if are_shown else 1)
+    assert ("classwise_calibration_error" in result.measures) == are_shown
+    assert ("With more than 50 classes" in repr(result)) == (not are_shown)
+    if are_shown:
+        assert np.isfinite(result["classwise_calibration_error", "before"])

@@ -16,7 +16,7 @@ from isoroc import (
     TemperatureCalibrator,
 )
 from isoroc._counts import hash_rows
-from isoroc._evaluation.monitor import Accepted, Alternatives, Batch, Promise
+from isoroc._evaluation.monitor import Accepted, Alternatives, BatchSums, Promise
 from isoroc.decisions import acceptance_rule
 
 
@@ -252,7 +252,7 @@ def test_batches_of_a_stream_add_up():
     parts = CalibrationMonitor(range(3))
     expected = Alternatives(3).log_ratios(Q, y).sum(axis=0)
     sums = [
-        Batch.of(Q[rows], y[rows], parts.alternatives)
+        BatchSums.of(Q[rows], y[rows], parts.alternatives)
         for rows in np.split(np.arange(300_000), [7, 9])
     ]
     np.testing.assert_allclose(sum(sums[1:], start=sums[0]).log_ratios, expected, rtol=1e-9)

@@ -63,7 +63,7 @@ def test_duckdb_keeps_the_order_of_rows():
     rng = np.random.default_rng(0)
     p = rng.random(3000)
     calibrator = isoroc.VennAbersCalibrator().fit(p, rng.random(3000) < p)
-    assert len(np.unique(calibrator.predict_proba(p)[:, 1])) > operations._MANY + 1
+    assert len(np.unique(calibrator.predict_proba(p)[:, 1])) > operations._MANY_TERMS + 1
     connection = duckdb.connect()
     rows = "row_number() OVER () AS id, random() AS p FROM range(300000)"
     connection.execute(f"CREATE TABLE forecasts AS SELECT {rows}")

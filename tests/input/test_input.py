@@ -118,6 +118,30 @@ def test_many_labels_and_given_labels():
     assert codes.tolist() == (np.arange(1000) % 300).tolist()
 
 
+@pytest.mark.parametrize("kind", ["O", "U"])
+def test_many_rows_of_text_labels(kind):
+    rng = np.random.default_rng(0)
+    y = rng.choice(["dog", "horse", "ant", "cat"], 150_000).astype(kind)  # several slices
+    found, codes = _input.encode_labels(y, 4)
+    assert found.dtype == y.dtype
+    assert found.tolist() == ["ant", "cat", "dog", "horse"]
+    assert (found[codes] == y).all()
+    found, codes = _input.encode_labels(y, 5, labels=["horse", "emu", "dog", "cat", "ant"])
+    assert (found[codes] == y).all()
+    y[140_000:] = "fox"
+    with pytest.raises(ValueError, match="y: row 140000 is 'fox', which is not among the labels"):
+        _input.encode_labels(y, 4, labels=["ant", "cat", "dog", "horse"])
+
+
+def test_missing_objects_are_refused_at_their_first_row():
+    y = np.array(["a", "b", None, "a", None], dtype=object)
+    with pytest.raises(ValueError, match="y: row 2 is None"):
+        _input.encode_labels(y, 2)
+    y[2] = np.float64("nan")
+    with pytest.raises(ValueError, match="y: row 2 is nan"):
+        _input.encode_labels(y, 2)
+
+
 def test_absent_classes_are_named_by_labels_or_columns():
     found, codes = _input.encode_labels([3, 0, 3], 5, labels=range(5))
     assert (found.tolist(), codes.tolist()) == ([0, 1, 2, 3, 4], [3, 0, 3])

@@ -335,3 +335,25 @@ def test_mistakes_are_named(case, words):
 def test_ragged_costs():
     with pytest.raises(InputError, match=r"^costs: its rows have different numbers of entries"):
         decisions.decide(P3, [[0, 1], [1], [1, 0]])
+
+
+@pytest.mark.parametrize(
+    ("scores", "warns"),
+    [
+        (np.linspace(0, 1, 20), True),
+        (np.linspace(-0.001, 1, 20), False),
+        (np.linspace(0, 1.001, 20), False),
+        (np.linspace(0, 1, 19), False),
+    ],
+)
+def test_log_odds_that_may_be_probabilities(scores, warns):
+    """A warning if 20 or more scores reach from 0 to 1, both included, and no farther."""
+    rng = np.random.default_rng(0)
+    z = np.append(rng.uniform(-2, 2, 198), [-2.0, 2.0])
+    y = rng.random(200) < 1 / (1 + np.exp(-z))
+    calibrator = isoroc.SigmoidCalibrator().fit(z, y)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        calibrator.predict_proba(scores)
+    texts = [str(each.message)[:38] for each in caught]
+    assert texts == ['P: forecasts are read as unit="logit",'] * warns

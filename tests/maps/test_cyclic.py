@@ -64,7 +64,7 @@ def test_reversals_of_tiny_forecasts_are_found():
 
 
 def test_of_many_rows_a_random_part_is_checked_and_it_says_so(monkeypatch):
-    monkeypatch.setattr(_cyclic, "MOST_ROWS", 50)
+    monkeypatch.setattr(_cyclic, "MOST_CHECKED", 50)
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(3), 51)
     check = check_cyclic(np.log(P), P)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from isoroc._core.tree import BinTree
 from isoroc._growth import GrowthOptions, grow_tree
 from isoroc._input import Sample
-from isoroc.metrics._estimation import crossfit
+from isoroc.metrics import calibration_error
 from isoroc.metrics._estimation.crossfit import (
     SHRINKAGE,
     CrossFit,
@@ -19,7 +19,6 @@ from isoroc.metrics._estimation.crossfit import (
     shrink_factor,
     tilt,
 )
-from isoroc.metrics._estimation.grouping import halve_repeatedly
 from strategies import labelled_forecasts
 from truths import distorted
 
@@ -76,13 +75,6 @@ def test_no_label_is_used_for_its_own_row():
         np.testing.assert_array_equal(calibrated(sample_of(P, changed))[row], before[row])
 
 
-STAGES = {
-    "multiple": lambda P, r, w: fit_multiple(P.T, r.T, w, w**2).T,
-    "linear": lambda P, r, w: fit_linear(P.T, r.T, w, w**2).T,
-    "cells": lambda P, r, w: fit_cells(halve_repeatedly(P, 3), 3, r.T, w, w**2).T,
-}
-
-
 def together(fit):
     """The residuals that a stage finds in the rows, and in rows of which equal ones are one."""
     P, _, y = distorted(600, 3, 2.0, seed=0)
@@ -102,7 +94,7 @@ def together(fit):
 @pytest.mark.parametrize(
     "fit",
     [fit_multiple, fit_linear, lambda P, *rest: fit_cells((P[0] > 0.3) * 1, 1, *rest)],
-    ids=STAGES,
+    ids=["multiple", "linear", "cells"],
 )
 def test_equal_rows_are_as_good_as_one(fit):
     apart, joined = together(fit)
@@ -129,12 +121,9 @@ def test_the_order_of_many_rows_changes_nothing():
 @pytest.mark.parametrize("n_classes", [2, 3, 6])
 def test_folds_learned_from_together_and_one_by_one_agree(n_classes):
     P, _, y = distorted(300, n_classes, 2.0, seed=0)
-    fit = CrossFit(sample_of(P.round(2) + 0.01, y))
-    n_units = len(fit._prepared[0].first)
-    weights = np.random.default_rng(0).integers(0, 3, (3, n_units)).astype(np.float64)
-    one_by_one = [fit._learn(w[None], w[None]) for w in weights]
-    together = fit._learn(weights, weights)
-    np.testing.assert_allclose(together, np.concatenate(one_by_one, axis=1), rtol=1e-9)
+    sample = sample_of(P, y)
+    together = CrossFit(sample, most_values=2**20).values
+    np.testing.assert_allclose(CrossFit(sample, most_values=1).values, together, rtol=1e-9)
 
 
 def test_probabilities_of_0_become_the_share_of_such_outcomes():
@@ -146,54 +135,73 @@ def test_probabilities_of_0_become_the_share_of_such_outcomes():
 
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
-def test_cells_of_many_scores_change_little(power, monkeypatch):
+def test_cells_of_many_scores_change_little(power):
     P, truth, y = distorted(3000, 2, power, seed=0)
     P[:5] = [0.0, 1.0]
-    found = calibrated(sample_of(P, y))
-    monkeypatch.setattr(crossfit, "ROWS_IN_CELL", 1)
-    whole = calibrated(sample_of(P, y))
+    sample = sample_of(P, y)
+    found = CrossFit(sample).values
+    whole = CrossFit(sample, rows_in_cell=1).values
     assert (found != whole).any()
     assert ((found > 0) & (found < 1)).all()
     errors = [np.sqrt(np.mean((g - truth[:, 1]) ** 2)) for g in (found, whole)]
     assert abs(errors[0] - errors[1]) < 0.01
 
 
-@pytest.mark.parametrize("stage", STAGES.values(), ids=STAGES)
-class TestStages:
-    def test_rows_without_weight_are_not_learned_from(self, stage):
-        P, _, y = distorted(400, 3, 3.0, seed=0)
-        residuals = np.eye(3)[y] - P
-        weights = np.arange(400) % 2 * 1.0
-        other = np.where(weights[:, None] > 0, residuals, 9.0)
-        found = stage(P, residuals, weights)
-        assert found.any()
-        np.testing.assert_allclose(stage(P, other, weights), found, atol=1e-12)
+def inverted(P):
+    return P[:, ::-1] if P.shape[1] == 2 else (1 - P) / (P.shape[1] - 1)
 
-    def test_only_ratios_of_weights_matter(self, stage):
-        P, _, y = distorted(400, 3, 3.0, seed=0)
-        residuals = np.eye(3)[y] - P
-        weights = np.linspace(0.5, 2, 400)
-        found = stage(P, residuals, weights)
-        assert found.any()
-        np.testing.assert_allclose(stage(P, residuals, 1000 * weights), found, rtol=1e-9)
 
-    def test_noise_is_mostly_dropped(self, stage):
-        used = 0
-        for seed in range(60):
-            P, _, y = distorted(300, 3, 1.0, seed)
-            used += stage(P, np.eye(3)[y] - P, np.ones(300)).any()
-        assert used < 20
+def confused(P):
+    return np.roll(P, 1, axis=1)
 
-    def test_nothing_is_found_in_nothing(self, stage):
-        P = np.tile([0.2, 0.3, 0.5], (50, 1))
-        assert not stage(P, np.zeros((50, 3)), np.ones(50)).any()
 
-    def test_constant_forecasts(self, stage):
-        P = np.tile([0.2, 0.3, 0.5], (50, 1))
-        residuals = np.tile([0.1, 0.1, -0.2], (50, 1))
-        found = stage(P, residuals, np.ones(50))
-        assert np.isfinite(found).all()
-        assert (found == found[0]).all()
+def waves(P):
+    """The probability of the first class moves up and down several times."""
+    shift = 0.6 * P[:, 0] * (1 - P[:, 0]) * np.sin(12 * P[:, 0])
+    first = P[:, 0] + shift
+    others = P[:, 1:] * ((1 - first) / (1 - P[:, 0]))[:, None]
+    return np.column_stack([first, others])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("departure", [inverted, confused, waves])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_departures_that_no_monotone_map_finds_are_found(departure, n_classes, weighted):
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(n_classes), 6000)
+    truth = departure(P)
+    y = (truth.cumsum(axis=1) > rng.random((6000, 1))).argmax(axis=1)
+    weights = rng.choice([0.5, 2.0], 6000) if weighted else None
+    error = np.average(np.abs(truth - P).sum(axis=1) / 2, weights=weights)
+    found = calibration_error(y, P, bins="irp", sample_weight=weights, labels=range(n_classes))
+    assert found == pytest.approx(error, abs=0.03)
+    assert error > 0.05
+
+
+def test_rows_of_weight_0_and_the_scale_of_weights_do_not_matter():
+    P, _, y = distorted(400, 3, 3.0, seed=0)
+    weights = np.arange(400) % 4 / 2
+    found = calibration_error(y, P, sample_weight=weights)
+    other = np.where(weights > 0, y, (y + 1) % 3)
+    assert calibration_error(other, P, sample_weight=weights) == pytest.approx(found, rel=1e-9)
+    assert calibration_error(y, P, sample_weight=1000 * weights) == pytest.approx(found, rel=1e-9)
+    assert found > 0.05
+
+
+def test_calibrated_forecasts_mostly_have_an_error_near_0():
+    errors = []
+    for seed in range(40):
+        P, _, y = distorted(300, 3, 1.0, seed)
+        errors.append(calibration_error(y, P))
+    assert np.median(errors) < 0.02
+    assert np.mean(np.array(errors) > 0.06) < 0.1
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.5])
+def test_constant_forecasts_are_compared_with_the_rate(rate):
+    y = np.arange(1000) % 10 < 10 * rate
+    found = calibration_error(y, np.full(1000, 0.2), bins="irp")
+    assert found == pytest.approx(rate - 0.2, abs=0.02)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 8])

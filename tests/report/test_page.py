@@ -12,7 +12,7 @@ import pytest
 
 from isoroc import IRPCalibrator, Report
 from isoroc._evaluation.curves import Axis
-from isoroc._report.charts import WIDTH, Plane, at_points, tag, text_of, ticks_of, weight_of
+from isoroc._report.charts import CHART_WIDTH, Plane, at_points, tag, text_of, ticks_of, weight_of
 from isoroc._report.summary import listed
 
 HOSTILE = ["<script>alert(1)</script>", "'\"><img src=x onerror=alert(2)>", "{{ 7 * 7 }}</script>"]
@@ -160,7 +160,7 @@ def test_texts_of_ticks_end_inside_the_picture(low, high):
     texts = ticks_of(Axis("logit", low, high)).values()
     ticks = [attrs for name, attrs in drawn if name == "text" and attrs["class"] == "tick mid"]
     for text, attrs in zip(texts, ticks, strict=True):
-        assert float(attrs["x"]) + 3 * len(text) <= WIDTH
+        assert float(attrs["x"]) + 3 * len(text) <= CHART_WIDTH
 
 
 def test_curves_end_where_they_leave_the_axes():

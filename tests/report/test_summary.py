@@ -23,9 +23,8 @@ from isoroc import (
     evaluate,
     metrics,
 )
-from isoroc._evaluation import evaluation
+from isoroc._evaluation.catalogue import MEASURES, Measure
 from isoroc._input import check_probabilities, split_by_kind
-from isoroc._report import summary as summary_module
 from isoroc.decisions import risk_coverage
 from isoroc.metrics import log_loss, volume_under_surface
 from isoroc.metrics._estimation.calibration_terms import Parts
@@ -461,9 +460,7 @@ def test_report_of_segments():
 
 def test_a_new_measure_is_shown_with_its_meaning(monkeypatch):
     """Measures are described in one place."""
-    added = evaluation.MEASURES | {"kindness": evaluation.Measure("kindness", 1, "how kind it is")}
-    monkeypatch.setattr(evaluation, "MEASURES", added)
-    monkeypatch.setattr(summary_module, "MEASURES", added)
+    monkeypatch.setitem(MEASURES, "kindness", Measure("kindness", "how kind it is", better=1))
     report = make(2)[0]
     assert rows_of(report)["kindness"]["meaning"] == "how kind it is"
     assert "how kind it is" in report.to_html()

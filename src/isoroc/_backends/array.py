@@ -1,6 +1,7 @@
 """The operations on arrays of NumPy."""
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -60,8 +61,12 @@ class NumpyOps(Ops[Any]):
     def take(self, a: Any, columns: Sequence[int] | Ints) -> Any:
         return a[:, columns]
 
+    def split(self, a: Any, widths: Sequence[int]) -> list[Any]:
+        ends = [0, *accumulate(widths)]
+        return [a[:, start:end] for start, end in pairwise(ends)]
+
     def concat(self, parts: Sequence[Any]) -> Any:
-        return np.hstack(parts)
+        return np.concatenate(parts, axis=1)
 
     def linear(self, a: Floats, matrix: Floats, offset: Floats | None = None) -> Floats:
         product = (matrix @ a.T).T

@@ -94,7 +94,7 @@ class Scalars(ABC, Generic[C]):
 
 
 class Columns(Value, Generic[C]):
-    """A vector with columns that a function makes from those of its inputs, at their first use.
+    """A vector whose columns a function computes from its inputs' columns, at their first use.
 
     Each column of an input is used `times` times, by default once, or once for each column that it
     is combined with.
@@ -133,7 +133,7 @@ class Columns(Value, Generic[C]):
         return self.compute()
 
     def compute(self) -> list[C]:
-        """The columns, once those of all inputs are made."""
+        """The columns. All inputs have theirs already."""
         if self.made is None:
             made = self._make(*(vector.compute() for vector in self.inputs))
             self.depth = 1 + max((vector.depth for vector in self.inputs), default=0)

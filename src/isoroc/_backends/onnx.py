@@ -21,7 +21,7 @@ from isoroc._core.types import Floats, Ints
 ML = "ai.onnx.ml"
 ML_OPSET = 2
 
-_OPERATORS = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "<=": "LessOrEqual", "&": "And"}
+_NODE_TYPES = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "<=": "LessOrEqual", "&": "And"}
 
 
 class Graph:
@@ -82,7 +82,7 @@ class Graph:
 
 
 def _read_by(node: onnx.NodeProto) -> Iterator[str]:
-    """Inputs of a node, including those of graphs inside it."""
+    """Inputs of a node, including inputs of graphs inside it."""
     yield from node.input
     for attribute in node.attribute:
         for inner in attribute.g.node:
@@ -137,7 +137,7 @@ class OnnxOps(Ops[Tensor]):
             return a  # type: ignore[no-any-return]
         if operator == "+" and not isinstance(a, Tensor) and not np.any(a):
             return b  # type: ignore[no-any-return]
-        return self._apply(_OPERATORS[operator], a, b)
+        return self._apply(_NODE_TYPES[operator], a, b)
 
     def function(self, name: Function, *arguments: Any) -> Tensor:
         other_names = {"absolute": "Abs", "maximum": "Max", "minimum": "Min"}
@@ -200,8 +200,8 @@ class OnnxOps(Ops[Tensor]):
     def split(self, a: Tensor, widths: Sequence[int]) -> list[Tensor]:
         if len(widths) == 1:
             return [a]
-        options: Any = {"outputs": [""] * len(widths), "axis": 1}
-        parts = self._graph.nodes("Split", a.name, self._graph.integers(*widths), **options)
+        sizes = self._graph.integers(*widths)
+        parts = self._graph.nodes("Split", a.name, sizes, outputs=[""] * len(widths), axis=1)
         return [Tensor(self, width, part) for width, part in zip(widths, parts, strict=True)]
 
     def concat(self, parts: Sequence[Tensor]) -> Tensor:

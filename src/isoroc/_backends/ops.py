@@ -6,14 +6,14 @@ Its width is the number of its columns. It takes part in arithmetic (``+ - * /``
 (``<=``) and conjunctions (``&``) with other vectors, with numbers, and with constant arrays of one
 number per column. A vector of width one is combined with each column of the other.
 
-Operations are those of IEEE doubles. Methods that say so compute in a fixed order, so that maps
+Operations work on IEEE doubles. Methods that say so compute in a fixed order, so that maps
 with steps return the same bits everywhere.
 """
 
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from functools import reduce
+from functools import cache, reduce
 from itertools import pairwise
 from typing import Any, Generic, Literal, Self, TypeVar
 
@@ -210,7 +210,7 @@ class Ops(ABC, Generic[V]):
         P = self.exp(logs)
         K = self.width(logs)
         if K <= 64:
-            return logs - self.log(self.linear(P, np.ones((K, K)) - np.eye(K)))
+            return logs - self.log(self.linear(P, _others(K)))
         # In linear time: the total less the column. For the largest column the difference could be
         # inexact, so its others are added up.
         place = self.largest(P)[1]
@@ -304,3 +304,9 @@ class Value(ABC):
 
     def __neg__(self) -> Self:
         return self.binary("-", 0.0, self)
+
+
+@cache
+def _others(n_columns: int) -> Floats:
+    """Matrix that adds up all columns but one."""
+    return np.ones((n_columns, n_columns)) - np.eye(n_columns)

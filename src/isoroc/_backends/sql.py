@@ -1,5 +1,20 @@
 """SQL: vectors are lists of expressions, and queries compute reused columns in stages.
 
+The formula of a map is run once with `SqlOps`. Each operation returns expressions of sqlglot, one
+per column of the vector, and nothing is computed. Written into each other, they would grow
+exponentially: a softmax uses every exponential K + 1 times. SQL has no variables, so a value that
+is used again becomes a named column of a subquery (a stage), and later stages select from it:
+
+    WITH stage_0 AS (SELECT *, LN(p0) AS c0, LN(p1) AS c1 FROM forecasts),
+         stage_1 AS (SELECT *, EXP(c0 / 2) AS c2, EXP(c1 / 2) AS c3 FROM stage_0)
+    SELECT *, c2 / (c2 + c3) AS q0, c3 / (c2 + c3) AS q1 FROM stage_1
+
+`Stages.keep` names a value and `Stages.select` writes the statement. A column stands in the first
+stage after all of its inputs, so the number of stages is the length of the longest chain of reused
+values, not the number of columns. Planners of databases take time for each column and fail at deep
+nesting. So values used once are merged into their use (`_merge`), up to a limit of levels, and with
+many columns each stage passes on only the ones needed later (`_live`).
+
 Importing this module requires sqlglot. Dialect differences are in `dialects.py`.
 """
 
@@ -30,7 +45,7 @@ Vector: TypeAlias = "Columns[Node]"
 Named: TypeAlias = "dict[str, Node]"
 
 #: Largest number of arguments of a function, and of conditions of a conjunction.
-_MANY = 64
+_MANY_TERMS = 64
 #: Up to this number of entries, CASE is as fast as an array.
 FEW_PLACES = 16
 
@@ -131,8 +146,8 @@ def case(ways: Sequence[tuple[Node, Node]], otherwise: Node, *, flat: bool = Tru
 def choose(values: list[Node], is_within: Callable[[int], Node], first: int = 0) -> Node:
     """The value at a place, where ``is_within(k)`` is the condition that the place is at most k.
 
-    A CASE makes at most 16 choices one after the other; longer lists are halved first. The values
-    are those of the places from `first` on.
+    A CASE makes at most 16 choices one after the other. Longer lists are halved first. The first
+    value belongs to the place `first`.
     """
     n = len(values)
     if n > 16:
@@ -146,7 +161,8 @@ def choose(values: list[Node], is_within: Callable[[int], Node], first: int = 0)
 class Stages:
     """Named columns, each in the first stage that has all of its inputs.
 
-    Equal expressions are one column. A column that is used only once is merged into its use.
+    Equal expressions are one column, because sqlglot's expressions hash by their content. A column
+    that is used only once is merged into its use.
     """
 
     def __init__(self, rules: Rules, taken: Sequence[str]) -> None:
@@ -246,6 +262,7 @@ class Stages:
         return outputs
 
     def _stages(self) -> list[Named]:
+        """The columns by stage: one more than the latest stage of their inputs."""
         stages: list[Named] = []
         stage_of: dict[str, int] = {}
         for name, node in self._columns.items():
@@ -368,7 +385,7 @@ class SqlScalars(Scalars[Node]):
         return self.extreme(name, [a, b])
 
     def extreme(self, name: Function, columns: Sequence[Node]) -> Node:
-        while len(columns) > _MANY:
+        while len(columns) > _MANY_TERMS:
             columns = [self.extreme(name, part) for part in _parts(columns)]
         if len(columns) == 1:
             return columns[0]
@@ -379,7 +396,7 @@ class SqlScalars(Scalars[Node]):
         return call(aggregate if self._rules.extremes == "MAX" else function, *columns)
 
     def every(self, conditions: Sequence[Node]) -> Node:
-        while len(conditions) > _MANY:
+        while len(conditions) > _MANY_TERMS:
             every = super().every
             conditions = [self.keep(every(part)) for part in _parts(conditions)]
         return super().every(conditions)
@@ -395,7 +412,7 @@ class SqlScalars(Scalars[Node]):
 
     def locate(self, cuts: Floats, score: Node) -> Node:
         score = self.keep(score)
-        if self._rules.lists and len(cuts) > _MANY:
+        if self._rules.lists and len(cuts) > _MANY_TERMS:
             return self._search(cuts, score)
         if self._rules.arrays == "arrayElement" and len(cuts) > FEW_PLACES:
             below = pair(nodes.LT, column("isoroc_cut"), score)
@@ -628,4 +645,4 @@ def _extreme_of_rows(name: str, columns: Sequence[Node]) -> Node:
 
 
 def _parts(columns: Sequence[Node]) -> list[Sequence[Node]]:
-    return [columns[i : i + _MANY] for i in range(0, len(columns), _MANY)]
+    return [columns[i : i + _MANY_TERMS] for i in range(0, len(columns), _MANY_TERMS)]

@@ -27,14 +27,14 @@ from isoroc._core.intervals import mean
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats
 from isoroc._core.verdict import Verdict
-from isoroc._counts import deal_by_content, deal_in_cells
+from isoroc._counts import deal_by_content, deal_in_cells, limit_cells
 from isoroc._input import CellSample, InputError, Sample, check_number, check_option
 from isoroc._input.kinds import columns_of
 from isoroc._maps import IdentityMap, Map, MixtureMap
 from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
 from isoroc._maps.modelfile import checks
 from isoroc._maps.monotone import MonotonicityCertificate, with_floor
-from isoroc._support.progress import Report, progress
+from isoroc._support.progress import Announce, progress
 from isoroc._support.seeds import check_random_state
 
 
@@ -69,7 +69,8 @@ class AutoCalibrator(Calibrator):
         because that would favour maps that fit class frequencies. With `clusters` in `fit`, rows of
         one cluster share a fold.
     max_cells : int, default=20000
-        With more rows, members are fitted to at most this many cells of forecasts.
+        With more rows, or counts of more cells, members are fitted to at most this many cells of
+        forecasts.
     random_state : int, RandomState or None, default=0
         Seed of members that use random numbers. The default members use none.
     n_jobs : int, default=None
@@ -194,13 +195,13 @@ class AutoCalibrator(Calibrator):
     def _deal(self, sample: Sample) -> CellSample:
         """The sample in folds; with many rows, in cells."""
         if isinstance(sample, CellSample):
-            return sample
+            return limit_cells(sample, self.max_cells)
         if len(sample) > self.max_cells and sample.n_units == sample.n_rows:
             return deal_in_cells(sample, int(self.cv), self.max_cells)
         return deal_by_content(sample, int(self.cv))
 
     def _fit_members(
-        self, members: list[Calibrator], dealt: CellSample, report: Report
+        self, members: list[Calibrator], dealt: CellSample, report: Announce
     ) -> list[Fitted]:
         """Members that could be fitted."""
         fold = dealt.folds()

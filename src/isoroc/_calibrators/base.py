@@ -40,9 +40,9 @@ from isoroc._input import (
 from isoroc._input.kinds import columns_of
 from isoroc._input.seen import Fingerprint, remember_output
 from isoroc._maps import IdentityMap, Map
+from isoroc._maps.loading import MAX_CLASSES, map_document
 from isoroc._maps.modelfile import Fault, checksum, encode, write
 from isoroc._maps.modelfile.checks import Check
-from isoroc._maps.modelfile.maps import MAX_CLASSES, map_document
 from isoroc._support.threads import one_blas_thread
 
 #: Attributes that a model file holds for every calibrator.

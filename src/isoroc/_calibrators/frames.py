@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from isoroc._input import InputError, check_names, valid_rows
-from isoroc._maps.segments import known_columns
 
 
 def predict_frame(
@@ -53,7 +52,7 @@ def _check_columns(calibrator: Any, given: list[str], probs: list[str], names: l
         if len(columns) != expected or len(set(columns)) < expected:
             problem = f"{', '.join(columns)}, but the calibrator has {expected}"
             raise InputError(argument, None, problem, "pass that many different names")
-    segments = known_columns(calibrator.map_)
+    segments = calibrator.map_.segments
     for argument, column in [*(("probs", name) for name in probs), *(("df", s) for s in segments)]:
         if column not in given:
             raise InputError(argument, None, f"the dataframe has no column {column!r}")
@@ -67,7 +66,7 @@ def add_columns(df: Any, calibrator: Any, probs: list[str], names: list[str]) ->
     numbers = frame.select(nw.col(*probs).cast(nw.Float64())).to_numpy().astype(np.float64)
     P = numbers[:, 0] if len(probs) == 1 else numbers
     good = valid_rows(P, calibrator.map_.kind)
-    segments = list(known_columns(calibrator.map_))
+    segments = list(calibrator.map_.segments)
     Q = np.full((len(P), len(names)), np.nan)
     if good.any():  # partitions may be empty
         further = {}

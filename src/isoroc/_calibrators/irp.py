@@ -16,9 +16,9 @@ from isoroc._calibrators.parts import draw_part
 from isoroc._calibrators.tempering import fit_tempering
 from isoroc._core.types import Floats, Ints
 from isoroc._growth import (
+    BinnedRows,
     GrowthOptions,
     Pulled,
-    Rows,
     grow_pulled,
     grow_tree,
     held_out_pseudocount,
@@ -41,7 +41,7 @@ from isoroc._maps.cyclic import MonotonicityCheck
 from isoroc._maps.modelfile import checks
 from isoroc._maps.monotonicity import Certificate, certify
 from isoroc._maps.top import TopReduction
-from isoroc._support.progress import Report, progress
+from isoroc._support.progress import Announce, progress
 from isoroc._support.seeds import check_random_state
 from isoroc._support.table import Table
 
@@ -274,7 +274,7 @@ class IRPCalibrator(Calibrator):
         sample: Sample,
         reduction: TopReduction | None,
         random_state: np.random.RandomState,
-        report: Report,
+        report: Announce,
     ) -> tuple[BinMap, Certificate | None]:
         """The map of a tree grown on a sample on the simplex, and its certificate.
 
@@ -346,7 +346,7 @@ class IRPCalibrator(Calibrator):
         """The map with values that vary in its bins, and its certificate."""
         bin_of = grown.tree.bin_of(sample.forecasts) if grown.bin_of is None else grown.bin_of
         tilts, shares, certificate = tilt_bins(
-            grown.tree, fitted.bin_values, sample, Rows(tempered, bin_of), self.monotonicity
+            grown.tree, fitted.bin_values, sample, BinnedRows(tempered, bin_of), self.monotonicity
         )
         tilted = TiltedMap(
             kind=fitted.kind,

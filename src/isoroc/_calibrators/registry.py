@@ -10,8 +10,8 @@ from typing import Any
 
 from isoroc._calibrators import __path__
 from isoroc._calibrators.base import COMMON
+from isoroc._maps.loading import checked_map, decode_known
 from isoroc._maps.modelfile.document import Fault, faults_of, read
-from isoroc._maps.modelfile.maps import checked_map, decode_known
 
 
 @cache

@@ -43,7 +43,7 @@ from isoroc._input import (
 )
 from isoroc._input.kinds import LOGITS, columns_of
 from isoroc._input.seen import remember_output
-from isoroc._input.segments import Column, bin_edges, segment_names
+from isoroc._input.segments import SegmentColumn, bin_edges, segment_names
 from isoroc._maps import IdentityMap, SegmentMap
 from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
 from isoroc._maps.modelfile import checks
@@ -486,7 +486,7 @@ def with_tables(base: SegmentMap, model: Regression) -> SegmentMap:
     return replace(base, pairs=pairs.reshape(-1, 2), tables=tables, offset=offset)
 
 
-def check_distinct(name: str, column: Column) -> None:
+def check_distinct(name: str, column: SegmentColumn) -> None:
     """Raise an error for a column that identifies single rows."""
     known = column.values if column.levels is not None else column.values[~np.isnan(column.values)]
     n = len(known)

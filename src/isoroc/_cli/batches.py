@@ -7,8 +7,10 @@ their place in the batch, so `located` translates its errors.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -21,6 +23,8 @@ from isoroc._core.types import Floats
 from isoroc._counts import hash_keys
 from isoroc._input import InputError, Segments, check_forecasts, check_segments, check_weights
 
+T = TypeVar("T")
+
 
 def stream_rows(source: Source, where: str | None, names: Sequence[str]) -> Iterator[pl.DataFrame]:
     """Batches of the selected rows, none of them empty, with some columns and the row number."""
@@ -31,6 +35,17 @@ def stream_rows(source: Source, where: str | None, names: Sequence[str]) -> Iter
             advance(len(batch))
             if not batch.is_empty():
                 yield batch
+
+
+def ahead(items: Iterable[T]) -> Iterator[T]:
+    """The same items, each made in another thread while the one before is used."""
+    made = iter(items)
+    end: Any = object()
+    with ThreadPoolExecutor(1) as thread:
+        item = thread.submit(next, made, end)
+        while (now := item.result()) is not end:
+            item = thread.submit(next, made, end)
+            yield now
 
 
 def is_sampled(batch: pl.DataFrame, share: float) -> pl.Series:

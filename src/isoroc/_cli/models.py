@@ -14,8 +14,7 @@ from isoroc._cli.io.writing import write_bytes
 from isoroc._cli.options import STANDARD, InputOptions, Selection
 from isoroc._core.types import Floats
 from isoroc._input import Segments
-from isoroc._maps.modelfile.maps import load_map
-from isoroc._maps.segments import known_columns
+from isoroc._maps.loading import load_map
 from isoroc._support.files import temporary_folder
 
 #: Column of the rows that a rule accepts.
@@ -60,7 +59,7 @@ def _named_calibrators(value: Any, known: dict[str, type[Any]]) -> Any:
 
 def calibrate(calibrator: Any, forecasts: Floats, segments: Segments | None) -> Floats:
     """Calibrated forecasts; a calibrator that uses segments needs those of the rows."""
-    further = (segments,) if known_columns(calibrator.map_) else ()
+    further = (segments,) if calibrator.map_.segments else ()
     return calibrator.predict_proba(forecasts, *further)  # type: ignore[no-any-return]
 
 
@@ -106,7 +105,7 @@ class Model(NamedTuple):
         stored = (summary.get(key) for key in ("label", "weight_column"))
         label, weight = (name if isinstance(name, str) else None for name in stored)
         shares, labels = (_names(summary.get(key)) for key in ("label_shares", "label_columns"))
-        segments = known_columns(calibrator.map_)
+        segments = calibrator.map_.segments
         return cls(path, calibrator, columns, label, shares, labels, weight, segments)
 
     def order_columns(self, columns: list[str], selection: InputOptions) -> list[str]:

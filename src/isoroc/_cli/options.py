@@ -10,7 +10,7 @@ STANDARD = "<standard>"
 #: Default ending of the names of calibrated columns.
 SUFFIX = "_cal"
 
-Forecasts = Annotated[list[str], Parameter(help="Files, globs, folders, or - for standard input.")]
+Tables = Annotated[list[str], Parameter(help="Files, globs, folders, or - for standard input.")]
 ModelFile = Annotated[str, Parameter(help="Model file written by isoroc fit.")]
 UseModel = Annotated[
     str | None, Parameter(alias="-m", help="Model file, to compare before and after calibration.")

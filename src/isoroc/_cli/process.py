@@ -16,9 +16,14 @@ _arrived = threading.Event()
 def prepare() -> None:
     """Prepare this process: remove temporary files at its end, and encode any character.
 
+    BLAS, which is not loaded yet, gets one thread, unless the user has set a number. Products are
+    small here, and threads that wait for the next one use as much processor time as the work.
     A stream that was closed gets a file that cannot be read or written, so that its use is an error
     and no other file takes its number.
     """
+    numbers = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    if not any(name in os.environ for name in numbers):
+        os.environ |= dict.fromkeys(numbers[1:], "1")
     for name, mode in {"stdin": "w", "stdout": "r", "stderr": "w"}.items():
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115

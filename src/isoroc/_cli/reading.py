@@ -30,6 +30,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from isoroc._cli.batches import (
+    ahead,
     check_types,
     is_sampled,
     located,
@@ -166,7 +167,7 @@ class Reader:
         if fold_by is not None:
             check_column("--fold-by", fold_by, self.source.schema)
         builder = Builder(self.classes, self.unit, resolution, folds)
-        for sample, batch in self._samples([] if fold_by is None else [fold_by]):
+        for sample, batch in ahead(self._samples([] if fold_by is None else [fold_by])):
             if sample.weights is None or sample.weights.any():
                 key = None if fold_by is None else batch[fold_by].cast(pl.Int64).to_numpy()
                 builder.add_sample(sample, key)

@@ -18,7 +18,7 @@ from isoroc._core.special import beta_quantile, binomial_cdf, find_root
 from isoroc._core.types import Floats, Ints
 
 #: Rows of some kind, such as those that a rule accepts.
-Rows = NDArray[np.bool_]
+RowMask = NDArray[np.bool_]
 
 
 def betting_p_value(losses: Floats, weights: Floats, limit: float, n_bets: int = 10) -> float:
@@ -69,18 +69,18 @@ class Losses:
         """Total weight of the rows."""
         return float(len(self.values) if self.weights is None else self.weights.sum())
 
-    def weight_of(self, rows: Rows) -> float:
+    def weight_of(self, rows: RowMask) -> float:
         """Total weight of some of the rows."""
         return float(rows.sum() if self.weights is None else self.weights[rows].sum())
 
-    def mean(self, rows: Rows) -> float:
+    def mean(self, rows: RowMask) -> float:
         """Mean loss of some rows, NaN if there are none."""
         if not rows.any():
             return float("nan")
         weights = None if self.weights is None else self.weights[rows]
         return float(np.average(self.values[rows], weights=weights))
 
-    def _totals(self, rows: Rows) -> tuple[Floats, Floats]:
+    def _totals(self, rows: RowMask) -> tuple[Floats, Floats]:
         """Loss and weight of each unit, counting some of the rows."""
         weights = np.ones(int(rows.sum())) if self.weights is None else self.weights[rows]
         units = self._units[rows]
@@ -88,13 +88,13 @@ class Losses:
         losses, totals = (np.bincount(units, each).astype(np.float64) for each in columns)
         return losses, totals
 
-    def p_value(self, rows: Rows, limit: float) -> float:
+    def p_value(self, rows: RowMask, limit: float) -> float:
         """P-value of the hypothesis that the mean loss of such rows is at least `limit`."""
         if not self.are_errors:
             return betting_p_value(*self._totals(rows), limit)
         return float(binomial_cdf(self.values[rows].sum(), int(rows.sum()), limit))
 
-    def least_p_value(self, rows: Rows, limit: float, *, n_wrong: int = 0) -> float:
+    def least_p_value(self, rows: RowMask, limit: float, *, n_wrong: int = 0) -> float:
         """The same if only the first `n_wrong` units had losses, and these were complete."""
         n = int(rows.sum())
         if n <= n_wrong:
@@ -105,7 +105,7 @@ class Losses:
         weights = weights[weights > 0]
         return betting_p_value(weights * (np.arange(len(weights)) < n_wrong), weights, limit)
 
-    def interval(self, rows: Rows, confidence: float) -> Estimate:
+    def interval(self, rows: RowMask, confidence: float) -> Estimate:
         """Mean loss of some rows; each end is a bound that holds with probability `confidence`."""
         if not rows.any():
             return Estimate(np.nan, 0.0, 1.0)
@@ -114,7 +114,7 @@ class Losses:
         low = 1 - others._upper(rows, confidence)
         return Estimate(self.mean(rows), low, high)
 
-    def _upper(self, rows: Rows, confidence: float) -> float:
+    def _upper(self, rows: RowMask, confidence: float) -> float:
         """The lowest limit that the mean loss stays below, with probability `confidence`."""
         risk = 1 - confidence
         if self.are_errors:
@@ -129,7 +129,7 @@ class Losses:
         most = 1 - 1e-9
         return 1.0 if excess(most) > 0 else find_root(excess, 1e-12, most, xtol=1e-9)
 
-    def share(self, rows: Rows, confidence: float) -> Estimate:
+    def share(self, rows: RowMask, confidence: float) -> Estimate:
         """Share of these rows among all, with a two-sided interval."""
         weights = np.ones(len(rows)) if self.weights is None else self.weights
         mean = Mean()
@@ -160,7 +160,7 @@ class Walk(NamedTuple):
 
 
 def certify(
-    case: Callable[[int], tuple[Losses, Rows]], n_cases: int, limit: float, confidence: float
+    case: Callable[[int], tuple[Losses, RowMask]], n_cases: int, limit: float, confidence: float
 ) -> Walk:
     """Certify candidates, given by their losses and rows, in an order chosen without labels.
 

@@ -27,7 +27,7 @@ def score_test(P: Floats, rows: Outcomes) -> float:
 
     Scaled forecasts are too confident or too timid. Shifted ones are too high for some class. For
     two classes both are one test. For more, the smaller of two p-values counts twice. The test has
-    far more power than the gain of a calibrator. Weights are those of `Sample.effective`.
+    far more power than the gain of a calibrator. `Sample.effective` gives the weights.
     """
     total = rows.row_weights().sum()
     K = P.shape[1]
@@ -91,8 +91,8 @@ def _clustered(
 ) -> tuple[Floats, float]:
     """Covariance of sums of clusters, and its degrees of freedom.
 
-    The estimate is useless if few clusters can tell anything, such as those of rare events. So
-    `prior` clusters say that all rows of a cluster depend on each other as much as they can.
+    The estimate is useless if few clusters can tell anything, for example because events are rare.
+    So `prior` clusters say that all rows of a cluster depend on each other as much as they can.
     """
     numbers, cluster = np.unique(np.asarray(rows.clusters), return_inverse=True)
     first = np.arange(len(cluster))

@@ -173,7 +173,7 @@ def leaves(const Py_ssize_t[:, ::1] children, const Py_ssize_t[::1] split_of_nod
 
 def add_up(double[:, ::1] sums, const Py_ssize_t[:, ::1] children,
            const Py_ssize_t[::1] split_nodes):
-    """Add the sums of children to those of the nodes that they were split from, the last first."""
+    """Add the sums of children to their parents' sums, the last split first."""
     cdef Py_ssize_t s, c, k
     for s in range(split_nodes.shape[0] - 1, -1, -1):
         for c in range(children.shape[1]):
@@ -184,7 +184,7 @@ def add_up(double[:, ::1] sums, const Py_ssize_t[:, ::1] children,
 
 def hand_down(double[:, ::1] values, const double[::1] share, const Py_ssize_t[:, ::1] children,
               const Py_ssize_t[::1] split_nodes):
-    """Add to the values of children a share of those of the node that they were split from."""
+    """Add to the values of children a share of their parent's values."""
     cdef Py_ssize_t s, c, k, child
     for s in range(split_nodes.shape[0]):
         for c in range(children.shape[1]):
@@ -301,7 +301,7 @@ cdef class Ascent:
     `points` and `weights` (n, K) are the bin's points and their class weights, `around` what the
     rest of the tree demands (`Surroundings`), `pseudocounts` (2, K) what is added to class weights
     for raw means and for smoothed values, `slack` the least mean weight of a cycle, `min_weight`
-    that of a child. Points closer than `min_gap` along an axis are ties.
+    the least weight of a child. Points closer than `min_gap` along an axis are ties.
     """
 
     cdef const double[:, ::1] P, Y, P_out

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from isoroc._core.rows import power_sums
 from isoroc._core.special import gammainc, normal_quantile, t_quantile
 from isoroc._core.types import Floats, Ints
 
@@ -54,6 +55,10 @@ class Estimate(NamedTuple):
     high: float
 
 
+#: An estimate that cannot be made.
+UNKNOWN = Estimate(nan, nan, nan)
+
+
 class Statistic(NamedTuple):
     """What is known about a value T: an estimate of it, with variance ``variance + slope * T``.
 
@@ -70,7 +75,7 @@ class Statistic(NamedTuple):
     df: float = inf  # degrees of freedom of the variance, if the slope is 0
 
     def of_events(self, events: float) -> Self:
-        """The same if the variance is known from this number of rows, those of rare outcomes."""
+        """The same if this number of rows, with rare outcomes, determines the variance."""
         return self._replace(df=min(self.df, max(events, 2.0)))
 
     def reaching(self, high: float, low: float = inf) -> Self:
@@ -121,7 +126,7 @@ class Statistic(NamedTuple):
             return scale * low
 
         tail = (1 - confidence) / 2
-        # The estimate may be negative. Then the upper end is that of 0: no sample is evidence that
+        # The estimate may be negative. Then 0 gives the upper end: no sample is evidence that
         # T is smaller than what can be told from 0.
         return min(solve(self.value, 1 - tail), self.value), solve(max(self.value, 0.0), tail)
 
@@ -154,7 +159,7 @@ class Difference(NamedTuple):
 
 
 class Share(NamedTuple):
-    """A share, estimated as precisely as that of `size` independent rows."""
+    """A share, estimated as precisely as from `size` independent rows."""
 
     value: float
     size: float
@@ -162,7 +167,7 @@ class Share(NamedTuple):
 
     @classmethod
     def of(cls, value: float, variance: float, size: float, events: float, prior: float) -> Self:
-        """Share whose variance was estimated from `events` rows, those of the rarer outcome.
+        """Share whose variance was estimated from `events` rows, which have the rarer outcome.
 
         `size` is the expected size; it has the weight of `prior` rows.
         """
@@ -209,14 +214,9 @@ class Mean:
         """
         if not self._sums[0, 0]:
             self._shift = mean(values, weights)
-        for start in range(0, len(values), 2**14):  # copies that fit into the cache
-            rows = slice(start, start + 2**14)
-            x = values[rows] - self._shift
-            w = weights[rows]
-            s = w**2 if squares is None else squares[rows]
-            each = np.divide(s, w, out=np.zeros_like(w), where=w > 0)  # weight of a row
-            powers = np.array([w, s, s * each, s * each**2])
-            self._sums += powers @ np.array([np.ones_like(x), x, x * x, x * x * x]).T
+        columns = (values, weights, weights**2 if squares is None else squares)
+        x, w, s = (np.ascontiguousarray(column, dtype=np.float64) for column in columns)
+        self._sums += power_sums(x, w, s, self._shift)
 
     @property
     def value(self) -> float:

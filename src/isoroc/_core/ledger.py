@@ -126,7 +126,7 @@ class Ledger:
     ) -> Self:
         """The ledger with the total losses of one batch: of each member, and as served.
 
-        `share` of the weight of the members is then divided equally. `weight` is that of the rows.
+        `share` of the weight of the members is then divided equally. `weight` is the rows' weight.
         """
         M = len(self.losses)
         power = 1 / (self.delay + 1)

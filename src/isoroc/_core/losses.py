@@ -52,8 +52,8 @@ def likeliest_power(
 ) -> float:
     """The t between `low` and `high` that makes outcomes likeliest if forecasts are softmax(t z).
 
-    z, of shape (K, n), has logarithms of forecasts less that of the outcome. ``log(t)`` may have a
-    normal prior of mean 0 and this precision, in rows. The loss is convex: Newton's method, kept
+    z, of shape (K, n), has log forecasts minus the log forecast of the outcome. ``log(t)`` may have
+    a normal prior of mean 0 and this precision, in rows. The loss is convex: Newton's method, kept
     between the last values on either side of the minimum, and after 50 steps bisection.
     """
     total = weights.sum()

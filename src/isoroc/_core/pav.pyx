@@ -13,7 +13,7 @@ from isoroc._core.rows import lift
 
 
 def partition_scores(const double[::1] scores, const unsigned char[::1] positive):
-    """Scores with those of class 0 first, and how many those are; no order within a class."""
+    """Scores of class 0, then of class 1, and how many come first. No order within a class."""
     cdef Py_ssize_t i, n = scores.shape[0], low = 0, high = n - 1
     cdef double[::1] out = np.empty(n)
     with nogil:
@@ -236,7 +236,7 @@ cdef class Cuts:
                                    Py_ssize_t after) noexcept nogil:
         """Best place to cut the blocks [start, stop) in two, -1 if there is none, and its height.
 
-        The height is that of the chord above the cumulative sum diagram at the cut, M(gamma) / 4.
+        The height of the chord above the cumulative sum diagram at the cut, M(gamma) / 4.
         The neighbours are [before, start) and [stop, after), -1 where there is none. Sums run over
         the bin alone, from both ends: differences of sums over all blocks would lose light blocks
         to the rounding of the total.
@@ -274,7 +274,7 @@ def irp_path(const double[:, ::1] sums, pseudocounts, double forecast_pseudocoun
     The best split of a bin is at the point of its cumulative sum diagram farthest from the chord, a
     vertex of the greatest convex minorant, hence an end of a block. Means of unions of blocks are
     in order by themselves. Smoothed values need not be: a bin for which no split leaves them in
-    order waits until a neighbour is split. Arguments are those of `Cuts`, and the least lift in log
+    order waits until a neighbour is split. Arguments are as in `Cuts`, and the least lift in log
     likelihood of a split.
 
     Returns the nodes that are split, where split s appends the nodes 2s + 1 and 2s + 2 to the node

@@ -120,28 +120,113 @@ def sort_into_regions(const double[:, ::1] P, const double[:, ::1] Y, const Py_s
     return region, weights
 
 
-def group_equal(const unsigned long long[::1] hashes):
-    """First row of each distinct hash, in the order of the rows, and the number of each row's hash."""
-    cdef Py_ssize_t i, at, m = 0, n = hashes.shape[0], size = 16
-    while size < 2 * n:
-        size *= 2
+def find_groups(const unsigned long long[::1] hashes, unsigned long long[:, ::1] slots,
+                Py_ssize_t m):
+    """Number of each row's hash, shape (n,), and the rows of hashes that are new, in their order.
+
+    `slots`, shape (size, 2), is a table of the m hashes so far: each slot holds a hash and one more
+    than its number, or 0 if it is empty. Its size is a power of two, above m + n.
+    """
+    cdef Py_ssize_t i, at, new = 0, n = hashes.shape[0], last = slots.shape[0] - 1
     groups, first = np.empty(n, dtype=np.intp), np.empty(n, dtype=np.intp)
-    cdef Py_ssize_t[::1] group = groups, start = first, table = np.full(size, -1, dtype=np.intp)
+    cdef Py_ssize_t[::1] group = groups, start = first
     with nogil:
         for i in range(n):
-            at = <Py_ssize_t>(hashes[i] & <unsigned long long>(size - 1))
-            while table[at] >= 0 and hashes[start[table[at]]] != hashes[i]:
-                at = (at + 1) & (size - 1)
-            if table[at] < 0:
-                table[at] = m
-                start[m] = i
-                m += 1
-            group[i] = table[at]
-    return first[:m], groups
+            at = <Py_ssize_t>(hashes[i] & <unsigned long long>last)
+            while slots[at, 1] and slots[at, 0] != hashes[i]:
+                at = (at + 1) & last
+            if slots[at, 1] == 0:
+                start[new] = i
+                new += 1
+                slots[at, 0] = hashes[i]
+                slots[at, 1] = <unsigned long long>(m + new)
+            group[i] = <Py_ssize_t>slots[at, 1] - 1
+    return groups, first[:new].copy()
+
+
+def move_slots(const unsigned long long[:, ::1] slots, unsigned long long[:, ::1] larger):
+    """Copy a table of `find_groups` to a larger, empty one."""
+    cdef Py_ssize_t i, at, last = larger.shape[0] - 1
+    with nogil:
+        for i in range(slots.shape[0]):
+            if slots[i, 1]:
+                at = <Py_ssize_t>(slots[i, 0] & <unsigned long long>last)
+                while larger[at, 1]:
+                    at = (at + 1) & last
+                larger[at, 0] = slots[i, 0]
+                larger[at, 1] = slots[i, 1]
+
+
+def add_rows(const Py_ssize_t[::1] group, const Py_ssize_t[::1] codes, const double[:, ::1] sums,
+             const double[::1] weights, const double[::1] squares, const double[::1] rows,
+             double[:, ::1] totals, Py_ssize_t K):
+    """Add rows of K classes to the totals of their groups: rows, weights, squares and sums.
+
+    A row counts in the columns 0, 1 + code and 1 + K + code, and its sums from 1 + 2 K on. Empty
+    `weights`, `squares` or `rows` are ones.
+    """
+    cdef Py_ssize_t i, k, at, C = sums.shape[1]
+    cdef bint weighted = weights.shape[0] > 0, squared = squares.shape[0] > 0
+    cdef bint counted = rows.shape[0] > 0
+    with nogil:
+        for i in range(group.shape[0]):
+            at = group[i]
+            totals[at, 0] += rows[i] if counted else 1.0
+            totals[at, 1 + codes[i]] += weights[i] if weighted else 1.0
+            totals[at, 1 + K + codes[i]] += squares[i] if squared else 1.0
+            for k in range(C):
+                totals[at, 1 + 2 * K + k] += sums[i, k]
+
+
+def add_totals(const Py_ssize_t[::1] group, const double[:, ::1] values, double[:, ::1] totals):
+    """Add rows of numbers to the totals of their groups."""
+    cdef Py_ssize_t i, k
+    with nogil:
+        for i in range(group.shape[0]):
+            for k in range(values.shape[1]):
+                totals[group[i], k] += values[i, k]
+
+
+def power_sums(const double[::1] values, const double[::1] weights, const double[::1] squares,
+               double shift):
+    """Sums of powers 1 to 4 of the weights of rows, times powers 0 to 3 of values - shift, (4, 4).
+
+    An entry of weight w may stand for several equal rows, with squared weights that sum to s. Each
+    has the weight s / w. Blocks are summed apart, so that rounding errors stay small.
+    """
+    cdef Py_ssize_t i, start, j, k, n = values.shape[0]
+    cdef double x, w, s, each
+    cdef double part[4][4]
+    cdef double power[4]
+    result = np.zeros((4, 4))
+    cdef double[:, ::1] out = result
+    with nogil:
+        for start in range(0, n, 512):
+            for j in range(4):
+                for k in range(4):
+                    part[j][k] = 0.0
+            for i in range(start, min(start + 512, n)):
+                x = values[i] - shift
+                w = weights[i]
+                s = squares[i]
+                each = s / w if w > 0.0 else 0.0
+                power[0] = w
+                power[1] = s
+                power[2] = s * each
+                power[3] = s * each * each
+                for j in range(4):
+                    part[j][0] += power[j]
+                    part[j][1] += power[j] * x
+                    part[j][2] += power[j] * (x * x)
+                    part[j][3] += power[j] * (x * x * x)
+            for j in range(4):
+                for k in range(4):
+                    out[j, k] += part[j][k]
+    return result
 
 
 def lift(const double[:, ::1] children):
-    """Sum of w log(w / row total) over the children minus that of their column sums."""
+    """Sum of w log(w / row total) over the children, minus the same for their column sums."""
     cdef Py_ssize_t c, k, K = children.shape[1]
     cdef double row, column, total = 0.0, rise = 0.0
     for c in range(children.shape[0]):

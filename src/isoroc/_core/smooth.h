@@ -93,7 +93,7 @@ INLINE void exp_rows(double *__restrict x) {
 
 /* log(x) of each row for positive, finite x; what is below 2.3e-308 counts as that. With
    x = 2**n (1 + f), 1 + f between sqrt(1/2) and sqrt(2), and s = f / (2 + f), log(1 + f) =
-   2 atanh(s) is a series in s**2 (the coefficients are those of fdlibm). */
+   2 atanh(s) is a series in s**2 (coefficients of fdlibm). */
 INLINE void log_rows(double *__restrict x) {
     const uint64_t one = 0x3ff0000000000000u, root = 0x3fe6a09e667f3bcdu;
     const uint64_t mantissa = 0x000fffffffffffffu, shift = 0x4330000000000000u; /* 2**52 */
@@ -270,7 +270,7 @@ TILE(bend)(const double *__restrict odds, const double *__restrict knots,
 }
 
 /* Piecewise linear function of each row between ascending knots, constant outside. `levels` are its
-   values at the knots, `slopes` those to their right. */
+   values at the knots, `slopes` its slopes to their right. */
 INLINE void rank_rows(const double *__restrict at, const double *__restrict knots,
                              const double *__restrict levels, const double *__restrict slopes,
                              double *__restrict x) {
@@ -285,11 +285,21 @@ INLINE void rank_rows(const double *__restrict at, const double *__restrict knot
     }
 }
 
-/* Positions of a tile, shape (2 K, ROWS), from tempered and plain log forecasts, and half of their
-   squared lengths. Those of z are its difference from the row's mean and from the origin, stretched;
-   their sum is the same for all rows, so that of the last class stands last, where distances can
-   leave it out. Between them are those of the plain logarithms, which are ranks: `knots`, `levels`
-   and `slopes` have shape (K, KNOTS). */
+/* The kernel map (`KernelMap`): a row has a position x, and m centres c_j have weights w_kj. A class
+   k < K gets the score
+
+       t(x) sum_j w_kj h_j + log p_k - log p_K,   h_j = 1 / (1 + |x - c_j|^2 / 2),
+
+   where t falls from 1 to 0 as the nearest centre gets farther away, so that far from all centres the
+   forecast stays unchanged. `position`, `distance`, `invert`, `product` and `trust` compute x, 1 / h,
+   h, the sum and the score. Squared distances are |x|^2 + |c|^2 - 2 x'c, because a product of matrices
+   is faster than a sum of squared differences.
+
+   Positions of a tile, shape (2 K, ROWS), and half of their squared lengths. K positions come from the
+   tempered log forecasts z: z less the mean of the row and less the origin, stretched. Their sum is
+   the same for all rows, so the position of the last class stands last, where distances can leave it
+   out. Between them are K ranks of the plain log forecasts: `knots`, `levels` and `slopes` have shape
+   (K, KNOTS). */
 TILE(position)(const double *__restrict z, const double *__restrict logs,
                const double *__restrict origin, double stretch, const double *__restrict knots,
                const double *__restrict levels, const double *__restrict slopes,
@@ -344,8 +354,8 @@ TILE(invert)(double *__restrict h, ptrdiff_t m) {
     }
 }
 
-/* Corrections z of all classes but the last, times how close a row is to the nearest of m centres,
-   plus the differences of its log forecasts from that of the last class. */
+/* Corrections z of all classes but the last, times t, which says how close a row is to the nearest of
+   m centres, plus the log forecasts relative to the last class. */
 TILE(trust)(const double *__restrict h, const double *__restrict logs, double *__restrict z,
             double reach, ptrdiff_t m, ptrdiff_t last) {
     double t[ROWS];
@@ -373,8 +383,25 @@ TILE(product)(const double *__restrict weights, const double *__restrict h, doub
     }
 }
 
-/* Scores a (z_k + softness_kl rises_k) + biases_kl of the prototypes of a monotone map, shape
-   (K, L, ROWS). */
+/* The monotone map (`MonotoneMap`) and the derivatives of its log loss. Class k has L prototypes
+   r_kl = (1 - s_kl) e_k + s_kl t_k, on the way from the vertex e_k to a point t_k of the simplex; s is
+   the softness. With e_kl = exp(score_kl), x_k = sum_l e_kl and y = exp(J) x (y = sum x without
+   interactions J), the forecast is
+
+       q = sum_kl e_kl y_k r_kl / sum_k x_k y_k,
+
+   so the probability of the outcome is (v'y) / (x'y) with v_k = sum_l e_kl r_kl[outcome]. The loss is
+   log(x'y) - log(v'y). Its derivatives, by the chain rule:
+
+       in y_k:             x_k / x'y - v_k / v'y                                       (`mix`)
+       in the score kl:    e_kl (y_k / x'y - r_kl[outcome] y_k / v'y + pull_k)         (`slope`)
+       in r_kl[outcome]:   -e_kl y_k / v'y                                             (`slope`)
+
+   with pull = exp(J)' times the derivatives in y, since x enters y as well. A score is linear in the
+   scale, the softness and the biases, so the caller needs the derivatives in the scores alone, times
+   `rises` = <z, t_k - e_k>, and times z.
+
+   Scores a (z_k + softness_kl rises_k) + biases_kl, shape (K, L, ROWS). */
 TILE(score)(const double *__restrict z, const double *__restrict rises, double a,
             const double *__restrict softness, const double *__restrict biases,
             double *__restrict s, ptrdiff_t K, ptrdiff_t L) {

@@ -187,7 +187,7 @@ def softmax_loss(double[:, ::1] z, const Py_ssize_t[::1] codes, const double[::1
 def logistic_losses(double[:, ::1] z, const double[:] y, const double[:] weights):
     """Sum of the losses of rows with log odds z, shape (G, n), and the curvature of each.
 
-    Losses are those of outcomes y in [0, 1], times the weights. Their derivatives replace z.
+    Losses of outcomes y in [0, 1], times the weights. Their derivatives replace z.
     """
     cdef Py_ssize_t t, g, i, n = z.shape[1], G = z.shape[0]
     cdef int r, width
@@ -316,7 +316,7 @@ def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :]
     cdef double total = 0.0
     for k in range(K):
         total -= origin[0, k] * stretch[0]
-    # Positions of z sum to the total: that of the last class follows from the others.
+    # Positions of z sum to the total, so the others determine the last class.
     for j in range(centres.shape[0]):
         offsets[j] -= centres[j, 0, last] * total
         for k in range(K):
@@ -328,7 +328,7 @@ def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :]
     cdef double[::1] inputs = np.ones(M * ROWS), joint = np.zeros(K4 * M)
     cdef double* h = &inputs[0]
     cdef double* forecasts = h + m * ROWS
-    # Sums are those of differences from the last class, whose own is 0: the softmax is the same.
+    # Scores are relative to the last class, which has 0. The softmax is the same.
     for k in range(last):
         for j in range(centres.shape[0]):
             joint[of_four(k, j, M)] = weights[k, j] - weights[last, j]

@@ -24,7 +24,7 @@ def bin_values(class_weights: Floats, pseudocounts: Floats | float) -> Floats:
 def split_gains(children: Floats) -> Floats:
     """M(gamma), the paper's gain, of children with class weights of shape (..., c, K).
 
-    The L1 distances of the children's mean labels to that of all, times their weights.
+    The L1 distances of the children's mean labels to the overall mean, times their weights.
     `_core/growth.pyx` finds it in its loops and is tested against this.
     """
     whole = children.sum(axis=-2, keepdims=True)

@@ -189,7 +189,7 @@ def judge(
 ) -> Verdict:
     """The verdict of everything that speaks of calibration, given the 95 % interval of the gain.
 
-    `p_value` is that of `score_test`, and `n_units` the number of independent rows. The notes of
+    `p_value` comes from `score_test`, and `n_units` the number of independent rows. The notes of
     `Verdict` state the rule. Scores that are not probabilities have no loss and need calibration.
     """
     is_shown = gain.low > 0

@@ -17,6 +17,7 @@ from isoroc._counts.cells import deal_by_content as deal_by_content
 from isoroc._counts.cells import deal_in_cells as deal_in_cells
 from isoroc._counts.cells import hash_keys as hash_keys
 from isoroc._counts.cells import hash_rows as hash_rows
+from isoroc._counts.cells import limit_cells as limit_cells
 from isoroc._counts.cells import name_of as name_of
 from isoroc._counts.counts import Builder as Builder
 from isoroc._counts.counts import Counts as Counts

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY
-from isoroc._core.rows import group_equal
+from isoroc._core.rows import add_rows, add_totals, find_groups, move_slots
 from isoroc._core.types import Codes, Floats, Ints
 from isoroc._counts.grid import Grid, cells, least_resolution
 from isoroc._input import SLICE, CellSample, InputError, Sample, slices
@@ -18,6 +18,9 @@ from isoroc._input.kinds import columns_of
 
 #: Largest number of entries of counts, which stay small whatever the number of rows.
 MOST_ENTRIES = 2**23
+#: Frequencies that sum to more are dealt to folds at random, not row by row by a hash.
+MANY_COPIES = 10**6
+_UNIT: Floats = np.empty(0)  # every row counts 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,17 +51,9 @@ class Cells:
         rows: Any = None,
     ) -> Cells:
         """Cells of rows, or of parts of cells with the weight of one class, in any order."""
-        first, group = _distinct(keys, fold)
-        m = len(first)
-
-        def by_class(weights: Floats | None) -> Floats:
-            total = np.bincount(group * n_classes + codes, weights, m * n_classes)
-            return total.reshape(m, n_classes).astype(np.float64)
-
-        folds = np.zeros(m, np.int64) if fold is None else fold[first].astype(np.int64)
-        n_rows = np.bincount(group, rows, m).astype(np.int64)
-        totals = by_class(weights), _add_up(group, sums, m), by_class(squares)
-        return cls(keys[first], folds, n_rows, *totals)
+        table = CellTable(n_classes, sums.shape[1])
+        table.add(keys, fold, codes, sums=sums, weights=weights, squares=squares, rows=rows)
+        return table.cells()
 
     def mean_forecasts(self, grid: Grid) -> Floats:
         """Mean forecast of each entry, shape (m, C), rounded as in `sample`."""
@@ -66,16 +61,17 @@ class Cells:
             return np.asarray(self.keys, dtype=np.float64)
         return rounded(self.sums / self.class_weights.sum(axis=1, keepdims=True))
 
-    def coarsen(self, grid: Grid, coarser: Grid, *, ordered: bool = True) -> Cells:
+    def coarsen(self, grid: Grid, coarser: Grid) -> Cells:
         """The same in a coarser grid; its cells are unions of these."""
         if grid == coarser:
             return self
         keys = grid.join(self.keys, coarser).astype(np.int32)
-        return gather([replace(self, keys=keys)], ordered=ordered)
+        return gather([replace(self, keys=keys)])
 
     def are_ties(self) -> NDArray[np.bool_]:
         """Whether an entry has all rows of its cell, and many: a hash of equal forecasts."""
-        _, cell = _distinct(self.keys, None)
+        slots = np.zeros((_size_for(len(self)), 2), np.uint64)
+        cell, _ = find_groups(hash_keys(self.keys, None), slots, 0)
         return np.asarray((np.bincount(cell)[cell] == 1) & (self.rows >= 20))
 
     def sample(self, grid: Grid, classes: Any) -> CellSample:
@@ -94,12 +90,21 @@ class Cells:
             squares=rounded(self.squares[entry, codes]),
         )
 
-    def take(self, entries: NDArray[Any]) -> Cells:
+    def take(self, entries: NDArray[Any] | slice) -> Cells:
         return Cells(*(column[entries] for column in vars(self).values()))
 
     def in_order(self) -> Cells:
         """The same in ascending order of fold and coordinates."""
-        return self.take(np.lexsort((*self.keys.T[::-1], self.fold)))
+        columns = [self.fold, *self.keys.T]
+        if self.keys.dtype.kind == "f" or not len(self):
+            return self.take(np.lexsort(columns[::-1]))
+        bits = [int(column.max()).bit_length() for column in columns]
+        if sum(bits) > 63:
+            return self.take(np.lexsort(columns[::-1]))
+        packed = np.zeros(len(self), np.int64)  # one number is sorted faster than several
+        for column, n_bits in zip(columns, bits, strict=True):
+            packed = (packed << n_bits) + column
+        return self.take(np.argsort(packed))
 
     def scaled(self, factor: Any) -> Cells:
         """The same with weights multiplied by a factor, or by one for each entry, shape (m, 1)."""
@@ -142,29 +147,12 @@ def check_entries(number: int) -> None:
         raise InputError("resolution", None, problem, "pass a lower one, such as 8, 4 or 2")
 
 
-def gather(parts: Sequence[Cells], *, ordered: bool = True) -> Cells:
-    """Sum of several parts, entry by entry."""
-    columns = zip(*(vars(part).values() for part in parts), strict=True)
-    joined = Cells(*map(np.concatenate, columns))
-    first, group = _distinct(joined.keys, joined.fold)
-    if (m := len(first)) < len(joined):
-        added = joined.class_weights, joined.sums, joined.squares
-        rows = np.bincount(group, joined.rows, m).astype(np.int64)
-        totals = (_add_up(group, values, m) for values in added)
-        joined = Cells(joined.keys[first], joined.fold[first], rows, *totals)
-    return joined.in_order() if ordered else joined
-
-
-def _distinct(keys: NDArray[Any], fold: NDArray[Any] | None) -> tuple[Ints, Ints]:
-    """First row of each distinct cell and fold, and for each row the number of its cell."""
-    hashes = hash_keys(keys, fold)
-    first, group = group_equal(hashes)
-    order = np.argsort(hashes[first])  # sums over cells do not depend on which row came first
-    return first[order], np.argsort(order)[group]
-
-
-def _add_up(group: Ints, values: NDArray[Any], m: int) -> Floats:
-    return np.column_stack([np.bincount(group, column, m) for column in values.T])
+def gather(parts: Sequence[Cells]) -> Cells:
+    """Sum of several parts, entry by entry, in order."""
+    table = CellTable(parts[0].class_weights.shape[1], parts[0].sums.shape[1])
+    for part in parts:
+        table.add_cells(part)
+    return table.cells().in_order()
 
 
 def hash_keys(keys: NDArray[Any], fold: NDArray[Any] | None) -> NDArray[np.uint64]:
@@ -181,6 +169,77 @@ def hash_keys(keys: NDArray[Any], fold: NDArray[Any] | None) -> NDArray[np.uint6
     return total
 
 
+class CellTable:
+    """Sums by cell and fold in a hash table, which grows with the number of entries."""
+
+    def __init__(self, n_classes: int, n_sums: int) -> None:
+        self.n_classes = n_classes
+        self.length = 0
+        self.keys: list[NDArray[Any]] = []
+        self.fold: list[NDArray[np.int64]] = []
+        self._slots = np.zeros((2, 2), np.uint64)
+        #: For each entry the rows, the weights and squares of the classes, and the sums.
+        self._totals = np.zeros((0, 1 + 2 * n_classes + n_sums))
+
+    def __len__(self) -> int:
+        return self.length
+
+    def add(
+        self,
+        keys: NDArray[Any],
+        fold: NDArray[Any] | None,
+        codes: NDArray[Any],
+        *,
+        sums: Floats,
+        weights: Floats | None = None,
+        squares: Floats | None = None,
+        rows: Any = None,
+    ) -> None:
+        """Add rows, or parts of cells with the weight of one class."""
+        group = self._find(keys, fold)
+        given = (_UNIT if values is None else values for values in (weights, squares, rows))
+        w, s, n = (np.ascontiguousarray(values, np.float64) for values in given)
+        sums = np.ascontiguousarray(sums)
+        add_rows(group, codes.astype(np.intp), sums, w, s, n, self._totals, self.n_classes)
+
+    def add_cells(self, cells: Cells) -> None:
+        for rows in slices(len(cells)):
+            part = cells.take(rows)
+            group = self._find(part.keys, part.fold)
+            values = [part.rows[:, None], part.class_weights, part.squares, part.sums]
+            add_totals(group, np.hstack(values), self._totals)
+
+    def cells(self) -> Cells:
+        """All entries, in the order of their first rows."""
+        K = self.n_classes
+        rows, *parts = np.split(self._totals[: self.length], [1, 1 + K, 1 + 2 * K], axis=1)
+        weights, squares, sums = map(np.ascontiguousarray, parts)
+        keys, fold = (np.concatenate(parts) for parts in (self.keys, self.fold))
+        return Cells(keys, fold, rows[:, 0].astype(np.int64), weights, sums, squares)
+
+    def _find(self, keys: NDArray[Any], fold: NDArray[Any] | None) -> Ints:
+        """Entry of each row; new ones get totals of zero."""
+        folds = np.zeros(len(keys), np.int64) if fold is None else fold.astype(np.int64)
+        if (size := _size_for(self.length + len(keys))) > len(self._slots):
+            slots = np.zeros((size, 2), np.uint64)
+            move_slots(self._slots, slots)
+            self._slots = slots
+        group, first = find_groups(hash_keys(keys, folds), self._slots, self.length)
+        self.keys.append(keys[first])
+        self.fold.append(folds[first])
+        self.length += len(first)
+        if self.length > len(self._totals):
+            totals = np.zeros((self.length + self.length // 2, self._totals.shape[1]))
+            totals[: len(self._totals)] = self._totals
+            self._totals = totals
+        return group
+
+
+def _size_for(n_entries: int) -> int:
+    """Number of slots of a hash table: a power of two, at most half of them are used."""
+    return int(2 ** np.ceil(np.log2(2 * n_entries + 2)))
+
+
 @dataclass
 class Tally:
     """Gathers rows in cells, part by part.
@@ -195,9 +254,11 @@ class Tally:
     most: int | None = None
     least: int = 1
     most_exact: int | None = None
-    parts: list[Cells] = field(default_factory=list)
-    waiting: int = 0
-    joined: int = 0
+    checked: int = 0
+    table: CellTable = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.table = CellTable(self.n_classes, self.grid.n_columns)
 
     def add(self, forecasts: Floats, sample: Sample, fold: NDArray[Any] | None = None) -> None:
         """Add rows of positive weight: probabilities (n, C), the sample, and the fold of each row.
@@ -213,43 +274,54 @@ class Tally:
             keys = cells(NUMPY, np.asfortranarray(P), self.grid)
             keys = np.ascontiguousarray(keys if self.grid.exact else keys.astype(np.int32))
             folds = None if fold is None else fold[rows]
-            added: Any = {"sums": P}
-            if weights is not None:
+            if weights is None:
+                self.table.add(keys, folds, sample.codes[rows], sums=P)
+            else:
                 w = weights[rows]
-                added = {"sums": P * w[:, None], "weights": w}
-                added["squares"] = w**2 if squares is None else squares[rows]
-                added["rows"] = None if is_first is None else is_first[rows]
-            added["n_classes"] = self.n_classes
-            self.add_cells(Cells.count(keys, folds, sample.codes[rows], **added))
+                self.table.add(
+                    keys,
+                    folds,
+                    sample.codes[rows],
+                    sums=P * w[:, None],
+                    weights=w,
+                    squares=w**2 if squares is None else squares[rows],
+                    rows=None if is_first is None else is_first[rows],
+                )
+            self._limit()
 
     def add_cells(self, cells: Cells) -> None:
-        self.parts.append(cells)
-        self.waiting += len(cells)
-        # Parts are joined when the number of entries has doubled, so the work stays linear.
-        if self.waiting > max(2 * self.joined, 4 * (self.most or 2 * SLICE)):
-            self._join()
+        self.table.add_cells(cells)
+        self._limit()
 
     def cells(self) -> Cells:
         """All that was added, in order."""
-        self._join()
-        return self.parts[0].in_order()
+        self._limit(at_end=True)
+        return self.table.cells().in_order()
 
-    def _join(self) -> None:
-        joined = self.parts[0] if len(self.parts) == 1 else gather(self.parts, ordered=False)
-        while self._are_many(joined) and (coarser := self.grid.coarser()) != self.grid:
-            joined = joined.coarsen(self.grid, coarser, ordered=False)
+    def _limit(self, *, at_end: bool = False) -> None:
+        """Make the grid coarser if there are too many entries.
+
+        They are counted when their number has doubled, so the work stays linear.
+        """
+        if not at_end and len(self.table) <= 2 * max(self.checked, self.most or SLICE):
+            return
+        while self._are_many() and (coarser := self.grid.coarser()) != self.grid:
+            joined = self.table.cells()
+            keys = self.grid.join(joined.keys, coarser).astype(np.int32)
+            self.table = CellTable(self.n_classes, self.grid.n_columns)
+            self.table.add_cells(replace(joined, keys=keys))
             self.grid = coarser
         if self.most is None:
-            check_entries(len(joined))
-        self.parts = [joined]
-        self.waiting = 0
-        self.joined = len(joined)
+            check_entries(len(self.table))
+        self.checked = len(self.table)
 
-    def _are_many(self, cells: Cells) -> bool:
-        if self.grid.exact and self.most_exact is not None and len(cells) > self.most_exact:
-            return len(np.unique(hash_keys(cells.keys, None))) > self.most_exact
+    def _are_many(self) -> bool:
+        n_entries = len(self.table)
+        if self.grid.exact and self.most_exact is not None and n_entries > self.most_exact:
+            hashes = [hash_keys(keys, None) for keys in self.table.keys]
+            return len(np.unique(np.concatenate(hashes))) > self.most_exact
         at_end = self.grid.resolution == self.least
-        return self.most is not None and len(cells) > self.most and not at_end
+        return self.most is not None and n_entries > self.most and not at_end
 
 
 def probabilities(sample: Sample) -> Floats:
@@ -261,44 +333,41 @@ def deal_by_content(sample: Sample, n_folds: int) -> CellSample:
     """A sample in folds that depend on the order of neither rows nor columns.
 
     A hash of each row's rounded content draws its fold, so a row that changes leaves the folds of
-    the others alone. Equal rows go to one fold after the other, and so do the copies of a row with
-    a frequency. With clusters, the clusters are dealt. Classes are not stratified: that would make
-    chance departures of their frequencies from the forecasts look predictable.
+    the others alone. Equal rows are numbered and spread over the folds, and so are the copies of a
+    row with a frequency. With clusters, the clusters are dealt. Classes are not stratified: that
+    would make chance departures of their frequencies from the forecasts look predictable.
     """
     ordered = by_content(sample)
+    weights = ordered.row_weights()
+    squares = ordered.squared_weights()
+    row = np.arange(len(ordered))
+    known = vars(ordered) | {"weights": weights, "squares": squares}
+    undealt = CellSample(**known, fold=np.zeros_like(row))
+    copies = _count_rows(undealt)
+    if ordered.clusters is None and copies.sum() > max(MANY_COPIES, len(row)):
+        return deal_rows(undealt, np.full((len(row), n_folds), 1 / n_folds))
     P = rounded(ordered.kind.probabilities(NUMPY, columns_of(ordered.forecasts)), 16)
-    of_label = P[np.arange(len(P)), ordered.codes]
+    of_label = P[row, ordered.codes]
     # Rows that differ by a permutation of the classes have the same first key.
     keys = [_hash_entries(P) + hash_keys(np.stack([of_label, of_label], 1), None)]
     keys.append(_hash_rows(P, ordered.codes))
-    unit = np.arange(len(P))
-    copies = np.rint(ordered.row_weights() ** 2 / ordered.squared_weights()).clip(min=1)
-    copies = copies.astype(np.intp)
-    if ordered.clusters is not None:
+    if ordered.clusters is None:
+        row = np.repeat(row, copies)
+        fold = _draw_folds([key[row] for key in keys], n_folds)
+    else:
         _, unit = np.unique(ordered.clusters, return_inverse=True)
-        keys = [_sum_by(unit, key) for key in keys]
-        copies = np.ones(len(keys[0]), dtype=np.intp)
-    draws = hash_keys(keys[0][:, None], None)
-    first = (draws % np.uint64(n_folds)).astype(np.intp) + copies_before(*keys, copies)
-    row, fold, share = _spread(first[unit], copies[unit], n_folds)
+        fold = _draw_folds([_sum_by(unit, key) for key in keys], n_folds)[unit]
+    n_dealt = np.bincount(row * n_folds + fold, minlength=len(ordered) * n_folds)
+    return _divide(undealt, n_dealt.reshape(-1, n_folds))
+
+
+def _draw_folds(keys: list[NDArray[np.uint64]], n_folds: int) -> Ints:
+    """Fold of each unit, drawn by the hash of its keys and its number among equal units."""
+    draws = hash_keys(np.column_stack([keys[0], occurrences(*keys)]), None)
+    fold = (draws % np.uint64(n_folds)).astype(np.intp)
     if len(np.unique(fold)) < 2:  # very few rows
-        fold = np.argsort(np.argsort(draws))[unit[row]] % n_folds
-    dealt = ordered.take(row)
-    weights = dealt.row_weights() * share
-    squares = dealt.squared_weights() * share
-    return CellSample(**vars(dealt) | {"weights": weights, "squares": squares}, fold=fold)
-
-
-def _spread(first: Ints, copies: Ints, n_folds: int) -> tuple[Ints, Ints, Floats]:
-    """Parts of rows: the row, the fold, and the share of its copies.
-
-    The copies of a row go to the fold `first`, the next one and so on, in turn.
-    """
-    n_parts = copies.clip(max=n_folds)
-    row = np.repeat(np.arange(len(first)), n_parts)
-    turn = np.arange(len(row)) - np.repeat(n_parts.cumsum() - n_parts, n_parts)
-    share = -((turn - copies[row]) // n_folds) / copies[row]
-    return row, (first[row] + turn) % n_folds, share
+        fold = np.argsort(np.argsort(draws)) % n_folds
+    return fold
 
 
 def _sum_by(group: Ints, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -307,14 +376,14 @@ def _sum_by(group: Ints, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return sums
 
 
-def copies_before(keys: NDArray[np.uint64], ties: NDArray[np.uint64], copies: Ints) -> Ints:
-    """Number of copies of rows with the same key before each row, in the order of `ties`."""
+def occurrences(keys: NDArray[np.uint64], ties: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """How many equal keys come before each key, in the order of `ties`."""
     order = np.lexsort((ties, keys))
     ordered = keys[order]
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-    total = copies[order].cumsum() - copies[order]
-    before = np.empty_like(copies)
-    before[order] = total - np.repeat(total[starts], np.diff(np.append(starts, len(keys))))
+    first = np.repeat(starts, np.diff(np.append(starts, len(keys))))
+    before = np.empty(len(keys), dtype=np.uint64)
+    before[order] = np.arange(len(keys)) - first
     return before
 
 
@@ -368,17 +437,33 @@ def deal_in_cells(sample: Sample, n_folds: int, most: int) -> CellSample:
     The rows of a cell are exchangeable, so their number is dealt to the folds at random.
     """
     cells = in_cells(sample, most // n_folds, 2 * most)
-    rng = np.random.default_rng(0)
-    return deal_rows(cells, np.full((len(cells), n_folds), 1 / n_folds), rng)
+    return deal_rows(cells, np.full((len(cells), n_folds), 1 / n_folds))
 
 
-def deal_rows(cells: CellSample, shares: Floats, rng: np.random.Generator) -> CellSample:
+def limit_cells(cells: CellSample, most: int) -> CellSample:
+    """Cells in folds, about `most` in total over all folds, as coarse as in `deal_in_cells`."""
+    if len(cells) <= most:
+        return cells
+    n_folds = int(cells.fold.max()) + 1
+    return in_cells(cells, most, 2 * most * n_folds)
+
+
+def deal_rows(cells: CellSample, shares: Floats) -> CellSample:
     """The rows of each cell dealt to folds at random, with these shares of the folds."""
-    n_rows = np.rint(cells.row_weights() ** 2 / cells.squares).clip(min=1).astype(np.intp)
-    dealt = rng.multinomial(n_rows, shares)
-    cell, fold = np.nonzero(dealt)
+    n_dealt = np.random.default_rng(0).multinomial(_count_rows(cells), shares)
+    return _divide(cells, n_dealt)
+
+
+def _count_rows(cells: CellSample) -> Ints:
+    """Number of rows that each cell stands for."""
+    return np.rint(cells.row_weights() ** 2 / cells.squares).clip(min=1).astype(np.intp)
+
+
+def _divide(cells: CellSample, n_dealt: Ints) -> CellSample:
+    """Cells divided between folds, by the number of rows that each fold gets."""
+    cell, fold = np.nonzero(n_dealt)
     part = cells.take(cell)
-    share = dealt[cell, fold] / n_rows[cell]
+    share = n_dealt[cell, fold] / n_dealt.sum(axis=1)[cell]
     weights = part.row_weights() * share
     squares = part.squares * share
     return replace(part, fold=fold, weights=weights, squares=squares)

@@ -55,8 +55,8 @@ class Builder:
         if self.numbered and self.labels is None:
             shape = np.shape(to_array(P, name="P"))
             self.labels = np.arange(2 if len(shape) < 2 else max(shape[1], 2))
-        options: Any = {"unit": self.unit, "clip": True, "advice": "pass"}
-        self.add_sample(check_sample(P, y, weight, self.labels, **options), fold_by)
+        sample = check_sample(P, y, weight, self.labels, unit=self.unit, clip=True, advice="pass")
+        self.add_sample(sample, fold_by)
 
     def add_sample(self, sample: Sample, fold_by: Any = None) -> None:
         """Add checked rows, and optionally row keys."""
@@ -101,7 +101,7 @@ class Builder:
             raise InputError("P", None, problem, "all batches must have the same columns")
         return self.tally
 
-    def result(self) -> files.Parts:
+    def result(self) -> files.StoredCounts:
         """Parts of the counts of all that was added."""
         if self.tally is None or self.classes is None:
             raise InputError("batches", None, "there are none", "at least one is needed")
@@ -282,8 +282,8 @@ class Counts:
 
         probs = check_names("probs", probs)
         names = {"label": label, "weight": weight, "fold_by": fold_by}
-        options: Any = {"resolution": resolution, "folds": folds}
-        return cls(*count_frame(df, probs, names, labels, **options), tuple(probs))
+        counted = count_frame(df, probs, names, labels, resolution=resolution, folds=folds)
+        return cls(*counted, tuple(probs))
 
     @property
     def forecasts(self) -> Floats:
@@ -409,4 +409,4 @@ class Counts:
             return sample
         entry, _ = np.nonzero(cells.class_weights)
         shares = np.where(tied[entry, None], 1 / self.n_folds, np.eye(self.n_folds)[sample.fold])
-        return deal_rows(sample, shares, np.random.default_rng(0))
+        return deal_rows(sample, shares)

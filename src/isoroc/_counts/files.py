@@ -6,12 +6,10 @@ import sys
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import version
 from importlib.util import find_spec
 from io import BytesIO
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,33 +21,41 @@ from isoroc._support.files import replacing
 from isoroc._support.versions import migrate
 
 #: Classes, grid, number of folds and cells: what counts are made of.
-Parts = tuple[NDArray[Any], Grid, int, Cells]
+StoredCounts = tuple[NDArray[Any], Grid, int, Cells]
 #: Version of the table.
-FORMAT = 1
+COUNTS_VERSION = 1
 #: Larger files are refused before they are read.
-MOST_ROWS = 4 * MOST_ENTRIES
+MOST_ROWS_OF_COUNTS = 4 * MOST_ENTRIES
 _FIX = "expected a file of Counts.to_parquet or of counts_sql"
 
 
 def describe(grid: Grid, n_folds: int, columns: Any, classes: Any = None, **further: Any) -> str:
     """The constant column ``isoroc``: the meaning of the numbers, as JSON."""
+    from importlib.metadata import version  # noqa: PLC0415  # slow to import
+
     known = None if classes is None else classes.tolist()
-    about = {"format": FORMAT, "library": version("isoroc"), "folds": n_folds}
+    about = {"format": COUNTS_VERSION, "library": version("isoroc"), "folds": n_folds}
     about |= {"columns": columns, "classes": known}
     return json.dumps(about | vars(grid) | further)
 
 
-def write(path: str | os.PathLike[str], parts: Parts, columns: Sequence[str] | None) -> None:
+def write(path: str | os.PathLike[str], parts: StoredCounts, columns: Sequence[str] | None) -> None:
     """Write counts to a file; rows and sums of an entry are in the row of its first label."""
+    import narwhals.stable.v2 as nw  # noqa: PLC0415
+
     classes, grid, n_folds, cells = parts
     entry, code = np.nonzero(cells.class_weights)
     first = np.r_[True, entry[1:] != entry[:-1]]
     rows, *sums = (np.where(first, total[entry], 0) for total in (cells.rows, *cells.sums.T))
     of_class = cells.class_weights[entry, code], cells.squares[entry, code]
-    about = [describe(grid, n_folds, columns, classes)] * len(entry)
-    table = [cells.fold[entry], *cells.keys[entry].T, classes[code], rows, *of_class, *sums, about]
-    names = ["fold", *grid.names, "label", *grid.added, "isoroc"]
-    frame = nw.from_dict(dict(zip(names, table, strict=True)), backend=_library())
+    library = _library()
+    # One text for each class, not for each row.
+    labels = nw.new_series("label", classes.tolist(), backend=library)[code]
+    about = nw.lit(describe(grid, n_folds, columns, classes))
+    table = [cells.fold[entry], *cells.keys[entry].T, labels, rows, *of_class, *sums]
+    names = ["fold", *grid.names, "label", *grid.added]
+    frame = nw.from_dict(dict(zip(names, table, strict=True)), backend=library)
+    frame = frame.with_columns(isoroc=about)
     # pyarrow removes the file if writing fails, even a device, so it is not given the path.
     data = BytesIO()
     frame.write_parquet(data)
@@ -69,30 +75,34 @@ def read(paths: Sequence[str | os.PathLike[str]], labels: Any = None) -> list[tu
         frame = _read(name)
         about = _about(frame, name)
         key = str(about) if about["classes"] is None else len(tables)
-        tables.setdefault(key, (name, about, []))[2].append(frame)
+        tables.setdefault(key, (name, about, []))[2].append(frame.drop("isoroc"))
     return [_parse(labels, *table) for table in tables.values()]
 
 
 def _read(name: str) -> Any:
     if not os.path.isfile(name):  # noqa: PTH113
         raise FileNotFoundError(f"path: there is no file {name!r}.")
+    import narwhals.stable.v2 as nw  # noqa: PLC0415
+
     library = _library()
-    options: dict[str, Any] = {"glob": False} if library == "polars" else {}
+    options: dict[str, bool] = {"glob": False} if library == "polars" else {}
     try:
         if library == "polars":
             frame = nw.scan_parquet(name, backend=library, **options)
             n_rows = int(frame.select(nw.len()).collect().item())
         else:
             n_rows = import_module("pyarrow.parquet").read_metadata(name).num_rows
-        if n_rows <= MOST_ROWS:
+        if n_rows <= MOST_ROWS_OF_COUNTS:
             return nw.read_parquet(name, backend=library, **options)
     except Exception as error:  # the libraries have no error in common
         raise InputError("path", None, f"{name} is not a Parquet file ({error})", _FIX) from error
-    problem = f"{name} has {n_rows:,} rows, but counts have at most {MOST_ROWS:,}"
+    problem = f"{name} has {n_rows:,} rows, but counts have at most {MOST_ROWS_OF_COUNTS:,}"
     raise InputError("path", None, problem, "count with a lower resolution")
 
 
 def _parse(labels: Any, name: str, about: dict[str, Any], frames: list[Any]) -> tuple[Any, ...]:
+    import narwhals.stable.v2 as nw  # noqa: PLC0415
+
     frame = nw.concat(frames)
     grid = Grid(about["n_columns"], about["resolution"], about["top"])
     wanted = ["fold", *grid.names, "label", *grid.added]
@@ -122,7 +132,7 @@ def _about(frame: Any, name: str) -> dict[str, Any]:
         problem = f"{name} holds {len(texts)} kinds of counts" if texts else f"{name} has no rows"
         raise InputError("path", None, problem, "write each to its own file")
     try:
-        about = migrate(json.loads(texts[0]), FORMAT, key="format")
+        about = migrate(json.loads(texts[0]), COUNTS_VERSION, key="format")
     except ValueError as error:
         problem, fix = (*error.args, _FIX)[:2]
         raise InputError("path", None, f"{name}: {problem}", fix) from error
@@ -131,7 +141,7 @@ def _about(frame: Any, name: str) -> dict[str, Any]:
 
 def from_long(
     frame: Any, grid: Grid, n_folds: int, labels: Any, columns: Any, *, name: str = "df"
-) -> Parts:
+) -> StoredCounts:
     """Counts of a collected table with one row for each fold, cell and label."""
     if not len(frame):
         raise InputError(name, None, "no rows", "at least one is needed")
@@ -144,22 +154,34 @@ def from_long(
     rows, weights, squares, fold, *sums = (
         _numbers(frame, column) for column in (*grid.added[:3], "fold", *grid.added[3:])
     )
-    totals: Any = {"rows": rows, "weights": weights, "squares": squares, "sums": np.array(sums).T}
-    cells = Cells.count(keys, fold.astype(np.int64), codes, n_classes=len(classes), **totals)
+    cells = Cells.count(
+        keys,
+        fold.astype(np.int64),
+        codes,
+        n_classes=len(classes),
+        sums=np.array(sums).T,
+        weights=weights,
+        squares=squares,
+        rows=rows,
+    )
     heavy = np.flatnonzero(cells.class_weights.sum(axis=1))
     return classes, grid, n_folds, cells.take(heavy).in_order()
 
 
 def _classes(frame: Any, n_columns: int, labels: Any, columns: Any) -> tuple[NDArray[Any], Codes]:
     """Classes in the order of the columns, and the column of each row's label."""
-    y = np.array(frame["label"].to_list())
+    import narwhals.stable.v2 as nw  # noqa: PLC0415
+
+    distinct = frame["label"].unique(maintain_order=True).to_list()
+    y = np.array(distinct)
     # `check_sample` matches labels with names of columns; the forecasts do not matter.
     P: Any = np.full((len(y), n_columns), 1 / max(n_columns, 2))
     if columns is not None and (n_columns > 1 or labels is None):
         P = nw.from_dict(dict(zip(columns, P.T, strict=True)), backend=_library()).to_native()
     given = None if labels is None else np.array(labels)
     sample = check_sample(P, y, labels=given, label_name="label")
-    return np.asarray(sample.classes), sample.codes
+    codes = frame["label"].replace_strict(distinct, sample.codes.tolist(), return_dtype=nw.Int64)
+    return np.asarray(sample.classes), codes.to_numpy().astype(sample.codes.dtype)
 
 
 def _numbers(frame: Any, column: str) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ import narwhals.stable.v2 as nw
 from isoroc._backends.columns import ColumnOps, Columns, Scalars
 from isoroc._backends.ops import OPERATORS, Function
 from isoroc._counts.cells import MOST_ENTRIES, check_entries
-from isoroc._counts.files import Parts, from_long
+from isoroc._counts.files import StoredCounts, from_long
 from isoroc._counts.grid import MOST_EXACT, Grid, cells, check_folds, fold
 from isoroc._input import WEIGHT_FIX, InputError, valid_weights
 from isoroc._input.kinds import kind_of
@@ -88,7 +88,7 @@ class FrameOps(ColumnOps[Column]):
 
 def count_frame(
     df: Any, probs: list[str], names: dict[str, Any], labels: Any, *, resolution: Any, folds: int
-) -> Parts:
+) -> StoredCounts:
     """Parts of the counts of a dataframe; `names` has the columns label, weight and fold_by."""
     check_folds(folds)
     grid = Grid.choose(len(probs), resolution)

@@ -114,8 +114,9 @@ class Points:
         if max_cells is None or len(forecasts) <= max_cells:
             grid = Grid(K, "exact")
             rows = forecasts + 0.0  # no -0.0
-            options: Any = {"n_classes": K, "sums": rows[:, :1], "weights": weights}
-            cells = Cells.count(rows, None, codes, **options).in_order()
+            cells = Cells.count(
+                rows, None, codes, n_classes=K, sums=rows[:, :1], weights=weights
+            ).in_order()
         else:
             tally = Tally(Grid.choose(K, 2**9), K, most=max_cells)
             tally.add(forecasts, Sample(forecasts, codes, weights))

@@ -35,12 +35,12 @@ except ImportError as error:
     raise ImportError("counts of tensors need torch: pip install torch") from error
 
 #: Rows that are counted at a time if the memory of the device is unknown.
-SLICE = 2**24
+TENSOR_SLICE = 2**24
 #: Largest table of all cells, in bytes, if the memory of the device is unknown.
 DENSE = 2**28
 
 
-class Batch(NamedTuple):
+class TensorBatch(NamedTuple):
     """Tensors on one device; the forecasts are not checked yet."""
 
     forecasts: Any
@@ -49,7 +49,7 @@ class Batch(NamedTuple):
     key: Any
 
 
-class Plan(NamedTuple):
+class CountingPlan(NamedTuple):
     """How forecasts of a kind become cells and folds."""
 
     kind: Kind
@@ -81,7 +81,7 @@ class Plan(NamedTuple):
 class CellSums:
     """Sums over the rows of numbered cells and folds, on a device."""
 
-    def __init__(self, size: int, n_classes: int, batch: Batch) -> None:
+    def __init__(self, size: int, n_classes: int, batch: TensorBatch) -> None:
         zeros = partial(torch.zeros, dtype=torch.float64, device=batch.forecasts.device)
         self.class_weights = zeros((size, n_classes))
         self.sums = [zeros(size) for _ in range(batch.forecasts.shape[1])]
@@ -100,7 +100,7 @@ class CellSums:
             self.squares.view(-1).index_add_(0, entry, weights**2)
             self.rows.index_add_(0, number, (weights > 0).to(torch.float64))
 
-    def cells(self, plan: Plan, coordinates: NDArray[Any] | None = None) -> Cells:
+    def cells(self, plan: CountingPlan, coordinates: NDArray[Any] | None = None) -> Cells:
         """The cells with weight; without `coordinates` of all cells, these follow from numbers."""
         weight = self.class_weights.sum(1)
         heavy = weight.nonzero()[:, 0]
@@ -119,7 +119,7 @@ class CellSums:
         return Cells(keys, fold_of_cell, *(tensor.cpu().numpy() for tensor in tensors))
 
 
-def check_batch(P: Any, y: Any, weight: Any, key: Any) -> Batch:
+def check_batch(P: Any, y: Any, weight: Any, key: Any) -> TensorBatch:
     forecasts = P.detach().to(torch.float64).reshape(len(P), -1)
     device = forecasts.device
     if not len(forecasts):
@@ -136,14 +136,14 @@ def check_batch(P: Any, y: Any, weight: Any, key: Any) -> Batch:
         if key.is_floating_point():
             raise InputError("fold_by", None, "has no integers", "expected whole numbers")
         key = key.to(torch.float64)
-    return Batch(forecasts, labels, weight, key)
+    return TensorBatch(forecasts, labels, weight, key)
 
 
-def plan_for(unit: UnitOption, grid: Grid, n_folds: int) -> Plan:
+def plan_for(unit: UnitOption, grid: Grid, n_folds: int) -> CountingPlan:
     """How forecasts become cells; "auto" means probabilities."""
     check_option("unit", unit, ("auto", *units_of(grid.n_columns)))
     unit = "probability" if unit == "auto" else unit
-    return Plan(kind_of(grid.n_columns, unit), grid, n_folds)
+    return CountingPlan(kind_of(grid.n_columns, unit), grid, n_folds)
 
 
 def _refuse(argument: str, bad: Any, values: Any, fix: str, start: int = 0) -> None:
@@ -170,19 +170,19 @@ def _encode(labels: Any, classes: NDArray[Any], n_classes: int) -> Any:
 
 
 def count(
-    batch: Batch, classes: NDArray[Any], plan: Plan, tables: dict[Any, CellSums]
+    batch: TensorBatch, classes: NDArray[Any], plan: CountingPlan, tables: dict[Any, CellSums]
 ) -> Iterator[Cells]:
     """Add rows to one of the tables, or yield their cells if a table would be too large."""
     K = max(plan.grid.n_columns, 2)
     device = batch.forecasts.device
     codes = _encode(batch.labels, classes, K)
-    step = SLICE
+    step = TENSOR_SLICE
     most = DENSE
     name = (plan, device, batch.weights is None)
     if device.type == "cuda":
         memory = torch.cuda.get_device_properties(device).total_memory
         # About a hundred temporary columns, and tables that take an eighth of the memory.
-        step = max(SLICE // 16, min(memory // 1024, 2**28 // K))
+        step = max(TENSOR_SLICE // 16, min(memory // 1024, 2**28 // K))
         most = memory // 8
     space = 0 if plan.grid.exact else prod(plan.sizes)
     fits = 0 < space * K < 2**31 and 8 * (3 * K + 1) * space <= most
@@ -191,7 +191,7 @@ def count(
     fix = "expected finite logits, or probabilities that sum to one"
     for start in range(0, len(codes), step):
         rows = slice(start, start + step)
-        part = Batch(*(None if tensor is None else tensor[rows] for tensor in batch))
+        part = TensorBatch(*(None if tensor is None else tensor[rows] for tensor in batch))
         refuse = partial(_refuse, "P", values=part.forecasts, fix=fix, start=start)
         if fits:
             number, *P = _number(plan, part)
@@ -207,7 +207,7 @@ def count(
         yield table.cells(plan, placed.array[first].cpu().numpy())
 
 
-def _number(plan: Plan, batch: Batch) -> list[Any]:
+def _number(plan: CountingPlan, batch: TensorBatch) -> list[Any]:
     """Columns of `Plan.number`, in whole numbers if all rows are clean probabilities."""
     if batch.key is None and plan.grid.top is None and plan.kind.unit == "probability":
         P = batch.forecasts.T.contiguous()
@@ -216,7 +216,7 @@ def _number(plan: Plan, batch: Batch) -> list[Any]:
     return list(plan.number(*_vectors(batch)).array.T)
 
 
-def number_clean(plan: Plan, P: Any) -> Any:
+def number_clean(plan: CountingPlan, P: Any) -> Any:
     """The first column of `Plan.number`, given columns of probabilities; None if some are unclean.
 
     The same numbers with fewer passes over the memory: hashes are 64-bit integers, so that all
@@ -252,7 +252,7 @@ def number_clean(plan: Plan, P: Any) -> Any:
     return number
 
 
-def _vectors(batch: Batch) -> tuple[TorchOps, ArrayVector, ArrayVector | None]:
+def _vectors(batch: TensorBatch) -> tuple[TorchOps, ArrayVector, ArrayVector | None]:
     """Operations, forecasts whose columns are contiguous in memory, and keys."""
     ops = TorchOps(batch.forecasts.device)
     key = None if batch.key is None else ops.vector(batch.key[:, None])

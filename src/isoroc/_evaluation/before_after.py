@@ -15,7 +15,6 @@ from isoroc._core.types import Ints
 from isoroc._counts import Counts
 from isoroc._input import InputError, Sample, join_samples
 from isoroc._input.seen import Fingerprint, recall_output
-from isoroc._maps.segments import known_columns
 
 
 @dataclass(frozen=True)
@@ -78,11 +77,12 @@ class Pair:
             times = rng.multivariate_hypergeometric(times, most, method="marginals")
         rows = np.repeat(np.arange(len(times)), times)
         weights = None if (each == each[0]).all() else each[rows]
-        drawn: Any = {
-            stage: Sample(sample.forecasts[rows], sample.codes[rows], weights, sample.classes)
-            for stage, sample in self.samples.items()
-        }
-        return replace(self.take(rows), **drawn, counted=None)
+
+        def drawn(sample: Sample) -> Sample:
+            return Sample(sample.forecasts[rows], sample.codes[rows], weights, sample.classes)
+
+        after = None if self.after is None else drawn(self.after)
+        return replace(self, before=drawn(self.before), after=after, counted=None)
 
     def take(self, rows: Any) -> Self:
         """The same with some of the rows."""
@@ -148,6 +148,6 @@ def join_pairs(pairs: Sequence[Pair]) -> Pair:
 def calibrated(calibrator: Any, P: Any, segments: Any = None) -> Any:
     """Forecasts of a calibrator; `segments` are for those that were fitted with segments."""
     fitted = getattr(calibrator, "map_", None)
-    if fitted is not None and known_columns(fitted):
+    if fitted is not None and fitted.segments:
         return calibrator.predict_proba(P, segments=segments)
     return calibrator.predict_proba(P)

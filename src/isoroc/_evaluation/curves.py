@@ -76,7 +76,7 @@ def axis_of(samples: Iterable[Sample], scale: str = "auto") -> Axis:
         high = max(high, np.quantile(inner[occurred], 0.99))
     if not occurred.all():
         low = min(low, np.quantile(inner[~occurred], 0.01))
-    # Rates around that of the event are on the axis, too.
+    # The axis also includes rates around the event's overall rate.
     low = min(low, max(rate / 3, 1 - 3 * (1 - rate)))
     high = max(high, min(3 * rate, 1 - (1 - rate) / 3))
     starts = [level for level in LEVELS[:6] if level <= low]

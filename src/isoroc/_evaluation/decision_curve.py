@@ -36,7 +36,7 @@ class DecisionCurve:
         strategy : str
             One of `strategies`.
         minus : str, default=None
-            Strategy to subtract; the interval is that of paired differences.
+            Strategy to subtract. The interval is of paired differences.
         scaled : bool, default=False
             Divide by the net benefit of the oracle, the share of the second class.
 
@@ -132,8 +132,8 @@ def decision_curve(pair: Pair, thresholds: Any, confidence: float) -> DecisionCu
     mean = np.einsum("tm,tms->ts", sums, benefits) / total
     deviation = benefits - mean[:, None]
     covariance = deviation.swapaxes(1, 2) @ products @ deviation * (n / max(n - 1, 1))
-    # Where few rows are acted on, benefits vary too little in the sample. So variances are those of
-    # the sample and of four further rows of any label and action (as in Agresti and Coull 1998).
+    # Where few rows are acted on, benefits vary too little in the sample. So variances are computed
+    # as if there were four more rows of any label and action (as in Agresti and Coull 1998).
     extra = 4 * products[0].sum() / n / m
     covariance += extra * np.einsum("tms,tmu->tsu", benefits, benefits)
     forecasts = list(pair.samples) if len(pair.samples) == 2 else ["forecasts"]

@@ -34,9 +34,6 @@ from isoroc._input import (
 )
 from isoroc.metrics._segments import report_on
 
-#: What messages call the arguments.
-NAMES: Any = {"advice": "pass", "name": "y_prob", "label_name": "y_true"}
-
 
 class Evaluate:
     """Measure forecasts before and after calibration, with intervals and a verdict.
@@ -84,13 +81,15 @@ class Evaluate:
     The measures are:
 
     log_loss, brier_score_loss
-        Those of `isoroc.metrics`. `Evaluation.impossible` counts outcomes of probability 0.
+        Mean negative log probability of the outcome, in nats, and mean squared distance from it.
+        `Evaluation.impossible` counts outcomes of probability 0, which cost 36.04 nats each.
     calibration_loss, refinement_loss
         The part of the log loss that calibration could save, at least 0, and the rest.
     calibration_error, classwise_calibration_error, top_calibration_error
-        `isoroc.metrics.calibration_error` with each `kind`; "classwise" for three classes or more.
-        Errors that change their sign several times are not told from noise: then estimates are too
-        low, and intervals cover less than they promise.
+        Mean distance between forecasts and observed rates: of whole forecasts, of the probability
+        of each class (three classes or more), and of the largest probability. If errors change
+        their sign several times, they cannot be told from noise. Then estimates are too low, and
+        intervals cover less than they promise. See `isoroc.metrics.calibration_error`.
     accuracy, decisions_changed
         Share of rows for which the most probable class came true, and for which it changed. Log
         odds above 0 decide for the second class.
@@ -139,9 +138,17 @@ class Evaluate:
         confidence: float = 0.95,
     ) -> Evaluation:
         """Evaluate arrays."""
-        rows: Any = {"unit": unit, "segments": segments, "clusters": clusters}
         make = pair_of_labels if multilabel else pair_of_arrays
-        pair = make(y_true, y_prob, after, sample_weight, labels, **rows)
+        pair = make(
+            y_true,
+            y_prob,
+            after,
+            sample_weight,
+            labels,
+            unit=unit,
+            segments=segments,
+            clusters=clusters,
+        )
         return evaluate_pairs([pair], confidence)
 
     def from_counts(
@@ -156,7 +163,7 @@ class Evaluate:
         calibrator : calibrator, default=None
             Fitted calibrator that makes the forecasts after calibration.
         confidence : float, default=0.95
-            As in `evaluate`.
+            Probability that an interval covers the true value.
 
         Examples
         --------
@@ -186,8 +193,10 @@ class Evaluate:
             All classes, in the order of the columns: a batch may lack some.
         calibrator : calibrator, default=None
             Fitted calibrator that makes the forecasts after calibration of batches without any.
-        unit, confidence
-            As in `evaluate`, without ``unit="auto"``.
+        unit : {"probability", "logit"}, default="probability"
+            What the numbers in `y_prob` are. It is not inferred, as batches may differ.
+        confidence : float, default=0.95
+            Probability that an interval covers the true value.
 
         Examples
         --------
@@ -217,8 +226,17 @@ def pair_of_arrays(
     clusters: Any = None,
 ) -> Pair:
     """Pair of the arrays that users pass."""
-    options: Any = {"unit": unit, "clusters": clusters} | NAMES
-    before = check_sample(y_prob, y_true, sample_weight, labels, **options)
+    before = check_sample(
+        y_prob,
+        y_true,
+        sample_weight,
+        labels,
+        clusters=clusters,
+        unit=unit,
+        advice="pass",
+        name="y_prob",
+        label_name="y_true",
+    )
     if labels is None:
         warn_if_reversed(before, name="y_prob")
     if segments is not None:
@@ -233,14 +251,23 @@ def pair_of_labels(
     sample_weight: Any,
     labels: Any,
     *,
+    unit: UnitOption = "auto",
     segments: Any = None,
-    **options: Any,
+    clusters: Any = None,
 ) -> Pair:
     """Pair of the entries of matrices of labels that do not exclude each other."""
     if segments is not None:
         raise InputError("segments", None, "are the labels if multilabel=True", "leave them out")
-    options |= {"name": "y_prob", "label_name": "y_true"}
-    checked = check_labels(y_prob, y_true, sample_weight, labels, **options)
+    checked = check_labels(
+        y_prob,
+        y_true,
+        sample_weight,
+        labels,
+        unit=unit,
+        clusters=clusters,
+        name="y_prob",
+        label_name="y_true",
+    )
     second = None
     fitted = None
     if after is not None:
@@ -251,8 +278,14 @@ def pair_of_labels(
             Q = calibrated(after, y_prob)
             known = [str(name) for name in after.classes_]
             Q = Q[:, [known.index(name) for name in names]] if {*known} == {*names} else Q
-        options |= {"unit": "probability", "name": "after"}
-        again = check_labels(in_order(Q, names), checked.known, **options)
+        again = check_labels(
+            in_order(Q, names),
+            checked.known,
+            clusters=clusters,
+            unit="probability",
+            name="after",
+            label_name="y_true",
+        )
         entries = np.ascontiguousarray(again.forecasts[checked.known])
         second = replace(checked.sample, forecasts=entries, unit="probability")
     return replace(make_pair(checked.sample, second, fitted=fitted), multilabel=True)
@@ -309,13 +342,23 @@ def _pairs_of_batches(
     start = 0
     for y_true, y_prob, *rest in batches:
         after, weight = (*rest, None, None)[:2]
-        before = check_sample(y_prob, y_true, weight, labels, unit=unit, start=start, **NAMES)
+        before = check_sample(
+            y_prob,
+            y_true,
+            weight,
+            labels,
+            unit=unit,
+            advice="pass",
+            name="y_prob",
+            label_name="y_true",
+            start=start,
+        )
         start += before.n_rows
         yield _paired(before, after if rest else calibrator, y_prob)
 
 
 def _paired(before: Sample, after: Any, y_prob: Any, segments: Any = None) -> Pair:
-    """Pair with the second forecasts: those given, or those of a calibrator."""
+    """Pair with the second forecasts, which are given or made by a calibrator."""
     if after is None:
         return make_pair(before)
     Q = calibrated(after, y_prob, segments) if hasattr(after, "predict_proba") else after

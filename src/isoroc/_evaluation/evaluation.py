@@ -3,62 +3,22 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._core.intervals import Difference, Estimate, Share, Statistic, half_width
+from isoroc._core.intervals import UNKNOWN, Estimate, Statistic, half_width
 from isoroc._core.losses import EPSILON
 from isoroc._core.verdict import Decision, Verdict
 from isoroc._evaluation.before_after import Pair
+from isoroc._evaluation.catalogue import MEASURES, Estimates
 from isoroc._evaluation.decision_curve import DecisionCurve, decision_curve
-from isoroc._evaluation.order import effort_for
 from isoroc._input import InputError
 from isoroc._maps.modelfile.document import plain
 from isoroc._support.table import Table
 from isoroc.metrics import CalibrationSummary, calibration_summary
 from isoroc.metrics._segments import MIN_ROWS, none_tested
-
-
-class Measure(NamedTuple):
-    """How a measure is described, wherever it is shown."""
-
-    title: str
-    better: int  # -1 if lower values are better, 1 if higher ones are, 0 if neither
-    meaning: str
-
-
-#: All measures, in the order in which they are shown.
-MEASURES = {
-    "log_loss": Measure("log loss", -1, "mean negative log probability of what came true (nats)"),
-    "calibration_loss": Measure("calibration loss", -1, "log loss that calibration would remove"),
-    "refinement_loss": Measure("refinement loss", -1, "log loss that only a better model lowers"),
-    "brier_score_loss": Measure("Brier score", -1, "mean squared distance from outcomes"),
-    "calibration_error": Measure(
-        "calibration error",
-        -1,
-        "mean distance from observed shares; too low if errors often change their sign",
-    ),
-    "classwise_calibration_error": Measure("classwise calibration error", -1, "of single classes"),
-    "top_calibration_error": Measure("top-label calibration error", -1, "of the most likely class"),
-    "accuracy": Measure("accuracy", 1, "share of rows whose most probable class came true"),
-    "auc": Measure("AUC", 1, "how often a row of the second class ranks above one of the first"),
-    "auc_one_vs_rest": Measure("AUC, one class against the rest", 1, "mean over the classes"),
-    "auc_one_vs_one": Measure("AUC, pairs of classes", 1, "mean over the pairs of classes"),
-    "macro_log_loss": Measure("log loss, mean over labels", -1, "each label counts the same"),
-    "macro_auc": Measure("AUC, mean over labels", 1, "how often a row with the label ranks above"),
-    "vus": Measure("volume under the ROC surface", 1, "how well thresholds separate all classes"),
-    "decisions_changed": Measure("decisions changed", 0, "rows whose most probable class changed"),
-    "pairs_reversed": Measure("pairs of rows reversed", 0, "pairs whose order was reversed"),
-    "pairs_tied": Measure("pairs of rows that became ties", 0, "pairs that were not ties before"),
-}
-#: Estimates by measure and what they are of: "before", "after" or "change".
-Estimates = dict[tuple[str, str], Statistic | Difference | Share]
-#: With more classes, there is no calibration error of single classes: it would take long.
-MANY_CLASSES = 50
-
-UNKNOWN = Estimate(math.nan, math.nan, math.nan)
 
 
 def _text(value: float) -> str:
@@ -69,9 +29,9 @@ def _text(value: float) -> str:
 class Evaluation:
     """Forecasts before and after calibration, measured on the same rows.
 
-    ``evaluation["log_loss", "change"]`` is a single value; ``print`` shows the table and the
-    verdict. Intervals of changes are those of paired differences; the page on metrics says how they
-    are computed.
+    ``evaluation["log_loss", "change"]`` is a single value, and ``print`` shows the table and the
+    verdict. Intervals of changes compare both forecasts row by row. The page on metrics says how
+    they are computed.
     """
 
     measures: Mapping[str, Mapping[str, Estimate]]
@@ -118,7 +78,7 @@ class Evaluation:
     @property
     def is_paired(self) -> bool:
         """Whether there are second forecasts."""
-        return "change" in self.measures["accuracy"]
+        return self.rows.after is not None
 
     def direction(self, measure: str) -> Literal["better", "worse", "no clear change", ""]:
         """Whether a measure changed beyond its interval; empty if that is not known."""
@@ -242,9 +202,14 @@ class Evaluation:
             problem = f"are {name!r}, which are missing or not probabilities"
             raise InputError("stage", None, problem, "choose other forecasts")
         sample = samples[name]
-        options: dict[str, Any] = {"labels": self.classes, "confidence": self.confidence}
-        options |= {"sample_weight": sample.weights, "clusters": sample.clusters}
-        return calibration_summary(self.classes[sample.codes], sample.forecasts, **options)
+        return calibration_summary(
+            self.classes[sample.codes],
+            sample.forecasts,
+            sample_weight=sample.weights,
+            labels=self.classes,
+            clusters=sample.clusters,
+            confidence=self.confidence,
+        )
 
     @property
     def series(self) -> list[str]:
@@ -374,26 +339,15 @@ def tabulate(
     estimates: Estimates, confidence: float, *, paired: bool, n_classes: int
 ) -> dict[str, dict[str, Estimate]]:
     """Estimates of all measures that exist for this number of classes, NaN where unknown."""
-    exists = {
-        "auc": n_classes == 2,
-        "auc_one_vs_rest": n_classes > 2,
-        "auc_one_vs_one": n_classes > 2,
-        "vus": effort_for(n_classes) is not None,
-        "classwise_calibration_error": 2 < n_classes <= MANY_CLASSES,
-    }
-    exists |= {name: (name, "before") in estimates for name in ("macro_log_loss", "macro_auc")}
-    stages = ["before", "after", "change"] if paired else ["before"]
     table: dict[str, dict[str, Estimate]] = {}
-    for measure, (_, better, _) in MEASURES.items():
-        if not exists.get(measure, True) or not (better or paired):
+    for name, measure in MEASURES.items():
+        is_known = any((name, stage) in estimates for stage in measure.stages)
+        stages = [stage for stage in measure.stages if paired or stage == "before"]
+        if not stages or not measure.exists(n_classes) or (measure.if_estimated and not is_known):
             continue
-        table[measure] = {}
-        for stage in stages if better else ["change"]:
-            estimate = estimates.get((measure, stage), Statistic(math.nan, math.nan))
-            # Cut off at the smallest and the largest possible value.
-            is_loss = measure.endswith("_loss")
-            most = math.inf if is_loss else 1.0
-            least = -most if stage == "change" and better else 0.0
-            low, high = np.clip(estimate.interval(confidence), least, most).tolist()
-            table[measure][stage] = Estimate(estimate.value, low, high)
+        table[name] = {}
+        for stage in stages:
+            estimate = estimates.get((name, stage), Statistic(math.nan, math.nan))
+            ends = np.clip(estimate.interval(confidence), *measure.range_of(stage)).tolist()
+            table[name][stage] = Estimate(estimate.value, *ends)
     return table

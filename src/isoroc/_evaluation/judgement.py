@@ -5,14 +5,14 @@ from math import nan
 from typing import NamedTuple
 
 from isoroc._core.evidence import count_units, score_test
-from isoroc._core.intervals import Estimate
+from isoroc._core.intervals import UNKNOWN, Estimate
 from isoroc._core.verdict import CONFIDENCE, Verdict, is_evidence, is_loss_shown, judge
 from isoroc._evaluation.before_after import Pair
-from isoroc._evaluation.evaluation import Estimates
+from isoroc._evaluation.catalogue import Estimates
 from isoroc._input import Sample
 
 
-class Evidence(NamedTuple):
+class Miscalibration(NamedTuple):
     """What speaks against the calibration of some forecasts."""
 
     loss: Estimate  # the calibration loss
@@ -20,7 +20,7 @@ class Evidence(NamedTuple):
     n_units: float = nan  # number of independent rows
 
     @classmethod
-    def of(cls, sample: Sample, loss: Estimate) -> "Evidence":
+    def of(cls, sample: Sample, loss: Estimate) -> "Miscalibration":
         """Evidence in rows with probabilities."""
         rows = sample.effective()
         return cls(loss, score_test(rows.forecasts, rows), count_units(rows))
@@ -49,11 +49,13 @@ def judge_rows(
     calibration are judged alone.
     """
     evidence = {
-        stage: Evidence.of(sample, _interval(estimates, "calibration_loss", stage))
+        stage: Miscalibration.of(sample, _interval(estimates, "calibration_loss", stage))
         for stage, sample in pair.series.items()
     }
     miscalibrated = {stage: each.is_clear for stage, each in evidence.items()}
-    before = evidence.get("before", Evidence(_interval(estimates, "calibration_loss", "before")))
+    before = evidence.get(
+        "before", Miscalibration(_interval(estimates, "calibration_loss", "before"))
+    )
     fitted = None if pair.after is None else pair.fitted
     seen = 0.0 if fitted is None else fitted.share_of(pair.before)
     is_compared = pair.after is not None and not seen
@@ -77,5 +79,5 @@ def judge_rows(
 def _interval(estimates: Estimates, measure: str, stage: str) -> Estimate:
     known = estimates.get((measure, stage))
     if known is None:
-        return Estimate(nan, nan, nan)
+        return UNKNOWN
     return Estimate(known.value, *known.interval(CONFIDENCE))

@@ -16,14 +16,14 @@ from isoroc._core.intervals import (
     half_width,
     variance_of_sum,
 )
-from isoroc._core.losses import EPSILON, are_impossible, brier_losses, log_losses, unseen_loss
+from isoroc._core.losses import EPSILON, are_impossible, log_losses, unseen_loss
 from isoroc._core.types import Floats
 from isoroc._evaluation.before_after import Pair, join_pairs
-from isoroc._evaluation.evaluation import MANY_CLASSES, Estimates
+from isoroc._evaluation.catalogue import MANY_CLASSES, MEASURES, Estimates
 from isoroc._evaluation.order import effort_for, measure_labels, measure_order, measure_volumes
 from isoroc._input import SLICE, Aspect, Sample, slices
 from isoroc._support.table import Table
-from isoroc.metrics._estimation.calibration_terms import Parts, Term
+from isoroc.metrics._estimation.calibration_terms import Parts, RowTerm
 
 
 class Totals:
@@ -36,7 +36,7 @@ class Totals:
         self._zeros: dict[str, float] = {}
         self._classes: Any = 0.0
         self.directions: dict[str, Direction] = {}
-        self._rows = Mean()  # change of accuracy as if rows were independent
+        self._rows: dict[str, Mean] = {}  # changes of shares as if rows were independent
 
     def add(self, pair: Pair) -> None:
         """Add rows; a cluster must not span several batches."""
@@ -47,12 +47,13 @@ class Totals:
         squares = before.squared_weights() if before.clusters is None else None
         self.n_rows += pair.n_rows
         self._classes = self._classes + before.class_weights()
-        terms = _terms(pair)
-        for key, values in terms.items():
+        for (name, stage), values in _terms(pair).items():
             total, means = by_cluster(before.clusters, weights, values)
-            self.means.setdefault(key, Mean()).add(means, total, squares)
-        if pair.after is not None:
-            self._rows.add(terms["accuracy", "change"], weights, before.squared_weights())
+            self.means.setdefault((name, stage), Mean()).add(means, total, squares)
+            measure = MEASURES[name]
+            if measure.statistic == "share" and measure.is_difference(stage):
+                alone = self._rows.setdefault(name, Mean())
+                alone.add(values, weights, before.squared_weights())
         for stage, sample in pair.series.items():
             rows = are_impossible(sample.forecasts, sample.codes)
             self.impossible[stage] += round(sample.count_rows(rows))
@@ -66,24 +67,32 @@ class Totals:
                 weight = float(weights @ zero[np.arange(len(zero)), before.codes])
                 self._zeros[name] = self._zeros.get(name, 0.0) + weight
 
-    def estimate(self, measure: str, stage: str) -> Statistic | Share:
+    def estimate(self, name: str, stage: str) -> Statistic | Share:
         """Mean over the rows, which may be a share of them."""
-        mean = self.means[measure, stage]
-        statistic = mean.statistic()
-        if (measure, stage) == ("accuracy", "change"):
-            # Few rows may change: half a row is added to those that became right, and to those
-            # that became wrong (Agresti and Min 2005). Rows that change together count as one.
-            alone = self._rows.statistic().variance
-            size = mean.size
-            if alone > 0:
-                size = max(size, self._rows.size / max(statistic.variance / alone, 1.0))
-            variance = statistic.variance + 1 / (size + 2) ** 2
-            return statistic._replace(variance=variance, skewness=0.0)
-        if not measure.endswith("_loss"):
-            return mean.share()
+        measure = MEASURES[name]
+        mean = self.means[name, stage]
+        if measure.statistic == "share":
+            return self._share_change(name) if measure.is_difference(stage) else mean.share()
         # Rows outside the largest class decide what is known about the variance.
-        loss = statistic.of_events(mean.size * (1 - self._classes.max() / self._classes.sum()))
-        return self.allow_for_zeros(loss, stage) if measure == "log_loss" else loss
+        events = mean.size * (1 - self._classes.max() / self._classes.sum())
+        statistic = mean.statistic().of_events(events)
+        return self.allow_for_zeros(statistic, stage) if measure.charges_zeros else statistic
+
+    def _share_change(self, name: str) -> Statistic:
+        """Difference of two shares of the same rows, of which few may change.
+
+        Half a row is added to the rows that became ones, and to those that became zeros (Agresti
+        and Min 2005). Rows that change together count as one.
+        """
+        mean = self.means[name, "change"]
+        rows = self._rows[name]
+        statistic = mean.statistic()
+        alone = rows.statistic().variance
+        size = mean.size
+        if alone > 0:
+            size = max(size, rows.size / max(statistic.variance / alone, 1.0))
+        variance = statistic.variance + 1 / (size + 2) ** 2
+        return statistic._replace(variance=variance, skewness=0.0)
 
     def allow_for_zeros(self, loss: Statistic, stage: str) -> Statistic:
         """A log loss with an interval for outcomes of probability 0 that are absent by chance."""
@@ -118,7 +127,7 @@ class Direction:
         codes = sample.codes
         weights = sample.row_weights()
         squares = sample.squared_weights()
-        single = range(P.shape[1] if P.shape[1] <= 50 else 0)
+        single = range(P.shape[1] if P.shape[1] <= MANY_CLASSES else 0)
         # The most probable class and, if they are not many, each class.
         events = [(P.max(axis=1), P.argmax(axis=1)), *((P[:, k], k) for k in single)]
         self._differences = self._differences or [Mean() for _ in events]
@@ -150,20 +159,16 @@ class Direction:
 
 
 def _terms(pair: Pair) -> dict[tuple[str, str], Floats]:
-    """Per-row values; the measures are their means."""
+    """Per-row values of the measures that are their means."""
     terms: dict[tuple[str, str], Floats] = {}
-    for stage, sample in pair.series.items():
-        terms["log_loss", stage] = log_losses(sample.forecasts, sample.codes)
-        terms["brier_score_loss", stage] = brier_losses(sample.forecasts, sample.codes)
-    decisions = {stage: sample.decisions() for stage, sample in pair.samples.items()}
-    for stage, decided in decisions.items():
-        terms["accuracy", stage] = (decided == pair.before.codes).astype(np.float64)
-    if pair.after is not None:
-        changed = decisions["after"] != decisions["before"]
-        terms["decisions_changed", "change"] = changed.astype(np.float64)
-    for measure in ("log_loss", "brier_score_loss", "accuracy"):
-        if (measure, "before") in terms and (measure, "after") in terms:
-            terms[measure, "change"] = terms[measure, "after"] - terms[measure, "before"]
+    for name, measure in MEASURES.items():
+        if measure.rows is not None:
+            samples = pair.samples if measure.of_scores else pair.series
+            terms |= {(name, stage): measure.rows(sample) for stage, sample in samples.items()}
+            if len(samples) == 2:
+                terms[name, "change"] = terms[name, "after"] - terms[name, "before"]
+        elif measure.changes is not None and pair.after is not None:
+            terms[name, "change"] = measure.changes(pair.before, pair.after)
     return terms
 
 
@@ -212,10 +217,10 @@ class Collector:
         notes += _calibration(judged, estimates, self.totals.n_rows)
         notes += _order(judged, estimates)
         if kept.multilabel:
-            for (measure, stage), mean in measure_labels(judged).items():
-                estimates[measure, stage] = mean
-                if measure == "macro_log_loss":
-                    estimates[measure, stage] = self.totals.allow_for_zeros(mean, stage)
+            for (name, stage), mean in measure_labels(judged).items():
+                estimates[name, stage] = mean
+                if MEASURES[name].charges_zeros:
+                    estimates[name, stage] = self.totals.allow_for_zeros(mean, stage)
             notes.append("Rows are entries of labels; intervals treat all labels of a row as one.")
         return estimates, notes
 
@@ -249,21 +254,23 @@ def _calibration(pair: Pair, estimates: Estimates, n_rows: int) -> list[str]:
     _put(estimates, whole, "refinement_loss", left)
     errors = {stage: part.absolute() for stage, part in parts.items()}
     _put(estimates, whole, "calibration_error", errors)
-    kinds: dict[str, Aspect] = {"top_calibration_error": "top"}
+    aspects: dict[str, Aspect] = {"top_calibration_error": "top"}
     if K > MANY_CLASSES:
         many = f"With more than {MANY_CLASSES} classes"
         notes.append(f"{many}, there is no calibration error of single classes.")
     elif K > 2:
-        kinds["classwise_calibration_error"] = "classwise"
-    for name, kind in kinds.items():
-        errors = {stage: Parts.of(sample, kind).absolute() for stage, sample in pair.series.items()}
+        aspects["classwise_calibration_error"] = "classwise"
+    for name, aspect in aspects.items():
+        errors = {
+            stage: Parts.of(sample, aspect).absolute() for stage, sample in pair.series.items()
+        }
         _put(estimates, pair, name, errors)
     return notes
 
 
 def _correct(
-    terms: dict[str, Term], pair: Pair, estimates: Estimates, n_rows: int
-) -> dict[str, Term]:
+    terms: dict[str, RowTerm], pair: Pair, estimates: Estimates, n_rows: int
+) -> dict[str, RowTerm]:
     """Estimates from some rows, corrected to all rows by regression on the losses."""
     if pair.n_rows >= n_rows:
         return terms
@@ -288,7 +295,7 @@ def _correct(
     return corrected
 
 
-def _put(estimates: Estimates, pair: Pair, measure: str, terms: dict[str, Term]) -> None:
+def _put(estimates: Estimates, pair: Pair, measure: str, terms: dict[str, RowTerm]) -> None:
     """Add estimates of a measure before and after, and of its change."""
     for stage, (estimate, _) in terms.items():
         estimates[measure, stage] = estimate

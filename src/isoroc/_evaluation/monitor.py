@@ -35,11 +35,11 @@ from isoroc._support.table import Table
 from isoroc._support.versions import migrate
 from isoroc.metrics._estimation.cell_errors import error_in_cells, sum_in_cells
 
-FORMAT = "isoroc-monitor"
-VERSION = 3
+MONITOR_FORMAT = "isoroc-monitor"
+MONITOR_VERSION = 3
 PARAMETERS = ("confidence", "tolerance", "model")
 #: Logarithm of 0; finite, as JSON has no infinity.
-NEVER = -1e300
+LOG_ZERO = -1e300
 
 
 class Alternatives:
@@ -73,7 +73,7 @@ class Alternatives:
 
 
 class LabelAlternatives(Alternatives):
-    """The alternatives for L labels that do not exclude each other: those of each label alone.
+    """The alternatives for L labels that do not exclude each other, for each label alone.
 
     The labels of a row may depend on each other, so ratios of several labels are never multiplied.
     The average of martingales of single labels is a martingale.
@@ -97,7 +97,7 @@ class Evidence:
     @classmethod
     def none(cls, n_alternatives: int) -> Self:
         """Evidence before the first batch."""
-        return cls(np.full(n_alternatives, NEVER), 0.0)
+        return cls(np.full(n_alternatives, LOG_ZERO), 0.0)
 
     def add(self, log_products: Floats, n_batches: int) -> Self:
         """Evidence with one more batch, after `n_batches` others."""
@@ -106,7 +106,7 @@ class Evidence:
         return type(self)(log_begun, self.log_rest + math.log1p(-share))
 
     def value(self, alternatives: Alternatives, *families: str) -> float:
-        """Logarithm of the average over alternatives, those of some families or all."""
+        """Logarithm of the average over the alternatives of some families, or over all."""
         kept = np.isin(alternatives.family, families or alternatives.family)
         return self.average(np.where(kept, alternatives.weights, 0.0))
 
@@ -128,7 +128,7 @@ class Accepted:
     """Log of the likelihood ratio of each error rate of `odds` against the limit of the row."""
 
     odds: ClassVar[Floats] = np.array([1.25, 1.5, 2.0, 4.0, 8.0])
-    """Odds of an error, as multiples of those of the limit."""
+    """Odds of an error, as multiples of the odds at the limit."""
 
     @classmethod
     def none(cls) -> Self:
@@ -184,7 +184,7 @@ class RowSums:
         return type(self)(*(mine + theirs for mine, theirs in pairs))
 
 
-class Batch(NamedTuple):
+class BatchSums(NamedTuple):
     """What a monitor needs to know about some rows; the batches of a stream add up."""
 
     totals: RowSums
@@ -373,8 +373,8 @@ class CalibrationMonitor:
     good batches before it. The chance that the average ever exceeds ``1 / (1 - confidence)`` is at
     most ``1 - confidence`` (Ramdas, Grünwald, Vovk and Shafer, Statistical Science 38, 2023).
 
-    For a rule, the ratios compare higher odds of an error with those of its limit, among accepted
-    rows. As long as the limit holds, their mean is at most 1, so the bound is the same.
+    For a rule, the ratios compare higher odds of an error with the odds at its limit, among
+    accepted rows. As long as the limit holds, their mean is at most 1, so the bound is the same.
 
     Examples
     --------
@@ -435,7 +435,7 @@ class CalibrationMonitor:
         self.multilabel = multilabel
         self.alternatives = LabelAlternatives(K) if multilabel else Alternatives(K)
         if multilabel:
-            self.totals = Batch.of_labels(none, none).totals
+            self.totals = BatchSums.of_labels(none, none).totals
         else:
             self.totals = RowSums.of(none, np.zeros(0, dtype=np.intp))
         self.evidence = Evidence.none(len(self.alternatives.family))
@@ -455,7 +455,7 @@ class CalibrationMonitor:
         batch : str, default=None
             Name of the batch, such as a date. A name that is in `seen_` is an error.
         calibrated : bool, default=False
-            Whether `P` already holds calibrated forecasts, such as those of a log.
+            Whether `P` already holds calibrated forecasts, for example from a log.
 
         Returns
         -------
@@ -472,13 +472,13 @@ class CalibrationMonitor:
             given = check_labels(P, y, labels=self.classes_, unit="probability")
             Y = np.full(given.known.shape, np.nan)
             Y[given.known] = given.sample.codes
-            return self.add(Batch.of_labels(given.forecasts, Y), batch)
+            return self.add(BatchSums.of_labels(given.forecasts, Y), batch)
         sample = check_sample(P, y, labels=self.classes_, unit="probability")
         refuse_soft_labels(sample)
         Q = as_matrix(sample.forecasts)
-        return self.add(Batch.of(Q, sample.codes, self.alternatives, self.rule), batch)
+        return self.add(BatchSums.of(Q, sample.codes, self.alternatives, self.rule), batch)
 
-    def add(self, rows: Batch, batch: str | None = None) -> BatchReport:
+    def add(self, rows: BatchSums, batch: str | None = None) -> BatchReport:
         """Add a batch given by its totals; otherwise like `update`."""
         if batch in self.seen_:
             problem = f"{batch!r} was counted on {self.seen_[batch]}"
@@ -496,7 +496,7 @@ class CalibrationMonitor:
             self.alarm_ = total
         if self.promise_ is not None:
             self.promise_.add(rows.accepted, total, self.limit)
-        report = self._report(rows.totals, Evidence(products, NEVER))
+        report = self._report(rows.totals, Evidence(products, LOG_ZERO))
         error = [report.calibration_error, report.error_low, report.error_high]
         entry = [float(total), evidence, report.log_loss, report.promised, *error]
         self.entries = [*self.entries[-999:], entry]  # older ones count in the totals only
@@ -570,7 +570,11 @@ class CalibrationMonitor:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a small JSON file, atomically."""
-        state: dict[str, Any] = {"format": FORMAT, "version": VERSION, "library": version("isoroc")}
+        state: dict[str, Any] = {
+            "format": MONITOR_FORMAT,
+            "version": MONITOR_VERSION,
+            "library": version("isoroc"),
+        }
         state |= {"labels": self.classes_} | {name: getattr(self, name) for name in PARAMETERS}
         state |= {"totals": vars(self.totals), "evidence": vars(self.evidence)}
         state |= {"alarm": self.alarm_, "batches": self.n_batches, "source": self.source}
@@ -613,9 +617,9 @@ class CalibrationMonitor:
 
     @classmethod
     def _from_state(cls, state: dict[str, Any]) -> Self:
-        if state["format"] != FORMAT:
+        if state["format"] != MONITOR_FORMAT:
             raise ValueError("it has another format")
-        state = migrate(state, VERSION)
+        state = migrate(state, MONITOR_VERSION)
         monitor = cls(state["labels"], **{name: state[name] for name in PARAMETERS})
         if state.get("multilabel"):
             monitor._begin(multilabel=True)

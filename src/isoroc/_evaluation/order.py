@@ -74,8 +74,8 @@ def measure_labels(pair: Pair) -> dict[tuple[str, str], Statistic]:
             losses = log_losses(forecasts.forecasts, forecasts.codes)
             means = np.bincount(label, share * losses)
             terms["macro_log_loss", stage] = means.sum() / n, share * (losses - means[label]) / n
-    for name in ("macro_auc", "macro_log_loss"):
-        if (name, "before") in terms and (name, "after") in terms:
+    for name, stage in list(terms):
+        if stage == "after" and (name, "before") in terms:
             (a, da) = terms[name, "before"]
             (b, db) = terms[name, "after"]
             terms[name, "change"] = b - a, db - da
@@ -103,8 +103,8 @@ def _area(value: float, slopes: Floats, sample: Sample, sizes: Floats) -> Share:
     """Area under a ROC curve as a share of pairs of rows.
 
     With few rows of a class, or an area near 1, the variance of their scores is poorly known. Then
-    the size is that of scores with exponential distributions (Hanley and McNeil 1982), of which
-    those of the smaller class vary more.
+    the size follows from scores with exponential distributions (Hanley and McNeil 1982), which vary
+    more in the smaller class.
     """
     if len(sizes) < 2:
         return Share(math.nan, math.nan)
@@ -231,10 +231,13 @@ class Effort(NamedTuple):
     directions: int | None = None
 
 
+#: Effort by the number of classes: some tenths of a second. With more classes it would take longer.
+EFFORTS = {3: Effort(2000), 4: Effort(1000, 300), 5: Effort(1000, 200), 6: Effort(1000, 150)}
+
+
 def effort_for(n_classes: int) -> Effort | None:
-    """Rows and directions of volumes, some tenths of a second; None if they would take longer."""
-    efforts = {3: Effort(2000), 4: Effort(1000, 300), 5: Effort(1000, 200), 6: Effort(1000, 150)}
-    return efforts.get(n_classes)
+    """Rows and directions of a volume; None if there is none for this number of classes."""
+    return EFFORTS.get(n_classes)
 
 
 def volume_of(sample: Sample) -> float:

@@ -33,7 +33,7 @@ class RiskCoverage:
     """Area below each curve, the error on average over all shares; with two forecasts also the
     "change"."""
     excess: Mapping[str, Estimate]
-    """Area beyond that of the ideal order of the rows, in which all wrong rows come last."""
+    """Area above the ideal order of the rows, in which all wrong rows come last."""
     confidence: float
 
     def error_at(self, coverage: float, of: str | None = None) -> float:
@@ -87,7 +87,7 @@ class Ranked(NamedTuple):
 
         The area is the mean of ``-wrong * log(u)``, where u is the share of rows up to this one.
         Each value also counts how a row moves those that come after it, so that the variance of the
-        mean is that of the area.
+        mean belongs to the area.
         """
         width = self.end - self.start
         log_end = np.log(self.end)

@@ -10,7 +10,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 
 def mix(values: Floats) -> Floats:
-    """Colours of points of the simplex, shape (m, 3): those of the classes, weighted."""
+    """Colours of points of the simplex, shape (m, 3): weighted means of the classes' colours."""
     names = [COLOURS[k % len(COLOURS)] for k in range(values.shape[1])]
     # In linear light: gamma-encoded RGB would make mixtures too dark.
     light = (np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in names]) / 255) ** 2.2

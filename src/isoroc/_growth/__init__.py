@@ -4,13 +4,13 @@ from isoroc._growth.best_first import GrowthOptions
 from isoroc._growth.grow import Pulled, grow_pulled, grow_tree
 from isoroc._growth.pav import isotonic_steps, venn_abers_steps
 from isoroc._growth.search import MIN_GAP
-from isoroc._growth.tilt import Rows, held_out_pseudocount, tilt_bins
+from isoroc._growth.tilt import BinnedRows, held_out_pseudocount, tilt_bins
 
 __all__ = [
     "MIN_GAP",
+    "BinnedRows",
     "GrowthOptions",
     "Pulled",
-    "Rows",
     "grow_pulled",
     "grow_tree",
     "held_out_pseudocount",

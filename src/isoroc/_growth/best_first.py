@@ -32,7 +32,7 @@ from isoroc._core.tree import BinTree, bin_values
 from isoroc._core.types import Floats, Ints
 from isoroc._counts import Points
 from isoroc._input import Sample
-from isoroc._support.progress import Report
+from isoroc._support.progress import Announce
 
 #: Least slack of a split. In the tree scope ties must not occur; in the global scope a bin that
 #: straddles a boundary sits on it, so slack 0 is allowed, up to rounding.
@@ -58,7 +58,7 @@ class GrowthOptions:
     min_lift: float | Literal["auto"] = "auto"
     max_cells: int = 10_000
     random_state: np.random.RandomState | None = None
-    report: Report = lambda _: None
+    report: Announce = lambda _: None
 
     def for_sample(self, sample: Sample) -> Self:
         """The same options with the defaults that depend on the sample."""
@@ -106,7 +106,7 @@ class Split(NamedTuple):
         return lift(self.children)
 
 
-class _Plan(NamedTuple):
+class _SplitPlan(NamedTuple):
     """A split that has been found possible, with all that it changes."""
 
     gamma: Floats
@@ -234,7 +234,7 @@ class Growth:
             outside_bins=np.repeat(np.arange(len(rows)), [len(r) for r in rows]).astype(np.int32),
         )
 
-    def plan(self, node: int, gamma: Floats) -> _Plan | None:
+    def plan(self, node: int, gamma: Floats) -> _SplitPlan | None:
         """The split of a bin, if it separates its points and keeps the tree ROC monotone."""
         points = self.members[node]
         region, weights = sort_into_regions(self.points, self.point_weights, points, gamma)
@@ -255,7 +255,7 @@ class Growth:
             W = smallest_differences(self.node_values, wards, node)
             if not keep_order(W, values, held, self.least_slack):
                 return None
-        return _Plan(gamma, kept, parts, weights, values, held, others, others_held)
+        return _SplitPlan(gamma, kept, parts, weights, values, held, others, others_held)
 
     def _held_by(self, parts: list[Ints], node: int, kept: Ints) -> NDArray[np.uint8]:
         """Regions of the splits above, and of the new one, that each part of a bin holds."""

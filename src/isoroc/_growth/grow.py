@@ -132,7 +132,9 @@ def _grow_best_first(sample: Sample, options: GrowthOptions) -> tuple[BinTree, I
         tree = grow(Growth(counts, options), GridSearch(K, options.grid_size))
     else:
         state = options.random_state
-        seed = 209652396 if state is None else state.randint(2**31 - 1)  # that of RandomState(0)
+        seed = (
+            209652396 if state is None else state.randint(2**31 - 1)
+        )  # as RandomState(0) draws it
         tree = grow(Growth(counts, options), Sweep(seed))
     if counts.exact:
         return tree, tree.bin_of(sample.forecasts)

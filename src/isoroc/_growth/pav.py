@@ -83,7 +83,7 @@ def grow_isotonic(
     ranges[1::2, 1] = cut
     ranges[2::2, 0] = cut
     ranges[2::2, 1] = stop
-    # Every other sum is that of the blocks between a stop and the next start; a last one ends it.
+    # Every other sum covers the blocks between a stop and the next start. A last one ends it.
     sums = np.add.reduceat(np.vstack([sums, np.zeros(3)]), ranges.ravel())[::2]
     tree = BinTree(
         thresholds=as_matrix(midpoint(blocks.high[cut - 1], blocks.low[cut])),

@@ -23,7 +23,7 @@ from isoroc._input import Sample
 from isoroc._maps.monotonicity import Certificate, certify, largest_slack, regions_held, solve
 
 
-class Rows(NamedTuple):
+class BinnedRows(NamedTuple):
     """Tempered forecasts, shape (n, K), and the bin of each, shape (n,)."""
 
     forecasts: Floats
@@ -31,7 +31,7 @@ class Rows(NamedTuple):
 
 
 def tilt_bins(
-    tree: BinTree, values: Floats, sample: Sample, rows: Rows, monotonicity: Monotonicity
+    tree: BinTree, values: Floats, sample: Sample, rows: BinnedRows, monotonicity: Monotonicity
 ) -> tuple[Floats, Floats, Certificate | None]:
     """Tilts (B, K), shares (B,) and certificate of bins with values (B, K)."""
     tilts = find_tilts(rows, sample.row_weights(), values)
@@ -49,7 +49,7 @@ def tilt_bins(
     return tilts, shares, Certificate(scope, tree.thresholds, *solve(leads.bounds(shares)))
 
 
-def find_tilts(rows: Rows, weights: Floats, values: Floats) -> Floats:
+def find_tilts(rows: BinnedRows, weights: Floats, values: Floats) -> Floats:
     """The t of each bin for which the mean of ``p * t``, each row divided by its sum, is its value.
 
     Its logarithm maximises a concave function: Newton's method.
@@ -158,7 +158,7 @@ def largest_shares(leads: Leads, least: float, n_caps: int = 65**4) -> Floats:
 
 
 def _of_rows(
-    tree: BinTree, values: Floats, tilts: Floats, rows: Rows, points: Floats | None
+    tree: BinTree, values: Floats, tilts: Floats, rows: BinnedRows, points: Floats | None
 ) -> Leads:
     """Leads of all bins if there are points, of those below a split if not."""
     held = regions_held(tree, points)
@@ -174,9 +174,9 @@ def _of_rows(
 
 
 def _of_neighbours(
-    tree: BinTree, values: Floats, tilts: Floats, rows: Rows, scores: Floats
+    tree: BinTree, values: Floats, tilts: Floats, rows: BinnedRows, scores: Floats
 ) -> Leads:
-    """Leads for two classes: those of the rows on both sides of each cut."""
+    """Leads for two classes, of the rows on both sides of each cut."""
     at = np.searchsorted(tree.cuts, tree.thresholds[:, 1])
     splits = np.repeat(np.arange(tree.n_splits), 2)
     side = np.tile([0, 1], tree.n_splits)

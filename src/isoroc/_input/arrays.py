@@ -4,12 +4,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
 from typing import Any, Self
 
-import narwhals.stable.v2 as nw
 import numpy as np
-from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY, ops_for
@@ -40,7 +37,7 @@ def to_array(values: Any, *, name: str) -> NDArray[Any]:
     if ops_for(values) is not NUMPY:
         return np.asarray(values.get() if hasattr(values, "get") else np.from_dlpack(values))
     native = to_native(values, name=name)
-    if isinstance(native, nw.DataFrame | nw.Series):
+    if is_frame(native) or is_series(native):
         return np.asarray(native.to_numpy())
     try:
         return np.asarray(values)
@@ -63,6 +60,11 @@ def check_numbers(values: Any, name: str, fix: str = "") -> Floats:
 
 def to_native(values: Any, *, name: str) -> Any:
     """Narwhals dataframe or series; other values unchanged."""
+    if isinstance(values, np.ndarray | list | tuple | dict):  # narwhals takes longer to say no
+        return values
+    import narwhals.stable.v2 as nw  # noqa: PLC0415  # services with arrays do without
+    from narwhals.exceptions import DuplicateError  # noqa: PLC0415
+
     try:
         native = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
     except DuplicateError as error:
@@ -74,6 +76,18 @@ def to_native(values: Any, *, name: str) -> Any:
     return native
 
 
+def is_frame(native: Any) -> bool:
+    """Whether a result of `to_native` is a dataframe."""
+    nw = sys.modules.get("narwhals.stable.v2")
+    return nw is not None and isinstance(native, nw.DataFrame)
+
+
+def is_series(native: Any) -> bool:
+    """Whether a result of `to_native` is a series."""
+    nw = sys.modules.get("narwhals.stable.v2")
+    return nw is not None and isinstance(native, nw.Series)
+
+
 def check_length(values: NDArray[Any], n_rows: int, *, name: str, of: str = "P") -> None:
     """Raise an error unless there is one entry for each row of the argument `of`."""
     if (length := len(values) if np.ndim(values) else 0) != n_rows:
@@ -83,6 +97,8 @@ def check_length(values: NDArray[Any], n_rows: int, *, name: str, of: str = "P")
 @cache
 def _before_narwhals() -> bool:
     """Whether scikit-learn, which is slow to import, does not use narwhals yet."""
+    from importlib.metadata import version  # noqa: PLC0415  # slow to import
+
     return tuple(map(int, version("scikit-learn").split(".")[:2])) < (1, 9)
 
 
@@ -91,15 +107,15 @@ def column_names(P: Any) -> list[str] | None:
     if type(P) is np.ndarray:  # asking narwhals takes longer than some metrics
         return None
     native = to_native(P, name="P")
-    if not isinstance(native, nw.DataFrame | nw.Series):
+    if not is_frame(native) and not is_series(native):
         return None
-    names: list[Any] = native.columns if isinstance(native, nw.DataFrame) else [native.name]
+    names: list[Any] = native.columns if is_frame(native) else [native.name]
     named = all(isinstance(name, str) and name for name in names)
     return [str(name) for name in names] if named else None
 
 
 @dataclass
-class _Names:
+class _NamedShape:
     """Stand-in with the dataframe protocol of scikit-learn before 1.9, which polars has dropped."""
 
     names: list[str]
@@ -121,9 +137,11 @@ def with_readable_names(P: Any) -> Any:
     names = column_names(P)
     if names is None:
         return P
+    import narwhals.stable.v2 as nw  # noqa: PLC0415
+
     frame = nw.from_native(P, eager_only=True)
     if _before_narwhals():
-        return _Names(names, frame.shape)
+        return _NamedShape(names, frame.shape)
     if all(type(name) is str for name in frame.columns):
         return P
     return frame.rename(dict(zip(frame.columns, names, strict=True))).to_native()
@@ -134,13 +152,15 @@ def in_order(P: Any, known: Sequence[str]) -> Any:
     names = column_names(P)
     if names is None or names == list(known) or sorted(names) != sorted(known):
         return P
+    import narwhals.stable.v2 as nw  # noqa: PLC0415
+
     return nw.from_native(P, eager_only=True).select(known).to_native()
 
 
 def match_columns(
     names: list[str] | None, classes: NDArray[Any], *, given: bool, name: str = "P"
 ) -> NDArray[Any]:
-    """The class of each column; for scores two classes, that of larger scores last.
+    """The class of each column. Scores have two classes, and larger scores mean the last.
 
     If the user has given the order of the classes, the names must agree with it.
     """

@@ -47,7 +47,7 @@ class Kind(ABC):
     scores: ClassVar[Literal["probability", "logit"]]
     #: Whether one number stands for two classes.
     single: ClassVar[bool]
-    #: Whether the probabilities of a row sum to one; those of labels need not.
+    #: Whether the probabilities of a row sum to one. Several labels of a row need not.
     exclusive: ClassVar[bool] = True
     #: `clean` leaves rows unchanged if all numbers lie between the first two of these and the row
     #: sums to 1 up to the third. None if it may change any row.
@@ -57,7 +57,7 @@ class Kind(ABC):
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
         """Numbers that formulas accept, and whether the row is a valid forecast.
 
-        With `exact`, forecasts equal those of `predict_proba` to the last bit; otherwise up to
+        With `exact`, forecasts are as in `predict_proba` to the last bit, otherwise up to
         rounding errors, with fewer operations.
         """
 

@@ -12,7 +12,7 @@ from isoroc._input.error import InputError, check_option
 from isoroc._input.kinds import LABELS, columns_of
 from isoroc._input.rows import SWAPPED, check_classes, check_clusters, check_weights, shown
 from isoroc._input.sample import Sample, UnitOption, clean, first_improbable, read_forecasts
-from isoroc._input.segments import Column, Segments
+from isoroc._input.segments import SegmentColumn, Segments
 
 
 class Labelled(NamedTuple):
@@ -74,7 +74,7 @@ def check_labels(
     check_classes(given, L)
     cluster = check_clusters(clusters, n, of=name)
     if cluster is None and L > 1:
-        # A number for each row that depends neither on the order of rows nor on that of labels.
+        # A number for each row that depends on neither the order of rows nor the order of labels.
         p = expit(forecasts) if unit == "logit" else forecasts
         entries = np.where(known, p + 2 * Y, np.inf)
         cluster = np.argsort(np.lexsort([*entries.T, *np.sort(entries, axis=1).T]))
@@ -86,7 +86,7 @@ def check_labels(
         None if weights is None else weights[row_of],
         np.array([0, 1]),
         unit,
-        Segments({"label": Column(label, np.array([str(name) for name in given.tolist()]))}),
+        Segments({"label": SegmentColumn(label, np.array([str(name) for name in given.tolist()]))}),
         clusters=None if cluster is None else cluster[row_of],
     )
     return Labelled(given, forecasts, known, sample)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isoroc._core.simplex import as_matrix, count_classes
-from isoroc._core.types import Floats
+from isoroc._core.types import Codes, Floats
 from isoroc._input.arrays import (
     check_length,
     check_numbers,
@@ -41,8 +41,9 @@ def check_outcomes(
     clusters: ArrayLike | None = None,
 ) -> Sample:
     """Sample of labels and forecasts; for two classes the forecasts may be any real scores."""
-    names: Any = {"name": "y_prob", "label_name": "y_true"}
-    return check_sample(y_prob, y_true, weight, labels, clusters=clusters, **names)
+    return check_sample(
+        y_prob, y_true, weight, labels, clusters=clusters, name="y_prob", label_name="y_true"
+    )
 
 
 def check_probabilities(
@@ -105,11 +106,20 @@ def split_by_kind(sample: Sample, kind: Aspect) -> list[Sample]:
 
     Samples of two classes, of the top class and of one class against the rest hold scores.
     """
-    P, codes, weights = sample.arrays
-    rows: Any = {name: getattr(sample, name) for name in ("squares", "clusters", "parts_of")}
+    P, codes, _ = sample.arrays
+
+    def part(forecasts: Floats, codes: Codes) -> Sample:
+        return Sample(
+            forecasts,
+            codes,
+            sample.weights,
+            squares=sample.squares,
+            clusters=sample.clusters,
+            parts_of=sample.parts_of,
+        )
 
     def against_rest(scores: Floats, right: NDArray[np.bool_]) -> Sample:
-        return Sample(np.ascontiguousarray(scores), right.view(np.uint8), weights, **rows)
+        return part(np.ascontiguousarray(scores), right.view(np.uint8))
 
     if kind == "top":
         best = P.argmax(axis=1)
@@ -117,7 +127,7 @@ def split_by_kind(sample: Sample, kind: Aspect) -> list[Sample]:
     if P.shape[1] == 2:
         return [against_rest(P[:, 1], codes == 1)]
     if kind == "canonical":
-        return [Sample(P, codes, weights, **rows)]
+        return [part(P, codes)]
     return [against_rest(P[:, k], codes == k) for k in range(P.shape[1])]
 
 
@@ -137,8 +147,8 @@ def check_unlabelled(
 def check_calibration(calibration: Any, P: Floats) -> tuple[Floats, Floats]:
     """Forecasts of calibration rows and their weights.
 
-    `calibration` is a number of rows or a fitted calibrator, whose rows are taken to look like
-    those of P, or the calibrated forecasts themselves.
+    `calibration` is a number of rows, a fitted calibrator, or calibrated forecasts. In the first
+    two cases the calibration rows are assumed to be distributed as P.
     """
     if hasattr(calibration, "summary_"):
         calibration = calibration.summary_["weight"]

@@ -3,6 +3,7 @@
 import numbers
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -153,10 +154,11 @@ def encode_labels(
         fix = "fit the classifier first, then a calibrator to its forecasts: any for soft labels,"
         fix += " MultiLabelCalibrator for labels that do not exclude each other"
         raise InputError(name, None, problem, fix)
-    _check_known(values, name, forecasts)
+    distinct = _check_known(values, name, forecasts)
     if labels is not None:
-        return _encode_given(values, to_array(labels, name="labels"), n_classes, name)
-    classes, codes = _distinct(values)
+        given = check_classes(to_array(labels, name="labels"), n_classes)
+        return given, _encode(values, given, name)
+    classes, codes = _encode_sorted(values, distinct, name)
     if len(classes) == n_classes:
         return classes, codes
     if len(classes) > n_classes:
@@ -165,7 +167,7 @@ def encode_labels(
     if len(classes) == 1:
         raise _one_class(classes[0], name)
     if (named := _classes_of(names, classes)) is not None and len(named) == n_classes:
-        return _encode_given(values, named, n_classes, name)
+        return named, _encode(values, check_classes(named, n_classes), name)
     problem = f"{len(classes)} of the {n_classes} classes of the forecasts"
     fix = f"with labels=, {n_classes} labels in the order of the columns"
     raise InputError(name, None, problem, f"say which column is which class {fix}")
@@ -207,28 +209,44 @@ def _classes_of(names: Sequence[str] | None, labels: Labels) -> Labels | None:
     return np.array([int(column) for column in names], dtype=labels.dtype)
 
 
-def _check_known(values: Labels, name: str, forecasts: Floats | None = None) -> None:
+def _check_known(values: Labels, name: str, forecasts: Floats | None = None) -> Labels:
+    """Labels that include all distinct ones; raises an error unless each can be a class."""
     if len(values) == 0:
         raise InputError(name, None, "no rows", "at least one label is needed")
     if values.dtype.kind == "f" and (bad := ~np.isfinite(values)).any():
         row = int(np.argmax(bad))
         what = "NaN" if np.isnan(values[row]) else "infinity"
         raise InputError(name, row, f"is {what}", "labels must be known")
+    distinct: Labels = values
     if values.dtype.kind == "O":
-        for row, label in enumerate(values):
+        distinct = _distinct_objects(values)
+        for label in distinct:
             if label is None or label != label:  # noqa: PLR0124
+                row = next(row for row, other in enumerate(values) if other is label)
                 raise InputError(name, row, f"is {label}", "labels must be known")
-        if len({isinstance(label, str) for label in values}) > 1:  # they cannot be sorted
+        if len({isinstance(label, str) for label in distinct}) > 1:  # they cannot be sorted
             fix = "make them all strings, or all numbers"
             raise InputError(name, None, "labels of several types", fix)
     if values.dtype.kind not in "biuUS":
         from sklearn.utils.multiclass import check_classification_targets  # noqa: PLC0415
 
+        # It warns of values that hardly ever repeat, as if they were numbers to predict.
+        targets = np.tile(distinct, 2) if 2 * len(distinct) <= len(values) else values
         try:
-            check_classification_targets(values)
+            check_classification_targets(targets)
         except ValueError as error:
             fix = _fix_vector(values, forecasts)
             raise InputError(name, None, str(error).rstrip("."), fix) from error
+    return distinct
+
+
+def _distinct_objects(values: Labels) -> Labels:
+    """Distinct labels in the order of their first rows; all of them if they cannot be hashed."""
+    try:
+        distinct = dict.fromkeys(values.tolist())
+    except TypeError:
+        return values
+    return np.fromiter(distinct, dtype=object, count=len(distinct))
 
 
 def _fix_vector(values: Labels, forecasts: Floats | None) -> str:
@@ -242,7 +260,7 @@ def _fix_vector(values: Labels, forecasts: Floats | None) -> str:
     return f"labels name classes{SWAPPED}"
 
 
-def _distinct(values: Labels) -> tuple[Labels, Codes]:
+def _encode_sorted(values: Labels, distinct: Labels, name: str) -> tuple[Labels, Codes]:
     """Sorted distinct labels, and the index of each label among them."""
     if values.dtype.kind in "biuf":
         # Two classes, possibly with millions of rows: no sort.
@@ -252,12 +270,9 @@ def _distinct(values: Labels) -> tuple[Labels, Codes]:
         adjacent = values.dtype.kind in "biu" and int(high) - int(low) == 1
         if adjacent or (low < high and (is_high | (values == low)).all()):
             return np.array([low, high]), is_high.view(np.uint8)
-    parts = [np.unique(values[rows]) for rows in slices(len(values))]
+    parts = [np.unique(distinct[rows]) for rows in slices(len(distinct))]
     classes = np.unique(np.concatenate(parts))
-    codes = np.empty(len(values), dtype=np.min_scalar_type(len(classes) - 1))
-    for rows in slices(len(values)):
-        codes[rows] = np.searchsorted(classes, values[rows])
-    return classes, codes
+    return classes, _encode(values, classes, name)
 
 
 def check_classes(classes: Labels, n_classes: int) -> Labels:
@@ -270,18 +285,29 @@ def check_classes(classes: Labels, n_classes: int) -> Labels:
     return classes
 
 
-def _encode_given(
-    values: Labels, classes: Labels, n_classes: int, name: str
-) -> tuple[Labels, Codes]:
-    check_classes(classes, n_classes)
+def _encode(values: Labels, classes: Labels, name: str) -> Codes:
+    """Index of each label among the classes; raises an error at the first that is not there."""
+    codes = np.empty(len(values), dtype=np.min_scalar_type(len(classes) - 1))
+    for rows in slices(len(values)):
+        found = _look_up(values[rows], classes)
+        if (unseen := found == len(classes)).any():
+            row = rows.start + int(np.argmax(unseen))
+            fix = f"known are {', '.join(shown(label) for label in classes[:20])}"
+            problem = f"is {shown(values[row])}, which is not among the labels"
+            raise InputError(name, row, problem, fix)
+        codes[rows] = found
+    return codes
+
+
+def _look_up(values: Labels, classes: Labels) -> Ints:
+    """Index of each label among the classes, in any order; their number if it is not there."""
+    K = len(classes)
+    if "O" in (values.dtype.kind, classes.dtype.kind):  # hashing is faster than comparisons
+        code_of = {label: k for k, label in enumerate(classes.tolist())}
+        return np.fromiter(map(code_of.get, values.tolist(), repeat(K)), np.intp, len(values))
     order = np.argsort(classes)
-    nearest = np.searchsorted(classes, values, sorter=order).clip(max=n_classes - 1)
-    codes = order[nearest]
-    if (unseen := classes[codes] != values).any():
-        row = int(np.argmax(unseen))
-        fix = f"known are {', '.join(shown(label) for label in classes[:20])}"
-        raise InputError(name, row, f"is {shown(values[row])}, which is not among the labels", fix)
-    return classes, codes.astype(np.min_scalar_type(n_classes - 1))
+    codes = order[np.searchsorted(classes, values, sorter=order).clip(max=K - 1)]
+    return np.where(classes[codes] == values, codes, K)
 
 
 def categories_of(y: Any) -> Any:

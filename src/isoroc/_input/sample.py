@@ -125,7 +125,7 @@ def read_forecasts(P: ArrayLike, *, name: str, n_columns: int | None = None) -> 
 
 
 def check_new(P: Any, kind: Kind, n_columns: int, summary: Any, ops: Any = NUMPY) -> Floats:
-    """Forecast array of new rows, on the device of `ops`; `summary` describes those of the fit."""
+    """Forecast array of new rows, on the device of `ops`. `summary` describes the fit."""
     real = ops is not NUMPY and "complex" not in str(P.dtype)
     if real and P.ndim in (1, 2) and P.shape[0] and count_columns(P) == n_columns:
         X = ops.vector(ops.constant(columns_of(P)))
@@ -322,14 +322,23 @@ class Sample:
 
 def join_samples(parts: Sequence[Sample]) -> Sample:
     """One sample of the rows of several; rows without weights weigh 1 if others have weights."""
-    arrays: Any = {}
-    for name in ("forecasts", "codes", "clusters", "squares", "parts_of"):
-        if getattr(parts[0], name) is not None:
-            arrays[name] = np.concatenate([getattr(part, name) for part in parts])
-    if any(part.weights is not None for part in parts):
-        arrays["weights"] = np.concatenate([part.row_weights() for part in parts])
+
+    def join(name: str) -> Any:
+        arrays = [getattr(part, name) for part in parts]
+        return None if arrays[0] is None else np.concatenate(arrays)
+
+    is_weighted = any(part.weights is not None for part in parts)
     segments = [part.segments for part in parts if part.segments is not None]
-    return replace(parts[0], **arrays, segments=join_segments(segments) if segments else None)
+    return replace(
+        parts[0],
+        forecasts=join("forecasts"),
+        codes=join("codes"),
+        weights=np.concatenate([part.row_weights() for part in parts]) if is_weighted else None,
+        clusters=join("clusters"),
+        squares=join("squares"),
+        parts_of=join("parts_of"),
+        segments=join_segments(segments) if segments else None,
+    )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -404,22 +413,24 @@ def check_sample(
     names = column_names(P)
     K = count_classes(forecasts)
     check_length(outcomes, len(forecasts), name=label_name, of=name)
-    rows: Any = {"weights": weights, "clusters": check_clusters(clusters, len(forecasts), of=name)}
+    groups = check_clusters(clusters, len(forecasts), of=name)
     if outcomes.ndim == 2:
-        shown: Any = {"forecasts": name, "name": label_name}
-        classes, shares = shares_by_class(outcomes, column_names(y), labels, names, **shown)
+        classes, shares = shares_by_class(
+            outcomes, column_names(y), labels, names, forecasts=name, name=label_name
+        )
         codes = shares.argmax(axis=1).astype(np.min_scalar_type(K - 1))
-        sample = Sample(forecasts, codes, classes=classes, unit=kind.unit, **rows)
+        sample = Sample(forecasts, codes, weights, classes, clusters=groups, unit=kind.unit)
         is_soft = start is not None or not ((shares == 0) | (shares == 1)).all()
         return divide_rows(sample, shares, start or 0) if is_soft else sample
-    options: Any = {"labels": labels, "names": names, "forecasts": forecasts, "name": label_name}
-    classes, codes = encode_labels(outcomes, K, **options)
+    classes, codes = encode_labels(
+        outcomes, K, labels=labels, names=names, forecasts=forecasts, name=label_name
+    )
     by_column = match_columns(names, classes, given=labels is not None, name=name)
     if by_column is not classes:
         column_of = [by_column.tolist().index(label) for label in classes.tolist()]
         classes = by_column
         codes = np.array(column_of, dtype=codes.dtype)[codes]
-    return Sample(forecasts, codes, classes=classes, unit=kind.unit, **rows)
+    return Sample(forecasts, codes, weights, classes, clusters=groups, unit=kind.unit)
 
 
 def divide_rows(sample: Sample, shares: Floats, start: int = 0) -> Sample:

@@ -23,9 +23,9 @@ from isoroc._input.sample import Sample
 
 Hashes = NDArray[np.uint64]
 
-#: Distinct rows that a fingerprint holds, those of the smallest hashes.
+#: Distinct rows that a fingerprint holds. They have the smallest hashes.
 SIZE = 64
-_LARGEST = 2**32 - 1
+_LARGEST_HASH = 2**32 - 1
 #: Hash of the last outputs, and the fingerprint of the calibrator that made each.
 _outputs: deque[tuple[int, Fingerprint]] = deque(maxlen=100)
 
@@ -50,10 +50,10 @@ class Fingerprint(NamedTuple):
         if last is not None:
             return cls(*_distinct(sample, last))
         # Hashes are spread evenly, so most rows need not be sorted.
-        few = _LARGEST // max(len(sample) // (16 * SIZE), 1)
+        few = _LARGEST_HASH // max(len(sample) // (16 * SIZE), 1)
         forecasts, outcomes, tied = _distinct(sample, few)
-        if len(forecasts) < SIZE and few < _LARGEST:
-            forecasts, outcomes, tied = _distinct(sample, _LARGEST)
+        if len(forecasts) < SIZE and few < _LARGEST_HASH:
+            forecasts, outcomes, tied = _distinct(sample, _LARGEST_HASH)
         return cls(forecasts[:SIZE], outcomes[:SIZE], tied)
 
     @classmethod
@@ -81,7 +81,7 @@ class Fingerprint(NamedTuple):
         It is estimated from the forecasts that would be in the fingerprint. At least four must be,
         with the same outcomes. Where forecasts are tied, nearly all of them must.
         """
-        last = int(self.forecasts[-1]) if len(self.forecasts) == SIZE else _LARGEST
+        last = int(self.forecasts[-1]) if len(self.forecasts) == SIZE else _LARGEST_HASH
         others = Fingerprint.of(sample, last)
         hashes = self.forecasts, others.forecasts
         _, here, there = np.intersect1d(*hashes, return_indices=True)

@@ -5,17 +5,23 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._core.types import Floats
-from isoroc._input.arrays import check_length, slices, to_array, to_native
+from isoroc._input.arrays import (
+    check_length,
+    is_frame,
+    is_series,
+    slices,
+    to_array,
+    to_native,
+)
 from isoroc._input.error import InputError
 from isoroc._input.rows import Names, is_number, text_of
 
 
-class Column(NamedTuple):
+class SegmentColumn(NamedTuple):
     """Numbers, NaN where missing, or the places of categories among `levels`, -1 where missing."""
 
     values: NDArray[Any]
@@ -31,13 +37,15 @@ class Column(NamedTuple):
 class Segments:
     """Columns of equal length by name."""
 
-    columns: dict[str, Column]
+    columns: dict[str, SegmentColumn]
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())).values)
 
     def __getitem__(self, rows: Any) -> Self:
-        return type(self)({name: Column(v[rows], at) for name, (v, at) in self.columns.items()})
+        return type(self)(
+            {name: SegmentColumn(v[rows], at) for name, (v, at) in self.columns.items()}
+        )
 
     @property
     def names(self) -> list[str]:
@@ -51,13 +59,13 @@ def join_segments(parts: Sequence[Segments]) -> Segments:
     for name in parts[0].columns:
         values, known = zip(*(part.columns[name] for part in parts), strict=True)
         if known[0] is None:
-            columns[name] = Column(np.concatenate(values))
+            columns[name] = SegmentColumn(np.concatenate(values))
             continue
         levels = np.unique(np.concatenate(known))
-        # A place of -1 stays -1: it is that of the last entry.
+        # A place of -1 stays -1, because it points to the last entry.
         moved = [np.append(np.searchsorted(levels, each), -1) for each in known]
         places = [new[old] for new, old in zip(moved, values, strict=True)]
-        columns[name] = Column(np.concatenate(places).astype(_type_of(levels)), levels)
+        columns[name] = SegmentColumn(np.concatenate(places).astype(_type_of(levels)), levels)
     return Segments(columns)
 
 
@@ -101,10 +109,10 @@ def _columns_of(segments: Any, known: Mapping[str, bool] | None) -> dict[str, An
     if isinstance(segments, Mapping):
         return {str(name): column for name, column in segments.items()}
     native = to_native(segments, name="segments")
-    if isinstance(native, nw.DataFrame):
+    if is_frame(native):
         return {str(name): native[name] for name in native.columns}
     only = next(iter(known)) if known is not None and len(known) == 1 else "segment"
-    if isinstance(native, nw.Series):
+    if is_series(native):
         name = str(native.name or only)
         return {only if known is not None and name not in known else name: native}
     values = to_array(segments, name="segments")
@@ -116,24 +124,26 @@ def _columns_of(segments: Any, known: Mapping[str, bool] | None) -> dict[str, An
     return {str(j): column for j, column in enumerate(values.T)}
 
 
-def read_column(values: Any, argument: str, *, numeric: bool | None = None) -> Column:
+def read_column(values: Any, argument: str, *, numeric: bool | None = None) -> SegmentColumn:
     """A column of numbers or categories; by default numbers are numbers."""
-    if isinstance(values, Column):
+    if isinstance(values, SegmentColumn):
         if numeric in (None, values.is_numeric):
             return values
         values, levels = values
         if levels is not None:
             values = np.array([*levels.tolist(), None], dtype=object)[values]
     series = to_native(values, name=argument)
-    if isinstance(series, nw.Series):
+    if is_series(series):
         if series.dtype.is_numeric() and numeric is not False:
-            return Column(_numbers(series.cast(nw.Float64()).to_numpy()))
+            import narwhals.stable.v2 as nw  # noqa: PLC0415
+
+            return SegmentColumn(_numbers(series.cast(nw.Float64()).to_numpy()))
         return _entries(series, argument, numeric=numeric)
     array = to_array(values, name=argument)
     if array.ndim != 1:
         raise InputError(argument, None, f"has shape {array.shape}", "expected one column")
     if array.dtype.kind in "iuf" and numeric is not False:
-        return Column(_numbers(array))
+        return SegmentColumn(_numbers(array))
     return _entries(array, argument, numeric=numeric)
 
 
@@ -142,14 +152,14 @@ def _type_of(levels: Any) -> np.dtype[Any]:
     return np.min_scalar_type(-len(levels) - 1)
 
 
-def _entries(values: Any, argument: str, *, numeric: bool | None) -> Column:
+def _entries(values: Any, argument: str, *, numeric: bool | None) -> SegmentColumn:
     """A series or array of categories, of numbers of any type, or of their texts, in parts."""
     fix = "segments are numbers, strings or booleans; of dates, pass the month or the age in days"
     number: dict[Any, int] = {}
     codes = np.empty(len(values), np.int32)
     for rows in slices(len(values)):
         part = values[rows]
-        entries = part.to_list() if isinstance(part, nw.Series) else part.tolist()
+        entries = part.to_list() if is_series(part) else part.tolist()
         try:
             for value in dict.fromkeys(entries):
                 number.setdefault(value, len(number))
@@ -160,7 +170,7 @@ def _entries(values: Any, argument: str, *, numeric: bool | None) -> Column:
         known = [value for value in number if text_of(value) is not None]
         numeric = bool(known) and all(map(is_number, known))
     if numeric:
-        return Column(_parsed(list(number), codes, argument))
+        return SegmentColumn(_parsed(list(number), codes, argument))
     texts = [text_of(value) for value in number]
     for i, (value, text) in enumerate(zip(number, texts, strict=True)):
         if text == "" != value:
@@ -168,7 +178,7 @@ def _entries(values: Any, argument: str, *, numeric: bool | None) -> Column:
     names = sorted({text for text in texts if text is not None})
     place = {text: i for i, text in enumerate(names)} | {None: -1}
     places = np.array([place[text] for text in texts], dtype=_type_of(names))
-    return Column(places[codes], np.array(names, dtype=np.str_))
+    return SegmentColumn(places[codes], np.array(names, dtype=np.str_))
 
 
 def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:

@@ -29,8 +29,8 @@ from isoroc._maps.modelfile.document import (
 from isoroc._support.files import replacing
 from isoroc._support.table import Table
 
-FORMAT = "isoroc-rule"
-VERSION = 1
+RULE_FORMAT = "isoroc-rule"
+RULE_VERSION = 1
 #: Threshold of probabilities that none of them reaches.
 NEVER = 2.0
 Action = Literal["top", "both", "class", "positive", "negative"]
@@ -61,10 +61,10 @@ CANDIDATES = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AcceptanceRule:
-    """Rows that are accepted, and what is promised of them; ``print`` says it in sentences.
+    """Rows that are accepted, and what is promised of them. ``print`` says it in sentences.
 
-    A zone is a set of rows with a threshold of its own: all rows, those decided for one class, or
-    those of one segment.
+    A zone is a set of rows with its own threshold: all rows, rows decided for one class, or rows in
+    one segment.
     """
 
     action: Action
@@ -101,12 +101,12 @@ class AcceptanceRule:
 
     @property
     def threshold(self) -> Any:
-        """The threshold, or an array of those of several zones; infinite if not certified."""
+        """The threshold, or one for each of several zones. Infinite if not certified."""
         return _single(self.zones["threshold"])
 
     @property
     def max_error(self) -> Any:
-        """The limit, or an array of those of several zones."""
+        """The limit, or one for each of several zones."""
         return _single(self.zones["max_error"])
 
     @property
@@ -122,7 +122,7 @@ class AcceptanceRule:
         Parameters
         ----------
         P : array-like of shape (n, K) or (n,)
-            Forecasts of the same kind as those of the rule: calibrated, if these were.
+            Forecasts of the same kind as the rule was made with: calibrated, if these were.
         score : array-like of shape (n,), default=None
             Scores, if the rule was made with scores.
         segments : array-like of shape (n,), default=None
@@ -192,13 +192,13 @@ class AcceptanceRule:
         """Checksum and content of the file."""
         parts = {f.name: getattr(self, f.name) for f in fields(self)}
         content = encode(parts, "rule", _refuse)["items"]
-        return serialise(FORMAT, VERSION, {"rule": content})
+        return serialise(RULE_FORMAT, RULE_VERSION, {"rule": content})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Rule from a file that `save` wrote; damaged and altered files are refused."""
         fix = "Pass a file that was written by AcceptanceRule.save or isoroc accept."
-        document = read_envelope(path, FORMAT, VERSION, ("rule",), fix=fix)
+        document = read_envelope(path, RULE_FORMAT, RULE_VERSION, ("rule",), fix=fix)
         with faults_of(path):
             return cls._of(document)
 
@@ -206,7 +206,7 @@ class AcceptanceRule:
     def read(cls, document: Any) -> Self:
         """Rule of a document inside another file; a `ValueError` if it is damaged."""
         try:
-            return cls._of(open_envelope(document, FORMAT, VERSION, ("rule",)))
+            return cls._of(open_envelope(document, RULE_FORMAT, RULE_VERSION, ("rule",)))
         except Fault as fault:
             raise ValueError(str(fault)) from fault
 

@@ -2,20 +2,24 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
 
-from isoroc._backends import NUMPY, Ops, V, ops_for
+from isoroc._backends import NUMPY, Ops, Truth, V, ops_for
 from isoroc._core import smooth
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats
-from isoroc._input import slices
+from isoroc._input import Segments, slices
 from isoroc._input.kinds import LOWEST_LOG, Kind, columns_of
 from isoroc._maps.modelfile import Fault
 from isoroc._maps.modelfile.checks import Check, Sizes
 from isoroc._support.threads import one_blas_thread
+
+#: Segment of each row in each column of a map's `segments`, and whether it is known.
+Places = Sequence[tuple[V, Truth]]
 
 
 def state(check: Check, default: Any = MISSING) -> Any:
@@ -72,22 +76,43 @@ class Map(Frozen, ABC):
     kind: Kind  # of the forecasts
     #: Whether the map has steps, so that a rounding error may change its value.
     exact: ClassVar[bool] = False
+    #: Whether `predict_proba` takes segments. Even so, a fit may have found no use for any.
+    takes_segments: ClassVar[bool] = False
+
+    @property
+    def segments(self) -> dict[str, bool]:
+        """Columns of segments that the map uses, and whether each is numeric; mostly none."""
+        return {}
 
     @abstractmethod
-    def formula(self, ops: Ops[V], X: V) -> V:
-        """Calibrated forecasts, of width K, of valid forecasts of the map's kind."""
+    def formula(self, ops: Ops[V], X: V, places: Places[V] = ()) -> V:
+        """Calibrated forecasts, of width K, of valid forecasts of the map's kind.
+
+        Only maps with `segments` use `places`. Without places, all segments are unknown.
+        """
+
+    def calibrate(self, ops: Ops[V], X: V, places: Places[V] = ()) -> tuple[V, Truth]:
+        """Calibrated forecasts, of width K, and whether `predict_proba` would accept the row."""
+        # No rounding error may be added to what has steps, or to forecasts that stay unchanged.
+        X, good = self.kind.clean(ops, X, exact=self.exact or isinstance(self, IdentityMap))
+        return self.formula(ops, X, places), good
+
+    def read_places(self, ops: Any, names: Sequence[str]) -> Places[Any]:
+        """Places in the named columns of segments, which a backend can read."""
+        return []
 
     def compiled(self, forecasts: Forecasts) -> Floats:
         """What the formula returns for arrays, shape (n, K); overridden where a loop is faster."""
         X = columns_of(forecasts.values)
         if self.exact:
             return np.ascontiguousarray(self.formula(NUMPY, X))
-        # A few rows at a time, so that arrays stay in the cache.
-        parts = (np.asfortranarray(X[rows]) for rows in slices(len(X), 2**12))
-        return np.concatenate([np.ascontiguousarray(self.formula(NUMPY, part)) for part in parts])
+        return in_parts(self.formula, X)
 
-    def apply(self, values: Floats) -> Floats:
-        """Calibrated forecasts, shape (n, K), of a forecast array; both may be on a device."""
+    def apply(self, values: Floats, segments: Segments | None = None) -> Floats:
+        """Calibrated forecasts, shape (n, K), of a forecast array; both may be on a device.
+
+        Maps without `segments` ignore the second argument.
+        """
         if (ops := ops_for(values)) is not NUMPY:
             X = ops.vector(ops.constant(columns_of(values)))
             return ops.like(values, self.formula(ops, X).array)  # type: ignore[no-any-return]
@@ -106,7 +131,7 @@ class Map(Frozen, ABC):
         """Whether the map of two classes is known to be strictly increasing everywhere."""
         return False
 
-    def certificate(self, n_classes: int) -> Any:  # noqa: ARG002
+    def certificate(self, n_classes: int) -> Any:
         """The guarantee of the map of K classes in words, if it has one."""
         return None
 
@@ -117,7 +142,7 @@ class Map(Frozen, ABC):
         return {f.name: f.metadata["check"] for f in numbers if "check" in f.metadata}
 
     def check(self, n_classes: int) -> None:
-        """Raise a `Fault` unless the numbers can be those of a fit to K classes."""
+        """Raise a `Fault` unless a fit to K classes can have these numbers."""
         sizes: Sizes = {"K": n_classes}
         for name, check in self.states().items():
             check(getattr(self, name), name, sizes)
@@ -133,10 +158,16 @@ def _brief(value: Any) -> str:
     return repr(value) if isinstance(value, bool | int | str | None) else type(value).__name__
 
 
+def in_parts(formula: Callable[[Ops[Any], Any], Any], X: Floats) -> Floats:
+    """A formula of arrays, for a few rows at a time, so that they stay in the cache."""
+    parts = (np.asfortranarray(X[rows]) for rows in slices(len(X), 2**12))
+    return np.concatenate([np.ascontiguousarray(formula(NUMPY, part)) for part in parts])
+
+
 class IdentityMap(Map):
     """Forecasts as probabilities, otherwise unchanged."""
 
-    def formula(self, ops: Ops[V], X: V) -> V:
+    def formula(self, ops: Ops[V], X: V, places: Places[V] = ()) -> V:
         return self.kind.probabilities(ops, X)
 
     def compiled(self, forecasts: Forecasts) -> Floats:

@@ -14,7 +14,7 @@ from isoroc._core.special import xlogy
 from isoroc._core.tree import BinTree
 from isoroc._core.types import Floats, Ints
 from isoroc._input.kinds import PROBABILITIES, columns_of
-from isoroc._maps.base import Forecasts, Map, state
+from isoroc._maps.base import Forecasts, Map, Places, state
 from isoroc._maps.modelfile import Fault, checks
 from isoroc._maps.scaling import TemperatureMap
 from isoroc._maps.top import TopReduction
@@ -54,7 +54,7 @@ class BinMap(Map):
         """Calibrated forecast of each bin, shape (n_bins, R)."""
         return self.node_values[self.tree.bins]
 
-    def formula(self, ops: Ops[V], X: V) -> V:
+    def formula(self, ops: Ops[V], X: V, places: Places[V] = ()) -> V:
         points = X
         expand = None
         tree = self.tree
@@ -93,11 +93,11 @@ class BinMap(Map):
         points = self.points(values) if self.varies or not self.kind.single else values
         return self.compiled_at(points, self.tree.bin_of(values if self.kind.single else points))
 
-    def compiled_at(self, points: Floats, bin_of: Ints) -> Floats:  # noqa: ARG002
+    def compiled_at(self, points: Floats, bin_of: Ints) -> Floats:
         """What `values_at` returns for arrays, given places of shape (n,)."""
         return np.asarray(np.take(self.bin_values, bin_of, axis=0))
 
-    def values_at(self, ops: Ops[V], points: V, bin_of: V) -> V:  # noqa: ARG002
+    def values_at(self, ops: Ops[V], points: V, bin_of: V) -> V:
         """Calibrated forecasts of points, given their places among the bins."""
         return ops.look_up(self.bin_values, bin_of)
 

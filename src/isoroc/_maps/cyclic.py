@@ -14,7 +14,7 @@ import numpy as np
 
 from isoroc._core.types import Floats, Ints
 
-MOST_ROWS = 2000  # with more rows, this many are drawn and checked
+MOST_CHECKED = 2000  # with more rows, this many are drawn and checked
 TOLERANCE = 1e-12  # relative rounding error that comparisons allow for
 
 
@@ -43,15 +43,15 @@ def check_cyclic(z: Floats, Q: Floats) -> MonotonicityCheck:
     n, K = Q.shape
     if K == 2:
         return MonotonicityCheck(_increases(z[:, 1] - z[:, 0], Q), n, exact=True)
-    if n > MOST_ROWS:
-        rows = np.random.default_rng(0).choice(n, MOST_ROWS, replace=False)
+    if n > MOST_CHECKED:
+        rows = np.random.default_rng(0).choice(n, MOST_CHECKED, replace=False)
         z = z[rows]
         Q = Q[rows]
     z = z - z.mean(axis=1, keepdims=True)  # forecasts sum to one, so constants of z cancel
     inner = Q @ z.T
     steps = np.diag(inner)[:, None] - inner  # [j, i]: from row i to row j
     steps += TOLERANCE * K * (1 + np.abs(z).max())
-    return MonotonicityCheck(not has_negative_cycle(steps), len(Q), exact=n <= MOST_ROWS)
+    return MonotonicityCheck(not has_negative_cycle(steps), len(Q), exact=n <= MOST_CHECKED)
 
 
 def _increases(odds: Floats, Q: Floats) -> bool:

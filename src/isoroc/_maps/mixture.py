@@ -8,7 +8,7 @@ from isoroc._backends import NUMPY, Ops, V, added
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats
 from isoroc._input.kinds import kind_of
-from isoroc._maps.base import Forecasts, Map, check_nested, state
+from isoroc._maps.base import Forecasts, Map, Places, check_nested, state
 from isoroc._maps.modelfile import Fault, checks
 from isoroc._maps.monotone import MonotoneMap, MonotonicityCertificate
 
@@ -36,7 +36,7 @@ class MixtureMap(Map):
         if self.monotone and self.exponent != 1:
             raise Fault("exponent", "a monotone mixture has exponent 1")
 
-    def formula(self, ops: Ops[V], X: V) -> V:
+    def formula(self, ops: Ops[V], X: V, places: Places[V] = ()) -> V:
         parts = zip(self.members, self.weights, strict=True)
         mean = added(member.formula(ops, X) * float(weight) for member, weight in parts)
         return self._sharpen(ops, mean)
@@ -82,6 +82,11 @@ class MultiLabelMap(Map):
         super().check(n_classes)
         check_nested(self.maps, "maps", kind_of(1, self.kind.unit), 2)
 
-    def formula(self, ops: Ops[V], X: V) -> V:
+    def formula(self, ops: Ops[V], X: V, places: Places[V] = ()) -> V:
         columns = zip(self.maps, ops.split(X, [1] * len(self.maps)), strict=True)
         return ops.concat([ops.take(each.formula(ops, x), [1]) for each, x in columns])
+
+    def compiled(self, forecasts: Forecasts) -> Floats:
+        columns = zip(self.maps, np.ascontiguousarray(forecasts.values.T), strict=True)
+        labels = [each.compiled(Forecasts(x, each.kind))[:, 1] for each, x in columns]
+        return np.stack(labels, axis=1)

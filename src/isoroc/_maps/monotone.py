@@ -10,14 +10,16 @@ and so a point of the simplex. A gradient of a convex function is cyclically mon
 """
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from isoroc._backends import Ops, V
 from isoroc._core import smooth
 from isoroc._core.simplex import LEAST
-from isoroc._core.types import Floats
-from isoroc._maps.base import Forecasts, Map, state
+from isoroc._core.types import Floats, Ints
+from isoroc._maps.base import Forecasts, Map, Places, in_parts, state
 from isoroc._maps.modelfile import Fault, checks
 from isoroc._support.table import Table
 
@@ -107,16 +109,21 @@ class MonotoneMap(Map):
         """The points z in which the map is the gradient."""
         return with_floor(ops, self.kind.logs(ops, X, LEAST), self.floor)
 
-    def formula(self, ops: Ops[V], X: V) -> V:
+    def formula(self, ops: Ops[V], X: V, places: Places[V] = ()) -> V:
         return self.gradient(ops, self.coordinates(ops, X))
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        if len(self.softness) > 2 or self.interactions is not None:
-            return super().compiled(forecasts)
-        points = self.prototypes.reshape(-1, 2)
+        """The same with logarithms that the members of a mixture share; one pass for two classes."""
         logs = forecasts.logs(LEAST)
-        slopes = self.scale * points
-        return smooth.blend(logs, self.floor, TRACE, slopes, self.biases.ravel(), points)
+        if len(self.softness) == 2 and self.interactions is None:
+            points = self.prototypes.reshape(-1, 2)
+            slopes = self.scale * points
+            return smooth.blend(logs, self.floor, TRACE, slopes, self.biases.ravel(), points)
+
+        def formula(ops: Ops[Any], logs: Any) -> Any:
+            return self.gradient(ops, with_floor(ops, logs, self.floor))
+
+        return in_parts(formula, logs.T)
 
     def is_increasing(self) -> bool:
         """Unless all prototypes coincide."""
@@ -128,12 +135,13 @@ class MonotoneMap(Map):
         uniform = (1 - np.eye(K)) / (K - 1)
         return np.asarray(uniform if self.directions is None else self.directions)
 
-    @property
+    @cached_property
     def prototypes(self) -> Floats:
         """The points r_kl, shape (K, L, K)."""
         K = len(self.softness)
         r = self.softness[:, :, None] * self.full_directions()[:, None, :]
         r[np.arange(K), :, np.arange(K)] += 1 - self.softness
+        r.setflags(write=False)
         return np.asarray(r)
 
     def rises(self, z: Floats) -> Floats:
@@ -181,8 +189,15 @@ class MonotoneMap(Map):
         if self.directions is not None:
             prototypes = self.prototypes.reshape(K * L, K)
             return ops.linear(z, self.scale * prototypes, self.biases.ravel())
+        towards_class, towards_all, place = self._slopes
+        each = ops.take(z, place)
+        return each * towards_class + ops.sum(z) * towards_all + self.biases.ravel()
+
+    @cached_property
+    def _slopes(self) -> tuple[Floats, Floats, Ints]:
+        """For each score its slope in the log forecast of its class and in all, and the class."""
+        K, L = self.softness.shape
         softness = self.softness.ravel()
         towards_all = np.asarray(self.scale / (K - 1) * softness)
         towards_class = np.asarray(self.scale * (1 - softness) - towards_all)
-        each = ops.take(z, np.repeat(np.arange(K), L))
-        return each * towards_class + ops.sum(z) * towards_all + self.biases.ravel()
+        return towards_class, towards_all, np.repeat(np.arange(K), L)

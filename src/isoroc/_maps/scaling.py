@@ -6,7 +6,7 @@ from isoroc._backends import NUMPY, Ops, V
 from isoroc._core import smooth
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats
-from isoroc._maps.base import Forecasts, Frozen, Map, state
+from isoroc._maps.base import Forecasts, Frozen, Map, Places, in_parts, state
 from isoroc._maps.modelfile import Fault, checks
 
 
@@ -50,7 +50,7 @@ class TemperedMap(Map):
 class TemperatureMap(TemperedMap):
     """Temperature scaling: ``softmax(log(p) / T)``, with a floor and a share of the uniform."""
 
-    def formula(self, ops: Ops[V], X: V) -> V:
+    def formula(self, ops: Ops[V], X: V, places: Places[V] = ()) -> V:
         return self.tempered(ops, X)
 
     def compiled(self, forecasts: Forecasts) -> Floats:
@@ -73,7 +73,7 @@ class MatrixMap(TemperedMap):
         shape = ("K",) if np.ndim(self.coef) == 1 else ("K", "K")
         checks.coefficients(*shape)(self.coef, "coef", {"K": n_classes})
 
-    def formula(self, ops: Ops[V], X: V) -> V:
+    def formula(self, ops: Ops[V], X: V, places: Places[V] = ()) -> V:
         z = self.log_tempered(ops, X)
         return ops.softmax(transform(ops, z, self.coef, self.quadratic, self.intercept))
 
@@ -122,7 +122,7 @@ class KernelMap(TemperedMap):
         if not (np.diff(self.knots, axis=1) > 0).all():
             raise Fault("knots", "expected ascending numbers")
 
-    def formula(self, ops: Ops[V], X: V) -> V:
+    def formula(self, ops: Ops[V], X: V, places: Places[V] = ()) -> V:
         z = self.log_tempered(ops, X)
         logs = self.kind.logs(ops, X, LEAST)
         positions = Positions(knots=self.knots, origin=self.origin, stretch=self.stretch)
@@ -164,7 +164,7 @@ class CumulativeMap(TemperedMap):
         if len(self.shifts) != n_classes - 1 or (np.diff(self.shifts) < 0).any():
             raise Fault("shifts", f"expected {n_classes - 1} ascending numbers")
 
-    def formula(self, ops: Ops[V], X: V) -> V:
+    def formula(self, ops: Ops[V], X: V, places: Places[V] = ()) -> V:
         z = self.log_tempered(ops, X)
         K = len(self.tilt)
         p = ops.softmax(z + self.tilt)
@@ -200,7 +200,7 @@ class SplineMap(Map):
     intercept: Floats = state(checks.coefficients("K"))
     smoothing: float = state(checks.number(most=1.0))
 
-    def formula(self, ops: Ops[V], X: V) -> V:
+    def formula(self, ops: Ops[V], X: V, places: Places[V] = ()) -> V:
         logs = self.kind.logs(ops, X, self.floor)
         z = ops.linear(logs, self.coef, self.intercept)
         if len(self.knots):
@@ -225,15 +225,24 @@ class SigmoidMap(Map):
     intercept: Floats = state(checks.coefficients("K"))
     linear: bool = state(checks.boolean)
 
-    def formula(self, ops: Ops[V], X: V) -> V:
+    def formula(self, ops: Ops[V], X: V, places: Places[V] = ()) -> V:
         """The softmax of logarithms of sigmoids, which divides by the sum without underflow."""
         if self.linear:
             z = self.coef * self.kind.probabilities(ops, X) + self.intercept
         else:
-            logs = self.kind.logs(ops, X, self.floor)
-            log_rest = logs - ops.log_odds(logs)
-            z = self.coef * logs - self.rest * log_rest + self.intercept
+            return self._of_logs(ops, self.kind.logs(ops, X, self.floor))
         return ops.softmax(ops.log_sigmoid(z))
+
+    def _of_logs(self, ops: Ops[V], logs: V) -> V:
+        log_rest = logs - ops.log_odds(logs)
+        z = self.coef * logs - self.rest * log_rest + self.intercept
+        return ops.softmax(ops.log_sigmoid(z))
+
+    def compiled(self, forecasts: Forecasts) -> Floats:
+        """The same with logarithms that the members of a mixture share."""
+        if self.linear:
+            return super().compiled(forecasts)
+        return in_parts(self._of_logs, forecasts.logs(self.floor).T)
 
     def is_increasing(self) -> bool:
         """If neither coefficient is negative."""

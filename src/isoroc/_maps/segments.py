@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from isoroc._core.types import Floats, Ints
 from isoroc._input import InputError, Names, Segments, check_segments, slices
 from isoroc._input.arrays import to_native
 from isoroc._input.kinds import LOGITS, columns_of
-from isoroc._maps.base import Forecasts, IdentityMap, Map, check_nested, state
+from isoroc._maps.base import Forecasts, IdentityMap, Map, Places, check_nested, state
 from isoroc._maps.modelfile import Fault, checks
 from isoroc._maps.monotone import with_floor
 
@@ -49,6 +49,13 @@ class SegmentMap(Map):
     offset: Floats = state(checks.coefficients("K", least=-1e3, most=1e3))
     behind: bool = state(checks.boolean, default=True)
 
+    takes_segments: ClassVar[bool] = True
+
+    @property
+    def segments(self) -> dict[str, bool]:
+        columns = zip(self.columns, self.levels, strict=True)
+        return {str(name): not len(levels) for name, levels in columns}
+
     @property
     def exact(self) -> bool:  # type: ignore[override]
         return self.common.exact or (self.weight > 0 and self.shifted.exact)
@@ -77,8 +84,13 @@ class SegmentMap(Map):
             shape = int(np.prod([sizes[j] for j in pair if j >= 0])), n_classes + 1
             checks.coefficients(*shape, least=-1e3, most=1e3)(table, f"tables[{t}]", {})
 
-    def formula(self, ops: Ops[V], X: V) -> V:
-        return self.formula_of_segments(ops, X, ())
+    def formula(self, ops: Ops[V], X: V, places: Places[V] = ()) -> V:
+        common = self.common.formula(ops, X)
+        shifted = None
+        if places and self.weight:
+            shifted = self.shifted.formula(ops, self.shift(ops, X, common, places))
+        before = partial(self.kind.probabilities, ops, X)
+        return self._mixed(common, before, shifted)  # type: ignore[no-any-return]
 
     def compiled(self, forecasts: Forecasts) -> Floats:
         return self._mixed(self.common.compiled(forecasts), forecasts.probabilities)  # type: ignore[no-any-return]
@@ -110,7 +122,16 @@ class SegmentMap(Map):
         cuts = between if len(self.levels[j]) else self.cuts[j]
         return ops.locate(cuts, ops.where(known, x, 0.0)), known
 
-    def shift(self, ops: Ops[V], X: V, common: V, places: Sequence[tuple[V, Truth]]) -> V:
+    def read_places(self, ops: Any, names: Sequence[str]) -> Places[Any]:
+        columns = enumerate(zip(names, self.segments.values(), strict=True))
+        return [
+            self.locate(ops, j, ops.read([name]))
+            if numeric
+            else ops.find(name, Levels(self.levels[j].tolist()))
+            for j, (name, numeric) in columns
+        ]
+
+    def shift(self, ops: Ops[V], X: V, common: V, places: Places[V]) -> V:
         """Log probabilities for `shifted`; `places` holds the segments, and if they are known."""
         z = ops.log(ops.maximum(common, LEAST)) if self.behind else self.coordinates(ops, X)
         K = ops.width(z)
@@ -129,15 +150,6 @@ class SegmentMap(Map):
             z = z * ops.maximum(1.0 + s, LEAST_SCALE)
             entries = [c]
         return ops.log_softmax((z + added(entries) if entries else z) + self.offset)
-
-    def formula_of_segments(self, ops: Ops[V], X: V, places: Sequence[tuple[V, Truth]]) -> V:
-        """As `formula`, for rows whose segments are known."""
-        common = self.common.formula(ops, X)
-        shifted = None
-        if places and self.weight:
-            shifted = self.shifted.formula(ops, self.shift(ops, X, common, places))
-        before = partial(self.kind.probabilities, ops, X)
-        return self._mixed(common, before, shifted)  # type: ignore[no-any-return]
 
     def pruned(self) -> Self:
         """The same map without columns that no table uses, and bins that none tells apart."""
@@ -175,13 +187,14 @@ class SegmentMap(Map):
             codes[:, j] = values
         return codes
 
-    def apply_to_segments(self, values: Floats, segments: Segments) -> Floats:
-        """Calibrated forecasts of a forecast array whose rows have segments."""
+    def apply(self, values: Floats, segments: Segments | None = None) -> Floats:
+        if segments is None:
+            return super().apply(values)
         if (ops := ops_for(values)) is not NUMPY:
             parts = columns_of(values), self.codes(segments)
             X, codes = (ops.vector(ops.constant(part)) for part in parts)
             places = [self.locate(ops, j, ops.take(codes, [j])) for j in range(codes.width)]
-            return self.formula_of_segments(ops, X, places).array  # type: ignore[no-any-return]
+            return self.formula(ops, X, places).array  # type: ignore[no-any-return]
         Q = self.common.apply(values)
         for rows in slices(len(values)):
             z = self.shifted_logits(values[rows], Q[rows], segments[rows])
@@ -196,54 +209,24 @@ class SegmentMap(Map):
         return np.ascontiguousarray(self.shift(NUMPY, columns_of(values), common, places))
 
 
-def known_columns(fitted: Map) -> dict[str, bool]:
-    """Columns of segments of a map, and whether each is numeric."""
-    if not isinstance(fitted, SegmentMap):
-        return {}
-    columns = zip(fitted.columns, fitted.levels, strict=True)
-    return {str(name): not len(levels) for name, levels in columns}
-
-
-def read_segments(ops: Any, fitted: Any, names: Sequence[str]) -> list[tuple[Any, Any]]:
-    """Segment of each row in the named columns that a backend can read, and if it is known."""
-    return [
-        fitted.locate(ops, j, ops.read([name]))
-        if numeric
-        else ops.find(name, Levels(fitted.levels[j].tolist()))
-        for j, (name, numeric) in enumerate(zip(names, known_columns(fitted).values(), strict=True))
-    ]
-
-
 def encode_segments(fitted: SegmentMap, segments: Any) -> Floats:
     """Segments that a user passes as numbers: see `SegmentMap.codes`."""
     native = to_native(segments, name="segments")
     n_rows = len(native) if not isinstance(native, Mapping) else len(next(iter(native.values())))
-    known = known_columns(fitted)
+    known = fitted.segments
     if not known:
         return np.empty((n_rows, 0))
     return fitted.codes(check_segments(segments, n_rows, known=known, of="segments"))
 
 
-def calibrated(ops: Ops[V], fitted: Map, X: V, places: Sequence[Any] = ()) -> tuple[V, Truth]:
-    """Calibrated forecasts, of width K, and whether `predict_proba` would accept the row.
-
-    `places` holds the segment of each row in each column of a `SegmentMap`, and if it is known.
-    """
-    # No rounding error may be added to what has steps, or to forecasts that stay unchanged.
-    X, good = fitted.kind.clean(ops, X, exact=fitted.exact or isinstance(fitted, IdentityMap))
-    if isinstance(fitted, SegmentMap):
-        return fitted.formula_of_segments(ops, X, places), good
-    return fitted.formula(ops, X), good
-
-
 def apply_map(fitted: Map, values: Floats, segments: Any) -> Floats:
     """Calibrated forecasts of a forecast array whose rows may have segments."""
-    known = known_columns(fitted)
+    known = fitted.segments
     if segments is None and known:
         fix = f"pass a table with the columns {', '.join(known)}; new segments are not shifted"
         raise InputError("segments", None, "were given in fit", fix)
-    if segments is not None and not isinstance(fitted, SegmentMap):
+    if segments is not None and not fitted.takes_segments:
         raise InputError("segments", None, "the calibrator uses none", "leave them out")
-    if not isinstance(fitted, SegmentMap) or not known:
+    if not known:
         return fitted.apply(values)
-    return fitted.apply_to_segments(values, check_segments(segments, values.shape[0], known=known))
+    return fitted.apply(values, check_segments(segments, values.shape[0], known=known))

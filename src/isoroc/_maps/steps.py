@@ -9,7 +9,7 @@ import numpy as np
 from isoroc._backends import NUMPY, Ops, V
 from isoroc._core.types import Floats
 from isoroc._input.kinds import columns_of
-from isoroc._maps.base import Map, state
+from isoroc._maps.base import Map, Places, state
 from isoroc._maps.modelfile import Fault, checks
 
 
@@ -34,7 +34,7 @@ class OneVsRestMap(Map):
                 n_values = len(self.cuts[m]) + 1
                 checks.coefficients(n_values, least=0, most=1)(values, f"{name}[{m}]", {})
 
-    def formula(self, ops: Ops[V], X: V) -> V:
+    def formula(self, ops: Ops[V], X: V, places: Places[V] = ()) -> V:
         q = self.steps(ops, X, self.step_values())
         if len(self.cuts) == 1:
             return ops.concat([1.0 - q, q])

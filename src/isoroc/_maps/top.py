@@ -69,7 +69,7 @@ class TopReduction:
         return _by_parts(P, P.shape[1], lambda rows: self.of(NUMPY, P[rows])[1](Q[rows]))
 
     def through(self, P: Floats, calibrate: Callable[[Floats], Floats]) -> Floats:
-        """Forecasts of K classes, given what calibrates those of m ranks and the rest."""
+        """Forecasts of K classes, given a function that calibrates m ranks and the rest."""
 
         def calibrated(rows: slice) -> Floats:
             points, expand = self.of(NUMPY, P[rows])

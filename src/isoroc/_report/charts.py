@@ -35,7 +35,7 @@ def at_points(x: Any, y: Any) -> str:
 
 
 #: Width of a picture in units of its own, which the page scales.
-WIDTH = 340
+CHART_WIDTH = 340
 
 
 class Plane(NamedTuple):
@@ -100,7 +100,10 @@ class Plane(NamedTuple):
             a = digits(across)
             parts.append(tag("path", d=f"M{a},{self.top}V{bottom}", class_="grid"))
             # A digit is up to 6.2 wide: texts at the right end are moved rather than cut off.
-            position = {"x": digits(min(across, WIDTH - 1 - 3.1 * len(text))), "y": bottom + 14}
+            position = {
+                "x": digits(min(across, CHART_WIDTH - 1 - 3.1 * len(text))),
+                "y": bottom + 14,
+            }
             parts.append(tag("text", text, class_="tick mid", **position))
         for tick, text in y_ticks.items():
             d = self.at(self.x.low, tick)[1]
@@ -125,7 +128,7 @@ def ticks_of(axis: Axis) -> dict[float, str]:
 
 def picture(parts: Sequence[Any], title: str, height: float = 286) -> Markup:
     """Picture with a title for screen readers."""
-    box = f"0 0 {WIDTH} {height:g}"
+    box = f"0 0 {CHART_WIDTH} {height:g}"
     return tag("svg", joined(parts), aria_label=title, viewBox=box, role="img")
 
 
@@ -299,7 +302,7 @@ def surface_chart(part: dict[str, Any]) -> Markup:
         (x,), (y,) = flat([place])
         text = f"{cut(name, 16)} right"
         width = 6.4 * len(text)
-        x = max(x, width) if anchor else min(x, WIDTH - width)  # texts stay inside
+        x = max(x, width) if anchor else min(x, CHART_WIDTH - width)  # texts stay inside
         at = {"x": digits(x), "y": digits(y), "class_": f"label{anchor}"}
         parts.append(tag("text", text, **at))
     return picture(parts, "ROC surfaces of three classes", height=330)
@@ -340,7 +343,8 @@ def benefit_chart(part: dict[str, Any]) -> Markup:
 def coverage_chart(series: dict[str, Any]) -> Markup:
     """Error of the surest rows against their share, with the interval of the last forecasts."""
     highest = max(max(data["error"][len(data["error"]) // 20 :]) for data in series.values())
-    plane = Plane(y=Axis("linear", 0, max(1.15 * highest, 0.01)), left=52, width=278)
+    top = max(1.15 * highest, 0.01)
+    plane = Plane(y=Axis("linear", 0, top), left=52, width=278)
     parts = [plane.frame("share of rows accepted", "error of accepted rows")]
     for i, (stage, data) in enumerate(series.items()):
         if i == len(series) - 1:
@@ -348,8 +352,7 @@ def coverage_chart(series: dict[str, Any]) -> Markup:
             parts.append(plane.area(*band, class_=f"band {stage}"))
         parts.append(plane.line(data["coverage"], data["error"], class_=f"curve {stage}"))
         text = (f"{stage}: " if len(series) > 1 else "") + f"area {text_of(data['area'])}"
-        position = {"x": plane.left + 6, "y": plane.top + 14 + 16 * i, "class_": f"score {stage}"}
-        parts.append(tag("text", text, **position))
+        parts.append(plane.text(0.97, (0.05 + 0.06 * i) * top, text, class_=f"score end {stage}"))
     return picture(parts, "Error of the surest rows against their share")
 
 

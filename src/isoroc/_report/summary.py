@@ -21,9 +21,10 @@ from isoroc._evaluation.before_after import (
     pair_of_counts,
     rows_of_fit,
 )
+from isoroc._evaluation.catalogue import MEASURES
 from isoroc._evaluation.decision_curve import thresholds_of
 from isoroc._evaluation.evaluate import evaluate_pairs, pair_of_labels
-from isoroc._evaluation.evaluation import MEASURES, Evaluation, class_name, percent
+from isoroc._evaluation.evaluation import Evaluation, class_name, percent
 from isoroc._evaluation.measures import most_rows
 from isoroc._evaluation.path import measured_path, measures_of
 from isoroc._evaluation.risk_coverage import risk_coverage_curve
@@ -38,7 +39,6 @@ from isoroc._input import (
     with_segments,
 )
 from isoroc._maps.modelfile.document import plain
-from isoroc._maps.segments import known_columns
 from isoroc._support.files import creation_time
 from isoroc.metrics import roc_auc
 from isoroc.metrics._calibration import event_of, has_few_values
@@ -46,9 +46,9 @@ from isoroc.metrics._clinical import smooth_curve
 from isoroc.metrics._estimation.grouping import distinct_rows, group_equal, group_means
 
 #: Changes when a key changes its name or its meaning. New keys do not change it.
-VERSION = 7
+SUMMARY_VERSION = 7
 #: Name of the event that the most probable class came true.
-TOP = "the most probable class"
+MOST_PROBABLE = "the most probable class"
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,7 @@ def gather(
     if calibrator is not None:
         after = calibrated(calibrator, P, segments) if after is None else after
         labels = calibrator.classes_ if labels is None else labels
-    options: Any = {"clusters": clusters, "unit": unit, "name": "P"}
-    before = check_sample(P, y, sample_weight, labels, **options)
+    before = check_sample(P, y, sample_weight, labels, clusters=clusters, unit=unit)
     changed = None if after is None else check_after(after, before, probabilities=True)
     if segments is not None:
         before = with_segments(before, segments)
@@ -155,7 +154,7 @@ def summarize(
     versions |= {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
     summary: dict[str, Any] = {
         "format": "isoroc report",
-        "version": VERSION,
+        "version": SUMMARY_VERSION,
         "title": title,
         "verdict": _verdict(evaluation, evidence, judged),
         "headline": _headline(evaluation, evidence, judged),
@@ -182,16 +181,16 @@ def summarize(
 def _headline(evaluation: Evaluation, evidence: ReportRows, judged: ReportRows) -> dict[str, Any]:
     """The table of an evaluation, one entry per measure."""
     rows = []
-    for measure, figures in evaluation.measures.items():
-        title, _, meaning = MEASURES[measure]
-        direction: str = evaluation.direction(measure)
+    for name, figures in evaluation.measures.items():
+        measure = MEASURES[name]
+        direction: str = evaluation.direction(name)
         if direction and max(map(abs, figures["change"][1:])) < 5e-5:  # shown as 0
             direction = "no clear change"
-        elif measure == "accuracy":  # more of it is no merit: a constant decision may have the most
+        elif not measure.is_merit:
             direction = {"better": "higher", "worse": "lower"}.get(direction, direction)
-        row = {"measure": measure, "title": title[0].upper() + title[1:], "direction": direction}
-        stages = {stage: figure._asdict() for stage, figure in figures.items()}
-        rows.append({**row, "meaning": meaning, **stages})
+        title = measure.title[0].upper() + measure.title[1:]
+        row = {"measure": name, "title": title, "direction": direction, "meaning": measure.meaning}
+        rows.append(row | {stage: figure._asdict() for stage, figure in figures.items()})
     weights = evidence.before.class_weights()
     most = int(weights.argmax())
     always = f"{weights[most] / weights.sum():.4f}"
@@ -226,7 +225,7 @@ def _came_true(evidence: ReportRows, judged: ReportRows) -> list[str]:
     if "before" not in evidence.series:
         return []
     k = 1 if evidence.n_classes == 2 else None
-    name = TOP if k is None else evidence.named(1)
+    name = MOST_PROBABLE if k is None else evidence.named(1)
     drawn = event_of(judged.before, k)
     (p, right, weights) = event_of(evidence.before, k).arrays
     few = has_few_values(drawn.forecasts)
@@ -362,7 +361,7 @@ def _model_part(evidence: ReportRows, path: str) -> dict[str, Any] | None:
     quoted = json.dumps(path, ensure_ascii=False)
     given = "P"
     what = f"P: new forecasts, one column per {'label' if evidence.multilabel else 'class'}"
-    if segments := list(known_columns(calibrator.map_)):
+    if segments := list(calibrator.map_.segments):
         given = "P, segments"
         what = f"{what}; segments: {', '.join(segments)}"
     code = f"import isoroc\n\ncalibrator = isoroc.load({quoted})\n"
@@ -434,7 +433,7 @@ def _classes_part(
 
 def _reliability_part(evidence: ReportRows, chosen: list[int]) -> dict[str, Any]:
     """Diagrams of the top class and of the chosen classes, or of the second of two."""
-    events: dict[str, int | None] = {TOP: None} if evidence.n_classes > 2 else {}
+    events: dict[str, int | None] = {MOST_PROBABLE: None} if evidence.n_classes > 2 else {}
     events |= {evidence.named(k): k for k in chosen}
     drawn = curves.reliability_panels(evidence.series, events) if evidence.series else []
     panels = [panel._asdict() | {"series": short(panel.series)} for panel in drawn]

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
-Report = Callable[[str], None]
+Announce = Callable[[str], None]
 
 
 @contextmanager
-def progress(title: str, *, shown: bool) -> Iterator[Report]:
+def progress(title: str, *, shown: bool) -> Iterator[Announce]:
     """Context that yields a function to report progress on standard error, after a title."""
     if not shown:
         yield lambda _: None

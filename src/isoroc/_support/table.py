@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any, Literal, Self
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,6 +40,8 @@ class Table(dict[str, NDArray[Any]]):
 
     def frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Dataframe of the named library."""
+        import narwhals.stable.v2 as nw  # noqa: PLC0415  # services do without
+
         columns: dict[str, Any] = dict(self)
         return nw.from_dict(columns, backend=backend).to_native()
 

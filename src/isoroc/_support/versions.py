@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Sequence
-from importlib.metadata import version as version_of
 from typing import Any
 
 Document = dict[str, Any]
@@ -26,6 +25,8 @@ def migrate(
         known = f"expected format version {newest}" + (f" or from {oldest} on" if steps else "")
         raise ValueError(f"{known}, got {ascii(version)[:40]}", "Save it again with this version")
     if version > newest:
+        from importlib.metadata import version as version_of  # noqa: PLC0415  # slow to import
+
         library = str(document.get("library"))
         is_release = re.fullmatch(r"[0-9][0-9a-z.+]{0,30}", library)
         problem = f"format version {ascii(version)[:40]} is newer than {newest}, which is the "

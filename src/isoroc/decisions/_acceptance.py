@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isoroc._core.bounds import Losses, Rows, Walk, certify, rows_needed
+from isoroc._core.bounds import Losses, RowMask, Walk, certify, rows_needed
 from isoroc._core.intervals import Estimate
 from isoroc._core.simplex import as_matrix
 from isoroc._core.types import Floats, Ints
@@ -40,7 +40,6 @@ from isoroc._maps.acceptance import (
     decisions_of,
     percent,
 )
-from isoroc._maps.segments import known_columns
 from isoroc._support.table import Table
 
 __all__ = ["AcceptanceRule", "acceptance_rule"]
@@ -137,11 +136,10 @@ def acceptance_rule(
     >>> rule.accept([[0.98, 0.01, 0.01], [0.5, 0.4, 0.1]])
     array([ True, False])
     """
-    options: Any = {"labels": labels, "clusters": clusters, "sample_weight": sample_weight}
     notes: list[str] = []
     if calibrator is not None:
-        P, options["labels"], notes = _apply(calibrator, y, P, labels, sample_weight)
-    rows = gather(y, P, loss=loss, **options)
+        P, labels, notes = _apply(calibrator, y, P, labels, sample_weight)
+    rows = gather(y, P, loss=loss, sample_weight=sample_weight, labels=labels, clusters=clusters)
     rule = make_rule(
         rows,
         max_error=max_error,
@@ -178,8 +176,9 @@ def make_rule(
     if names is not None:
         names, places = np.unique(names[rows.kept], return_inverse=True)
     limits = _check_limits(max_error, rows.classes, chosen)
-    about: Any = {"classes": rows.classes, "names": names, "limits": limits}
-    zones = list(_zones(chosen, decisions, places, **about))
+    zones = list(
+        _zones(chosen, decisions, places, classes=rows.classes, names=names, limits=limits)
+    )
     level = 1 - _share_of_risk(zones, 1 - confidence)
     lowest = 0.0 if score is None else -inf
     found = [_certify(zone, values, losses, level, lowest) for zone in zones]
@@ -254,8 +253,9 @@ def gather(
     if y is None and loss is None:
         raise InputError("y", None, "is None", "pass labels, or losses of the rows as loss=")
     if y is not None:
-        about: Any = {"clusters": clusters, "unit": "probability", "name": name}
-        sample = check_sample(P, y, sample_weight, labels, **about)
+        sample = check_sample(
+            P, y, sample_weight, labels, clusters=clusters, unit="probability", name=name
+        )
         if labels is None:
             warn_if_reversed(sample, name=name)
         rows = labelled(sample, clustered=clusters is not None)
@@ -310,7 +310,7 @@ def _apply(
         problem = f"is {type(calibrator).__name__}"
         fix = "expected a fitted calibrator of isoroc; or pass calibrated forecasts as P"
         raise InputError("calibrator", None, problem, fix)
-    if known_columns(calibrator.map_):
+    if calibrator.map_.segments:
         fix = "pass calibrated forecasts as P"
         raise InputError("calibrator", None, "uses segments of its own", fix)
     classes = calibrator.classes_ if labels is None else labels
@@ -471,7 +471,7 @@ def cut_points(values: Floats, needed: int, lowest: float, most: int = 50) -> Fl
     return np.append(gaps[chosen], lowest)
 
 
-def _why(zone: Zone, losses: Losses, tested: Walk, rows: Rows, level: float) -> str:
+def _why(zone: Zone, losses: Losses, tested: Walk, rows: RowMask, level: float) -> str:
     """Why nothing is certified, and what would help; `rows` are those of the first test."""
     limit = percent(zone.limit)
     n = len(zone.rows)

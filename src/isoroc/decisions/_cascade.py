@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isoroc._core.bounds import Losses, Rows, Walk, certify
+from isoroc._core.bounds import Losses, RowMask, Walk, certify
 from isoroc._core.intervals import Estimate, mean, mean_of
 from isoroc._core.types import Floats, Ints
 from isoroc._input import (
@@ -175,9 +175,18 @@ def cascade_rule(
     if not isinstance(P, list | tuple) or len(P) < 2:
         fix = "pass a list with the forecasts of two or more models"
         raise InputError("P", None, "is not a list of several forecasts", fix)
-    options: Any = {"labels": labels, "clusters": clusters, "sample_weight": sample_weight}
-    models = [gather(y, each, name=f"P[{s}]", **options) for s, each in enumerate(P)]
-    stages = Stages(models, _check_costs(costs, len(models), last), last)
+    models = [
+        gather(
+            y,
+            each,
+            sample_weight=sample_weight,
+            labels=labels,
+            clusters=clusters,
+            name=f"P[{stage}]",
+        )
+        for stage, each in enumerate(P)
+    ]
+    stages = CascadeStages(models, _check_costs(costs, len(models), last), last)
     path = stages.path(max_error)
     walk = certify(lambda i: stages.outcome(path[i]), len(path), max_error, confidence)
     is_certified = walk.last >= 0
@@ -202,7 +211,7 @@ def cascade_rule(
 
 
 @dataclass(frozen=True, eq=False)
-class Stages:
+class CascadeStages:
     """What each model knows about the labelled rows."""
 
     models: list[LabelledRows]
@@ -223,7 +232,7 @@ class Stages:
         """The stage that answers each row; the number of stages for a person."""
         return first_sure(self.sureness, thresholds)
 
-    def outcome(self, thresholds: Floats) -> tuple[Losses, Rows]:
+    def outcome(self, thresholds: Floats) -> tuple[Losses, RowMask]:
         """Losses of the decisions that are made, and which rows models answer."""
         chosen = self.choose(thresholds)
         answered = chosen < len(self.models)
@@ -291,7 +300,7 @@ def _check_costs(costs: Any, n_stages: int, last: str) -> Floats:
     return values if last == "person" else np.append(values, 0.0)
 
 
-def _table(stages: Stages, path: list[Floats], walk: Walk) -> Table:
+def _table(stages: CascadeStages, path: list[Floats], walk: Walk) -> Table:
     """The candidates, and what was tested of them."""
     p_values = np.full(len(path), np.nan)
     p_values[walk.first : walk.first + len(walk.p_values)] = walk.p_values

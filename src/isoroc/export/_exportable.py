@@ -5,11 +5,11 @@ from typing import Any
 from isoroc._input import InputError
 from isoroc._maps import Map
 from isoroc._maps.acceptance import AcceptanceRule
-from isoroc._maps.modelfile.maps import LoadedMap
+from isoroc._maps.loading import LoadedMap
 
 
 def check_exportable(fitted: Any) -> str:
-    """Name of a calibrator, or of that of a loaded map; raises an error unless it is fitted."""
+    """Name of the class of a calibrator or a loaded map. Raises an error unless it is fitted."""
     if isinstance(getattr(fitted, "map_", None), Map):
         return fitted.calibrator if isinstance(fitted, LoadedMap) else type(fitted).__name__
     if hasattr(fitted, "fit_counts"):  # one of ours

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from isoroc._backends.categories import whole_number
 from isoroc._core.types import Floats
 from isoroc._input import InputError, Names, check_names, check_number
-from isoroc._maps.segments import SegmentMap, known_columns
+from isoroc._maps.segments import SegmentMap
 from isoroc._support.table import Table
 from isoroc.export._exportable import check_exportable
 
@@ -130,7 +130,7 @@ def golden_rows(
         Names of the columns of forecasts, as in `to_sql`; by default ``p_`` and the class, or
         ``score``.
     segments : str or sequence of str, default=None
-        Names of the columns of segments; by default those of the calibrator.
+        Names of the columns of segments. By default the calibrator knows them.
     n_rows : int, default=12
         Number of rows, at least 3.
 
@@ -165,7 +165,7 @@ def golden_rows(
     if len(names) != calibrator.n_features_in_:
         fix = f"the calibrator has {calibrator.n_features_in_}"
         raise InputError("columns", None, f"{len(names)} given", fix)
-    known = known_columns(fitted)
+    known = fitted.segments
     others = list(known) if segments is None else check_names("segments", segments)
     if len(others) != len(known):
         fix = f"the calibrator uses {len(known)}"

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from isoroc._backends.onnx import ML, ML_OPSET, Graph, OnnxOps
 from isoroc._input import InputError, check_option
-from isoroc._maps.segments import calibrated, known_columns, read_segments
 from isoroc.export._exportable import check_exportable, check_rule
 from isoroc.export._golden import golden_rows
 
@@ -83,13 +82,13 @@ def to_onnx(
     forecasts = "forecasts"
     if input_type != "double":
         forecasts = graph.node("Cast", "forecasts", to=double)
-    segments = {f"segment_{name}": kind for name, kind in known_columns(calibrator.map_).items()}
+    segments = {f"segment_{name}": numeric for name, numeric in calibrator.map_.segments.items()}
     for segment, numeric in segments.items():
         inputs.append(tensor(segment, double if numeric else onnx.TensorProto.STRING, ["N", 1]))
     if segments:
         opsets.append(onnx.helper.make_opsetid(ML, ML_OPSET))
-    places = read_segments(ops, calibrator.map_, list(segments))
-    Q, good = calibrated(ops, calibrator.map_, ops.read([forecasts], n_columns), places)
+    places = calibrator.map_.read_places(ops, list(segments))
+    Q, good = calibrator.map_.calibrate(ops, ops.read([forecasts], n_columns), places)
     missing = graph.constant(np.array(math.nan))
     graph.node("Where", good.name, Q.name, missing, output="calibrated")
     outputs = [tensor("calibrated", double, ["N", Q.width])]

@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
-from textwrap import fill
+from textwrap import TextWrapper
 from typing import Any, Literal
 
 from isoroc._backends import sql
@@ -19,7 +19,6 @@ from isoroc._counts.files import describe
 from isoroc._counts.grid import cells, check_folds, default_resolution, fold
 from isoroc._input import InputError, check_names, check_option, valid_weights
 from isoroc._input.kinds import kind_of
-from isoroc._maps.segments import calibrated, known_columns, read_segments
 from isoroc.export._exportable import check_exportable, check_rule
 
 #: What can be used where SQL cannot.
@@ -63,8 +62,8 @@ def to_sql(
         single name stands for the second class. With ``keep="*"``, a name in `columns` replaces
         that column.
     segments : str or sequence of str, default=None
-        Columns of the segments that a `SegmentCalibrator` uses, in the order of its `columns_`; by
-        default those of the same names. Categories are compared as text, byte by byte; whole
+        Columns of the segments that a `SegmentCalibrator` uses, in the order of its `columns_`. By
+        default they have the same names. Categories are compared as text, byte by byte. Whole
         numbers and booleans match in columns of any type.
     view : str or sequence of str, default=None
         Create a view of this name instead of returning rows.
@@ -162,8 +161,10 @@ def _header(calibrator: Any, name: str) -> str:
     order = "Rows come in any order: keep a key, or add ORDER BY."
     text = "\n".join([about, *model, order, f"Classes: {classes}"])
     text = re.sub(r"(?<=\*)(?=/)|(?<=/)(?=\*)", " ", text)
-    options: Any = {"break_long_words": False, "break_on_hyphens": False}
-    lines = [fill(line, 96, subsequent_indent="   ", **options) for line in text.split("\n")]
+    wrapper = TextWrapper(
+        96, subsequent_indent="   ", break_long_words=False, break_on_hyphens=False
+    )
+    lines = [wrapper.fill(line) for line in text.split("\n")]
     return "/* " + "\n   ".join(lines) + " */"
 
 
@@ -184,7 +185,7 @@ def write_query(
     `outputs` are the calibrated columns with the class of each, `keep` other columns to return,
     None for all, and `table` and `view` parts of names.
     """
-    known = list(known_columns(fitted.map_))
+    known = list(fitted.map_.segments)
     names = known if segments is None else check_names("segments", segments)
     if len(names) != len(known):
         fix = f"the calibrator uses {len(known)}: {', '.join(known)}".removesuffix(": ")
@@ -224,7 +225,7 @@ def _build(
     used = [*columns, *(keep or ()), *outputs, "accepted", *tables, *segments]
     ops = SqlOps(dialect, taken=used)
     X = ops.read(columns)
-    Q, good = calibrated(ops, fitted.map_, X, read_segments(ops, fitted.map_, segments))
+    Q, good = fitted.map_.calibrate(ops, X, fitted.map_.read_places(ops, segments))
     returned = ops.take(Q, list(outputs.values()))
     names = list(outputs)
     if rule is not None:

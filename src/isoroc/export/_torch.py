@@ -10,7 +10,6 @@ import torch
 from isoroc._backends.standard import ArrayVector
 from isoroc._backends.torch import TorchOps, trace
 from isoroc._input import InputError
-from isoroc._maps.segments import calibrated, known_columns
 from isoroc.export._exportable import check_exportable
 
 
@@ -66,12 +65,12 @@ class TorchCalibrator(torch.nn.Module):
         self.fitted = name
         self.n_columns = calibrator.n_features_in_
         self.n_classes = len(calibrator.classes_)
-        self.n_segments = len(known_columns(calibrator.map_))
+        self.n_segments = len(calibrator.map_.segments)
 
         def formula(ops: TorchOps, rows: ArrayVector) -> ArrayVector:
             X, *columns = ops.split(rows, [self.n_columns, *[1] * self.n_segments])
             places = [calibrator.map_.locate(ops, j, column) for j, column in enumerate(columns)]
-            Q, good = calibrated(ops, calibrator.map_, X, places)
+            Q, good = calibrator.map_.calibrate(ops, X, places)
             return ops.where(good, Q, math.nan)
 
         self.formula = trace(formula, self.n_columns + self.n_segments)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isoroc._core.intervals import Estimate, half_width, variance_of_sum
+from isoroc._core.intervals import UNKNOWN, Estimate, half_width, variance_of_sum
 from isoroc._core.newton import logistic_regression
 from isoroc._core.special import chi2_quantile, expit, f_quantile, find_root, logit
 from isoroc._core.types import Floats, Ints
@@ -17,8 +17,7 @@ from isoroc._input import Sample, check_confidence, check_probabilities
 from isoroc._support.table import Table
 from isoroc.metrics._calibration import event_of
 
-MEASURES = ("observed_expected", "intercept", "slope", "ici", "e50", "e90", "emax")
-UNKNOWN = Estimate(np.nan, np.nan, np.nan)
+SUMMARY_MEASURES = ("observed_expected", "intercept", "slope", "ici", "e50", "e90", "emax")
 #: Printed with the distances. Measured by benchmarks/simulations.py panel.
 ROUGH = "intervals of e50, e90 and emax are rough: in simulations they covered 79 to 100 %"
 
@@ -44,7 +43,7 @@ class CalibrationSummary:
         measure, label = key if isinstance(key, tuple) else (key, self.table["class"][-1])
         rows = (self.table["measure"] == measure) & (self.table["class"] == label)
         if not rows.any():
-            known = f"measures are {', '.join(MEASURES)}, columns {', '.join(self.table)}"
+            known = f"measures are {', '.join(SUMMARY_MEASURES)}, columns {', '.join(self.table)}"
             raise KeyError(f"{key!r}: {known}")
         return float(self.table["value"][rows][0])
 
@@ -129,18 +128,18 @@ def calibration_summary(
     lines: list[Any] = []
     excluded = 0
     for k in range(int(sample.n_classes == 2), sample.n_classes):
-        every = _Rows.of(event_of(sample, k))
+        every = _Events.of(event_of(sample, k))
         rows = every.inside()
         excluded += len(every.z) - len(rows.z)
         estimates = [_ratio(every, confidence), _shift(rows, confidence)]
         estimates += [_slope(rows, confidence), *_distances(rows, confidence)]
-        named = zip(MEASURES, estimates, strict=True)
+        named = zip(SUMMARY_MEASURES, estimates, strict=True)
         lines += [(sample.classes[k], name, *estimate) for name, estimate in named]
     table = Table.from_rows(lines, "class", "measure", "value", "low", "high")
     return CalibrationSummary(table, confidence, excluded)
 
 
-class _Rows(NamedTuple):
+class _Events(NamedTuple):
     """Log odds of the forecasts, whether the class occurred, weights and clusters."""
 
     z: Floats
@@ -162,7 +161,7 @@ class _Rows(NamedTuple):
         return type(self)(*columns)
 
 
-def _shift(rows: _Rows, confidence: float, farthest: float = 40.0) -> Estimate:
+def _shift(rows: _Events, confidence: float, farthest: float = 40.0) -> Estimate:
     """Shift of log odds with which the forecasts have the observed sum, infinite if `farthest`."""
     z, y, weights, clusters = rows
     observed = float(weights @ y)
@@ -189,7 +188,7 @@ def _shift(rows: _Rows, confidence: float, farthest: float = 40.0) -> Estimate:
     return Estimate(shift, solve(width), solve(-width))
 
 
-def _ratio(rows: _Rows, confidence: float) -> Estimate:
+def _ratio(rows: _Events, confidence: float) -> Estimate:
     z, y, weights, _ = rows
     expected = weights @ expit(z)
     if not expected:
@@ -201,7 +200,7 @@ def _ratio(rows: _Rows, confidence: float) -> Estimate:
     return Estimate(value, min(float(low), value), max(float(high), value))
 
 
-def _slope(rows: _Rows, confidence: float) -> Estimate:
+def _slope(rows: _Events, confidence: float) -> Estimate:
     if len(rows.z) < 3 or not np.ptp(rows.z):
         return UNKNOWN
     (_, slope), covariance, robust = _fit(np.column_stack([np.ones_like(rows.z), rows.z]), rows)
@@ -209,7 +208,7 @@ def _slope(rows: _Rows, confidence: float) -> Estimate:
     return Estimate(float(slope), float(slope) - half, float(slope) + half)
 
 
-def _distances(rows: _Rows, confidence: float) -> list[Estimate]:
+def _distances(rows: _Events, confidence: float) -> list[Estimate]:
     """Mean, median, 90 % quantile and maximum of the distance between forecasts and curve."""
     z, y, weights, clusters = rows
     if not len(z):
@@ -257,7 +256,7 @@ def smooth_curve(
     With more than 200 rows the curve ends at the tenth forecast from either side, as in rms, and
     always where the interval of its log odds is wider than 2 to either side: few rows are there.
     """
-    rows = _Rows.of(event).inside()
+    rows = _Events.of(event).inside()
     z = rows.z
     beta = np.full(1, np.nan)
     if len(z):
@@ -288,12 +287,11 @@ def _distance_measures(eta: Floats, z: Floats, weights: Floats) -> Floats:
     distance = np.abs(expit(eta.reshape(len(z), -1)) - expit(z)[:, None])
     mean = weights @ distance / weights.sum()
     shares = np.array([0.5, 0.9]) - 1e-12  # for sums of weights that are rounded
-    options: Any = {"weights": weights, "method": "inverted_cdf"}
-    quantiles = np.quantile(distance, shares, axis=0, **options)
+    quantiles = np.quantile(distance, shares, axis=0, weights=weights, method="inverted_cdf")
     return np.vstack([mean, quantiles, distance.max(axis=0)])
 
 
-def _meat(scores: Floats, rows: _Rows) -> Floats:
+def _meat(scores: Floats, rows: _Events) -> Floats:
     """Sum of squares and products of the scores of the rows or clusters."""
     if rows.clusters is not None:
         n = len(np.unique(rows.clusters))
@@ -302,7 +300,7 @@ def _meat(scores: Floats, rows: _Rows) -> Floats:
     return np.asarray(scores.T @ scores)
 
 
-def _fit(X: Floats, rows: _Rows) -> tuple[Floats, Floats, Floats]:
+def _fit(X: Floats, rows: _Events) -> tuple[Floats, Floats, Floats]:
     """Coefficients of a logistic regression, their model-based and their robust covariances."""
     weights = rows.weights
     (beta,), (loss,), (information,) = logistic_regression(X, rows.y, weights)

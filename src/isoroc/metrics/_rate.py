@@ -206,8 +206,13 @@ def _cross_fit(
         rows = fold != k
         # Half an outcome of each kind at the mean score keeps the intercept finite.
         X = np.column_stack([np.ones(rows.sum() + 1), np.append(x[rows], 0.0)])
-        prior: Any = {"start": np.zeros((1, 2)), "precision": np.array([[1e-3, 0.5]])}
-        theta, *_ = logistic_regression(X, np.append(y[rows], 0.5), np.ones(len(X)), **prior)
+        theta, *_ = logistic_regression(
+            X,
+            np.append(y[rows], 0.5),
+            np.ones(len(X)),
+            start=np.zeros((1, 2)),
+            precision=np.array([[1e-3, 0.5]]),
+        )
         intercept, slope = theta[0]
         forecasts[~rows] = expit(intercept + slope * x[~rows])
         means += expit(intercept + slope * new) / len(np.unique(fold))

@@ -312,8 +312,9 @@ class ProbabilityScorer:
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score a fitted classifier on some rows."""
-        rows: dict[str, Any] = {"sample_weight": sample_weight, "labels": estimator.classes_}
-        return self.sign * float(self.metric(y, estimator.predict_proba(X), **rows))
+        y_prob = estimator.predict_proba(X)
+        labels = estimator.classes_
+        return self.sign * float(self.metric(y, y_prob, sample_weight=sample_weight, labels=labels))
 
 
 def _refinement(y_true: Any, y_prob: Any, **options: Any) -> float:

@@ -13,7 +13,7 @@ from isoroc._evaluation.curves import Axis, reliability_panels
 from isoroc._input import InputError, Sample, check_confidence, check_number, check_option
 from isoroc.metrics._calibration import Strategy
 from isoroc.plots._display import (
-    TOP,
+    TOP_CLASS,
     BeforeAfterDisplay,
     Layer,
     add_legend,
@@ -108,8 +108,9 @@ class CalibrationDisplay(BeforeAfterDisplay):
             fix = "expected those that CalibrationDisplay describes, or options of lines"
             raise InputError("options", None, str(error), fix) from None
         events = class_panels(next(iter(series.values())), pos_label, kind)
-        bins: dict[str, Any] = {"n_bins": n_bins, "strategy": strategy}
-        panels = reliability_panels(series, events, scale, confidence, **bins)
+        panels = reliability_panels(
+            series, events, scale, confidence, n_bins=n_bins, strategy=strategy
+        )
         layers = []
         for panel in panels:
             for stage, tables in panel.series.items():
@@ -151,8 +152,10 @@ class CalibrationDisplay(BeforeAfterDisplay):
             drawn = {kind: data[kind] for kind in data if kind not in hidden}
             named = texts if is_first and ax is self.ax_ else {}
             lines += _draw((ax, strip), drawn, axis, style, texts=named, options=options)
-        ax.set_ylabel("share that came true" if event == TOP else "observed rate")
-        strip.set_xlabel(f"forecast probability of {TOP if event == TOP else shortened(event)}")
+        ax.set_ylabel("share that came true" if event == TOP_CLASS else "observed rate")
+        strip.set_xlabel(
+            f"forecast probability of {TOP_CLASS if event == TOP_CLASS else shortened(event)}"
+        )
         percents = [layer.data["percent"].max() for layer in layers if layer.kind == "histogram"]
         strip.set(ylabel="rows (%)", ylim=(0, max(1.08 * max(percents), tallest)))
         if len(self.axes_) > 1:
@@ -192,7 +195,17 @@ def _draw(
         ax.fill_between(*inside("band"), color=colour, alpha=0.18, lw=0, label=label)
     if "rates" in data:
         forecast, rate, low, high, _ = inside("rates")
-        mark: dict[str, Any] = {"fmt": marker, "mec": ax.get_facecolor(), "mew": 0.6, "ms": 5}
-        mark |= {"color": colour, "elinewidth": 1.0, "zorder": 4, "label": texts.get("rates")}
-        ax.errorbar(forecast, rate, yerr=np.abs([low - rate, high - rate]), **mark)
+        ax.errorbar(
+            forecast,
+            rate,
+            yerr=np.abs([low - rate, high - rate]),
+            fmt=marker,
+            color=colour,
+            mec=ax.get_facecolor(),
+            mew=0.6,
+            ms=5,
+            elinewidth=1.0,
+            zorder=4,
+            label=texts.get("rates"),
+        )
     return lines

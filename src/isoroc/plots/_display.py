@@ -41,7 +41,7 @@ NEUTRAL = "0.5"
 #: Styles before and after calibration, or of forecasts alone.
 SERIES = {"before": _STYLES[1], "after": _STYLES[0], "forecasts": _STYLES[0]}
 #: Panel of the most probable class of each row.
-TOP = "the top class"
+TOP_CLASS = "the top class"
 #: One axes, or one per panel, or None for a new figure.
 Where = Axes | Sequence[Axes] | None
 #: Width and height of a new figure in inches.
@@ -222,7 +222,7 @@ def class_panels(sample: Sample, pos_label: Any, kind: str = "auto") -> dict[str
         classes.pop()  # all outcomes are at most the last class
     check_option("pos_label", pos_label, (None, *classes))
     if kind == "top" or (kind == "auto" and pos_label is None and len(classes) > MAX_PANELS):
-        return {TOP: None}
+        return {TOP_CLASS: None}
     drawn = range(int(sample.n_classes == 2 and not ordered), len(classes))
     chosen = drawn if pos_label is None else [classes.index(pos_label)]
     if ordered:

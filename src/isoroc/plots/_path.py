@@ -110,18 +110,34 @@ class PathDisplay(Display):
         for _, series, kind, data in layers:
             colour, marker, dashes = style_of(names.index(series))
             if kind == "path":
-                style: dict[str, Any] = {"color": colour, "ls": dashes, "lw": 1.8, "ms": 8}
-                style |= {"marker": marker, "markevery": [-1], "mec": ax.get_facecolor()}
-                lines += ax.plot(data["n_bins"], data["value"], label=f"{series} rows", **style)
+                lines += ax.plot(
+                    data["n_bins"],
+                    data["value"],
+                    color=colour,
+                    ls=dashes,
+                    lw=1.8,
+                    marker=marker,
+                    markevery=[-1],
+                    mec=ax.get_facecolor(),
+                    ms=8,
+                    label=f"{series} rows",
+                )
                 continue
             (value,) = data["value"]
             label = f"uncalibrated, {series}"
             ax.axhline(value, color=colour, lw=1.2, ls=":", label=label)
             if not low <= value <= high:
                 text = f"{label}: {value:.3g}, off the scale"
-                place: Any = {"transform": ax.transAxes, "ha": "right", "va": "top"}
-                up = 0.98 - 0.07 * names.index(series)
-                ax.text(0.98, up, text, fontsize="small", color=colour, **place)
+                ax.text(
+                    0.98,
+                    0.98 - 0.07 * names.index(series),
+                    text,
+                    transform=ax.transAxes,
+                    ha="right",
+                    va="top",
+                    fontsize="small",
+                    color=colour,
+                )
         _scale(ax, [layer.data["n_bins"] for layer in layers if layer.kind == "path"])
         titles = {
             "log loss": "log loss (nats), lower is better",
@@ -143,8 +159,15 @@ def _rows(
     if not isinstance(calibrator, IRPCalibrator):
         problem = f"{type(calibrator).__name__} has no single path of bins"
         raise InputError("estimator", None, problem, "pass an IRPCalibrator")
-    given: Any = {"unit": calibrator.unit_, "name": names[0], "label_name": names[1]}
-    sample = check_sample(P, y, sample_weight, calibrator.classes_, **given)
+    sample = check_sample(
+        P,
+        y,
+        sample_weight,
+        calibrator.classes_,
+        unit=calibrator.unit_,
+        name=names[0],
+        label_name=names[1],
+    )
     return calibrator, sample.positive()
 
 

@@ -25,7 +25,7 @@ from isoroc.plots._display import (
 )
 
 CURVES = "error of accepted rows"
-ZONES = "zones of the rule"
+ZONES_PANEL = "zones of the rule"
 
 
 @dataclass(repr=False, eq=False)
@@ -75,7 +75,7 @@ class RiskCoverageDisplay(BeforeAfterDisplay):
         return cls(layers, curve, rule)
 
     def _draw(self, ax: Axes, layers: list[Layer]) -> list[Any]:
-        if layers[0].panel == ZONES:
+        if layers[0].panel == ZONES_PANEL:
             return _draw_zones(ax, layers)
         curves = [layer for layer in layers if layer.kind == "curve"]
         styles = styles_in(ax, [layer.series for layer in curves])
@@ -98,9 +98,8 @@ class RiskCoverageDisplay(BeforeAfterDisplay):
                 highest = max(highest, limit)
             elif layer.kind == "rule":
                 coverage, error = (layer.data[key] for key in ("coverage", "error"))
-                options: Any = {"color": colour, "zorder": 3, "clip_on": False}
                 label = f"rule: {100 * coverage[0]:.0f} % accepted"
-                ax.plot(coverage, error, "D", label=label, **options)
+                ax.plot(coverage, error, "D", color=colour, label=label, zorder=3, clip_on=False)
         limits = (0.0, min(1.15 * highest, 1.02) or 1.0)
         tidy(ax, xlim=(0, 1.02), ylim=limits, xlabel="share of rows accepted", ylabel=CURVES)
         add_legend(ax)
@@ -133,9 +132,9 @@ def _layers_of(rule: Any, sample: Sample) -> list[Layer]:
         zone = np.where(accepted & (p > 0.5), 2, np.where(accepted, 0, 1))
         ends["share"] = np.bincount(zone, weights, 3) / weights.sum()
         names = [f"as {label}" for label in rule.classes.tolist()]
-        layers.append(Layer(ZONES, " | ".join(names), "zones", ends))
+        layers.append(Layer(ZONES_PANEL, " | ".join(names), "zones", ends))
         layers.append(
-            Layer(ZONES, str(rule.classes[1]), "histogram", histogram(event_of(sample, 1)))
+            Layer(ZONES_PANEL, str(rule.classes[1]), "histogram", histogram(event_of(sample, 1)))
         )
     return layers
 
@@ -144,8 +143,7 @@ def _draw_zones(ax: Axes, layers: list[Layer]) -> list[Any]:
     """Histogram of the probability of the second class, with three shaded zones."""
     zones, bars = layers
     left, right, percents = bars.data.values()
-    options: Any = {"align": "edge", "color": NEUTRAL, "alpha": 0.7}
-    ax.bar(left, percents, right - left, **options)
+    ax.bar(left, percents, right - left, align="edge", color=NEUTRAL, alpha=0.7)
     first, second = zones.series.split(" | ")
     titles = [f"accept {plain(shortened(first))}", "a person", f"accept {plain(shortened(second))}"]
     colours = [style_of(0)[0], "none", style_of(1)[0]]

@@ -105,8 +105,10 @@ class RocDisplay(BeforeAfterDisplay):
                 ax.plot(across, up, color=NEUTRAL, lw=2.6, alpha=0.7, label=label, zorder=1.5)
                 continue
             colour, marker, dashes = styles[series]
-            marks: dict[str, Any] = {"marker": marker, "ms": 4} if len(across) <= 30 else {}
-            lines += ax.plot(across, up, color=colour, ls=dashes, lw=1.8, label=label, **marks)
+            (line,) = ax.plot(across, up, color=colour, ls=dashes, lw=1.8, label=label)
+            if len(across) <= 30:
+                line.set(marker=marker, markersize=4)
+            lines.append(line)
         across_label = "false positive rate"
         if several and panel == self.panels[-1] and len(self.panels) < len(self.labels):
             across_label += f"\n({len(self.panels)} of {len(self.labels)} classes, the heaviest)"
@@ -129,9 +131,17 @@ class RocDisplay(BeforeAfterDisplay):
             is_first = name == series[0]
             if kind == "corners":
                 label = f"{name}, volume {self.areas[name]:.4f}"
-                style: dict[str, Any] = {"color": colour, "marker": marker, "lw": 0.4}
-                style |= {"s": 20, "ec": "white", "depthshade": False}
-                ax.scatter(*xyz.T, label=label, zorder=4 if is_first else 6, **style)
+                ax.scatter(
+                    *xyz.T,
+                    color=colour,
+                    marker=marker,
+                    s=20,
+                    ec="white",
+                    lw=0.4,
+                    depthshade=False,
+                    label=label,
+                    zorder=4 if is_first else 6,
+                )
             elif is_first:
                 _add_body(ax, xyz.reshape(-1, 3, 3), colour)
             else:

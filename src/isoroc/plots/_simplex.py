@@ -69,9 +69,18 @@ class Triangle:
         """Draw arrows from the points P to the points Q, in the colours of Q."""
         tails = self.flat(P)
         heads = self.flat(Q)
-        options: dict[str, Any] = {"angles": "xy", "scale_units": "xy", "scale": 1, "zorder": 3}
-        options |= {"transform": self.ax.transData, "width": 0.006, "headwidth": 4}
-        self.ax.quiver(*tails.T, *(heads - tails).T, color=mix(Q), **options)
+        self.ax.quiver(
+            *tails.T,
+            *(heads - tails).T,
+            color=mix(Q),
+            angles="xy",
+            scale_units="xy",
+            scale=1,
+            transform=self.ax.transData,
+            width=0.006,
+            headwidth=4,
+            zorder=3,
+        )
 
 
 class Tetrahedron:
@@ -204,12 +213,14 @@ class SimplexDisplay(BeforeAfterDisplay):
             if kind == "thresholds":
                 inside = (P >= 0).all(axis=1)
                 area = 90 / np.sqrt(data["split"])
-                style: dict[str, Any] = {"marker": "+", "color": "black", "lw": 1.2, "zorder": 4}
-                drawing.points(P[inside], s=area[inside], **style)
+                drawing.points(
+                    P[inside], s=area[inside], marker="+", color="black", lw=1.2, zorder=4
+                )
             elif not values:
                 colour, marker, _ = style_of(self.names.index(series))
-                style = {"color": colour, "marker": marker, "lw": 0, "alpha": 0.75}
-                drawing.points(P, s=size, label=series, **style)
+                drawing.points(
+                    P, s=size, label=series, color=colour, marker=marker, lw=0, alpha=0.75
+                )
             elif kind == "points":
                 drawing.points(P, c=mix(np.column_stack(values)), s=size, lw=0)
             elif kind == "arrows":

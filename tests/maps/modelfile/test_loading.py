@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import isoroc
 from isoroc import ModelFileError, load_map
+from isoroc._maps.loading import MAPS
 from isoroc._maps.modelfile import document
-from isoroc._maps.modelfile.maps import MAPS
 from zoo import KINDS, fitted
 
 
@@ -107,7 +107,7 @@ def test_files_of_older_versions_are_migrated(tmp_path, monkeypatch):
         numbers["temperature"] = 1 / numbers.pop("inverse")
         return content
 
-    monkeypatch.setattr(document, "VERSION", 3)
+    monkeypatch.setattr(document, "MODEL_VERSION", 3)
     monkeypatch.setattr(document, "MIGRATIONS", [rename])
     assert isoroc.load(file).map_.temperature == pytest.approx(expected)
     file.write_text(edited(content, ("version",), 1))
@@ -421,3 +421,12 @@ def test_a_share_of_the_fuzzing():
     assert tally["crashed"] == 0
     assert tally["refused"] > 300
     assert tally["loaded"] > 10  # so the checksums of mutants match
+
+
+def test_a_reduction_leaves_two_classes_or_more_to_the_rest():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(4), 200)
+    own = isoroc.IRPCalibrator(top=2).fit(P, np.arange(200) % 4).map_
+    own.check(4)
+    with pytest.raises(document.Fault, match="expected a reduction of 3 classes, or none"):
+        own.check(3)

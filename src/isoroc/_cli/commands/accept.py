@@ -17,12 +17,12 @@ from isoroc._cli.models import Model
 from isoroc._cli.reading import open_rows
 from isoroc._cli.terminal import print_error, print_json, print_text, print_warning
 from isoroc._input import Names, Sample, check_groups
-from isoroc._input.segments import Column
+from isoroc._input.segments import SegmentColumn
 from isoroc.decisions._acceptance import labelled, make_rule, notes_on_seen
 
 
 def accept(
-    forecasts: opt.Forecasts,
+    forecasts: opt.Tables,
     /,
     *,
     max_error: Annotated[list[str], Parameter(consume_multiple=False)],
@@ -116,7 +116,7 @@ def _read(
     return before, sample, _names(before, before.segments.columns[segments])
 
 
-def _names(sample: Sample, column: Column) -> Names:
+def _names(sample: Sample, column: SegmentColumn) -> Names:
     """Name of the segment of each row that the user passed."""
     names = np.array([*(column.levels if column.levels is not None else ()), None])[column.values]
     if sample.parts_of is not None:

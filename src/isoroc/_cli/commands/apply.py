@@ -18,7 +18,7 @@ from isoroc._cli.terminal import print_error, progress_bar
 
 def apply(
     model: opt.ModelFile,
-    forecasts: opt.Forecasts,
+    forecasts: opt.Tables,
     /,
     *,
     output: opt.Output,

@@ -15,7 +15,7 @@ from isoroc._counts import Counts
 
 
 def count(
-    forecasts: opt.Forecasts,
+    forecasts: opt.Tables,
     /,
     *,
     output: opt.Output,

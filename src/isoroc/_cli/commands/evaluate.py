@@ -3,6 +3,7 @@
 from typing import Any
 
 from isoroc._cli import options as opt
+from isoroc._cli.batches import ahead
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import ExitCode
 from isoroc._cli.io.opening import open_source
@@ -18,7 +19,7 @@ from isoroc._input import check_confidence
 
 
 def evaluate(
-    forecasts: opt.Forecasts,
+    forecasts: opt.Tables,
     /,
     *,
     model: opt.UseModel = None,
@@ -75,7 +76,7 @@ def _evaluate(reader: Reader, description: opt.Description, confidence: float) -
         rows = reader.read(reader.segment_types(description), description.clusters)
         return evaluate_pairs([make_pair(*rows.values(), fitted=fitted)], confidence)
     collector = Collector()
-    for batch in reader.stream():
+    for batch in ahead(reader.stream()):
         collector.add(make_pair(*batch.values(), fitted=fitted))
     warn_of_reversal(collector.kept.before)
     return conclude(collector, confidence)

@@ -93,9 +93,17 @@ def export(
     if replace and kept != ["*"]:
         kept = [name for name in kept or () if name not in columns]
     named = split_words(names) or [name if replace else f"{name}{suffix}" for name in columns]
-    options: dict[str, Any] = {"dialect": sql, "table": table, "view": view, "keep": kept}
-    options |= {"names": named, "segments": split_words(segments), "rule": accepting}
-    query = isoroc.export.to_sql(loaded.calibrator, columns, **options)
+    query = isoroc.export.to_sql(
+        loaded.calibrator,
+        columns,
+        dialect=sql,  # type: ignore[arg-type]  # to_sql refuses others and names all
+        table=table,
+        keep=kept,
+        names=named,
+        segments=split_words(segments),
+        view=view,
+        rule=accepting,
+    )
     if output == opt.STANDARD:
         print_exact(query)
     else:

@@ -27,11 +27,11 @@ from isoroc._maps.modelfile import read
 from isoroc.metrics._estimation.cell_errors import count_forecasts
 
 #: What a calibrator is fitted to.
-Rows = Sample | Counts | LabelledTable
+FitRows = Sample | Counts | LabelledTable
 
 
 def fit(
-    forecasts: opt.Forecasts,
+    forecasts: opt.Tables,
     /,
     *,
     output: opt.Output,
@@ -134,7 +134,7 @@ def _options() -> list[str]:
 
 def _read(
     files: list[str], selection: opt.Selection, description: opt.Description, *, counts: bool
-) -> tuple[Rows, dict[str, Any]]:
+) -> tuple[FitRows, dict[str, Any]]:
     """Rows or counts to fit to, and where they come from."""
     if are_several(selection, None) and not counts:
         with open_source(files, selection) as source:
@@ -165,7 +165,7 @@ def _read(
     return rows, origin | {"weight_column": weight}
 
 
-def _fit(model: Any, rows: Rows, weighting: Weighting) -> Sample:
+def _fit(model: Any, rows: FitRows, weighting: Weighting) -> Sample:
     """Fit a calibrator; returns the rows, cells or entries of labels that it was fitted to."""
     if isinstance(rows, LabelledTable):
         model.fit(rows.P, rows.Y, weighting=weighting, **rows.options())
@@ -237,7 +237,7 @@ def _lines(
         yield f"outcomes that had been given probability 0: {impossible:,}"
 
 
-def _figures(model: Any, rows: Rows, sample: Sample, compare: str | None) -> dict[str, Any]:
+def _figures(model: Any, rows: FitRows, sample: Sample, compare: str | None) -> dict[str, Any]:
     """Figures for conditions: rows, and log losses on these rows."""
     figures: dict[str, Any] = {"rows": int(model.summary_["rows"])}
     figures["class_rows"] = _rarest(rows, sample)
@@ -252,7 +252,7 @@ def _figures(model: Any, rows: Rows, sample: Sample, compare: str | None) -> dic
     return figures
 
 
-def _rarest(rows: Rows, sample: Sample) -> float:
+def _rarest(rows: FitRows, sample: Sample) -> float:
     """Rows of the rarest class, or of the rarer outcome of a label."""
     if isinstance(rows, LabelledTable):
         return float(np.minimum((rows.Y == 0).sum(axis=0), (rows.Y == 1).sum(axis=0)).min())
@@ -267,7 +267,7 @@ def _pair(table: LabelledTable, model: Any = None) -> Any:
     return pair_of_labels(table.Y, table.P, model, **table.options())
 
 
-def _losses(table: Rows, sample: Sample, model: Any) -> Any:
+def _losses(table: FitRows, sample: Sample, model: Any) -> Any:
     """`Totals` of rows or cells before and after calibration, added up in batches."""
     from isoroc._evaluation.measures import Totals  # noqa: PLC0415  # slow to import
 

@@ -22,7 +22,7 @@ from isoroc._cli.reading import Reader, open_rows
 from isoroc._cli.terminal import print_json, print_note, print_table, print_text, print_warning
 from isoroc._core.types import Floats
 from isoroc._counts import hash_rows, name_of
-from isoroc._evaluation.monitor import Batch, BatchReport, CalibrationMonitor
+from isoroc._evaluation.monitor import BatchReport, BatchSums, CalibrationMonitor
 from isoroc._support.files import locked
 from isoroc.metrics._estimation.cell_errors import (
     N_CELLS,
@@ -33,12 +33,12 @@ from isoroc.metrics._estimation.cell_errors import (
 
 NEEDS_LABELS = "--label-shares: monitoring needs labels; use --label."
 #: Expected metrics are computed from at most this many rows.
-MOST_ROWS = 20_000
+MOST_ROWS_DRAWN = 20_000
 
 
 def monitor(
     model: opt.ModelFile,
-    forecasts: opt.Forecasts,
+    forecasts: opt.Tables,
     /,
     *,
     state: str | None = None,
@@ -133,7 +133,7 @@ def _promise_entries(monitored: CalibrationMonitor) -> dict[str, Any]:
 class Seen(NamedTuple):
     """What the command takes from new rows."""
 
-    rows: Batch
+    rows: BatchSums
     key: str  # names the rows, whatever their order
     accuracy: float
     unknown: dict[str, float]  # share of the rows whose segment is unknown, by column
@@ -152,16 +152,16 @@ def _sum_up(reader: Reader, begun: CalibrationMonitor) -> Seen:
     """Sums over the rows, whose labels exclude each other."""
     if reader.chosen.label is None:  # the model was fitted to shares
         raise CommandError(NEEDS_LABELS)
-    share = MOST_ROWS / reader.n_rows
+    share = MOST_ROWS_DRAWN / reader.n_rows
     rng = np.random.default_rng(0)
-    sums = list[Batch]()
+    sums = list[BatchSums]()
     keys = np.zeros(2, np.uint64)
     some = list[Floats]()
     n_right = 0
     for compared in reader.stream() if reader.are_many else [reader.read()]:
         before = compared["before"]
         Q = compared["after"].forecasts
-        sums.append(Batch.of(Q, before.codes, begun.alternatives, begun.rule))
+        sums.append(BatchSums.of(Q, before.codes, begun.alternatives, begun.rule))
         keys += hash_rows(before.forecasts, before.codes)
         n_right += int(np.count_nonzero(Q.argmax(axis=1) == before.codes))
         some.append(Q[rng.random(len(Q)) < share])
@@ -176,7 +176,7 @@ def _sum_up_labels(table: LabelledTable, calibrator: Any) -> Seen:
     known = ~np.isnan(table.Y)
     right = ((Q > 0.5) == table.Y)[known].mean()
     key = name_of(hash_rows(table.P, np.where(known, table.Y, -1.0)))
-    return Seen(Batch.of_labels(Q, table.Y), key, float(right), {})
+    return Seen(BatchSums.of_labels(Q, table.Y), key, float(right), {})
 
 
 def _show_expected(
@@ -188,7 +188,7 @@ def _show_expected(
         raise CommandError(f"--unlabelled: {problem}; wait for the labels.")
     with open_source(forecasts, selection) as source:
         columns = find_columns(model, selection, source)
-        n, Q = Calibration(source, model, columns, {}, selection.where).draw(MOST_ROWS)
+        n, Q = Calibration(source, model, columns, {}, selection.where).draw(MOST_ROWS_DRAWN)
     expected = _expect(Q, model, confidence)
     if json:
         print_json("monitor", {"rows": n, "expected": expected})
@@ -206,10 +206,10 @@ def _show_expected(
 def _expect(Q: Floats, model: Model, confidence: float) -> dict[str, Any]:
     """Expected metrics with intervals; warns of forecasts unlike those of the calibration."""
     summary = model.calibrator.summary_
-    options: Any = {"calibration": summary.get("weight") or None, "confidence": confidence}
+    weight = summary.get("weight") or None
     expected: dict[str, Any] = {}
     for metric in ("accuracy", "log_loss", "f1", "auc"):
-        result = isoroc.metrics.expected(Q, metric, **options)
+        result = isoroc.metrics.expected(Q, metric, calibration=weight, confidence=confidence)
         expected[metric] = {name: getattr(result, name) for name in ("value", "low", "high")}
     if cells := summary.get("forecast_cells"):
         if len(cells) != N_CELLS:

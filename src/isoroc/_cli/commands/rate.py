@@ -15,7 +15,7 @@ from isoroc.metrics import RateEstimate, estimate_rate
 
 
 def rate(
-    forecasts: opt.Forecasts,
+    forecasts: opt.Tables,
     /,
     *,
     selection: opt.Selection = opt.ALL_ROWS,

@@ -18,7 +18,7 @@ from isoroc._report.report import Report
 
 
 def report(
-    forecasts: opt.Forecasts,
+    forecasts: opt.Tables,
     /,
     *,
     model: opt.UseModel = None,

@@ -25,7 +25,7 @@ from isoroc._support.files import locked
 
 def update(
     state: str,
-    forecasts: opt.Forecasts,
+    forecasts: opt.Tables,
     /,
     *,
     create: bool = False,

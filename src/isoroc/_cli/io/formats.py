@@ -17,7 +17,7 @@ from isoroc._cli.errors import CommandError, did_you_mean, first_line
 from isoroc._cli.options import STANDARD
 
 FileFormat = Literal["csv", "tsv", "ndjson", "parquet", "arrow", "arrow stream"]
-KINDS: dict[str, FileFormat] = {
+SUFFIXES: dict[str, FileFormat] = {
     ".csv": "csv", ".tsv": "tsv", ".ndjson": "ndjson", ".jsonl": "ndjson", ".parquet": "parquet",
     ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
 }  # fmt: skip
@@ -41,7 +41,7 @@ class Format:
         path = PurePath(name.lower())
         compressions: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
         compression = compressions.get(path.suffix)
-        kind = KINDS.get(path.suffix if compression is None else PurePath(path.stem).suffix)
+        kind = SUFFIXES.get(path.suffix if compression is None else PurePath(path.stem).suffix)
         if kind is None:
             return None
         if compression is not None and kind in ("parquet", "arrow"):
@@ -53,7 +53,7 @@ class Format:
     def from_option(cls, name: str) -> Self:
         form = cls.from_name(f"x.{name.lower().lstrip('.')}")
         if form is None:
-            ends = [end[1:] for end in KINDS]
+            ends = [end[1:] for end in SUFFIXES]
             raise CommandError(f"unknown format {name}; {did_you_mean(name, ends)}")
         return form
 
@@ -88,7 +88,7 @@ def choose_format(target: str, option: str | None, of_input: Format) -> Format:
         same = form.kind == of_input.kind
         return replace(form, separator=of_input.separator) if same else form
     if end := PurePath(name).suffix:
-        fix = f"expected {', '.join(KINDS)}, or --output-format"
+        fix = f"expected {', '.join(SUFFIXES)}, or --output-format"
         raise CommandError(f"{target}: {end} is not the ending of a format; {fix}.")
     if of_input.kind == "arrow stream":
         return Format("arrow")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.formats import KINDS, Format, check_lines, file_errors, find_separator
+from isoroc._cli.io.formats import SUFFIXES, Format, check_lines, file_errors, find_separator
 from isoroc._cli.io.source import Source
 from isoroc._cli.options import EVERYTHING, STANDARD, InputOptions
 from isoroc._support.files import temporary_folder
@@ -47,7 +47,7 @@ def expand(given: Sequence[str]) -> list[Path]:
             shown = (file for file in inside if not any(part[0] in "._" for part in file.parts))
             tables = sorted(path / file for file in shown if Format.from_name(file.name))
             if not tables:
-                raise CommandError(f"{item}: no file in this folder ends in {', '.join(KINDS)}.")
+                raise CommandError(f"{item}: no file in this folder ends in {', '.join(SUFFIXES)}.")
             files += tables
         elif path.exists():
             files.append(path)

@@ -7,7 +7,6 @@ from functools import cached_property
 from glob import escape
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import polars as pl
@@ -62,8 +61,11 @@ class Source:
         if all(each == first for each in rest):
             return rows
         folders = {k: v for k, v in rows.collect_schema().items() if k not in dict(first)} or None
-        options: dict[str, Any] = {"hive_partitioning": self.hive, "hive_schema": folders}
-        return _join([scan([path], glob=False, **options) for path in self.paths])
+        files = [
+            scan([path], glob=False, hive_partitioning=self.hive, hive_schema=folders)
+            for path in self.paths
+        ]
+        return _join(files)
 
     @cached_property
     def _files(self) -> list[pl.LazyFrame]:
@@ -87,8 +89,13 @@ class Source:
                 rows = pl.scan_ndjson(escape(str(path)), schema=ndjson.infer(path, name))
             case _:
                 separator = self.format.separator or ","
-                options: Any = {"new_columns": read_header(path, name, separator), "glob": False}
-                rows = pl.scan_csv(path, separator=separator, infer_schema=False, **options)
+                rows = pl.scan_csv(
+                    path,
+                    separator=separator,
+                    infer_schema=False,
+                    new_columns=read_header(path, name, separator),
+                    glob=False,
+                )
         return rows.with_columns(self.folders(path))
 
     @cached_property

@@ -109,15 +109,22 @@ def write_frame(
                 fix = "write Parquet or Arrow, or remove the column"
                 raise CommandError(f"column {name!r} {problem}; {fix}.")
     compression: Any = form.compression or "uncompressed"
-    options: dict[str, Any] = {"compression": compression, "check_extension": False}
     found: list[str] = []
     with suppress(Rejected), output_to(target) as to:
         if schema.names() == [LINE]:
-            frame.sink_csv(to, include_header=False, quote_style="never", **options)
+            frame.sink_csv(
+                to,
+                include_header=False,
+                quote_style="never",
+                compression=compression,
+                check_extension=False,
+            )
         elif form.separator is not None:
-            frame.sink_csv(to, separator=form.separator, **options)
+            frame.sink_csv(
+                to, separator=form.separator, compression=compression, check_extension=False
+            )
         elif form.kind == "ndjson":
-            frame.sink_ndjson(to, **options)
+            frame.sink_ndjson(to, compression=compression, check_extension=False)
         elif form.kind == "parquet":
             frame.sink_parquet(to)
         else:

@@ -256,7 +256,7 @@ def check_ledger(ledger: Ledger, place: str) -> None:
 
 
 def check_decayed(counts: DecayedCounts, place: str) -> None:
-    """Raise a `Fault` for cells that cannot be those of decayed counts."""
+    """Raise a `Fault` for cells that decayed counts cannot have."""
     m, K = check_array(counts.class_weights, f"{place}.class_weights", shape=(None, None)).shape
     _, C = check_array(counts.sums, f"{place}.sums", shape=(m, None)).shape
     check_array(counts.squares, f"{place}.squares", shape=(m, K))

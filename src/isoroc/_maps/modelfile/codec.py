@@ -43,7 +43,7 @@ STRUCTURES: dict[str, tuple[Any, Callable[[Any, str], None]]] = {
     "decayed": (DecayedCounts, check_decayed),
 }
 #: Numbers that JSON does not have.
-WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 DTYPES = ("bool", *INTEGERS, "float16", "float32", "float64", "str", "object")
 MAX_DIMENSIONS = 4
@@ -92,9 +92,9 @@ def decode(document: Any, place: str, other: Callable[[Document, str], Any]) -> 
 
 def _float(document: Document, place: str, _: Inner) -> float:
     word = entries(document, place, ("type", "value"))["value"]
-    if not isinstance(word, str) or word not in WORDS:
-        raise Fault(f"{place}.value", f"expected {' or '.join(WORDS)}, got {shown(word)}")
-    return WORDS[word]
+    if not isinstance(word, str) or word not in NON_FINITE:
+        raise Fault(f"{place}.value", f"expected {' or '.join(NON_FINITE)}, got {shown(word)}")
+    return NON_FINITE[word]
 
 
 def _dict(document: Document, place: str, inner: Inner, entry: str = "items") -> Document:
@@ -141,7 +141,7 @@ def _is_of(value: Any, hint: Any) -> bool:
 
 
 def _word(value: float) -> str:
-    return next(word for word, number in WORDS.items() if repr(number) == repr(value))
+    return next(word for word, number in NON_FINITE.items() if repr(number) == repr(value))
 
 
 def _encode_array(array: NDArray[Any], place: str) -> Document:
@@ -155,7 +155,7 @@ def _encode_array(array: NDArray[Any], place: str) -> Document:
         values = [v if math.isfinite(v) else _word(v) for v in values]
     elif dtype == "object":
         values = [v.item() if isinstance(v, np.generic) else v for v in values]
-        if not all(isinstance(v, bool | int | str | float) and v not in WORDS for v in values):
+        if not all(isinstance(v, bool | int | str | float) and v not in NON_FINITE for v in values):
             problem = "a model file holds only strings, finite numbers and booleans"
             raise InputError(place, None, problem)
     if dtype not in DTYPES or array.ndim > MAX_DIMENSIONS:
@@ -183,7 +183,7 @@ def _array(document: Document, place: str, _: Inner) -> NDArray[Any]:
     dtype = f"<U{_length(document, place)}" if name == "str" else name
     if name.startswith("float"):
         types = {int, float}
-        values = [WORDS.get(v, v) if isinstance(v, str) else v for v in values]
+        values = [NON_FINITE.get(v, v) if isinstance(v, str) else v for v in values]
     for other in {type(value) for value in values} - types:
         raise Fault(place, f"{other.__name__} among the values")
     try:

@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,12 @@ from isoroc._input import InputError
 from isoroc._support.files import creation_time, replacing
 from isoroc._support.versions import migrate
 
-FORMAT = "isoroc-model"
-VERSION = 2
+MODEL_FORMAT = "isoroc-model"
+MODEL_VERSION = 2
 #: Functions from each older version to the next; the oldest readable version is 2.
 MIGRATIONS: list[Callable[[dict[str, Any]], dict[str, Any]]] = []
 #: Texts of the envelope, as regular expressions.
-TEXTS = {
+PATTERNS = {
     "library": "^.{0,100}$",
     "saved": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$",
     "checksum": "^sha256:[0-9a-f]{64}$",
@@ -94,11 +93,15 @@ def checksum(model: dict[str, Any], summary: dict[str, Any]) -> str:
 
 def _serialise(model: dict[str, Any], summary: dict[str, Any]) -> tuple[str, bytes]:
     """Checksum and bytes of a model file."""
-    return serialise(FORMAT, VERSION, {"summary": plain(summary, "summary"), "model": model})
+    return serialise(
+        MODEL_FORMAT, MODEL_VERSION, {"summary": plain(summary, "summary"), "model": model}
+    )
 
 
 def serialise(kind: str, version: int, content: dict[str, Any]) -> tuple[str, bytes]:
     """Checksum and bytes of a file: its content in an envelope with format and version."""
+    from importlib.metadata import version as version_of  # noqa: PLC0415  # slow to import
+
     body: dict[str, Any] = {
         "format": kind,
         "version": version,
@@ -117,7 +120,9 @@ def serialise(kind: str, version: int, content: dict[str, Any]) -> tuple[str, by
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Document in a model file: of this version, its envelope and its checksum checked."""
-    document = read_envelope(path, FORMAT, VERSION, ("summary", "model"), migrations=MIGRATIONS)
+    document = read_envelope(
+        path, MODEL_FORMAT, MODEL_VERSION, ("summary", "model"), migrations=MIGRATIONS
+    )
     with faults_of(path):
         check_summary(document["summary"])
         check_calibrator(document["model"], "model")
@@ -165,8 +170,8 @@ def open_envelope(
     except ValueError as error:
         problem, advice = error.args
         raise Fault("version", problem, f"{advice}.") from error
-    entries(document, "", ("format", "version", *content, *TEXTS))
-    for name, pattern in TEXTS.items():
+    entries(document, "", ("format", "version", *content, *PATTERNS))
+    for name, pattern in PATTERNS.items():
         if not isinstance(document[name], str) or not re.search(pattern, document[name]):
             raise Fault(name, f"expected {pattern}, got {shown(document[name])}")
     return document
@@ -254,9 +259,9 @@ def _check_depth(value: Any, depth: int = 0) -> None:
 
 
 def _parse(data: bytes) -> Any:
-    hooks: Any = {"object_pairs_hook": _unique, "parse_constant": _no_constant}
     try:
-        return json.loads(data.decode("utf-8"), **hooks)
+        text = data.decode("utf-8")
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
     except RecursionError as error:
         raise Fault("", "nested too deep", _NOT_A_MODEL) from error
     except ValueError as error:  # also: not UTF-8, integers of thousands of digits

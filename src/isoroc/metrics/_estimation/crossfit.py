@@ -8,8 +8,16 @@ without any condition, in stages: regressions of residuals on forecasts. Each st
 residuals that earlier stages leave and returns its estimate for every row. It returns 0 unless its
 signal exceeds the noise, so stages that find nothing change nothing.
 
-What is learned for a row does not depend on its own label. So whatever is learned, the mean of its
-product with the residual of the row is 0 if forecasts are calibrated.
+What is learned for a row does not depend on its own label (cross-fitting: with five folds, the rows
+of a fold learn from the other four). So whatever is learned, the mean of its product with the
+residual of the row is 0 if forecasts are calibrated. "How it works" derives estimates of
+calibration errors from this, and says why a plain fit to all rows would not do.
+
+All stages decide between signal and noise in one way, `shrink_factor`. The estimate of a stage has
+a sum of squares, its energy. If residuals were pure noise, the energy would have a known
+expectation, because noise is independent between rows: the sum of squared contributions of single
+rows. An energy well above it is shrunk by the factor of James and Stein, 1 - noise / energy. Any
+other becomes 0.
 
 Rows with the same forecast and label are one unit with their total weight. The noise in it follows
 from the sum of the squared weights. Units are learned from with other weights for each fold held
@@ -41,14 +49,12 @@ from isoroc.metrics._estimation.grouping import (
     sum_rows,
 )
 
-#: Distinct scores are grouped into cells of this many rows, but not into more than 512 cells.
-ROWS_IN_CELL = 8
 #: Most classes for which partitions are of whole forecasts.
 FULL = 4
 #: With more classes, partitions are of this many of the largest probabilities and the rest.
-TOP = 2
+N_LARGEST = 2
 #: Linear maps and means in cells use this many of the most frequent classes.
-MOST_CLASSES = 64
+MOST_FREQUENT = 64
 #: Weight of rows that moves the residual of a bin half way from the bin it was split from.
 SHRINKAGE = 100.0
 #: Directions of a smaller mean square, relative to the largest one or to 1, are left out.
@@ -64,11 +70,11 @@ class _Units(NamedTuple):
     first: Ints  # one of the rows of each unit
 
 
-class _Rows(NamedTuple):
+class _FoldedRows(NamedTuple):
     """Rows in folds."""
 
-    weights: Floats  # rounded,
-    squares: Floats  # and squared
+    weights: Floats  # rounded to multiples of a power of 2
+    squares: Floats  # squared weights, summed over the rows that a row stands for
     fold: Ints
     unit: Ints
     scores: Floats | None  # of each row, within (0, 1), if the scores of a unit differ
@@ -81,10 +87,20 @@ class CrossFit:
     forecast are dealt to several folds, and rows of one cluster to the same. Only ratios of weights
     matter: rows count as in `Sample.effective`. Nothing is learned before it is needed. Rows must
     have positive weight.
+
+    Parameters
+    ----------
+    sample : Sample
+    rows_in_cell : int
+        Rows per cell of distinct scores. There are at most 512 cells.
+    most_values : int
+        Folds are learned together as long as their arrays have at most this many values.
     """
 
-    def __init__(self, sample: Sample) -> None:
+    def __init__(self, sample: Sample, rows_in_cell: int = 8, most_values: int = 2**16) -> None:
         self.sample = sample
+        self._rows_in_cell = rows_in_cell
+        self._most_values = most_values
         n = len(sample)
         self._n_folds = min(5 if n <= 100_000 else 2, n)  # half of many rows are plenty
         self._n_levels = count_halvings(n - n // self._n_folds)
@@ -95,7 +111,7 @@ class CrossFit:
         units, rows = self._prepared
         learned = np.empty((units.P.shape[0], len(rows.fold)))
         # Several folds at a time save calls, as long as their arrays are small.
-        n_together = max(1, 2**16 // units.P.size)
+        n_together = max(1, self._most_values // units.P.size)
         others = [self._sum_others(w) for w in rows[:2]]
         for start in range(0, self._n_folds, n_together):
             stop = start + n_together
@@ -113,7 +129,7 @@ class CrossFit:
         return np.asarray(g * ratio[0] / (g * ratio[0] + (1 - g) * ratio[1]))
 
     @cached_property
-    def _prepared(self) -> tuple[_Units, _Rows]:
+    def _prepared(self) -> tuple[_Units, _FoldedRows]:
         """The rows in folds. Those with the same forecast and label are one unit.
 
         So are neighbours of many scores: they differ by less than can be learned about them.
@@ -137,7 +153,7 @@ class CrossFit:
         scores = None
         first = np.arange(n)
         unit = first
-        n_cells = min(max(n // ROWS_IN_CELL, 32), 512)
+        n_cells = min(max(n // self._rows_in_cell, 32), 512)
         if sample.forecasts.ndim == 1 and value.max() >= 2 * n_cells:
             scores = np.clip(sample.forecasts, EPSILON, 1 - EPSILON)
             # Cells of equal weight, divided where odds differ: probabilities near 0 or 1.
@@ -151,7 +167,9 @@ class CrossFit:
             _, first, unit = np.unique(key, return_index=True, return_inverse=True)
             sample = replace(sample.take(first), weights=sum_rows(unit, weights, None))
         P = np.ascontiguousarray(as_matrix(sample.forecasts).T)
-        return _Units(sample, P, value[first], first), _Rows(weights, squares, fold, unit, scores)
+        return _Units(sample, P, value[first], first), _FoldedRows(
+            weights, squares, fold, unit, scores
+        )
 
     def _sum_others(self, weights: Floats) -> Floats:
         """Sums over the rows of each unit outside each fold, shape (F, n)."""
@@ -166,7 +184,7 @@ class CrossFit:
         sample = self._prepared[0].sample
         if sample.n_classes <= FULL:
             return sample
-        return TopReduction(TOP, 0.0).reduce_sample(sample)
+        return TopReduction(N_LARGEST, 0.0).reduce_sample(sample)
 
     @cached_property
     def _cells(self) -> tuple[Ints, int]:
@@ -177,7 +195,7 @@ class CrossFit:
         m = int(units.value.max())
         if m < 2**n_levels:  # each distinct forecast has a cell
             return units.value, m.bit_length()
-        if self.sample.n_classes > MOST_CLASSES:
+        if self.sample.n_classes > MOST_FREQUENT:
             return halve_repeatedly(self._reduced.forecasts, n_levels), n_levels
         # As forecasts of the units: units of one value share a cell, whatever their labels.
         forecasts = np.take(units.sample.forecasts, rows.unit, axis=0)
@@ -229,7 +247,7 @@ class CrossFit:
         for fold, (grown, w, s) in enumerate(zip(trees, weights, squares, strict=True)):
             by_row = smooth.by_row(np.ascontiguousarray(P[:, fold]))
             tempered = replace(sample, forecasts=by_row, weights=w)
-            reduction = TopReduction.fit(TOP, tempered.take(w > 0))
+            reduction = TopReduction.fit(N_LARGEST, tempered.take(w > 0))
             ranked = reduction.reduce_sample(tempered)
             tilted = tilt_in_bins(ranked.forecasts.T, ranked.codes, [grown], w, s)
             P[:, fold] = reduction.expand(tilted.T, by_row).T
@@ -241,7 +259,7 @@ class CrossFit:
         P = self._prepared[0].P
         # The classes are sorted by their totals. Of two, the second is the first with other signs,
         # and a linear map of the first is a multiple.
-        frequent = slice(1 if K == 2 else MOST_CLASSES)
+        frequent = slice(1 if K == 2 else MOST_FREQUENT)
         added = np.zeros_like(left)
         left = left[frequent]
         for fit in (fit_multiple, fit_linear) if K > 2 else (fit_multiple,):
@@ -257,7 +275,8 @@ class CrossFit:
 def shrink_factor(energy: Floats, noise: Floats, n_terms: Floats | Ints | int) -> Floats:
     """Factor of James and Stein, or 0 unless the energy clearly exceeds the noise.
 
-    It must do so by two standard deviations of the sum of squares of `n_terms` terms.
+    It must do so by two standard deviations of the sum of squares of `n_terms` terms: m squares of
+    normal variables with total expectation N have the standard deviation ``N sqrt(2 / m)``.
     """
     clear = energy > noise * (1 + 2 * (2 / np.maximum(n_terms, 1)) ** 0.5)
     return np.where(clear, 1 - noise / np.where(clear, energy, 1.0), 0.0)

@@ -31,14 +31,14 @@ from isoroc._core.simplex import sum_to_one
 from isoroc._core.special import convex_hull
 from isoroc._core.types import Floats, Ints
 from isoroc._growth import MIN_GAP
-from isoroc._support.progress import Report
+from isoroc._support.progress import Announce
 from isoroc.metrics._surface.bodies import OUT_OF_REACH, Cases
 
 #: Up to this number of classes, one polytope. Beyond, pyramids over polytopes of four classes.
 MOST_OF_POLYTOPE = 6
 
 
-class Search(NamedTuple):
+class FoundHull(NamedTuple):
     """What was found of a hull, and how much was searched."""
 
     thresholds: Floats
@@ -58,8 +58,8 @@ def search_hull(
     few: Cases,
     n_directions: int,
     random_state: np.random.RandomState,
-    report: Report,
-) -> Search:
+    report: Announce,
+) -> FoundHull:
     """Search the hull of all classes. Ascents see the cases `few`, ROC points are of `cases`."""
     if cases.forecasts.shape[1] <= MOST_OF_POLYTOPE:
         return grow_polytope(cases, few, n_directions, random_state, report)
@@ -80,8 +80,8 @@ def grow_polytope(
     few: Cases,
     n_directions: int,
     random_state: np.random.RandomState,
-    report: Report,
-) -> Search:
+    report: Announce,
+) -> FoundHull:
     """A polytope in the hull: search beyond its largest faces and add what is found."""
     K = cases.forecasts.shape[1]
     subsets = np.array(list(np.ndindex(*[2] * K)), dtype=np.float64)
@@ -102,7 +102,7 @@ def grow_polytope(
         if not len(faces):
             kept = hull.vertices[hull.vertices < len(points)]
             n_tried = len(subsets) + len(tried)
-            return Search(thresholds[kept], points[kept], hull.volume, n_tried, n_ascents)
+            return FoundHull(thresholds[kept], points[kept], hull.volume, n_tried, n_ascents)
         directions = np.tile(_normals(hull)[faces], (2, 1))
         starts = _starts(hull, faces, np.vstack([thresholds, np.full(K, 1 / K)]), random_state)
         ends = ascend(few, directions, starts)
@@ -158,15 +158,15 @@ def stack_pyramids(
     few: Cases,
     n_directions: int,
     random_state: np.random.RandomState,
-    report: Report,
+    report: Announce,
     *,
     base: int = 4,
     n_starts: int = 4,
-) -> Search:
+) -> FoundHull:
     """Pyramids in the hull over polytopes of each `base` of the classes."""
     K = cases.forecasts.shape[1]
     volumes: dict[tuple[int, ...], float] = {}
-    rows: list[Search] = []
+    rows: list[FoundHull] = []
     each = max(n_directions // comb(K, base), 2**base)
     for chosen in combinations(range(K), base):
         report(f"classes {', '.join(map(str, chosen))} of {K}")
@@ -187,9 +187,9 @@ def stack_pyramids(
             points = cases.reach(ends)
             best = [int((points @ direction).argmax())]
             volumes[chosen] = float(points[best[0]] @ direction) / size
-            rows.append(Search(ends[best], points[best], volumes[chosen], 1, n_starts))
+            rows.append(FoundHull(ends[best], points[best], volumes[chosen], 1, n_starts))
     points, first = np.unique(np.vstack([row.points for row in rows]), axis=0, return_index=True)
-    return Search(
+    return FoundHull(
         np.vstack([row.thresholds for row in rows])[first],
         points,
         volumes[tuple(range(K))],
@@ -198,7 +198,7 @@ def stack_pyramids(
     )
 
 
-def _in_all_classes(found: Search, classes: Ints, n_classes: int) -> Search:
+def _in_all_classes(found: FoundHull, classes: Ints, n_classes: int) -> FoundHull:
     """The same with the other classes out of reach."""
     highest = found.thresholds.max(axis=1, keepdims=True)
     thresholds = np.tile(highest + OUT_OF_REACH, (1, n_classes))

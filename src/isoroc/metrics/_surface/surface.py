@@ -25,7 +25,7 @@ from isoroc._support.table import Table
 from isoroc.metrics._roc import roc_convex_hull, symmetric_roc_curve
 from isoroc.metrics._surface.bodies import Cases, Hull, pair_curves
 from isoroc.metrics._surface.few_rows import all_points, are_few
-from isoroc.metrics._surface.many_classes import Search, default_directions, search_hull
+from isoroc.metrics._surface.many_classes import FoundHull, default_directions, search_hull
 from isoroc.metrics._surface.three_classes import scan_all
 
 #: With more classes, a bound would take minutes and say little.
@@ -266,13 +266,13 @@ def _check(
 
 def _search(
     sample: Sample, resolution: int | None, random_state: Any, verbose: int, max_cells: int = 4096
-) -> Search:
+) -> FoundHull:
     """The hull of four classes or more. With many rows, ascents are made on cells of forecasts."""
     cases = Cases.of(Points.from_arrays(*sample.arrays))
     if resolution is None and are_few(cases):
         thresholds, points = all_points(cases)
         body = Hull(points)
-        return Search(thresholds[body.kept], points[body.kept], body.volume)
+        return FoundHull(thresholds[body.kept], points[body.kept], body.volume)
     few = cases
     if len(sample) > max_cells:
         few = Cases.of(Points.from_arrays(*sample.arrays, max_cells))
@@ -281,7 +281,7 @@ def _search(
         return search_hull(cases, few, n_directions, check_random_state(random_state), report)
 
 
-def _volume_of(found: Search, resolution: int | None) -> Volume:
+def _volume_of(found: FoundHull, resolution: int | None) -> Volume:
     searched = found.n_directions, found.n_ascents
     exact = not found.n_ascents
     used = None if exact else resolution or default_directions(found.points.shape[1])

@@ -25,9 +25,9 @@ from isoroc._support.table import Table
 
 #: All maps, by the names of their classes.
 MAPS: dict[str, type[Map]] = {
-    name: kind
-    for name, kind in vars(_maps).items()
-    if name.endswith("Map") and not isabstract(kind)
+    name: found
+    for name, found in vars(_maps).items()
+    if name.endswith("Map") and not isabstract(found)
 }
 MAX_CLASSES = 10_000  # so that no file can make loading slow
 
@@ -39,8 +39,8 @@ def map_document(fitted: Any, place: str) -> dict[str, Any]:
         raise InputError(place, None, f"{name} cannot be stored in a model file")
     states = {name: getattr(fitted, name) for name in fitted.states()}
     numbers = encode(states, f"{place}.numbers", map_document)["items"]
-    kind = type(fitted).__name__
-    return {"type": "map", "kind": kind, "forecasts": fitted.kind.name, "numbers": numbers}
+    name = type(fitted).__name__
+    return {"type": "map", "kind": name, "forecasts": fitted.kind.name, "numbers": numbers}
 
 
 def map_from(document: dict[str, Any], place: str) -> Map:
@@ -48,14 +48,14 @@ def map_from(document: dict[str, Any], place: str) -> Map:
     entries(document, place, ("type", "kind", "forecasts", "numbers"))
     name = str(document["kind"])
     forecasts = str(document["forecasts"])
-    kind = MAPS.get(name) if document["type"] == "map" else None
-    if kind is None:
+    map_type = MAPS.get(name) if document["type"] == "map" else None
+    if map_type is None:
         raise Fault(f"{place}.kind", f"{name[:100]!a} is not a map of this version")
     if forecasts not in KINDS:
         raise Fault(f"{place}.forecasts", f"expected {' or '.join(KINDS)}")
-    required = [f.name for f in fields(kind) if "check" in f.metadata and f.default is MISSING]
-    numbers = document["numbers"], kind.states(), f"{place}.numbers"
-    return kind(kind=KINDS[forecasts], **decode_known(*numbers, map_from, required))
+    required = [f.name for f in fields(map_type) if "check" in f.metadata and f.default is MISSING]
+    numbers = document["numbers"], map_type.states(), f"{place}.numbers"
+    return map_type(kind=KINDS[forecasts], **decode_known(*numbers, map_from, required))
 
 
 def decode_known(
@@ -125,7 +125,7 @@ class LoadedMap:
 
 
 def load_map(path: str | os.PathLike[str]) -> LoadedMap:
-    """Load the map of a model file; its forecasts equal those of the saved calibrator.
+    """Load the map of a model file. It makes the same forecasts as the saved calibrator.
 
     Unlike `isoroc.load`, it imports neither scikit-learn nor SciPy and reads no parameters of the
     fit, so it is the quickest way to serve a model.
