@@ -113,7 +113,7 @@ class MonotoneMap(Map):
         return self.gradient(ops, self.coordinates(ops, X))
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        """The same with logarithms that the members of a mixture share; for two classes in a loop."""
+        """The same with logarithms that members of a mixture share; for two classes in a loop."""
         logs = forecasts.logs(LEAST)
         if len(self.softness) == 2 and self.interactions is None:
             points = self.prototypes.reshape(-1, 2)
