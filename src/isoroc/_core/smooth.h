@@ -411,6 +411,52 @@ TILE(score)(const double *__restrict z, const double *__restrict rises, double a
                 softness[i] * (a * rises[k * ROWS + r]) + a * z[k * ROWS + r] + biases[i];
 }
 
+/* log(p + floor) with a trace of log p, from log p, of the rows of a tile. */
+TILE(soften)(double *__restrict z, double log_floor, double trace, ptrdiff_t K) {
+    for (ptrdiff_t k = 0; k < K; k++, z += ROWS) {
+        double e[ROWS], raised[ROWS];
+        EACH_ROW e[r] = -fabs(z[r] - log_floor);
+        exp_rows(e);
+        EACH_ROW e[r] += 1.0;
+        log_rows(e);
+        EACH_ROW raised[r] = LARGER(z[r], log_floor) + e[r];
+        EACH_ROW z[r] = (1.0 - trace) * raised[r] + trace * z[r];
+    }
+}
+
+/* Mean of M points of the segment, shape (M, 2), weighted by the exponentials of scores, which are
+   linear in z. It is the point of the largest score and what the others add to it: a quotient of
+   sums would rise and fall by rounding where one point dominates. */
+TILE(blend)(const double *__restrict z, const double *__restrict slopes,
+            const double *__restrict biases, const double *__restrict points,
+            double *__restrict s, double *__restrict out, ptrdiff_t M) {
+    double most[ROWS], total[ROWS];
+    double *__restrict first = out, *__restrict second = out + ROWS;
+    double added[2][ROWS];
+    for (ptrdiff_t m = 0; m < M; m++)
+        EACH_ROW s[m * ROWS + r] =
+            slopes[2 * m] * z[r] + slopes[2 * m + 1] * z[ROWS + r] + biases[m];
+    EACH_ROW most[r] = s[r];
+    EACH_ROW first[r] = points[0];
+    EACH_ROW second[r] = points[1];
+    for (ptrdiff_t m = 1; m < M; m++) {
+        EACH_ROW first[r] = s[m * ROWS + r] > most[r] ? points[2 * m] : first[r];
+        EACH_ROW second[r] = s[m * ROWS + r] > most[r] ? points[2 * m + 1] : second[r];
+        EACH_ROW most[r] = LARGER(s[m * ROWS + r], most[r]);
+    }
+    EACH_ROW total[r] = added[0][r] = added[1][r] = 0.0;
+    for (ptrdiff_t m = 0; m < M; m++) {
+        double *__restrict e = s + m * ROWS;
+        EACH_ROW e[r] -= most[r];
+        exp_rows(e);
+        EACH_ROW total[r] += e[r];
+        EACH_ROW added[0][r] += e[r] * (points[2 * m] - first[r]);
+        EACH_ROW added[1][r] += e[r] * (points[2 * m + 1] - second[r]);
+    }
+    EACH_ROW first[r] += added[0][r] / total[r];
+    EACH_ROW second[r] += added[1][r] / total[r];
+}
+
 /* Sums over the levels of e, shape (K, L, ROWS), and of e times each prototype's entry r_kl[outcome],
    which goes to `entries`. `towards` are t_k[outcome], `outcome` is 1 for that class, else 0. */
 TILE(level)(const double *__restrict e, const double *__restrict towards,

@@ -20,6 +20,9 @@ def spline(
     intercept: Floats,
     share: float,
 ) -> Floats: ...
+def blend(
+    logs: Floats, floor: float, trace: float, slopes: Floats, biases: Floats, points: Floats
+) -> Floats: ...
 def tilted(
     P: Floats,
     bins: Ints,

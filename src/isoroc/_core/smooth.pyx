@@ -40,6 +40,9 @@ cdef extern from "smooth.h" nogil:
                     Py_ssize_t last)
     void product_tile(const double* weights, const double* h, double* z, Py_ssize_t m,
                       Py_ssize_t K)
+    void soften_tile(double* z, double log_floor, double trace, Py_ssize_t K)
+    void blend_tile(const double* z, const double* slopes, const double* biases,
+                    const double* points, double* s, double* out, Py_ssize_t M)
     void score_tile(const double* z, const double* rises, double a, const double* softness,
                     const double* biases, double* s, Py_ssize_t K, Py_ssize_t L)
     void level_tile(const double* e, const double* towards, const double* outcome,
@@ -354,6 +357,33 @@ def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :]
                 q[last * ROWS + r] = 0.0
             softmax_tile(q, K, 0.0)
             store_rows(q, &out[i, 0], K, width)
+    return rows
+
+
+def blend(const double[:, ::1] logs, double floor, double trace, const double[:, ::1] slopes,
+          const double[::1] biases, const double[:, ::1] points):
+    """Forecasts of a monotone map of two classes, shape (n, 2), from log forecasts (2, n).
+
+    They are means of the points, shape (M, 2), weighted by the softmax of ``z @ slopes.T + biases``
+    with ``z = (1 - trace) log(p + floor) + trace log(p)``.
+    """
+    cdef Py_ssize_t t, i, n = logs.shape[1], M = points.shape[0]
+    cdef int width
+    cdef double log_floor = log(floor)
+    rows = np.empty((n, 2))
+    cdef double[:, ::1] out = rows
+    cdef double[::1] memory = np.empty((M + 4) * ROWS)
+    cdef double* z = &memory[0]
+    cdef double* q = z + 2 * ROWS
+    cdef double* s = q + 2 * ROWS
+    with nogil:
+        for t in range((n + ROWS - 1) // ROWS):
+            i = t * ROWS
+            width = <int>min(<Py_ssize_t>ROWS, n - i)
+            load(z, &logs[0, i], 2, n, width)
+            soften_tile(z, log_floor, trace, 2)
+            blend_tile(z, &slopes[0, 0], &biases[0], &points[0, 0], s, q, M)
+            store_rows(q, &out[i, 0], 2, width)
     return rows
 
 

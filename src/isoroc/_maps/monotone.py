@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from isoroc._backends import Ops, V
+from isoroc._core import smooth
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats, Ints
 from isoroc._maps.base import Forecasts, Map, Places, in_parts, state
@@ -112,12 +113,17 @@ class MonotoneMap(Map):
         return self.gradient(ops, self.coordinates(ops, X))
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        """The same with logarithms that the members of a mixture share."""
+        """The same with logarithms that members of a mixture share; for two classes in a loop."""
+        logs = forecasts.logs(LEAST)
+        if len(self.softness) == 2 and self.interactions is None:
+            points = self.prototypes.reshape(-1, 2)
+            slopes = self.scale * points
+            return smooth.blend(logs, self.floor, TRACE, slopes, self.biases.ravel(), points)
 
         def formula(ops: Ops[Any], logs: Any) -> Any:
             return self.gradient(ops, with_floor(ops, logs, self.floor))
 
-        return in_parts(formula, forecasts.logs(LEAST).T)
+        return in_parts(formula, logs.T)
 
     def is_increasing(self) -> bool:
         """Unless all prototypes coincide."""
