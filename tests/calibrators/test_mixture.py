@@ -16,6 +16,7 @@ from isoroc import (
     TemperatureCalibrator,
 )
 from isoroc._calibrators.auto import default_members
+from isoroc._calibrators.mixing import agreed
 from isoroc._maps import MixtureMap, StepMap
 from strategies import arbitrary, binary_data, labelled_forecasts
 
@@ -147,3 +148,16 @@ def test_thresholds_carry_over_exactly():
         assert carried.exact
         after = cal.predict_proba(p)[:, 1] > carried.thresholds
         np.testing.assert_array_equal(after, p > threshold)
+
+
+def test_the_majority_of_verdicts_is_counted():
+    P = np.random.default_rng(0).random(200)
+    for_it = AutoCalibrator().fit(P, P > 0.5).verdict_
+    assert for_it.should_calibrate
+    against = replace(for_it, should_calibrate=False)
+    verdict = agreed([for_it, against, for_it, for_it])
+    assert verdict.should_calibrate
+    assert (verdict.n_folds, verdict.n_agreeing) == (4, 3)
+    verdict = agreed([against, for_it, against])
+    assert not verdict.should_calibrate
+    assert (verdict.n_folds, verdict.n_agreeing) == (3, 2)

@@ -9,6 +9,7 @@ from scipy.special import expit
 from scipy.stats import chi2
 
 from isoroc import InputError, SigmoidCalibrator, adjust_prior, estimate_prior
+from isoroc._calibrators.prior import _share_of_variance
 
 MEANS = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0]])
 
@@ -222,3 +223,14 @@ BAD = [
 def test_bad_shares(shares, message):
     with pytest.raises(InputError, match=message):
         adjust_prior([[0.5, 0.5], [1.0, 0.0]], **shares)
+
+
+def test_what_moves_all_shares_alike_leaves_the_likelihood_ratio_alone():
+    """Shares sum to 1, so a common shift is none."""
+    rng = np.random.default_rng(0)
+    L = rng.random((50, 3))
+    best = np.array([0.2, 0.3, 0.5])
+    direction = np.array([1.0, -0.5, -0.5])
+    for size in (0.1, 10.0):
+        added = np.full((3, 3), size)
+        assert _share_of_variance(L, np.ones(50), best, added, direction) == pytest.approx(1)

@@ -5,7 +5,9 @@ import pytest
 from scipy import stats
 
 from isoroc import evaluate
+from isoroc._input import Sample
 from isoroc.metrics import calibration_error, decompose
+from isoroc.metrics._estimation.calibration_terms import Ties
 from truths import distorted, draw_labels
 
 
@@ -149,3 +151,15 @@ def test_forecasts_that_only_tie_by_weight_0_are_the_same():
     for norm in ("l1", "l2"):
         some = calibration_error(y[1::2], P[1::2], norm=norm, bins="ties")
         assert calibration_error(y, P, norm=norm, sample_weight=weights) == pytest.approx(some)
+
+
+def test_the_variance_of_the_divergence_is_what_it_is_in_repeated_samples():
+    rng = np.random.default_rng(0)
+    p = np.array([0.2, 0.3, 0.5])
+    n = 120
+    found = [
+        Ties(Sample(np.tile(p, (n, 1)), rng.choice(3, n, p=p))).calibration("log")
+        for _ in range(400)
+    ]
+    values, variances, _ = np.transpose(found)
+    assert np.mean(variances) == pytest.approx(np.var(values), rel=0.25)

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.spatial import ConvexHull
 from sklearn.metrics import roc_curve as sk_roc_curve
 
 from isoroc import InputError, IRPCalibrator
@@ -127,3 +128,10 @@ def test_the_last_panel_says_how_many_classes_are_drawn():
     few = P[:, :3] / P[:, :3].sum(axis=1, keepdims=True)
     all_drawn = RocDisplay.from_predictions(few.argmax(axis=1), few)
     assert all_drawn.axes_[-1].get_xlabel() == "false positive rate"
+
+
+def test_edges_do_not_depend_on_the_size_of_a_body():
+    corners = np.stack(np.meshgrid([0, 1], [0, 1], [0, 1]), axis=-1).reshape(-1, 3).astype(float)
+    hull = ConvexHull(corners)
+    for size in (1.0, 0.01):
+        assert edges_of(size * corners[hull.simplices]).shape == (12, 2, 3)

@@ -12,7 +12,16 @@ import pytest
 
 from isoroc import IRPCalibrator, Report
 from isoroc._evaluation.curves import Axis
-from isoroc._report.charts import CHART_WIDTH, Plane, at_points, tag, text_of, ticks_of, weight_of
+from isoroc._report.charts import (
+    CHART_WIDTH,
+    Plane,
+    at_points,
+    cut,
+    tag,
+    text_of,
+    ticks_of,
+    weight_of,
+)
 from isoroc._report.summary import listed
 
 HOSTILE = ["<script>alert(1)</script>", "'\"><img src=x onerror=alert(2)>", "{{ 7 * 7 }}</script>"]
@@ -176,3 +185,8 @@ def test_larger_values_are_drawn_further_right_and_up(axis):
     across, down = Plane(axis, axis).at(axis.values(5), axis.values(5))
     assert (np.diff(across) > 0).all()
     assert (np.diff(down) < 0).all()
+
+
+def test_long_names_are_cut():
+    assert cut("a" * 34) == "a" * 34
+    assert cut("a" * 35) == "a" * 33 + "…"
