@@ -7,7 +7,7 @@ import numpy as np
 from isoroc._backends import NUMPY, Ops, V, added
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats
-from isoroc._input.kinds import kind_of
+from isoroc._input.kinds import columns_of, kind_of
 from isoroc._maps.base import Forecasts, Map, Places, check_nested, state
 from isoroc._maps.modelfile import Fault, checks
 from isoroc._maps.monotone import MonotoneMap, MonotonicityCertificate
@@ -87,6 +87,6 @@ class MultiLabelMap(Map):
         return ops.concat([ops.take(each.formula(ops, x), [1]) for each, x in columns])
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        columns = zip(self.maps, np.ascontiguousarray(forecasts.values.T), strict=True)
+        columns = zip(self.maps, np.ascontiguousarray(columns_of(forecasts.values).T), strict=True)
         labels = [each.compiled(Forecasts(x, each.kind))[:, 1] for each, x in columns]
         return np.stack(labels, axis=1)
