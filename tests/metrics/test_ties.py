@@ -158,7 +158,7 @@ def test_the_variance_of_the_divergence_is_what_it_is_in_repeated_samples():
     p = np.array([0.2, 0.3, 0.5])
     n = 120
     found = [
-        Ties(Sample(np.tile(p, (n, 1)), rng.choice(3, n, p=p))).calibration("log")
+        Ties(Sample(np.tile(p, (n, 1)), rng.choice(3, n, p=p).astype(np.uint8))).calibration("log")
         for _ in range(400)
     ]
     values, variances, _ = np.transpose(found)
