@@ -51,8 +51,10 @@ types: .venv/develops
 tests: .venv/develops  # two workers, one thread each; fits that tests of a file share are cached in its worker
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
-# Left out are the slow tests and those of files, pictures and words, which have no numbers of their own.
-WORDS := cli plots support $(patsubst %,test_%.py,architecture benchmarks docstrings names release scikit_learn_suite serving)
+# Left out are the slow tests, those of files, pictures and words, which have no numbers of their own, and those that compare one way through
+# the package with another.
+WORDS := cli plots report support calibrators/test_classifier.py \
+  $(patsubst %,test_%.py,architecture benchmarks docstrings names release scikit_learn_suite serving what_works)
 test-digits: build/fused.stamp  ## the tests once more with kernels and a NumPy that round differently
 	NPY_DISABLE_CPU_FEATURES="$$($(BIN)/python tools/simd_features.py)" PYTHONPATH=build/fused-lib OMP_NUM_THREADS=1 \
 	  $(BIN)/python -m pytest -n 2 --dist loadfile -q -p no:cacheprovider -m "not slow" build/fused-lib tests reproduction \

@@ -300,6 +300,7 @@ def test_dataframes_in_and_out_of_the_classifier():
     assert clf.predict_proba(polars).shape == (600, 2)
 
 
+@pytest.mark.slow
 def test_parallel_folds_give_the_same_model():
     one = CalibratedClassifier(GaussianNB()).fit(X, Y)
     two = CalibratedClassifier(GaussianNB(), n_jobs=2).fit(X, Y)
