@@ -10,7 +10,7 @@ from isoroc._core.types import Codes, Floats, Ints
 
 
 class Outcomes(Protocol):
-    """What happened in each row, and what the row counts: a `Sample`."""
+    """Outcome and weight of each row: a `Sample`."""
 
     @property
     def codes(self) -> Codes: ...

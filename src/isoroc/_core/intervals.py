@@ -61,7 +61,7 @@ UNKNOWN = Estimate(nan, nan, nan)
 
 
 class Statistic(NamedTuple):
-    """What is known about a value T: an estimate of it, with variance ``variance + slope * T``.
+    """An estimate of a value T, with variance ``variance + slope * T``.
 
     If the slope is 0, the estimate is about normal. Otherwise it is an unbiased sum of squares,
     distributed as a multiple of a noncentral chi-square variable.

@@ -28,7 +28,7 @@ def are_impossible(forecasts: Floats, codes: Codes) -> NDArray[np.bool_]:
 
 
 def unseen_loss(impossible: Share) -> float:
-    """What outcomes of probability 0 may add to the mean log loss beyond those among the rows."""
+    """Mean log loss that outcomes of probability 0 may add beyond those among the rows."""
     return -math.log(EPSILON) * (impossible.interval(0.95)[1] - impossible.value)
 
 
