@@ -79,7 +79,7 @@ class GrowthOptions:
 
 
 class Surroundings(NamedTuple):
-    """What the rest of the tree demands of the children of one bin.
+    """Constraints of the rest of the tree on the children of one bin.
 
     A leading axis of 2 holds raw means and smoothed values.
     """
@@ -209,7 +209,7 @@ class Growth:
         return [v for v in self.members if v != node] if self.monotonicity == "global" else []
 
     def surroundings(self, node: int) -> Surroundings:
-        """What the rest of the tree demands of the children of a bin."""
+        """Constraints of the rest of the tree on the children of a bin."""
         K = self.n_classes
         points = self.members[node]
         wards: list[Wards | None] = [self.wards[s] for s in self.answering[node]]
