@@ -193,7 +193,7 @@ class AutoCalibrator(Calibrator):
         attach_fitted(self, self.members_, self.map_.members)
 
     def _deal(self, sample: Sample) -> CellSample:
-        """The sample in folds; with many rows, in cells."""
+        """The sample in folds, and with many rows in cells."""
         if isinstance(sample, CellSample):
             return limit_cells(sample, self.max_cells)
         if len(sample) > self.max_cells and sample.n_units == sample.n_rows:
@@ -291,7 +291,7 @@ def _mix(
 
 
 def default_members(n_classes: int, *, monotone: bool = False) -> list[Calibrator]:
-    """What members="auto" mixes."""
+    """The members that "auto" stands for."""
     if monotone:
         # For more classes, temperature scaling is a gradient in other coordinates: its floor
         # differs.
@@ -312,7 +312,7 @@ def default_members(n_classes: int, *, monotone: bool = False) -> list[Calibrato
 
 
 def prior_shares(members: list[Calibrator], n_classes: int, n_rows: float, p: float) -> Floats:
-    """Shares of the members before any row is seen; `p` is that of `score_test`."""
+    """Prior shares of the members, given the p-value `p` of `score_test`."""
     group = int(n_classes > 2)
     shares = np.array([member._shares[group] for member in members])
     for m in np.flatnonzero([isinstance(member, IdentityCalibrator) for member in members]):

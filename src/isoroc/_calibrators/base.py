@@ -107,7 +107,7 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _fit(self, sample: Sample) -> Map:
-        """Check the parameters, learn from a sample, set `_state`; return the map."""
+        """Check the parameters, learn from a sample, set `_state` and return the map."""
 
     def _fit_part(self, sample: Sample, whole: Any) -> Map:  # noqa: ARG002
         """The map for some of the rows that `whole` was fitted to, which may be a good start."""
@@ -161,8 +161,8 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         unit : str, default="auto"
             What the forecasts are: "probability", "percent", "proportion" (divided by the sum of
             the row), "logit" (log odds if there is one column), "log_probability", or "rank" (only
-            the order of scores counts). "auto": columns are probabilities; scores are too if all
-            lie in [0, 1], and log odds otherwise.
+            the order of scores counts). With "auto", columns are probabilities. Scores are
+            probabilities if all lie in [0, 1], and log odds otherwise.
 
         Returns
         -------
@@ -243,7 +243,7 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
     ) -> Any:
         """Add columns of calibrated forecasts to a dataframe, lazily where the engine is lazy.
 
-        DuckDB runs the query of `isoroc.export.to_sql`; workers of other engines need isoroc.
+        DuckDB runs the query of `isoroc.export.to_sql`. Workers of other engines need isoroc.
 
         Parameters
         ----------
@@ -252,7 +252,7 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         probs : str or sequence of str
             Columns of the forecasts, in the order of `classes_`, or the one column of scores.
         names : sequence of str, default=None
-            Names of the new columns; ``calibrated_`` and the label by default.
+            Names of the new columns, by default ``calibrated_`` followed by the label.
 
         Returns
         -------
@@ -271,7 +271,7 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
 
     @property
     def checksum(self) -> str | None:
-        """Checksum of the model file that `save` would write; None if the model cannot be saved."""
+        """Checksum of the model file that `save` would write, or None if it cannot be saved."""
         check_is_fitted(self, "map_")
         try:
             return checksum(to_document(self), self.summary_)
@@ -279,7 +279,7 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
             return None
 
     def predict_proba(self, P: Any) -> Floats:
-        """Calibrated forecasts, shape (n, K), one column for each of `classes_`; rows sum to one.
+        """Calibrated forecasts, shape (n, K), one column per class of `classes_`. Rows sum to 1.
 
         Parameters
         ----------
@@ -299,17 +299,17 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         return np.asarray(self.classes_[best])
 
     def carry_over(self, thresholds: Any, P: Any = None) -> CarriedThresholds:
-        """Thresholds on the calibrated forecasts that repeat decisions made on forecasts before.
+        """Thresholds on the calibrated forecasts that repeat decisions made on uncalibrated ones.
 
-        Two classes: a strictly increasing map repeats every decision; otherwise as few decisions
-        on the rows `P` change as possible. More classes: no decision on these rows changes if there
-        is such a threshold; otherwise the result is the calibrated forecast of gamma.
+        With two classes, a strictly increasing map repeats every decision. Other maps change as few
+        decisions on the rows `P` as possible. With more classes, no decision on these rows changes
+        if there is such a threshold. Otherwise the result is the calibrated forecast of gamma.
 
         Parameters
         ----------
         thresholds : float or array-like of shape (K,)
-            Two classes: a number; the second class is chosen if its score is above it. More
-            classes: a vector gamma; the class with the largest ``p - gamma`` is chosen.
+            For two classes, a number: the second class is chosen if its score is above it. For
+            more, a vector gamma: the class with the largest ``p - gamma`` is chosen.
         P : array-like, dataframe or series, default=None
             Forecasts of rows on which decisions are compared. Required unless the map is strictly
             increasing.
@@ -333,7 +333,7 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         return carry_over(self.map_, len(self.classes_), thresholds, values)
 
     def save(self, path: str | os.PathLike[str], *, summary: dict[str, Any] | None = None) -> None:
-        """Write the fitted calibrator to a model file; `isoroc.load` reads it.
+        """Write the fitted calibrator to a model file, which `isoroc.load` reads.
 
         The file is JSON with exact numbers and nothing executable. An existing file is replaced.
 
@@ -372,7 +372,7 @@ class IdentityCalibrator(Calibrator):
     classes_ : ndarray of shape (K,)
         The labels, in the order of the columns.
     n_features_in_ : int
-        Columns of the forecasts; 1 for scores.
+        Number of columns of the forecasts, 1 for scores.
     unit_, summary_, map_, checksum
         Unit of the forecasts, rows and weights of the fit, the fitted map, and the checksum of its
         model file.
@@ -409,7 +409,7 @@ def to_document(calibrator: Any) -> dict[str, Any]:
 
 
 def _document(calibrator: Any, place: str, learned: Sequence[str] | None = None) -> dict[str, Any]:
-    """The document of a calibrator without its map; by default with the attributes `_state`."""
+    """The document of a calibrator without its map, by default with the attributes `_state`."""
     name_of_class = type(calibrator).__name__
     ours = type(calibrator).__module__.startswith("isoroc.")
     if not isinstance(calibrator, Calibrator) or not ours:
@@ -433,7 +433,7 @@ def fit_sample(calibrator: Calibrator, sample: Sample, weighting: Weighting) -> 
 
 
 def attach_fitted(parent: Calibrator, inside: Sequence[Any], maps: Sequence[Map]) -> None:
-    """Make calibrators inside another one fitted calibrators of their own."""
+    """Turn calibrators inside another one into fitted calibrators of their own."""
     if len(inside) != len(maps):
         raise Fault("model.state", f"expected {len(maps)} calibrators, got {len(inside)}")
     for calibrator, fitted in zip(inside, maps, strict=True):

@@ -62,7 +62,7 @@ class CalibratedPair:
         return [self.calibrator]
 
     def respond(self, X: Any) -> Floats:
-        """What the calibrator takes: logits if it can, otherwise forecasts."""
+        """Input of the calibrator: logits if it takes them, otherwise forecasts."""
         takes_logits = has_fit_parameter(self.calibrator, "unit")
         return respond(self.estimator, X, self.classes, self.response, logits=takes_logits)
 
@@ -84,13 +84,13 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
     Parameters
     ----------
     estimator : classifier, default=None
-        The classifier to calibrate; ``LinearSVC(random_state=0)`` by default. One that is wrapped
+        The classifier to calibrate, by default ``LinearSVC(random_state=0)``. One that is wrapped
         in scikit-learn's ``FrozenEstimator`` is not fitted again, and all rows calibrate it.
     method : str, default="auto"
         Name of a calibrator of isoroc without "Calibrator": "auto", "isotonic", "venn-abers", ...
     cv : int, splitter, iterable or "prefit", default=None
         How to split the data so that the calibrator learns from rows that the classifier was not
-        trained on; 5 stratified folds by default. "prefit" is the same as ``FrozenEstimator``.
+        trained on. The default is 5 stratified folds. "prefit" is the same as ``FrozenEstimator``.
     n_jobs : int, default=None
         Number of folds trained at a time.
     ensemble : bool or "auto", default="auto"
@@ -100,14 +100,14 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
     calibrator : calibrator, default=None
         An instance in place of `method`: anything with ``fit(P, y)`` and ``predict_proba(P)``. Its
         ``fit`` also gets ``labels``, ``unit``, ``sample_weight``, ``weighting``, ``clusters`` and
-        ``segments`` if it takes them; without ``labels`` it sees integers 0 to K - 1.
+        ``segments`` if it takes them. Without ``labels`` it sees integers 0 to K - 1.
     segments : sequence of str or int, default=None
         Columns of `X`, by name or by position. Forecasts are corrected within their segments by a
         `SegmentCalibrator` around the calibrator.
     random_state : int, RandomState or None, default=0
         Seed of the calibrator that `method` names.
     response : {"auto", "predict_proba", "decision_function"}, default="auto"
-        What to calibrate; "auto" prefers probabilities. Decision functions are logits.
+        What to calibrate. "auto" prefers probabilities. Decision functions are logits.
     weighting : {"importance", "frequency"}, default="importance"
         Meaning of the sample weights, as in `fit` of the calibrator.
 
@@ -118,7 +118,7 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
     calibrated_classifiers_ : list
         The fitted pairs, each with attributes `estimator` and `calibrator`: one, or one per fold.
     n_features_in_ : int
-        As reported by the classifier; so is `feature_names_in_`.
+        As reported by the classifier, like `feature_names_in_`.
 
     See Also
     --------
@@ -162,7 +162,7 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "clusters": True}
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``calibrator__x`` sets x of the calibrator that `method` names."""
+        """Set parameters, where ``calibrator__x`` sets x of the calibrator that `method` names."""
         if self.calibrator is None and any(name.startswith("calibrator__") for name in params):
             self.method = params.get("method", self.method)
             self.calibrator = self._make_calibrator()
@@ -248,7 +248,7 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         return self
 
     def _check_parameters(self) -> bool:
-        """Check the parameters; returns whether the classifier is used without fitting it again."""
+        """Check the parameters, and return whether the classifier is used without a new fit."""
         given = self.estimator
         calibrator = self.calibrator
         if given is not None and (isinstance(given, type) or not hasattr(given, "fit")):
@@ -305,7 +305,7 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
     def _calibrate(
         self, pair: CalibratedPair, forecasts: Floats, codes: Ints, rows: dict[str, Any]
     ) -> None:
-        """Fit the calibrator of a pair; `rows` has further arguments with one entry per row."""
+        """Fit the calibrator of a pair. `rows` has further arguments with one entry per row."""
         takes = partial(has_fit_parameter, pair.calibrator)
         given = rows | {"labels": pair.classes, "weighting": self.weighting}
         given["unit"] = "logit" if pair.response == "decision_function" else "probability"
@@ -401,7 +401,7 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
 
     @property
     def verdict_(self) -> Verdict:
-        """Whether calibration helps; with several calibrators, the verdict of most."""
+        """Whether calibration helps, by majority if there are several calibrators."""
         return agreed([calibrator.verdict_ for calibrator in self.calibrators_])
 
     def predict_proba(self, X: Any) -> Floats:
@@ -446,7 +446,7 @@ def take_columns(X: Any, columns: Sequence[Any]) -> Any:
 
 
 def _train(estimator: Any, X: Any, y: Any, rows: Ints, params: dict[str, Any]) -> Any:
-    """Classifier fitted to some rows; parameters with one entry per row are cut to them."""
+    """Classifier fitted to some rows. Parameters with one entry per row are cut to them."""
 
     def cut(value: Any) -> Any:
         per_row = hasattr(value, "__len__") and not isinstance(value, str) and len(value) == len(y)
@@ -470,7 +470,7 @@ def method_of(estimator: Any, response: Response) -> str:
 def respond(
     estimator: Any, X: Any, classes: NDArray[Any], method: str, *, logits: bool = False
 ) -> Floats:
-    """Forecasts in the order of `classes`, or one column of scores; decisions may stay logits."""
+    """Forecasts in the order of `classes`, or one column of scores. Decisions may stay logits."""
     output = np.asarray(getattr(estimator, method)(X), dtype=np.float64)
     have = estimator.classes_
     if output.ndim == 1:
@@ -487,7 +487,7 @@ def respond(
 def in_columns(
     output: NDArray[Any], have: NDArray[Any], want: NDArray[Any], missing: float | Floats = 0.0
 ) -> Floats:
-    """Columns of the classes `have` in the order of `want`; others are filled with `missing`."""
+    """Columns of the classes `have` in the order of `want`, with others filled with `missing`."""
     column_of = {label: k for k, label in enumerate(want.tolist())}
     full = np.empty((len(output), len(want)))
     full[:] = np.reshape(missing, (-1, 1))

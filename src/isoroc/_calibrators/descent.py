@@ -53,21 +53,21 @@ class Factor:
         )
 
     def gain(self, gradient: Floats) -> float:
-        """What a Newton step promises: half the squared length of the gradient."""
+        """Decrease that a Newton step promises: half the squared length of the gradient."""
         return float((self.gradient(gradient) ** 2).sum()) / 2
 
 
 class Arrow(NamedTuple):
-    """A curvature that neglects that between parameters of different classes."""
+    """A curvature without the entries between parameters of different classes."""
 
     shared: Floats  # of the parameters that all classes share, which come first, shape (S, S)
-    arms: Floats  # between those of each class and the shared ones, shape (K, w, S)
+    arms: Floats  # between the parameters of each class and the shared ones, shape (K, w, S)
     blocks: Floats  # of the parameters of each class, shape (K, w, w)
-    positions: Ints  # of these in theta, shape (K, w)
+    positions: Ints  # places of the parameters of each class in theta, shape (K, w)
 
 
 class ArrowFactor(Factor):
-    """The same for an `Arrow`: the inverse of C, without the zeros between classes."""
+    """Factor of an `Arrow`: the inverse of C, without the zeros between classes."""
 
     def __init__(self, H: Arrow, precision: Floats) -> None:
         self._index = H.positions
@@ -75,8 +75,8 @@ class ArrowFactor(Factor):
         blocks = H.blocks + precision[H.positions][..., None] * np.eye(H.positions.shape[1])
         self._roots = np.linalg.inv(np.linalg.cholesky(blocks))
         arms = self._roots @ H.arms
-        # What classes take from the shared curvature may exceed it, as that between them is
-        # neglected. Then their arms are shortened.
+        # Classes may take more than all of the shared curvature, because the curvature between
+        # them is neglected. Then their arms are shortened.
         root = np.linalg.inv(cholesky(H.shared + np.diag(precision[: self._S])))
         taken = root @ np.tensordot(arms, arms, axes=((0, 1), (0, 1))) @ root.T
         kept = min(1.0, 0.99 / max(np.linalg.eigvalsh(taken)[-1], 1e-300))
@@ -178,7 +178,7 @@ class FittedRows:
     rows: Ints
     weights: Floats
     codes: Any  # column of each row's label
-    by_row: ClassVar[tuple[str, ...]]  # arrays besides these whose last axis is that of the rows
+    by_row: ClassVar[tuple[str, ...]]  # other arrays whose last axis runs over the rows
 
     def take(self, rows: NDArray[np.bool_]) -> Self:
         """The same for some of the rows."""
@@ -210,9 +210,9 @@ class FittedRows:
 class PenalisedLoss(FittedRows, ABC):
     """Loss of rows plus a penalty, as a function of theta."""
 
-    near_steps: ClassVar[int]  # at most, where the start is close,
-    near_ftol: ClassVar[float] = 1e-5  # and the relative change of the loss at which they end
-    rounds: ClassVar[int]  # at most, where it is not
+    near_steps: ClassVar[int]  # maximum number of steps from a close start
+    near_ftol: ClassVar[float] = 1e-5  # relative change of the loss at which these steps end
+    rounds: ClassVar[int]  # maximum number of rounds from any other start
     tolerance: float = 1e-6  # a last Newton step gains at most this per unit of weight
 
     @property
@@ -229,7 +229,7 @@ class PenalisedLoss(FittedRows, ABC):
         """The curvature of the loss, or an approximation."""
 
     def at(self, theta: Floats) -> Point:
-        """The loss at theta; it counts as infinite where numbers overflow."""
+        """The loss at theta, which counts as infinite where numbers overflow."""
         with np.errstate(all="ignore"):
             value, gradient = self.loss(theta)
         finite = np.isfinite(value) and np.isfinite(gradient).all()
@@ -273,10 +273,10 @@ class PenalisedLoss(FittedRows, ABC):
         n_steps: int,
         ftol: float = 1e-7,
     ) -> Solution:
-        """The minimum by rounds of L-BFGS; each but the first forms the curvature again.
+        """The minimum by rounds of L-BFGS. Each but the first forms the curvature again.
 
-        It is found where a Newton step promises less than `tolerance`, or little more and a round
-        from a new curvature gains next to nothing: curvatures may be approximations.
+        It is found where a Newton step promises less than `tolerance`. Since curvatures may be
+        approximations, up to ten times as much will do if a round gains next to nothing.
         """
         point = self.at(theta)
         for count in range(rounds):
@@ -292,7 +292,7 @@ class PenalisedLoss(FittedRows, ABC):
         return Solution(point.theta, factor, converged=False)
 
     def settle_from(self, near: Solution, *, rounds: int, n_steps: int) -> Solution:
-        """The minimum, from that of a part of the rows on.
+        """The minimum, starting from the minimum for a part of the rows.
 
         The curvature of the part is close enough for fast convergence, so the curvature of all rows
         is formed only if that fails.
@@ -317,7 +317,7 @@ class PenalisedLoss(FittedRows, ABC):
         """Forecasts of each row, shape (n, K), if it is left out of the solution.
 
         `Q` are the forecasts of the solution, and `removed` the weight that is left out of each
-        row. None if folds cost less.
+        row. Returns None if folds cost less.
         """
         return None
 
@@ -327,7 +327,7 @@ class EvidenceLoss(PenalisedLoss):
 
     priors: Priors
     n_learning: ClassVar[int] = 8  # largest number of updates of the precisions
-    least_change: ClassVar[float] = 0.1  # of the logarithm of a precision, after which they end
+    least_change: ClassVar[float] = 0.1  # updates end when no log precision changes by more
     relaxation: ClassVar[float] = 1.0  # factor of the learned precisions
     settle_steps: ClassVar[int] = 100  # in a round of the last descent
     settle_ftol: ClassVar[float] = 1e-7
@@ -341,7 +341,7 @@ class EvidenceLoss(PenalisedLoss):
         return factor_of(self.curvature(theta), self.priors.precision())
 
     def maximise(self, theta: Floats, *, learn: bool) -> Solution:
-        """The largest posterior from a start on; with `learn` the precisions are learned first."""
+        """The largest posterior, from a start. With `learn`, the precisions are learned first."""
         factor = None
         for count in range(self.n_learning + 1 if learn else 0):
             H = self.curvature(theta)

@@ -46,8 +46,8 @@ def likeliest(candidates: Sequence[tuple[Any, ...]], tie: float = 1e-9) -> tuple
 def may_be_least(losses: Floats, weights: Floats, n_errors: float = 5.0) -> NDArray[np.bool_]:
     """Which of some candidates may have the least loss on all rows, shape (m,).
 
-    `losses`, of shape (m, n), are those of a part of the rows. Candidates whose mean exceeds the
-    least by more than `n_errors` standard errors of the difference are ruled out.
+    `losses`, of shape (m, n), come from a part of the rows. Candidates whose mean exceeds the least
+    by more than `n_errors` standard errors of the difference are ruled out.
     """
     means = np.average(losses, axis=1, weights=weights)
     excess = losses - losses[means.argmin()]
@@ -58,7 +58,7 @@ def may_be_least(losses: Floats, weights: Floats, n_errors: float = 5.0) -> NDAr
 def distinct_floors(floors: Iterable[float], smallest: float) -> list[float]:
     """The floors that differ in what they raise, if no log forecast is below `smallest`.
 
-    Those that raise nothing are all the same: the first of them stands for all.
+    Floors that raise nothing are all the same, so only the first of them is kept.
     """
     floors = list(floors)
     raising = [floor > 0 and float(np.log(floor)) > smallest for floor in floors]
@@ -67,9 +67,9 @@ def distinct_floors(floors: Iterable[float], smallest: float) -> list[float]:
 
 
 def smallest_forecast(sample: Sample) -> float:
-    """The smallest positive forecast, between 1e-30 and 1e-3; logits need no floor.
+    """The smallest positive forecast, between 1e-30 and 1e-3. Logits need no floor.
 
-    A floor for maps with many parameters: it leaves all positive forecasts distinct.
+    As a floor for maps with many parameters, it leaves all positive forecasts distinct.
     """
     if sample.kind.scores != "probability":
         return 1e-30

@@ -82,7 +82,7 @@ def add_columns(df: Any, calibrator: Any, probs: list[str], names: list[str]) ->
 
 
 def _map_spark(df: Any, add: Callable[[Any], Any], names: list[str], *, connect: bool) -> Any:
-    schema = type(df.schema)(list(df.schema.fields))  # `add` would change that of the dataframe
+    schema = type(df.schema)(list(df.schema.fields))  # `add` would change the dataframe
     for name in names:
         schema = schema.add(name, "double")
 

@@ -63,7 +63,7 @@ class IRPCalibrator(Calibrator):
     ----------
     pseudocount : float or "auto", default="auto"
         Weight of the prior in the value of every bin: ``(class weights + pseudocount * prior) /
-        (bin weight + pseudocount)``; 0 gives observed rates. "auto" is 1 plus, for
+        (bin weight + pseudocount)``. 0 gives observed rates. "auto" is 1 plus, for
         ``prior="forecast"``, a weight that the labels determine.
     prior : {"forecast", "uniform", "marginal"} or array-like of shape (K,), default="forecast"
         What the values of bins are pulled towards. "forecast" is the mean forecast of the bin's own
@@ -76,7 +76,7 @@ class IRPCalibrator(Calibrator):
         How thresholds of three classes or more are found: by exact line searches, or among the
         points of a lattice, as in the paper.
     grid_size : int, default=None
-        The lattice has step 1 / grid_size; by default 100 for three classes, fewer for more.
+        The lattice has step 1 / grid_size. The default is 100 for three classes, less for more.
     values : {"auto", "tilted", "constant"}, default="auto"
         "constant" gives all rows of a bin its value, as in the paper. "tilted" lets forecasts vary
         around it as far as every split keeps its certificate. "auto" is constant for two classes,
@@ -110,7 +110,7 @@ class IRPCalibrator(Calibrator):
         The prior, or the prior of each node, and its weight. The weight may be lower than
         requested, so that every split keeps its certificate.
     reduction_, top_ : TopReduction and int, or None
-        The reduction to the largest probabilities; `tree_` and `prior_` are then of ranks.
+        The reduction to the largest probabilities. `tree_` and `prior_` are then of ranks.
     n_bins_, bin_values_ : int and ndarray of shape (n_bins, K)
         Number of bins, and the calibrated forecast of each.
     bins_ : Table
@@ -120,7 +120,7 @@ class IRPCalibrator(Calibrator):
         One row per stage, from one bin to `n_bins_`: gain and threshold of the split that led to
         it, and the log loss of the calibration set.
     certificate_ : Certificate or None
-        For each split, the threshold that repeats it on the calibrated forecasts; None with
+        For each split, the threshold that repeats it on the calibrated forecasts. None with
         ``monotonicity=None``.
 
     See Also
@@ -131,8 +131,8 @@ class IRPCalibrator(Calibrator):
     Notes
     -----
     With tilted values, the tempered forecast p of a row becomes q, proportional to p times the tilt
-    of its bin. The tilt makes the mean of q over the calibration rows of the bin its value r, and
-    the row gets ``r + share * (q - r)``, with the largest share under which each split can be
+    of its bin. The tilt makes the mean of q over the calibration rows of the bin equal its value r.
+    The row gets ``r + share * (q - r)``, with the largest share under which each split can be
     repeated (Berta, Bach and Jordan, AISTATS 2024, for constant values).
 
     Examples
@@ -232,7 +232,7 @@ class IRPCalibrator(Calibrator):
         """Check the certificate on the calibration rows, without the code that grew the tree.
 
         Rows are routed and counted again. The result is false for a damaged tree, and for rows
-        other than those of `fit`.
+        that differ from the rows of `fit`.
 
         Parameters
         ----------

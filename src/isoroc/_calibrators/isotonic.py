@@ -18,14 +18,14 @@ from isoroc._maps import StepMap, VennAbersMap
 class IsotonicCalibrator(Calibrator):
     """Isotonic regression of each class against the rest, smoothed.
 
-    Each column of the forecasts has a map of its own, and rows are divided by their sum; two
-    classes have one map. The order of the rows in each column is kept, up to ties; the order of the
+    Each column of the forecasts has a map of its own, and rows are divided by their sum. Two
+    classes have one map. The order of the rows in each column is kept, up to ties. The order of the
     classes in a row is not.
 
     Parameters
     ----------
     pseudocount : float, default=1.0
-        Weight of the uniform forecast in every block. 0 requires two classes; with more, every
+        Weight of the uniform forecast in every block. 0 requires two classes. With more, every
         map may return 0 for the same row.
 
     Attributes
@@ -75,7 +75,7 @@ class IsotonicCalibrator(Calibrator):
 
 
 def counts_of_classes(sample: Sample) -> Iterator[BinaryCounts]:
-    """Counts of each class against the rest; with two classes only those of the second."""
+    """Counts of each class against the rest, or with two classes only of the second."""
     sample = sample.on_simplex()
     if sample.n_classes == 2:
         yield BinaryCounts.from_sample(sample)

@@ -107,8 +107,8 @@ class KernelCalibrator(DescentCalibrator):
 def measure(z: Floats, logs: Floats, share: Floats, width: float = 0.5) -> Positions:
     """Positions of rows, from log forecasts of shape (K, n) and the share of each row.
 
-    `width` is that of a bump as a multiple of the spread. Gaps and spreads count as at least 0.01,
-    so that rounding errors are not stretched.
+    `width` is the width of a bump as a multiple of the spread. Gaps and spreads count as at least
+    0.01, so that rounding errors are not stretched.
     """
     # A sum of shares may be off by rounding errors.
     levels = np.maximum(np.linspace(0, 1, N_KNOTS) - 1e-9, 0.0)
@@ -141,7 +141,7 @@ class KernelLoss(EvidenceLoss):
     settle_ftol = 1e-5
     by_row = ("z", "features")
     most_features = 10_000_000  # with more, some rows are drawn
-    centre_rows = 4000  # among which centres are chosen
+    centre_rows = 4000  # rows among which centres are chosen
     row_share = 20  # rows per feature from which leverages of features may be separate
 
     def __init__(
@@ -300,7 +300,7 @@ def choose_reach(heights: Floats, weights: Floats) -> float:
 
 
 def whitening(centres: Floats, n_others: int) -> Floats:
-    """Matrix that makes bumps uncorrelated under their kernel; other inputs stay unchanged."""
+    """Matrix that makes bumps uncorrelated under their kernel and leaves other inputs unchanged."""
     m = len(centres)
     L = np.linalg.cholesky(bumps(centres, centres.T) + 1e-10 * np.eye(m))
     whiten = np.eye(m + n_others)

@@ -23,7 +23,7 @@ MOST_LEVERAGE = 0.9  # of a row on its own forecast, where curvatures are approx
 
 
 def left_out_weights(sample: Sample) -> Floats | None:
-    """Weight of the row that is left out of each row's cell; None if rows depend on each other."""
+    """Weight of the row that is left out of each row's cell, or None if rows are dependent."""
     clusters = sample.clusters
     if clusters is not None and len(np.unique(clusters)) < len(clusters):
         return None

@@ -35,14 +35,14 @@ class MatrixCalibrator(DescentCalibrator):
     Parameters
     ----------
     structure : {"auto", "matrix", "vector"}, default="auto"
-        Whether A is a full matrix or a diagonal; "auto" is a matrix up to 30 classes.
+        Whether A is a full matrix or a diagonal. "auto" is a matrix up to 30 classes.
     quadratic : bool, default=True
         Whether there is a term a.
     penalty : float or "auto", default="auto"
-        Strength of the penalties as a multiple of those of Berta et al. "auto" starts from 1 and
-        learns one for each kind of term by evidence, if there are few terms.
+        Strength of the penalties as a multiple of the ones in Berta et al. "auto" starts from 1
+        and learns one for each kind of term by evidence, if there are few terms.
     floor, pseudocount
-        As in `TemperatureCalibrator`, which is applied first; the pseudocount is 1 by default.
+        As in `TemperatureCalibrator`, which is applied first. The pseudocount is 1 by default.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class Terms:
         return target[: len(target) * self.full], source[: len(source) * self.full]
 
     def unpack(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
-        """What `transform` takes: theta is the distance from the identity."""
+        """Arguments of `transform`, where theta is the distance from the identity."""
         ends = np.cumsum(list(self.sizes().values()))
         bias, diagonal, quadratic, others = np.split(theta, ends[:-1])
         coef = np.diag(1 + diagonal) if self.full else 1 + diagonal
@@ -147,7 +147,7 @@ class Terms:
         return coef, quadratic / 4 if self.quadratic else np.zeros(self.n_classes), bias
 
     def features(self, z: Floats) -> Floats:
-        """What each term multiplies, shape (terms, n): one, log forecasts, squares over 4."""
+        """Feature of each term, shape (terms, n): one, log forecasts, squares over 4."""
         parts = [np.ones_like(z), z, z[: len(z) * self.quadratic] ** 2 / 4, z[self.pairs()[1]]]
         return np.concatenate(parts)
 
@@ -200,7 +200,7 @@ class MatrixLoss(EvidenceLoss):
         return MatrixMap(**vars(self.stage), coef=coef, quadratic=quadratic, intercept=intercept)
 
     def _scores(self, theta: Floats) -> Floats:
-        """What the calibrated forecasts are the softmax of, shape (K, n)."""
+        """Scores whose softmax is the calibrated forecast, shape (K, n)."""
         z = transform(NUMPY, self.z.T, *self.terms.unpack(theta)).T
         return np.ascontiguousarray(z)
 
@@ -213,7 +213,7 @@ class MatrixLoss(EvidenceLoss):
         return value + float(precision @ theta**2) / 2, gradient
 
     def curvature(self, theta: Floats, chunk: int = 4096) -> Floats:
-        """Hessian of the loss without its penalty; its diagonal if there are many terms."""
+        """Hessian of the loss without its penalty, or its diagonal if there are many terms."""
         q = softmax(self._scores(theta))
         if not self.has_few_terms:
             return self.terms.correlate(self.weights * q * (1 - q), self.z, power=2)

@@ -48,7 +48,7 @@ def mixture_weights(
 
     They maximise the log likelihood of the rows minus `STRENGTH` times the relative entropy of the
     weights to the prior. The weight of a bad member falls exponentially with the likelihood that it
-    costs; members that do equally well share as in the prior. `likelihood`, of shape (n, M), is the
+    costs. Members that do equally well share as in the prior. `likelihood`, of shape (n, M), is the
     probability that each member gave the outcome. Members of less weight than `least`, or than half
     an equal share, are dropped.
     """
@@ -86,7 +86,7 @@ class Objective(NamedTuple):
         return Mixture(theta, weights, mixed, float(value))
 
     def step(self, mixture: Mixture) -> Floats:
-        """The Newton step, zeros where the gradient is small; no weight changes by more than e**5.
+        """The Newton step, zero if the gradient is small. No weight changes by more than e**5.
 
         The Hessian lacks the terms that vanish at the minimum.
         """
@@ -109,13 +109,13 @@ class Objective(NamedTuple):
 
 
 def bounded_losses(likelihood: Floats, row_weights: Floats, n_classes: int) -> Floats:
-    """Log losses when forecasts are mixed with the uniform one, of the weight of one row."""
+    """Log losses when forecasts are mixed with the uniform one, which counts as one row."""
     total = row_weights.sum()
     return np.asarray(-np.log((total * likelihood + 1 / n_classes) / (total + 1)))
 
 
 def likelihoods(forecasts: Sequence[Floats], sample: Sample) -> Floats:
-    """Probability that each of some forecasts, shape (n, K), gave the outcomes, shape (n, M)."""
+    """Probability that each forecast, shape (n, K), gave the outcomes, shape (n, M)."""
     rows = np.arange(len(sample)), sample.codes
     return np.column_stack([Q[rows] for Q in forecasts])
 
@@ -123,9 +123,9 @@ def likelihoods(forecasts: Sequence[Floats], sample: Sample) -> Floats:
 def score_members(
     names: Sequence[str], weights: Floats, forecasts: Sequence[Floats], sample: CellSample
 ) -> tuple[Table, Table]:
-    """Losses on unseen rows: of each member and the mixture in total, of members by fold.
+    """Losses on unseen rows: in total for members and the mixture, and by fold for members.
 
-    Forecasts are those of the members, the mixture, and the uncalibrated ones.
+    `forecasts` come from the members, then the mixture. The uncalibrated ones are last.
     """
     row_weights = sample.row_weights()
     fold = sample.folds()

@@ -1,10 +1,10 @@
 """MonotoneCalibrator: the gradient of a convex potential of log forecasts.
 
-Parameters are departures from 0, where forecasts stay unchanged: exactly for two classes, except
-for the floor; for more up to prototypes of a second level, of weight exp(-4). Each parameter has a
-normal prior around 0. All parameters of one kind share its precision, which is learned by maximal
-evidence (MacKay, 1992). Only the prior of the scale is fixed: it is narrower the closer the
-temperature of the start is to 1.
+Parameters are departures from 0, where forecasts stay unchanged. This is exact for two classes,
+except for the floor. For more it holds up to prototypes of a second level, of weight exp(-4). Each
+parameter has a normal prior around 0. All parameters of one kind share its precision, which is
+learned by maximal evidence (MacKay, 1992). Only the prior of the scale is fixed: it is narrower the
+closer the temperature of the start is to 1.
 
 The forecast q = sum of w_kl r_kl is a mixture of prototypes. With e_kl = exp(s_kl), x and y as in
 `isoroc._maps.monotone`, and ``v_k = sum over l of e_kl r_kl[outcome]``,
@@ -12,8 +12,8 @@ The forecast q = sum of w_kl r_kl is a mixture of prototypes. With e_kl = exp(s_
     loss = log(x' exp(J) x) - log(v' exp(J) x).
 
 Derivatives follow the chain theta -> scores s_kl and prototypes r_kl -> loss. Compiled code
-(`smooth.slopes`) gives those of the second part, of single rows or summed over them. With
-``rise_k = <z, t_k - e_k>`` a score is ``s_kl = a (z_k + softness_kl rise_k) + bias_kl``, so
+(`smooth.slopes`) gives the derivatives of the second part, for single rows or summed over them.
+With ``rise_k = <z, t_k - e_k>`` a score is ``s_kl = a (z_k + softness_kl rise_k) + bias_kl``, so
 
     d s_kl / d log a      = a (z_k + softness_kl rise_k),
     d s_kl / d softness_kl = a rise_k,    d r_kl / d softness_kl = t_k - e_k,
@@ -104,7 +104,7 @@ class MonotoneCalibrator(DescentCalibrator):
     """
 
     _shares: ClassVar[tuple[float, float]] = (3.0, 4.0)
-    #: Largest size of an array of the fit; with more rows, some are drawn.
+    #: Largest size of an array of the fit. With more rows, some are drawn.
     _most_numbers: ClassVar[int] = 10_000_000
 
     map_: MonotoneMap
@@ -144,8 +144,9 @@ class MonotoneCalibrator(DescentCalibrator):
     def verify(self, P: Any) -> MonotonicityCheck:
         """Check on any rows that the map is cyclically monotone in its `coordinates`.
 
-        Two classes: the forecasts must have the same order before and after. More classes: no cycle
-        of rows may violate the definition; of more than 2,000 rows, 2,000 are drawn at random.
+        With two classes, the forecasts must have the same order before and after. With more, no
+        cycle of rows may violate the definition. From more than 2,000 rows, 2,000 are drawn at
+        random.
         """
         return check_cyclic(self.coordinates(P), self.predict_proba(P))
 
@@ -175,7 +176,7 @@ def _tempered(sample: Sample, total: float) -> tuple[Departures, float, Floats]:
 def _choose_floor(sample: Sample, total: float) -> tuple[float, float]:
     """The floor under which temperature scaling makes the outcomes likeliest, and 1 / T at it.
 
-    The scale is bounded by what rows of this total weight can support; otherwise forecasts of 0
+    The scale is bounded by what rows of this total weight can support. Otherwise forecasts of 0
     that never came true would drive it to infinity. A change of the scale costs what its prior
     says, and each factor of ten by which a floor exceeds 1e-4 costs 1 nat.
     """
@@ -184,7 +185,7 @@ def _choose_floor(sample: Sample, total: float) -> tuple[float, float]:
     inverse = 1.0
 
     def fit(floor: float) -> tuple[float, float]:
-        nonlocal inverse  # of one floor is close to that of the next
+        nonlocal inverse  # the best one changes little between floors
         z = with_floor(NUMPY, logs, floor)
         inverse = inverse_temperature(z, sample, start=inverse, tolerance=1e-6)
         spread = float(np.ptp(z, axis=0).max())
@@ -287,10 +288,10 @@ class Slopes(NamedTuple):
 
     rises: Floats  # <z, t_k - e_k>, shape (K, n)
     loss: float
-    sums: Floats  # in s_kl; these times the rises; times z; shape (3, K, L)
-    entries: Floats  # minus that in r_kl, shape (K, L, K)
+    sums: Floats  # derivatives in s_kl, alone, times the rises and times z, shape (3, K, L)
+    entries: Floats  # minus the derivatives in r_kl, shape (K, L, K)
     mixed: Floats  # of each row, if classes interact: see `smooth.slopes`, shape (3, K, n)
-    rows: Floats  # of each row: in s_kl; minus that in r_kl[outcome]; shape (2, K, L, n)
+    rows: Floats  # of each row: in s_kl, and minus in r_kl[outcome], shape (2, K, L, n)
 
 
 class Posterior(EvidenceLoss):
@@ -348,7 +349,7 @@ class Posterior(EvidenceLoss):
     def curvature(self, theta: Floats) -> Floats | Arrow:
         """Sum of the outer products of the gradients of each row's loss, or part of it.
 
-        Its expectation under the forecasts is that of the Hessian, and it is never indefinite.
+        It equals the Hessian in expectation under the forecasts, and is positive semidefinite.
         """
         n_parameters = self.departures.n_parameters
         F = self.map_of(theta)
@@ -425,9 +426,9 @@ def chained(
 ) -> list[Floats]:
     """Derivatives of a loss in the first six groups of `Departures`, from those in the scores.
 
-    `risen` and `along` are the derivatives in the scores times the rises and times z, and
-    `towards` are minus those in r_kl along ``t_k - e_k``. All have the shape (K, L), or (K, L, n)
-    for n losses.
+    `risen` and `along` are the derivatives in the scores times the rises and times z. `towards` are
+    minus the derivatives in r_kl along ``t_k - e_k``. All have the shape (K, L), or (K, L, n) for n
+    losses.
     """
     each = (..., *([None] * (in_scores.ndim - 2)))  # numbers of the map, for each of n losses
     soft = F.softness[each]

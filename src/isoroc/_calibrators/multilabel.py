@@ -38,15 +38,15 @@ from isoroc._support.table import Table
 class MultiLabelCalibrator(Calibrator):
     """One map for each of several labels that do not exclude each other.
 
-    Maps of beta calibration are learned for all labels together: those of labels with few rows are
-    shrunk towards a common one. Each is mixed with the uncalibrated forecasts and with a map
+    Maps of beta calibration are learned for all labels together. If a label has few rows, its map
+    is shrunk towards a common one. Each is mixed with the uncalibrated forecasts and with a map
     learned from the rows of the label alone, as far as that helps. So calibrated forecasts change
     little, and labels that need the same correction share it.
 
     Parameters
     ----------
     calibrator : calibrator, default=None
-        What makes the maps of single labels; by default `SplineCalibrator`.
+        Calibrator for the maps of single labels, by default `SplineCalibrator`.
 
     Attributes
     ----------
@@ -58,7 +58,8 @@ class MultiLabelCalibrator(Calibrator):
         The common map: a, b and c of `BetaCalibrator`.
     labels_ : Table
         For each label: its ``rows`` and ``positives``, a, b and c as ``coef``, ``rest`` and
-        ``intercept``, the ``weight`` of its own map, and that of ``uncalibrated`` forecasts.
+        ``intercept``, the ``weight`` of its own map, and the weight of the forecasts themselves
+        as ``uncalibrated``.
 
     See Also
     --------
@@ -71,10 +72,10 @@ class MultiLabelCalibrator(Calibrator):
     w * h(p)``, with its own map h. The normal prior of (a, b, c), with the common map as its mean,
     is learned from all labels (empirical Bayes). Neither a nor b is negative, so forecasts of a
     label keep their order if h keeps it. The weights maximise the likelihood of rows held out in
-    five folds, with a prior as in `AutoCalibrator`: score tests of the forecasts, of this label and
-    of all, decide how much of it the uncalibrated forecasts have, and a test of the shared map how
-    much the own map has. Labels with fewer than five rows of either outcome have no map of their
-    own.
+    five folds, with a prior as in `AutoCalibrator`. Score tests of the forecasts, of this label and
+    of all labels, decide the prior weight of the uncalibrated forecasts. A test of the shared map
+    decides the prior weight of the label's own map. Labels with fewer than five rows of either
+    outcome have no map of their own.
 
     Examples
     --------
@@ -127,7 +128,7 @@ class MultiLabelCalibrator(Calibrator):
         y : array-like or dataframe of shape (n, L)
             1 for the labels of a row, 0 for others, and NaN for unknown ones, which are left out.
         labels : array-like of shape (L,), default=None
-            Names of the labels; by default those of the columns.
+            Names of the labels, by default the names of the columns.
         sample_weight, weighting, clusters
             As for every calibrator, by row.
         unit : {"auto", "probability", "percent", "logit"}, default="auto"
@@ -218,8 +219,8 @@ def mix_label(
 class SharedBeta(Calibrator):
     """Beta calibration with a normal prior of the coefficients, learned from several labels.
 
-    The coefficients theta are those of a constant and of the features log(p) and -log(1 - p), less
-    their means. The prior is weakly drawn to the map that changes nothing.
+    The coefficients theta multiply a constant and the features log(p) and -log(1 - p), less their
+    means. The prior is weakly drawn to the map that changes nothing.
     """
 
     def __init__(self, sample: Sample) -> None:
@@ -305,7 +306,7 @@ class SharedBeta(Calibrator):
         return float((square - size) / 2 + mean @ u - mean @ W @ mean / 2), mean, root
 
     def _fit(self, sample: Sample) -> SigmoidMap:
-        """The most probable map of a label; slopes that would be negative are 0."""
+        """The most probable map of a label, with slopes of 0 in place of negative ones."""
         used = np.ones(3)
         theta = np.array([0.0, -1.0, -1.0])
         while (theta[1:] < 0).any():

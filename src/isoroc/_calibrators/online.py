@@ -62,7 +62,7 @@ class Batch(NamedTuple):
 
 
 class State(NamedTuple):
-    """All that a stream has taught so far."""
+    """Everything learned from a stream so far."""
 
     ledger: Ledger
     counts: list[DecayedCounts]  # one for each half-life
@@ -229,7 +229,7 @@ class OnlineCalibrator(Calibrator):
         Parameters
         ----------
         P, y, sample_weight, weighting
-            As in `fit`. Forecasts are those before calibration.
+            As in `fit`. Pass the forecasts before calibration.
         classes : array-like of shape (K,), default=None
             The class of each column, like `labels` in `fit`. Required in the first call if some
             class is absent from `y`.
@@ -240,7 +240,7 @@ class OnlineCalibrator(Calibrator):
             in these units, and rows may come in any order. It is given in all calls or in none.
         served : calibrator, LoadedMap or map, default=None
             The earlier state that forecast these rows, such as `map_` at that time or a file that
-            was kept, or an `IdentityCalibrator`. Losses are then those of its members, and of its
+            was kept, or an `IdentityCalibrator`. Losses are then computed for its members and its
             forecasts. By default these rows count as forecast by the present state.
         batch : str, default=None
             Name of the batch, such as a date. A name that is in `seen_` is an error.
@@ -267,7 +267,7 @@ class OnlineCalibrator(Calibrator):
         served: Any = None,
         batch: str | None = None,
     ) -> Self:
-        """Learn from a checked sample; the first one may have the column names of `P`."""
+        """Learn from a checked sample. The first one may have the column names of `P`."""
         is_first = not hasattr(self, "map_")
         seen = {} if is_first else self.seen_
         if batch in seen:
@@ -325,7 +325,7 @@ class OnlineCalibrator(Calibrator):
         return self._adopt(self._refit(self._advance(begun, Batch(sample)), sample), {})
 
     def _begin(self, sample: Sample, *, timed: bool) -> State:
-        """Check the parameters; the state before the first row."""
+        """Check the parameters, and return the state before the first row."""
         check_number("delay", self.delay, int, minimum=0)
         check_number("refit_every", self.refit_every, int, minimum=1)
         check_number("max_cells", self.max_cells, int, minimum=2)
@@ -375,7 +375,7 @@ class OnlineCalibrator(Calibrator):
         return State(ledger, counts, state.members, state.maps, history)
 
     def _refit(self, state: State, like: Sample) -> State:
-        """The state with members fitted to the decayed counts; those that cannot be stay."""
+        """The state with members fitted to the decayed counts, or unchanged if that fails."""
         members = [*state.members]
         maps = [*state.maps]
         for m, counts in enumerate(state.counts, start=1):
@@ -399,7 +399,7 @@ class OnlineCalibrator(Calibrator):
         return state._replace(ledger=ledger, members=members, maps=maps)
 
     def _adopt(self, state: State, seen: dict[str, str]) -> MixtureMap:
-        """Set the attributes; returns the mixture."""
+        """Set the attributes, and return the mixture."""
         self.half_lives_ = np.array([math.nan, *(each.half_life for each in state.counts)])
         self.members_ = state.members
         self.counts_ = state.counts
@@ -438,12 +438,12 @@ class OnlineCalibrator(Calibrator):
 def absorb_sample(
     calibrator: OnlineCalibrator, sample: Sample, weighting: Weighting, **options: Any
 ) -> None:
-    """Let a calibrator learn from a checked sample; options are those of `partial_fit`."""
+    """Let a calibrator learn from a checked sample, with the options of `partial_fit`."""
     calibrator._absorb(sample, weighting, **options)
 
 
 def default_member(sample: Sample) -> Calibrator:
-    """What calibrator=None stands for."""
+    """The member that calibrator=None stands for."""
     return SplineCalibrator() if sample.n_classes == 2 else MonotoneCalibrator()
 
 
@@ -507,7 +507,7 @@ def check_served(served: Any, present: MixtureMap, n_classes: int) -> MixtureMap
 
 
 def read_times(time: Any, sample: Sample, *, timed: bool) -> Floats | None:
-    """Time of each row of a sample, dates in days; None if rows have none."""
+    """Time of each row of a sample, dates in days, or None if rows have none."""
     if (time is not None) != timed:
         problem = "is missing, but the first batch had one" if timed else "is new"
         raise InputError("time", None, problem, "pass it in all calls or in none")
@@ -541,7 +541,7 @@ def read_clock(ledger: Ledger, batch: Batch) -> tuple[float, float, Floats]:
 
 
 def summed(summary: dict[str, Any], sample: Sample, counted: Sample, n_rows: int) -> dict[str, Any]:
-    """The summary of all rows, including those of a new batch."""
+    """The summary of all rows, including a new batch."""
     totals: NDArray[Any] = counted.class_weights() + summary.get("class_weights", 0.0)
     entries = {"rows": n_rows, "weight": float(totals.sum()), "class_weights": totals.tolist()}
     for name, ends in range_of(sample).items():

@@ -36,7 +36,7 @@ class CumulativeCalibrator(DescentCalibrator):
 
     See Also
     --------
-    OrdinalCalibrator : Mixes this map with those of `AutoCalibrator`.
+    OrdinalCalibrator : Mixes this map with the members of `AutoCalibrator`.
 
     Notes
     -----
@@ -73,13 +73,13 @@ class OrdinalCalibrator(AutoCalibrator):
     """`AutoCalibrator` for ordered classes, such as ratings, grades or degrees of severity.
 
     A `CumulativeCalibrator`, which uses the order, joins the members of the mixture. The order is
-    that of `labels` in `fit`, of an ordered categorical, or of labels that are numbers; three or
+    given by `labels` in `fit`, by an ordered categorical, or by labels that are numbers. Three or
     more classes with names need one of the first two.
 
     Parameters
     ----------
     members : "auto" or list of calibrators, default="auto"
-        As in `AutoCalibrator`; "auto" adds a `CumulativeCalibrator`.
+        As in `AutoCalibrator`. "auto" adds a `CumulativeCalibrator`.
     monotone : bool, default=False
         Must be False: maps of cumulative probabilities are not cyclically monotone.
     caution, cv, max_cells, random_state, n_jobs, verbose
@@ -121,8 +121,9 @@ class CumulativeLoss(EvidenceLoss):
     """Negative log posterior of the parameters theta of a `CumulativeMap`.
 
     theta holds half the sum and half the difference of the logs of the rates, a shift, the log of a
-    factor of the differences between shifts, logs of one for each (K - 2,), tilts and locations. At
-    0 the differences are a twentieth of those between the log odds of the observed shares.
+    common factor of the differences between shifts, the log of a factor of each one (K - 2,), tilts
+    and locations. At 0 the differences are a twentieth of the differences between the log odds of
+    the observed shares.
     """
 
     near_steps = 10

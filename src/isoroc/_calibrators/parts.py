@@ -6,8 +6,8 @@ from isoroc._core.types import Codes, Floats
 from isoroc._input import Sample
 
 PART_NUMBERS = 100_000  # numbers in a part: rows times classes
-PART_ROWS = 1000  # its least number of rows
-UNGROUPED_ROWS = 50_000  # up to which rows are not merged
+PART_ROWS = 1000  # least number of rows in a part
+UNGROUPED_ROWS = 50_000  # rows are not merged up to this number
 FINE = 1 / 256  # width of cells of log odds in which forecasts change by less than 1e-6
 
 
@@ -26,14 +26,14 @@ def gather(
 ) -> tuple[Floats, Codes, Floats]:
     """Merge rows of one class in the same cell into their mean, with their total weight.
 
-    z has shape (D, n), and whole numbers `places` (m, n) tell cells apart. If cells have the width
+    z has shape (D, n), and whole numbers `places` (m, n) identify cells. If cells have the width
     w in z, the loss of a smooth map changes by about its curvature times ``w**2 / 24``: the mean
     keeps what is linear. Rows stay unchanged if they are few, or hardly share cells.
     """
     n = len(codes)
     if n <= UNGROUPED_ROWS:
         return z, codes, weights
-    # A sum of whole numbers times fixed odd 64-bit numbers, modulo 2**64, tells cells apart.
+    # A sum of whole numbers times fixed odd 64-bit numbers, modulo 2**64, identifies a cell.
     m = len(places)
     mix = 2 * np.random.default_rng(0).integers(2**62, size=m + 1) + 1
     keys = (places.astype(np.int64) * mix[:m, None]).sum(axis=0) + codes * mix[m]

@@ -27,7 +27,7 @@ def updated_precision(n_known: Any, squares: Any, prior: Floats | None = None) -
 
 
 class Priors:
-    """Normal priors of parameters; those of one group share a precision, learned by evidence.
+    """Normal priors of parameters in groups, each with one precision, learned by evidence.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Priors:
     prior : mapping of str to float
         Initial precision of each group.
     fixed : collection of str
-        Groups that keep theirs.
+        Groups that keep their initial precision.
     most_change : float, default=100.0
         Largest ratio of a learned precision to the initial one, either way.
     """
@@ -60,7 +60,7 @@ class Priors:
         return self.precisions[self.group_of]
 
     def learn(self, theta: Floats, variances: Floats) -> float:
-        """Set the precisions to those of larger evidence; return the largest change of a log."""
+        """Set precisions of larger evidence, and return the largest change of a log precision."""
         known = np.maximum(1 - self.precision() * variances, 0.0)  # rounding may make it negative
         n_groups = len(self._prior)
         n_known = np.bincount(self.group_of, known, n_groups)

@@ -40,7 +40,7 @@ def adjust_prior(P: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
     new : array-like of shape (K,), mapping of labels to shares, or float
         Class shares of the other population.
     labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; by default the column names of a dataframe, or
+        The classes in the order of the columns, by default the column names of a dataframe, or
         their numbers.
 
     Returns
@@ -50,7 +50,7 @@ def adjust_prior(P: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
 
     Examples
     --------
-    A model was trained on as many fraudulent as honest payments; one in a hundred is fraudulent:
+    A model was trained on as many fraudulent as honest payments, but only 1 in 100 is fraudulent:
 
     >>> from isoroc import adjust_prior
     >>> adjust_prior([0.5, 0.9, 0.99], old=0.5, new=0.01).round(3)
@@ -207,7 +207,7 @@ def _refit_covariance(
     rng = np.random.default_rng(0)
     drawn = rng.normal(size=(n_refits, len(covariance))) @ np.linalg.cholesky(covariance).T
     total = n_rows.sum()
-    # The calibration rows were drawn, too: the shares of their population are others.
+    # The calibration rows are a sample too, so their population has other shares.
     times = rng.multinomial(round(total), n_rows / total, size=n_refits)
     priors = []
     changes = []

@@ -43,7 +43,7 @@ def methods() -> dict[str, type[Any]]:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Load a calibrator from a model file that `save` wrote; its forecasts are the same.
+    """Load a calibrator from a model file that `save` wrote, with the same forecasts.
 
     Parameters
     ----------
@@ -53,12 +53,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     calibrator
-        Fitted, of the class that was saved; its `summary_` is what the file says about the fit.
+        Fitted, of the class that was saved. Its `summary_` is what the file says about the fit.
 
     Raises
     ------
     ModelFileError
-        If the file is not a valid model file; the message names the entry and the fix.
+        If the file is not a valid model file. The message names the entry and the fix.
 
     Examples
     --------

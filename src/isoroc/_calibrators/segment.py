@@ -71,7 +71,7 @@ class SegmentCalibrator(Calibrator):
     Parameters
     ----------
     calibrator : calibrator, default=None
-        Calibrates all rows before and after the shifts; by default `AutoCalibrator`.
+        Calibrator of all rows before and after the shifts, by default `AutoCalibrator`.
     categorical : sequence of str, default=None
         Columns of numbers that are categories, such as numbers of sites. Strings and booleans
         always are.
@@ -96,7 +96,7 @@ class SegmentCalibrator(Calibrator):
     columns_ : ndarray of str
         Names of the columns that shift forecasts. `predict_proba` needs them.
     weight_, uncalibrated_ : float
-        Weights of the shifted map and of the uncalibrated forecasts; the common map has the rest.
+        Weights of the shifted map and of the uncalibrated forecasts. The common map has the rest.
     common_, shifted_ : calibrator
         The map of all rows, and the one behind the shifts, which takes logits.
     shifts_ : Table
@@ -115,9 +115,9 @@ class SegmentCalibrator(Calibrator):
     -----
     The forecast is ``v * p + (1 - v - w) * g(p) + w * h((1 + s) * z + c + d)``, with maps g and h
     of the same calibrator, sums s and c of table entries, a constant d, and z the logarithm of g(p)
-    or of p, whichever makes the outcomes likelier; with more than 50,000 rows that of g(p). Within
-    a combination of segments it keeps the order of two classes if the two maps do. With three
-    classes or more and a monotone g, h is temperature scaling, and the forecast is cyclically
+    or of p, whichever makes the outcomes likelier. With more than 50,000 rows, g(p) is used. Within
+    a combination of segments the forecast keeps the order of two classes if the two maps do. With
+    three classes or more and a monotone g, h is temperature scaling, and the forecast is cyclically
     monotone there too.
 
     Entries of a table have a normal prior around 0, and a random walk prior over neighbouring bins.
@@ -352,14 +352,14 @@ class SegmentCalibrator(Calibrator):
         attach_fitted(of_logits, [self.shifted_], [self.map_.shifted])
 
     def predict_proba(self, P: Any, segments: Any = None) -> Floats:
-        """Calibrated forecasts, shape (n, K), one column for each of `classes_`; rows sum to one.
+        """Calibrated forecasts, shape (n, K), one column per class of `classes_`. Rows sum to 1.
 
         Parameters
         ----------
         P : array-like, dataframe or series
             Forecasts as in `fit`.
         segments : dataframe, mapping of names to columns, or array-like, default=None
-            A table with the columns `columns_`, if there are any; others are ignored.
+            A table with the columns `columns_`, if there are any. Others are ignored.
         """
         ops = ops_for(P)
         values = self._check_new(P, ops)  # raises an error if there is no map yet
@@ -412,7 +412,7 @@ class SegmentCalibrator(Calibrator):
         return MonotonicityCheck(all(results), n_rows, exact)
 
     def carry_over(self, thresholds: Any, P: Any = None) -> CarriedThresholds:
-        """Thresholds of the common map, if there were no segments in `fit`; see `Calibrator`."""
+        """Thresholds of the common map, if there were no segments in `fit`: see `Calibrator`."""
         check_is_fitted(self, "map_")
         if len(self.map_.columns):
             fix = "thresholds differ by segment; common_ is the common map"
@@ -457,7 +457,7 @@ def _regression(sample: Sample, base: SegmentMap, bins: int = 0) -> Regression:
 
 
 def places_of(base: SegmentMap, codes: Floats, bins: int = 0) -> SegmentPlaces:
-    """Places among the segments of each column; their number where a segment is unknown."""
+    """Index of the segment in each column, or the number of segments if it is unknown."""
     places = []
     sizes = base.sizes()
     for j, size in enumerate(sizes):
@@ -467,7 +467,7 @@ def places_of(base: SegmentMap, codes: Floats, bins: int = 0) -> SegmentPlaces:
 
 
 def with_tables(base: SegmentMap, model: Regression) -> SegmentMap:
-    """The map with the tables of a regression; the second map learns the common slope."""
+    """The map with the tables of a regression. The second map learns the common slope."""
     intercept = model.terms[0].values[0]
     factor = 1 + float(model.terms[1].values[0, 0])
     sizes = base.sizes()
@@ -505,7 +505,7 @@ def check_distinct(name: str, column: SegmentColumn) -> None:
 def _describe(
     base: SegmentMap, model: Regression, counts: list[Floats], errors: list[Floats], classes: Any
 ) -> Table:
-    """The table `shifts_`, given rows and errors of entries; warns of columns that may leak."""
+    """The table `shifts_`, given rows and errors of entries. Warns of columns that may leak."""
     lines = []
     for term, of_term, rows in zip(model.tables, errors, counts, strict=True):
         parts = zip(term.columns, term.merged, strict=True)

@@ -14,10 +14,10 @@ rows of each segment would sum to about 0, with the variance that the forecasts 
 ``(sum of residuals)**2 / variance`` over the segments is chi-squared. Tables that the rows do not
 support vanish later, when the evidence makes their precision large (`Regression.tune`).
 
-For three classes or more, one Newton step over all parameters would need a matrix of squared size
-K times that of one class. Steps and covariances take the classes one by one (`Block`) and divide by
-what their softmax has in common: with K equally likely classes, the K shifts of a segment have
-K - 1 degrees of freedom, so each counts as (K - 1) / K.
+For three classes or more, one Newton step over all parameters would need a matrix with K times as
+many rows and columns as for one class. Steps and covariances take the classes one by one (`Block`)
+and divide by what their softmax has in common: with K equally likely classes, the K shifts of a
+segment have K - 1 degrees of freedom, so each counts as (K - 1) / K.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from isoroc._core.types import Floats, Ints
 
 
 class SegmentPlaces(NamedTuple):
-    """Place of each row among the segments of each column; their number where it is unknown."""
+    """Segment index of each row in each column, or the number of segments if it is unknown."""
 
     places: list[Ints]
     sizes: list[int]
     numeric: list[bool]
-    bins: int = 0  # of a column of numbers, unless a score test shows more; 0 for all
+    bins: int = 0  # initial bins of a numeric column, 0 for all: score tests may add more
 
 
 @dataclass(eq=False)
@@ -53,7 +53,7 @@ class Term:
     """A table with one row for each segment of a column, or of a pair of columns.
 
     A row holds the shift of each class or, if `scales`, a number to add to the scale of all.
-    `merged` tells which segment each place of a column belongs to.
+    `merged` gives the segment that each place of a column belongs to.
     """
 
     columns: tuple[int, ...]
@@ -71,7 +71,7 @@ class Term:
         return len(self.values)
 
     def codes(self, places: Sequence[Ints] | Mapping[int, Ints], n_rows: int) -> Ints:
-        """Row of the table for places of all columns; `size` where one is unknown."""
+        """Row of the table for places of all columns, `size` where one is unknown."""
         codes = np.zeros(n_rows, dtype=np.intp)
         known = np.ones(n_rows, dtype=bool)
         for j, merged in zip(self.columns, self.merged, strict=True):
@@ -101,7 +101,7 @@ def make_term(
     scales: bool = False,
     most: int = 0,
 ) -> Term:
-    """A table of zeros; each column has at most `most` segments, unless that is 0."""
+    """A table of zeros. Each column has at most `most` segments, unless that is 0."""
     merged = [_merge(columns, j, most) for j in which]
     size = int(np.prod([segments[-1] for segments in merged]))
     penalty = np.eye(size)
@@ -128,7 +128,7 @@ def _merge(columns: SegmentPlaces, j: int, most: int) -> Ints:
 
 
 class Block(NamedTuple):
-    """Parameters that are updated together: all, those of a class, or the scales of all classes."""
+    """Parameters that are updated together: all, all of one class, or the scales of all classes."""
 
     terms: list[Term]
     column: int  # of the tables
@@ -159,8 +159,8 @@ class Regression:
     """Log odds ``(1 + scales) * u + shifts`` of rows.
 
     For two classes u has one column, the log odds of the second class. For more it has one for each
-    class, and parameters of different classes are updated as if they did not depend on each other;
-    steps are exact if all classes are equally likely. The first two terms have one entry for all
+    class, and parameters of different classes are updated as if they did not depend on each other.
+    Steps are exact if all classes are equally likely. The first two terms have one entry for all
     rows: the intercept and the slope.
     """
 
@@ -173,7 +173,7 @@ class Regression:
     def __post_init__(self) -> None:
         self.n_free = F = self.u.shape[1]
         self.factor = 1.0 if F == 1 else (F - 1) / F
-        # Derivative of the log odds in a scale; derivatives in scales of all classes include it.
+        # Derivative of the log odds in a scale. Derivatives in scales of all classes include it.
         self.slopes: Any = self.u[:, 0] if F == 1 else 1.0
         self.truth = self.codes[:, None] == (1 if F == 1 else np.arange(F))
         if not self.terms:
@@ -193,7 +193,7 @@ class Regression:
             term.where = term.codes(self.columns.places, len(self.u))
 
     def on(self, rows: Regression) -> Regression:
-        """The same parameters for the rows of another regression; they share no arrays."""
+        """The same parameters for the rows of another regression, without shared arrays."""
         return replace(
             rows, terms=[replace(term, values=term.values.copy()) for term in self.terms]
         )
@@ -280,7 +280,7 @@ class Regression:
         return np.concatenate(list(parts))
 
     def _move(self, theta: Floats) -> None:
-        """Set the parameters to those of `_theta`."""
+        """Set the parameters, in the order of `_theta`."""
         end = 0
         for block in self.blocks():
             for term in block.terms:
@@ -293,9 +293,9 @@ class Regression:
         return Tried(theta, self.loss())
 
     def step(self, gradients: list[Floats], hessians: list[Floats], *, search: bool) -> None:
-        """A step of Newton's method; with `search` it is halved until the loss falls.
+        """A step of Newton's method. With `search` it is halved until the loss falls.
 
-        An entry changes by at most 4: beyond, the parabola is too far from the loss.
+        An entry changes by at most 4: beyond that, the parabola is too far from the loss.
         """
         theta = self._theta()
         steps = []
@@ -327,7 +327,7 @@ class Regression:
         return np.asarray(total / max(total.sum(), 1e-12))
 
     def centre(self) -> None:
-        """Make the entries of each table 0 on average; the common parameters take up the rest."""
+        """Make the entries of each table 0 on average. The common parameters take up the rest."""
         intercept, slope = self.terms[:2]
         for term in self.terms:
             mean = self._share(term) @ term.values
@@ -385,7 +385,7 @@ class Regression:
         return robust
 
     def tune(self, hessians: list[Floats]) -> float:
-        """Set precisions by evidence, and drop tables that say nothing.
+        """Set precisions by evidence, and drop tables without information.
 
         A table with m entries and the prior precision ``a R``, for a fixed matrix R, has
         ``m - a trace(C R)`` known entries, where C is their posterior covariance: see
@@ -420,7 +420,7 @@ class Regression:
                 break
 
     def add(self, terms: Iterable[Term]) -> None:
-        """Add tables; one with more bins replaces that of its column."""
+        """Add tables. One with more bins replaces the table of its column."""
         for term in terms:
             for old in self.tables:
                 if (old.columns, old.scales) == (term.columns, term.scales):
@@ -497,8 +497,8 @@ class Regression:
 def held_out(model: Regression, fold: Ints, max_terms: int, few_rows: int) -> list[Regression]:
     """The regression on the rows of each fold, with parameters learned from the others.
 
-    Up to `few_rows` rows nothing depends on the rows held out. With more, terms and precisions are
-    those of all rows, as are second derivatives.
+    Up to `few_rows` rows nothing depends on the rows held out. With more, terms, precisions
+    and second derivatives come from all rows.
     """
     models = []
     shares = np.bincount(fold, model.weights) / model.weights.sum()
@@ -522,7 +522,7 @@ def held_out(model: Regression, fold: Ints, max_terms: int, few_rows: int) -> li
 def polish(
     model: Regression, batches: Callable[[], Iterable[Regression]], total: float
 ) -> list[NDArray[Any]]:
-    """Improve the parameters on all rows, which come in batches; number of rows of each entry."""
+    """Improve the parameters on all rows, in batches, and return each entry's number of rows."""
     hessians = [total / model.weights.sum() * H for H in model.hessians()]
     for _ in range(2):
         parts = [

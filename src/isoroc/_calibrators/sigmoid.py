@@ -32,7 +32,7 @@ class LogisticCalibrator(Calibrator):
     _shares: ClassVar[tuple[float, float]] = (1.5, 1.0)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Any, Floats]:
-        """As in `Calibrator`; rows of two classes are left out one by one."""
+        """As in `Calibrator`, but rows of two classes are left out one by one."""
         removed = left_out_weights(sample)
         if sample.n_classes > 2 or removed is None:
             return super()._fit_out_of_fold(sample, fold)
@@ -175,7 +175,7 @@ def _likeliest_map(
     """The map of each class against the rest, with the floor of the least loss.
 
     Two classes need one regression: the other is its mirror image. With many rows, a part of them
-    rules out most floors, and tells how coefficients change from one floor to the next.
+    rules out most floors, and shows how coefficients change from one floor to the next.
     """
     whole = _OneVsRest(sample, fit, sample.class_weights() if smoothed else None, linear=linear)
     if isinstance(sample.kind, LogOdds):
@@ -203,11 +203,11 @@ def _likeliest_map(
 
 @dataclass(frozen=True, eq=False)
 class _OneVsRest:
-    """Regressions of classes against the rest; of two classes only of the second."""
+    """Regressions of classes against the rest, or for two classes only of the second."""
 
     sample: Sample
     fit: Callable[..., tuple[float, list[float]]]  # mean loss, coef, rest and intercept
-    totals: Floats | None  # class weights for Platt's targets; None for targets 0 and 1
+    totals: Floats | None  # class weights for Platt's targets, None for targets 0 and 1
     linear: bool
 
     @property
@@ -225,9 +225,9 @@ class _OneVsRest:
         return np.where(self.sample.codes == k, high, low)
 
     def fit_from(self, starts: Mapping[float, Floats]) -> Callable[[float], tuple[float, Floats]]:
-        """What fits all classes under a floor: mean loss and coefficients, shape (classes, 3).
+        """A function of the floor that fits all classes: mean loss and coefficients (classes, 3).
 
-        Each fit starts where its start would be if that had moved like the one before.
+        Each fit begins at its start plus the difference between the last fit and its start.
         """
         weights = self.sample.row_weights()
         moved = np.zeros((len(self.classes), 3))
@@ -256,7 +256,7 @@ class _OneVsRest:
 
 
 def _features(sample: Sample, floor: float, *, linear: bool) -> Floats:
-    """What `coef` and `rest` multiply, shape (2, K, n): log(p) and -log(1 - p), or p and 0."""
+    """Features of `coef` and `rest`, shape (2, K, n): log(p) and -log(1 - p), or p and 0."""
     if linear:
         p = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts)).T
         return np.stack([p, np.zeros_like(p)])

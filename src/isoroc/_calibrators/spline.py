@@ -125,7 +125,7 @@ class SplineLoss(PenalisedLoss):
     rounds = 30
     by_row = ("features", "others")
     most_features = 20_000_000  # with more, some rows are drawn
-    joint_classes = 6  # up to which leverages between classes count
+    joint_classes = 6  # up to this number, leverages between classes count
     chunk_numbers = 2**20  # in the arrays of the rows for which the curvature is formed at a time
 
     def __init__(self, sample: Sample, n_knots: int, penalty: float, pseudocount: float) -> None:
@@ -149,7 +149,7 @@ class SplineLoss(PenalisedLoss):
         spread = np.sqrt((features**2 @ share).sum(axis=0))
         self.scale = np.maximum(spread / 2, 1.0)  # so that the penalty means the same
         features /= self.scale[:, None]
-        # What other classes act by; nothing with many classes.
+        # Centred log forecasts, by which other classes act. Empty with many classes.
         self.others = (logs - logs.mean(axis=0))[: K if K <= MATRIX_CLASSES else 0]
         shared = np.ones(B)
         shared[0] = 0.0
@@ -187,7 +187,7 @@ class SplineLoss(PenalisedLoss):
         )
 
     def _scores(self, theta: Floats) -> Floats:
-        """What the calibrated forecasts are the softmax of, shape (K, n)."""
+        """Scores whose softmax is the calibrated forecast, shape (K, n)."""
         coefs, intercept, matrix = self._split(theta)
         z = np.matmul(coefs[:, None, :], self.features)[:, 0]
         z += intercept[:, None]
@@ -262,7 +262,7 @@ class SplineLoss(PenalisedLoss):
         return Arrow(blocks[:, :B, :B].sum(axis=0), blocks[..., :B], blocks, index)
 
     def leave_one_out(self, whole: Solution, removed: Floats, Q: Floats) -> Floats:
-        """As in `PenalisedLoss`; beyond six classes, leverages between classes are neglected."""
+        """As in `PenalisedLoss`, but beyond six classes without leverages between classes."""
         q = softmax(self._scores(whole.theta))
         if len(q) <= self.joint_classes:
             return with_changes(Q, self._joint_changes(q, whole.factor.inverse(), removed))
@@ -287,7 +287,7 @@ class SplineLoss(PenalisedLoss):
         return changes
 
     def _acting(self, k: int, rows: slice = slice(None)) -> Floats:
-        """What the parameters of class k multiply, in the order of `_class_index`."""
+        """Features of the parameters of class k, in the order of `_class_index`."""
         features = self.features[k][:, rows]
         others = self.others[:, rows].copy()
         others[k : k + 1] = 0.0  # the diagonal of the matrix stays zero
@@ -302,7 +302,7 @@ class SplineLoss(PenalisedLoss):
         return np.hstack(index)
 
     def solve(self) -> Solution:
-        """The theta of the lowest loss; with many rows, near that of a part of them."""
+        """The theta of the lowest loss. With many rows, a part of them gives the start."""
         n_rows = part_size(len(self.features))
         if len(self.codes) <= n_rows:
             return self.settle(self.start(), rounds=self.rounds, n_steps=10)
@@ -432,5 +432,5 @@ def place_knots(odds: Floats, n_knots: int) -> Floats:
 
 
 def distinct(odds: Floats) -> Floats:
-    """Sorted log odds without ties; rounding errors would separate some."""
+    """Sorted log odds without ties, rounded so that rounding errors do not separate ties."""
     return np.unique(odds.round(6))

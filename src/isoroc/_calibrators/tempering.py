@@ -38,7 +38,7 @@ def temper(
     start: float = 1.0,
     tolerance: float = 1e-10,
 ) -> TemperatureMap:
-    """Temperature scaling with a given floor; see `inverse_temperature` for the other options."""
+    """Temperature scaling with a given floor. See `inverse_temperature` for the other options."""
     z = sample.kind.log_rows(sample.forecasts, floor)
     inverse = inverse_temperature(
         z, sample, floor, bounded=bounded, start=start, tolerance=tolerance
@@ -60,7 +60,7 @@ def _choose_floor(sample: Sample, smoothing: float) -> tuple[float, float]:
     inverse = 1.0
 
     def fit(floor: float) -> tuple[float, float]:
-        nonlocal inverse  # of one floor is close to that of the next
+        nonlocal inverse  # the best one changes little between floors
         raised = np.maximum(z, np.log(floor)) if floor else z
         inverse = inverse_temperature(raised, sample, floor, start=inverse, tolerance=1e-5)
         q = of_own_class(softmax(inverse * raised), sample.codes)
@@ -83,10 +83,10 @@ def softmax_losses(z: Floats, codes: Codes) -> Floats:
 
 
 def _steepest(z: Floats, sample: Sample, floor: float) -> float:
-    """Largest 1 / T: forecasts are made no surer than the rows can support.
+    """Upper bound on 1 / T that the rows support.
 
     Half of the rows keep log odds between their two most probable classes of at most
-    2 log(K (n + 1)), twice those of a class that was not seen in n rows. Odds against the floor say
+    2 log(K (n + 1)), twice the log odds of a class not seen in n rows. Odds against the floor say
     nothing, so such rows count only if there are no others.
     """
     if len(z) == 2:

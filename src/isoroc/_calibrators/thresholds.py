@@ -16,7 +16,7 @@ from isoroc._maps.monotonicity import bounds_of, solve
 
 @dataclass(frozen=True, eq=False)
 class CarriedThresholds:
-    """Thresholds on calibrated forecasts, and how many decisions they change; see ``print``.
+    """Thresholds on calibrated forecasts, and how many decisions they change, as ``print`` shows.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class CarriedThresholds:
         Two classes: decide for the second class if its calibrated probability is above it. More
         classes: decide for the class with the largest ``q - thresholds``, the first on ties.
     n_changed, n_rows : int
-        Number of changed decisions, and number of rows compared; 0 if none were given.
+        Number of changed decisions, and number of rows compared, 0 if none were given.
     exact : bool
         Whether all possible forecasts get the same decision as before, up to rounding. Otherwise
         `n_changed` is known for the given rows only.

@@ -1,7 +1,7 @@
 """Tests and bounds of a mean loss that hold for every number of rows.
 
 They are exact for errors of independent rows, and by betting otherwise (Waudby-Smith and Ramdas
-2024). A test asks whether a mean loss lies below a limit; a bound is the lowest limit that passes.
+2024). A test asks whether a mean loss lies below a limit. A bound is the lowest limit that passes.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ class Losses:
 
     values: Floats
     weights: Floats | None = None  # None if every row has weight 1
-    clusters: Ints | None = None  # number of each row's cluster; None for independent rows
+    clusters: Ints | None = None  # number of each row's cluster, None for independent rows
 
     @cached_property
     def are_errors(self) -> bool:
@@ -95,7 +95,7 @@ class Losses:
         return float(binomial_cdf(self.values[rows].sum(), int(rows.sum()), limit))
 
     def least_p_value(self, rows: RowMask, limit: float, *, n_wrong: int = 0) -> float:
-        """The same if only the first `n_wrong` units had losses, and these were complete."""
+        """As `p_value`, if the first `n_wrong` units had the full loss and the others none."""
         n = int(rows.sum())
         if n <= n_wrong:
             return 1.0
@@ -106,7 +106,7 @@ class Losses:
         return betting_p_value(weights * (np.arange(len(weights)) < n_wrong), weights, limit)
 
     def interval(self, rows: RowMask, confidence: float) -> Estimate:
-        """Mean loss of some rows; each end is a bound that holds with probability `confidence`."""
+        """Mean loss of some rows. Each end is a bound that holds with probability `confidence`."""
         if not rows.any():
             return Estimate(np.nan, 0.0, 1.0)
         others = Losses(1 - self.values, self.weights, self.clusters)
@@ -156,7 +156,7 @@ class Walk(NamedTuple):
 
     first: int  # the first candidate that was tested
     p_values: list[float]
-    last: int  # the loosest candidate that is certified; -1 if none is
+    last: int  # the loosest candidate that is certified, -1 if none is
 
 
 def certify(

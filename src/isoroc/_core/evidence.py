@@ -10,7 +10,7 @@ from isoroc._core.types import Codes, Floats, Ints
 
 
 class Outcomes(Protocol):
-    """What happened in each row, and what the row counts: a `Sample`."""
+    """Outcome and weight of each row: a `Sample`."""
 
     @property
     def codes(self) -> Codes: ...
@@ -66,7 +66,7 @@ def _frequent_classes(expected: Floats, least: float = 5.0, most: int = 9) -> In
 
 
 def _test(P: Floats, codes: Codes | Ints, directions: list[Floats], rows: Outcomes) -> float:
-    """P-value of a score test that log P does not depart into some directions, shape (n, K)."""
+    """P-value of a score test that log P does not depart in some directions, shape (n, K)."""
     n = len(P)
     centred = np.array([d - (P * d).sum(axis=1, keepdims=True) for d in directions])
     terms = rows.row_weights() * centred[:, np.arange(n), codes]
@@ -91,8 +91,8 @@ def _clustered(
 ) -> tuple[Floats, float]:
     """Covariance of sums of clusters, and its degrees of freedom.
 
-    The estimate is useless if few clusters can tell anything, for example because events are rare.
-    So `prior` clusters say that all rows of a cluster depend on each other as much as they can.
+    The estimate is useless if few clusters are informative, for example because events are rare. So
+    `prior` clusters are added, whose rows depend on each other as much as they can.
     """
     numbers, cluster = np.unique(np.asarray(rows.clusters), return_inverse=True)
     first = np.arange(len(cluster))

@@ -14,7 +14,7 @@ from isoroc._core.types import Floats, Ints
 
 
 def half_width(confidence: float, df: float = inf) -> float:
-    """Half the width of a normal interval, or of one with Student's distribution, in errors."""
+    """Half-width of a normal interval, or of one by Student's distribution, in standard errors."""
     p = 0.5 + confidence / 2
     return float(normal_quantile(p) if df == inf else t_quantile(df, p))
 
@@ -27,8 +27,9 @@ def effective_rows(weight: Any, squares: Any) -> Any:
 def satterthwaite(squares: Any, fourth: Any) -> float:
     """Degrees of freedom of a variance, from sums of squared weights and of their fourth powers.
 
-    There are at least 2: if one row has nearly all weight, little is known about the variance, and
-    with fewer the quantiles of Student's distribution would grow without limit.
+    This is Satterthwaite's approximation (1946), at least 2. If one row has nearly all weight,
+    little is known about the variance, and with fewer degrees of freedom the quantiles of Student's
+    distribution would grow without limit.
     """
     return max(float(squares**2 / fourth) - 1, 2.0)
 
@@ -40,7 +41,7 @@ def effective_weights(weights: Floats) -> Floats:
 
 
 class Estimate(NamedTuple):
-    """A value and its interval, from `low` to `high`; NaN where they are unknown.
+    """A value and its interval from `low` to `high`, NaN where they are unknown.
 
     Examples
     --------
@@ -60,7 +61,7 @@ UNKNOWN = Estimate(nan, nan, nan)
 
 
 class Statistic(NamedTuple):
-    """What is known about a value T: an estimate of it, with variance ``variance + slope * T``.
+    """An estimate of a value T, with variance ``variance + slope * T``.
 
     If the slope is 0, the estimate is about normal. Otherwise it is an unbiased sum of squares,
     distributed as a multiple of a noncentral chi-square variable.
@@ -91,7 +92,7 @@ class Statistic(NamedTuple):
         return sqrt(self.variance + self.slope * max(self.value, 0.0))
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Ends of the interval of T, widened by the bias; NaN if unknown."""
+        """Ends of the interval of T, widened by the bias, or NaN if unknown."""
         low, high = self.unbiased_interval(confidence)
         return low - self.below, high + self.above
 
@@ -144,7 +145,7 @@ class Difference(NamedTuple):
         return self.second.value - self.first.value
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Both distances combined as standard errors are, and biases added."""
+        """Ends of the interval: distances combine like standard errors, and biases add up."""
         first = self.first
         second = self.second
         (low, high), (low2, high2) = (e.unbiased_interval(confidence) for e in (first, second))
@@ -169,14 +170,14 @@ class Share(NamedTuple):
     def of(cls, value: float, variance: float, size: float, events: float, prior: float) -> Self:
         """Share whose variance was estimated from `events` rows, which have the rarer outcome.
 
-        `size` is the expected size; it has the weight of `prior` rows.
+        `size` is the expected size, with the weight of `prior` rows.
         """
         spread = value * (1 - value)
         ratio = variance / spread if spread > 1e-12 else 1 / size
         return cls(value, (events + prior) / (events * ratio + prior / size))
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Ends of Wilson's interval; NaN if unknown."""
+        """Ends of Wilson's interval, or NaN if unknown."""
         low, high = wilson(np.array(self.value), np.array(self.size), confidence, self.df)
         return min(float(low), self.value), max(float(high), self.value)  # not off by rounding
 
@@ -200,7 +201,7 @@ def mean(values: Floats, weights: Floats | None) -> float:
 
 
 class Mean:
-    """Weighted mean of rows that are added in batches: its variance and skewness too."""
+    """Weighted mean of rows that are added in batches, with its variance and skewness."""
 
     def __init__(self) -> None:
         self._shift = 0.0  # near the mean, so that differences of sums are precise
@@ -208,7 +209,7 @@ class Mean:
         self._sums = np.zeros((4, 4))
 
     def add(self, values: Floats, weights: Floats, squares: Floats | None = None) -> None:
-        """Add rows; each may stand for several.
+        """Add rows, each of which may stand for several.
 
         `squares` are the sums of the squared weights of the rows that each stands for.
         """
@@ -242,8 +243,8 @@ class Mean:
         square = max(float(second[:3] @ np.array([m**2, -2 * m, 1.0])), 0.0)
         cube = float(third @ np.array([-(m**3), 3 * m**2, -3 * m, 1.0]))
         skewness = cube / square**1.5 if square > 1e-12 * second[2] else 0.0
-        # What is expected of the square for rows of the same variance, relative to that variance
-        # (n - 1 of n for equal weights), and how much it varies (Satterthwaite 1946).
+        # Expected square of rows with equal variances, relative to their variance. It is
+        # (n - 1) / n for equal weights.
         expected = 1 - 2 * third[0] / (total * second[0]) + second[0] / total**2
         variance = square / total**2 / expected
         df = satterthwaite(second[0], fourth)
@@ -267,7 +268,7 @@ def by_cluster(clusters: Ints | None, weights: Floats, *columns: Floats) -> tupl
 
 
 def df_of_clusters(clusters: Ints | None, weights: Floats) -> float:
-    """Degrees of freedom of a variance between clusters; infinite for independent rows."""
+    """Degrees of freedom of a variance between clusters, infinite for independent rows."""
     if clusters is None:
         return inf
     total = np.bincount(clusters, weights)
@@ -275,7 +276,7 @@ def df_of_clusters(clusters: Ints | None, weights: Floats) -> float:
 
 
 def mean_of(values: Floats, weights: Floats | None, clusters: Ints | None = None) -> Statistic:
-    """Weighted mean over the rows; rows of a cluster need not be independent."""
+    """Weighted mean over the rows, which may depend on each other within clusters."""
     rows = np.ones(len(values)) if weights is None else weights
     total, means = by_cluster(clusters, rows, values)
     mean = Mean()
@@ -293,7 +294,7 @@ def variance_of_sum(terms: Floats, clusters: Ints | None = None) -> Any:
 
 
 def design_effect(terms: Floats, clusters: Ints | None) -> Any:
-    """How many times larger clusters make the variance of sums of terms; at least 1."""
+    """Factor by which clusters increase the variance of sums of terms, at least 1."""
     independent = variance_of_sum(terms)
     ratio = variance_of_sum(terms, clusters) / np.where(independent > 0, independent, 1.0)
     return np.maximum(ratio, 1.0)

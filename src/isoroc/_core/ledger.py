@@ -110,7 +110,7 @@ class Ledger:
 
     @property
     def weights(self) -> Floats:
-        """Weight of each member; they sum to one."""
+        """Weights of the members, which sum to one."""
         shares = np.exp(self.log_weights)
         return np.asarray(shares / shares.sum())
 

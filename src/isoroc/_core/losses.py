@@ -1,4 +1,4 @@
-"""Losses of single rows, and the power of forecasts of least log loss."""
+"""Losses of single rows, and the power of forecasts with the least log loss."""
 
 import math
 
@@ -28,7 +28,7 @@ def are_impossible(forecasts: Floats, codes: Codes) -> NDArray[np.bool_]:
 
 
 def unseen_loss(impossible: Share) -> float:
-    """What outcomes of probability 0 may add to the mean log loss beyond those among the rows."""
+    """Mean log loss that outcomes of probability 0 may add beyond those among the rows."""
     return -math.log(EPSILON) * (impossible.interval(0.95)[1] - impossible.value)
 
 
@@ -53,8 +53,8 @@ def likeliest_power(
     """The t between `low` and `high` that makes outcomes likeliest if forecasts are softmax(t z).
 
     z, of shape (K, n), has log forecasts minus the log forecast of the outcome. ``log(t)`` may have
-    a normal prior of mean 0 and this precision, in rows. The loss is convex: Newton's method, kept
-    between the last values on either side of the minimum, and after 50 steps bisection.
+    a normal prior of mean 0 and this precision, in rows. The loss is convex. Newton's method stays
+    between the last values on either side of the minimum, and bisection follows after 50 steps.
     """
     total = weights.sum()
     shares = weights / total
@@ -81,9 +81,9 @@ def likeliest_power(
 
 
 def calibration_covariance(forecasts: Floats, weights: Floats) -> Floats:
-    """Covariance of a slope and K shifts of log odds that rows with these forecasts leave.
+    """Covariance of a slope and K shifts of log odds, given rows with these forecasts.
 
-    The inverse of the Fisher information of a multinomial regression on calibrated forecasts.
+    It is the inverse of the Fisher information of a multinomial regression on calibrated forecasts.
     """
     q = forecasts
     w = weights[:, None]

@@ -76,8 +76,8 @@ def logistic_regression(
     """Coefficients theta of log odds ``offset + X @ theta`` under G normal priors at once.
 
     X (n, B), y (n,) in [0, 1] and `weights` are features, outcomes and weights of the rows. `start`
-    and `precision` (G, B) belong to the priors. By default there is one flat prior; then features
-    may depend on each other. Steps end where they promise to lower the loss by less than
+    and `precision` (G, B) belong to the priors. By default there is one flat prior, and features
+    may be linearly dependent. Steps end where they promise to lower the loss by less than
     `least_gain`. Returns theta (G, B), the negative log posterior (G,) and its Hessian (G, B, B).
     """
     theta = np.zeros((1, X.shape[1])) if start is None else start

@@ -16,14 +16,15 @@ from isoroc._core.types import Codes, Floats, Ints
 #: `binary_scores`.
 PRECISE = 2.0**-20
 LEAST = 1e-300  # first probabilities below this count as this
-#: By how much the score falls where the first probability grows by a factor e.
+#: Decrease of the score when the first probability grows by a factor e.
 STEP = PRECISE / (math.log(PRECISE) - math.log(LEAST))
 
 
 def regions(forecasts: Floats, gamma: Floats) -> Ints:
     """Region of each forecast under the threshold gamma: the k with the largest p_k - gamma_k.
 
-    The lowest k wins a tie. For K = 2 the rule reads ``p_1 > gamma_1``, which nothing can round.
+    The lowest k wins a tie. For K = 2 the rule reads ``p_1 > gamma_1``, which involves no
+    arithmetic.
     """
     if len(gamma) == 2:
         scores = forecasts if forecasts.ndim == 1 else forecasts[:, 1]
@@ -72,8 +73,8 @@ def count_classes(forecasts: Floats) -> int:
 def binary_scores(forecasts: Floats) -> Floats:
     """Scores of a forecast array with K = 2: an increasing function of the second probability.
 
-    It is that probability itself, except next to 1, where only the first probability has digits
-    left. Below `PRECISE` the score falls with its logarithm, from 1 to ``1 - PRECISE``.
+    It is the second probability itself, except next to 1, where only the first probability has
+    digits left. Below `PRECISE` the score falls with its logarithm, from 1 to ``1 - PRECISE``.
     """
     if forecasts.ndim == 1:
         return forecasts
@@ -90,7 +91,7 @@ def unscored(scores: Floats) -> Floats:
 
 
 def score_next_to_one(ops: Any, first: Any) -> Any:
-    """Score where the first probability is below `PRECISE`; `ops` is NumPy or a backend."""
+    """Score where the first probability is below `PRECISE`, by NumPy or a backend (`ops`)."""
     return 1.0 - STEP * (ops.log(ops.maximum(first, LEAST)) - math.log(LEAST))
 
 
@@ -107,5 +108,5 @@ def two_columns(forecasts: Floats) -> Floats:
 
 
 def as_matrix(P: Floats) -> Floats:
-    """Probabilities of two classes given by the second one as two columns; others unchanged."""
+    """Two columns from probabilities of the second of two classes. Matrices stay unchanged."""
     return P if P.ndim == 2 else np.column_stack([1 - P, P])

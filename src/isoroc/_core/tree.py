@@ -1,4 +1,4 @@
-"""BinTree: the fitted model as plain arrays; the value of a bin and the gain of a split."""
+"""BinTree, the fitted model as plain arrays, with the value of a bin and the gain of a split."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ def bin_values(class_weights: Floats, pseudocounts: Floats | float) -> Floats:
 def split_gains(children: Floats) -> Floats:
     """M(gamma), the paper's gain, of children with class weights of shape (..., c, K).
 
-    The L1 distances of the children's mean labels to the overall mean, times their weights.
+    It sums the L1 distances of the children's mean labels to the overall mean, times their weights.
     `_core/growth.pyx` finds it in its loops and is tested against this.
     """
     whole = children.sum(axis=-2, keepdims=True)
@@ -150,7 +150,7 @@ class BinTree:
         return sums
 
     def values(self, pseudocount: float = 0.0, prior: Floats | None = None) -> Floats:
-        """`bin_values` of the nodes, shape (N, K); the prior, (K,) or (N, K), may be uniform."""
+        """`bin_values` of nodes, shape (N, K). The prior, (K,) or (N, K), defaults to uniform."""
         prior = np.full(self.n_classes, 1 / self.n_classes) if prior is None else prior
         return bin_values(self.class_weights, pseudocount * prior)
 

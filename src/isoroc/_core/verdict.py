@@ -9,7 +9,7 @@ from isoroc._core.intervals import Estimate
 Decision = Literal["calibrate", "leave it", "too few rows to tell"]
 #: What a gain was estimated from.
 Basis = Literal["cross-validation", "second forecasts", "calibration loss"]
-#: With fewer independent rows, no evidence is no reason to leave forecasts as they are.
+#: With fewer independent rows, lack of evidence is no reason to leave forecasts uncalibrated.
 FEW_ROWS = 100
 #: Probability that the intervals of verdicts cover the gain.
 CONFIDENCE = 0.95
@@ -26,15 +26,15 @@ def is_evidence(p_value: float, n_units: float, level: float = 0.01) -> bool:
 
 
 def is_loss_shown(loss: Estimate, n_units: float) -> bool:
-    """Whether the interval of a calibration loss lies above 0; few rows make it too narrow."""
+    """Whether the interval of a calibration loss lies above 0. With few rows it is too narrow."""
     return bool(loss.low > 0 and not n_units < FEW_ROWS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Whether calibration helps, and the figures behind it; ``str(verdict)`` is a sentence.
+    """Whether calibration helps, and the figures behind it.
 
-    Figures that are not known are NaN.
+    ``str(verdict)`` is a sentence. Figures that are not known are NaN.
 
     Attributes
     ----------
@@ -60,14 +60,14 @@ class Verdict:
     largest_change, mean_change : float
         Change of the probabilities of the calibration rows, if applied against the verdict.
     n_folds, n_agreeing : int
-        Number of calibrators of a `CalibratedClassifier`, and of those that agree.
+        Number of calibrators of a `CalibratedClassifier`, and number that agree.
 
     Notes
     -----
     The verdict is to calibrate if the interval of the gain lies above 0, or if the gain is above 0
     and the score test rejects calibration at the level 1 %. The p-value is multiplied by
     ``1 + (100 / n)**2`` for n independent rows or clusters. The same rule holds for calibrators,
-    `evaluate`, reports and commands. Calibrated forecasts get this verdict in at most 2 %.
+    `evaluate`, reports and commands. Calibrated forecasts get this verdict in at most 2 % of cases.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class Verdict:
         return "too few rows to tell" if self.few_rows else "leave it"
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures, decision and sentence ("text"), as JSON can hold them; NaN becomes None."""
+        """All figures, the decision and the sentence ("text") as JSON values, with None for NaN."""
         figures = {name: None if value != value else value for name, value in asdict(self).items()}  # noqa: PLR0124
         return figures | {"decision": self.decision, "text": str(self)}
 
@@ -187,9 +187,9 @@ def judge(
     n_rows: int,
     impossible: int,
 ) -> Verdict:
-    """The verdict of everything that speaks of calibration, given the 95 % interval of the gain.
+    """The verdict of calibrators, reports and commands, given the 95 % interval of the gain.
 
-    `p_value` comes from `score_test`, and `n_units` the number of independent rows. The notes of
+    `p_value` comes from `score_test`, and `n_units` is the number of independent rows. The notes of
     `Verdict` state the rule. Scores that are not probabilities have no loss and need calibration.
     """
     is_shown = gain.low > 0

@@ -6,7 +6,7 @@ split, and the score by which splits compete. A search (`search.py`) proposes th
 Where this departs from the paper:
 
 - "After a split, we only need to check the label's means in the K new regions" (section 3.3) holds
-  for the new split alone. Every earlier split is checked again with the new values in place; on
+  for the new split alone. Every earlier split is checked again with the new values in place. On
   the paper's three-class data the literal reading grows four times as many bins and overfits.
 - Full feasibility is checked: all cycles of regions, for raw means and for smoothed values.
 - Algorithm 2 takes the bin with the largest gain M. M grows with the number of children, so a
@@ -34,7 +34,7 @@ from isoroc._counts import Points
 from isoroc._input import Sample
 from isoroc._support.progress import Announce
 
-#: Least slack of a split. In the tree scope ties must not occur; in the global scope a bin that
+#: Least slack of a split. In the tree scope ties must not occur. In the global scope a bin that
 #: straddles a boundary sits on it, so slack 0 is allowed, up to rounding.
 LEAST_SLACK = {"global": -1e-12, "tree": 1e-9, None: -np.inf}
 
@@ -43,7 +43,7 @@ Monotonicity = Literal["global", "tree"] | None
 
 @dataclass(frozen=True, eq=False)
 class GrowthOptions:
-    """How a tree is grown; the parameters of `IRPCalibrator` of the same names.
+    """How a tree is grown: parameters with the same names as in `IRPCalibrator`.
 
     `pseudocounts` (K,) are added to the class weights of a bin for its value. Without a
     `random_state` the seed is fixed. `report` is called with a line of text as growth goes on.
@@ -72,25 +72,25 @@ class GrowthOptions:
         return replace(self, min_bin_weight=weight, min_lift=lift)
 
     def least(self) -> tuple[float, float]:
-        """`min_bin_weight` and `min_lift`; "auto" is 0 until a sample is known."""
+        """`min_bin_weight` and `min_lift`, where "auto" counts as 0 until a sample is known."""
         weight = self.min_bin_weight
         lift = self.min_lift
         return 0.0 if weight == "auto" else weight, 0.0 if lift == "auto" else lift
 
 
 class Surroundings(NamedTuple):
-    """What the rest of the tree demands of the children of one bin.
+    """Constraints of the rest of the tree on the children of one bin.
 
     A leading axis of 2 holds raw means and smoothed values.
     """
 
-    # (2, K, K): least r_i - r_j of every child, because of splits that have all of it in one region
+    # (2, K, K): minimum r_i - r_j of each child, from splits that have the whole bin in one region
     bound: Floats
     straddled: Floats  # (2, S, K, K): W without this bin, of splits that have it in several regions
     region: NDArray[np.int32]  # (n, S): region of each of the bin's points under those splits
-    outside: Floats  # (2, B, K): values of the other bins, where a new split covers them,
-    outside_points: Floats  # (m, K): their points,
-    outside_bins: NDArray[np.int32]  # (m,): and the bin of each point
+    outside: Floats  # (2, B, K): values of the other bins that a new split covers
+    outside_points: Floats  # (m, K): points of these bins
+    outside_bins: NDArray[np.int32]  # (m,): bin of each of these points
 
 
 class Split(NamedTuple):
@@ -102,7 +102,7 @@ class Split(NamedTuple):
 
     @property
     def lift(self) -> float:
-        """By how much it raises the log likelihood of the bin's labels."""
+        """Increase in the log likelihood of the bin's labels."""
         return lift(self.children)
 
 
@@ -111,12 +111,12 @@ class _SplitPlan(NamedTuple):
 
     gamma: Floats
     kept: Ints  # the regions that hold points
-    parts: list[Ints]  # the points of each
-    weights: Floats  # their class weights,
-    values: Floats  # (2, c, K): and their raw means and smoothed values
-    held: NDArray[np.uint8]  # (c, S, K): regions held by each, of all splits that constrain it
-    others: list[int]  # other bins that the new split covers,
-    others_held: NDArray[np.uint8]  # (B, K): and its regions that they hold
+    parts: list[Ints]  # points of each kept region
+    weights: Floats  # (c, K): class weights of each part
+    values: Floats  # (2, c, K): raw means and smoothed values of the parts
+    held: NDArray[np.uint8]  # (c, S, K): regions that each holds, of all splits that constrain it
+    others: list[int]  # other bins that the new split covers
+    others_held: NDArray[np.uint8]  # (B, K): regions of the new split that these bins hold
 
 
 class Growth:
@@ -130,7 +130,7 @@ class Growth:
         self.points = counts.forecasts
         self.point_weights = counts.class_weights
         self.n_classes = counts.class_weights.shape[1]
-        # Of raw means, and of smoothed values: both must be in order.
+        # For raw means and for smoothed values: both must be in order.
         self.pseudocounts = np.stack([np.zeros(self.n_classes), options.pseudocounts])
         self.monotonicity = options.monotonicity
         self.least_slack = LEAST_SLACK[self.monotonicity]
@@ -138,10 +138,10 @@ class Growth:
         self.report = options.report
         self.max_bins = math.inf if options.max_bins is None else options.max_bins
         self.members: dict[int, Ints] = {}  # points of each bin
-        self.answering: dict[int, Sequence[int]] = {}  # splits that constrain each bin,
-        self.held: dict[int, NDArray[np.uint8]] = {}  # (S, K): and regions of these that it holds
-        self.class_weights: list[Floats] = []  # of each node,
-        self.node_values = np.empty((2, 64, self.n_classes))  # its raw mean and smoothed value
+        self.answering: dict[int, Sequence[int]] = {}  # splits that constrain each bin
+        self.held: dict[int, NDArray[np.uint8]] = {}  # (S, K): regions of these that each holds
+        self.class_weights: list[Floats] = []  # of each node
+        self.node_values = np.empty((2, 64, self.n_classes))  # raw means and smoothed values
         self.thresholds: list[Floats] = []
         self.children: list[Ints] = []
         self.split_nodes: list[int] = []
@@ -184,10 +184,10 @@ class Growth:
         )
 
     def score(self, split: Split) -> float:
-        """What splits compete by: the lift for each bin added.
+        """Score by which splits compete: the lift per bin added.
 
-        The first split should give as many classes as it can a region, so there the number of
-        children counts, then M, which is at most twice the weight.
+        The first split should give a region to as many classes as possible, so it is scored by its
+        number of children, and then by M, which is at most twice the weight.
         """
         if self.thresholds:
             return split.lift / (len(split.children) - 1)
@@ -209,7 +209,7 @@ class Growth:
         return [v for v in self.members if v != node] if self.monotonicity == "global" else []
 
     def surroundings(self, node: int) -> Surroundings:
-        """What the rest of the tree demands of the children of a bin."""
+        """Constraints of the rest of the tree on the children of a bin."""
         K = self.n_classes
         points = self.members[node]
         wards: list[Wards | None] = [self.wards[s] for s in self.answering[node]]
@@ -279,7 +279,7 @@ class Growth:
         return held
 
     def attempt(self, node: int, gamma: Floats) -> Ints | None:
-        """Split a bin if it can be; the nodes of its regions, -1 where there is none."""
+        """Split a bin if possible, and return the node of each region, -1 where there is none."""
         plan = self.plan(node, gamma)
         if plan is None:
             return None

@@ -31,7 +31,7 @@ def grow_tree(sample: Sample, options: GrowthOptions) -> BinTree:
     """Tree of the isotonic recursive partition of a sample.
 
     Two classes are pooled exactly, unless growth is free of any condition. Otherwise the tree is
-    grown best first on counts; where these are cells, its splits are made again on the rows.
+    grown best first on counts. If these are counts of cells, its splits are repeated on the rows.
     """
     options = options.for_sample(sample)
     if _is_isotonic(sample, options):
@@ -43,8 +43,8 @@ class Pulled(NamedTuple):
     """A tree whose bins may be pulled towards their mean forecasts."""
 
     tree: BinTree
-    means: Any = None  # (N, K) array: mean forecast of the rows of each node,
-    forecast_pseudocount: float = 0.0  # and the rows that it stands for in the value of the node
+    means: Any = None  # (N, K) array: mean forecast of the rows of each node
+    forecast_pseudocount: float = 0.0  # rows that a mean forecast counts as in its node
     bin_of: Ints | None = None  # (n,): bin of each row, where it had to be found
 
 
@@ -54,9 +54,9 @@ def grow_pulled(
     forecast_pseudocount: float | None,
     tempered: Floats | None = None,
 ) -> Pulled:
-    """Tree as of `grow_tree`, with mean forecasts as a further part of the prior.
+    """Tree as from `grow_tree`, with mean forecasts as a further part of the prior.
 
-    They stand for `forecast_pseudocount` rows; None finds the number by evidence. For more than
+    They count as `forecast_pseudocount` rows. None learns the number by evidence. For more than
     two classes, `tempered` forecasts, shape (n, K), may replace the plain ones, and the pseudocount
     is lowered to the largest one that leaves every split its certificate.
     """
@@ -147,7 +147,7 @@ def _grow_best_first(sample: Sample, options: GrowthOptions) -> tuple[BinTree, I
 
 
 def points_of_leaves(tree: BinTree, sample: Sample) -> tuple[Points, Ints]:
-    """A row of each leaf that holds some, with the weights of all, and the place of each row.
+    """One row of each nonempty leaf, with the weights of all its rows, and the leaf of each row.
 
     Every split above a leaf sends all its rows to the same region, so splits divide these points as
     they divide the rows. A region that has no child in the tree counts as a leaf.

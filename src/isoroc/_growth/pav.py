@@ -1,6 +1,7 @@
 """Two classes: isotonic regression, as a tree in the order of the IRP path and as step functions.
 
-A step function is its ascending cuts and one value more: ``values[i]`` above i of the cuts.
+A step function has ascending cuts and one more value than cuts. ``values[i]`` applies above i of
+the cuts.
 """
 
 from typing import Literal, NamedTuple, Self
@@ -18,16 +19,16 @@ from isoroc._growth.best_first import GrowthOptions
 class Blocks(NamedTuple):
     """Neighbouring blocks of scores, ascending."""
 
-    low: Floats  # (m,) lowest score of each block,
-    high: Floats  # and highest
+    low: Floats  # (m,) lowest score of each block
+    high: Floats  # (m,) highest score of each block
     weights: Floats  # (m, 2) class weights
-    forecasts: Floats  # (m,) weighted sum of the second probabilities, where these have weight
+    forecasts: Floats  # (m,) weighted sum of the second probabilities, 0 if not needed
 
     @classmethod
     def of(
         cls, counts: BinaryCounts, scores: Literal["probability", "logit"] | None = None
     ) -> Self:
-        """Blocks of the isotonic regression; sums of forecasts need to know what scores are."""
+        """Blocks of the isotonic regression, with sums of forecasts if `scores` is given."""
         low, high, weights = counts.isotonic_blocks()
         sums = np.zeros(len(low)) if scores is None else counts.forecasts_in(low, high, scores)
         return cls(low, high, weights, sums)
@@ -83,7 +84,8 @@ def grow_isotonic(
     ranges[1::2, 1] = cut
     ranges[2::2, 0] = cut
     ranges[2::2, 1] = stop
-    # Every other sum covers the blocks between a stop and the next start. A last one ends it.
+    # Every other sum covers the blocks between a stop and the next start. The row of zeros makes
+    # the last stop a valid index.
     sums = np.add.reduceat(np.vstack([sums, np.zeros(3)]), ranges.ravel())[::2]
     tree = BinTree(
         thresholds=as_matrix(midpoint(blocks.high[cut - 1], blocks.low[cut])),
@@ -95,12 +97,12 @@ def grow_isotonic(
 
 
 def _gap(forecast_pseudocount: float) -> float:
-    """By how much values must increase: more than mean forecasts may be rounded."""
+    """Minimum increase between values: above the rounding error of mean forecasts."""
     return 1e-14 if forecast_pseudocount else 0.0
 
 
 def isotonic_steps(counts: BinaryCounts, pseudocounts: Floats) -> tuple[Floats, Floats]:
-    """Cuts and values of the smoothed isotonic regression; blocks out of order are pooled."""
+    """Cuts and values of the smoothed isotonic regression, with blocks out of order pooled."""
     blocks = Blocks.of(counts).pool(pseudocounts)
     return midpoint(blocks.high[:-1], blocks.low[1:]), blocks.values(pseudocounts)
 
@@ -108,8 +110,8 @@ def isotonic_steps(counts: BinaryCounts, pseudocounts: Floats) -> tuple[Floats, 
 def venn_abers_steps(counts: BinaryCounts, extra: float = 1.0) -> tuple[Floats, Floats, Floats]:
     """Isotonic regression at any score with one more row there, of class 0 and of class 1.
 
-    Returns the cuts that two step functions share, and their lower and upper values; `extra` is the
-    weight of the row.
+    `extra` is the weight of the row. Returns the cuts that the two step functions share, and their
+    lower and upper values.
     """
     scores, weights = counts.distinct()
     p1 = with_one_more(weights, extra)

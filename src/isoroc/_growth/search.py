@@ -26,11 +26,11 @@ class Sweep:
 
     Two families compete. A *full* split gives every class a region: coordinate ascent from the
     bin's mean forecast. A *pair* split has regions for two classes only, the other thresholds being
-    out of reach; one line search finds its optimum. Full splits gain more at once, pair splits gain
-    more for each bin that they add and constrain later growth less.
+    out of reach, and one line search finds its optimum. Full splits gain more at once. Pair splits
+    gain more for each bin that they add, and constrain later growth less.
 
     Where neither finds a split worth making and the bin lies at a vertex, some of its own points
-    are tried as thresholds: there the forecasts of a confident model differ by far less than the
+    are tried as thresholds. There the forecasts of a confident model differ by far less than the
     rounding of ``p - gamma``, unless gamma has the same tiny coordinates.
     """
 
@@ -62,7 +62,7 @@ class Sweep:
 
 
 def climb(growth: Growth, node: int, gammas: Floats, axes: NDArray[np.int32]) -> list[Split]:
-    """The splits of a bin at which ascents from `gammas`, which change, along `axes` end."""
+    """Splits of a bin at the ends of ascents along `axes` from `gammas`, which are overwritten."""
     members = growth.members[node]
     weights = growth.point_weights[members]
     ascent = Ascent(
@@ -85,7 +85,7 @@ def climb(growth: Growth, node: int, gammas: Floats, axes: NDArray[np.int32]) ->
 def families(classes: tuple[int, ...], *, pairs: bool) -> tuple[Floats, NDArray[np.int32]]:
     """Starts of ascents, and the coordinates that each moves in turn, -1 after the last.
 
-    One is for the full split, without its threshold, and one for each pair.
+    The first row is for the full split, whose start is not set here, and the others for pairs.
     """
     K = len(classes)
     both = list(combinations(classes, 2)) if pairs and K > 2 else []
@@ -107,7 +107,7 @@ def _by_weight(points: Floats, class_weights: Floats) -> tuple[int, ...]:
 
 
 def _without_ties(gammas: Floats, classes: NDArray[np.int32]) -> Floats:
-    """Thresholds at points, moved by some 1e-12, more for later classes: only ties are decided."""
+    """Thresholds at points, moved by about 1e-12, more for later classes, to break ties only."""
     rank = np.argsort(classes) + 1.0
     moved = gammas * (1 + 1e-12 * rank) + 1e-300 * rank
     largest = np.arange(len(gammas)), gammas.argmax(axis=1)

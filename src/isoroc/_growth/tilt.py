@@ -52,14 +52,14 @@ def tilt_bins(
 def find_tilts(rows: BinnedRows, weights: Floats, values: Floats) -> Floats:
     """The t of each bin for which the mean of ``p * t``, each row divided by its sum, is its value.
 
-    Its logarithm maximises a concave function: Newton's method.
+    Its logarithm maximises a concave function and is found by Newton's method.
     """
     B = len(values)
     total = np.bincount(rows.bin_of, weights, B)[:, None]
     sums, _ = tilted_sums(*rows, weights, np.ones_like(values), np.ones(B, dtype=np.uint8))
     with np.errstate(divide="ignore"):
         u = np.log(values / (sums / total))
-    # A constant added to u changes nothing; ones make the matrix invertible.
+    # A constant added to u changes nothing, so ones are added to make the matrix invertible.
     possible = values > 0
     ones = possible[:, :, None] * possible[:, None] / possible.sum(axis=1)[:, None, None]
     moving = np.ones(B, dtype=bool)
@@ -82,8 +82,8 @@ def find_tilts(rows: BinnedRows, weights: Floats, values: Floats) -> Floats:
 def held_out_pseudocount(sample: Sample, options: GrowthOptions, tempered: Floats) -> float | None:
     """Pseudocount of mean forecasts under which trees of one half predict the other half best.
 
-    The evidence of the bins would be too small: they are chosen for labels that differ from the
-    forecasts. Halves take turns in the order of the forecasts, so that neither weights nor the
+    In-sample evidence underestimates the pseudocount: bins were selected on labels that differ from
+    the forecasts. Halves take turns in the order of the forecasts, so that neither weights nor the
     order of the rows matter. None where all forecasts are the same.
     """
     half = np.unique(sample.forecasts, axis=0, return_inverse=True)[1].ravel() % 2
@@ -112,8 +112,8 @@ class Leads(NamedTuple):
     splits: Ints  # (E,)
     regions: Ints  # (E,)
     bins: Ints  # (E,)
-    constant: Floats  # (E, K): the lead of the bin's value,
-    varying: Floats  # (E, K): and the smallest lead of its rows if all varies
+    constant: Floats  # (E, K): lead of the bin's value
+    varying: Floats  # (E, K): smallest lead of the bin's rows if its share is 1
 
     def bounds(self, shares: Floats) -> Floats:
         """W of the splits for shares of the bins, shape (S, K, K)."""
@@ -135,7 +135,7 @@ class Leads(NamedTuple):
         return limits
 
     def of_split(self, split: int) -> Self:
-        """Those of one split, which becomes number 0."""
+        """Leads of one split, which becomes number 0."""
         here = slice(*np.searchsorted(self.splits, [split, split + 1]))
         columns: Any = (np.ascontiguousarray(column[here]) for column in self)
         alone = type(self)(*columns)
@@ -149,18 +149,18 @@ def largest_shares(leads: Leads, least: float, n_caps: int = 65**4) -> Floats:
     for s in np.flatnonzero(largest_slack(leads.bounds(shares)) < enough).tolist():
         alone = leads.of_split(s)
         capped = np.minimum(shares, largest_cap(*alone[1:], shares, enough[s], n_caps))
-        # What the cap allows is certain, more than that up to rounding.
+        # Shares up to the cap are safe. Larger ones are safe up to rounding.
         limits = (1 - 1e-12) * alone.limits(alone.bounds(capped), len(shares))
         shares = np.minimum(shares, np.maximum(limits, capped))
     while (failing := largest_slack(leads.bounds(shares)) < enough - 1e-13).any():
-        shares[leads.bins[failing[leads.splits]]] = 0.0  # the mean of a bin has missed its goal
+        shares[leads.bins[failing[leads.splits]]] = 0.0  # the mean of a bin has missed its value
     return shares
 
 
 def _of_rows(
     tree: BinTree, values: Floats, tilts: Floats, rows: BinnedRows, points: Floats | None
 ) -> Leads:
-    """Leads of all bins if there are points, of those below a split if not."""
+    """Leads of all bins if there are points, and otherwise of the bins below each split."""
     held = regions_held(tree, points)
     splits, region_of, bins = np.nonzero(held.swapaxes(1, 2))
     if points is None:
@@ -176,7 +176,7 @@ def _of_rows(
 def _of_neighbours(
     tree: BinTree, values: Floats, tilts: Floats, rows: BinnedRows, scores: Floats
 ) -> Leads:
-    """Leads for two classes, of the rows on both sides of each cut."""
+    """Leads for two classes: of the rows on both sides of each cut."""
     at = np.searchsorted(tree.cuts, tree.thresholds[:, 1])
     splits = np.repeat(np.arange(tree.n_splits), 2)
     side = np.tile([0, 1], tree.n_splits)
