@@ -20,12 +20,13 @@ class DecayedCounts:
     """Cells of rows whose weights halve with their age. Memory is bounded for any number of rows.
 
     Every distinct forecast is its own cell as long as there are few. With more, cells become larger
-    and, at the lowest resolution, are drawn at random.
+    and, at the lowest resolution, are drawn at random. All fields but the first two are as in
+    `Cells`.
     """
 
     half_life: float  # age at which a row has half of its weight, infinity for no decay
     resolution: int  # of the grid, 0 if every distinct forecast is its own cell
-    keys: NDArray[Any]  # the columns of `Cells`
+    keys: NDArray[Any]
     rows: NDArray[np.int64]
     class_weights: Floats
     sums: Floats
