@@ -1,4 +1,4 @@
-"""The command line; `main` is its entry point."""
+"""The command line. Its entry point is `main`."""
 
 import sys
 from collections.abc import Sequence

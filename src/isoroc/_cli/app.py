@@ -24,7 +24,7 @@ from isoroc._cli.texts import ABOUT, COMMANDS, EPILOGUE
 
 
 def build() -> App:
-    """Command with its subcommands; a subcommand is imported when it is called."""
+    """Command with its subcommands. A subcommand is imported when it is called."""
     app = App(
         name="isoroc",
         help=ABOUT,
@@ -46,7 +46,7 @@ def build() -> App:
 
 
 def run(tokens: list[str]) -> int:
-    """Run a command line and return its exit code; an error becomes one line on standard error."""
+    """Run a command line and return its exit code. An error is one line on standard error."""
     words = [STANDARD if word == "-" else word for word in tokens]
     words = [word for word in words if word not in ("--debug", "--quiet")]
     before = QUIET.set(QUIET.get() or "--quiet" in tokens)
@@ -58,7 +58,7 @@ def run(tokens: list[str]) -> int:
                 raise CommandError(f"{words[0]}: not a command; {hint}")  # noqa: TRY301
             code = build()(words)
             sys.stdout.flush()
-    except KeyboardInterrupt:  # of polars, which handles SIGINT itself while it works
+    except KeyboardInterrupt:  # raised by polars, which handles SIGINT itself while it works
         raise
     except BrokenPipeError:
         discard_output()  # otherwise Python reports the error again when it exits
@@ -68,7 +68,7 @@ def run(tokens: list[str]) -> int:
             raise
         return ExitCode.BROKEN_PIPE  # rich exits with code 1 and has closed the output
     except BaseException as error:  # noqa: BLE001
-        # A panic of polars is not an Exception, and must not end with exit code 1.
+        # A panic in polars is not an Exception, and must not end with exit code 1.
         return _fail(error, tokens)
     finally:
         QUIET.reset(before)
@@ -90,7 +90,7 @@ def _fail(error: BaseException, tokens: list[str]) -> int:
 
 
 def _message(error: BaseException, tokens: list[str]) -> str | None:  # noqa: PLR0911
-    """What to tell the user about an error; None if it is a bug in isoroc."""
+    """What to tell the user about an error, or None if it is a bug in isoroc."""
     match error:
         case MemoryError():
             return "not enough memory; read fewer rows with --where, or count them."
@@ -115,7 +115,7 @@ def _message(error: BaseException, tokens: list[str]) -> str | None:  # noqa: PL
 
 def _with_options(error: ValueError, tokens: list[str]) -> str:
     """Message of an error of the library, with options of the command in place of arguments."""
-    # A command that raises such errors has imported this already; `--help` has not.
+    # A command that raises such errors has imported this already, but `--help` has not.
     from isoroc._input import InputError  # noqa: PLC0415
 
     if not isinstance(error, InputError):

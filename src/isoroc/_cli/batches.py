@@ -1,9 +1,9 @@
-"""Batches of rows: their numbers, weights and segments, checked; errors name the file and the row.
+"""Batches of checked numbers, weights and segments. Errors name the file and the row.
 
-A batch is a dataframe of polars. Beside the columns that a command uses, it holds the number of
+A batch is a dataframe of polars. Besides the columns that a command uses, it holds the number of
 each row in the whole table (`ROW`), because conditions and samples leave rows out. `Source.place`
 turns this number into a file and a row within it. The library checks arrays and knows rows by
-their place in the batch, so `located` translates its errors.
+their position in the batch, so `located` translates its errors.
 """
 
 import re
@@ -38,7 +38,7 @@ def stream_rows(source: Source, where: str | None, names: Sequence[str]) -> Iter
 
 
 def ahead(items: Iterable[T]) -> Iterator[T]:
-    """The same items, each made in another thread while the one before is used."""
+    """The same items, each made in another thread while the previous one is used."""
     made = iter(items)
     end: Any = object()
     with ThreadPoolExecutor(1) as thread:
@@ -49,7 +49,7 @@ def ahead(items: Iterable[T]) -> Iterator[T]:
 
 
 def is_sampled(batch: pl.DataFrame, share: float) -> pl.Series:
-    """Which rows belong to a random sample: those whose hashed row number is small."""
+    """Which rows belong to a random sample: rows whose hashed number is small."""
     hashed = hash_keys(batch[ROW].to_numpy()[:, None], None)
     return pl.Series((hashed >> np.uint64(11)) * 2.0**-53 < share)
 
@@ -90,7 +90,7 @@ def read_weights(batch: pl.DataFrame, column: str, source: Source) -> Floats:
 
 
 def read_segments(batch: pl.DataFrame, known: Mapping[str, bool]) -> Segments | None:
-    """Segments of a batch; what is not a number in a numeric column counts as missing."""
+    """Segments of a batch. In numeric columns, values that are not numbers count as missing."""
     columns = {}
     for name, numeric in known.items():
         column = batch[name].cast(pl.Float64 if numeric else pl.String, strict=False)
@@ -101,7 +101,7 @@ def read_segments(batch: pl.DataFrame, known: Mapping[str, bool]) -> Segments | 
 
 
 def read_numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
-    """Numbers of a column; raises an error unless all are finite."""
+    """Numbers of a column. Raises an error unless all are finite."""
     values = batch[name].cast(pl.Float64, strict=False)
     finite = values.is_finite().fill_null(value=False)
     if not finite.all():
@@ -136,5 +136,5 @@ def located(batch: pl.DataFrame, columns: Sequence[str], source: Source) -> Iter
 
 
 def _quoted(name: str) -> str:
-    """A name of a column for a condition in SQL."""
+    """Name of a column, quoted for a condition in SQL."""
     return name if name.isidentifier() else f'\\"{name}\\"'

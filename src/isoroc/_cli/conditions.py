@@ -62,7 +62,7 @@ class Condition(NamedTuple):
 
 
 def _evaluate(node: ast.expr, look_up: Callable[[list[str]], float]) -> float:
-    """Value of numbers, dotted names, arithmetic and ``abs``; raises ValueError for others."""
+    """Value of numbers, dotted names, arithmetic and ``abs``. Others raise a ValueError."""
     names = ast.unparse(node).split(".")
     match node:
         case ast.Constant(int() | float() as number) if type(number) is not bool:

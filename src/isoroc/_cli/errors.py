@@ -16,7 +16,7 @@ class ExitCode(IntEnum):
 
 
 class CommandError(Exception):
-    """An error that the user can fix; its argument says how."""
+    """An error that the user can fix. Its argument says how."""
 
 
 def first_line(error: BaseException) -> str:
@@ -33,7 +33,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"expected one of {shown}."
 
 
-#: Words of the library about Python, and what they are on the command line.
+#: Words about Python in messages of the library, and their equivalents on the command line.
 _WORDS = {
     "MultiLabelCalibrator, and the option multilabel of evaluate": "--labels",
     "MultiLabelCalibrator": "--labels",

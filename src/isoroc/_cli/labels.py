@@ -38,7 +38,7 @@ class LabelledTable:
     clusters: NDArray[Any] | None
 
     def options(self) -> dict[str, Any]:
-        """Arguments of `evaluate`, of a report and of `check_labels` beside the two arrays."""
+        """Arguments of `evaluate`, of a report and of `check_labels` besides the two arrays."""
         described = {"labels": self.names, "clusters": self.clusters, "unit": self.unit}
         return {"sample_weight": self.weights} | described
 
@@ -112,7 +112,7 @@ def read_labels(
 
 
 def _read_outcomes(batch: pl.DataFrame, name: str, source: Source) -> Floats:
-    """0, 1, or NaN where the outcome is not known; raises an error for other values."""
+    """0, 1, or NaN where the outcome is not known. Raises an error for other values."""
     texts = batch[name].cast(pl.String).str.strip_chars().str.to_lowercase()
     texts = texts.replace(["", "nan", "null", "na", "n/a"], None)
     known = {"0": 0.0, "1": 1.0, "0.0": 0.0, "1.0": 1.0, "false": 0.0, "true": 1.0}

@@ -24,7 +24,7 @@ DEFAULT = "auto"
 
 
 def make_calibrator(name: str, words: dict[str, str], options: list[str]) -> Any:
-    """Unfitted calibrator with given parameters; `options` are the other options of the command."""
+    """Unfitted calibrator with parameters. `options` are the other options of the command."""
     from isoroc._calibrators.registry import methods  # noqa: PLC0415  # slow to import
 
     known = methods()
@@ -47,7 +47,7 @@ def make_calibrator(name: str, words: dict[str, str], options: list[str]) -> Any
 
 
 def _named_calibrators(value: Any, known: dict[str, type[Any]]) -> Any:
-    """Calibrators for their names, separated by commas; other values stay."""
+    """Calibrators for names separated by commas. Other values stay unchanged."""
     names = split_words([value]) if isinstance(value, str) and value != "auto" else None
     if not names:
         return value
@@ -58,7 +58,7 @@ def _named_calibrators(value: Any, known: dict[str, type[Any]]) -> Any:
 
 
 def calibrate(calibrator: Any, forecasts: Floats, segments: Segments | None) -> Floats:
-    """Calibrated forecasts; a calibrator that uses segments needs those of the rows."""
+    """Calibrated forecasts. A calibrator that uses segments needs the segments of the rows."""
     further = (segments,) if calibrator.map_.segments else ()
     return calibrator.predict_proba(forecasts, *further)  # type: ignore[no-any-return]
 
@@ -76,7 +76,7 @@ def parse_value(text: str) -> Any:
 
 
 class Model(NamedTuple):
-    """A calibrator, or its map, from a file; and the columns of the fit, if the file names them."""
+    """A calibrator, or its map, from a file, and the columns of the fit if the file names them."""
 
     path: str
     calibrator: Any
@@ -89,7 +89,7 @@ class Model(NamedTuple):
 
     @classmethod
     def load(cls, path: str, load: Callable[[str], Any] = load_map) -> Self:
-        """Load a model: by default its map, which imports quickly; `isoroc.load` loads all."""
+        """Load a model, by default only its map, which imports quickly. `isoroc.load` loads all."""
         if path == STANDARD:
             raise CommandError("a model cannot be read from standard input; name a file.")
         calibrator = load(path)
@@ -97,7 +97,7 @@ class Model(NamedTuple):
         names = getattr(calibrator, "names", None)
         if hasattr(calibrator, "feature_names_in_"):
             names = calibrator.feature_names_in_.tolist()
-            # The command passes arrays, and scikit-learn warns of arrays without names.
+            # The command passes arrays, and scikit-learn warns about arrays without names.
             del calibrator.feature_names_in_
         columns: Any = summary.get("columns") or names
         valid = isinstance(columns, list) and len(columns) == calibrator.n_features_in_
@@ -138,7 +138,7 @@ class Model(NamedTuple):
 
 
 def load_rule(path: str, model: Model, added: Collection[str], schema: Collection[str]) -> Any:
-    """Rule of a file, for the forecasts of a model; its column must be new."""
+    """Rule of a file, for the forecasts of a model. Its column must be new."""
     from isoroc._maps.acceptance import AcceptanceRule  # noqa: PLC0415  # slow to import
     from isoroc.export._exportable import check_rule  # noqa: PLC0415
 
@@ -155,7 +155,7 @@ def load_rule(path: str, model: Model, added: Collection[str], schema: Collectio
 
 
 def _names(entry: Any) -> list[str] | None:
-    """A list of names in the summary of a model file, None if it is anything else."""
+    """A list of names in the summary of a model file, or None if it is anything else."""
     valid = isinstance(entry, list) and all(isinstance(name, str) for name in entry)
     return entry if valid else None
 

@@ -92,7 +92,9 @@ class Description:
     """Column of clusters; rows of one cluster, such as a patient, are dependent."""
 
 
-#: Defaults: all rows, columns that are found by name, and no description.
+#: Default input: columns that are found by name.
 EVERYTHING = InputOptions()
+#: Default selection: all rows.
 ALL_ROWS = Selection()
+#: Default description: no columns.
 UNDESCRIBED = Description()

@@ -2,7 +2,7 @@
 
 The order of the columns of forecasts depends on the labels that occur: `p_cat` belongs to "cat",
 and columns without such names are in the order of the sorted labels. So the column of the labels is
-read to its end before any forecast is. Only its distinct values are kept. In text files a label is
+read to its end before any forecast. Only its distinct values are kept. In text files a label is
 text, and "0" and "1" become integers only if all labels look like integers.
 """
 
@@ -27,7 +27,7 @@ class Chosen(NamedTuple):
 
     forecasts: list[str]
     label: str | None  # None for soft labels
-    shares: dict[str, str]  # columns of soft labels by class; empty for labels
+    shares: dict[str, str]  # columns of soft labels by class, empty for labels
     weight: str | None
 
     @property
@@ -37,13 +37,13 @@ class Chosen(NamedTuple):
 
     @property
     def used(self) -> list[str]:
-        """All of them."""
+        """All columns that are used."""
         weights = [] if self.weight is None else [self.weight]
         return [*self.forecasts, *self.outcomes, *weights]
 
 
 def choose_columns(source: Source, selection: Selection, model: Model | None) -> Chosen:
-    """Columns that the user or the model names, or that have usual names; no row is read."""
+    """Columns that the user or the model names, or that have usual names. Reads no row."""
     schema = source.schema
     if selection.labels:
         raise CommandError("--labels: this command takes one outcome per row; use --label.")
@@ -82,7 +82,7 @@ def scan_labels(source: Source, where: str | None, chosen: Chosen) -> tuple[int,
 def _add_labels(
     labels: list[Any], batch: pl.DataFrame, column: str, source: Source, n_classes: int
 ) -> None:
-    """Add the labels of a batch that are new; raises an error if one cannot be a class."""
+    """Add the new labels of a batch. Raises an error if one cannot be a class."""
     values = label_values(batch[column])
     known = set(labels)
     for at in values.arg_unique().sort():
@@ -112,7 +112,7 @@ def label_values(values: pl.Series) -> pl.Series:
 
 
 def parse_labels(labels: list[Any], chosen: Chosen, source: Source) -> list[Any]:
-    """The labels; in text files, integers, floats or booleans if all of them look like it."""
+    """The labels. In text files, they become integers, floats or booleans if all look like it."""
     looks: dict[str, Callable[[str], Any]] = {r"0|-?[1-9]\d*": int}  # 01 is a name
     if chosen.label is not None:
         looks[r"(?:0|-?[1-9]\d*)(?:\.0*)?"] = float

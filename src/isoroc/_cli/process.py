@@ -7,7 +7,7 @@ import threading
 import time
 from contextvars import ContextVar
 
-#: Whether lines about the work are hidden.
+#: Whether progress notes are hidden.
 QUIET = ContextVar("quiet", default=False)
 #: Set when a signal that ends the command has arrived.
 _arrived = threading.Event()
@@ -18,8 +18,8 @@ def prepare() -> None:
 
     BLAS, which is not loaded yet, gets one thread, unless the user has set a number. Products are
     small here, and threads that wait for the next one use as much processor time as the work.
-    A stream that was closed gets a file that cannot be read or written, so that its use is an error
-    and no other file takes its number.
+    A closed stream is replaced by a file that cannot be read or written, so that using it is an
+    error and no other file takes its number.
     """
     numbers = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     if not any(name in os.environ for name in numbers):
@@ -54,7 +54,7 @@ def _clean_up_on_signals() -> None:
     """
     names = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGXCPU")
     known = {number for number in signal.Signals if number.name in names}
-    # nohup ignores SIGHUP, and that must stay so.
+    # Signals that are ignored, such as SIGHUP under nohup, must stay ignored.
     ending = {number for number in known if signal.getsignal(number) != signal.SIG_IGN}
     reading, writing = os.pipe()
     os.set_blocking(writing, False)

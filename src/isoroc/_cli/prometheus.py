@@ -12,7 +12,7 @@ def write_metrics(
     `unknown` holds the share of rows whose segment is unknown, by column.
     """
     reports = {"batch": batch, "total": monitor.report()}
-    # By name: what a gauge says, and its labels and values.
+    # For each gauge, by name: its help text, and its labels and values.
     gauges: dict[str, tuple[str, list[tuple[dict[str, str], float]]]] = {
         "alarm": ("1 if an alarm was raised.", [({}, monitor.alarm_ is not None)])
     }

@@ -93,12 +93,12 @@ class Reader:
 
     def __post_init__(self) -> None:
         self.are_many = self.n_rows > MANY
-        #: Rows whose segment the model does not know, by column, of all that were read.
+        #: Number of rows read so far whose segment the model does not know, by column.
         self.unknown = Counter(dict.fromkeys(self.model.segments if self.model else (), 0))
 
     @cached_property
     def unit(self) -> Any:
-        """Unit of the forecasts; that of a single column may depend on all of its values."""
+        """Unit of the forecasts. With a single column it may depend on all values."""
         selection = self.selection
         columns = self.columns
         if selection.unit != "auto":
@@ -219,7 +219,7 @@ class Reader:
     def read(
         self, segments: Mapping[str, bool] = MappingProxyType({}), clusters: str | None = None
     ) -> Compared:
-        """All rows with forecasts, segments and clusters; with segments, `MANY` of them at most."""
+        """All rows with forecasts, segments and clusters. With segments, at most `MANY` rows."""
         share = min(1.0, MANY / self.n_rows) if segments else 1.0
         batches = list(self.stream(segments, clusters, share))
         compared = {name: join_samples([batch[name] for batch in batches]) for name in batches[0]}
@@ -266,7 +266,7 @@ def open_rows(source: Source, selection: Selection, model: Model | None = None) 
 
 
 def load_counts(files: list[str], selection: Selection, description: Description) -> Counts:
-    """Merged counts of files and globs, whose rows nothing selects or describes."""
+    """Merged counts of files and globs. Options that select or describe rows raise an error."""
     if selection != ALL_ROWS:
         raise CommandError("--counts: rows and columns were chosen when they were counted.")
     if description != UNDESCRIBED:

@@ -53,12 +53,12 @@ def print_text(text: str) -> None:
 
 
 def print_exact(text: str) -> None:
-    """Print what a program reads; only on a terminal are control characters spelled out."""
+    """Print what a program reads. Control characters are spelled out only on a terminal."""
     sys.stdout.write((visible(text) if sys.stdout.isatty() else text) + "\n")
 
 
 def print_json(command: str, value: dict[str, Any]) -> None:
-    """Print the result of a command as JSON; NaN becomes null, infinity the text "inf"."""
+    """Print the result of a command as JSON. NaN becomes null, infinity the text "inf"."""
     from isoroc._maps.modelfile.document import plain  # noqa: PLC0415 -- slow to import
 
     # The version changes if an entry is renamed or removed.
@@ -69,7 +69,7 @@ def print_json(command: str, value: dict[str, Any]) -> None:
 def print_table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, numeric: bool = False
 ) -> None:
-    """Print a table, as wide as it needs unless on a terminal; numbers are aligned to the right."""
+    """Print a table, at full width unless on a terminal. Numbers are aligned to the right."""
     console = Console()
     table = RichTable(title=Text(visible(title)), title_justify="left", title_style="bold")
     for k, name in enumerate(columns):
@@ -85,7 +85,7 @@ def print_table(
 
 @contextmanager
 def progress_bar(title: str, total: int | None = None) -> Iterator[Advance]:
-    """Context that yields a function to count rows; they are shown on terminals only."""
+    """Context that yields a function to count rows. The count is shown on terminals only."""
     if QUIET.get() or not sys.stderr.isatty():
         yield lambda _: None
         return

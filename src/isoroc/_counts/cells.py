@@ -27,7 +27,7 @@ _UNIT: Floats = np.empty(0)  # every row counts 1
 class Cells:
     """One entry for each cell and fold, in ascending order of fold and coordinates."""
 
-    keys: NDArray[Any]  # coordinates of the cell, (m, J); the forecast itself in an exact grid
+    keys: NDArray[Any]  # coordinates of the cell, (m, J), in an exact grid the forecast itself
     fold: NDArray[np.int64]  # (m,)
     rows: NDArray[np.int64]  # number of rows, (m,)
     class_weights: Floats  # weight of each class, (m, K)
@@ -62,14 +62,14 @@ class Cells:
         return rounded(self.sums / self.class_weights.sum(axis=1, keepdims=True))
 
     def coarsen(self, grid: Grid, coarser: Grid) -> Cells:
-        """The same in a coarser grid; its cells are unions of these."""
+        """The same counts in a coarser grid, whose cells are unions of these."""
         if grid == coarser:
             return self
         keys = grid.join(self.keys, coarser).astype(np.int32)
         return gather([replace(self, keys=keys)])
 
     def are_ties(self) -> NDArray[np.bool_]:
-        """Whether an entry has all rows of its cell, and many: a hash of equal forecasts."""
+        """Whether an entry has all rows of its cell, and many, so that a hash chose their fold."""
         slots = np.zeros((_size_for(len(self)), 2), np.uint64)
         cell, _ = find_groups(hash_keys(self.keys, None), slots, 0)
         return np.asarray((np.bincount(cell)[cell] == 1) & (self.rows >= 20))
@@ -94,39 +94,39 @@ class Cells:
         return Cells(*(column[entries] for column in vars(self).values()))
 
     def in_order(self) -> Cells:
-        """The same in ascending order of fold and coordinates."""
+        """The same entries in ascending order of fold and coordinates."""
         columns = [self.fold, *self.keys.T]
         if self.keys.dtype.kind == "f" or not len(self):
             return self.take(np.lexsort(columns[::-1]))
         bits = [int(column.max()).bit_length() for column in columns]
         if sum(bits) > 63:
             return self.take(np.lexsort(columns[::-1]))
-        packed = np.zeros(len(self), np.int64)  # one number is sorted faster than several
+        packed = np.zeros(len(self), np.int64)  # sorting one number is faster than sorting several
         for column, n_bits in zip(columns, bits, strict=True):
             packed = (packed << n_bits) + column
         return self.take(np.argsort(packed))
 
     def scaled(self, factor: Any) -> Cells:
-        """The same with weights multiplied by a factor, or by one for each entry, shape (m, 1)."""
+        """Cells with weights multiplied by one factor, or by one per entry, shape (m, 1)."""
         powers = {"sums": factor, "class_weights": factor, "squares": factor**2}
         return replace(self, **{name: getattr(self, name) * f for name, f in powers.items()})
 
     def thinned(self, most: int, seed: int) -> Cells:
         """About `most` entries, drawn so that the expected weight of every cell stays the same.
 
-        Entries of large weight stay. Of the others each is kept with a probability in proportion to
-        its weight, and then has the weight of the smallest that stays.
+        Entries of large weight stay. Each of the others is kept with a probability proportional to
+        its weight. Those kept all get the same weight, which preserves the total.
         """
         weights = self.class_weights.sum(axis=1)
         if len(weights) <= most:
             return self
         descending = np.sort(weights)[::-1]
         rest = np.cumsum(descending[::-1])[::-1]  # weight of an entry and of all lighter ones
-        # The heaviest n stay, and the rest shares the other places.
+        # The heaviest n stay, and the rest compete for the other places.
         n = int(np.argmax(descending[:most] * (most - np.arange(most)) <= rest[:most]))
         level = rest[n] / (most - n)
         kept = np.maximum(weights, level)
-        # Hashed twice: a sum of hashes would order entries alike for every seed. Systematic draws
+        # Hashed twice: a sum of hashes would give the same order for every seed. Systematic draws
         # in random order keep the number of entries, and so their total weight.
         hashes = hash_keys(self.keys, np.full(len(self), seed)).view(np.int64)
         order = np.argsort(hash_keys(hashes[:, None], None))
@@ -156,7 +156,7 @@ def gather(parts: Sequence[Cells]) -> Cells:
 
 
 def hash_keys(keys: NDArray[Any], fold: NDArray[Any] | None) -> NDArray[np.uint64]:
-    """SplitMix64 hash of each cell and fold; two collide with a probability of 2**-64."""
+    """SplitMix64 hash of each cell and fold. Two collide with a probability of 2**-64."""
     columns = list(keys.T) if fold is None else [*keys.T, fold]
     total = np.zeros(len(keys), dtype=np.uint64)
     for number, column in enumerate(columns, start=1):
@@ -178,7 +178,7 @@ class CellTable:
         self.keys: list[NDArray[Any]] = []
         self.fold: list[NDArray[np.int64]] = []
         self._slots = np.zeros((2, 2), np.uint64)
-        #: For each entry the rows, the weights and squares of the classes, and the sums.
+        #: Columns per entry: the rows, the weights and squares of the classes, and the sums.
         self._totals = np.zeros((0, 1 + 2 * n_classes + n_sums))
 
     def __len__(self) -> int:
@@ -218,7 +218,7 @@ class CellTable:
         return Cells(keys, fold, rows[:, 0].astype(np.int64), weights, sums, squares)
 
     def _find(self, keys: NDArray[Any], fold: NDArray[Any] | None) -> Ints:
-        """Entry of each row; new ones get totals of zero."""
+        """Entry of each row. New entries get totals of zero."""
         folds = np.zeros(len(keys), np.int64) if fold is None else fold.astype(np.int64)
         if (size := _size_for(self.length + len(keys))) > len(self._slots):
             slots = np.zeros((size, 2), np.uint64)
@@ -236,7 +236,7 @@ class CellTable:
 
 
 def _size_for(n_entries: int) -> int:
-    """Number of slots of a hash table: a power of two, at most half of them are used."""
+    """Number of slots of a hash table: a power of two, of which at most half are used."""
     return int(2 ** np.ceil(np.log2(2 * n_entries + 2)))
 
 
@@ -294,14 +294,14 @@ class Tally:
         self._limit()
 
     def cells(self) -> Cells:
-        """All that was added, in order."""
+        """Cells of all that was added, in order."""
         self._limit(at_end=True)
         return self.table.cells().in_order()
 
     def _limit(self, *, at_end: bool = False) -> None:
         """Make the grid coarser if there are too many entries.
 
-        They are counted when their number has doubled, so the work stays linear.
+        The check runs when their number has doubled, so the work stays linear.
         """
         if not at_end and len(self.table) <= 2 * max(self.checked, self.most or SLICE):
             return
@@ -406,7 +406,7 @@ def by_content(sample: Sample) -> Sample:
     same = np.append(False, ordered[1:] == ordered[:-1])
     tied = np.flatnonzero(same | np.append(same[1:], False))
     if len(tied):
-        rows = np.sort(order[tied])  # the places of tied rows are theirs in any order
+        rows = np.sort(order[tied])  # tied rows keep the same set of places
         among = [key[rows] for key in (*keys, coarse_hash)]
         best = np.lexsort(among)
         if np.all([key[best[1:]] == key[best[:-1]] for key in among], axis=0).any():
@@ -494,5 +494,5 @@ def hash_rows(P: Floats, codes: NDArray[Any]) -> NDArray[np.uint64]:
 
 
 def name_of(numbers: NDArray[np.uint64]) -> str:
-    """The two numbers of `hash_rows` as a text."""
+    """The two numbers of `hash_rows` as text."""
     return "{:016x}{:016x}".format(*numbers.tolist())

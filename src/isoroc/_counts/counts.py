@@ -80,7 +80,7 @@ class Builder:
         self._tally_for(columns.shape[1], sample.classes).add(columns, sample, folds)
 
     def _add_tensors(self, P: Any, y: Any, weight: Any, fold_by: Any) -> None:
-        from isoroc._counts import tensors  # noqa: PLC0415  # the only users are those of torch
+        from isoroc._counts import tensors  # noqa: PLC0415  # only for users of torch
 
         batch = tensors.check_batch(P, y, weight, fold_by)
         n_columns = batch.forecasts.shape[1]
@@ -128,13 +128,13 @@ class Counts:
     classes : ndarray of shape (K,)
         The labels, in the order of the columns of the forecasts.
     forecasts : ndarray of shape (m, K) or (m,)
-        Mean forecast of each entry; there is one entry per cell and fold.
+        Mean forecast of each entry. There is one entry per cell and fold.
     class_weights : ndarray of shape (m, K)
         Weight of each class in each entry.
     fold, rows : ndarray of shape (m,)
         Fold of each entry, from 0, and number of rows in it.
     n_rows, weight, n_folds : int, float, int
-        Number of rows, and weight, of all entries; number of folds.
+        Total number of rows, total weight, and number of folds.
     resolution : int or "exact"
         N, or "exact" if every distinct forecast is its own cell.
 
@@ -191,12 +191,12 @@ class Counts:
             are counted on their device.
         resolution : int, "exact" or "auto", default="auto"
             N, a power of two, or "exact" for one cell per distinct forecast. With "auto", counts of
-            two classes are exact up to 65,536 distinct forecasts; otherwise N is 65,536 for two
+            two classes are exact up to 65,536 distinct forecasts. Otherwise N is 65,536 for two
             classes, 256, 64 and 32 for 3, 4 and 5, and 16 for more.
         folds : int, default=5
             Number of folds.
         fold_by : array-like of shape (n,), default=None
-            Whole numbers; rows with the same number share a fold. By default rows with the same
+            Whole numbers. Rows with the same number share a fold. By default rows with the same
             forecast do.
         """
         builder = Builder(labels, unit, resolution, folds)
@@ -213,7 +213,7 @@ class Counts:
         resolution: Resolution = "auto",
         folds: int = 5,
     ) -> Self:
-        """Counts of batches, such as those of a data loader.
+        """Counts of batches, for example from a data loader.
 
         Parameters
         ----------
@@ -221,7 +221,7 @@ class Counts:
             Pairs of forecasts and labels, or triples with weights: arrays, or tensors of torch,
             which are counted on their device.
         labels : array-like of shape (K,), default=None
-            The class of each column; by default 0, 1, and so on.
+            The class of each column. By default 0, 1, and so on.
         unit, resolution, folds
             As in `from_arrays`.
 
@@ -250,7 +250,7 @@ class Counts:
         folds: int = 5,
         fold_by: str | None = None,
     ) -> Self:
-        """Counts of a dataframe of any engine; only the cells are collected.
+        """Counts of a dataframe of any engine. Only the cells are collected.
 
         Parameters
         ----------
@@ -267,7 +267,7 @@ class Counts:
         resolution, folds
             As in `from_arrays`.
         fold_by : str, default=None
-            Column of whole numbers, such as a user id; rows with the same number share a fold.
+            Column of whole numbers, such as a user id. Rows with the same number share a fold.
 
         Examples
         --------
@@ -371,7 +371,7 @@ class Counts:
         return replace(self, cells=self.cells.scaled(factor))
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write the counts to a file atomically; requires pyarrow or polars."""
+        """Write the counts to a file atomically. This requires pyarrow or polars."""
         files.write(path, (self.classes, self.grid, self.n_folds, self.cells), self.columns)
 
     @classmethod
@@ -386,7 +386,7 @@ class Counts:
         Parameters
         ----------
         path, *paths : path-like
-            The files; the result of a warehouse may be in several.
+            The files. The result of a warehouse may be in several.
         labels : array-like of shape (K,), default=None
             The class of each column of the forecasts, if a warehouse counted. By default columns
             are matched to labels by name, or follow the sorted labels.
@@ -397,8 +397,9 @@ class Counts:
     def sample(self, *, per_fold: bool) -> CellSample:
         """The counts as weighted rows.
 
-        A fold by a hash of the forecast has all rows with the same forecast. These are dealt anew:
-        new rows repeat the forecast, so a calibrator is judged on forecasts that it has seen.
+        If folds are hashes of forecasts, all rows with the same forecast share a fold. These rows
+        are dealt to folds anew. New rows will repeat the forecast, so a calibrator should be judged
+        on forecasts that it has seen.
         """
         cells = self.cells
         if not per_fold:

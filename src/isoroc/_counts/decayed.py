@@ -11,21 +11,22 @@ from isoroc._counts.cells import Cells, Tally, probabilities
 from isoroc._counts.grid import Grid, least_resolution
 from isoroc._input import CellSample, Sample
 
-#: Lighter entries are dropped: those of a row that is older than 16 half-lives.
+#: Lighter entries are dropped. A row of weight 1 gets there after 16 half-lives.
 LIGHT = 2.0**-16
 
 
 @dataclass(frozen=True, eq=False)
 class DecayedCounts:
-    """Cells of rows whose weights halve with their age; bounded, whatever the number of rows.
+    """Cells of rows whose weights halve with their age. Memory is bounded for any number of rows.
 
     Every distinct forecast is its own cell as long as there are few. With more, cells become larger
-    and, at the lowest resolution, are drawn at random.
+    and, at the lowest resolution, are drawn at random. All fields but the first two are as in
+    `Cells`.
     """
 
-    half_life: float  # age at which a row has half of its weight; infinity for no decay
-    resolution: int  # of the grid; 0 if every distinct forecast is its own cell
-    keys: NDArray[Any]  # the columns of `Cells`
+    half_life: float  # age at which a row has half of its weight, infinity for no decay
+    resolution: int  # of the grid, 0 if every distinct forecast is its own cell
+    keys: NDArray[Any]
     rows: NDArray[np.int64]
     class_weights: Floats
     sums: Floats
@@ -52,14 +53,14 @@ class DecayedCounts:
         return Cells(self.keys, fold, self.rows, self.class_weights, self.sums, self.squares)
 
     def factor(self, age: Any) -> Any:
-        """Share of its weight that a row of this age has."""
+        """Share of its weight that a row of this age retains."""
         return np.exp2(-np.asarray(age) / self.half_life)
 
     def add(self, sample: Sample, ages: Floats, elapsed: float, most: int, seed: int) -> Self:
         """The counts with more rows, of these ages.
 
-        Rows before have aged by `elapsed`. There are about `most` entries at most. Those that are
-        drawn depend on `seed`.
+        Earlier rows have aged by `elapsed`. There are at most about `most` entries. If entries must
+        be drawn, the draw depends on `seed`.
         """
         K = sample.n_classes
         tally = Tally(self.grid, K, most=most, least=least_resolution(K))

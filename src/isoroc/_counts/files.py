@@ -1,4 +1,4 @@
-"""Counts as a table with one row for each fold, cell and label, and as a Parquet file of it."""
+"""Counts as a table with one row per fold, cell and label, and as a Parquet file of the table."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def describe(grid: Grid, n_folds: int, columns: Any, classes: Any = None, **furt
 
 
 def write(path: str | os.PathLike[str], parts: StoredCounts, columns: Sequence[str] | None) -> None:
-    """Write counts to a file; rows and sums of an entry are in the row of its first label."""
+    """Write counts to a file. Rows and sums of an entry are in the row of its first label."""
     import narwhals.stable.v2 as nw  # noqa: PLC0415
 
     classes, grid, n_folds, cells = parts
@@ -66,7 +66,7 @@ def write(path: str | os.PathLike[str], parts: StoredCounts, columns: Sequence[s
 def read(paths: Sequence[str | os.PathLike[str]], labels: Any = None) -> list[tuple[Any, ...]]:
     """Counts of files, each as classes, grid, number of folds, cells and column names.
 
-    Files of a warehouse do not list the classes, and a part of its result may lack some labels. So
+    Files of a warehouse do not list the classes, and a part of its result may lack some labels, so
     such files are read as one table.
     """
     tables: dict[Any, tuple[str, dict[str, Any], list[Any]]] = {}
@@ -94,7 +94,7 @@ def _read(name: str) -> Any:
             n_rows = import_module("pyarrow.parquet").read_metadata(name).num_rows
         if n_rows <= MOST_ROWS_OF_COUNTS:
             return nw.read_parquet(name, backend=library, **options)
-    except Exception as error:  # the libraries have no error in common
+    except Exception as error:  # the libraries share no error class
         raise InputError("path", None, f"{name} is not a Parquet file ({error})", _FIX) from error
     problem = f"{name} has {n_rows:,} rows, but counts have at most {MOST_ROWS_OF_COUNTS:,}"
     raise InputError("path", None, problem, "count with a lower resolution")
@@ -118,7 +118,7 @@ def _parse(labels: Any, name: str, about: dict[str, Any], frames: list[Any]) -> 
 
 
 def _bad_rows(frame: Any) -> str:
-    """Number of rows without a label, in words; empty if there are none."""
+    """Number of rows without a label, in words, or an empty text if there are none."""
     bad = frame.filter(frame["label"].is_null())
     n_bad, n_rows = (int(part["rows"].sum()) for part in (bad, frame))
     return f"{n_bad} of {n_rows} rows are bad" if n_bad else ""
@@ -142,7 +142,7 @@ def _about(frame: Any, name: str) -> dict[str, Any]:
 def from_long(
     frame: Any, grid: Grid, n_folds: int, labels: Any, columns: Any, *, name: str = "df"
 ) -> StoredCounts:
-    """Counts of a collected table with one row for each fold, cell and label."""
+    """Counts of a collected table with one row per fold, cell and label."""
     if not len(frame):
         raise InputError(name, None, "no rows", "at least one is needed")
     if bad := _bad_rows(frame):
@@ -174,7 +174,7 @@ def _classes(frame: Any, n_columns: int, labels: Any, columns: Any) -> tuple[NDA
 
     distinct = frame["label"].unique(maintain_order=True).to_list()
     y = np.array(distinct)
-    # `check_sample` matches labels with names of columns; the forecasts do not matter.
+    # `check_sample` matches labels with names of columns. The forecasts do not matter.
     P: Any = np.full((len(y), n_columns), 1 / max(n_columns, 2))
     if columns is not None and (n_columns > 1 or labels is None):
         P = nw.from_dict(dict(zip(columns, P.T, strict=True)), backend=_library()).to_native()

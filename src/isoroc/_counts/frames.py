@@ -24,7 +24,7 @@ class Column(NamedTuple):
 
 
 class _FrameScalars(Scalars[Column]):
-    """Columns are narwhals expressions; reused ones become columns of a stage.
+    """Columns are narwhals expressions. Those used more than once become columns of a stage.
 
     Each stage is one `with_columns`.
     """
@@ -62,7 +62,7 @@ class _FrameScalars(Scalars[Column]):
         return Column(chosen, max(condition.stage, a.stage, b.stage))
 
     def extreme(self, name: Function, columns: Sequence[Column]) -> Column:
-        # One level of expressions: planners that merge stages would repeat a chain of choices.
+        # One level of expressions: planners that merge stages would duplicate nested choices.
         expressions, stages, *_ = zip(*map(self.keep, columns), strict=True)
         function = nw.max_horizontal if name == "maximum" else nw.min_horizontal
         return Column(function(*expressions), max(stages))
@@ -89,7 +89,7 @@ class FrameOps(ColumnOps[Column]):
 def count_frame(
     df: Any, probs: list[str], names: dict[str, Any], labels: Any, *, resolution: Any, folds: int
 ) -> StoredCounts:
-    """Parts of the counts of a dataframe; `names` has the columns label, weight and fold_by."""
+    """Parts of the counts of a dataframe. `names` has the columns label, weight and fold_by."""
     check_folds(folds)
     grid = Grid.choose(len(probs), resolution)
     frame = _elementwise(_select(nw.from_native(df), probs, names), _normalise)
@@ -106,9 +106,9 @@ def count_frame(
 def _add_up(frame: Any, keys: list[str], added: list[str], size: int = 2**20) -> Any:
     """Sums of columns for each combination of keys, collected.
 
-    Dask would shuffle all rows between workers, and start again whenever one of them is lost. So
-    each partition is added up first, then the sums, a few at a time. The memory of a lazy group-by
-    of polars grows with the rows, so polars adds up batches of `size` rows.
+    Dask would shuffle all rows between workers, and start again whenever a worker is lost. So each
+    partition is added up first, then the sums, a few at a time. The memory of a lazy group-by of
+    polars grows with the rows, so polars adds up batches of `size` rows.
     """
     totals = [nw.col(name).sum() for name in added]
     if frame.implementation.is_polars() and hasattr(frame.to_native(), "collect_batches"):

@@ -2,8 +2,8 @@
 
 The cell of a forecast is ``floor(N sqrt(p_k))`` for each class k. The square root maps the simplex
 to a sphere on which equal cells are equal in Fisher information, so resolution is finest near the
-vertices, where confident models live. A further coordinate, ``floor(N (1 - max p)^(1/4))``, parts
-forecasts next to certainty. N is a power of two: halving it joins cells and cuts none, so
+vertices, where confident models live. Another coordinate, ``floor(N (1 - max p)^(1/4))``, separates
+forecasts near certainty. N is a power of two: halving it joins cells and cuts none, so
 resolutions nest exactly. All operations are correctly rounded (products, sums, square roots,
 floors), so every engine with IEEE doubles finds the same cells.
 """
@@ -33,14 +33,15 @@ class Grid:
     """Cells of forecasts."""
 
     n_columns: int  # of the forecasts, 1 for scores of two classes
-    resolution: int | Literal["exact"]  # N; "exact" if every distinct forecast is its own cell
-    top: int | None = None  # number of largest probabilities that have coordinates; None for all
+    resolution: int | Literal["exact"]  # N, or "exact" if every distinct forecast is its own cell
+    top: int | None = None  # number of largest probabilities that have coordinates, None for all
 
     @classmethod
     def choose(cls, n_columns: int, resolution: Resolution) -> Self:
         """Grid with defaults for the number of classes.
 
-        Up to 12 classes, a cell has a coordinate for each of them; above, for the two largest.
+        Up to 12 classes, a cell has a coordinate for each of them. With more, it has coordinates
+        for the two largest probabilities.
         """
         K = max(n_columns, 2)
         if resolution == "auto":
@@ -68,13 +69,13 @@ class Grid:
         return self.resolution == "exact"
 
     def coarser(self) -> Self:
-        """The next coarser grid, with unions of these cells; the same grid at the end."""
+        """The next coarser grid, with unions of these cells, or this grid if it is the coarsest."""
         if self.exact:
             return self.choose(self.n_columns, default_resolution(max(self.n_columns, 2)))
         return replace(self, resolution=max(int(self.resolution) // 2, 1))
 
     def join(self, keys: Any, coarser: Self) -> Ints:
-        """Coordinates in a coarser grid from those in this one."""
+        """Coordinates in a coarser grid, from coordinates in this one."""
         if self.exact:
             return np.asarray(cells(NUMPY, keys, coarser))
         joined = keys // (int(self.resolution) // int(coarser.resolution))
@@ -94,7 +95,7 @@ def default_resolution(n_classes: int) -> int:
 
 
 def least_resolution(n_classes: int) -> int:
-    """N of the largest cells: in larger ones, logarithms would differ too much from the mean's."""
+    """N of the largest cells. In larger ones, log p would differ too much from log of the mean."""
     return {2: 1024, 3: 32, 4: 32}.get(n_classes, default_resolution(n_classes))
 
 
@@ -140,7 +141,7 @@ def fold(ops: Ops[V], X: V, n_folds: int, key: V | None = None) -> V:
     if key is not None:
         high = ops.floor(key / float(LIMB))
         return _hash(ops, [key - high * float(LIMB), _remainder(ops, high, LIMB)], n_folds)
-    # With roots, the last digits of forecasts next to certainty still count.
+    # With roots, the last digits of forecasts near certainty still count.
     parts = mixing_weights(ops.width(X)) * ops.sqrt(X)
     scaled = added(ops.take(parts, [k]) for k in range(ops.width(X))) * float(LIMB)
     limbs = []

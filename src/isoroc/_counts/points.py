@@ -24,11 +24,11 @@ class BinaryCounts:
     """
 
     scores: tuple[Floats, Floats]  # ascending, of class 0 and of class 1
-    weights: tuple[Floats, Floats]  # of each score; empty where every row weighs 1
+    weights: tuple[Floats, Floats]  # of each score, empty where every row weighs 1
 
     @classmethod
     def from_arrays(cls, scores: Floats, positive: Codes, weights: Any = None) -> Self:
-        """Counts of scores, classes 0 or 1, and optional weights; rows of weight 0 are left out."""
+        """Counts of scores, classes 0 or 1, and optional weights, without rows of weight 0."""
         if weights is None:
             parted, n_negative = partition_scores(scores, positive)
             negatives = parted[:n_negative]
@@ -55,7 +55,7 @@ class BinaryCounts:
         return merge_classes(*self._by_class)
 
     def area(self) -> float:
-        """Area under the ROC curve; both classes need weight."""
+        """Area under the ROC curve. Both classes must have positive weight."""
         return float(concordance(*self._by_class) / self.class_weights.prod())
 
     def isotonic_blocks(self) -> tuple[Floats, Floats, Floats]:
@@ -68,7 +68,7 @@ class BinaryCounts:
         return self.scores[0], self.weights[0], self.scores[1], self.weights[1]
 
     def forecasts_in(self, low: Floats, high: Floats, kind: Any) -> Floats:
-        """Weighted sum of the second probabilities in each block; the blocks hold all scores."""
+        """Weighted sum of the second probabilities in each block. The blocks hold all scores."""
         parts: list[tuple[Floats, Any]] = [(scores, 1.0) for scores in self.scores]
         if any(len(weights) for weights in self.weights):
             distinct, of_classes = self.distinct()  # the order of rows with ties must not matter
@@ -125,8 +125,9 @@ class Points:
         means = cells.mean_forecasts(grid)
         class_weights = cells.class_weights
         if K > 2:
-            # By the sorted forecasts, then by the class weights in the same order: if the classes
-            # are permuted, the order stays, and so do the random draws and sums of growth.
+            # Sort by the sorted forecasts, then by the class weights in the same order. A
+            # permutation of the classes then changes neither this order nor the random draws and
+            # sums of growth.
             descending = np.argsort(-means, axis=1, kind="stable")
             keys = [np.take_along_axis(a, descending, axis=1) for a in (means, class_weights)]
             order = np.lexsort(np.hstack(keys).T[::-1])

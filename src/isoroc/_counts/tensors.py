@@ -1,4 +1,4 @@
-"""Counts of tensors of torch on their device; only the cells are copied to the host.
+"""Counts of tensors of torch on their device. Only the cells are copied to the host.
 
 If a table of all cells of the grid fits in memory, cells are numbered and rows are added to the
 table, without sorting. Otherwise rows are grouped by a hash of their cell.
@@ -41,7 +41,7 @@ DENSE = 2**28
 
 
 class TensorBatch(NamedTuple):
-    """Tensors on one device; the forecasts are not checked yet."""
+    """Tensors on one device. The forecasts are not checked yet."""
 
     forecasts: Any
     labels: Any
@@ -101,7 +101,7 @@ class CellSums:
             self.rows.index_add_(0, number, (weights > 0).to(torch.float64))
 
     def cells(self, plan: CountingPlan, coordinates: NDArray[Any] | None = None) -> Cells:
-        """The cells with weight; without `coordinates` of all cells, these follow from numbers."""
+        """The cells with weight. By default the `coordinates` of all cells follow from numbers."""
         weight = self.class_weights.sum(1)
         heavy = weight.nonzero()[:, 0]
         squares = self.class_weights if self.squares is None else self.squares
@@ -140,7 +140,7 @@ def check_batch(P: Any, y: Any, weight: Any, key: Any) -> TensorBatch:
 
 
 def plan_for(unit: UnitOption, grid: Grid, n_folds: int) -> CountingPlan:
-    """How forecasts become cells; "auto" means probabilities."""
+    """How forecasts become cells. "auto" means probabilities."""
     check_option("unit", unit, ("auto", *units_of(grid.n_columns)))
     unit = "probability" if unit == "auto" else unit
     return CountingPlan(kind_of(grid.n_columns, unit), grid, n_folds)
@@ -181,7 +181,7 @@ def count(
     name = (plan, device, batch.weights is None)
     if device.type == "cuda":
         memory = torch.cuda.get_device_properties(device).total_memory
-        # About a hundred temporary columns, and tables that take an eighth of the memory.
+        # Room for about a hundred temporary columns, and for tables in an eighth of the memory.
         step = max(TENSOR_SLICE // 16, min(memory // 1024, 2**28 // K))
         most = memory // 8
     space = 0 if plan.grid.exact else prod(plan.sizes)
@@ -208,7 +208,7 @@ def count(
 
 
 def _number(plan: CountingPlan, batch: TensorBatch) -> list[Any]:
-    """Columns of `Plan.number`, in whole numbers if all rows are clean probabilities."""
+    """Columns of `CountingPlan.number`, in integers if all rows are clean probabilities."""
     if batch.key is None and plan.grid.top is None and plan.kind.unit == "probability":
         P = batch.forecasts.T.contiguous()
         if (number := number_clean(plan, P)) is not None:
@@ -217,10 +217,10 @@ def _number(plan: CountingPlan, batch: TensorBatch) -> list[Any]:
 
 
 def number_clean(plan: CountingPlan, P: Any) -> Any:
-    """The first column of `Plan.number`, given columns of probabilities; None if some are unclean.
+    """First column of `CountingPlan.number` for probabilities, or None if some are not clean.
 
-    The same numbers with fewer passes over the memory: hashes are 64-bit integers, so that all
-    limbs need one remainder, and factors that are powers of two are applied where they are free.
+    It takes fewer passes over the memory: hashes are 64-bit integers, so that all limbs need one
+    remainder, and factors that are powers of two are applied where they are free.
     """
     N = int(plan.grid.resolution)
     n_folds = plan.n_folds
@@ -268,7 +268,7 @@ def _group(columns: list[Any]) -> tuple[Any, Any]:
 
 
 def _hash(columns: list[Any]) -> Any:
-    """A number for each combination, as `hash_keys` of arrays; products wrap around."""
+    """A number for each combination, as `hash_keys` for arrays. Products wrap around."""
     total = torch.zeros(len(columns[-1]), dtype=torch.int64, device=columns[-1].device)
     for number, column in enumerate(columns, start=1):
         bits = column.to(torch.float64).contiguous().view(torch.int64)

@@ -1,6 +1,6 @@
 """What users pass, validated in one place: forecasts, labels and weights become a `Sample`.
 
-Every refusal is an `InputError` that names the argument, the row and the fix.
+Invalid input raises an `InputError` that names the argument, the row and the fix.
 """
 
 from isoroc._input.arrays import SLICE as SLICE

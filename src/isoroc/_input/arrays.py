@@ -24,7 +24,7 @@ def slices(n_rows: int, size: int = SLICE) -> Iterator[slice]:
 
 def to_array(values: Any, *, name: str) -> NDArray[Any]:
     """NumPy array of anything array-like, including tensors, dataframes and series."""
-    if type(values) is np.ndarray:  # asking narwhals and SciPy takes longer than some maps
+    if type(values) is np.ndarray:  # checks by narwhals and SciPy take longer than some maps
         return values
     sparse = sys.modules.get("scipy.sparse")  # whoever passes a sparse matrix has imported it
     if sparse is not None and sparse.issparse(values):
@@ -59,10 +59,10 @@ def check_numbers(values: Any, name: str, fix: str = "") -> Floats:
 
 
 def to_native(values: Any, *, name: str) -> Any:
-    """Narwhals dataframe or series; other values unchanged."""
-    if isinstance(values, np.ndarray | list | tuple | dict):  # narwhals takes longer to say no
+    """Narwhals dataframe or series. Other values are returned unchanged."""
+    if isinstance(values, np.ndarray | list | tuple | dict):  # a check by narwhals takes longer
         return values
-    import narwhals.stable.v2 as nw  # noqa: PLC0415  # services with arrays do without
+    import narwhals.stable.v2 as nw  # noqa: PLC0415  # not needed for arrays
     from narwhals.exceptions import DuplicateError  # noqa: PLC0415
 
     try:
@@ -103,8 +103,8 @@ def _before_narwhals() -> bool:
 
 
 def column_names(P: Any) -> list[str] | None:
-    """Names of the columns of a dataframe or series; None unless all are strings."""
-    if type(P) is np.ndarray:  # asking narwhals takes longer than some metrics
+    """Names of the columns of a dataframe or series, or None unless all are strings."""
+    if type(P) is np.ndarray:  # a check by narwhals takes longer than some metrics
         return None
     native = to_native(P, name="P")
     if not is_frame(native) and not is_series(native):

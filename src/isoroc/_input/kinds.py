@@ -1,7 +1,7 @@
 """Kinds of forecasts: what the numbers of a row are, and which rows are valid.
 
 Each kind is one object. It computes, over `Ops`, which rows are valid, and their probabilities,
-logarithms and, for two classes, scores. `Kind.clean` is the only rule for a valid forecast;
+logarithms and, for two classes, scores. `Kind.clean` is the only rule for a valid forecast.
 `is_clean` is a quick sufficient condition, and `explain` words the message.
 """
 
@@ -20,7 +20,7 @@ from isoroc._core.simplex import LEAST, PRECISE, score_next_to_one
 from isoroc._core.special import logit
 from isoroc._core.types import Floats, Ints
 
-#: Rows with a sum further from 1 are refused; other rows are normalised.
+#: Rows with a sum further from 1 are refused. Other rows are normalised.
 SUM_TOLERANCE = 1e-3
 #: Rows with a sum this close to 1 stay unchanged: dividing them would only add rounding errors.
 SUM_EXACT = 1e-12
@@ -57,12 +57,12 @@ class Kind(ABC):
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
         """Numbers that formulas accept, and whether the row is a valid forecast.
 
-        With `exact`, forecasts are as in `predict_proba` to the last bit, otherwise up to
-        rounding errors, with fewer operations.
+        With `exact`, forecasts equal those in `predict_proba` to the last bit. Otherwise they may
+        differ by rounding errors, and need fewer operations.
         """
 
     def is_clean(self, values: Floats) -> bool:
-        """Quick check that `clean` would leave a forecast array unchanged; may miss some."""
+        """Quick sufficient check that `clean` would leave a forecast array unchanged."""
         if self.unchanged is None or self.certain != 1:
             return False
         return are_within(columns_of(values), *self.unchanged)
@@ -106,11 +106,11 @@ class Kind(ABC):
 
 
 class Probabilities(Kind):
-    """Probabilities or percentages of all classes; cleaned, they are probabilities."""
+    """Probabilities or percentages of all classes. Cleaned, they are probabilities."""
 
     scores = "probability"
     single = False
-    # Half of the tolerance, as sums in another order differ slightly.
+    # Half of the tolerance, because sums in another order differ slightly.
     unchanged: ClassVar[Bounds] = (0.0, math.inf, SUM_EXACT / 2)
 
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
@@ -119,7 +119,7 @@ class Probabilities(Kind):
         add = ops.total if exact else ops.sum
         smallest = ops.smallest(X)
         off = ops.absolute(add(X) - 1.0)
-        # A sum with NaN is not near one, whatever the smallest is.
+        # A sum with NaN is never near one, so NaN in `smallest` does not matter.
         good = (off <= SUM_TOLERANCE) & (smallest >= -RANGE_TOLERANCE)
         filler = 1 / ops.width(X)
         if not exact:
@@ -208,7 +208,7 @@ class SecondProbability(Probabilities):
 
 
 class Logits(Kind):
-    """Logits of all classes; cleaned, they are log probabilities."""
+    """Logits of all classes. Cleaned, they are log probabilities."""
 
     scores = "logit"
     single = False
@@ -245,7 +245,7 @@ class LogOdds(Kind):
         return ops.guarded(good, X, 0.5), good
 
     def probabilities(self, ops: Ops[V], X: V) -> V:
-        """The logistic function, by exponentials that cannot overflow, as some databases need."""
+        """The logistic function, by exponentials that cannot overflow: some databases need this."""
         small = ops.exp(-ops.absolute(X))
         less = small / (1.0 + small)
         more = 1.0 / (1.0 + small)
@@ -287,7 +287,7 @@ class Proportions(Probabilities):
 
 
 class LogProbabilities(Probabilities):
-    """Logarithms of the probabilities of all classes; -infinity is a probability of 0."""
+    """Logarithms of the probabilities of all classes. Minus infinity is a probability of 0."""
 
     unchanged = None
 
@@ -307,7 +307,7 @@ class LogProbabilities(Probabilities):
 
 
 class SecondLogProbability(LogOdds):
-    """Logarithm of the probability of the second of two classes; cleaned, it is the log odds.
+    """Logarithm of the probability of the second of two classes. Cleaned, it is the log odds.
 
     Sums of many logarithms keep their order, although their exponentials would be 0.
     """
@@ -330,7 +330,7 @@ class SecondLogProbability(LogOdds):
 
 
 class _OfLabels(Kind):
-    """One number for each label; labels do not exclude each other."""
+    """One number for each label. Labels do not exclude each other."""
 
     single = False
     exclusive = False
@@ -407,6 +407,6 @@ def _unit_of_infinite(entries: Floats) -> Unit | None:
 
 
 def _entries(entries: Floats) -> str:
-    """The first number of a row that is infinite, NaN or negative, in words; empty if none is."""
+    """The first number of a row that is infinite, NaN or negative, in words, or an empty text."""
     wrong = [*entries[~np.isfinite(entries)], *entries[entries < 0]]
     return f"holds {_shown(wrong[0])}" if wrong else ""

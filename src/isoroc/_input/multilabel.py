@@ -25,7 +25,7 @@ class Labelled(NamedTuple):
 
 
 def columns_of_labels(P: Any, name: str = "P") -> Any:
-    """Forecasts with one column for each label, also of a list of arrays of shape (n, 2)."""
+    """Forecasts with one column for each label, also from a list of arrays of shape (n, 2)."""
     if not isinstance(P, list | tuple) or not P or np.ndim(P[0]) != 2:
         return P
     for k, part in enumerate(P):

@@ -40,7 +40,7 @@ def check_outcomes(
     labels: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
 ) -> Sample:
-    """Sample of labels and forecasts; for two classes the forecasts may be any real scores."""
+    """Sample of labels and forecasts. For two classes the forecasts may be any real scores."""
     return check_sample(
         y_prob, y_true, weight, labels, clusters=clusters, name="y_prob", label_name="y_true"
     )
@@ -68,7 +68,7 @@ def check_probabilities(
 def check_after(
     after: ArrayLike, before: Sample, *, probabilities: bool = False, name: str = "after"
 ) -> Sample:
-    """Sample of the second forecasts of the same rows and classes; rows of weight 0 are kept.
+    """Sample of the second forecasts of the same rows and classes. Rows of weight 0 are kept.
 
     Columns with the names of the classes may be in any order. With `probabilities`, only
     probabilities are accepted, and they become a matrix.
@@ -163,7 +163,7 @@ def check_calibration(calibration: Any, P: Floats) -> tuple[Floats, Floats]:
 
 
 def numbers_by_class(values: Any, classes: NDArray[Any], *, name: str) -> Floats:
-    """One number per class, from a list in the order of the classes or a mapping of labels."""
+    """One number per class, from a list in the order of the classes or a mapping from labels."""
     if isinstance(values, Mapping):
         by_name = {str(label): value for label, value in values.items()}
         names = [str(label) for label in classes.tolist()]
@@ -181,7 +181,7 @@ def numbers_by_class(values: Any, classes: NDArray[Any], *, name: str) -> Floats
 def check_shares(
     values: Any, classes: NDArray[Any], *, name: str, positive: bool, tolerance: float = 1e-6
 ) -> Floats:
-    """Class shares that sum to one; for two classes a number is the share of the second."""
+    """Class shares that sum to one. For two classes a number is the share of the second."""
     if isinstance(values, numbers.Real) and len(classes) == 2:
         values = [1 - values, values]
     shares = numbers_by_class(values, classes, name=name)

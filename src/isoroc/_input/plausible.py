@@ -1,6 +1,6 @@
-"""Forecasts that are valid, but hardly what the user means.
+"""Forecasts that are valid, but probably not what the user means.
 
-Scores of two classes outside [0, 1] are log odds unless the user says otherwise; `docs/input.md`
+Scores of two classes outside [0, 1] are log odds unless the user says otherwise. `docs/input.md`
 lists the scores that are refused, and why. Forecasts that rank a class worse than chance probably
 belong to another column or class.
 """
@@ -51,7 +51,7 @@ def check_units(sample: Sample, unit: UnitOption, *, name: str = "P", min_rows: 
 def _refusal(
     scores: Floats, second: NDArray[np.bool_], low: float, high: float
 ) -> tuple[str, str] | None:
-    """Why scores between low and high are not log odds, and what they may be; None if they may be.
+    """Why scores between low and high are not log odds, and what they may be instead, or None.
 
     `second` says which rows belong to the second class.
     """
@@ -77,7 +77,7 @@ def _refusal(
 
 
 def _doubt(all_scores: Floats, scores: Floats, second: NDArray[np.bool_]) -> str:
-    """Why scores may not be log odds; `second` says which of some rows are of the second class."""
+    """Why scores may not be log odds. `second` marks the rows of `scores` in the second class."""
     share = np.mean((all_scores >= 0) & (all_scores <= 1))
     if share >= 0.9:
         row: Any = first_improbable(all_scores)
@@ -93,7 +93,7 @@ def _doubt(all_scores: Floats, scores: Floats, second: NDArray[np.bool_]) -> str
 
 
 def range_of(sample: Sample) -> dict[str, Any]:
-    """Entry of a summary that `check_new` compares new scores with, unless probabilities."""
+    """Entry of a summary that `check_new` compares new scores with. Empty for probabilities."""
     if not sample.kind.single or sample.unit == "probability":
         return {}
     given = sample.as_given()
@@ -101,13 +101,13 @@ def range_of(sample: Sample) -> dict[str, Any]:
 
 
 def _is_likelier(p: Floats, q: Floats, second: Any) -> bool:
-    """Whether outcomes are likelier under p than q: by .05 nats per row and 4 standard errors."""
+    """Whether outcomes are likelier under p than q by .05 nats per row and 4 standard errors."""
     gain = _gain(p, q, second)
     return bool(gain.mean() >= max(0.05, 4 * gain.std() / np.sqrt(len(gain))))
 
 
 def _gain(p: Floats, q: Floats, second: Any) -> Floats:
-    """Log likelihood of each outcome under p less that under q, both away from certainty."""
+    """Log likelihood ratio of p to q for each outcome, with both kept away from certainty."""
     log_p, log_q = (np.log(np.where(second, r, 1 - r).clip(1e-3, 1 - 1e-3)) for r in (p, q))
     return np.asarray(log_p - log_q)
 
@@ -117,7 +117,7 @@ class Reversal(NamedTuple):
 
     label: Any
     area: float
-    other: Any  # the other class of scores; None if there is one column per class
+    other: Any  # the other class of scores, or None if there is one column per class
 
     def __str__(self) -> str:
         cause = "the columns may stand in another order"
@@ -148,8 +148,8 @@ def find_reversal(sample: Sample, *, level: float = 1e-4, max_classes: int = 50)
         zeros, ones = (np.sort(column[(some.codes == k) == of_class]) for of_class in (False, True))
         if n_pairs := len(zeros) * len(ones):
             area = concordance(zeros, unit, ones, unit) / n_pairs
-            # The standard deviation is that without ties. With many ties, few rows decide, and the
-            # normal approximation would take a single odd row for a certainty.
+            # The standard deviation ignores ties. With many ties, few rows decide, and the normal
+            # approximation would treat a single odd row as conclusive.
             if area - 0.5 < bound * np.sqrt((len(some) + 1) / (12 * n_pairs)):
                 reversals.append((area, k))
     if not reversals:

@@ -18,7 +18,7 @@ from isoroc._input.error import InputError
 WEIGHT_FIX = "weights must be 0 or between 1e-100 and 1e+100"
 SWAPPED = ". If these are the forecasts, the two arguments are swapped"
 BINARISE = "pass a 0/1 column per label to MultiLabelCalibrator (see MultiLabelBinarizer)"
-#: Names of groups; whole numbers and booleans are spelled as in databases.
+#: Names of groups. Whole numbers and booleans are spelled as in databases.
 Names = NDArray[np.str_]
 #: Labels of rows, or classes.
 Labels = NDArray[Any]
@@ -94,7 +94,7 @@ def check_groups(groups: ArrayLike, n_rows: int, *, of: str = "P", name: str = "
 
 
 def check_clusters(clusters: ArrayLike | None, n_rows: int, *, of: str = "P") -> Ints | None:
-    """Number of each row's cluster, in the order of their names; None for independent rows."""
+    """Number of each row's cluster, in the order of their names, or None for independent rows."""
     if clusters is None:
         return None
     given = check_groups(clusters, n_rows, of=of, name="clusters")
@@ -114,7 +114,7 @@ def rows_by_group(groups: Names | Ints) -> Iterator[tuple[str, Ints]]:
 
 
 def is_number(value: Any) -> bool:
-    """Whether an entry of a column is a number, NaN included; booleans are none."""
+    """Whether an entry of a column is a number. NaN is a number, a boolean is not."""
     return isinstance(value, int | np.integer | float | np.floating | Decimal) and not isinstance(
         value, bool
     )
@@ -128,7 +128,7 @@ def text_of(value: Any) -> str | None:
         return "true" if value else "false"
     if is_number(value) and float(value).is_integer():
         return str(int(value))
-    # pandas has a value that cannot be compared; NaN and its like differ from themselves.
+    # NAType of pandas cannot be compared. NaN and similar values differ from themselves.
     if value is None or type(value).__name__ == "NAType" or value != value:  # noqa: PLR0124
         return None
     return ""
@@ -174,7 +174,7 @@ def encode_labels(
 
 
 def read_labels(y: ArrayLike, *, name: str = "y") -> Labels:
-    """Labels in one dimension, or a matrix; a single column is flattened with a warning."""
+    """Labels in one dimension, or a matrix. A single column is flattened with a warning."""
     try:
         values = to_array(y, name=name)
     except InputError as error:
@@ -182,7 +182,7 @@ def read_labels(y: ArrayLike, *, name: str = "y") -> Labels:
         raise InputError(name, None, error.problem, fix) from error
     if values.ndim == 1 or (values.ndim == 2 and values.shape[1] > 1):
         return values
-    # Importing scikit-learn takes a second, which commands that only count rows do not spend.
+    # Commands that only count rows avoid importing scikit-learn (1 s).
     from sklearn.utils import column_or_1d  # noqa: PLC0415
 
     return np.asarray(column_or_1d(values, warn=True))
@@ -199,7 +199,7 @@ def shown(label: Any) -> str:
 
 
 def _classes_of(names: Sequence[str] | None, labels: Labels) -> Labels | None:
-    """Classes that columns are named after, if these include all labels of the rows."""
+    """Classes that the columns are named after, if they include all labels of the rows."""
     if names is None or not {str(label) for label in labels.tolist()} <= set(names):
         return None
     if labels.dtype.kind not in "iu":
@@ -210,7 +210,7 @@ def _classes_of(names: Sequence[str] | None, labels: Labels) -> Labels | None:
 
 
 def _check_known(values: Labels, name: str, forecasts: Floats | None = None) -> Labels:
-    """Labels that include all distinct ones; raises an error unless each can be a class."""
+    """Labels that include all distinct ones. Raises an error unless each can be a class."""
     if len(values) == 0:
         raise InputError(name, None, "no rows", "at least one label is needed")
     if values.dtype.kind == "f" and (bad := ~np.isfinite(values)).any():
@@ -230,7 +230,7 @@ def _check_known(values: Labels, name: str, forecasts: Floats | None = None) -> 
     if values.dtype.kind not in "biuUS":
         from sklearn.utils.multiclass import check_classification_targets  # noqa: PLC0415
 
-        # It warns of values that hardly ever repeat, as if they were numbers to predict.
+        # This function warns about values that hardly ever repeat, as in regression targets.
         targets = np.tile(distinct, 2) if 2 * len(distinct) <= len(values) else values
         try:
             check_classification_targets(targets)
@@ -241,7 +241,7 @@ def _check_known(values: Labels, name: str, forecasts: Floats | None = None) -> 
 
 
 def _distinct_objects(values: Labels) -> Labels:
-    """Distinct labels in the order of their first rows; all of them if they cannot be hashed."""
+    """Distinct labels in the order of their first rows, or all labels if they are unhashable."""
     try:
         distinct = dict.fromkeys(values.tolist())
     except TypeError:
@@ -286,7 +286,7 @@ def check_classes(classes: Labels, n_classes: int) -> Labels:
 
 
 def _encode(values: Labels, classes: Labels, name: str) -> Codes:
-    """Index of each label among the classes; raises an error at the first that is not there."""
+    """Index of each label among the classes. Raises an error at the first unknown label."""
     codes = np.empty(len(values), dtype=np.min_scalar_type(len(classes) - 1))
     for rows in slices(len(values)):
         found = _look_up(values[rows], classes)
@@ -300,7 +300,7 @@ def _encode(values: Labels, classes: Labels, name: str) -> Codes:
 
 
 def _look_up(values: Labels, classes: Labels) -> Ints:
-    """Index of each label among the classes, in any order; their number if it is not there."""
+    """Index of each label among classes in any order, or the number of classes if unknown."""
     K = len(classes)
     if "O" in (values.dtype.kind, classes.dtype.kind):  # hashing is faster than comparisons
         code_of = {label: k for k, label in enumerate(classes.tolist())}
@@ -311,7 +311,7 @@ def _look_up(values: Labels, classes: Labels) -> Ints:
 
 
 def categories_of(y: Any) -> Any:
-    """Categories of an ordered categorical of pandas or an Enum of polars; None for others."""
+    """Categories of an ordered categorical of pandas or an Enum of polars. None for others."""
     kind: Any = getattr(y, "dtype", None)
     is_ordered = getattr(kind, "ordered", False) or type(kind).__name__ == "Enum"
     return kind.categories if is_ordered else None
@@ -320,7 +320,7 @@ def categories_of(y: Any) -> Any:
 def check_order(
     classes: Labels, fix: str = "pass labels= in ascending order, or labels that are numbers"
 ) -> None:
-    """Refuse three or more classes of unknown order: names, or columns in another order."""
+    """Refuse three or more classes in unknown order: names, or columns in another order."""
     labels = classes.tolist()
     if len(labels) > 2 and (isinstance(labels[0], str) or labels != sorted(labels)):
         problem = f"the order of the classes {', '.join(map(shown, labels[:20]))} is not known"
@@ -383,8 +383,8 @@ def shares_by_class(
 ) -> tuple[Labels, Floats]:
     """Classes in the order of the forecasts' columns, and their shares in this order.
 
-    The classes are `labels`, or else the names of the columns of shares or of forecasts, or else
-    numbers. Columns of shares that are named like the classes are matched by name.
+    The classes are `labels`, or else the column names of the shares or forecasts, or else numbers.
+    Columns of shares that are named after the classes are matched by name.
     """
     K = shares.shape[1]
     if labels is not None:

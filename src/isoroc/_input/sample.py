@@ -53,7 +53,7 @@ def check_forecasts(
 
 
 def clean(values: Floats, kind: Kind, *, name: str, advice: str = "") -> Floats:
-    """A forecast array that formulas accept; raises at the first invalid row.
+    """A forecast array that formulas accept. Raises an error at the first invalid row.
 
     `advice` says what to do with the parameter ``unit``, such as "pass", if the caller has it.
     """
@@ -75,14 +75,14 @@ def clean(values: Floats, kind: Kind, *, name: str, advice: str = "") -> Floats:
 
 
 def valid_rows(values: Floats, kind: Kind) -> NDArray[np.bool_]:
-    """Which rows of a forecast array are valid; missing numbers are NaN."""
+    """Which rows of a forecast array are valid. Missing numbers are NaN."""
     with np.errstate(all="ignore"):
         _, good = kind.clean(NUMPY, columns_of(values))
     return np.asarray(good[:, 0])
 
 
 def first_improbable(scores: Floats) -> int | None:
-    """First row with a score outside [0, 1] beyond rounding; None if there is none."""
+    """First row with a score outside [0, 1] beyond rounding, or None if there is none."""
     if SECOND_PROBABILITY.is_clean(scores):
         return None
     good = valid_rows(scores, SECOND_PROBABILITY)
@@ -90,7 +90,7 @@ def first_improbable(scores: Floats) -> int | None:
 
 
 def read_forecasts(P: ArrayLike, *, name: str, n_columns: int | None = None) -> Floats:
-    """Numbers of shape (n, K), or of shape (n,) if there is one column; not yet clean."""
+    """Numbers, not yet clean, of shape (n, K), or of shape (n,) if there is one column."""
     raw = to_array(P, name=name)
     if np.iscomplexobj(raw):
         raise InputError(name, None, "Complex data not supported", "forecasts are real numbers")
@@ -158,7 +158,7 @@ def warn_if_probabilities(
         is_odd = len(values) >= 20 and high - low >= 4 and values.min() >= 0 and values.max() <= 1
         why = f"lie between 0 and 1, but those of fit between {low:.6g} and {high:.6g}"
     else:
-        parts = values[:1], values  # the first row settles it for most logits
+        parts = values[:1], values  # for most logits the first row decides
         is_odd = all(valid_rows(part, PROBABILITIES).all() for part in parts)
         why = "are probabilities that sum to one in each row"
     if is_odd:
@@ -188,11 +188,11 @@ class Sample:
     forecasts: Floats  # a clean forecast array: see `isoroc._core.simplex` and `Kind.scores`
     codes: Codes  # column of each row's label
     weights: Floats | None = None  # None if every row has weight 1
-    classes: Any = None  # label of each column; None for ranks or one class against the rest
+    classes: Any = None  # label of each column, None for ranks or one class against the rest
     unit: Unit = "probability"  # unit of the forecasts as users passed them
     segments: Segments | None = None  # columns that describe each row
     squares: Floats | None = None  # for each row, squared weights of the rows it stands for, summed
-    clusters: Ints | None = None  # number of each row's cluster; None for independent rows
+    clusters: Ints | None = None  # number of each row's cluster, None for independent rows
     parts_of: Ints | None = None  # with soft labels, the row that each row is a part of
 
     @property
@@ -212,7 +212,7 @@ class Sample:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows that the user passed; soft labels divide a row into parts."""
+        """Number of rows that the user passed, which soft labels divide into parts."""
         return len(self) if self.parts_of is None else len(np.unique(self.parts_of))
 
     @property
@@ -321,7 +321,7 @@ class Sample:
 
 
 def join_samples(parts: Sequence[Sample]) -> Sample:
-    """One sample of the rows of several; rows without weights weigh 1 if others have weights."""
+    """One sample of the rows of several. Rows without weights weigh 1 if others have weights."""
 
     def join(name: str) -> Any:
         arrays = [getattr(part, name) for part in parts]
@@ -352,7 +352,7 @@ class CellSample(Sample):
     squares: Floats
 
     def draw(self, n_rows: int) -> Self:
-        """Cells of `n_rows` rows drawn at random; all cells if there are not more."""
+        """Cells of `n_rows` rows drawn at random, or all cells if there are not more."""
         if len(self) <= n_rows:
             return self
         times = self._times_drawn(n_rows)
@@ -465,7 +465,7 @@ def join_parts(sample: Sample) -> tuple[Sample, Floats]:
 
 
 def refuse_soft_labels(sample: Sample) -> None:
-    """For what needs one outcome for each row."""
+    """Raise an error for soft labels where one outcome per row is needed."""
     if sample.parts_of is not None:
         raise InputError("y", None, "soft labels", "expected the class that came true in each row")
 
@@ -485,7 +485,7 @@ def deal_folds(
     random_state: np.random.RandomState | np.random.Generator,
     clusters: Ints | None = None,
 ) -> Ints:
-    """Fold of each row, drawn at random; with fewer rows than folds, each row is its own fold.
+    """Fold of each row, drawn at random. With fewer rows than folds, each row is its own fold.
 
     Rows of one cluster share a fold.
     """

@@ -42,9 +42,9 @@ class Fingerprint(NamedTuple):
 
     @classmethod
     def of(cls, sample: Sample, last: int | None = None) -> Self:
-        """Fingerprint of a sample; rows of weight 0 do not count.
+        """Fingerprint of a sample. Rows of weight 0 do not count.
 
-        It holds the `SIZE` smallest hashes or, with `last`, all up to that.
+        It holds the `SIZE` smallest hashes or, with `last`, all hashes up to `last`.
         """
         sample = sample.positive().on_simplex()
         if last is not None:
@@ -58,7 +58,7 @@ class Fingerprint(NamedTuple):
 
     @classmethod
     def read(cls, summary: Any) -> Self | None:
-        """The fingerprint in a summary, which may come from a file; None if there is none."""
+        """The fingerprint in a summary, which may come from a file, or None if there is none."""
         entry = summary.get("fingerprint") if isinstance(summary, Mapping) else None
         match entry:
             case {"tied": int() | float() as tied, "rows": str(text)}:
@@ -70,16 +70,17 @@ class Fingerprint(NamedTuple):
         return None
 
     def entry(self) -> dict[str, Any]:
-        """What `summary_` holds, as JSON can."""
+        """The entry of `summary_`, in types that JSON has."""
         marks = (self.forecasts * np.uint64(256) + self.outcomes).tolist()
         rows = "".join(f"{mark:010x}" for mark in marks)
         return {"fingerprint": {"tied": round(self.tied, 4), "rows": rows}}
 
     def share_of(self, sample: Sample) -> float:
-        """Share of the rows of a sample that the fit has seen; 0 if nothing speaks for it.
+        """Share of the rows of a sample that the fit has seen, or 0 without evidence of it.
 
-        It is estimated from the forecasts that would be in the fingerprint. At least four must be,
-        with the same outcomes. Where forecasts are tied, nearly all of them must.
+        It is estimated from the forecasts whose hashes are small enough for the fingerprint. At
+        least four of them, and 95 % of those found there, must have the same outcomes. The more
+        forecasts are tied, the larger the share must be to count, up to 90 %.
         """
         last = int(self.forecasts[-1]) if len(self.forecasts) == SIZE else _LARGEST_HASH
         others = Fingerprint.of(sample, last)
@@ -94,7 +95,7 @@ class Fingerprint(NamedTuple):
 
 
 def share_seen(summary: Any, sample: Sample) -> float:
-    """Share of the rows of a sample that a fit with this `summary_` has seen; 0 if unknown."""
+    """Share of the rows of a sample that a fit with this `summary_` has seen, or 0 if unknown."""
     fingerprint = Fingerprint.read(summary)
     return 0.0 if fingerprint is None else fingerprint.share_of(sample)
 
@@ -110,7 +111,7 @@ def remember_output(Q: Any, summary: Mapping[str, Any]) -> None:
 
 
 def recall_output(Q: Any) -> Fingerprint | None:
-    """Fingerprint of the rows to which the calibrator was fitted that made these forecasts."""
+    """Fingerprint of the calibration rows of the calibrator that made these forecasts."""
     if not len(_outputs):
         return None
     key = _hash_output(np.asarray(Q, dtype=np.float64))
@@ -147,7 +148,7 @@ def _distinct(sample: Sample, last: int) -> tuple[Hashes, Hashes, float]:
 
 
 def _hash_rows(forecasts: Floats) -> Hashes:
-    """Hash of each row; the last bits of a forecast, which rounding may change, do not count."""
+    """Hash of each row, ignoring the last bits of a forecast, which rounding may change."""
     columns = columns_of(forecasts)
     if columns.shape[1] == 2:
         columns = columns[:, 1:]
@@ -158,7 +159,7 @@ def _hash_rows(forecasts: Floats) -> Hashes:
 
 
 def _bits(values: Floats) -> Hashes:
-    """Numbers of 40 significant bits, as integers; zeros have no sign."""
+    """Numbers of 40 significant bits, as integers. Zeros have no sign."""
     return ((values + 0.0).view(np.uint64) + np.uint64(2**11)) >> np.uint64(12)
 
 

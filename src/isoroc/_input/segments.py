@@ -22,7 +22,7 @@ from isoroc._input.rows import Names, is_number, text_of
 
 
 class SegmentColumn(NamedTuple):
-    """Numbers, NaN where missing, or the places of categories among `levels`, -1 where missing."""
+    """Numbers (NaN if missing), or indices of categories among `levels` (-1 if missing)."""
 
     values: NDArray[Any]
     levels: Names | None = None
@@ -62,7 +62,7 @@ def join_segments(parts: Sequence[Segments]) -> Segments:
             columns[name] = SegmentColumn(np.concatenate(values))
             continue
         levels = np.unique(np.concatenate(known))
-        # A place of -1 stays -1, because it points to the last entry.
+        # An index of -1 stays -1, because it points to the last entry.
         moved = [np.append(np.searchsorted(levels, each), -1) for each in known]
         places = [new[old] for new, old in zip(moved, values, strict=True)]
         columns[name] = SegmentColumn(np.concatenate(places).astype(_type_of(levels)), levels)
@@ -125,7 +125,7 @@ def _columns_of(segments: Any, known: Mapping[str, bool] | None) -> dict[str, An
 
 
 def read_column(values: Any, argument: str, *, numeric: bool | None = None) -> SegmentColumn:
-    """A column of numbers or categories; by default numbers are numbers."""
+    """A column of numbers or categories. By default numbers are not categories."""
     if isinstance(values, SegmentColumn):
         if numeric in (None, values.is_numeric):
             return values
@@ -148,7 +148,7 @@ def read_column(values: Any, argument: str, *, numeric: bool | None = None) -> S
 
 
 def _type_of(levels: Any) -> np.dtype[Any]:
-    """The smallest type that holds places among levels, and -1."""
+    """The smallest type that holds indices of levels, and -1."""
     return np.min_scalar_type(-len(levels) - 1)
 
 
@@ -182,13 +182,13 @@ def _entries(values: Any, argument: str, *, numeric: bool | None) -> SegmentColu
 
 
 def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Doubles; infinities count as missing."""
+    """Doubles. Infinities count as missing."""
     x = np.asarray(values, dtype=np.float64)
     return x if np.isfinite(x).all() else np.where(np.isfinite(x), x, np.nan)
 
 
 def _parsed(values: list[Any], codes: NDArray[np.int32], argument: str) -> Any:
-    """Numbers, and numbers of texts."""
+    """Numbers, some of them parsed from texts."""
     numbers = np.full(len(values), np.nan)
     for i, value in enumerate(values):
         if (text := text_of(value)) is None:
@@ -203,11 +203,11 @@ def _parsed(values: list[Any], codes: NDArray[np.int32], argument: str) -> Any:
 
 
 def bin_edges(values: Floats, n_bins: int) -> Floats:
-    """Ends of bins with about equal numbers of rows; frequent values have bins of their own.
+    """Ends of bins with about equal numbers of rows. Frequent values have bins of their own.
 
     The ends lie in the middle between two values, and the last bin has none.
     """
-    finite = values[:: max(1, len(values) // 200_000)]  # of many rows, some are enough
+    finite = values[:: max(1, len(values) // 200_000)]  # a sample is enough for many rows
     finite = finite[np.isfinite(finite)]
     distinct, counts = np.unique(finite, return_counts=True)
     middle = distinct[:-1] + np.diff(distinct) / 2

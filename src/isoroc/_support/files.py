@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-#: Files and folders that are removed if a signal ends the process.
+#: Files and folders to remove if a signal ends the process.
 _UNFINISHED: set[Path] = set()
 
 
@@ -21,8 +21,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Context that yields a new file, which replaces `path` if there is no error.
 
     Readers of `path` see either the old content or all of the new content. After an error, the old
-    content stays and the new file is removed. Permissions of an existing file are kept, and its
-    owner if allowed. Devices and pipes are written to instead of being replaced.
+    content stays and the new file is removed. An existing file keeps its permissions and, if
+    allowed, its owner. Devices and pipes are written to instead of being replaced.
     """
     target = Path(os.path.realpath(path))  # write through a symbolic link, do not replace it
     old = target.stat() if target.exists() else None
@@ -34,7 +34,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     new = target.with_name(f".isoroc-{secrets.token_hex(8)}{target.suffix}")
     with _unfinished(new), _named(path, new):
         # O_EXCL: no file of another process is overwritten. A new file gets the permissions of the
-        # umask; one that replaces another is never readable by more users than that.
+        # umask. A replacement is never readable by more users than the file that it replaces.
         mode = 0o666 if old is None else 0o600
         os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
         yield new
@@ -50,7 +50,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def _named(path: str | os.PathLike[str], new: Path) -> Iterator[None]:
-    """Context in which errors of writing, such as a full disk, name the file that callers know."""
+    """Context in which write errors, such as a full disk, name the file that callers know."""
     try:
         yield
     except OSError as error:
@@ -61,9 +61,9 @@ def _named(path: str | os.PathLike[str], new: Path) -> Iterator[None]:
 
 @contextmanager
 def locked(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Context that locks a file; other processes wait.
+    """Context that locks a file, so that other processes wait.
 
-    The lock is on a hidden file beside it, and ends with the process.
+    The lock is held on a hidden file next to it, and ends with the process.
     """
     target = Path(os.path.realpath(path))
     lock = target.with_name(f".{target.name}.lock")
@@ -75,7 +75,7 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
             raise
         with handle:
             _wait_for(handle.fileno())
-            # If the process before removed the file, others may hold a lock on a new one.
+            # If the previous holder removed the file, others may hold a lock on a new one.
             is_current = False
             with suppress(FileNotFoundError):
                 is_current = os.path.samestat(os.fstat(handle.fileno()), lock.stat())
@@ -104,7 +104,7 @@ def _wait_for(handle: int) -> None:
 
 
 def creation_time() -> datetime:
-    """Creation time for files; SOURCE_DATE_EPOCH makes them reproducible."""
+    """Creation time for files. SOURCE_DATE_EPOCH makes them reproducible."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     return datetime.fromtimestamp(int(epoch), UTC) if epoch.isdecimal() else datetime.now(UTC)
 

@@ -21,7 +21,7 @@ MEANT = {
 def attach(
     module: str, file: str, *, needs: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """``__getattr__``, ``__dir__`` and ``__all__`` of a package; its stub lists the public names.
+    """``__getattr__``, ``__dir__`` and ``__all__`` of a package whose stub lists the public names.
 
     `needs` says what to install for optional packages.
     """
@@ -41,10 +41,10 @@ def attach(
             problem = f"module {module!r} has no attribute {name!r}"
             if name in MEANT:
                 problem += f". Did you mean {MEANT[name]}?"
-                # ``from module import name`` would replace an AttributeError by another error.
+                # ``from module import name`` would replace an AttributeError with another error.
                 if sys._getframe(1).f_code.co_name == "_handle_fromlist":  # noqa: SLF001
                     raise ImportError(problem, name=module) from None
-            # With the module, Python suggests a name that it has.
+            # Given the module, Python suggests one of its names.
             raise AttributeError(problem, name=name, obj=sys.modules[module]) from None
 
     return get_or_explain, names, public

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 class Table(dict[str, NDArray[Any]]):
     """Columns of equal length by name, shown as text or, in notebooks, as HTML.
 
-    A table is a ``dict`` of arrays, so ``pandas.DataFrame`` and ``polars.DataFrame`` accept it;
+    A table is a ``dict`` of arrays, so ``pandas.DataFrame`` and ``polars.DataFrame`` accept it.
     `frame` converts it to a dataframe of the named library.
 
     Examples

@@ -16,8 +16,8 @@ def migrate(
 ) -> Document:
     """A document in the newest version of its format.
 
-    Each step turns a document of one version into the next; the last step leads to the newest. For
-    other versions, a `ValueError` with a problem and a fix is raised.
+    Each step turns a document of one version into the next, and the last step leads to the newest.
+    Other versions raise a `ValueError` with a problem and a fix.
     """
     version = document.get(key)
     oldest = newest - len(steps)

@@ -42,8 +42,8 @@ def accept(
     Parameters
     ----------
     max_error
-        Largest share of accepted rows that may be wrong, such as 0.02; or one per class, such as
-        no=0.02,yes=0.1.
+        Largest share of accepted rows that may be wrong, such as 0.02, or one share per class, such
+        as no=0.02,yes=0.1.
     output
         File for the rule, which `isoroc apply --rule` and `isoroc export --rule` take.
     action
@@ -54,7 +54,7 @@ def accept(
     segments
         Column of segments: a threshold and a limit for each of them.
     clusters
-        Column of clusters; rows of one cluster, such as a patient, are dependent.
+        Column of clusters. Rows of one cluster, such as a patient, are dependent.
     confidence
         Probability that the limits hold for new rows like these.
     fail_if

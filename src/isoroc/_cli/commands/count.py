@@ -35,7 +35,7 @@ def count(
     folds
         Number of folds for cross-validation.
     fold_by
-        Column of integers; rows with the same integer share a fold. Default: rows with the same
+        Column of integers. Rows with the same integer share a fold. Default: rows with the same
         forecast do.
     """
     _check_output(output, forecasts)

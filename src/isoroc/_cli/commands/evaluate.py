@@ -88,7 +88,7 @@ def _figures(evaluation: Evaluation) -> dict[str, Any]:
     for measure, figures in evaluation.to_dict()["measures"].items():
         for column, figure in figures.items():
             columns.setdefault(column, {})[measure] = figure
-    if evaluation.is_paired:  # shares, such as that of changed decisions, also count as after
+    if evaluation.is_paired:  # shares, such as of changed decisions, are also in "after"
         columns["after"] = columns["change"] | columns["after"]
     verdict = evaluation.verdict
     about = {"rows": evaluation.n_rows, "p_value": verdict.p_value}

@@ -55,8 +55,8 @@ def fit(
         Meaning of the weights: `frequency` if a weight is a number of rows, `importance` if only
         the ratios of weights matter.
     calibrator
-        The calibrator to fit; isoroc calibrators lists them. Default: auto. With `--labels`, the
-        calibrator of single labels; default: spline.
+        The calibrator to fit. `isoroc calibrators` lists them. Default: auto. With `--labels`, the
+        calibrator of single labels, by default spline.
     compare
         Another model file. Conditions refer to its figures as `old`, such as `old.log_loss`.
     fail_if
@@ -166,7 +166,7 @@ def _read(
 
 
 def _fit(model: Any, rows: FitRows, weighting: Weighting) -> Sample:
-    """Fit a calibrator; returns the rows, cells or entries of labels that it was fitted to."""
+    """Fit a calibrator and return the rows, cells or entries of labels that it was fitted to."""
     if isinstance(rows, LabelledTable):
         model.fit(rows.P, rows.Y, weighting=weighting, **rows.options())
         sample: Sample = _pair(rows).before
@@ -188,7 +188,7 @@ def _kind(model: Any) -> str:
 
 
 def _verdict(model: Any, sample: Sample, weighting: Weighting) -> Any:
-    """The verdict on the whole model; None if the calibrator has none."""
+    """The verdict on the whole model, or None if the calibrator has none."""
     if not isinstance(model, isoroc.SegmentCalibrator):
         return getattr(model, "verdict_", None)
     if sample.segments is None:

@@ -51,7 +51,7 @@ def inspect(model: opt.ModelFile, /, *, json: opt.Json = False) -> None:
 
 
 def _parameters(model: dict[str, Any]) -> dict[str, Any]:
-    """Parameters of a stored calibrator; nested calibrators become text."""
+    """Parameters of a stored calibrator. Nested calibrators become text."""
     return {name: decode(entry, name, _describe) for name, entry in model["parameters"].items()}
 
 
@@ -86,7 +86,7 @@ def _values(entry: Any) -> Any:
 
 
 def _rows(name: str, value: Any) -> list[tuple[str, str]]:
-    """Rows of the table about a model; a dictionary gives one row per entry."""
+    """Rows of the table about a model. A dictionary gives one row per entry."""
     if isinstance(value, dict):
         return [row for key, entry in value.items() for row in _rows(f"{name}: {key}", entry)]
     if not isinstance(value, str) and hasattr(value, "__len__"):

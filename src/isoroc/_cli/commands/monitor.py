@@ -137,7 +137,7 @@ class Seen(NamedTuple):
     key: str  # names the rows, whatever their order
     accuracy: float
     unknown: dict[str, float]  # share of the rows whose segment is unknown, by column
-    some: Floats | None = None  # calibrated forecasts of some rows; None for several labels
+    some: Floats | None = None  # calibrated forecasts of some rows, None for several labels
 
 
 def _see(source: Source, selection: opt.Selection, model: Model, begun: CalibrationMonitor) -> Seen:
@@ -182,7 +182,7 @@ def _sum_up_labels(table: LabelledTable, calibrator: Any) -> Seen:
 def _show_expected(
     model: Model, forecasts: list[str], selection: opt.Selection, confidence: float, *, json: bool
 ) -> None:
-    """Print what the forecasts of rows without labels expect."""
+    """Print the metrics to expect on rows without labels, given their forecasts."""
     if not model.calibrator.map_.kind.exclusive:
         problem = "labels of a row may depend on each other, so no interval is known"
         raise CommandError(f"--unlabelled: {problem}; wait for the labels.")
@@ -204,7 +204,7 @@ def _show_expected(
 
 
 def _expect(Q: Floats, model: Model, confidence: float) -> dict[str, Any]:
-    """Expected metrics with intervals; warns of forecasts unlike those of the calibration."""
+    """Expected metrics with intervals. Warns if forecasts are unlike the calibration forecasts."""
     summary = model.calibrator.summary_
     weight = summary.get("weight") or None
     expected: dict[str, Any] = {}

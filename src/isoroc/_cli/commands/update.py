@@ -129,7 +129,7 @@ def _name(sample: Sample) -> str:
 
 
 def _times(column: pl.Series) -> Any:
-    """Numbers or dates of a column; text files have neither."""
+    """Numbers or dates of a column. From text files, numbers are parsed and dates stay text."""
     numbers = column.cast(pl.Float64, strict=False) if column.dtype == pl.String else column
     if column.dtype == pl.String and numbers.null_count():
         return column.to_numpy()

@@ -48,7 +48,7 @@ def find_label(given: str | None, columns: Collection[str]) -> str:
 
 
 def find_weight(given: str | None, columns: Collection[str]) -> str | None:
-    """Column of the weights; "none" is a column only if there is one of this name."""
+    """Column of the weights. "none" is a column only if there is one of this name."""
     if given is None or (given == "none" and given not in columns):
         return None
     return check_column("--weight", given, columns)
@@ -57,7 +57,7 @@ def find_weight(given: str | None, columns: Collection[str]) -> str | None:
 def find_shares(
     given: Sequence[str], columns: Collection[str], option: str = "--label-shares"
 ) -> dict[str, str]:
-    """Columns of outcomes by class: what follows the beginning that all names share."""
+    """Columns of outcomes by class: the class is the name without the prefix that all share."""
     chosen = given_columns(given, columns, option)
     start = re.sub(r"[^\W_]+$", "", os.path.commonprefix(chosen))  # noqa: RUF071 -- not paths
     return {name.removeprefix(start): name for name in chosen}
@@ -70,7 +70,7 @@ def find_forecasts(
     *,
     of_model: Sequence[str] | None = None,
 ) -> list[str]:
-    """Columns of the forecasts: those given, those of a model, or the only ones with usual names.
+    """Columns of the forecasts: as given, as in the model, or the only ones with usual names.
 
     `others` are columns that hold something else.
     """
@@ -90,7 +90,7 @@ def find_forecasts(
 
 
 def given_columns(given: Sequence[str], columns: Collection[str], option: str) -> list[str]:
-    """Columns that a user named or matched by globs; a name may contain commas."""
+    """Columns that a user named or matched by globs. A name may contain commas."""
     chosen: list[str] = []
     for item in given:
         for word in [item] if item in columns else split_words([item]) or ():
@@ -149,8 +149,9 @@ def order_columns(
 ) -> list[str]:
     """Columns in the order of a model's classes.
 
-    Their names must be those of the model or end in its classes, unless the user gives the class of
-    each column, a single column, or says that they are in the order of the model's columns.
+    Their names must equal the model's column names or end in its classes, unless the user gives the
+    class of each column, a single column, or says that they are in the order of the model's
+    columns.
     """
     single = len(columns) == 1
     if of_model and not options.by_position and options.classes is None:
@@ -217,7 +218,7 @@ def _given_classes(columns: Sequence[str], known: list[Any], given: Sequence[str
 
 
 def _classes_in_names(columns: Sequence[str], known: list[Any]) -> list[Any]:
-    """Class of each column by its name; empty if no name ends in a class."""
+    """Class of each column by its name, or an empty list if no name ends in a class."""
     names = columns
     at_end = _classes_at_end(columns, known)
     if not any(at_end):
@@ -231,7 +232,7 @@ def _classes_in_names(columns: Sequence[str], known: list[Any]) -> list[Any]:
         raise CommandError(f"only some of the columns {problem}; {_GIVE_CLASSES}.")
     if len(named) == len(columns):
         return named
-    # The other columns belong to classes that do not occur: what follows the common beginning.
+    # The other columns belong to classes that do not occur, whose names follow the common prefix.
     pairs = ((name, label) for name, labels in zip(names, at_end, strict=True) for label in labels)
     starts = {name[: len(name) - len(str(label))] for name, label in pairs}
     start = next(iter(starts))
@@ -243,7 +244,7 @@ def _classes_in_names(columns: Sequence[str], known: list[Any]) -> list[Any]:
 
 
 def _without_common_end(columns: Sequence[str]) -> list[str]:
-    """Names without an end that all of them share, such as ``_cal``."""
+    """Names without the suffix that all of them share, such as ``_cal``."""
     starts, signs, ends = zip(*(name.rpartition("_") for name in columns), strict=True)
     return list(starts) if all(signs) and len(set(ends)) == 1 else list(columns)
 

@@ -22,7 +22,7 @@ SUFFIXES: dict[str, FileFormat] = {
     ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
 }  # fmt: skip
 Compression = Literal["gzip", "zstd"]
-#: Longest line that polars, and longest quoted field that Python, can read in little memory.
+#: Longest line for polars, and longest quoted field for Python, that needs little memory.
 _LONGEST = 2**25
 csv.field_size_limit(_LONGEST)
 
@@ -37,7 +37,7 @@ class Format:
 
     @classmethod
     def from_name(cls, name: str) -> Self | None:
-        """Format by the ending of a file name; None if the ending is unknown."""
+        """Format by the ending of a file name, or None if the ending is unknown."""
         path = PurePath(name.lower())
         compressions: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
         compression = compressions.get(path.suffix)
@@ -81,7 +81,7 @@ class Format:
 
 
 def choose_format(target: str, option: str | None, of_input: Format) -> Format:
-    """Format to write: that of the option, of the target's name, or of the input."""
+    """Format to write: from the option, from the target's name, or as the input."""
     name = "" if target == STANDARD else PurePath(target).name
     form = Format.from_name(name) if option is None else Format.from_option(option)
     if form is not None:
@@ -97,7 +97,7 @@ def choose_format(target: str, option: str | None, of_input: Format) -> Format:
 
 @contextmanager
 def file_errors(name: str) -> Iterator[None]:
-    """Context that turns errors of reading and writing into one that names the file."""
+    """Context that turns read and write errors into an error that names the file."""
     try:
         yield
     except (pl.exceptions.PolarsError, OSError, csv.Error) as error:

@@ -16,7 +16,7 @@ LINE = "isoroc: line"
 
 
 def infer(path: Path, name: str) -> dict[str, pl.DataType]:
-    """Types of the columns, inferred from all rows; `name` is the name of the file in messages."""
+    """Types of the columns, inferred from all rows. `name` is the name of the file in messages."""
     schema = _infer(path, None)
     if isinstance(schema, Exception):
         n_rows = scan_lines(path).select(pl.len()).collect(engine="streaming").item()
@@ -40,7 +40,7 @@ def _infer(path: Path, n_rows: int | None) -> Mapping[str, pl.DataType] | Except
 
 
 def _depth(kind: Any) -> int:
-    """Levels of nesting of a type; polars reads more of them than it can write."""
+    """Levels of nesting of a type. Polars can read more of them than it can write."""
     inner = [field.dtype for field in kind.fields] if isinstance(kind, pl.Struct) else []
     inner += [kind.inner] if isinstance(kind, pl.List) else []
     return 1 + max(map(_depth, inner), default=0)
@@ -74,7 +74,7 @@ def check_values(path: Path, name: str, schema: Mapping[str, pl.DataType]) -> No
 
 
 def _same(given: Any, decoded: Any) -> bool:
-    """Whether a value of a file was read unchanged; missing fields are null."""
+    """Whether a value of a file was read unchanged. Missing fields are null."""
     if isinstance(given, dict) and isinstance(decoded, dict):
         return all(_same(value, decoded.get(name)) for name, value in given.items())
     if isinstance(given, list) and isinstance(decoded, list):

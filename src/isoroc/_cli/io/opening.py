@@ -62,7 +62,7 @@ def expand(given: Sequence[str]) -> list[Path]:
 
 
 def _readable(path: Path, folder: Path) -> Path:
-    """The path itself, or that of a copy if it is a pipe."""
+    """The path itself, or the path of a copy if it is a pipe."""
     if path.is_file():
         return path
     with file_errors(str(path)), path.open("rb") as pipe:

@@ -30,7 +30,7 @@ ROW = f"{RESERVED}row"
 
 @dataclass(frozen=True)
 class Source:
-    """Files of one format as one table; all columns of CSV and TSV files are text."""
+    """Files of one format as one table. All columns of CSV and TSV files are text."""
 
     paths: list[Path]
     format: Format
@@ -52,7 +52,7 @@ class Source:
         return self.names[0] + (f" and {rest} more" if rest else "")
 
     def scan(self) -> pl.LazyFrame:
-        """All rows, lazily; polars reads the folders of Parquet and Arrow files itself."""
+        """All rows, lazily. Polars reads the folders of Parquet and Arrow files itself."""
         if self.format.kind not in ("parquet", "arrow"):
             return _join(self._files)
         scan = pl.scan_parquet if self.format.kind == "parquet" else pl.scan_ipc
@@ -77,7 +77,7 @@ class Source:
         return files
 
     def _scan_file(self, path: Path, name: str) -> pl.LazyFrame:
-        """Rows of a file, lazily; folders are columns of text, but for Parquet and Arrow."""
+        """Rows of a file, lazily. Except for Parquet and Arrow, folders become columns of text."""
         match self.format.kind:
             case "parquet":
                 return pl.scan_parquet(path, glob=False)
@@ -117,8 +117,8 @@ class Source:
         """Rows that satisfy an SQL condition, with their numbers in the column `ROW`.
 
         In the condition, columns of CSV files have the types of their first rows, but numbers that
-        begin with 0, such as 01234, are text. With `copied`, NDJSON files have only these columns,
-        those `used` or in the condition, and the text of each row.
+        begin with 0, such as 01234, are text. With `copied`, NDJSON files have only those columns,
+        the columns that are `used` or in the condition, and the text of each row.
         """
         names = [] if where is None else _columns_of(where, self.schema)
         if copied:
@@ -190,7 +190,7 @@ def _columns_of(where: str, schema: Mapping[str, pl.DataType]) -> list[str]:
 def _comparable(
     where: str, types: dict[str, pl.DataType], schema: Mapping[str, pl.DataType]
 ) -> dict[str, pl.DataType]:
-    """Most of the inferred types that the condition can compare; other columns stay text.
+    """Most of the inferred types that the condition can compare. Other columns stay text.
 
     In ``score <> 'N/A'`` a column of numbers is compared with text, so it is text there.
     """
@@ -205,7 +205,7 @@ def _comparable(
 
 
 def _check_query(where: str, schema: Mapping[str, pl.DataType]) -> None:
-    """Raise an error unless the condition is one of a table with these columns."""
+    """Raise an error unless the condition is valid for a table with these columns."""
     try:
         pl.DataFrame(schema=schema).lazy().sql(_query(where)).collect()
     except pl.exceptions.PolarsError as error:

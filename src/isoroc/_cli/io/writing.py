@@ -51,7 +51,7 @@ def _is_read(path: Path, item: str) -> bool:
 
 
 def _kind_of(path: Path) -> str:
-    """What a file holds, or an empty text."""
+    """What a file holds, in words. The text is empty if the file is."""
     with path.open("rb") as file:
         start = file.read(400)
     if start.startswith(b"PAR1"):
@@ -98,11 +98,11 @@ def write_frame(
 ) -> list[str]:
     """Write a table batch by batch, atomically to a file or directly to standard output.
 
-    `check` is called after the last row. What it finds is returned, and a file is not replaced
-    unless it finds nothing.
+    `check` is called after the last row. Its findings are returned, and a file is replaced only if
+    there are none.
     """
     schema = frame.collect_schema()
-    if form.kind not in ("parquet", "arrow"):  # polars finds out too late
+    if form.kind not in ("parquet", "arrow"):  # polars would fail too late
         for name, kind in schema.items():
             if _holds_binary(kind) or (kind.is_nested() and form.separator is not None):
                 problem = f"has the type {kind}, which {form.kind} files cannot store"
