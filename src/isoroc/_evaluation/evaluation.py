@@ -45,7 +45,7 @@ class Evaluation:
     impossible: Mapping[str, int]
     """Number of rows whose outcome was given probability 0, "before" and "after"."""
     rows: Pair
-    """The rows, or those that were kept of many, for `net_benefit` and `calibration_summary`."""
+    """The rows, or a sample if there are many, for `net_benefit` and `calibration_summary`."""
     verdict: Verdict
     """Whether calibration lowers the log loss. Without second forecasts, or if their calibrator was
     fitted to these rows, whether it could."""

@@ -93,7 +93,7 @@ class AcceptanceRule:
     """One row per zone. ``bound`` is the upper bound of its error, at most ``max_error`` if the
     zone is certified."""
     candidates: Table
-    """All thresholds that were considered, with the p-values of those that were tested."""
+    """All thresholds that were considered, with p-values where they were tested."""
     notes: tuple[str, ...]
     """Why zones are not certified, and what would help."""
     model: str | None = None

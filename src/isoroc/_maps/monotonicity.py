@@ -12,7 +12,7 @@ negative cycle, and the largest slack that all constraints can have at once is t
 weight of a cycle. For K = 2 the condition is isotony. The paper's experiments look at cycles of two
 regions only.
 
-Two scopes: "global" takes all calibration points into W, "tree" only those that reach the split.
+The scope "global" takes all calibration points into W, and "tree" only points that reach the split.
 """
 
 from dataclasses import dataclass, replace
@@ -81,7 +81,7 @@ def largest_slack(W: Floats) -> Floats:
 
 
 def solve(W: Floats) -> tuple[Floats, Floats]:
-    """Thresholds gamma' of largest slack, (S, K), NaN if there is none, and that slack, (S,)."""
+    """Thresholds gamma' of largest slack, (S, K), NaN if infeasible, and the slack, (S,)."""
     slack = largest_slack(W)
     tight = W - np.where(np.isfinite(slack), slack, 0.0)[:, None, None]
     gamma = np.zeros(W.shape[:2])

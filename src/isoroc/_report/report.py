@@ -155,7 +155,7 @@ class Report:
         return json.dumps(self.summary, ensure_ascii=False, allow_nan=False)
 
     def _repr_html_(self) -> str:
-        # A frame of its own: the style of the page does not reach the notebook.
+        # A separate frame keeps the style of the page out of the notebook.
         page = html.escape(self.to_html())
         title = html.escape(self.summary["title"])
         style = "width:100%;height:720px;border:1px solid #8886;border-radius:6px"

@@ -337,8 +337,8 @@ class Zone(NamedTuple):
     segment: int
     decisions: slice  # the classes that it decides for
     limit: float
-    action: str  # name of the class, empty if the zone decides for any
-    name: str  # name of the segment, empty if there are none
+    action: str  # name of the class, empty if the zone decides for any class
+    name: str  # name of the segment, empty without segments
 
     @property
     def title(self) -> str:
