@@ -17,7 +17,7 @@ def ops_for(values: Any) -> Any:
     """Operations of the library of an array if scikit-learn dispatches to it, otherwise NumPy's."""
     if type(values) is np.ndarray:
         return NUMPY
-    sklearn = sys.modules.get("sklearn")  # whoever has changed its settings has imported it
+    sklearn = sys.modules.get("sklearn")  # its settings can only be changed after an import
     if sklearn is None or not sklearn.get_config()["array_api_dispatch"]:
         return NUMPY
     compat = import_module("sklearn.externals.array_api_compat")

@@ -13,7 +13,7 @@ from isoroc._core.types import Floats, Ints
 
 
 class NumpyOps(Ops[Any]):
-    """Vectors are arrays of shape (n, width); every operation keeps the order of its arguments.
+    """Vectors are arrays of shape (n, width). Every operation keeps the order of its arguments.
 
     Arrays in Fortran order are fastest: sums over few columns are then sums of long runs.
     """

@@ -5,14 +5,14 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-#: Spellings of booleans; databases without that type store 1 and 0.
+#: Spellings of booleans. Databases without that type store 1 and 0.
 BOOLEANS = {1: ("true", "True", "TRUE"), 0: ("false", "False", "FALSE")}
 
 
 def whole_number(text: str) -> int | None:
-    """The whole number that a text is, however it is spelled: 3, 3.0, 3e0; true is 1, false is 0.
+    """The whole number that a text spells in any way, such as 3, 3.0 or 3e0.
 
-    None for fractions, other texts, and numbers that a double may round.
+    True is 1 and false is 0. None for fractions, other texts, and numbers that a double may round.
     """
     for number, spellings in BOOLEANS.items():
         if text in spellings:
@@ -35,7 +35,7 @@ class Levels(NamedTuple):
 
     @property
     def numbers(self) -> dict[int, int]:
-        """Place of each whole number that exactly one level is."""
+        """Place of each whole number that exactly one level spells."""
         numbers = [whole_number(text) for text in self.texts]
         times = Counter(numbers)
         return {n: k for k, n in enumerate(numbers) if n is not None and times[n] == 1}

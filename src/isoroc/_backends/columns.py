@@ -28,7 +28,7 @@ class Scalars(ABC, Generic[C]):
 
     @abstractmethod
     def number(self, value: float) -> C:
-        """A column of one value; NaN stands for a missing one."""
+        """A column of one value, where NaN stands for a missing value."""
 
     @abstractmethod
     def function(self, name: Function, a: C) -> C:
@@ -122,7 +122,7 @@ class Columns(Value, Generic[C]):
         return self.ops.each(partial(self.ops.scalars.binary, operator), a, b)
 
     def columns(self) -> list[C]:
-        """The columns; call this when the whole formula has been written."""
+        """The columns. Call this when the whole formula has been written."""
         waiting: list[Columns[C]] = [self]  # a loop instead of recursion: formulas may be deep
         while waiting:
             missing = [vector for vector in waiting[-1].inputs if vector.made is None]
@@ -154,7 +154,7 @@ class ColumnOps(Ops[Columns[C]], Generic[C]):
         return Columns(self, len(columns), (), lambda: list(columns))
 
     def each(self, write: Callable[..., C], *parts: Any) -> Columns[C]:
-        """A function of each column of vectors or constants; single columns are repeated."""
+        """A function of each column of vectors or constants. Single columns are repeated."""
         vectors = [self._lift(part) for part in parts]
         width = max(vector.width for vector in vectors)
 

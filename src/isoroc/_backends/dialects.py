@@ -32,9 +32,10 @@ class Rules:
     #: How all columns of the table are returned: as all columns except the added ones, as one
     #: column with the row or a struct of it, or not at all.
     star: Literal["except", "row", "struct"] | None = None
-    #: LIMIT of each stage, and whether it has OFFSET 0. Both keep planners from merging a stage
-    #: into the next one, which would repeat its expressions wherever they are used.
+    #: LIMIT of each stage, which keeps planners from merging a stage into the next one. Merging
+    #: would repeat its expressions wherever they are used.
     limit: int | None = None
+    #: Whether each stage has OFFSET 0, for the same reason.
     offset: bool = False
     #: Whether products and exponentials that round to 0 raise an error.
     underflow: bool = False
@@ -60,8 +61,8 @@ class Rules:
     #: How texts are compared byte by byte: as they are, by a collation, or as bytes where the
     #: default collations ignore case, accents or trailing spaces.
     texts: Literal["plain", "collated", "binary", "national"] = "plain"
-    #: How a text becomes a number, or NULL if it is none: by a cast that may fail, by a function,
-    #: or by a cast of the texts that a regular expression or a pattern of SQLite matches.
+    #: How a text becomes a number, or NULL if it is not a number: by a cast that may fail, by a
+    #: function, or by a cast of the texts that a regular expression or a SQLite pattern matches.
     parse: Literal["try", "toFloat64OrNull", "regex", "REGEXP_INSTR", "glob"] = "try"
 
     @property

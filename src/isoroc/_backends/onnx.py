@@ -17,15 +17,16 @@ from isoroc._backends.ops import Function, Ops, Value
 from isoroc._core.tree import BinTree
 from isoroc._core.types import Floats, Ints
 
-#: Domain of the operators on strings, and the first version with integers as values.
+#: Domain of the operators on strings.
 ML = "ai.onnx.ml"
+#: First version of that domain with integers as values.
 ML_OPSET = 2
 
 _NODE_TYPES = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "<=": "LessOrEqual", "&": "And"}
 
 
 class Graph:
-    """Nodes and constants for a version of the operators; their names begin with a prefix."""
+    """Nodes and constants for a version of the operators. Their names begin with a prefix."""
 
     def __init__(self, opset: int, prefix: str) -> None:
         self._opset = opset
@@ -39,7 +40,7 @@ class Graph:
         return self.nodes(operator, *inputs, outputs=[output], **attributes)[0]
 
     def nodes(self, operator: str, *inputs: str, outputs: list[str], **options: Any) -> list[str]:
-        """Names of the outputs of a node, as for `node`; outputs may be unnamed."""
+        """Names of the outputs of a node, as for `node`. Outputs may be unnamed."""
         key = (operator, inputs, tuple(outputs), str(options))
         if key not in self._known:
             at = f"{self.prefix}{operator}_{len(self._nodes)}_"
@@ -108,7 +109,7 @@ class OnnxOps(Ops[Tensor]):
         self._graph = graph
 
     def read(self, names: Sequence[str], width: int = 1) -> Tensor:
-        """The named input of the graph; there is one name, as for a column of other backends."""
+        """The named input of the graph. There is one name, as for a column of other backends."""
         return Tensor(self, width, names[0])
 
     def find(self, name: str, levels: Levels) -> tuple[Tensor, Tensor]:
@@ -235,11 +236,11 @@ class OnnxOps(Ops[Tensor]):
 
     def _search(self, cuts: Sequence[Floats], a: Tensor) -> tuple[Tensor, Ints]:
         """Place of each column in the joined lists of cuts, and where each list starts."""
-        # Binary search: a step compares the number with the cut half the range on. A list begins
-        # with an entry that is never read and ends with one that nothing exceeds.
+        # Binary search: each step compares the number with the cut that is half the range ahead. A
+        # list begins with an entry that is never read and ends with one that nothing exceeds.
         n_steps = max(map(len, cuts)).bit_length() or 1
         # Steps must not leave a list. If padding all lists to the same length costs at most a
-        # factor of three, no step can; otherwise each step is cut off at the end of its list.
+        # factor of three, no step can. Otherwise each step is cut off at the end of its list.
         padded = len(cuts) << n_steps <= 3 * sum(len(each) + 2 for each in cuts)
         after = [2**n_steps - 1 - len(each) if padded else 1 for each in cuts]
         pairs = zip(cuts, after, strict=True)

@@ -57,7 +57,7 @@ class Ops(ABC, Generic[V]):
         return self.function("log", a)
 
     def exp(self, a: V) -> V:
-        """Exponential; results below 1e-300 may be 0."""
+        """Exponential. Results below 1e-300 may be 0."""
         return self.function("exp", a)
 
     def sqrt(self, a: V) -> V:
@@ -82,7 +82,7 @@ class Ops(ABC, Generic[V]):
         """The first where a condition is true, the second where it is false or unknown."""
 
     def guarded(self, good: Truth, a: V, harmless: float) -> V:
-        """The vector in good rows; elsewhere a number on which no function fails."""
+        """The vector in good rows, and elsewhere a number on which no function fails."""
         return self.where(good, a, harmless)
 
     # The columns of a row together
@@ -92,11 +92,11 @@ class Ops(ABC, Generic[V]):
         """Number of columns."""
 
     def sum(self, a: V) -> V:
-        """Sum of the columns in any order; the result has width one, as have the next."""
+        """Sum of the columns in any order, a vector of width one."""
         return self.total(a)
 
     def total(self, a: V) -> V:
-        """Sum of the columns in the order in which NumPy adds the entries of a row."""
+        """Sum of the columns, of width one, in the order in which NumPy adds entries of a row."""
         return total(a, self.width(a), self.split, operator.add, self._sums_of_pairs)
 
     def _sums_of_pairs(self, a: V) -> V:
@@ -106,7 +106,7 @@ class Ops(ABC, Generic[V]):
 
     @abstractmethod
     def largest(self, a: V) -> tuple[V, V]:
-        """Largest column, and its place: the first on ties."""
+        """Largest column, and its place: the first on ties. Both have width one."""
 
     def largest_few(self, a: V, m: int) -> tuple[list[V], list[V], V]:
         """The m largest columns of numbers >= 0, their places, and the vector with -1 there."""
@@ -120,16 +120,16 @@ class Ops(ABC, Generic[V]):
         return values, places, a
 
     def largest_value(self, a: V) -> V:
-        """Largest column alone, which may be quicker."""
+        """Largest column alone, of width one, which may be quicker."""
         return self.largest(a)[0]
 
     @abstractmethod
     def smallest(self, a: V) -> V:
-        """Smallest column."""
+        """Smallest column, a vector of width one."""
 
     @abstractmethod
     def every(self, conditions: Truth) -> Truth:
-        """Whether the conditions of all columns are true."""
+        """Whether the conditions of all columns are true, a condition of width one."""
 
     @abstractmethod
     def is_at(self, place: V, numbers: int | Ints) -> Truth:
@@ -239,7 +239,7 @@ class Ops(ABC, Generic[V]):
         half_square = 0.5 * self.sum(a * a)
         rows = np.hstack([-centres, np.ones((len(centres), 1))])
         offset = 1 + (centres**2).sum(axis=1) / 2
-        # At least one, but for rounding errors.
+        # At least one, except for rounding errors.
         return 1.0 / self.maximum(self.linear(self.concat([a, half_square]), rows, offset), 1.0)
 
 
@@ -293,7 +293,7 @@ class Value(ABC):
 
     @abstractmethod
     def binary(self, operator: str, a: Any, b: Any) -> Self:
-        """``a operator b``, for one of ``+ - * / <= &``; one of the two is this vector."""
+        """``a operator b``, for one of ``+ - * / <= &``, where one of the two is this vector."""
 
     __add__, __radd__ = _operators("+")
     __sub__, __rsub__ = _operators("-")

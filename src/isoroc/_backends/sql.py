@@ -39,7 +39,7 @@ from isoroc._core.types import Floats
 
 __all__ = ["DIALECTS", "RULES", "Dialect", "SqlOps", "SqlglotError", "nodes", "table_node"]
 
-#: Any piece of SQL; in quotes, because its name differs between versions of sqlglot.
+#: Any piece of SQL. It is in quotes because its name differs between versions of sqlglot.
 Node: TypeAlias = "nodes.Expr"
 Vector: TypeAlias = "Columns[Node]"
 Named: TypeAlias = "dict[str, Node]"
@@ -51,7 +51,7 @@ FEW_PLACES = 16
 
 
 def adopt(node: Node) -> Node:
-    """The node, or a copy if it is part of an expression already; copying always is quadratic."""
+    """The node, or a copy if it is in an expression already. Always copying would be quadratic."""
     return node if node.parent is None else node.copy()
 
 
@@ -89,7 +89,7 @@ def double(value: Node) -> Node:
 
 
 def decimal(value: float) -> Node:
-    """A double as a cast text; a literal such as 0.1 is a decimal number in some dialects."""
+    """A double as a cast text, since a literal such as 0.1 is a decimal in some dialects."""
     text = f"{'-' * (value < 0)}Infinity" if math.isinf(value) else str(float(value))
     return double(nodes.Literal.string(text))
 
@@ -133,7 +133,7 @@ def arithmetic(operator: type[Any], a: Node, b: Node) -> Node:
 
 
 def case(ways: Sequence[tuple[Node, Node]], otherwise: Node, *, flat: bool = True) -> Node:
-    """CASE; if it is flat, a CASE in its ELSE becomes part of it."""
+    """A CASE expression. If it is flat, a CASE in its ELSE becomes part of it."""
     ifs = [nodes.If(this=condition, true=value) for condition, value in ways]
     if flat and isinstance(otherwise, nodes.Case):
         parts = otherwise.args
@@ -202,7 +202,7 @@ class Stages:
         """The whole statement: columns `keep` of a table, and outputs by name.
 
         If `keep` is None, all columns are returned except the `replaced` ones, which are among the
-        outputs; the dialect must support it. Rows must satisfy `where`.
+        outputs. The dialect must support it. Rows must satisfy `where`.
         """
         outputs = self._merge(outputs)
         stages = self._stages()
@@ -293,7 +293,7 @@ class Stages:
         return source, named({row: call("STRUCT", nodes.Star())}), [whole]
 
     def _live(self, stages: list[Named], n_kept: int, outputs: Named) -> list[list[str]] | None:
-        """Columns that each stage must pass on; None for all, if they are few."""
+        """Columns that each stage must pass on. None passes on all, if they are few."""
         if len(self._columns) <= 64:  # a star is short, but planners bind each column
             return None
         known = list(self._columns)
@@ -326,7 +326,7 @@ def named(columns: Named) -> list[Node]:
 
 
 class SqlScalars(Scalars[Node]):
-    """Columns are expressions; reused ones are named in stages of the query."""
+    """Columns are expressions. Reused columns are named in stages of the query."""
 
     def __init__(self, rules: Rules, taken: Sequence[str]) -> None:
         self._rules = rules
@@ -449,7 +449,7 @@ class SqlScalars(Scalars[Node]):
         return call(arrays, self.array(values), first)
 
     def array(self, values: list[float]) -> Node:
-        """A constant array; a text that is cast is a single token to a parser."""
+        """A constant array as a cast text, which is a single token to a parser."""
         if self._rules.arrays == "ELEMENT_AT":
             return nodes.Array(expressions=[self.number(value) for value in values])
         brackets = "{}" if self._rules.arrays == "brackets" else "[]"
@@ -477,7 +477,7 @@ class SqlScalars(Scalars[Node]):
             *below, last = [walk(int(children[k]), depth - 1) for k in kept]
             ways = []
             for i, way in enumerate(below):
-                # A margin that no later one exceeds; each earlier margin was exceeded by a later.
+                # No later margin exceeds this one, and a later one exceeds each earlier margin.
                 leads = [pair(nodes.GTE, margins[i], other) for other in margins[i + 1 :]]
                 ways.append((reduce(partial(pair, nodes.And), leads), way))
             return case(ways, last)
@@ -493,7 +493,7 @@ class SqlScalars(Scalars[Node]):
 
 
 class SqlOps(ColumnOps[Node]):
-    """Vector operations in a dialect of SQL; columns of stages avoid the taken names."""
+    """Vector operations in a dialect of SQL. Columns of stages avoid the taken names."""
 
     scalars: SqlScalars
 
@@ -534,7 +534,7 @@ class SqlOps(ColumnOps[Node]):
             by_text = pair(nodes.GTE, encoded, integer(0))
             encoded = keep(case([(by_text, adopt(encoded)), *found], integer(-1)))
         known = keep(pair(nodes.GTE, encoded, integer(0)))
-        # The place of an unknown text is one that every table has.
+        # An unknown text gets a place that every table has.
         index = keep(case([(adopt(known), adopt(encoded))], integer(0)))
         return self.vector([index]), self.vector([known])
 
@@ -606,7 +606,7 @@ class Texts:
         return pair(nodes.EQ, entry, constant)
 
     def number(self) -> Node:
-        """The number that an entry is, NULL if it is none."""
+        """The number that an entry spells, or NULL if it is not a number."""
         text = self._text()
         match self._rules.parse:
             case "regex" | "REGEXP_INSTR":

@@ -33,7 +33,7 @@ class ArrayOps(Ops[ArrayVector]):
         self._asarray = xp.asarray
 
     def vector(self, array: Any, width: int | None = None) -> ArrayVector:
-        """An array as a vector; a proxy in a trace needs the width."""
+        """An array as a vector. A proxy in a trace needs the width."""
         return ArrayVector(self, array, int(array.shape[1]) if width is None else width)
 
     def constant(self, values: Any, dtype: str = "float64") -> Any:
@@ -110,7 +110,7 @@ class ArrayOps(Ops[ArrayVector]):
         return self.vector(self.xp.searchsorted(self.constant(cuts), score.array), 1)
 
     def route(self, tree: BinTree, a: ArrayVector) -> ArrayVector:
-        """All rows descend one level in each turn; bins lead to themselves."""
+        """All rows descend one level in each turn. Bins lead to themselves."""
         thresholds, children = tree.descent()
         table = self.constant(thresholds)
         below = self.constant(children.ravel(), "int64")

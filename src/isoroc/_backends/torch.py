@@ -78,7 +78,7 @@ def root(tensor: Any) -> Any:
 
 
 def _extreme(name: str, a: Any, b: Any) -> Any:
-    """The larger or the smaller of two; for numbers torch has another function."""
+    """The larger or the smaller of two. For numbers, torch has another function."""
     a, b = (b, a) if isinstance(a, float) else (a, b)
     if not isinstance(b, float):
         return getattr(torch, name)(a, b)

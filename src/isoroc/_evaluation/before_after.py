@@ -1,6 +1,6 @@
 """Rows with their outcomes and the forecasts before and after calibration.
 
-Cells of counts are weighted rows; whatever needs single rows draws them from the cells.
+Cells of counts are weighted rows. Whatever needs single rows draws them from the cells.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from isoroc._input.seen import Fingerprint, recall_output
 
 @dataclass(frozen=True)
 class Pair:
-    """The same rows with two forecasts; see `make_pair` and `pair_of_counts`."""
+    """The same rows with two forecasts, made by `make_pair` and `pair_of_counts`."""
 
     before: Sample  # one column per class, or scores of two classes that are not probabilities
     after: Sample | None = None
@@ -29,7 +29,7 @@ class Pair:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows; a cell may hold several."""
+        """Number of rows, of which a cell may hold several."""
         return self.before.n_rows if self.counted is None else self.counted
 
     @property
@@ -54,7 +54,7 @@ class Pair:
         return {stage: sample for stage, sample in self.samples.items() if not sample.kind.single}
 
     def row_counts(self) -> Ints:
-        """Number of rows that each row stands for; in weighted cells, the effective number."""
+        """Number of rows that each row stands for, or the effective number in weighted cells."""
         if (parts_of := self.before.parts_of) is not None:  # the first part counts
             return (np.diff(parts_of, prepend=-1) > 0).astype(np.int64)
         if self.counted is None:
@@ -63,7 +63,7 @@ class Pair:
         return np.maximum(np.rint(rows), 1).astype(np.int64)
 
     def draw(self, most: int) -> Self:
-        """The same with at most `most` rows, drawn at random; cells are replaced by rows."""
+        """The same with at most `most` rows, drawn at random. Cells are replaced by rows."""
         n = len(self.before)
         rng = np.random.default_rng(0)
         if self.counted is None:
@@ -93,13 +93,13 @@ class Pair:
 def make_pair(
     before: Sample, after: Sample | None = None, *, fitted: Fingerprint | None = None
 ) -> Pair:
-    """Pair of samples of the same rows, without rows of weight 0; probabilities become matrices."""
+    """Pair of samples of the same rows with weight > 0. Probabilities become matrices."""
     second = None if after is None else _in_columns(after)
     return Pair(_in_columns(before), second, fitted=fitted)
 
 
 def rows_of_fit(after: Any) -> Fingerprint | None:
-    """Fingerprint of the rows of the fit, of a calibrator or of forecasts that one has made."""
+    """Fingerprint of the rows that a calibrator, or the maker of forecasts, was fitted to."""
     if after is None:
         return None
     if hasattr(after, "predict_proba"):
@@ -146,7 +146,7 @@ def join_pairs(pairs: Sequence[Pair]) -> Pair:
 
 
 def calibrated(calibrator: Any, P: Any, segments: Any = None) -> Any:
-    """Forecasts of a calibrator; `segments` are for those that were fitted with segments."""
+    """Forecasts of a calibrator, with `segments` if it was fitted with segments."""
     fitted = getattr(calibrator, "map_", None)
     if fitted is not None and fitted.segments:
         return calibrator.predict_proba(P, segments=segments)

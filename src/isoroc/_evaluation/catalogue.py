@@ -16,7 +16,7 @@ from isoroc._input import Sample
 Stage = Literal["before", "after", "change"]
 #: Estimates by measure and stage.
 Estimates = dict[tuple[str, str], Statistic | Difference | Share]
-#: With more classes, there is no calibration error of single classes: it would take long.
+#: With more classes, calibration errors of single classes are omitted, since they take too long.
 MANY_CLASSES = 50
 
 
@@ -39,7 +39,7 @@ class Measure:
     rows: Callable[[Sample], Floats] | None = None
     """Value of each row, shape (n,), if the measure is their mean."""
     changes: Callable[[Sample, Sample], Floats] | None = None
-    """Value of each row, shape (n,), from both forecasts, if the measure is only of a change."""
+    """Value of each row, shape (n,), from both forecasts, if the measure only has a change."""
     statistic: Literal["mean", "share"] = "mean"
     """How the mean of the rows gets its interval: "share" if they are zeros and ones."""
     of_scores: bool = False

@@ -19,14 +19,14 @@ LEVELS = (1e-5, 1e-4, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999)
 
 
 class Axis(NamedTuple):
-    """Scale of an axis, and where it starts and ends; most are axes of probabilities."""
+    """Scale of an axis, and where it starts and ends. Most axes show probabilities."""
 
     scale: Literal["linear", "logit"] = "linear"
     low: float = 0.0
     high: float = 1.0
 
     def position(self, p: Any) -> Floats:
-        """Position on the axis, from 0 to 1; values beyond an end are moved there."""
+        """Position on the axis, from 0 to 1. Values beyond an end are moved there."""
         function: Any = logit if self.scale == "logit" else np.asarray
         low = function(self.low)
         high = function(self.high)
@@ -50,14 +50,14 @@ class Axis(NamedTuple):
         inside = [p for p in LEVELS if self.low <= p <= self.high]
         chosen: list[float] = []
         for p in sorted(inside, key=lambda p: (p not in (self.low, self.high), abs(p - 0.5))):
-            gap = 0.15 if p < 0.99 else 0.19  # the texts are longer
+            gap = 0.15 if p < 0.99 else 0.19  # the labels are longer
             if all(abs(self.position(p) - self.position(q)) > gap for q in chosen):
                 chosen.append(p)
         return sorted(chosen)
 
 
 def axis_of(samples: Iterable[Sample], scale: str = "auto") -> Axis:
-    """Axis on which forecasts of an event differ visibly; see `CalibrationDisplay` for "auto"."""
+    """Axis on which forecasts of an event differ visibly. `CalibrationDisplay` explains "auto"."""
     check_option("scale", scale, ("auto", "linear", "logit"))
     events = list(samples)
     p = np.concatenate([event.forecasts for event in events])
@@ -70,7 +70,7 @@ def axis_of(samples: Iterable[Sample], scale: str = "auto") -> Axis:
     if scale == "linear" or not len(inner):
         return Axis()
     low, high = np.quantile(inner, [0.002, 0.998])
-    # The few rows with most of a rare outcome are on the axis.
+    # The axis includes the few rows that have most of a rare outcome.
     occurred = np.concatenate([event.codes for event in events])[inside] == 1
     if occurred.any():
         high = max(high, np.quantile(inner[occurred], 0.99))
@@ -153,7 +153,7 @@ def calibration_map(event: Sample, after: Floats, axis: Axis, n_points: int = 25
     p = event.forecasts
     group = np.floor(axis.position(p) * n_points).astype(np.intp)
     _, before, mean = group_means(group, event.weights, p, after)
-    # Distances from the line through the means, which goes on at both ends: a slope is no spread.
+    # Distances from the line through the means, extended at both ends: slope is not spread.
     line = np.array([axis.position(before), mean])
     if len(before) > 1:
         line = np.pad(line, ((0, 0), (1, 1)), "reflect", reflect_type="odd")
@@ -183,7 +183,7 @@ def thin(x: Floats, y: Floats, most: int = 2000) -> Ints:
 def one_vs_rest(
     samples: Mapping[str, Sample], classes: Sequence[int]
 ) -> dict[int, dict[str, RocCurve]]:
-    """ROC curves of classes against the rest; a class with all rows or none has no curve."""
+    """ROC curves of classes against the rest. A class with all rows or none has no curve."""
     curves: dict[int, dict[str, RocCurve]] = {}
     for k in classes:
         for name, sample in samples.items():

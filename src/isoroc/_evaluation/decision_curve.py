@@ -60,7 +60,7 @@ class DecisionCurve:
         return Table(threshold=self.thresholds, value=value, low=value - half, high=value + half)
 
     def limits(self, *, scaled: bool = False) -> tuple[float, float]:
-        """Ends of an axis for the net benefits of the forecasts; wide intervals are cut off."""
+        """Ends of an axis for the net benefits of the forecasts. Wide intervals are cut off."""
         parts = [self.benefit(name, scaled=scaled) for name in self.strategies[:-3]]
         top = 1.15 * max(part["value"].max() for part in parts)
         top = float(top if top > 0 else max(part["high"].max() for part in parts))
@@ -109,7 +109,7 @@ def decision_curve(pair: Pair, thresholds: Any, confidence: float) -> DecisionCu
     squares = before.squared_weights()
     clusters = before.clusters
     # A cell is a class and whether each of the forecasts acts on the row. `sums` are the weights of
-    # the cells, `products` sums of products of the weights that two cells have in a row or cluster.
+    # the cells. `products` are sums over rows or clusters of the products of two cells' weights.
     shape = (2,) * (1 + len(pair.samples))
     m = 2 ** len(shape)
     sums = np.zeros((len(t), m))

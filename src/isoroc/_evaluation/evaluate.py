@@ -47,8 +47,8 @@ class Evaluate:
     y_true : array-like of shape (n,) or (n, K)
         Labels, or the shares of the classes in each row (soft labels).
     y_prob : array-like of shape (n, K) or (n,)
-        Forecasts before calibration; for two classes also the probability of the second one, or
-        scores that increase with it.
+        Forecasts before calibration. For two classes this may also be the probability of the second
+        class, or scores that increase with it.
     after : array-like of shape (n, K) or (n,), or calibrator, default=None
         Forecasts of the same rows after calibration, or a fitted calibrator that makes them.
     segments : dataframe, mapping of names to columns, or array-like of shape (n,), default=None
@@ -60,12 +60,13 @@ class Evaluate:
     multilabel : bool, default=False
         Whether labels do not exclude each other: `y_true` holds 0, 1 or NaN (missing) and `y_prob`
         a forecast for each row and label, both of shape (n, L). Figures are micro averages, over
-        all entries, or "macro" ones, means over the labels; `Evaluation.segments` has the worst
+        all entries, or "macro" averages, over the labels. `Evaluation.segments` has the worst
         labels first. Intervals treat a row with all of its labels as one cluster.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; sorted by default. The names of several labels.
+        The classes in the order of the columns, sorted by default. With `multilabel`, the names of
+        the labels.
     unit : {"auto", "probability", "logit"}, default="auto"
         What the numbers in `y_prob` are. "auto": columns are probabilities, and scores are log odds
         if one lies outside [0, 1].
@@ -99,15 +100,15 @@ class Evaluate:
     vus
         `isoroc.metrics.volume_under_surface` of three to six classes. It is exact for three, from
         at most 2,000 rows. For more it is a lower bound from at most 1,000 rows and 300, 200 or
-        150 directions. It has no interval; `isoroc.metrics.bootstrap` makes one.
+        150 directions. It has no interval, but `isoroc.metrics.bootstrap` makes one.
     macro_log_loss, macro_auc
         Means over several labels. Labels with outcomes of one kind only have no area.
     pairs_reversed, pairs_tied
         Shares of pairs of rows for which the order by the score of a class is reversed, or becomes
-        a tie; pooled over the classes. Pairs that were tied before do not count.
+        a tie, pooled over the classes. Pairs that were tied before do not count.
 
-    With many rows, all but losses, accuracy and changed decisions is based on some of them;
-    `Evaluation.notes` says how many.
+    With many rows, only losses, accuracy and changed decisions are based on all of them. The other
+    measures use some of the rows, and `Evaluation.notes` says how many.
 
     Examples
     --------

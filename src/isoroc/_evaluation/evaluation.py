@@ -35,7 +35,7 @@ class Evaluation:
     """
 
     measures: Mapping[str, Mapping[str, Estimate]]
-    """Estimates of each measure, "before" and, with second forecasts, "after" and "change"; shares
+    """Estimates of each measure, "before" and, with second forecasts, "after" and "change". Shares
     of changed decisions and pairs only have a "change"."""
     n_rows: int
     """Number of rows with positive weight."""
@@ -45,7 +45,7 @@ class Evaluation:
     impossible: Mapping[str, int]
     """Number of rows whose outcome was given probability 0, "before" and "after"."""
     rows: Pair
-    """The rows, or those that were kept of many, for `net_benefit` and `calibration_summary`."""
+    """The rows, or a sample if there are many, for `net_benefit` and `calibration_summary`."""
     verdict: Verdict
     """Whether calibration lowers the log loss. Without second forecasts, or if their calibrator was
     fitted to these rows, whether it could."""
@@ -81,7 +81,7 @@ class Evaluation:
         return self.rows.after is not None
 
     def direction(self, measure: str) -> Literal["better", "worse", "no clear change", ""]:
-        """Whether a measure changed beyond its interval; empty if that is not known."""
+        """Whether a measure changed beyond its interval, or empty if unknown."""
         change = self.measures[measure].get("change", UNKNOWN)
         better = MEASURES[measure].better
         if not better or math.isnan(change.low):
@@ -111,7 +111,7 @@ class Evaluation:
         return texts
 
     def _seen(self) -> list[str]:
-        """What the figures after calibration are worth on rows that the calibrator knows."""
+        """What the figures after calibration mean on rows that the calibrator was fitted to."""
         if not self.seen:
             return []
         text = "The calibrator was fitted to these very rows"
@@ -248,7 +248,7 @@ class Evaluation:
         return list(columns), [list(row) for row in zip(*columns.values(), strict=True)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values that JSON can hold; NaN becomes None."""
+        """Everything as plain values that JSON can hold. NaN becomes None."""
         measures = {
             measure: {stage: estimate._asdict() for stage, estimate in figures.items()}
             for measure, figures in self.measures.items()
@@ -329,7 +329,7 @@ def p_value_text(value: float) -> str:
 
 
 def percent(value: float) -> str:
-    """Share as text in percent; shares close to 0 and 1 are not rounded to them."""
+    """Share as text in percent. Shares close to 0 and 1 are not rounded to them."""
     if 0 < value < 0.0005 or 0.9995 < value < 1:
         return "less than 0.1 %" if value < 0.5 else "more than 99.9 %"
     return f"{100 * value:.1f} %" if 0 < value < 0.1 or 0.9 < value < 1 else f"{100 * value:.0f} %"

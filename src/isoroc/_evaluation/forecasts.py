@@ -14,7 +14,7 @@ from isoroc._input import InputError, check_forecasts, first_improbable
 def forecasts_of(estimator: Any, X: Any, segments: Any = None) -> tuple[Any, Any, NDArray[Any]]:
     """Forecasts of an estimator before and after calibration, and its classes.
 
-    - Calibrator: `X` holds the forecasts before calibration, `predict_proba` returns those after.
+    - Calibrator: `X` holds the forecasts before calibration, and `predict_proba` calibrates them.
       Other units than scores of two classes become probabilities.
     - `CalibratedClassifier`: the mean of the forecasts of its classifiers, and its own.
     - Any other classifier: its forecasts, and none after calibration.
@@ -40,7 +40,7 @@ def forecasts_of(estimator: Any, X: Any, segments: Any = None) -> tuple[Any, Any
 
 
 def unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """The single calibrator of a `CalibratedClassifier`, and its input; others unchanged."""
+    """The single calibrator of a `CalibratedClassifier` and its input, or the arguments."""
     if isinstance(estimator, CalibratedClassifier) and len(estimator.calibrators_) == 1:
         (classifier,) = estimator.estimators_
         (calibrator,) = estimator.calibrators_

@@ -13,7 +13,7 @@ from isoroc._input import Sample
 
 
 class Miscalibration(NamedTuple):
-    """What speaks against the calibration of some forecasts."""
+    """Evidence against the calibration of some forecasts."""
 
     loss: Estimate  # the calibration loss
     p_value: float = nan  # of `score_test`

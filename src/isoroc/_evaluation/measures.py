@@ -39,7 +39,7 @@ class Totals:
         self._rows: dict[str, Mean] = {}  # changes of shares as if rows were independent
 
     def add(self, pair: Pair) -> None:
-        """Add rows; a cluster must not span several batches."""
+        """Add rows. A cluster must not span several batches."""
         before = pair.before
         if not len(before):
             return
@@ -118,7 +118,7 @@ class Direction:
         self._sums: Any = 0.0
 
     def add(self, sample: Sample) -> None:
-        """Add rows; a cluster must not span several batches."""
+        """Add rows. A cluster must not span several batches."""
         if sample.clusters is None and len(sample) > SLICE:
             for rows in slices(len(sample)):
                 self.add(sample.take(rows))
@@ -231,7 +231,7 @@ def most_rows(n_classes: int, most_values: int = 600_000, least: int = 20_000) -
 
 
 def _calibration(pair: Pair, estimates: Estimates, n_rows: int) -> list[str]:
-    """Add calibration errors and the parts of the log loss of all n_rows rows; return notes."""
+    """Add calibration errors and the parts of the log loss of all n_rows rows. Return notes."""
     notes: list[str] = []
     K = pair.n_classes
     if pair.before.n_units < 2:  # what is learned about a row comes from other rows
@@ -274,7 +274,7 @@ def _correct(
     """Estimates from some rows, corrected to all rows by regression on the losses."""
     if pair.n_rows >= n_rows:
         return terms
-    # The losses of all rows are known; calibration and refinement are to add up to them.
+    # The losses of all rows are known, and calibration and refinement must add up to them.
     w = pair.before.row_weights() / pair.before.row_weights().sum()
     losses = np.column_stack([log_losses(s.forecasts, s.codes) for s in pair.series.values()])
     means = w @ losses

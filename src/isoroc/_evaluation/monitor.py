@@ -38,7 +38,7 @@ from isoroc.metrics._estimation.cell_errors import error_in_cells, sum_in_cells
 MONITOR_FORMAT = "isoroc-monitor"
 MONITOR_VERSION = 3
 PARAMETERS = ("confidence", "tolerance", "model")
-#: Logarithm of 0; finite, as JSON has no infinity.
+#: Logarithm of 0. It is finite, as JSON has no infinity.
 LOG_ZERO = -1e300
 
 
@@ -46,9 +46,9 @@ class Alternatives:
     """The alternatives for K classes: the family of each, and its share in the average."""
 
     powers = np.exp([-0.8, -0.4, -0.2, -0.1, 0.1, 0.2, 0.4, 0.8])
-    """Of the forecasts, which may be too sharp or not sharp enough (family "confidence")."""
+    """Powers of the forecasts, which may be too sharp or not sharp enough ("confidence")."""
     shifts = np.array([-1.6, -0.8, -0.4, -0.2, 0.2, 0.4, 0.8, 1.6])
-    """Of the log odds of one class against all others ("class shares")."""
+    """Shifts of the log odds of one class against all others ("class shares")."""
     uniform = np.array([0.003, 0.03, 0.3])
     """Shares of the uniform forecast, for outcomes of probability 0 ("impossible")."""
 
@@ -92,7 +92,7 @@ class Evidence:
     log_begun: Floats
     """For each alternative, log of the sum over batches so far of the share that begins with the
     batch times the product of ratios since then."""
-    log_rest: float  # log of the share that begins with a later batch; its ratio is 1 so far
+    log_rest: float  # log of the share that begins with a later batch, with ratio 1 so far
 
     @classmethod
     def none(cls, n_alternatives: int) -> Self:
@@ -137,7 +137,7 @@ class Accepted:
 
     @classmethod
     def of(cls, rule: AcceptanceRule | None, Q: Floats, codes: Codes) -> Self:
-        """Sums over the rows of a batch; none without a rule."""
+        """Sums over the rows of a batch that the rule accepts. Without a rule, no rows."""
         if rule is None:
             return cls.none()
         accepted = rule.accept(Q)
@@ -185,7 +185,7 @@ class RowSums:
 
 
 class BatchSums(NamedTuple):
-    """What a monitor needs to know about some rows; the batches of a stream add up."""
+    """What a monitor needs to know about some rows. The batches of a stream add up."""
 
     totals: RowSums
     log_ratios: Floats  # sum over the rows for each alternative
@@ -252,7 +252,7 @@ class Promise:
         self.alarm: int | None = None
 
     def add(self, accepted: Accepted, n_rows: int, limit: float) -> None:
-        """Add a batch; `n_rows` rows were seen so far, and evidence of `limit` is an alarm."""
+        """Add a batch that ends with row `n_rows`. Evidence of at least `limit` is an alarm."""
         self.accepted = self.accepted + accepted
         self.evidence = self.evidence.add(accepted.log_ratios, self.n_batches)
         self.n_batches += 1
@@ -287,7 +287,7 @@ class Promise:
 
 
 def _read(state: dict[str, Any], empty: Any) -> Any:
-    """Sums or evidence from a file; `empty` has the types and shapes."""
+    """Sums or evidence from a file. `empty` has the types and shapes."""
     return type(empty)(*(_read_numbers(state[name], like) for name, like in vars(empty).items()))
 
 
@@ -305,7 +305,7 @@ class BatchReport:
 
     rows: int
     evidence: float
-    """Logarithm of the likelihood ratio against calibration; see `CalibrationMonitor`."""
+    """Logarithm of the likelihood ratio against calibration, as in `CalibrationMonitor`."""
     log_loss: float
     """Mean log loss. A forecast of 0 counts as 1e-300."""
     promised: float
@@ -314,8 +314,9 @@ class BatchReport:
     """Root mean square difference of frequencies and forecasts in ten cells of the forecasts of
     each class, without what chance adds to it."""
     error_low: float
+    """Lower end of the interval of the calibration error."""
     error_high: float
-    """Ends of the interval of the calibration error."""
+    """Upper end of the interval of the calibration error."""
     shares: Table
     """For each class its share, the forecast share, and an interval of the difference."""
 
@@ -326,35 +327,35 @@ class CalibrationMonitor:
     Parameters
     ----------
     calibrator : calibrator, map, fitted classifier or array-like of shape (K,)
-        Model that makes the monitored forecasts; `update` applies it. If only the classes are
+        Model that makes the monitored forecasts. `update` applies it. If only the classes are
         given, in the order of the columns, `update` takes calibrated forecasts.
     confidence : float, default=0.95
         If forecasts are calibrated, the chance of ever raising an alarm is at most 1 - confidence.
     tolerance : float, default=None
-        Miscalibration to tolerate, in nats per row; with 0 every model eventually raises an alarm.
+        Miscalibration to tolerate, in nats per row. With 0 every model eventually raises an alarm.
         A calibrator fitted to n rows is wrong by about ``K / n``. The default is ``2 K / n``, or 0
         if only the classes are given.
     model : str, default=None
         Name of the model, by default the checksum of the calibrator.
     rule : AcceptanceRule, default=None
-        Rule whose promise is watched, too, by a test of its own with the same confidence.
+        Rule whose promise is also watched, by its own test with the same confidence.
 
     Attributes
     ----------
     alarm_ : int or None
         Number of rows seen when the evidence first exceeded ``log(1 / (1 - confidence))``.
     advice_ : {"nothing", "adapt priors", "refit"}
-        What to do; "adapt priors" if a change of class shares explains the evidence best.
+        What to do: "adapt priors" if a change of class shares explains the evidence best.
     promise_ : Promise or None
-        What is known about the promise of the rule; ``str`` says it in a sentence. Its `alarm` is
+        What is known about the promise of the rule. ``str`` says it in a sentence. Its `alarm` is
         the number of rows seen when the evidence that accepted rows are wrong more often than the
         rule allows first exceeded the same limit.
     evidence_ : float
         Logarithm of the likelihood ratio of alternatives to the forecasts, averaged over the
         alternatives. ``exp(-evidence_)`` is a p-value that is valid at any time.
     history_ : Table
-        One row per batch: `rows` and `evidence` of all rows so far; `log_loss` of the batch, that
-        `promised`, the `calibration_error` and its interval, `low` to `high`.
+        One row per batch. `rows` and `evidence` are of all rows so far. `log_loss`, the `promised`
+        log loss, the `calibration_error` and its interval, `low` to `high`, are of the batch.
     seen_ : dict
         Names of the latest 10,000 batches, with the time (UTC) at which each was counted.
 
@@ -402,7 +403,7 @@ class CalibrationMonitor:
         labels = getattr(calibrator, "classes_", calibrator)
         self.calibrator = None if labels is calibrator else calibrator
         checksum = getattr(calibrator, "checksum", None) or ""
-        #: Checksum of the calibrator, which may have none; None if only the classes were given.
+        #: Checksum of the calibrator, "" if it has none, or None if only the classes were given.
         self.source = None if self.calibrator is None else checksum
         self.classes_: NDArray[Any] = to_array(labels, name="calibrator")
         K = len(set(self.classes_.tolist()))
@@ -429,7 +430,7 @@ class CalibrationMonitor:
         self.seen_: dict[str, str] = {}
 
     def _begin(self, *, multilabel: bool) -> None:
-        """Sums and evidence without rows; `multilabel` if labels do not exclude each other."""
+        """Start without rows. `multilabel` says whether labels do not exclude each other."""
         K = len(self.classes_)
         none = np.zeros((0, K))
         self.multilabel = multilabel
@@ -448,7 +449,7 @@ class CalibrationMonitor:
         Parameters
         ----------
         y : array-like of shape (n,)
-            Labels; with a `MultiLabelCalibrator` 0, 1 or NaN for each of them, shape (n, L).
+            Labels. With a `MultiLabelCalibrator`, 0, 1 or NaN for each label, shape (n, L).
         P : array-like
             What the `predict_proba` of the calibrator takes: forecasts before calibration, or the
             features of a classifier. Without a calibrator, calibrated forecasts.
@@ -460,7 +461,7 @@ class CalibrationMonitor:
         Returns
         -------
         BatchReport
-            Report of this batch alone; `report` covers all batches.
+            Report of this batch alone. `report` covers all batches.
         """
         if self.source is not None and not calibrated:
             if self.calibrator is None:
@@ -479,7 +480,7 @@ class CalibrationMonitor:
         return self.add(BatchSums.of(Q, sample.codes, self.alternatives, self.rule), batch)
 
     def add(self, rows: BatchSums, batch: str | None = None) -> BatchReport:
-        """Add a batch given by its totals; otherwise like `update`."""
+        """Add a batch given by its totals, otherwise like `update`."""
         if batch in self.seen_:
             problem = f"{batch!r} was counted on {self.seen_[batch]}"
             raise InputError("batch", None, problem, "count the rows of a batch once")
@@ -518,7 +519,7 @@ class CalibrationMonitor:
         return None if self.promise_ is None else self.promise_.rule
 
     def watch(self, rule: AcceptanceRule | None) -> None:
-        """Watch the promise of a rule from now on; evidence about another rule is dropped."""
+        """Watch the promise of a rule from now on. Evidence about another rule is dropped."""
         if rule is None:
             self.promise_ = None
             return

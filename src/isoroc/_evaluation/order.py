@@ -145,7 +145,7 @@ def _change(
 
 
 def rank_rows(forecasts: Floats) -> dict[int, Ints]:
-    """Ranks of the rows by the score of each class; two classes have one score."""
+    """Ranks of the rows by the score of each class. Two classes have one score."""
     if count_classes(forecasts) == 2:
         return {1: group_equal(binary_scores(forecasts))}
     return {k: group_equal(column) for k, column in enumerate(forecasts.T)}
@@ -154,8 +154,8 @@ def rank_rows(forecasts: Floats) -> dict[int, Ints]:
 def areas(sample: Sample, ranks: dict[int, Ints]) -> Functionals:
     """Mean area of one class against the rest, and of one class against another.
 
-    Plain means over classes, or pairs of classes, that have weight; NaN if only one has. A pair of
-    classes has the mean of the areas by the scores of either (Hand and Till 2001).
+    Plain means over the classes, or pairs of classes, that have weight. NaN if only one has. A pair
+    of classes has the mean of the areas by the scores of either (Hand and Till 2001).
     """
     codes = sample.codes
     weights = sample.row_weights()
@@ -186,7 +186,7 @@ def areas(sample: Sample, ranks: dict[int, Ints]) -> Functionals:
 
 
 def changed_pairs(before: Iterable[Ints], after: Iterable[Ints], weights: Floats) -> Functionals:
-    """Shares of reversed and of tied pairs, of those with different ranks before in any ranking."""
+    """Shares of reversed and tied pairs among pairs with different ranks before, over rankings."""
     ranks = zip(before, after, strict=True)
     sums: Any = weights * sum(pairs_of_rows(old, new, weights) for old, new in ranks)
     ordered = sums[0]
@@ -198,9 +198,10 @@ def changed_pairs(before: Iterable[Ints], after: Iterable[Ints], weights: Floats
 
 
 def pairs_of_rows(before: Ints, after: Ints, weights: Floats) -> Floats:
-    """Weight of the rows with different ranks before from each row, shape (3, n).
+    """Weights of three sets of rows that are compared with each row, shape (3, n).
 
-    Then of those in the opposite order after, and of those with equal ranks after.
+    The first set has the rows whose ranks before differ. The others are subsets of it: the rows in
+    the opposite order after, and the rows with equal ranks after.
     """
     both = before * (after.max() + 1) + after  # ties before must not count as reversed
     order = np.argsort(both)
@@ -225,7 +226,7 @@ def measure_volumes(before: Sample, after: Sample) -> dict[tuple[str, str], Stat
 
 
 class Effort(NamedTuple):
-    """How much a volume of a comparison may take; exact for three classes."""
+    """How much a volume of a comparison may take. It is exact for three classes."""
 
     rows: int
     directions: int | None = None
@@ -236,7 +237,7 @@ EFFORTS = {3: Effort(2000), 4: Effort(1000, 300), 5: Effort(1000, 200), 6: Effor
 
 
 def effort_for(n_classes: int) -> Effort | None:
-    """Rows and directions of a volume; None if there is none for this number of classes."""
+    """Rows and directions of a volume, or None if this number of classes has no volume."""
     return EFFORTS.get(n_classes)
 
 

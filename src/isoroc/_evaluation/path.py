@@ -29,8 +29,8 @@ def measured_path(
 ) -> Table:
     """Measures of the stages of a calibrator on a sample of its forecasts.
 
-    Columns are ``n_bins`` and the measures. Of many stages, `most_stages` are measured, the first
-    and the last among them. Of many rows, `most_rows`.
+    Columns are ``n_bins`` and the measures. At most `most_stages` stages are measured, with the
+    first and the last among them, on at most `most_rows` rows.
     """
     n_bins = calibrator.path_["n_bins"]
     chosen = np.arange(len(n_bins))

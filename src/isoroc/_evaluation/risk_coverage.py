@@ -30,7 +30,7 @@ class RiskCoverage:
     """The curves: the forecasts (``of``), the ``threshold`` at or above which rows are accepted,
     their share (``coverage``), their ``error``, and its interval ``low`` to ``high``."""
     area: Mapping[str, Estimate]
-    """Area below each curve, the error on average over all shares; with two forecasts also the
+    """Area below each curve, the error on average over all shares. With two forecasts also the
     "change"."""
     excess: Mapping[str, Estimate]
     """Area above the ideal order of the rows, in which all wrong rows come last."""
@@ -59,7 +59,7 @@ class RiskCoverage:
 
 
 class Ranked(NamedTuple):
-    """Rows in the order of their largest probability; ties are groups in random order."""
+    """Rows in the order of their largest probability. Ties are groups in random order."""
 
     group: Any  # of each row, the surest first
     start: Floats  # share of rows before each group
@@ -67,7 +67,7 @@ class Ranked(NamedTuple):
     scores: Floats  # of each group
     rate: Floats  # error of each group
     wrong: Floats  # of each row
-    weights: Floats  # of each row; they sum to 1
+    weights: Floats  # of each row, with sum 1
 
     @classmethod
     def of(cls, sample: Sample) -> "Ranked":
@@ -86,8 +86,8 @@ class Ranked(NamedTuple):
         """For each row, values whose means are the area and its excess over the ideal order.
 
         The area is the mean of ``-wrong * log(u)``, where u is the share of rows up to this one.
-        Each value also counts how a row moves those that come after it, so that the variance of the
-        mean belongs to the area.
+        Each value also counts how a row moves the rows after it, so that the variance of the mean
+        is the variance of the area.
         """
         width = self.end - self.start
         log_end = np.log(self.end)

@@ -10,8 +10,9 @@ from isoroc._evaluation.order import Effort, effort_for
 from isoroc._input import Sample
 from isoroc.metrics import roc_surface
 
-#: Direction in which both pictures look at the surface, in degrees: classes are on equal terms.
+#: Elevation of the viewpoint of both pictures, in degrees.
 ELEVATION = 28.0
+#: Azimuth of the viewpoint of both pictures, in degrees, so that classes are on equal terms.
 AZIMUTH = 45.0
 
 

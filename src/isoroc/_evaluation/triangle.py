@@ -5,7 +5,7 @@ import numpy as np
 from isoroc._core.tree import BinTree
 from isoroc._core.types import Floats, Ints
 
-#: The palette of Okabe and Ito, safe for colour-blind readers; colours of medium lightness first.
+#: The palette of Okabe and Ito, safe for colour-blind readers, with medium lightness first.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 
@@ -18,7 +18,7 @@ def mix(values: Floats) -> Floats:
 
 
 def bin_polygons(tree: BinTree) -> list[Floats]:
-    """Corners of the bins of a tree of three classes; none for bins that only touch the simplex."""
+    """Corners of the bins of a tree of three classes, none if a bin only touches the simplex."""
     polygons: dict[int, Floats] = {0: np.eye(3)}
     for gamma, children, node in zip(tree.thresholds, tree.children, tree.split_nodes, strict=True):
         whole = polygons.pop(int(node))
@@ -48,11 +48,11 @@ def _clip(corners: Floats, side: Floats) -> Floats:
 def cells_of(P: Floats, steps: int) -> tuple[Ints, Ints]:
     """Occupied cells of width 1 / steps, and the cell of each forecast.
 
-    A cell is given by its coordinates in whole steps, rounded down. Those of small triangles that
-    point up sum to ``steps - 1``, of those that point down to ``steps - 2``.
+    A cell is given by its coordinates in whole steps, rounded down. They sum to ``steps - 1`` for
+    small triangles that point up, and to ``steps - 2`` for those that point down.
     """
     whole = np.floor(P * steps).astype(np.intp)
-    # A lattice point is a corner of several cells; assign it to the one below its largest
+    # A lattice point is a corner of several cells. Assign it to the one below its largest
     # coordinate.
     corner = np.flatnonzero(whole.sum(axis=1) == steps)
     whole[corner, whole[corner].argmax(axis=1)] -= 1

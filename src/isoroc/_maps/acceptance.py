@@ -31,7 +31,7 @@ from isoroc._support.table import Table
 
 RULE_FORMAT = "isoroc-rule"
 RULE_VERSION = 1
-#: Threshold of probabilities that none of them reaches.
+#: Threshold that no probability reaches.
 NEVER = 2.0
 Action = Literal["top", "both", "class", "positive", "negative"]
 ACTIONS: tuple[Action, ...] = ("top", "both", "class", "positive", "negative")
@@ -61,24 +61,24 @@ CANDIDATES = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AcceptanceRule:
-    """Rows that are accepted, and what is promised of them. ``print`` says it in sentences.
+    """Which rows are accepted, and what is promised about them. ``print`` shows it in words.
 
     A zone is a set of rows with its own threshold: all rows, rows decided for one class, or rows in
     one segment.
     """
 
     action: Action
-    """What accepted rows are decided for; see `isoroc.decisions.acceptance_rule`."""
+    """What accepted rows are decided for, as in `isoroc.decisions.acceptance_rule`."""
     classes: NDArray[Any]
     """The classes, in the order of the columns."""
     segments: Names | None
-    """Names of the segments; None if there are none."""
+    """Names of the segments, or None without segments."""
     thresholds: Floats
-    """Threshold of each segment and decision, shape (S, K); 2 or infinity if no row reaches it."""
+    """Threshold of each segment and decision, shape (S, K), 2 or infinity if no row reaches it."""
     scored: bool
-    """Whether thresholds are on a score of the user's instead of on probabilities."""
+    """Whether thresholds apply to the user's score instead of to probabilities."""
     measure: Literal["error", "loss"]
-    """Whether errors are limited, or a loss of the user's."""
+    """Whether the rule limits errors or the user's loss."""
     units: Literal["rows", "clusters"]
     """What must be independent."""
     confidence: float
@@ -90,10 +90,10 @@ class AcceptanceRule:
     error: Estimate
     """Error of the accepted rows. Each end is a bound with probability `confidence`."""
     zones: Table
-    """One row per zone; ``bound`` is the upper bound of its error, at most ``max_error`` if it is
-    certified."""
+    """One row per zone. ``bound`` is the upper bound of its error, at most ``max_error`` if the
+    zone is certified."""
     candidates: Table
-    """All thresholds that were considered, with the p-values of those that were tested."""
+    """All thresholds that were considered, with p-values where they were tested."""
     notes: tuple[str, ...]
     """Why zones are not certified, and what would help."""
     model: str | None = None
@@ -111,7 +111,7 @@ class AcceptanceRule:
 
     @property
     def certified(self) -> bool:
-        """Whether any threshold is certified; otherwise no row is accepted."""
+        """Whether any threshold is certified. Otherwise no row is accepted."""
         return bool(self.zones["certified"].any())
 
     def accept(
@@ -196,7 +196,7 @@ class AcceptanceRule:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Rule from a file that `save` wrote; damaged and altered files are refused."""
+        """Rule from a file that `save` wrote. Damaged and altered files are refused."""
         fix = "Pass a file that was written by AcceptanceRule.save or isoroc accept."
         document = read_envelope(path, RULE_FORMAT, RULE_VERSION, ("rule",), fix=fix)
         with faults_of(path):
@@ -204,7 +204,7 @@ class AcceptanceRule:
 
     @classmethod
     def read(cls, document: Any) -> Self:
-        """Rule of a document inside another file; a `ValueError` if it is damaged."""
+        """Rule from a document inside another file. Raises a `ValueError` if it is damaged."""
         try:
             return cls._of(open_envelope(document, RULE_FORMAT, RULE_VERSION, ("rule",)))
         except Fault as fault:
@@ -324,7 +324,7 @@ def _refuse(_: Any, place: str) -> Any:
 
 
 def _checked(values: dict[str, Any]) -> dict[str, Any]:
-    """Fields of a rule from a file; a `Fault` if one of them is not what rules hold."""
+    """Fields of a rule from a file. Raises a `Fault` if one of them is invalid."""
 
     def need(name: str, condition: Any, expected: str) -> None:
         if not condition:

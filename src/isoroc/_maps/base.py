@@ -1,4 +1,4 @@
-"""Map: the numbers of a fitted calibrator, and the formula that makes forecasts of them."""
+"""Map: the numbers of a fitted calibrator, and the formula that makes forecasts from them."""
 
 import math
 from abc import ABC, abstractmethod
@@ -81,12 +81,12 @@ class Map(Frozen, ABC):
 
     @property
     def segments(self) -> dict[str, bool]:
-        """Columns of segments that the map uses, and whether each is numeric; mostly none."""
+        """Segment columns that the map uses, and whether each is numeric. Most maps use none."""
         return {}
 
     @abstractmethod
     def formula(self, ops: Ops[V], X: V, places: Places[V] = ()) -> V:
-        """Calibrated forecasts, of width K, of valid forecasts of the map's kind.
+        """Calibrated forecasts of width K, given valid forecasts of the map's kind.
 
         Only maps with `segments` use `places`. Without places, all segments are unknown.
         """
@@ -102,14 +102,14 @@ class Map(Frozen, ABC):
         return []
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        """What the formula returns for arrays, shape (n, K); overridden where a loop is faster."""
+        """What the formula returns for arrays, shape (n, K). Overridden where a loop is faster."""
         X = columns_of(forecasts.values)
         if self.exact:
             return np.ascontiguousarray(self.formula(NUMPY, X))
         return in_parts(self.formula, X)
 
     def apply(self, values: Floats, segments: Segments | None = None) -> Floats:
-        """Calibrated forecasts, shape (n, K), of a forecast array; both may be on a device.
+        """Calibrated forecasts of a forecast array, shape (n, K). Both may be on a device.
 
         Maps without `segments` ignore the second argument.
         """
@@ -117,7 +117,8 @@ class Map(Frozen, ABC):
             X = ops.vector(ops.constant(columns_of(values)))
             return ops.like(values, self.formula(ops, X).array)  # type: ignore[no-any-return]
         forecasts = Forecasts(values, self.kind)
-        # Small products wake no threads, and limiting these takes a fifth of the time of a row.
+        # Small products start no BLAS threads, and limiting threads would take a fifth of the time
+        # of a single row.
         if values.size <= 3000:
             return self.compiled(forecasts)
         with one_blas_thread():
@@ -159,7 +160,7 @@ def _brief(value: Any) -> str:
 
 
 def in_parts(formula: Callable[[Ops[Any], Any], Any], X: Floats) -> Floats:
-    """A formula of arrays, for a few rows at a time, so that they stay in the cache."""
+    """Apply a formula to chunks of rows that fit the cache."""
     parts = (np.asfortranarray(X[rows]) for rows in slices(len(X), 2**12))
     return np.concatenate([np.ascontiguousarray(formula(NUMPY, part)) for part in parts])
 

@@ -146,7 +146,7 @@ class BinMap(Map):
         return unscored(thresholds) if is_scored else thresholds
 
     def _columns(self, names: Sequence[str]) -> list[tuple[int, str]]:
-        """Columns to show in tables, and their suffixes; with two classes only the second."""
+        """Columns to show in tables, and their suffixes. With two classes, only the second."""
         if self.tree.n_classes == 2:
             return [(1, "")]
         if self.reduction is not None:

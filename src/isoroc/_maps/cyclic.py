@@ -20,14 +20,15 @@ TOLERANCE = 1e-12  # relative rounding error that comparisons allow for
 
 @dataclass(frozen=True)
 class MonotonicityCheck:
-    """What `verify` of a calibrator returns; true if no violation was found.
+    """What `verify` of a calibrator returns. It is true if no violation was found.
 
     Attributes
     ----------
     monotone : bool
         Whether the guarantee holds on the rows that were compared.
     rows, exact : int and bool
-        Number of rows compared, and whether these are all; otherwise they were drawn at random.
+        Number of rows compared, and whether these are all rows. Otherwise they were drawn at
+        random.
     """
 
     monotone: bool
@@ -81,13 +82,13 @@ def has_negative_cycle(steps: Floats) -> bool:
             return False
         distance = np.where(shorter, shortest, distance)
         previous = np.where(shorter, nearest, previous)
-        if _returns(previous):  # only round a negative cycle can distances shorten themselves
+        if _returns(previous):  # predecessors form only negative cycles
             return True
     return True
 
 
 def _returns(previous: Ints) -> bool:
-    """Whether the way back from some node never reaches the source."""
+    """Whether following predecessors from some node never reaches the source."""
     ancestor = previous
     for _ in range(len(previous).bit_length()):
         ancestor = ancestor[ancestor]

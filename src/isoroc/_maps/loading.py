@@ -29,7 +29,7 @@ MAPS: dict[str, type[Map]] = {
     for name, found in vars(_maps).items()
     if name.endswith("Map") and not isabstract(found)
 }
-MAX_CLASSES = 10_000  # so that no file can make loading slow
+MAX_CLASSES = 10_000  # limits the time that loading a file can take
 
 
 def map_document(fitted: Any, place: str) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def map_document(fitted: Any, place: str) -> dict[str, Any]:
 
 
 def map_from(document: dict[str, Any], place: str) -> Map:
-    """The map of a document; its numbers may not fit together."""
+    """The map of a document. Whether its numbers fit together is not checked."""
     entries(document, place, ("type", "kind", "forecasts", "numbers"))
     name = str(document["kind"])
     forecasts = str(document["forecasts"])
@@ -65,7 +65,7 @@ def decode_known(
     make: Callable[[dict[str, Any], str], Any],
     required: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """Decoded values by name; a `Fault` if one is unknown or a required one is missing."""
+    """Decoded values by name. Raises a `Fault` if one is unknown or a required one is missing."""
     given = entries(values, place, required, known)
     return {name: decode(value, f"{place}.{name}", make) for name, value in given.items()}
 
@@ -77,7 +77,7 @@ class LoadedMap:
     Attributes
     ----------
     map_, calibrator
-        What the calibrator does with forecasts; the name of its class.
+        The map that the calibrator applies to forecasts, and the name of the calibrator's class.
     classes_, n_features_in_, summary_, checksum
         As in `IdentityCalibrator`.
     names : list of str or None
@@ -104,7 +104,7 @@ class LoadedMap:
         return self.map_.kind.unit
 
     def predict_proba(self, P: Any, segments: Any = None) -> Floats:
-        """Calibrated forecasts, shape (n, K); pass `segments` if the calibrator uses any."""
+        """Calibrated forecasts, shape (n, K). Pass `segments` if the calibrator uses any."""
         ops = ops_for(P)
         values = check_new(P, self.map_.kind, self.n_features_in_, self.summary_, ops)
         Q = apply_map(self.map_, values, segments)
@@ -210,7 +210,7 @@ def checked_map(model: dict[str, Any], state: dict[str, Any]) -> Map:
 
 
 def _check_common(state: dict[str, Any], kind: Kind) -> int:
-    """Check classes and columns; returns K."""
+    """Check classes and columns, and return K."""
     classes = state.get("classes_")
     if not isinstance(classes, np.ndarray) or classes.ndim != 1:
         raise Fault("model.state.classes_", "expected an array")

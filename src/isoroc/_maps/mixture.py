@@ -14,11 +14,11 @@ from isoroc._maps.monotone import MonotoneMap, MonotonicityCertificate
 
 
 class MixtureMap(Map):
-    """The weighted mean of the forecasts of other maps; if `monotone`, all of them are.
+    """The weighted mean of the forecasts of other maps. If `monotone`, all members are monotone.
 
     A mean of calibrated forecasts is underconfident (Ranjan and Gneiting 2010), so it is raised to
-    the power `exponent` and normalised; a monotone mixture has the exponent 1. The identity is, as
-    a `MonotoneMap`, the gradient of a convex function of z, so averages of both are gradients too.
+    the power `exponent` and normalised. A monotone mixture has the exponent 1. The identity, like a
+    `MonotoneMap`, is the gradient of a convex function of z, so averages of both are gradients too.
     """
 
     members: Sequence[Map] = state(checks.list_of(checks.anything, "M"))
@@ -42,7 +42,7 @@ class MixtureMap(Map):
         return self._sharpen(ops, mean)
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        """The same by the compiled loops of the members, which share logarithms."""
+        """The formula by the compiled loops of the members, which share logarithms."""
         parts = zip(self.members, self.weights, strict=True)
         first, *others = (member.compiled(forecasts) * float(weight) for member, weight in parts)
         for part in others:
@@ -55,7 +55,7 @@ class MixtureMap(Map):
         return ops.softmax(ops.log(ops.maximum(Q, LEAST)) * self.exponent)
 
     def is_increasing(self) -> bool:
-        """Whether all members are increasing; one is enough in a monotone mixture."""
+        """Whether all members are increasing. In a monotone mixture, one is enough."""
         increasing = [member.is_increasing() for member in self.members]
         return any(increasing) if self.monotone else all(increasing)
 
@@ -65,7 +65,7 @@ class MixtureMap(Map):
 
     @property
     def floor(self) -> float:
-        """Floor of the coordinates; without a `MonotoneMap` any will do."""
+        """Floor of the coordinates. Without a `MonotoneMap`, any floor will do."""
         return next((m.floor for m in self.members if isinstance(m, MonotoneMap)), LEAST)
 
 

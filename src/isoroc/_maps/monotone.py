@@ -41,7 +41,7 @@ class MonotonicityCertificate:
     Attributes
     ----------
     n_classes, floor : int and float
-        K; the floor in z, the coordinates of a map of three classes or more.
+        K, and the floor in z, the coordinates of a map of three classes or more.
     strict : bool
         For two classes, whether the map is strictly increasing.
     """
@@ -81,7 +81,7 @@ class MonotonicityCertificate:
 class MonotoneMap(Map):
     """The gradient of a convex potential of z, log forecasts with a floor: see `with_floor`.
 
-    Directions are the points t_k, None if they are uniform; interactions are J, None for 0.
+    Directions are the points t_k, or None if uniform. Interactions are J, or None for 0.
     """
 
     floor: float = state(checks.number(above=0.0, most=1.0))
@@ -113,7 +113,7 @@ class MonotoneMap(Map):
         return self.gradient(ops, self.coordinates(ops, X))
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        """The same with logarithms that members of a mixture share; for two classes in a loop."""
+        """The formula with logarithms that members of a mixture share. Two classes use a loop."""
         logs = forecasts.logs(LEAST)
         if len(self.softness) == 2 and self.interactions is None:
             points = self.prototypes.reshape(-1, 2)
@@ -126,7 +126,7 @@ class MonotoneMap(Map):
         return in_parts(formula, logs.T)
 
     def is_increasing(self) -> bool:
-        """Unless all prototypes coincide."""
+        """True unless all prototypes coincide."""
         return bool(np.ptp(self.prototypes[..., -1]) > 0)
 
     def full_directions(self) -> Floats:

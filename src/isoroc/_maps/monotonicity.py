@@ -12,7 +12,7 @@ negative cycle, and the largest slack that all constraints can have at once is t
 weight of a cycle. For K = 2 the condition is isotony. The paper's experiments look at cycles of two
 regions only.
 
-Two scopes: "global" takes all calibration points into W, "tree" only those that reach the split.
+The scope "global" takes all calibration points into W, and "tree" only points that reach the split.
 """
 
 from dataclasses import dataclass, replace
@@ -30,13 +30,13 @@ from isoroc._support.table import Table
 
 Scope = Literal["global", "tree"]
 
-#: Slack above minus this counts as none missing: the rounding of differences of probabilities.
+#: Slack down to minus this counts as feasible: rounding error of differences of probabilities.
 TOLERANCE = 1e-12
 
 
 def regions_held(tree: BinTree, forecasts: Floats | None = None) -> NDArray[np.bool_]:
     """Whether each bin has a calibration point in each region of each split, shape (S, B, K)."""
-    # Given the points, splits divide all of them; otherwise those that reach the split.
+    # With `forecasts`, a split divides all points, otherwise only the points that reach it.
     held = np.zeros((tree.n_splits, len(tree.bins), tree.n_classes), dtype=bool)
     if forecasts is not None:
         bin_of = tree.bin_of(forecasts)
@@ -44,7 +44,7 @@ def regions_held(tree: BinTree, forecasts: Floats | None = None) -> NDArray[np.b
         for of_split, gamma in zip(held, tree.thresholds, strict=True):
             of_split[bin_of, regions(points, gamma)] = True
         return held
-    # Bins below each node; the last row stands for missing children.
+    # Bins below each node. The last row stands for missing children.
     below = np.zeros((len(tree.class_weights) + 1, len(tree.bins)), dtype=bool)
     below[tree.bins, np.arange(len(tree.bins))] = True
     for s in reversed(range(tree.n_splits)):
@@ -56,7 +56,7 @@ def regions_held(tree: BinTree, forecasts: Floats | None = None) -> NDArray[np.b
 def bounds_of(values: Floats, held: NDArray[np.bool_]) -> Floats:
     """W of splits, shape (S, K, K): the smallest r_i - r_j among the bins with points in region i.
 
-    `values` has shape (B, K); `held`, whether each bin has points in each region, (S, B, K).
+    `values` has shape (B, K). `held` says whether each bin has points in each region, (S, B, K).
     """
     bins = np.arange(len(values))
     r = np.ascontiguousarray(values)[None]
@@ -81,7 +81,7 @@ def largest_slack(W: Floats) -> Floats:
 
 
 def solve(W: Floats) -> tuple[Floats, Floats]:
-    """Thresholds gamma' of largest slack, (S, K), NaN if there is none, and that slack, (S,)."""
+    """Thresholds gamma' of largest slack, (S, K), NaN if infeasible, and the slack, (S,)."""
     slack = largest_slack(W)
     tight = W - np.where(np.isfinite(slack), slack, 0.0)[:, None, None]
     gamma = np.zeros(W.shape[:2])
@@ -103,16 +103,16 @@ class Certificate:
     calibrated_thresholds: Floats
     """gamma' of each split, on the calibrated forecasts, shape (S, K)."""
     slack: Floats
-    """By how much every constraint of the split can be tightened at once, shape (S,)."""
+    """Amount by which every constraint of the split can be tightened at once, shape (S,)."""
     top: int | None = None
-    """Thresholds are on the `top` largest probabilities and the rest; None if on the classes."""
+    """Thresholds are on the `top` largest probabilities and the rest, or on classes if None."""
 
     def verify(self, tree: BinTree, calibrated: Floats, sample: Sample) -> bool:
         """Whether the claim holds for a tree and the calibration rows, calibrated, shape (n, K).
 
         Rows are routed and counted again, with plain comparisons. In the tree scope the calibrated
         forecasts go through the tree with the calibrated thresholds, and each must end in the bin
-        that it came from. In the global scope every split must sort all rows alike on both sides; a
+        that it came from. In the global scope every split must sort all rows alike on both sides. A
         row on a boundary counts as either.
         """
         if not np.array_equal(self.thresholds, tree.thresholds):
@@ -135,7 +135,7 @@ class Certificate:
         return True
 
     def table(self) -> Table:
-        """One row per split: gamma, gamma' and the slack; for K = 2 the second coordinates."""
+        """One row per split: gamma, gamma' and the slack. For K = 2, only second coordinates."""
         K = self.thresholds.shape[1]
         columns = Table(split=np.arange(len(self.slack)))
         for k, suffix in [(k, f"_{k}") for k in range(K)] if K > 2 else [(1, "")]:
@@ -174,7 +174,7 @@ def _route(tree: BinTree, forecasts: Floats) -> Ints:
 
 def certify(tree: BinTree, values: Floats, forecasts: Floats | None = None) -> Certificate:
     """Certificate of a ROC monotone map, given the calibrated forecasts of its bins, (B, K)."""
-    # The global scope needs the calibration points, the tree scope none.
+    # The global scope needs the calibration points, but the tree scope does not.
     if tree.n_classes == 2:
         # The bins next to a threshold decide, and both lie below its split: the scopes agree.
         # Taking the middle of their values directly keeps gaps of one rounding step open.

@@ -27,7 +27,7 @@ class TemperedMap(Map):
         return ops.mix_uniform(ops.softmax(self._scaled(ops, X)), self.smoothing)
 
     def log_tempered(self, ops: Ops[V], X: V) -> V:
-        """Their logarithms."""
+        """Logarithms of the tempered forecasts."""
         if self.smoothing:
             return ops.log(self.tempered(ops, X))
         return ops.log_softmax(self._scaled(ops, X))
@@ -57,7 +57,7 @@ class TemperatureMap(TemperedMap):
         return smooth.by_row(self.tempered_rows(forecasts))
 
     def is_increasing(self) -> bool:
-        """Unless a floor above 1/2 flattens it."""
+        """True unless a floor above 1/2 flattens the map."""
         return self.floor <= 0.5
 
 
@@ -79,7 +79,7 @@ class MatrixMap(TemperedMap):
 
 
 def transform(ops: Ops[V], z: V, coef: Floats, quadratic: Floats, intercept: Floats) -> V:
-    """``coef z + quadratic z**2 + intercept``; a vector `coef` stands for a diagonal matrix."""
+    """``coef z + quadratic z**2 + intercept``. A vector `coef` stands for a diagonal matrix."""
     if coef.ndim == 1:
         return (quadratic * z + coef) * z + intercept if quadratic.any() else coef * z + intercept
     linear = ops.linear(z, coef, intercept)
@@ -105,7 +105,7 @@ class Positions(Frozen):
 class KernelMap(TemperedMap):
     """``softmax(z + t (weights bumps(x) + coef z + intercept))`` of tempered log forecasts z.
 
-    `knots`, `origin` and `stretch` define the positions x; `trust` is t.
+    `knots`, `origin` and `stretch` define the positions x, and the function `trust` defines t.
     """
 
     knots: Floats = state(checks.coefficients("K", smooth.N_KNOTS))
@@ -172,7 +172,7 @@ class CumulativeMap(TemperedMap):
         below, above = (ops.maximum(ops.linear(p, part), LEAST) for part in (first, 1 - first))
         u = self.rates[0] * ops.log(below) - self.rates[1] * ops.log(above) + self.shifts
         u = u + ops.linear(z, self.location[None])
-        # Logarithms of sigmoid(u) and of sigmoid(-u); their products have no cancellation.
+        # Products of sigmoid(u) and sigmoid(-u), in logarithms, have no cancellation.
         log_below = ops.log_sigmoid(u)
         log_above = log_below - u
         parts = [ops.exp(ops.take(log_below, [0])), ops.exp(ops.take(log_above, [K - 2]))]
@@ -185,7 +185,7 @@ class CumulativeMap(TemperedMap):
         return ops.concat(parts)
 
     def is_increasing(self) -> bool:
-        """Unless a floor above 1/2 flattens it, or the location outweighs the rates."""
+        """True unless a floor above 1/2 flattens the map or the location outweighs the rates."""
         slowest = self.rates.min() + min(self.location[0], -self.location[-1])
         return self.floor <= 0.5 and bool(slowest > 0)
 
@@ -239,12 +239,12 @@ class SigmoidMap(Map):
         return ops.softmax(ops.log_sigmoid(z))
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        """The same with logarithms that the members of a mixture share."""
+        """The formula with logarithms that the members of a mixture share."""
         if self.linear:
             return super().compiled(forecasts)
         return in_parts(self._of_logs, forecasts.logs(self.floor).T)
 
     def is_increasing(self) -> bool:
-        """If neither coefficient is negative."""
+        """True if neither coefficient is negative and one is positive, with a floor up to 1/2."""
         rates = self.coef[-1], self.rest[-1]
         return self.floor <= 0.5 and min(rates) >= 0 and max(rates) > 0

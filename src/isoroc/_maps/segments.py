@@ -40,11 +40,11 @@ class SegmentMap(Map):
     uncalibrated: float = state(checks.number(most=1.0), default=0.0)
     columns: Names = state(checks.names("J"))
     levels: Sequence[Names] = state(checks.list_of(checks.names("L"), "J", least=0))
-    """Levels of each column; none if it is numeric."""
+    """Levels of each column. Empty if the column is numeric."""
     cuts: Sequence[Floats] = state(checks.list_of(checks.ascending, "J", least=0))
-    """Ends of the bins of each column but the last; none if it has levels."""
+    """Ends of all bins of each column except the last bin. Empty if the column has levels."""
     pairs: Ints = state(checks.anything)
-    """The columns of each table, shape (T, 2); -1 in place of the second if there is only one."""
+    """The columns of each table, shape (T, 2). The second is -1 if there is only one."""
     tables: Sequence[Floats] = state(checks.list_of(checks.anything, least=0))
     offset: Floats = state(checks.coefficients("K", least=-1e3, most=1e3))
     behind: bool = state(checks.boolean, default=True)
@@ -96,7 +96,7 @@ class SegmentMap(Map):
         return self._mixed(self.common.compiled(forecasts), forecasts.probabilities)  # type: ignore[no-any-return]
 
     def _mixed(self, common: Any, before: Callable[[], Any], shifted: Any = None) -> Any:
-        """Mean of the forecasts before and after the maps; the common one replaces the other."""
+        """Weighted mean of the forecasts. Without shifts, the common map takes their weight."""
         v = self.uncalibrated
         w = 0.0 if shifted is None else self.weight
         parts = [(share, Q) for share, Q in ((1 - v - w, common), (w, shifted)) if share > 0]
@@ -104,19 +104,19 @@ class SegmentMap(Map):
         return added(Q if share == 1 else share * Q for share, Q in parts)
 
     def coordinates(self, ops: Ops[V], X: V) -> V:
-        """Log forecasts; those that a monotone common map of three classes or more takes."""
+        """Log forecasts, with the floor of a monotone common map of three classes or more."""
         z = self.kind.logs(ops, X, LEAST)
         certificate = self.certificate_of_common
         return z if certificate is None else with_floor(ops, z, certificate.floor)
 
     @property
     def certificate_of_common(self) -> Any:
-        """The guarantee of a monotone common map of three classes or more; None without it."""
+        """The guarantee of a monotone common map of three classes or more, if there is one."""
         K = len(self.offset)
         return self.common.certificate(K) if K > 2 else None
 
     def locate(self, ops: Ops[V], j: int, x: V) -> tuple[V, Truth]:
-        """Segment of a number of column j, or of a place among its levels; whether it is known."""
+        """Segment of a number or a place among levels in column j, and whether it is known."""
         known = (x <= 1e300) & (x >= -1e300)  # infinities count as missing
         between = np.arange(0.5, len(self.levels[j]) - 1)  # places
         cuts = between if len(self.levels[j]) else self.cuts[j]
@@ -132,7 +132,7 @@ class SegmentMap(Map):
         ]
 
     def shift(self, ops: Ops[V], X: V, common: V, places: Places[V]) -> V:
-        """Log probabilities for `shifted`; `places` holds the segments, and if they are known."""
+        """Log probabilities for `shifted`. `places` has the segments and whether they are known."""
         z = ops.log(ops.maximum(common, LEAST)) if self.behind else self.coordinates(ops, X)
         K = ops.width(z)
         sizes = self.sizes()
@@ -152,7 +152,7 @@ class SegmentMap(Map):
         return ops.log_softmax((z + added(entries) if entries else z) + self.offset)
 
     def pruned(self) -> Self:
-        """The same map without columns that no table uses, and bins that none tells apart."""
+        """The same map without unused columns, and with bins merged that no table tells apart."""
         sizes = self.sizes()
         differ = [np.zeros(len(cuts), dtype=bool) for cuts in self.cuts]
         grids = []
@@ -177,7 +177,7 @@ class SegmentMap(Map):
         )
 
     def codes(self, segments: Segments) -> Floats:
-        """Numbers and places of levels, shape (n, J); NaN where a segment is unknown."""
+        """Numbers and places of levels, shape (n, J). NaN where a segment is unknown."""
         codes = np.empty((len(segments), len(self.columns)), order="F")
         for j, (name, levels) in enumerate(zip(self.columns.tolist(), self.levels, strict=True)):
             values, given = segments.columns[name]

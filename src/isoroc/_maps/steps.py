@@ -16,7 +16,7 @@ from isoroc._maps.modelfile import Fault, checks
 class OneVsRestMap(Map):
     """Step functions of the forecast of each class, or of the second of two classes."""
 
-    #: Ascending, shape (m,); a forecast above i of them has the value ``step_values()[i]``.
+    #: Ascending, shape (m,). A forecast above i of them has the value ``step_values()[i]``.
     cuts: Sequence[Floats] = state(checks.list_of(checks.ascending))
     exact: ClassVar[bool] = True
 

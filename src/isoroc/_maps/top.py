@@ -59,7 +59,7 @@ class TopReduction:
         return _by_parts(P, self.top + 1, lambda rows: self.of(NUMPY, P[rows])[0])
 
     def reduce_sample(self, sample: Sample) -> Sample:
-        """The sample as forecasts of ranks and the rest; labels are ranks, m for the rest."""
+        """The sample as forecasts of ranks and the rest. Labels are ranks, or m for the rest."""
         P = sample.forecasts
         ranks = np.minimum(_rank(P, sample.codes), self.top).astype(np.uint8)
         return replace(sample, forecasts=self.reduce(P), codes=ranks, classes=None)
@@ -122,7 +122,7 @@ def _cap(ops: Ops[V], values: V, most: V, in_rest: Truth) -> V:
 
 
 def _by_parts(P: Floats, width: int, compute: Callable[[slice], Floats]) -> Floats:
-    """A result of some width for each row of P, half a million numbers at a time: it is quicker."""
+    """Compute `width` results per row of P, half a million entries at a time, which is quicker."""
     result = np.empty((len(P), width))
     for rows in slices(len(P), max(1, 2**19 // P.shape[1])):
         result[rows] = compute(rows)
@@ -130,7 +130,7 @@ def _by_parts(P: Floats, width: int, compute: Callable[[slice], Floats]) -> Floa
 
 
 def _rank(P: Floats, codes: Codes) -> Ints:
-    """How many classes come before each row's own."""
+    """Number of classes that rank before the label of each row."""
     of_label = P[np.arange(len(P)), codes][:, None]
     earlier = np.arange(P.shape[1]) < codes[:, None]
     return np.asarray(((of_label < P) | ((of_label == P) & earlier)).sum(axis=1))

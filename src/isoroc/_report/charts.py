@@ -34,7 +34,7 @@ def at_points(x: Any, y: Any) -> str:
     return " ".join(f"{digits(a)},{digits(d)}" for a, d in zip(x, y, strict=True))
 
 
-#: Width of a picture in units of its own, which the page scales.
+#: Width of a picture in its own units, which the page scales.
 CHART_WIDTH = 340
 
 

@@ -17,7 +17,7 @@ def render(summary: dict[str, Any]) -> str:
     """HTML page of a summary. Everything that comes from users is escaped."""
     paired = summary["map"] is not None
     style = _asset("style.css")
-    # What a content security policy calls an element with this text.
+    # The hash by which a content security policy refers to an element with this text.
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     page: str = _template().render(s=summary, paired=paired, style=style, hash=f"sha256-{digest}")
     return page

@@ -20,8 +20,8 @@ from isoroc._support.files import replacing
 class Report:
     """Forecasts before and after calibration on one page, as a single HTML file.
 
-    The page needs no network and no script: style and pictures are in the file. In a notebook the
-    report is shown where it is the value of a cell.
+    The page needs no network and no script: style and pictures are in the file. A notebook shows
+    the report if it is the value of a cell.
 
     Parameters
     ----------
@@ -98,13 +98,13 @@ class Report:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
-        """Report about the forecasts of a classifier, or those before and after calibration.
+        """Report about the forecasts of a classifier, or forecasts before and after calibration.
 
         Parameters
         ----------
         estimator : calibrator or classifier
-            Fitted. A `CalibratedClassifier` with one calibrator is reported with its certificate,
-            one with several by its forecasts before and after.
+            Fitted. The report of a `CalibratedClassifier` with one calibrator has its certificate.
+            With several calibrators it only has the forecasts before and after.
         X, y : array-like
             Forecasts for a calibrator or features for a classifier, and labels. Use rows that the
             estimator was not fitted on.
@@ -155,7 +155,7 @@ class Report:
         return json.dumps(self.summary, ensure_ascii=False, allow_nan=False)
 
     def _repr_html_(self) -> str:
-        # A frame of its own: the style of the page does not reach the notebook.
+        # A separate frame keeps the style of the page out of the notebook.
         page = html.escape(self.to_html())
         title = html.escape(self.summary["title"])
         style = "width:100%;height:720px;border:1px solid #8886;border-radius:6px"

@@ -383,7 +383,7 @@ def _shown(
 ) -> list[int]:
     """Classes with diagrams: the second of two, all of a few, or the worst of many.
 
-    Of many classes, those with a weight below `least` have none: a diagram would show chance.
+    Of many classes, those with a weight below `least` have no diagram, since it would show chance.
     """
     if evidence.n_classes == 2:
         return [1]
@@ -489,7 +489,7 @@ def _path_part(evidence: ReportRows) -> dict[str, Any] | None:
 def _map_part(
     evidence: ReportRows, chosen: list[int], evaluation: Evaluation, n_cells: int = 14
 ) -> dict[str, Any] | None:
-    """Calibrated forecasts against those before. None without calibrated forecasts."""
+    """Calibrated against uncalibrated forecasts. None without calibrated forecasts."""
     if evidence.after is None:
         return None
     P = evidence.before.forecasts
@@ -579,7 +579,7 @@ def _benefit_part(evaluation: Evaluation) -> dict[str, Any] | None:
 
 
 def _coverage_part(evidence: ReportRows) -> dict[str, Any] | None:
-    """Error of the surest rows against their share; None for scores and labels of several."""
+    """Error of the surest rows against their share. None for scores and for several labels."""
     if not evidence.series or evidence.multilabel:
         return None
     curve = risk_coverage_curve(evidence.series, confidence=0.95)

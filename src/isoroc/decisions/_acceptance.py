@@ -64,21 +64,21 @@ def acceptance_rule(
     """The lowest threshold above which at most a share `max_error` of new rows is wrong.
 
     The promise holds with probability `confidence` over the labelled rows, if new rows are like
-    these. It does not depend on how good the forecasts are: good ones only let it accept more rows.
+    these. It holds however good the forecasts are. Better forecasts only let it accept more rows.
 
     Parameters
     ----------
     y : array-like of shape (n,) or (n, K), or None
         Labels, or soft labels. None if `loss` is given.
     P : array-like of shape (n, K) or (n,)
-        Forecasts, calibrated on other rows; or the probability of the second of two classes.
+        Forecasts, or the probability of the second of two classes, calibrated on other rows.
     max_error : float, sequence or mapping
         Largest error of accepted rows, between 0 and 1. With ``action="both"`` or `by_class` it may
         be one number per class: of the rows that are accepted as this class.
     confidence : float, default=0.95
         Probability that the promise is kept, in all zones at once.
     score : array-like of shape (n,), default=None
-        Score to put the threshold on: accepted are rows with large scores. By default the
+        Score to put the threshold on. Rows with large scores are accepted. By default the
         probability of the class that the row is decided for.
     loss : array-like of shape (n,), default=None
         Losses between 0 and 1 to limit instead of errors, such as relative costs.
@@ -87,18 +87,18 @@ def acceptance_rule(
         threshold for each of them: three zones. "positive" and "negative" accept rows as the second
         or the first of two classes only.
     by_class : bool, default=False
-        Whether each class has a threshold and a promise of its own, with any number of classes.
+        Whether each class has its own threshold and promise, with any number of classes.
     segments : array-like of shape (n,), default=None
-        Segment of each row. Each has thresholds and a promise of its own.
+        Segment of each row. Each segment has its own thresholds and promise.
     clusters : array-like of shape (n,), default=None
-        Cluster of each row, such as a patient; rows of one cluster may depend on each other.
+        Cluster of each row, such as a patient. Rows of one cluster may depend on each other.
     sample_weight : array-like of shape (n,), default=None
         Weights. The promise is about the weighted share of accepted rows.
     labels : array-like of shape (K,), default=None
-        Classes in the order of the columns; by default those of the calibrator.
+        Classes in the order of the columns, by default the classes of the calibrator.
     calibrator : calibrator, default=None
-        Fitted calibrator to apply to `P`, fitted to other rows: where it has seen these, a warning
-        and a note of the rule say so.
+        Calibrator to apply to `P`, fitted to other rows. If it was fitted to any of these rows, a
+        warning and a note of the rule say so.
 
     Returns
     -------
@@ -113,12 +113,12 @@ def acceptance_rule(
     -----
     Candidates are about 100 ranks of the scores, chosen without labels, and tested from the
     strictest to the loosest until one fails. Such a fixed sequence needs no correction for their
-    number. The test is the exact binomial one for errors of independent rows, and by betting
-    (Waudby-Smith and Ramdas, JRSS B 86, 2024) where rows have weights, clusters or losses. The
-    confidence is divided among zones that have enough rows to certify anything.
+    number. Errors of independent rows are tested by the exact binomial test, and rows with weights,
+    clusters or losses by betting (Waudby-Smith and Ramdas, JRSS B 86, 2024). The confidence is
+    divided among zones that have enough rows to certify anything.
 
-    The test of a threshold is exact for rows above a fixed rank. That the first wrong candidate has
-    no better chance also takes that errors become no rarer as scores fall.
+    The test of a threshold is exact for rows above a fixed rank. The first wrong candidate has no
+    better chance of passing if, in addition, errors do not become rarer as scores fall.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def make_rule(
     by_class: bool = False,
     names: Names | None = None,
 ) -> AcceptanceRule:
-    """Rule of rows that were checked; `names` are those of the segments of all given rows."""
+    """Rule for rows that were checked. `names` are the segments of all given rows."""
     check_confidence(confidence)
     chosen = _check_action(action, len(rows.classes), by_class=by_class)
     decisions = decisions_of(chosen, rows.forecasts)
@@ -220,7 +220,7 @@ class LabelledRows:
     outcomes: NDArray[Any]  # column of the label, soft labels of shape (n, K), or losses
     weights: Floats | None
     clusters: Ints | None
-    kept: Ints  # these rows among those that were given
+    kept: Ints  # indices of these rows among all given rows
     n_given: int
 
     @property
@@ -292,7 +292,7 @@ def _keep(
     weights: Floats | None,
     clusters: Ints | None,
 ) -> LabelledRows:
-    """Rows of positive weight; equal weights do not matter."""
+    """Rows of positive weight. Equal weights do not matter."""
     n = len(forecasts)
     kept = np.arange(n)
     if weights is not None:
@@ -331,14 +331,14 @@ def notes_on_seen(calibrator: Any, sample: Sample) -> list[str]:
 
 
 class Zone(NamedTuple):
-    """Rows with a threshold of their own."""
+    """Rows that share a threshold."""
 
     rows: Ints
     segment: int
     decisions: slice  # the classes that it decides for
     limit: float
-    action: str  # name of the class, empty if the zone decides for any
-    name: str  # name of the segment, empty if there are none
+    action: str  # name of the class, empty if the zone decides for any class
+    name: str  # name of the segment, empty without segments
 
     @property
     def title(self) -> str:
@@ -348,7 +348,7 @@ class Zone(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What is certified of a zone."""
+    """What is certified about a zone."""
 
     threshold: float
     n_accepted: int
@@ -405,7 +405,7 @@ def _zones(
     names: Names | None,
     limits: Floats,
 ) -> Iterator[Zone]:
-    """Zones of an action, in each segment; `places` are the numbers of the segments."""
+    """Zones of an action in each segment. `places` has the segment number of each row."""
     K = len(classes)
     for s, name in enumerate([""] if names is None else names.tolist()):
         inside = places == s
@@ -419,14 +419,14 @@ def _zones(
 
 
 def _share_of_risk(zones: list[Zone], risk: float) -> float:
-    """Risk of each zone: the whole is divided among those with enough rows for their share."""
+    """Risk of each zone: the total is divided among zones with enough rows for their share."""
     ratio = np.sort([log(1 - zone.limit) * len(zone.rows) for zone in zones])
     able = ratio <= np.log(risk / np.arange(1, len(ratio) + 1))
     return risk / max(int(np.flatnonzero(able).max(initial=0)) + 1, 1)
 
 
 def _certify(zone: Zone, values: Floats, losses: Losses, confidence: float, lowest: float) -> Found:
-    """Threshold of a zone; infinite if none is certified."""
+    """Threshold of a zone, infinite if none is certified."""
     rows = zone.rows
     own = losses.take(rows)
     inside = values[rows]
@@ -472,7 +472,7 @@ def cut_points(values: Floats, needed: int, lowest: float, most: int = 50) -> Fl
 
 
 def _why(zone: Zone, losses: Losses, tested: Walk, rows: RowMask, level: float) -> str:
-    """Why nothing is certified, and what would help; `rows` are those of the first test."""
+    """Why nothing is certified, and what would help. `rows` are the rows of the first test."""
     limit = percent(zone.limit)
     n = len(zone.rows)
     if not tested.p_values:

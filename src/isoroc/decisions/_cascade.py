@@ -26,25 +26,25 @@ from isoroc.decisions._acceptance import LabelledRows, check_limit, cut_points, 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CascadeRule:
-    """Thresholds of the stages of a cascade; ``print`` says in sentences what they promise."""
+    """Thresholds of the stages of a cascade. ``print`` says in sentences what they promise."""
 
     thresholds: Floats
-    """A stage answers if its largest probability is at least this; infinite if it never does."""
+    """A stage answers if its largest probability is at least this. Infinite if it never does."""
     shares: Floats
-    """Share of the labelled rows that each stage answers; the last entry is a person's."""
+    """Share of the labelled rows that each stage answers. The last entry is a person's share."""
     cost: Estimate
     """Mean cost per row, with a two-sided interval."""
     error: Estimate
     """Error of the answered rows. Each end is a bound with probability `confidence`."""
     certified: bool
-    """Whether the thresholds keep the promise; otherwise no model answers."""
+    """Whether the thresholds keep the promise. Otherwise no model answers."""
     max_error: float
     confidence: float
     last: Literal["accept", "person"]
     n_rows: int
     classes: NDArray[Any]
     candidates: Table
-    """The path of thresholds, with cost, error and the p-values of those that were tested."""
+    """The path of thresholds, with cost, error and, if tested, p-value."""
 
     def answer(self, *forecasts: ArrayLike) -> tuple[NDArray[Any], Ints]:
         """Labels, and the stage that answers each row.
@@ -57,9 +57,9 @@ class CascadeRule:
         Returns
         -------
         labels : ndarray of shape (n,)
-            Label of the stage that answers; of the last stage where a person has to.
+            Label of the stage that answers, or of the last stage if a person has to answer.
         stages : ndarray of shape (n,)
-            Number of the stage; the number of stages stands for a person.
+            Index of the stage that answers. The number of stages stands for a person.
         """
         S = len(self.thresholds)
         if len(forecasts) != S:
@@ -229,7 +229,7 @@ class CascadeStages:
         return np.cumsum(self.costs)
 
     def choose(self, thresholds: Floats) -> Ints:
-        """The stage that answers each row; the number of stages for a person."""
+        """The stage that answers each row. The number of stages stands for a person."""
         return first_sure(self.sureness, thresholds)
 
     def outcome(self, thresholds: Floats) -> tuple[Losses, RowMask]:
@@ -254,7 +254,7 @@ class CascadeStages:
         if self.last == "accept":
             grids[-1] = np.zeros(1)
         weights = self.losses[0].weights
-        # Expected errors of each stage beyond those that the limit allows; none of a person.
+        # Expected errors of each stage beyond what the limit allows. A person makes none.
         excess = np.append(1 - self.sureness - limit, np.zeros((1, n)), axis=0)
         chosen = self.choose(_at(grids, places))
         path = [_at(grids, places)]
@@ -265,7 +265,7 @@ class CascadeStages:
                 weight = moved if weights is None else moved * weights
                 saved = float(weight @ (self.spent[chosen] - self.spent[s]))
                 added = float(weight @ (excess[s] - excess[chosen, np.arange(n)]))
-                # Steps that save without adding errors come first, then those that save most each.
+                # Steps that save without adding errors come first, the others by saving per error.
                 key = (added <= 0, saved if added <= 0 else saved / added)
                 if best is None or key > best[0]:
                     best = key, s, moved
@@ -279,7 +279,7 @@ class CascadeStages:
 
 
 def first_sure(sureness: Floats, thresholds: Floats) -> Ints:
-    """First stage whose sureness, shape (S, n), reaches its threshold; S if none does."""
+    """First stage whose sureness, shape (S, n), reaches its threshold, or S if none does."""
     sure = sureness >= thresholds[:, None]
     return np.where(sure.any(axis=0), sure.argmax(axis=0), len(sure))
 
@@ -289,7 +289,7 @@ def _at(grids: list[Floats], places: Ints) -> Floats:
 
 
 def _check_costs(costs: Any, n_stages: int, last: str) -> Floats:
-    """Costs of the stages and of a person, which are infinite if nobody asks one."""
+    """Costs of the stages and of a person, whose cost is infinite if no person is asked."""
     values = check_numbers(costs, "costs")
     expected = n_stages + (last == "person")
     if values.shape != (expected,):
@@ -301,7 +301,7 @@ def _check_costs(costs: Any, n_stages: int, last: str) -> Floats:
 
 
 def _table(stages: CascadeStages, path: list[Floats], walk: Walk) -> Table:
-    """The candidates, and what was tested of them."""
+    """The candidates and their test results."""
     p_values = np.full(len(path), np.nan)
     p_values[walk.first : walk.first + len(walk.p_values)] = walk.p_values
     places = np.arange(len(path))

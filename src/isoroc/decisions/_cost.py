@@ -34,8 +34,8 @@ def decide(P: ArrayLike, costs: Any, labels: ArrayLike | None = None) -> NDArray
     costs : array-like of shape (K, A), mapping or dataframe
         ``costs[k, a]`` is the cost of action a if class k occurs. Gains are negative costs. A
         mapping or dataframe has one entry per action: K numbers in the order of the classes, or a
-        mapping of labels to numbers, as the index of pandas is. In an array with K columns the
-        actions are the classes. Other arrays number their actions.
+        mapping of labels to numbers, such as a column of pandas with labels as its index. In an
+        array with K columns the actions are the classes. Other arrays number their actions.
     labels : array-like of shape (K,), default=None
         The classes in the order of the columns. By default the column names of a dataframe, or
         their numbers.
@@ -140,8 +140,8 @@ def expected_cost(
     Returns
     -------
     CostReport
-        Rows "forecasts", or "before", "after" and "change" with `after`; "constant", the best
-        action for all rows; and "oracle", the best action for each label.
+        Rows "forecasts", or "before", "after" and "change" with `after`. Two more rows are
+        "constant", the best action for all rows, and "oracle", the best action for each label.
 
     Notes
     -----

@@ -40,9 +40,9 @@ def risk_coverage(
     -----
     The area below the curve is the error on average over all shares of accepted rows (AURC). Tied
     rows are accepted in random order. Its excess is zero if every wrong row is less sure than every
-    right one; then the area is ``r + (1 - r) log(1 - r)`` for an error rate r of all rows. An
+    right one. Then the area is ``r + (1 - r) log(1 - r)`` for an error rate r of all rows. An
     increasing map of the largest probability changes neither. Intervals of areas are normal, from
-    the influence of each row on the area; those of the curve are Wilson's.
+    the influence of each row on the area. The curve has Wilson intervals.
 
     Examples
     --------

@@ -64,14 +64,14 @@ def threshold_for(
     y_true, y_prob : array-like
         As in `isoroc.evaluate`.
     metric : {"precision", "recall", "false_positive_rate", "alerts"}
-        "precision" and "recall" are to be at least `target`, the others at most. "recall" is
+        "precision" and "recall" must be at least `target`, and the others at most. "recall" is
         reached with as few alerts as possible, the others with as many as possible.
     target : float
         A share between 0 and 1. With `n_rows`, the target of "alerts" is a number of rows.
     label : object, default=None
         The class that is acted on, the last by default.
     n_rows : float, default=None
-        Number of rows that arrive in a period, such as a day: alerts are then counted per period.
+        Number of rows that arrive in a period, such as a day. Alerts are then counted per period.
     sample_weight, labels, clusters, confidence
         As in `isoroc.evaluate`. Intervals cover the mean on new rows.
 
@@ -190,8 +190,8 @@ def net_benefit(
     -----
     With TP and FP the shares of rows that are acted on and have the second class or not, the net
     benefit is ``TP - FP * t / (1 - t)``. Forecasts have to beat acting on all rows ("all") and on
-    none ("none", 0). Intervals are normal, of the rows and four more: they also cover where few
-    rows are acted on.
+    none ("none", 0). Intervals are normal, computed with four extra rows so that they also cover
+    where few rows are acted on.
 
     Examples
     --------

@@ -32,7 +32,7 @@ class GoldenRows:
     rows : list of list
         Entries in the order of the columns, None where missing.
     expected : ndarray of shape (n, K)
-        What `predict_proba` returns; NaN in rows that it refuses.
+        What `predict_proba` returns, with NaN in rows that it refuses.
     """
 
     calibrator: Any
@@ -42,7 +42,7 @@ class GoldenRows:
 
     @property
     def forecasts(self) -> Floats:
-        """Forecasts, one column per class or one column of scores; NaN where missing."""
+        """Forecasts, one column per class or one column of scores, with NaN where missing."""
         n_columns = self.calibrator.n_features_in_
         return np.array([row[:n_columns] for row in self.rows], dtype=np.float64)
 
@@ -53,7 +53,7 @@ class GoldenRows:
         return {name: list(v) for name, v in list(entries)[self.calibrator.n_features_in_ :]}
 
     def error(self, forecasts: ArrayLike) -> float:
-        """Largest difference to the expected forecasts; infinite where only one is missing."""
+        """Largest difference to the expected forecasts, infinite where only one is missing."""
         Q = np.array(forecasts, dtype=np.float64).reshape(self.expected.shape)
         both = np.isnan(Q) & np.isnan(self.expected)
         difference = np.abs(np.where(both, 0.0, Q - self.expected))
@@ -68,7 +68,7 @@ class GoldenRows:
         return Table(table | {f"calibrated_{label}": column for label, column in expected})
 
     def to_json(self) -> str:
-        """Types, rows and expected forecasts as JSON; null where missing."""
+        """Types, rows and expected forecasts as JSON, with null where missing."""
         document = {
             "format": "isoroc-golden-rows",
             "version": 1,
@@ -127,7 +127,7 @@ def golden_rows(
     calibrator : calibrator
         Fitted.
     columns : str or sequence of str, default=None
-        Names of the columns of forecasts, as in `to_sql`; by default ``p_`` and the class, or
+        Names of the columns of forecasts, as in `to_sql`. By default ``p_`` and the class, or
         ``score``.
     segments : str or sequence of str, default=None
         Names of the columns of segments. By default the calibrator knows them.

@@ -41,7 +41,7 @@ def to_onnx(
         Version of the operator set, at least 13.
     label : bool, default=False
         Whether to add the output ``label`` of shape (N,): the class of the largest calibrated
-        probability, the first on ties; "", the smallest int64 or NaN for a refused row.
+        probability, the first on ties. It is "", the smallest int64 or NaN for a refused row.
     rule : AcceptanceRule, default=None
         Adds the output ``accepted`` of shape (N,) and type bool: whether the row may go out without
         a person. Refused rows are not accepted.

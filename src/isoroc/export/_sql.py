@@ -21,7 +21,7 @@ from isoroc._input import InputError, check_names, check_option, valid_weights
 from isoroc._input.kinds import kind_of
 from isoroc.export._exportable import check_exportable, check_rule
 
-#: What can be used where SQL cannot.
+#: Advice where SQL cannot be used.
 _INSTEAD = "use another dialect, a calibrator of fewer classes, or ONNX"
 
 
@@ -55,10 +55,10 @@ def to_sql(
         Name of the table, after schema and catalog if needed, separated by dots. Names that
         contain dots need a sequence.
     keep : str or sequence of str, default=None
-        Other columns that the query returns, such as a key; by default `columns`. "*" returns all,
+        Other columns that the query returns, such as a key, by default `columns`. "*" returns all,
         which mysql, sqlite, trino and tsql do not support.
     names : str or sequence of str, default=None
-        Names of the calibrated columns; by default ``calibrated_`` and the class. For scores, a
+        Names of the calibrated columns, by default ``calibrated_`` and the class. For scores, a
         single name stands for the second class. With ``keep="*"``, a name in `columns` replaces
         that column.
     segments : str or sequence of str, default=None
@@ -182,8 +182,8 @@ def write_query(
 ) -> str:
     """Statement that calibrates the forecasts in a table, by a calibrator or a `LoadedMap`.
 
-    `outputs` are the calibrated columns with the class of each, `keep` other columns to return,
-    None for all, and `table` and `view` parts of names.
+    `outputs` are the calibrated columns with the class of each. `keep` are other columns to return,
+    or None for all. `table` and `view` are parts of names.
     """
     known = list(fitted.map_.segments)
     names = known if segments is None else check_names("segments", segments)
@@ -249,7 +249,7 @@ def golden_query(
 ) -> str:
     """Query that compares the calibrated forecasts of rows, which it contains, with expected ones.
 
-    Entries of the first row are not missing, so they decide on the types of the columns.
+    No entry of the first row is missing, so the first row determines the types of the columns.
     """
     check_option("dialect", dialect, DIALECTS)
     constants = SqlOps(dialect, taken=[]).constant

@@ -25,7 +25,7 @@ def to_torch(calibrator: Any) -> Any:
     number of rows.
 
     The module of a `SegmentCalibrator` takes a second tensor, of shape (n, J), which its
-    ``encode_segments`` returns: numbers, and places of categories in ``map_.levels``; NaN stands
+    ``encode_segments`` returns: numbers, and places of categories in ``map_.levels``. NaN stands
     for a segment that is missing or unknown.
 
     Parameters
@@ -92,7 +92,7 @@ class TorchCalibrator(torch.nn.Module):
         return f"{self.fitted}, columns={self.n_columns}, classes={self.n_classes}"
 
     def _apply(self, fn: Callable[..., Any], *options: Any, **others: Any) -> Any:
-        """Move the numbers to another device; they stay doubles, also after ``half()``."""
+        """Move the numbers to another device. They stay doubles, also after ``half()``."""
 
         def move(tensor: Any) -> Any:
             moved = fn(tensor)
@@ -101,7 +101,7 @@ class TorchCalibrator(torch.nn.Module):
         return super()._apply(move, *options, **others)
 
     def get_extra_state(self) -> Any:
-        """Hash of the operations, which `load_state_dict` compares; every format stores tensors."""
+        """Hash of the operations for `load_state_dict`, as a tensor, which every format stores."""
         return torch.frombuffer(bytearray(self.mark), dtype=torch.uint8)
 
     def set_extra_state(self, state: Any) -> None:

@@ -77,8 +77,8 @@ def calibration_error(
         - A number: mean label in that many bins of equal width (in every coordinate).
         - "quantile": mean label in `n_bins` bins of equal weight.
         - "exact": mean label of equal forecasts.
-        - "ties": the same less what chance adds to squared errors (Ferro and Fricker 2012; Kumar,
-          Liang and Ma 2019). As "irp" for ``norm="l1"``.
+        - "ties": the same less what chance adds to squared errors (Ferro and Fricker 2012, and
+          Kumar, Liang and Ma 2019). As "irp" for ``norm="l1"``.
         - "irp": cross-fitted, see Notes. It needs no bins and does not mistake chance for error.
         - None: "ties" if each of m distinct forecasts has at least ``m (K - 1)`` rows on average (m
           for one probability), else "irp". With ``norm="max"``, the mean label of equal forecasts
@@ -214,8 +214,9 @@ class CalibrationCurve:
     prob_true: Floats
     prob_pred: Floats
     low: Floats
+    """Lower end of Wilson's interval of the frequency."""
     high: Floats
-    """Ends of Wilson's interval of the frequency."""
+    """Upper end of Wilson's interval of the frequency."""
     weight: Floats
     """Weight of the rows in each bin."""
 

@@ -194,7 +194,7 @@ def _ratio(rows: _Events, confidence: float) -> Estimate:
     if not expected:
         return UNKNOWN
     _, *shifts = _shift(rows, confidence)
-    # Log odds may be infinite, too, and infinite shifts would cancel them out.
+    # Log odds may also be infinite, and infinite shifts would cancel them out.
     low, high = (weights @ expit(z + np.clip(shift, -1e9, 1e9)) / expected for shift in shifts)
     value = float(weights @ y / expected)
     return Estimate(value, min(float(low), value), max(float(high), value))

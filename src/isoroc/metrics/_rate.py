@@ -42,8 +42,9 @@ class RateEstimate:
 
     value: float
     low: float
+    """Lower end of the interval."""
     high: float
-    """Ends of the interval."""
+    """Upper end of the interval."""
     labels_alone: Estimate
     """The estimate without the scores."""
     n_effective: float

@@ -32,8 +32,9 @@ class BootstrapResult:
     value: Any
     """The metric on all rows, or its difference between two forecasts."""
     low: Any
+    """Lower end of the interval."""
     high: Any
-    """Ends of the interval."""
+    """Upper end of the interval."""
     confidence: float
     standard_error: Any
     """Standard deviation over the resamples."""

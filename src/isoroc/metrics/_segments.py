@@ -62,7 +62,7 @@ def segment_report(
     pairs : bool, default=True
         Whether to look at pairs of columns too.
     bins : int, default=5
-        Bins of a column of numbers. Frequent values have bins of their own.
+        Bins of a column of numbers. Frequent values have their own bins.
     min_rows : int, default=50
         Smaller segments are left out. If all are smaller, there is a warning.
     confidence : float, default=0.95
@@ -93,9 +93,9 @@ def segment_report(
     way is right. The number of outcomes in a segment has the mean, variance and skewness that the
     forecasts imply. Variance and third moment are multiplied by how much more the outcomes of all
     rows vary, ``max(1, sum(w**2 * (y - p)**2) / sum(w**2 * p * (1 - p)))``: forecasts may be too
-    extreme, yet right on average. With clusters, differences of the clusters in a segment have a
-    t-test too, and the larger p-value counts. The interval has the ratios that the test does not
-    reject, so 1 is outside of it if the p-value is at most ``1 - confidence``.
+    extreme, yet right on average. With clusters, a t-test of the differences of the clusters in a
+    segment is added, and the larger p-value counts. The interval has the ratios that the test does
+    not reject, so 1 is outside of it if the p-value is at most ``1 - confidence``.
 
     Examples
     --------
@@ -336,7 +336,7 @@ class Score(NamedTuple):
         return self.observed / self.total
 
     def variance_of_outcomes(self) -> Floats:
-        """Variance of `observed`: that between clusters if it is larger."""
+        """Variance of `observed`, or the variance between clusters if it is larger."""
         n = self.n_clusters
         between = np.array([1.0, -2.0, 1.0]) @ self.products * n / np.maximum(n - 1, 1)
         return np.maximum(self.variance, between)

@@ -24,7 +24,7 @@ from isoroc._support.table import Table
 
 Sizes = dict[str, int]
 
-ROUNDING = 1e-6  # of sums of probabilities, and of weights as a share of the total
+ROUNDING = 1e-6  # tolerance for sums of probabilities, and for weights relative to their total
 LARGEST_WEIGHT = 1e300  # no fit comes near it
 
 
@@ -36,7 +36,7 @@ class Check:
     schema: dict[str, Any] = field(default_factory=dict)
 
     def __call__(self, value: Any, place: str, sizes: Sizes) -> None:
-        """Raise a `Fault` unless the value is sound; sizes that it sets are added."""
+        """Raise a `Fault` unless the value is sound. Add the sizes that it sets."""
         self.condition(value, place, sizes)
 
 
@@ -80,7 +80,7 @@ def number(*, most: float, above: float = -math.inf) -> Check:
 
 
 def coefficients(*shape: int | str, least: float = -1e100, most: float = 1e100) -> Check:
-    """Check that a value is an array of numbers in a range, by default those without overflow."""
+    """Check that a value is an array of numbers in a range, by default one without overflow."""
 
     def condition(value: Any, place: str, sizes: Sizes) -> None:
         known = tuple(sizes.get(n) if isinstance(n, str) else n for n in shape)
@@ -113,7 +113,7 @@ ascending = Check(_check_ascending, _reference("array"))
 
 
 def tree(size: str) -> Check:
-    """Check that a value is a tree; its parts were checked when it was read."""
+    """Check that a value is a tree, whose parts were checked when it was read."""
 
     def condition(value: Any, place: str, sizes: Sizes) -> None:
         if not isinstance(value, BinTree) or value.n_classes != sizes[size]:
@@ -123,7 +123,7 @@ def tree(size: str) -> Check:
 
 
 def reduction(size: str) -> Check:
-    """Check that a value is a reduction of K classes or None; sets the number that it leaves."""
+    """Check that a value is a reduction of K classes or None, and set the number it leaves."""
 
     def condition(value: Any, place: str, sizes: Sizes) -> None:
         K = sizes["K"]
@@ -135,7 +135,7 @@ def reduction(size: str) -> Check:
 
 
 def names(size: str) -> Check:
-    """Check that a value is an array of distinct names; sets their number."""
+    """Check that a value is an array of distinct names, and set their number."""
 
     def condition(value: Any, place: str, sizes: Sizes) -> None:
         if not isinstance(value, np.ndarray) or value.dtype.kind != "U" or value.ndim != 1:
@@ -148,7 +148,7 @@ def names(size: str) -> Check:
 
 
 def list_of(check: Check, length: str = "", *, least: int = 1) -> Check:
-    """Check every entry of a list, which has at least one of them unless `least` is 0."""
+    """Check every entry of a list of at least `least` entries."""
 
     def condition(value: Any, place: str, sizes: Sizes) -> None:
         expected = sizes.get(length)
@@ -165,7 +165,7 @@ def list_of(check: Check, length: str = "", *, least: int = 1) -> Check:
 def check_array(
     array: Any, place: str, *, shape: tuple[int | None, ...], dtype: str = "float64"
 ) -> NDArray[Any]:
-    """Check that a value is an array of finite numbers of some shape; None is any length."""
+    """Check that a value is an array of finite numbers with a shape, where None is any length."""
     if not isinstance(array, np.ndarray) or array.dtype != dtype:
         raise Fault(place, f"expected an array of {dtype}")
     sizes = zip(shape, array.shape, strict=False)

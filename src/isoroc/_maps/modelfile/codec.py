@@ -51,7 +51,7 @@ MAX_LENGTH = 100_000
 
 
 def encode(value: Any, place: str, other: Callable[[Any, str], Any]) -> Any:
-    """JSON value of what messages call `place`; `other` makes a document of all other objects."""
+    """JSON value of an object, called `place` in messages. `other` encodes all other objects."""
     if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
         value = value.item()
     if isinstance(value, np.random.RandomState | np.random.Generator):
@@ -75,7 +75,7 @@ def encode(value: Any, place: str, other: Callable[[Any, str], Any]) -> Any:
 
 
 def decode(document: Any, place: str, other: Callable[[Document, str], Any]) -> Any:
-    """What `encode` was given; `other` makes maps and calibrators of their documents."""
+    """What `encode` was given. `other` decodes maps and calibrators."""
     if isinstance(document, list):
         return [decode(item, f"{place}[{i}]", other) for i, item in enumerate(document)]
     if not isinstance(document, dict):
@@ -114,7 +114,7 @@ def _table(document: Document, place: str, inner: Inner) -> Table:
 
 
 def _structure(document: Document, place: str, inner: Inner) -> Any:
-    """Dataclass of a document; fields with a default may be missing."""
+    """Dataclass from a document. Fields with a default may be missing."""
     kind, check = STRUCTURES[document["type"]]
     required = ["type", *(f.name for f in fields(kind) if f.default is MISSING)]
     entries(document, place, required, [f.name for f in fields(kind)])
@@ -136,7 +136,7 @@ def _is_of(value: Any, hint: Any) -> bool:
         return isinstance(value, str) and value in get_args(hint)
     allowed = get_args(hint) if isinstance(hint, UnionType) else (get_origin(hint) or hint,)
     if float in allowed and type(value) is int:
-        return abs(value) < 2**1023  # otherwise it is no float
+        return abs(value) < 2**1023  # larger integers are not valid floats
     return type(value) in allowed
 
 
@@ -198,7 +198,7 @@ def _array(document: Document, place: str, _: Inner) -> NDArray[Any]:
 
 
 def _length(document: Document, place: str, most: int = 2**24) -> int:
-    """Characters of each string of an array; at most `most` for all strings together."""
+    """Characters per string of an array. All strings together may have at most `most`."""
     length = document.get("length", 1)
     if type(length) is not int or not 1 <= length <= MAX_LENGTH:
         raise Fault(f"{place}.length", f"expected a number from 1 to {MAX_LENGTH}")

@@ -22,7 +22,7 @@ from isoroc._support.versions import migrate
 
 MODEL_FORMAT = "isoroc-model"
 MODEL_VERSION = 2
-#: Functions from each older version to the next; the oldest readable version is 2.
+#: Functions from each older version to the next. The oldest readable version is 2.
 MIGRATIONS: list[Callable[[dict[str, Any]], dict[str, Any]]] = []
 #: Texts of the envelope, as regular expressions.
 PATTERNS = {
@@ -40,8 +40,8 @@ SUMMARY = {
 }
 # Larger files are refused before they are parsed, so reading one never takes much memory.
 MAX_BYTES = 2**25
-MAX_VALUES = 2_000_000
-MAX_DEPTH = 48  # levels of nesting; real files have a dozen
+MAX_VALUES = 2_000_000  # counted before parsing, for the same reason
+MAX_DEPTH = 48  # levels of nesting, of which real files have a dozen
 
 _NOT_A_MODEL = "Pass a file that isoroc fit or a calibrator's save() wrote."
 _RESTORE = "The file is damaged or was altered: restore it, or save the model again."
@@ -87,7 +87,7 @@ def write(path: str | os.PathLike[str], model: dict[str, Any], summary: dict[str
 
 
 def checksum(model: dict[str, Any], summary: dict[str, Any]) -> str:
-    """Checksum of the file that `write` would write; raises a `Fault` if it would be too large."""
+    """Checksum of the file that `write` would write. Raises a `Fault` if it is too large."""
     return _serialise(model, summary)[0]
 
 
@@ -195,7 +195,7 @@ def entries(
 
 
 def check_summary(summary: Any) -> None:
-    """Check the entries of a summary that the library reads; others may hold anything."""
+    """Check the entries of a summary that the library reads. Others may hold anything."""
     entries(summary, "summary")
     for name in SUMMARY.keys() & summary.keys():
         several, least = SUMMARY[name]
@@ -208,7 +208,7 @@ def check_summary(summary: Any) -> None:
 
 
 def check_calibrator(document: Any, place: str) -> None:
-    """Check the entries of a calibrator; what its parameters and state hold is checked later."""
+    """Check the entries of a calibrator. Values of parameters and state are checked later."""
     entries(document, place, ("type", "kind", "parameters", "state"), ("map",))
     if document["type"] != "calibrator" or not isinstance(document["kind"], str):
         raise Fault(f"{place}.kind", "expected the name of a calibrator")
@@ -217,7 +217,7 @@ def check_calibrator(document: Any, place: str) -> None:
 
 
 def plain(value: Any, place: str) -> Any:
-    """JSON value of a summary; NaN becomes null, infinity the text "inf"."""
+    """JSON value of a summary. NaN becomes null, and infinity the text "inf"."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, dict):

@@ -1,8 +1,8 @@
 """Bins of rows by their forecasts: equal forecasts, cells of equal size, cells of equal weight.
 
 The functions ``group_...`` take a forecast array and return the bin of each row, numbered from 0. A
-bin may be empty. Besides, an order of rows and classes that does not depend on how they were
-passed: metrics that use random numbers or break ties depend on the set of rows only.
+bin may be empty. `fix_class_order` and `order_rows` sort classes and rows independently of how they
+were passed, so metrics that use random numbers or break ties depend only on the set of rows.
 """
 
 import heapq

@@ -116,10 +116,10 @@ def roc_surface(
     """The ROC surface: the shares of each class that one threshold can classify correctly.
 
     A threshold gamma puts a forecast p into the region k with the largest ``p_k - gamma_k``. Its
-    ROC point holds, for each class, the share of rows that fall into their own region. Returned
-    are, for two classes, the symmetric ROC curve. For three classes they are all undominated
-    points, also of each pair of classes while the third is out of reach. For more classes they are
-    the corners of the hull that ascents found.
+    ROC point holds, for each class, the share of rows that fall into their own region. For two
+    classes the returned points are the symmetric ROC curve. For three classes they are all
+    undominated points, also of each pair of classes while the third is out of reach. For more
+    classes they are the corners of the hull that ascents found.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def volume_under_surface(
     the ROC curve and under its steps, in which ties count 0.
 
     Two and three classes are exact, and so are four and five with few distinct forecasts. Otherwise
-    the hull is a lower bound, which is the looser, the more classes there are.
+    the hull is a lower bound, which becomes looser with the number of classes.
 
     Parameters
     ----------

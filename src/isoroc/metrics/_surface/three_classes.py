@@ -26,8 +26,8 @@ class Lines(NamedTuple):
     """Parallel lines of thresholds, and the forecasts on both sides."""
 
     order: Ints  # the classes in the roles 0, 1 and 2. Lines go through forecasts of the first
-    right: Floats  # like `left`, an argument of `kernels.scan_lines`
-    left: Floats
+    right: Floats  # argument of `kernels.scan_lines`
+    left: Floats  # argument of `kernels.scan_lines`
     values: Floats  # shape (L, 2): a, and the largest difference below it
     totals: Floats  # weight of each class, in that order
 
