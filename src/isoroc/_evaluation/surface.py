@@ -12,7 +12,7 @@ from isoroc.metrics import roc_surface
 
 #: Elevation of the viewpoint of both pictures, in degrees.
 ELEVATION = 28.0
-#: Azimuth of the viewpoint of both pictures, in degrees, so that classes are on equal terms.
+#: Azimuth of the viewpoint of both pictures, in degrees, midway between the first two axes.
 AZIMUTH = 45.0
 
 
