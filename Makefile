@@ -164,13 +164,14 @@ clean:
 	$(PYTHON) -m venv .venv
 	touch $@
 
+# The only target that compiles the kernels. The others find isoroc installed, and add what its extras ask for.
 .venv/runs: .venv/created $(SOURCES)
 	$(BIN)/pip install --quiet -e '.[plots,report]'
 	touch $@
 
-.venv/develops: .venv/created $(SOURCES)
-	$(BIN)/pip install --quiet -e '.[dev]'
-	touch $@ .venv/runs
+.venv/develops: .venv/runs
+	$(BIN)/pip install --quiet 'isoroc[dev]'
+	touch $@
 
 # The package of actionlint fetches the program from GitHub. Lint does without it elsewhere, never there.
 .venv/actionlint: .venv/created
@@ -184,27 +185,26 @@ $(OLDEST)/installed: tests/oldest.txt $(SOURCES)
 	$(OLDEST)/$(SCRIPTS)/pip install --quiet -c tests/oldest.txt -e '.[dev]'
 	touch $@
 
-# Each of these includes the requirements of development: a new clone compiles the kernels once.
-.venv/browses: .venv/created $(SOURCES)
-	$(BIN)/pip install --quiet -e '.[browser]'
-	touch $@ .venv/develops .venv/runs
+.venv/browses: .venv/develops
+	$(BIN)/pip install --quiet 'isoroc[browser]'
+	touch $@
 
-.venv/recipes: .venv/created $(SOURCES)
-	$(BIN)/pip install --quiet -e '.[recipes]'
-	touch $@ .venv/develops .venv/runs
+.venv/recipes: .venv/develops
+	$(BIN)/pip install --quiet 'isoroc[recipes]'
+	touch $@
 
-.venv/releases: .venv/created $(SOURCES)
-	$(BIN)/pip install --quiet -e '.[release]'
-	touch $@ .venv/develops .venv/runs
+.venv/releases: .venv/develops
+	$(BIN)/pip install --quiet 'isoroc[release]'
+	touch $@
 
-.venv/documents: .venv/created $(SOURCES)
-	$(BIN)/pip install --quiet -e '.[docs]'
-	touch $@ .venv/develops .venv/runs
+.venv/documents: .venv/develops
+	$(BIN)/pip install --quiet 'isoroc[docs]'
+	touch $@
 
 .venv/engines: .venv/develops tests/engines/install.sh
 	sh tests/engines/install.sh
 	$(BIN)/pip install --quiet torch==2.13.0  # a range would take builds with CUDA
-	$(BIN)/pip install --quiet -e '.[dev,engines]'
+	$(BIN)/pip install --quiet 'isoroc[engines]'
 	touch $@
 
 build/%.stamp: .venv/develops $(SOURCES) $(shell find src -name '*.py' -o -name '*.pyi')
