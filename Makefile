@@ -164,13 +164,14 @@ clean:
 	$(PYTHON) -m venv .venv
 	touch $@
 
-# The only target that compiles the kernels. The others find isoroc installed, and add what its extras ask for.
+# The only target that compiles the kernels. The others add what an extra asks for.
+ADD = $(BIN)/python tools/requirements.py $(1) >.venv/$(1).txt && $(BIN)/pip install --quiet -r .venv/$(1).txt
 .venv/runs: .venv/created $(SOURCES)
 	$(BIN)/pip install --quiet -e '.[plots,report]'
 	touch $@
 
 .venv/develops: .venv/runs
-	$(BIN)/pip install --quiet 'isoroc[dev]'
+	$(call ADD,dev)
 	touch $@
 
 # The package of actionlint fetches the program from GitHub. Lint does without it elsewhere, never there.
@@ -186,25 +187,25 @@ $(OLDEST)/installed: tests/oldest.txt $(SOURCES)
 	touch $@
 
 .venv/browses: .venv/develops
-	$(BIN)/pip install --quiet 'isoroc[browser]'
+	$(call ADD,browser)
 	touch $@
 
 .venv/recipes: .venv/develops
-	$(BIN)/pip install --quiet 'isoroc[recipes]'
+	$(call ADD,recipes)
 	touch $@
 
 .venv/releases: .venv/develops
-	$(BIN)/pip install --quiet 'isoroc[release]'
+	$(call ADD,release)
 	touch $@
 
 .venv/documents: .venv/develops
-	$(BIN)/pip install --quiet 'isoroc[docs]'
+	$(call ADD,docs)
 	touch $@
 
 .venv/engines: .venv/develops tests/engines/install.sh
 	sh tests/engines/install.sh
 	$(BIN)/pip install --quiet torch==2.13.0  # a range would take builds with CUDA
-	$(BIN)/pip install --quiet 'isoroc[engines]'
+	$(call ADD,engines)
 	touch $@
 
 build/%.stamp: .venv/develops $(SOURCES) $(shell find src -name '*.py' -o -name '*.pyi')
