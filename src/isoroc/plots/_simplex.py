@@ -94,18 +94,22 @@ class Tetrahedron:
         self.ax = ax
         ax.set_axis_off()
         ax.view_init(elev=18, azim=-40)  # so that the forecasts hide no corner
-        ax.set_box_aspect(np.ptp(self.corners, axis=0), zoom=1.0)
-        ax.set(xlim=(0, 1), ylim=(0, np.sqrt(3 / 4)), zlim=(0, np.sqrt(2 / 3)))
+        size = np.ptp(self.corners, axis=0)
+        ax.set_box_aspect(size.tolist(), zoom=0.9)
+        centre = np.array([0.44, 0.3, 0.32])  # seen from there, in the middle between the corners
+        xlim, ylim, zlim = np.column_stack([centre - size / 2, centre + size / 2])
+        ax.set(xlim=xlim, ylim=ylim, zlim=zlim)
         middle = self.corners.mean(axis=0)
         for i, j in combinations(range(4), 2):
             is_behind = (i, j) == (0, 2)
             line = self.corners[[i, j]].T
             ax.plot(*line, color=NEUTRAL, lw=0.9, ls="--" if is_behind else "-")
-        for k, corner in enumerate(self.corners):
-            place = corner + 0.14 * (corner - middle)
-            text = f"{'●▲■◆'[k]} {wrapped(names[k], 16, 2)}"
-            style = {"color": style_of(k)[0], "weight": "bold", "ha": "center", "va": "center"}
-            ax.text(*place, text, **style)
+        # Long names grow away from the tetrahedron: left, below, right and above.
+        sides = [("right", "center"), ("center", "top"), ("left", "center"), ("center", "bottom")]
+        for k, (across, along) in enumerate(sides):
+            place = self.corners[k] + 0.05 * (self.corners[k] - middle)
+            text = f"{'●▲■◆'[k]} {wrapped(names[k], 12, 2)}"
+            ax.text(*place, text, color=style_of(k)[0], weight="bold", ha=across, va=along)
 
     def title(self, text: str) -> None:
         """Title above the tetrahedron."""
@@ -155,7 +159,7 @@ class SimplexDisplay(BeforeAfterDisplay):
     def __post_init__(self) -> None:
         if len(self.names) == 4:
             self._projection = "3d"
-            self._grid = (2, (4.8, 4.4))
+            self._grid = (2, (5.2, 4.2))
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
