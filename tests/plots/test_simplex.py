@@ -6,6 +6,7 @@ import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.quiver import Quiver
+from mpl_toolkits.mplot3d import proj3d
 from sklearn.datasets import make_classification
 from sklearn.naive_bayes import GaussianNB
 
@@ -180,3 +181,24 @@ def test_four_classes_are_in_a_tetrahedron(draw_forecasts):
     np.testing.assert_allclose(distances, 1 - np.eye(4), atol=1e-12)
     with pytest.raises(ValueError, match=r"panels: got .*'forecasts', 'values'"):
         SimplexDisplay.from_estimator(model, P, y, panels=("bins",))
+
+
+def test_names_of_four_classes_stay_clear_of_the_corners_and_inside(draw_forecasts):
+    P, y = draw_forecasts(200, 4)
+    names = np.array(["nimbostratus", "stratus", "cirrus cloud", "an even longer name of a class"])
+    display = SimplexDisplay.from_predictions(names[y], P, after=P, labels=names)
+    figure = display.figure_
+    figure.canvas.draw()
+    for ax in display.axes_:
+        corners = [line.get_data_3d() for line in ax.lines]
+        flat = [proj3d.proj_transform(*line, ax.get_proj())[:2] for line in corners]
+        ends = ax.transData.transform(np.hstack(flat).T)
+        for text in ax.texts:
+            across, up, _ = proj3d.proj_transform(*text.get_position_3d(), ax.get_proj())
+            text.set_position((across, up))
+            box = text.get_window_extent()
+            assert box.xmin > 0
+            assert box.xmax < figure.bbox.xmax
+            assert box.ymin > 0
+            assert box.ymax < ax.title.get_window_extent().ymin
+            assert not any(box.contains(*end) for end in ends)
