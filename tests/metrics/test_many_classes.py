@@ -130,8 +130,12 @@ def test_the_surface_has_the_points_of_the_volume(K):
         right = (P - gamma).argmax(axis=1) == y
         share = [np.average(right[y == k], weights=weights[y == k]) for k in range(K)]
         assert point.tolist() == pytest.approx(share)
+    assert surface.spans.all()
     if K <= 6:
-        assert Hull(surface.shares).volume == pytest.approx(float(volume))
+        hull = Hull(surface.shares)
+        assert hull.volume == pytest.approx(float(volume))
+        mixed = (surface.shares > 0).sum(axis=1) > 1  # the unit vectors are in every hull
+        assert set(np.flatnonzero(mixed)) <= set(hull.kept)
 
 
 def test_weights_are_repetitions():

@@ -74,14 +74,18 @@ class RocSurface:
     shares: Floats
     """Entry [q, k]: the share of class k that is in its own region under threshold q."""
     spans: NDArray[np.bool_]
-    """Which points are corners of the convex hull, shape (m,)."""
+    """Which points are corners of the convex hull, shape (m,). Beyond six classes all points are
+    marked: the corners of the pyramids that were found, a few of which lie inside the hull."""
     classes: NDArray[Any]
     """The class of each column."""
     hull: Volume
     """What `volume` returns."""
 
     def volume(self) -> Volume:
-        """Volume of the convex hull of the points, the origin and the unit vectors."""
+        """Volume of the convex hull of the points, the origin and the unit vectors.
+
+        Beyond six classes it is the volume of the pyramids in this hull, which is smaller.
+        """
         return self.hull
 
     @property
@@ -119,7 +123,8 @@ def roc_surface(
     ROC point holds, for each class, the share of rows that fall into their own region. For two
     classes the returned points are the symmetric ROC curve. For three classes they are all
     undominated points, also of each pair of classes while the third is out of reach. For more
-    classes they are the corners of the hull that ascents found.
+    classes they are the corners that ascents found, of the hull or, beyond six classes, of pyramids
+    in it.
 
     Parameters
     ----------
