@@ -297,7 +297,7 @@ def surface_chart(part: dict[str, Any]) -> Markup:
         text = f"{stage}: volume {text_of(surface['volume'])}"
         parts.append(tag("text", text, x=4, y=310 + 16 * i, class_=f"score {stage}"))
     # Each label is beside the edge of the box along which the share of its class grows.
-    places = [(0.5, 1.12, -0.04, ""), (1.12, 0.5, -0.04, " end"), (1.35, 0.0, 1.4, "")]
+    places = [(0.5, 1.12, -0.12, ""), (1.12, 0.5, -0.12, " end"), (1.35, 0.0, 1.4, "")]
     for name, (*place, anchor) in zip(part["names"], places, strict=True):
         (x,), (y,) = flat([place])
         text = f"{cut(name, 16)} right"
