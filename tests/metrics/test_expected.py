@@ -76,6 +76,12 @@ def test_weights_are_rows(metric, K):
     np.testing.assert_allclose(weighted, expected(np.repeat(Q, times, axis=0), metric).value)
 
 
+def test_f1_of_a_class_with_little_weight():
+    """The second row has a tenth of the weight of a row, and alone decides for class 1."""
+    found = expected([[0.9, 0.1], [0.4, 0.6]], "f1", sample_weight=[4.9, 0.1]).value
+    assert found == pytest.approx(0.12 / (0.49 + 0.06 + 0.1))
+
+
 def test_intervals_are_those_of_sums_of_independent_labels():
     Q, _ = draw(2000, 2)
     q = Q.max(axis=1)
