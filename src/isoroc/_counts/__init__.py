@@ -19,6 +19,7 @@ from isoroc._counts.cells import hash_keys as hash_keys
 from isoroc._counts.cells import hash_rows as hash_rows
 from isoroc._counts.cells import limit_cells as limit_cells
 from isoroc._counts.cells import name_of as name_of
+from isoroc._counts.cells import rounded as rounded
 from isoroc._counts.counts import Builder as Builder
 from isoroc._counts.counts import Counts as Counts
 from isoroc._counts.decayed import DecayedCounts as DecayedCounts
