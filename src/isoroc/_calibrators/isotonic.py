@@ -8,7 +8,7 @@ import numpy as np
 
 from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._core.types import Floats
-from isoroc._counts import BinaryCounts, rounded
+from isoroc._counts import N_BITS, BinaryCounts, rounded
 from isoroc._growth import isotonic_steps, venn_abers_steps
 from isoroc._input import InputError, Sample, check_number
 from isoroc._maps import StepMap, VennAbersMap
@@ -77,7 +77,7 @@ class IsotonicCalibrator(Calibrator):
 def counts_of_classes(sample: Sample) -> Iterator[BinaryCounts]:
     """Counts of each class against the rest, or with two classes only of the second.
 
-    Columns of three classes or more are rounded to 40 bits: divided by the sum of their row, equal
+    Columns of three classes or more are rounded: divided by the sum of their row, equal
     forecasts differ in the last digit.
     """
     sample = sample.on_simplex()
@@ -88,7 +88,7 @@ def counts_of_classes(sample: Sample) -> Iterator[BinaryCounts]:
     weights = None if (sample.row_weights() == 1).all() else sample.weights
     for k, scores in enumerate(np.ascontiguousarray(sample.forecasts.T)):
         is_k = (sample.codes == k).view(np.uint8)
-        yield BinaryCounts.from_arrays(rounded(scores, 40), is_k, weights)
+        yield BinaryCounts.from_arrays(rounded(scores, N_BITS), is_k, weights)
 
 
 class VennAbersCalibrator(Calibrator):

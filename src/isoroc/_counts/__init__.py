@@ -25,5 +25,6 @@ from isoroc._counts.counts import Counts as Counts
 from isoroc._counts.decayed import DecayedCounts as DecayedCounts
 from isoroc._counts.grid import Grid as Grid
 from isoroc._counts.grid import Resolution as Resolution
+from isoroc._counts.points import N_BITS as N_BITS
 from isoroc._counts.points import BinaryCounts as BinaryCounts
 from isoroc._counts.points import Points as Points
