@@ -69,15 +69,16 @@ class IsotonicCalibrator(Calibrator):
             problem = "is 0, but rows of three classes or more are divided by their sum, maybe 0"
             raise InputError("pseudocount", None, problem, "expected a number > 0")
         pseudocounts = self.pseudocount * np.array([1 - 1 / K, 1 / K])
-        maps = [isotonic_steps(counts, pseudocounts) for counts in counts_of_classes(sample)]
+        of_classes = counts_of_classes(sample, N_BITS)
+        maps = [isotonic_steps(counts, pseudocounts) for counts in of_classes]
         cuts, values = ([steps[i] for steps in maps] for i in range(2))
         return StepMap(kind=sample.kind, cuts=cuts, values=values)
 
 
-def counts_of_classes(sample: Sample) -> Iterator[BinaryCounts]:
+def counts_of_classes(sample: Sample, n_bits: int | None = None) -> Iterator[BinaryCounts]:
     """Counts of each class against the rest, or with two classes only of the second.
 
-    Columns of three classes or more are rounded: divided by the sum of their row, equal
+    Columns of three classes or more are rounded to `n_bits`: divided by the sum of their row, equal
     forecasts differ in the last digit.
     """
     sample = sample.on_simplex()
@@ -88,7 +89,8 @@ def counts_of_classes(sample: Sample) -> Iterator[BinaryCounts]:
     weights = None if (sample.row_weights() == 1).all() else sample.weights
     for k, scores in enumerate(np.ascontiguousarray(sample.forecasts.T)):
         is_k = (sample.codes == k).view(np.uint8)
-        yield BinaryCounts.from_arrays(rounded(scores, N_BITS), is_k, weights)
+        values = scores if n_bits is None else rounded(scores, n_bits)
+        yield BinaryCounts.from_arrays(values, is_k, weights)
 
 
 class VennAbersCalibrator(Calibrator):
