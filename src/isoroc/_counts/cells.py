@@ -333,7 +333,8 @@ def deal_by_content(sample: Sample, n_folds: int) -> CellSample:
     """A sample in folds that depend on the order of neither rows nor columns.
 
     A hash of each row's rounded content draws its fold, so a row that changes leaves the folds of
-    the others alone. Equal rows are numbered and spread over the folds, and so are the copies of a
+    the others alone. Few digits are kept, so that rounding errors hardly ever change a row's fold.
+    Equal rows are numbered and spread over the folds, and so are the copies of a
     row with a frequency. With clusters, the clusters are dealt. Classes are not stratified: that
     would make chance departures of their frequencies from the forecasts look predictable.
     """
@@ -346,7 +347,7 @@ def deal_by_content(sample: Sample, n_folds: int) -> CellSample:
     copies = _count_rows(undealt)
     if ordered.clusters is None and copies.sum() > max(MANY_COPIES, len(row)):
         return deal_rows(undealt, np.full((len(row), n_folds), 1 / n_folds))
-    P = rounded(ordered.kind.probabilities(NUMPY, columns_of(ordered.forecasts)), 16)
+    P = rounded(ordered.kind.probabilities(NUMPY, columns_of(ordered.forecasts)), 8)
     of_label = P[row, ordered.codes]
     # Rows that differ by a permutation of the classes have the same first key.
     keys = [_hash_entries(P) + hash_keys(np.stack([of_label, of_label], 1), None)]
