@@ -230,7 +230,8 @@ class OnlineCalibrator(Calibrator):
         Parameters
         ----------
         P, y, sample_weight, weighting
-            As in `fit`. Pass the forecasts before calibration.
+            As in `fit`. Pass the forecasts before calibration. Importance weights are scaled in
+            each call, so only their ratios within the call count.
         classes : array-like of shape (K,), default=None
             The class of each column, like `labels` in `fit`. Required in the first call if some
             class is absent from `y`.
@@ -238,7 +239,8 @@ class OnlineCalibrator(Calibrator):
             Unit of the forecasts, as in `fit`. Later calls use the unit of the first.
         time : array-like of shape (n,) or scalar, default=None
             When each row was forecast: numbers, or dates, which count in days. Half-lives are then
-            in these units, and rows may come in any order. It is given in all calls or in none.
+            in these units, and rows may come in any order. The latest time is the present. It is
+            given in all calls or in none.
         served : calibrator, LoadedMap or map, default=None
             The earlier state that forecast these rows, such as `map_` at that time or a file that
             was kept, or an `IdentityCalibrator`. Losses are then computed for its members and its
