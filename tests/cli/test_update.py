@@ -126,6 +126,7 @@ def test_the_same_rows_at_another_time_are_other_rows(run_cli):
         assert run_cli("update", "state.json", f"{day}.csv", *words).code == 0
     assert isoroc.load("state.json").n_rows_seen_ == 200
     assert "skipped" in run_cli("update", "state.json", "2.csv", "--time", "day").err
+    assert "--time: is missing, but the first" in run_cli("update", "state.json", "2.csv").err
 
 
 @pytest.mark.usefixtures("days")
@@ -143,12 +144,12 @@ def test_errors(run_cli):
     before = Path("state.json").read_bytes()
     words = ["--create", "--share", "0.1"]
     assert "keeps its parameters" in error_of("state.json", "1.csv", *words)
-    assert "time: is new" in error_of("state.json", "1.csv", "--time", "w")
+    assert "--time: is new" in error_of("state.json", "1.csv", "--time", "w")
     assert "no column" in error_of("state.json", "1.csv", "--time", "nothing")
     assert run_cli("fit", "0.csv", "-c", "temperature", "-o", "model.json").code == 0
     assert "holds TemperatureCalibrator" in error_of("model.json", "1.csv")
     served = ["--served", "model.json"]
-    assert "served: is not an earlier state" in error_of("state.json", "1.csv", *served)
+    assert "--served: is not an earlier state" in error_of("state.json", "1.csv", *served)
     assert "is also an input" in error_of("1.csv", "1.csv", "--create")
     assert Path("state.json").read_bytes() == before
 
