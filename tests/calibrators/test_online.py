@@ -386,6 +386,36 @@ def test_a_constant_error_is_no_change(half_lives):
     assert calibrator.weights_[0] < 0.03  # its part of the fixed share
 
 
+def test_the_history_and_the_names_are_bounded(monkeypatch):
+    monkeypatch.setattr("isoroc._calibrators.online.MOST_BATCHES", 3)
+    monkeypatch.setattr("isoroc._calibrators.online.MOST_NAMES", 2)
+    rng = np.random.default_rng(0)
+    calibrator = OnlineCalibrator(calibrator=TemperatureCalibrator(), half_lives=[None, 50])
+    for b in range(5):
+        calibrator.partial_fit(*rows(rng, 20), batch=str(b))
+    assert calibrator.history_["rows"].tolist() == [60, 80, 100]
+    assert [*calibrator.seen_] == ["3", "4"]
+    assert calibrator.ledger_.n_batches == 5
+
+
+def test_a_member_that_cannot_be_fitted_keeps_its_map():
+    class Failing(TemperatureCalibrator):
+        def _fit(self, sample):
+            if sample.row_weights().sum() > 150:
+                raise FloatingPointError("no optimum")
+            return super()._fit(sample)
+
+    rng = np.random.default_rng(0)
+    calibrator = OnlineCalibrator(calibrator=Failing(), half_lives=[None, 50])
+    before = calibrator.partial_fit(*rows(rng, 100)).map_.members
+    with pytest.warns(RuntimeWarning, match="the member all rows keeps its map: no optimum"):
+        calibrator.partial_fit(*rows(rng, 100))
+    after = calibrator.map_.members
+    assert after[1] is before[1]
+    assert after[2] is not before[2]
+    assert calibrator.n_rows_seen_ == 200
+
+
 # State
 
 

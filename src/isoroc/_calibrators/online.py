@@ -395,6 +395,7 @@ class OnlineCalibrator(Calibrator):
         """The state with members fitted to the decayed counts, or unchanged if that fails."""
         members = [*state.members]
         maps = [*state.maps]
+        half_lives = np.array([math.nan, *(each.half_life for each in state.counts)])
         for m, counts in enumerate(state.counts, start=1):
             before = state.counts[m - 2]
             if m > 1 and np.array_equal(before.class_weights, counts.class_weights):
@@ -408,7 +409,8 @@ class OnlineCalibrator(Calibrator):
             try:
                 maps[m] = member._fit(sample.effective("importance"))
             except (ArithmeticError, ValueError) as error:
-                message = f"the member of half-life {counts.half_life:g} keeps its map: {error}"
+                name = member_names(half_lives)[m]
+                message = f"the member {name} keeps its map: {error}"
                 warnings.warn(message, RuntimeWarning, stacklevel=4)
             else:
                 members[m] = member
