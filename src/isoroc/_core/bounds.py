@@ -198,10 +198,10 @@ def certify(
         first -= losses.least_p_value(rows, limit) <= risk
     unbroken = True
     for i in range(first, n_cases):
-        share = 1 - reserve
+        share = 1 - reserve if unbroken else 0.0
         if i == n_cases - 1:
-            share = 1.0 if unbroken else reserve
-        elif not unbroken:
+            share += reserve
+        if share == 0:
             continue
         losses, rows = case(i)
         p_values[i] = losses.p_value(rows, limit)

@@ -188,7 +188,8 @@ def cascade_rule(
     ]
     stages = CascadeStages(models, _check_costs(costs, len(models), last), last)
     path = stages.path(max_error)
-    walk = certify(lambda i: stages.outcome(path[i]), len(path), max_error, confidence)
+    # The last candidate, the first model alone, deserves no risk of its own.
+    walk = certify(lambda i: stages.outcome(path[i]), len(path), max_error, confidence, reserve=0.0)
     is_certified = walk.last >= 0
     thresholds = path[walk.last] if is_certified else np.full(len(models), inf)
     losses, answered = stages.outcome(thresholds)
