@@ -249,8 +249,8 @@ class AcceptanceRule:
             parts = [self._zone(i) for i in certified[:6]]
             more = len(certified) - len(parts)
             parts += [f"{more} more zones"] if more else []
-            everything = "all rows: " if self.n_accepted == self.n_rows else ""
-            texts.append(f"Accept {everything}{'; '.join(parts)}.")
+            which = "all rows: " if self.n_accepted == self.n_rows else ""
+            texts.append(f"Accept {which}{'; '.join(parts)}.")
             rest = percent(1 - self.coverage.value)
             texts.append(f"Together they are {shown}; {rest} are left to a person.")
             texts.append(f"{promise} no zone exceeds its limit on new rows")
