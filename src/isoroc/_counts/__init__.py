@@ -19,10 +19,12 @@ from isoroc._counts.cells import hash_keys as hash_keys
 from isoroc._counts.cells import hash_rows as hash_rows
 from isoroc._counts.cells import limit_cells as limit_cells
 from isoroc._counts.cells import name_of as name_of
+from isoroc._counts.cells import rounded as rounded
 from isoroc._counts.counts import Builder as Builder
 from isoroc._counts.counts import Counts as Counts
 from isoroc._counts.decayed import DecayedCounts as DecayedCounts
 from isoroc._counts.grid import Grid as Grid
 from isoroc._counts.grid import Resolution as Resolution
+from isoroc._counts.points import N_BITS as N_BITS
 from isoroc._counts.points import BinaryCounts as BinaryCounts
 from isoroc._counts.points import Points as Points

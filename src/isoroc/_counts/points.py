@@ -8,11 +8,15 @@ import numpy as np
 from isoroc._core.pav import concordance, merge_classes, partition_scores, pool_adjacent_violators
 from isoroc._core.simplex import binary_scores, second_probabilities, two_columns
 from isoroc._core.types import Codes, Floats
-from isoroc._counts.cells import Cells, Tally
+from isoroc._counts.cells import Cells, Tally, hash_keys, rounded
 from isoroc._counts.grid import Grid
 from isoroc._input import Sample
 
 _UNIT: Floats = np.empty(0)
+
+#: Significant bits in which forecasts are compared: fewer than 53, since the last digits of equal
+#: rows may differ.
+N_BITS = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +110,9 @@ class Points:
     ) -> Self:
         """Points of forecasts, codes of classes and optional weights.
 
-        Up to `max_cells` rows every distinct forecast is a point. With more rows, the points are
-        the mean forecasts of cells, as fine as `max_cells` allows.
+        Up to `max_cells` rows every distinct forecast is a point. Forecasts that differ by rounding
+        errors are one. With more rows, the points are the mean forecasts of cells, as fine as
+        `max_cells` allows.
         """
         forecasts = two_columns(forecasts)
         K = forecasts.shape[1]
@@ -124,13 +129,28 @@ class Points:
             grid = tally.grid
         means = cells.mean_forecasts(grid)
         class_weights = cells.class_weights
+        if grid.exact:
+            means, class_weights = _without_near_ties(means, class_weights)
         if K > 2:
             # Sort by the sorted forecasts, then by the class weights in the same order. A
             # permutation of the classes then changes neither this order nor the random draws and
             # sums of growth.
             descending = np.argsort(-means, axis=1, kind="stable")
-            keys = [np.take_along_axis(a, descending, axis=1) for a in (means, class_weights)]
+            values = (rounded(means, N_BITS), class_weights)
+            keys = [np.take_along_axis(a, descending, axis=1) for a in values]
             order = np.lexsort(np.hstack(keys).T[::-1])
             means = means[order]
             class_weights = class_weights[order]
         return cls(means, class_weights, exact=grid.exact)
+
+
+def _without_near_ties(forecasts: Floats, class_weights: Floats) -> tuple[Floats, Floats]:
+    """Forecasts and class weights with one entry where forecasts differ by rounding errors."""
+    hashes = hash_keys(rounded(forecasts, N_BITS), None)
+    _, first, entry = np.unique(hashes, return_index=True, return_inverse=True)
+    if len(first) == len(forecasts):
+        return forecasts, class_weights
+    together = np.zeros((len(first), class_weights.shape[1]))
+    np.add.at(together, entry, class_weights)
+    order = np.argsort(first)
+    return forecasts[first[order]], together[order]

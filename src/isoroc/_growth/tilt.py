@@ -17,6 +17,7 @@ from isoroc._core.growth import largest_cap, smallest_leads, tilted_sums
 from isoroc._core.simplex import binary_scores, regions
 from isoroc._core.tree import BinTree, bin_values
 from isoroc._core.types import Floats, Ints
+from isoroc._counts import N_BITS, rounded
 from isoroc._growth.best_first import LEAST_SLACK, GrowthOptions, Monotonicity
 from isoroc._growth.grow import grow_tree, mean_forecasts
 from isoroc._input import Sample
@@ -86,7 +87,8 @@ def held_out_pseudocount(sample: Sample, options: GrowthOptions, tempered: Float
     the forecasts. Halves take turns in the order of the forecasts, so that neither weights nor the
     order of the rows matter. None where all forecasts are the same.
     """
-    half = np.unique(sample.forecasts, axis=0, return_inverse=True)[1].ravel() % 2
+    coarse = rounded(sample.forecasts, N_BITS)
+    half = np.unique(coarse, axis=0, return_inverse=True)[1].ravel() % 2
     if not half.any():
         return None
     pulls = np.geomspace(3.0, 1000.0, 11)
