@@ -194,6 +194,36 @@ def test_frequencies_of_ordinary_rows(name):
 
 
 @each
+@pytest.mark.parametrize("clustered", [False, True])
+def test_frequencies_of_rows_that_mirror_each_other(name, clustered):
+    """The classes of some rows are those of others exchanged."""
+    rng = np.random.default_rng(1)
+    n = 60
+    p = rng.integers(1, 10, n) / 10
+    y = (rng.random(n) < p**2).astype(int)
+    counts = 1 + np.arange(n) % 3
+    clustered = clustered and name != "OnlineCalibrator"
+    columns = {"clusters": np.arange(n) // 3} if clustered else {}
+    weighted = make(name).fit(p, y, sample_weight=counts, weighting="frequency", **columns)
+    columns = {key: column.repeat(counts) for key, column in columns.items()}
+    repeated = make(name).fit(p.repeat(counts), y.repeat(counts), **columns)
+    np.testing.assert_allclose(weighted.predict_proba(p), repeated.predict_proba(p), atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["AutoCalibrator", "IRPCalibrator", "IsotonicCalibrator"])
+def test_the_last_digit_breaks_no_ties(name):
+    """Of three classes, equal forecasts may differ by a rounding error of the sum of their row."""
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), 150).round(2)
+    P[:, 2] = (1 - P[:, 0] - P[:, 1]).clip(min=0)
+    y = draw_labels(P)
+    changed = (P * rng.uniform(1 - 1e-15, 1 + 1e-15, P.shape)).clip(max=1)
+    assert len(np.unique(changed)) > len(np.unique(P.round(2)))
+    Q = make(name).fit(P, y).predict_proba(P)
+    np.testing.assert_allclose(make(name).fit(changed, y).predict_proba(P), Q, atol=1e-9)
+
+
+@each
 def test_equal_weights_are_no_weights(name):
     for K in classes_for(name):
         P, y = some_data(K)

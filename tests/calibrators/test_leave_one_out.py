@@ -17,6 +17,7 @@ from isoroc._calibrators.leave_one_out import (
     left_out_weights,
     score_changes,
     separate_changes,
+    with_changes,
     with_lower_outcomes,
 )
 from isoroc._counts import deal_by_content
@@ -85,6 +86,35 @@ def test_left_out_rows_are_forecast_as_by_fits_without_them(calibrator, K, toler
     ]
     # The correction for rows that a fit has seen is about right.
     assert losses[1] - losses[0] == pytest.approx(losses[2] - losses[0], rel=0.3, abs=1e-3)
+
+
+@pytest.mark.parametrize("calibrator", [SplineCalibrator, TemperatureCalibrator])
+@pytest.mark.parametrize(("K", "n"), [(3, 30), (3, 200), (4, 20), (10, 20)])
+def test_separable_outcomes_do_not_make_left_out_rows_impossible(calibrator, K, n):
+    rng = np.random.default_rng([K, n])
+    P = rng.dirichlet(np.ones(K), size=n)
+    sample = deal_by_content(check_sample(P, P.argmax(axis=1), labels=range(K)).effective(), 5)
+    rows = np.arange(n)
+    Q = calibrator()._fit_out_of_fold(sample, sample.folds())[1]
+    parts = [calibrator()._fit(sample.take(rows != i)) for i in rows]
+    exact = np.vstack([f.apply(sample.forecasts[[i]]) for i, f in zip(rows, parts, strict=True)])
+    losses = [-np.log(forecasts[rows, sample.codes]).mean() for forecasts in (Q, exact)]
+    assert losses[0] == pytest.approx(losses[1], abs=0.02)
+
+
+def test_long_changes_of_scores_are_shortened_and_leave_the_uniform_share():
+    Q = np.full((3, 3), 1 / 3)
+    short = np.array([[0.0, 1.0, -1.0], [0.0, 0.0, 0.0], [0.0, -1.0, 1.0]])
+    expected = np.exp(short.T)
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(with_changes(Q, short), expected)
+    np.testing.assert_allclose(with_changes(Q, short, 0.3), 0.7 * expected + 0.1)
+    odds = []
+    for factor in (1.0, 2.0, 100.0, 1e6):
+        unseen = with_changes(Q, 3.0 * factor * np.array([[1.0], [0.0], [0.5]]) @ np.ones((1, 3)))
+        odds.append(np.log(unseen[0, 0] / unseen[0, 1]))
+    np.testing.assert_allclose(odds, 3 * (1 + np.log([1.0, 2.0, 100.0, 1e6])))
+    assert with_changes(Q, 1e6 * short, 0.3).min() >= 0.1 - 1e-12
 
 
 @pytest.mark.parametrize("calibrator", [SplineCalibrator, MonotoneCalibrator, SigmoidCalibrator])

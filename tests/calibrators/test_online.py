@@ -1,5 +1,6 @@
 """OnlineCalibrator: the bound on its regret, decay, rows of any age, and its state."""
 
+import datetime as dt
 import math
 
 import numpy as np
@@ -51,7 +52,7 @@ def losses_in_batches(draw, most=5):
 
 def play(batches, delay, share):
     """Ledger of a mixture that forecasts all rows of a batch with the weights before it."""
-    ledger = Ledger.begin(batches[0].shape[1], delay, timed=False)
+    ledger = Ledger.begin(batches[0].shape[1], delay)
     for batch in batches:
         served = -np.log(np.exp(-batch) @ ledger.weights).sum()
         n = len(batch)
@@ -232,6 +233,51 @@ def test_rows_with_times_may_come_in_any_order():
         without.partial_fit(P, y, time=3)
 
 
+def test_times_are_numbers_or_dates():
+    """Dates count in days, in UTC if they have a time zone. Other types would count as 1970."""
+    P, y = rows(np.random.default_rng(0), 4)
+
+    def clock(time):
+        calibrator = OnlineCalibrator(half_lives=(None, 1)).partial_fit(P, y, time=time)
+        return calibrator.ledger_.clock, calibrator.counts_[1].class_weights.sum()
+
+    naive = [dt.datetime(2026, 1, 1, hour) for hour in range(4)]  # noqa: DTZ001
+    zone = dt.timezone(dt.timedelta(hours=2))
+    aware = [each.replace(tzinfo=zone) for each in naive]
+    day = (dt.date(2026, 1, 1) - dt.date(1970, 1, 1)).days
+    weight = sum(0.5 ** (hours / 24) for hours in range(4))
+    for times, hour in (
+        (naive, 3),
+        ([each.isoformat(" ") for each in naive], 3),
+        (aware, 1),
+        ([each.isoformat() for each in aware], 1),
+    ):
+        assert clock(times) == pytest.approx((day + hour / 24, weight))
+    assert clock(dt.date(2026, 1, 1)) == (day, 4)
+    assert clock(np.array([0, 1, 1, 0.5], dtype=object)) == pytest.approx((1, 2 + 0.5 + 0.5**0.5))
+    for other in ([True] * 4, np.arange(4).astype("timedelta64[D]")):
+        with pytest.raises(InputError, match=r"time: has the type .*; expected numbers or dates"):
+            clock(other)
+    with pytest.raises(InputError, match="time: row 1 is not a finite number or date"):
+        clock([1.0, None, 2.0, 3.0])
+    with pytest.raises(InputError, match="time: cannot be read"):
+        clock([dt.date(2026, 1, 1), 3, 4, 5])
+    dated = OnlineCalibrator().partial_fit(P, y, time=naive)
+    with pytest.raises(InputError, match=r"time: is in numbers, but .* in days; pass dates in all"):
+        dated.partial_fit(P, y, time=[20454, 20455, 20456, 20457])
+
+
+def test_rows_older_than_all_others_do_not_change_short_half_lives():
+    rng = np.random.default_rng(0)
+    calibrator = OnlineCalibrator(half_lives=(None, 5), refit_every=1)
+    calibrator.partial_fit(*rows(rng, 50), time=100)
+    before = calibrator.members_[2].map_
+    calibrator.partial_fit(*rows(rng, 50), time=0)
+    assert_same(calibrator.members_[2].map_, before)
+    assert [counts.class_weights.sum() for counts in calibrator.counts_] == [100, 50]
+    assert calibrator.ledger_.clock == 100
+
+
 def test_the_order_of_the_rows_of_a_batch_does_not_matter():
     rng = np.random.default_rng(0)
     batches = [rows(rng, 50, 3, 0.5) for _ in range(3)]
@@ -288,25 +334,86 @@ def test_few_rows_and_single_classes_are_waited_for():
     assert alone.predict_proba([0.3])[0, 1] > 0.3
 
 
+def test_the_first_rows_may_lack_classes_if_these_are_given():
+    P = np.random.default_rng(0).dirichlet(np.ones(3), 6)
+    for y, n in (([0] * 6, 1), ([0, 1] * 3, 2)):
+        message = f"y: {n} of the 3 classes .* with classes=, 3 labels in the order of the columns"
+        with pytest.raises(InputError, match=message):
+            OnlineCalibrator().partial_fit(P, y)
+        calibrator = OnlineCalibrator().partial_fit(P, y, classes=[0, 1, 2])
+        assert calibrator.partial_fit(P, [2] * 6).n_rows_seen_ == 12
+    with pytest.raises(InputError, match="classes: 3 entries; expected a list of 3 distinct"):
+        OnlineCalibrator().partial_fit(P, y, classes=[0, 0, 1])
+    certain = np.eye(3)[[0] * 6]
+    soft = OnlineCalibrator().partial_fit(P, certain).partial_fit(P, certain * 0.7 + 0.1)
+    assert soft.partial_fit(P[:1], np.eye(3)[[1]]).n_rows_seen_ == 13
+    with pytest.raises(InputError, match="y: one class only, 0"):
+        OnlineCalibrator().fit(P, certain, labels=[0, 1, 2])
+
+
 # What it says
 
 
 def test_weights_tell_when_the_forecasts_changed():
     rng = np.random.default_rng(0)
     calibrator = OnlineCalibrator(calibrator=TemperatureCalibrator(), half_lives=[None, 300])
-    for day in range(16):
+    for day in range(20):
         calibrator.partial_fit(*rows(rng, 100, 2, 1.0 if day < 10 else 0.2))
-        if day == 9:
-            assert "changed" not in calibrator.describe()
-    assert calibrator.describe().startswith("The forecasts changed about ")
+        text = calibrator.describe()
+        if day < 10:
+            assert "changed" not in text
+        elif day > 12:
+            ago = 100 * (day - 9)  # the weights follow a batch or two later
+            assert any(f"changed about {ago - late:,} rows ago" in text for late in (0, 100, 200))
     history = calibrator.history_
     names = ["uncalibrated", "all rows", "half-life 300"]
     assert list(history) == ["rows", "served", *names, *(f"weight of {name}" for name in names)]
-    assert history["rows"].tolist() == list(range(100, 1700, 100))
+    assert history["rows"].tolist() == list(range(100, 2100, 100))
     weights = np.column_stack([history[f"weight of {name}"] for name in names])
     np.testing.assert_allclose(weights.sum(axis=1), 1)
     np.testing.assert_array_equal(weights[-1], calibrator.weights_)
     assert history["served"].sum() * 100 == pytest.approx(calibrator.ledger_.served)
+
+
+@pytest.mark.parametrize("half_lives", [(None, 300), (4000, 1000), (1000,)])
+def test_a_constant_error_is_no_change(half_lives):
+    """Also if no member keeps all rows: the longest half-life then stands for no change."""
+    rng = np.random.default_rng(0)
+    calibrator = OnlineCalibrator(calibrator=TemperatureCalibrator(), half_lives=half_lives)
+    for _ in range(8):
+        calibrator.partial_fit(*rows(rng, 100, 2, 0.3))
+        assert calibrator.describe() == "There is no clear sign of a change."
+    assert calibrator.weights_[0] < 0.03  # its part of the fixed share
+
+
+def test_the_history_and_the_names_are_bounded(monkeypatch):
+    monkeypatch.setattr("isoroc._calibrators.online.MOST_BATCHES", 3)
+    monkeypatch.setattr("isoroc._calibrators.online.MOST_NAMES", 2)
+    rng = np.random.default_rng(0)
+    calibrator = OnlineCalibrator(calibrator=TemperatureCalibrator(), half_lives=[None, 50])
+    for b in range(5):
+        calibrator.partial_fit(*rows(rng, 20), batch=str(b))
+    assert calibrator.history_["rows"].tolist() == [60, 80, 100]
+    assert [*calibrator.seen_] == ["3", "4"]
+    assert calibrator.ledger_.n_batches == 5
+
+
+def test_a_member_that_cannot_be_fitted_keeps_its_map():
+    class Failing(TemperatureCalibrator):
+        def _fit(self, sample):
+            if sample.row_weights().sum() > 150:
+                raise FloatingPointError("no optimum")
+            return super()._fit(sample)
+
+    rng = np.random.default_rng(0)
+    calibrator = OnlineCalibrator(calibrator=Failing(), half_lives=[None, 50])
+    before = calibrator.partial_fit(*rows(rng, 100)).map_.members
+    with pytest.warns(RuntimeWarning, match="the member all rows keeps its map: no optimum"):
+        calibrator.partial_fit(*rows(rng, 100))
+    after = calibrator.map_.members
+    assert after[1] is before[1]
+    assert after[2] is not before[2]
+    assert calibrator.n_rows_seen_ == 200
 
 
 # State
@@ -334,7 +441,7 @@ def test_a_damaged_state_is_refused(tmp_path):
         "counts_": calibrator.counts_[:2],
         "half_lives_": calibrator.half_lives_[::-1],
         "history_": isoroc.Table(),
-        "ledger_": Ledger.begin(2, 0, timed=False),
+        "ledger_": Ledger.begin(2, 0),
     }.items():
         broken = isoroc.load(_saved(calibrator, tmp_path))
         setattr(broken, name, value)

@@ -59,6 +59,11 @@ def test_classes_of_columns_may_be_given():
     numbers = InputOptions(classes=["7", "6", "5"])
     assert arrange(["u", "v", "w"], [5, 7], numbers) == (["w", "v", "u"], [5, 6, 7])
     assert arrange(["score"], [0, 1], InputOptions(classes=["0"])) == (["score"], [1, 0])
+    for words in ["0", "1"], ["0,1"]:
+        for labels in [0], [1], [0, 1]:
+            both = InputOptions(classes=words)
+            assert arrange(["score"], labels, both) == (["score"], [0, 1])
+    assert arrange(["score"], [1], InputOptions(classes=["1,0"])) == (["score"], [1, 0])
 
 
 @pytest.mark.parametrize(
@@ -81,6 +86,9 @@ def test_classes_of_columns_may_be_given():
         (["p_1", "p_x"], [1], None, "the classes 1, x are not of the type of the labels 1"),
         (["score"], ["a", "b", "c"], None, "requires two classes, but the labels have 3"),
         (["score"], ["a", "b"], ["x"], "--classes: name the class of score, one of a, b"),
+        (["score"], ["a"], None, "give both with --classes, that of score last, or name one"),
+        (["score"], ["a"], ["x,y"], "expected the two classes of score, its own last; got x, y"),
+        (["score"], ["a"], ["a,a"], "expected the two classes of score, its own last; got a, a"),
         (["u", "v"], ["a", "b"], ["a"], "expected 2 different classes"),
         (["u", "v"], ["a", "b"], ["a", "x"], "the label 'b' is not among them"),
         (["u", "v"], range(10), None, "0, 1, 2, 3, 4, 5, 6, 7, ..."),

@@ -102,6 +102,33 @@ def test_earlier_states_times_and_soft_labels(run_cli, days):
     assert isoroc.load("soft.json").ledger_.clock == 199
 
 
+@pytest.mark.usefixtures("folder")
+def test_the_first_file_may_have_one_class(run_cli):
+    for day, labels in enumerate(([0, 0, 0], [0, 1, 0])):
+        pl.DataFrame({"p": [0.1, 0.3, 0.2], "y": labels}).write_csv(f"{day}.csv")
+    ran = run_cli("update", "state.json", "0.csv", "--create")
+    assert (ran.code, "give both with --classes" in ran.err) == (2, True)
+    assert run_cli("update", "state.json", "0.csv", "--create", "--classes", "0,1").code == 0
+    assert run_cli("update", "state.json", "1.csv").code == 0
+    state = isoroc.load("state.json")
+    assert state.classes_.tolist() == [0, 1]
+    assert state.counts_[0].class_weights.sum(axis=0).tolist() == [5, 1]
+    assert run_cli("apply", "state.json", "1.csv", "-o", "out.csv").code == 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_same_rows_at_another_time_are_other_rows(run_cli):
+    table = make_forecasts(100, seed=0)
+    for day in (1, 2):
+        dated = table.with_columns(day=pl.lit(f"2026-07-0{day}T10:00:00+02:00"))
+        dated.write_csv(f"{day}.csv")
+        words = ["--create", "--time", "day"] if day == 1 else ["--time", "day"]
+        assert run_cli("update", "state.json", f"{day}.csv", *words).code == 0
+    assert isoroc.load("state.json").n_rows_seen_ == 200
+    assert "skipped" in run_cli("update", "state.json", "2.csv", "--time", "day").err
+    assert "--time: is missing, but the first" in run_cli("update", "state.json", "2.csv").err
+
+
 @pytest.mark.usefixtures("days")
 def test_errors(run_cli):
     def error_of(*words):
@@ -117,12 +144,12 @@ def test_errors(run_cli):
     before = Path("state.json").read_bytes()
     words = ["--create", "--share", "0.1"]
     assert "keeps its parameters" in error_of("state.json", "1.csv", *words)
-    assert "time: is new" in error_of("state.json", "1.csv", "--time", "w")
+    assert "--time: is new" in error_of("state.json", "1.csv", "--time", "w")
     assert "no column" in error_of("state.json", "1.csv", "--time", "nothing")
     assert run_cli("fit", "0.csv", "-c", "temperature", "-o", "model.json").code == 0
     assert "holds TemperatureCalibrator" in error_of("model.json", "1.csv")
     served = ["--served", "model.json"]
-    assert "served: is not an earlier state" in error_of("state.json", "1.csv", *served)
+    assert "--served: is not an earlier state" in error_of("state.json", "1.csv", *served)
     assert "is also an input" in error_of("1.csv", "1.csv", "--create")
     assert Path("state.json").read_bytes() == before
 

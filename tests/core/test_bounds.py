@@ -90,11 +90,34 @@ def test_a_sequence_stops_at_the_first_candidate_that_fails():
 
     tested = certify(lambda i: (losses, rows_of(i)), len(sizes), 0.1, 0.9)
     # With one error 38 rows pass, so the first test is that of 60 rows. At 165 rows it fails; that
-    # 400 rows would pass alone does not count.
+    # 390 rows would pass alone does not count.
     assert tested.first == 1
-    assert tested.last == 3
-    assert len(tested.p_values) == 4
-    assert losses.p_value(rows_of(6), 0.1) <= 0.1 < losses.p_value(rows_of(4), 0.1)
+    assert tested.certified[:6].tolist() == [False, True, True, True, False, False]
+    assert np.isnan(tested.p_values).tolist() == [True, False, False, False, False, True, False]
+    assert losses.p_value(rows_of(5), 0.1) <= 0.1 < losses.p_value(rows_of(4), 0.1)
+
+
+@pytest.mark.parametrize(("n_wrong", "last"), [(26, 2), (27, 0)])
+def test_a_tenth_of_the_risk_is_kept_for_all_rows(n_wrong, last):
+    """The sequence ends at the second candidate. All rows pass at a tenth of the risk, or not."""
+    wrong = np.zeros(400)
+    wrong[50:70] = 1
+    wrong[70 : 50 + n_wrong] = 1
+    losses = Losses(wrong)
+    sizes = [50, 80, 400]
+
+    def case(i):
+        return losses, np.arange(400) < sizes[i]
+
+    p_value = losses.p_value(case(2)[1], 0.1)
+    assert p_value <= 0.1
+    assert (p_value <= 0.01) == (last == 2)
+    tested = certify(case, 3, 0.1, 0.9)
+    assert tested.first == 0
+    assert tested.last == last
+    assert not tested.certified[1]
+    # After an unbroken sequence all rows have all of the risk.
+    assert certify(lambda i: case(2 * i), 2, 0.1, 0.9).last == 1
 
 
 def test_few_rows_leave_no_room_for_an_error():
@@ -105,7 +128,7 @@ def test_few_rows_leave_no_room_for_an_error():
         return losses, np.arange(80) < sizes[i]
 
     tested = certify(case, 4, 0.05, 0.9)
-    assert (tested.first, tested.last) == (2, 3)  # 45 rows pass without errors, 77 with one
+    assert (tested.first, tested.last) == (2, 3)  # 47 rows pass without errors, 78 with one
     assert certify(case, 2, 0.05, 0.9).last == -1
 
 

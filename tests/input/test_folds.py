@@ -59,6 +59,18 @@ def test_a_row_that_changes_leaves_the_folds_of_others_alone():
     assert folds[2] == folds[0]
 
 
+def test_last_digits_of_many_numbers_change_no_fold():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(50), 5000)
+    codes = rng.integers(50, size=5000, dtype=np.uint8)
+
+    def folds_in_order(forecasts):
+        dealt = deal_by_content(Sample(forecasts, codes), 5)
+        return dealt.fold[np.argsort(dealt.forecasts[:, 0])].tolist()
+
+    assert folds_in_order(P * (1 + 1e-9 * rng.normal(size=P.shape))) == folds_in_order(P)
+
+
 def test_rows_that_differ_by_a_permutation_have_an_order():
     rng = np.random.default_rng(0)
     P = np.eye(4)[rng.integers(4, size=40)]

@@ -8,7 +8,7 @@ import numpy as np
 
 from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._core.types import Floats
-from isoroc._counts import BinaryCounts
+from isoroc._counts import N_BITS, BinaryCounts, rounded
 from isoroc._growth import isotonic_steps, venn_abers_steps
 from isoroc._input import InputError, Sample, check_number
 from isoroc._maps import StepMap, VennAbersMap
@@ -69,13 +69,18 @@ class IsotonicCalibrator(Calibrator):
             problem = "is 0, but rows of three classes or more are divided by their sum, maybe 0"
             raise InputError("pseudocount", None, problem, "expected a number > 0")
         pseudocounts = self.pseudocount * np.array([1 - 1 / K, 1 / K])
-        maps = [isotonic_steps(counts, pseudocounts) for counts in counts_of_classes(sample)]
+        of_classes = counts_of_classes(sample, N_BITS)
+        maps = [isotonic_steps(counts, pseudocounts) for counts in of_classes]
         cuts, values = ([steps[i] for steps in maps] for i in range(2))
         return StepMap(kind=sample.kind, cuts=cuts, values=values)
 
 
-def counts_of_classes(sample: Sample) -> Iterator[BinaryCounts]:
-    """Counts of each class against the rest, or with two classes only of the second."""
+def counts_of_classes(sample: Sample, n_bits: int | None = None) -> Iterator[BinaryCounts]:
+    """Counts of each class against the rest, or with two classes only of the second.
+
+    Columns of three classes or more are rounded to `n_bits`: divided by the sum of their row, equal
+    forecasts differ in the last digit.
+    """
     sample = sample.on_simplex()
     if sample.n_classes == 2:
         yield BinaryCounts.from_sample(sample)
@@ -84,7 +89,8 @@ def counts_of_classes(sample: Sample) -> Iterator[BinaryCounts]:
     weights = None if (sample.row_weights() == 1).all() else sample.weights
     for k, scores in enumerate(np.ascontiguousarray(sample.forecasts.T)):
         is_k = (sample.codes == k).view(np.uint8)
-        yield BinaryCounts.from_arrays(scores, is_k, weights)
+        values = scores if n_bits is None else rounded(scores, n_bits)
+        yield BinaryCounts.from_arrays(values, is_k, weights)
 
 
 class VennAbersCalibrator(Calibrator):

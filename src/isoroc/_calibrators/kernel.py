@@ -76,6 +76,7 @@ class KernelCalibrator(DescentCalibrator):
     penalty: float | Literal["auto"] = "auto"
 
     _shares: ClassVar[tuple[float, float]] = (0.5, 2.0)
+    _sorted_rows: ClassVar[int] = 100_000
     _state: ClassVar[dict[str, checks.Check]] = {"penalty_": checks.number(most=1e100)}
 
     floor_ = FromMap()
@@ -91,7 +92,8 @@ class KernelCalibrator(DescentCalibrator):
     reach_ = FromMap()
 
     def _fit(self, sample: Sample) -> Any:
-        return super()._fit(by_content(sample))  # rounding would depend on the order of the rows
+        # Rounding depends on the order of the rows. Sorting many would take longer than the fit.
+        return super()._fit(by_content(sample) if len(sample) <= self._sorted_rows else sample)
 
     def _solve(self, sample: Sample) -> tuple[KernelLoss, Solution]:
         check_number("n_centres", self.n_centres, int, minimum=1)

@@ -15,11 +15,13 @@ out.
 
 import numpy as np
 
+from isoroc._backends import NUMPY
 from isoroc._core.smooth import softmax
 from isoroc._core.types import Codes, Floats
 from isoroc._input import Sample
 
 MOST_LEVERAGE = 0.9  # of a row on its own forecast, where curvatures are approximations
+LONG_CHANGE = 3.0  # of log odds, by one Newton step
 
 
 def left_out_weights(sample: Sample) -> Floats | None:
@@ -62,11 +64,20 @@ def separate_changes(q: Floats, codes: Codes, removed: Floats, leverage: Floats)
     return np.asarray(pulled - across * share)
 
 
-def with_changes(Q: Floats, changes: Floats) -> Floats:
-    """Forecasts of shape (n, K) after changes of their scores, shape (K, n)."""
+def with_changes(Q: Floats, changes: Floats, smoothing: float = 0.0) -> Floats:
+    """Forecasts of shape (n, K) after changes of their scores, shape (K, n).
+
+    `smoothing` is the share of the uniform forecast in Q, which scores do not change. The curvature
+    holds nearby only. With separable outcomes it vanishes, and a Newton step goes much too far. So
+    changes of log odds by more than `LONG_CHANGE` are shortened: beyond it, they grow with the
+    logarithm of the step.
+    """
+    too_long = np.maximum(np.ptp(changes, axis=0) / LONG_CHANGE, 1.0)
+    changes = changes * ((1 + np.log(too_long)) / too_long)
     with np.errstate(divide="ignore"):
-        logs = np.log(Q).T
-    return np.ascontiguousarray(softmax(np.ascontiguousarray(logs + changes)).T)
+        logs = np.log(np.maximum(Q - smoothing / Q.shape[1], 0.0)).T
+    q = softmax(np.ascontiguousarray(logs + changes))
+    return np.ascontiguousarray(NUMPY.mix_uniform(q.T, smoothing))
 
 
 def with_lower_outcomes(Q: Floats, codes: Codes, leverage: Floats) -> Floats:

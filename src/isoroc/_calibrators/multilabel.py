@@ -202,7 +202,8 @@ def mix_label(
     n_rows = max(float(part.row_weights().sum()), 1.0)
     p = min(1.0, 2 * min(p_all, score_test(before, part)))
     prior = np.array([share_of_forecasts(8.0, 2, n_rows, p), 4.0])
-    if np.bincount(part.codes, minlength=2).min() < 5 or not np.ptp(part.fold):
+    n_rows_of = np.bincount(part.codes, part.row_weights() ** 2 / part.squared_weights(), 2)
+    if n_rows_of.min() < 4.5 or not np.ptp(part.fold):
         only = prior / prior.sum()
         only = np.append(np.where(only < 0.1, 0.0, only), 0.0)
         return [unchanged, shared._fit(part), unchanged], only / only.sum()
@@ -227,8 +228,9 @@ class SharedBeta(Calibrator):
         few = sample.draw(100_000)
         self.floor = BetaCalibrator()._fit(few).floor
         features = self._features(few)
-        self.centre = features.mean(axis=0)
-        spread = features.std(axis=0)
+        weights = few.row_weights()
+        self.centre = np.average(features, axis=0, weights=weights)
+        spread = np.sqrt(np.average((features - self.centre) ** 2, axis=0, weights=weights))
         self.unchanged = self.mean = np.array([self.centre.sum(), 1.0, 1.0])
         self.width = np.diag([1.0, *(0.1 / np.maximum(spread, 0.01) ** 2)])
         self.root = 2 * np.sqrt(self.width)  # root @ root.T is the covariance matrix

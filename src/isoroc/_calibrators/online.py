@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -17,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from isoroc._calibrators.base import Calibrator, FromMap, IdentityCalibrator, attach_fitted
 from isoroc._calibrators.monotone import MonotoneCalibrator
 from isoroc._calibrators.spline import SplineCalibrator
-from isoroc._core.ledger import Ledger, RegretBound
+from isoroc._core.ledger import ClockUnit, Ledger, RegretBound
 from isoroc._core.losses import log_losses
 from isoroc._core.types import Floats
 from isoroc._counts import DecayedCounts
@@ -229,7 +230,8 @@ class OnlineCalibrator(Calibrator):
         Parameters
         ----------
         P, y, sample_weight, weighting
-            As in `fit`. Pass the forecasts before calibration.
+            As in `fit`. Pass the forecasts before calibration. Importance weights are scaled in
+            each call, so only their ratios within the call count.
         classes : array-like of shape (K,), default=None
             The class of each column, like `labels` in `fit`. Required in the first call if some
             class is absent from `y`.
@@ -237,7 +239,8 @@ class OnlineCalibrator(Calibrator):
             Unit of the forecasts, as in `fit`. Later calls use the unit of the first.
         time : array-like of shape (n,) or scalar, default=None
             When each row was forecast: numbers, or dates, which count in days. Half-lives are then
-            in these units, and rows may come in any order. It is given in all calls or in none.
+            in these units, and rows may come in any order. The latest time is the present. It is
+            given in all calls or in none.
         served : calibrator, LoadedMap or map, default=None
             The earlier state that forecast these rows, such as `map_` at that time or a file that
             was kept, or an `IdentityCalibrator`. Losses are then computed for its members and its
@@ -252,7 +255,9 @@ class OnlineCalibrator(Calibrator):
         if hasattr(self, "map_"):
             sample = self._check_next(P, y, sample_weight, classes, unit)
         else:
-            sample = check_sample(P, y, sample_weight, classes, unit=unit, clip=True, advice="pass")
+            sample = check_sample(
+                P, y, sample_weight, classes, unit=unit, clip=True, advice="pass", partial=True
+            )
             check_units(sample, unit)
             warn_if_reversed(sample)
         return self._absorb(sample, weighting, P, time=time, served=served, batch=batch)
@@ -273,8 +278,9 @@ class OnlineCalibrator(Calibrator):
         if batch in seen:
             problem = f"{batch!r} was counted on {seen[batch]}"
             raise InputError("batch", None, problem, "count the rows of a batch once")
-        state = self._begin(sample, timed=time is not None) if is_first else self._present()
-        times = read_times(time, sample, timed=state.ledger.timed)
+        times, clock_unit = read_times(time, sample)
+        state = self._begin(sample, clock_unit) if is_first else self._present()
+        check_clock(clock_unit, state.ledger.unit)
         source = None if served is None else check_served(served, state.map, sample.n_classes)
         heavy = np.flatnonzero(sample.row_weights())
         counted = sample.take(heavy).effective(weighting)
@@ -298,6 +304,10 @@ class OnlineCalibrator(Calibrator):
     def describe(self) -> str:
         """What the weights say about the stream, in a sentence.
 
+        The forecasts have changed if half-lives below the longest have at least 96 % of the weight
+        that the fixed share allows. They are said to have changed when these took over, which is
+        mostly one or two batches after the change.
+
         Examples
         --------
         >>> from isoroc import OnlineCalibrator
@@ -306,25 +316,28 @@ class OnlineCalibrator(Calibrator):
         """
         check_is_fitted(self, "map_")
         weights = self.weights_
-        recent = np.isfinite(self.half_lives_)
         if weights[0] > 0.5:
             return f"The uncalibrated forecasts do best, with weight {weights[0]:.2f}."
-        if weights[recent].sum() <= 0.9:
+        recent = self.half_lives_ < np.nanmax(self.half_lives_)
+        most = 1 - self._shared(self.refit_every) * float(np.mean(~recent))
+        if weights[recent].sum() <= 0.96 * most:
             return "There is no clear sign of a change."
+        shares = [self.history_[name] for name in weight_columns(self.half_lives_)]
+        before = np.flatnonzero(np.sum(shares, axis=0, where=recent[:, None]) <= 0.5)
+        rows = self.history_["rows"]
+        since = f"about {rows[-1] - rows[before[-1]]:,}" if len(before) else f"{rows[-1]:,} or more"
         lead = int(np.argmax(np.where(recent, weights, 0.0)))
-        unit = "units of time" if self.ledger_.timed else "rows"
-        ago = f"about {self.half_lives_[lead]:,.6g} {unit} ago, or gradually"
-        text = f"the member with that half-life has weight {weights[lead]:.2f}"
-        return f"The forecasts changed {ago}: {text}."
+        text = f"{member_names(self.half_lives_)[lead]} has weight {weights[lead]:.2f}"
+        return f"The forecasts changed {since} rows ago, at once or gradually: {text}."
 
     def _fit(self, sample: Sample) -> MixtureMap:
         if sample.n_units < sample.n_rows:
             fix = "leave them out, or use another calibrator"
             raise InputError("clusters", None, "decayed counts hold no clusters", fix)
-        begun = self._begin(sample, timed=False)
+        begun = self._begin(sample)
         return self._adopt(self._refit(self._advance(begun, Batch(sample)), sample), {})
 
-    def _begin(self, sample: Sample, *, timed: bool) -> State:
+    def _begin(self, sample: Sample, clock_unit: ClockUnit = "rows") -> State:
         """Check the parameters, and return the state before the first row."""
         check_number("delay", self.delay, int, minimum=0)
         check_number("refit_every", self.refit_every, int, minimum=1)
@@ -338,7 +351,7 @@ class OnlineCalibrator(Calibrator):
         n_columns = 1 if sample.kind.single else K
         members: list[Calibrator] = [IdentityCalibrator() for _ in range(len(half_lives) + 1)]
         return State(
-            ledger=Ledger.begin(len(members), int(self.delay), timed=timed),
+            ledger=Ledger.begin(len(members), int(self.delay), clock_unit),
             counts=[DecayedCounts.none(half_life, n_columns, K) for half_life in half_lives],
             members=members,
             maps=[IdentityMap(kind=sample.kind) for _ in members],
@@ -350,6 +363,10 @@ class OnlineCalibrator(Calibrator):
         history = list(zip(*self.history_.values(), strict=True))
         return State(self.ledger_, self.counts_, self.members_, [*self.map_.members], history)
 
+    def _shared(self, n_rows: int) -> float:
+        """Share of the weight that is divided equally after a batch."""
+        return -math.expm1(min(n_rows, self.refit_every) * math.log1p(-self.share))
+
     def _advance(self, state: State, batch: Batch) -> State:
         """The state with the losses and the counts of a batch."""
         sample = batch.sample
@@ -359,7 +376,7 @@ class OnlineCalibrator(Calibrator):
         weights = sample.row_weights()
         losses = np.array([weights @ log_losses(Q, sample.codes) for Q in forecasts])
         loss = float(weights @ log_losses(mixed, sample.codes))
-        share = -math.expm1(min(batch.n_rows, self.refit_every) * math.log1p(-self.share))
+        share = self._shared(batch.n_rows)
         total = float(weights.sum())
         ledger = state.ledger.add(
             losses, loss, batch.n_rows, share, weight=total, late=batch.served is not None
@@ -378,6 +395,7 @@ class OnlineCalibrator(Calibrator):
         """The state with members fitted to the decayed counts, or unchanged if that fails."""
         members = [*state.members]
         maps = [*state.maps]
+        half_lives = np.array([math.nan, *(each.half_life for each in state.counts)])
         for m, counts in enumerate(state.counts, start=1):
             before = state.counts[m - 2]
             if m > 1 and np.array_equal(before.class_weights, counts.class_weights):
@@ -391,7 +409,8 @@ class OnlineCalibrator(Calibrator):
             try:
                 maps[m] = member._fit(sample.effective("importance"))
             except (ArithmeticError, ValueError) as error:
-                message = f"the member of half-life {counts.half_life:g} keeps its map: {error}"
+                name = member_names(half_lives)[m]
+                message = f"the member {name} keeps its map: {error}"
                 warnings.warn(message, RuntimeWarning, stacklevel=4)
             else:
                 members[m] = member
@@ -456,8 +475,12 @@ def member_names(half_lives: Floats) -> list[str]:
 
 def history_columns(half_lives: Floats) -> list[str]:
     """Names of the columns of `history_`."""
-    names = member_names(half_lives)
-    return ["rows", "served", *names, *(f"weight of {name}" for name in names)]
+    return ["rows", "served", *member_names(half_lives), *weight_columns(half_lives)]
+
+
+def weight_columns(half_lives: Floats) -> list[str]:
+    """Names of the columns of `history_` that hold weights."""
+    return [f"weight of {name}" for name in member_names(half_lives)]
 
 
 def read_half_lives(given: Any) -> list[float]:
@@ -506,28 +529,52 @@ def check_served(served: Any, present: MixtureMap, n_classes: int) -> MixtureMap
     raise InputError("served", None, f"is not an earlier state with {M} members", fix)
 
 
-def read_times(time: Any, sample: Sample, *, timed: bool) -> Floats | None:
-    """Time of each row of a sample, dates in days, or None if rows have none."""
-    if (time is not None) != timed:
-        problem = "is missing, but the first batch had one" if timed else "is new"
-        raise InputError("time", None, problem, "pass it in all calls or in none")
+def read_times(time: Any, sample: Sample) -> tuple[Floats | None, ClockUnit]:
+    """Time of each row of a sample, dates in days, and their unit. Rows may have none."""
     if time is None:
-        return None
+        return None, "rows"
     values = to_array(time, name="time")
+    kind = values.dtype.kind
     fix = "expected numbers or dates, one for each row or one for all"
+    if kind in "bcm":
+        raise InputError("time", None, f"has the type {values.dtype}", fix)
+    known = date | np.datetime64 | str | None
+    are_dates = kind in "MU"
+    if kind == "O":
+        are_dates = all(isinstance(each, known) for each in values.flat)
     try:
-        if values.dtype.kind not in "fiu":
-            dates = values.astype("datetime64[us]")
-            values = np.where(np.isnat(dates), np.nan, dates.astype(np.int64) / 86_400e6)
-        times = np.broadcast_to(values, sample.n_rows) if values.ndim == 0 else values
-        times = times.astype(np.float64)
+        times = in_days(values) if are_dates else values.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InputError("time", None, f"cannot be read ({error})", fix) from error
+    if times.ndim == 0:
+        times = np.broadcast_to(times, sample.n_rows)
     check_length(times, sample.n_rows, name="time")
     if times.ndim != 1 or not np.isfinite(times).all():
         row = int(np.argmin(np.isfinite(times))) if times.ndim == 1 else None
         raise InputError("time", row, "is not a finite number or date", fix)
-    return times if sample.parts_of is None else times[sample.parts_of]
+    of_parts = times if sample.parts_of is None else times[sample.parts_of]
+    return of_parts, "days" if are_dates else "numbers"
+
+
+def in_days(values: NDArray[Any]) -> Floats:
+    """Dates as days since 1970, in UTC if they have a time zone. Missing ones are NaN."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy converts to UTC, and warns
+        dates = values.astype("datetime64[us]")
+    return np.where(np.isnat(dates), np.nan, dates.astype(np.int64) / 86_400e6)
+
+
+def check_clock(given: ClockUnit, first: ClockUnit) -> None:
+    """Check that a batch has times of the same kind as the first one, or none like that one."""
+    if given == first:
+        return
+    fix = "pass it in all calls or in none"
+    if "rows" in (given, first):
+        problem = "is missing, but the first batch had one" if given == "rows" else "is new"
+    else:
+        problem = f"is in {given}, but that of the first batch was in {first}"
+        fix = "pass dates in all calls, or numbers in all calls"
+    raise InputError("time", None, problem, fix)
 
 
 def read_clock(ledger: Ledger, batch: Batch) -> tuple[float, float, Floats]:

@@ -265,12 +265,14 @@ class SplineLoss(PenalisedLoss):
         """As in `PenalisedLoss`, but beyond six classes without leverages between classes."""
         q = softmax(self._scores(whole.theta))
         if len(q) <= self.joint_classes:
-            return with_changes(Q, self._joint_changes(q, whole.factor.inverse(), removed))
+            changes = self._joint_changes(q, whole.factor.inverse(), removed)
+            return with_changes(Q, changes, self.smoothing)
         factor = ArrowFactor(self._arrow(q), 2 * self.strengths + 1e-12)
         leverage = np.empty_like(q)
         for k, features in enumerate(self.features):
             leverage[k] = factor.leverage(k, features, self._acting(k))
-        return with_changes(Q, separate_changes(q, self.codes, removed, leverage))
+        changes = separate_changes(q, self.codes, removed, leverage)
+        return with_changes(Q, changes, self.smoothing)
 
     def _joint_changes(self, q: Floats, inverse: Floats, removed: Floats) -> Floats:
         K, B, n = self.features.shape
@@ -404,7 +406,7 @@ class AveragedSplines(FittedRows):
             logs = np.log(whole.shares)[:, None] - removed[rows] * log_likelihood
             shares = softmax(np.ascontiguousarray(logs))
             changes[1, rows] = (shares * without).sum(axis=0) - whole.shares @ odds
-        return with_changes(Q, changes)
+        return with_changes(Q, changes, self.smoothing)
 
     def solve_near(self, whole: Fits) -> Floats:
         """The average of the fits, close to those under other weights of the rows."""

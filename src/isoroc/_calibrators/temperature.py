@@ -93,7 +93,7 @@ class TemperatureCalibrator(Calibrator):
         curvature = (q * z**2).sum(axis=0) - (q * z).sum(axis=0) ** 2
         others = sample.row_weights() @ curvature - removed * curvature
         steps = removed * slopes / np.maximum(others, 1e-9)
-        return fitted, with_changes(Q, z * steps)
+        return fitted, with_changes(Q, z * steps, fitted.smoothing)
 
     def _fit_part(self, sample: Sample, whole: TemperatureMap) -> TemperatureMap:
         if self.compatible:

@@ -50,6 +50,7 @@ OPTIONS = {
     "y_true": "label",
     "labels": "classes",
     "sample_weight": "weight",
+    "time": "time",
 }
 
 

@@ -42,7 +42,8 @@ class InputOptions:
     classes one column is enough: a score that increases with the probability of the second."""
     classes: list[str] | None = None
     """Class of each column of `--probs`, separated by commas, if the names of the columns do not
-    end in it. A single column holds scores that increase with the probability of its class."""
+    end in it. A single column holds scores that increase with the probability of its class: give
+    this class, or both, its own last."""
     by_position: bool = False
     """Ignore the names of the columns of `--probs`: they are in the order of the classes, or of the
     columns that the model was fitted to."""

@@ -33,9 +33,17 @@ def betting_p_value(losses: Floats, weights: Floats, limit: float, n_bets: int =
         return 1.0
     worst = (1 - limit) * weights.max()
     shares = (np.arange(n_bets) + 0.5) / n_bets
-    growth = np.log1p(-np.outer(shares, (losses - limit * weights) / worst)).cumsum(axis=1)
-    capital = np.logaddexp.reduce(growth, axis=0) - log(n_bets)
-    return exp(-max(float(capital.max()), 0.0))
+    gains = (limit * weights - losses) / worst
+    capital = np.zeros((n_bets, 1))  # logarithms
+    most = 0.0
+    size = 2**13  # units at a time, which the cache holds
+    for begin in range(0, len(gains), size):
+        steps = np.log1p(np.outer(shares, gains[begin : begin + size]))
+        capital = capital[:, -1:] + steps.cumsum(axis=1)
+        peak = capital.max(axis=0)
+        mean = peak + np.log(np.exp(capital - peak).mean(axis=0))
+        most = max(most, float(mean.max()))
+    return exp(-most)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,25 +162,63 @@ def rows_needed(error: float, limit: float, confidence: float) -> float:
 class Walk(NamedTuple):
     """Tests of candidates from the strictest to the loosest."""
 
-    first: int  # the first candidate that was tested
-    p_values: list[float]
-    last: int  # the loosest candidate that is certified, -1 if none is
+    first: int  # the first candidate of the sequence, the number of candidates if none can pass
+    p_values: Floats  # of each candidate, NaN if it was not tested
+    certified: RowMask  # candidates that passed
+
+    @property
+    def last(self) -> int:
+        """The loosest candidate that is certified, -1 if none is."""
+        return int(np.flatnonzero(self.certified).max(initial=-1))
 
 
 def certify(
-    case: Callable[[int], tuple[Losses, RowMask]], n_cases: int, limit: float, confidence: float
+    case: Callable[[int], tuple[Losses, RowMask]],
+    n_cases: int,
+    limit: float,
+    confidence: float,
+    *,
+    reserve: float = 0.1,
 ) -> Walk:
     """Certify candidates, given by their losses and rows, in an order chosen without labels.
 
     A fixed sequence needs no correction for the number of tests: each is made only if the one
     before was passed, so the first wrong certificate has probability ``1 - confidence`` at most.
 
-    The sequence begins with the first candidate that has a tenth of the rows and that can be
-    passed with one error, or with three where losses are tested by betting. If that would take more
-    than a quarter of the rows, it begins with the first that can be passed without errors. With
-    room for errors far fewer sequences end at their first test.
+    The share `reserve` of this risk is kept for the last candidate, which is tested even if the
+    sequence ends before it (Wiens 2003). Where the order of the rows tells little, the sequence
+    often ends at its first test, although all rows together would pass.
     """
     risk = 1 - confidence
+    p_values = np.full(n_cases, np.nan)
+    certified = np.zeros(n_cases, dtype=np.bool_)
+    first = _first_case(case, n_cases, limit, (1 - reserve) * risk)
+    if first == n_cases > 0:
+        losses, rows = case(n_cases - 1)
+        first -= losses.least_p_value(rows, limit) <= risk
+    unbroken = True
+    for i in range(first, n_cases):
+        share = 1 - reserve if unbroken else 0.0
+        if i == n_cases - 1:
+            share += reserve
+        if share == 0:
+            continue
+        losses, rows = case(i)
+        p_values[i] = losses.p_value(rows, limit)
+        unbroken = p_values[i] <= share * risk
+        certified[i] = unbroken
+    return Walk(first, p_values, certified)
+
+
+def _first_case(
+    case: Callable[[int], tuple[Losses, RowMask]], n_cases: int, limit: float, risk: float
+) -> int:
+    """First candidate of a sequence, the number of candidates if none can pass.
+
+    It has a tenth of the rows, and can be passed with one error, or with three where losses are
+    tested by betting. If that would take more than a quarter of the rows, it is the first that can
+    be passed without errors. With room for errors far fewer sequences end at their first test.
+    """
     start = n_cases
     for i in range(n_cases):
         losses, rows = case(i)
@@ -183,12 +229,5 @@ def certify(
             break
         room = 1 if losses.are_errors else 3
         if share >= 1 / 10 and losses.least_p_value(rows, limit, n_wrong=room) <= risk:
-            start = i
-            break
-    p_values: list[float] = []
-    for i in range(start, n_cases):
-        losses, rows = case(i)
-        p_values.append(losses.p_value(rows, limit))
-        if p_values[-1] > risk:
-            return Walk(start, p_values, i - 1 if i > start else -1)
-    return Walk(start, p_values, n_cases - 1 if p_values else -1)
+            return i
+    return start

@@ -16,8 +16,6 @@ class Outcomes(Protocol):
     def codes(self) -> Codes: ...
     @property
     def clusters(self) -> Ints | None: ...
-    @property
-    def parts_of(self) -> Ints | None: ...
     def row_weights(self) -> Floats: ...
     def squared_weights(self) -> Floats: ...
 
@@ -94,12 +92,13 @@ def _clustered(
     The estimate is useless if few clusters are informative, for example because events are rare. So
     `prior` clusters are added, whose rows depend on each other as much as they can.
     """
-    numbers, cluster = np.unique(np.asarray(rows.clusters), return_inverse=True)
-    first = np.arange(len(cluster))
-    if rows.parts_of is not None:
-        _, first = np.unique(rows.parts_of, return_index=True)  # the parts of a row are one row
-    sizes = np.bincount(cluster[first], minlength=len(numbers))
-    most = rows.squared_weights() * sizes[cluster]
+    _, cluster = np.unique(np.asarray(rows.clusters), return_inverse=True)
+    squares = rows.squared_weights()
+    # A row of frequency k is k rows, and the parts of a row are one.
+    n_rows = np.zeros(len(cluster))
+    np.divide(rows.row_weights() ** 2, squares, out=n_rows, where=squares > 0)
+    sizes = np.bincount(cluster, n_rows)
+    most = squares * sizes[cluster]
     largest = _covariance(root, most)
     sums = np.array([np.bincount(cluster, row) for row in terms])
     values, vectors = np.linalg.eigh(np.linalg.pinv(largest))

@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass, replace
 from math import ceil, inf, log, log1p
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 
 from isoroc._core.types import Floats
+
+#: What ages are counted in: rows, or the difference of times, which are numbers or dates.
+ClockUnit = Literal["rows", "numbers", "days"]
 
 
 @dataclass(frozen=True)
@@ -93,18 +96,18 @@ class Ledger:
     waited: int = 0  # the most rows that were labelled together
     late: int = 0  # rows that were served by an earlier state
     clock: float = 0.0  # rows, or the latest time
-    timed: bool = False  # whether the clock shows times
+    unit: ClockUnit = "rows"  # of the clock and of half-lives
 
     @classmethod
-    def begin(cls, n_members: int, delay: int, *, timed: bool) -> Self:
+    def begin(cls, n_members: int, delay: int, unit: ClockUnit = "rows") -> Self:
         """Equal weights, no losses."""
         weights = np.full(n_members, -log(n_members))
-        clock = -inf if timed else 0.0
+        clock = 0.0 if unit == "rows" else -inf
         return cls(
             log_weights=weights,
             losses=np.zeros(n_members),
             delay=delay,
-            timed=timed,
+            unit=unit,
             clock=clock,
         )
 

@@ -333,7 +333,8 @@ def deal_by_content(sample: Sample, n_folds: int) -> CellSample:
     """A sample in folds that depend on the order of neither rows nor columns.
 
     A hash of each row's rounded content draws its fold, so a row that changes leaves the folds of
-    the others alone. Equal rows are numbered and spread over the folds, and so are the copies of a
+    the others alone. Few digits are kept, so that rounding errors hardly ever change a row's fold.
+    Equal rows are numbered and spread over the folds, and so are the copies of a
     row with a frequency. With clusters, the clusters are dealt. Classes are not stratified: that
     would make chance departures of their frequencies from the forecasts look predictable.
     """
@@ -346,17 +347,18 @@ def deal_by_content(sample: Sample, n_folds: int) -> CellSample:
     copies = _count_rows(undealt)
     if ordered.clusters is None and copies.sum() > max(MANY_COPIES, len(row)):
         return deal_rows(undealt, np.full((len(row), n_folds), 1 / n_folds))
-    P = rounded(ordered.kind.probabilities(NUMPY, columns_of(ordered.forecasts)), 16)
+    P = rounded(ordered.kind.probabilities(NUMPY, columns_of(ordered.forecasts)), 8)
     of_label = P[row, ordered.codes]
     # Rows that differ by a permutation of the classes have the same first key.
     keys = [_hash_entries(P) + hash_keys(np.stack([of_label, of_label], 1), None)]
-    keys.append(_hash_rows(P, ordered.codes))
+    keys.append(_hash_rows(P, ordered.codes, copies))
     if ordered.clusters is None:
         row = np.repeat(row, copies)
         fold = _draw_folds([key[row] for key in keys], n_folds)
     else:
         _, unit = np.unique(ordered.clusters, return_inverse=True)
-        fold = _draw_folds([_sum_by(unit, key) for key in keys], n_folds)[unit]
+        of_units = [_sum_by(unit, key * copies.astype(np.uint64)) for key in keys]
+        fold = _draw_folds(of_units, n_folds)[unit]
     n_dealt = np.bincount(row * n_folds + fold, minlength=len(ordered) * n_folds)
     return _divide(undealt, n_dealt.reshape(-1, n_folds))
 
@@ -397,10 +399,12 @@ def by_content(sample: Sample) -> Sample:
     coarse = rounded(P, 16)
     exact_hash = _hash_entries(P)
     coarse_hash = _hash_entries(coarse)
-    of_label = coarse[np.arange(len(sample)), sample.codes]
+    label = np.arange(len(sample)), sample.codes
     columns = {} if sample.segments is None else sample.segments.columns
     segments = [column.values for column in columns.values()]  # levels are sorted
-    keys = (exact_hash, sample.row_weights(), sample.codes, *segments, of_label)
+    # Rows that agree in 16 bits are in the order of 40 bits, whatever their weights.
+    fine = rounded(P[label], 40)
+    keys = (exact_hash, sample.row_weights(), fine, sample.codes, *segments, coarse[label])
     order = np.argsort(coarse_hash)  # faster than one sort by all keys
     ordered = coarse_hash[order]
     same = np.append(False, ordered[1:] == ordered[:-1])
@@ -411,18 +415,21 @@ def by_content(sample: Sample) -> Sample:
         best = np.lexsort(among)
         if np.all([key[best[1:]] == key[best[:-1]] for key in among], axis=0).any():
             # Such rows may differ by a permutation of the classes.
-            best = np.lexsort((_hash_rows(coarse, sample.codes)[rows], *among))
+            hashes = _hash_rows(coarse, sample.codes, _count_rows(sample))
+            best = np.lexsort((hashes[rows], *among))
         order[tied] = rows[best]
     return sample.take(order)
 
 
-def _hash_rows(P: Floats, codes: Codes) -> NDArray[np.uint64]:
+def _hash_rows(P: Floats, codes: Codes, copies: Ints) -> NDArray[np.uint64]:
     """Hash of the forecast and the label of each row, the same for any order of the columns.
 
-    In place of a number, each class has a hash of its forecasts and labels in all rows.
+    In place of a number, each class has a hash of its forecasts and labels in all rows, in as many
+    copies as each row stands for.
     """
     bits = P.view(np.uint64) + np.equal.outer(codes, np.arange(P.shape[1]))
-    numbers = [hash_keys(column[:, None], None).sum() for column in bits.T]
+    times = copies.astype(np.uint64)
+    numbers = [(hash_keys(column[:, None], None) * times).sum() for column in bits.T]
     return _hash_entries(bits + np.array(numbers))
 
 
@@ -454,9 +461,10 @@ def deal_rows(cells: CellSample, shares: Floats) -> CellSample:
     return _divide(cells, n_dealt)
 
 
-def _count_rows(cells: CellSample) -> Ints:
-    """Number of rows that each cell stands for."""
-    return np.rint(cells.row_weights() ** 2 / cells.squares).clip(min=1).astype(np.intp)
+def _count_rows(sample: Sample) -> Ints:
+    """Number of rows that each row or cell stands for."""
+    copies = np.rint(sample.row_weights() ** 2 / sample.squared_weights())
+    return copies.clip(min=1).astype(np.intp)
 
 
 def _divide(cells: CellSample, n_dealt: Ints) -> CellSample:

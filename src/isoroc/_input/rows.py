@@ -142,11 +142,13 @@ def encode_labels(
     names: Any = None,
     forecasts: Floats | None = None,
     name: str = "y",
+    partial: bool = False,
 ) -> tuple[Labels, Codes]:
     """Classes in the order of the forecasts' columns, and the column of each label.
 
     The classes are `labels`, or the sorted distinct labels, or column names that include classes
-    absent from `y`. The forecasts only make error messages more precise.
+    absent from `y`. The forecasts only make error messages more precise. If `partial`, other rows
+    will follow, and the argument `labels` is called ``classes``.
     """
     values = read_labels(y, name=name)
     if values.ndim > 1:
@@ -155,8 +157,9 @@ def encode_labels(
         fix += " MultiLabelCalibrator for labels that do not exclude each other"
         raise InputError(name, None, problem, fix)
     distinct = _check_known(values, name, forecasts)
+    option = "classes" if partial else "labels"
     if labels is not None:
-        given = check_classes(to_array(labels, name="labels"), n_classes)
+        given = check_classes(to_array(labels, name=option), n_classes, name=option)
         return given, _encode(values, given, name)
     classes, codes = _encode_sorted(values, distinct, name)
     if len(classes) == n_classes:
@@ -164,12 +167,12 @@ def encode_labels(
     if len(classes) > n_classes:
         problem = f"{len(classes)} classes, but the forecasts have {n_classes}"
         raise InputError(name, None, problem, "pass one column of probabilities for each class")
-    if len(classes) == 1:
+    if len(classes) == 1 and not partial:
         raise _one_class(classes[0], name)
     if (named := _classes_of(names, classes)) is not None and len(named) == n_classes:
         return named, _encode(values, check_classes(named, n_classes), name)
     problem = f"{len(classes)} of the {n_classes} classes of the forecasts"
-    fix = f"with labels=, {n_classes} labels in the order of the columns"
+    fix = f"with {option}=, {n_classes} labels in the order of the columns"
     raise InputError(name, None, problem, f"say which column is which class {fix}")
 
 
@@ -275,13 +278,13 @@ def _encode_sorted(values: Labels, distinct: Labels, name: str) -> tuple[Labels,
     return classes, _encode(values, classes, name)
 
 
-def check_classes(classes: Labels, n_classes: int) -> Labels:
+def check_classes(classes: Labels, n_classes: int, *, name: str = "labels") -> Labels:
     """The argument `labels`: distinct classes in the order of the columns."""
     distinct = set(classes.tolist()) if classes.ndim == 1 else set()
     if classes.size != n_classes or len(distinct) != n_classes:
         fix = f"expected a list of {n_classes} distinct classes, one for each column"
-        raise InputError("labels", None, f"{classes.size} entries", fix)
-    _check_known(classes, "labels")
+        raise InputError(name, None, f"{classes.size} entries", fix)
+    _check_known(classes, name)
     return classes
 
 
@@ -380,6 +383,7 @@ def shares_by_class(
     *,
     forecasts: str,
     name: str,
+    partial: bool = False,
 ) -> tuple[Labels, Floats]:
     """Classes in the order of the forecasts' columns, and their shares in this order.
 
@@ -387,8 +391,9 @@ def shares_by_class(
     Columns of shares that are named after the classes are matched by name.
     """
     K = shares.shape[1]
+    option = "classes" if partial else "labels"
     if labels is not None:
-        classes = check_classes(to_array(labels, name="labels"), K)
+        classes = check_classes(to_array(labels, name=option), K, name=option)
     elif share_names is not None or (names is not None and len(names) == K):
         classes = np.array(share_names or names)
     else:
@@ -398,6 +403,7 @@ def shares_by_class(
         shares = shares[:, [of_shares.index(label) for label in classes.tolist()]]
     by_column = match_columns(names, classes, given=labels is not None, name=forecasts)
     order = [classes.tolist().index(label) for label in by_column.tolist()]
-    if (present := shares.any(axis=0)).sum() < 2:
+    present = shares.any(axis=0)
+    if present.sum() < 2 and labels is None and not partial:
         raise _one_class(classes[present][0], name)
     return by_column, np.ascontiguousarray(shares[:, order])

@@ -394,12 +394,14 @@ def check_sample(
     name: str = "P",
     label_name: str = "y",
     start: int | None = None,
+    partial: bool = False,
 ) -> Sample:
     """Sample of forecasts, labels and weights as users pass them.
 
     By default columns are matched with labels by name, or else follow the sorted labels. With
     `clip`, scores that exceed [0, 1] by rounding errors are clipped, which may tie them. `start`
-    is the number of the first row of a batch.
+    is the number of the first row of a batch. `partial` is for the first rows of `partial_fit`,
+    which has the argument ``classes`` in place of ``labels``.
     """
     if y is None:
         raise InputError(label_name, None, "requires y to be passed, but the target y is None")
@@ -416,14 +418,26 @@ def check_sample(
     groups = check_clusters(clusters, len(forecasts), of=name)
     if outcomes.ndim == 2:
         classes, shares = shares_by_class(
-            outcomes, column_names(y), labels, names, forecasts=name, name=label_name
+            outcomes,
+            column_names(y),
+            labels,
+            names,
+            forecasts=name,
+            name=label_name,
+            partial=partial,
         )
         codes = shares.argmax(axis=1).astype(np.min_scalar_type(K - 1))
         sample = Sample(forecasts, codes, weights, classes, clusters=groups, unit=kind.unit)
         is_soft = start is not None or not ((shares == 0) | (shares == 1)).all()
         return divide_rows(sample, shares, start or 0) if is_soft else sample
     classes, codes = encode_labels(
-        outcomes, K, labels=labels, names=names, forecasts=forecasts, name=label_name
+        outcomes,
+        K,
+        labels=labels,
+        names=names,
+        forecasts=forecasts,
+        name=label_name,
+        partial=partial,
     )
     by_column = match_columns(names, classes, given=labels is not None, name=name)
     if by_column is not classes:

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass, fields
+from math import inf
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -248,7 +249,8 @@ class AcceptanceRule:
             parts = [self._zone(i) for i in certified[:6]]
             more = len(certified) - len(parts)
             parts += [f"{more} more zones"] if more else []
-            texts.append(f"Accept {'; '.join(parts)}.")
+            which = "all rows: " if self.n_accepted == self.n_rows else ""
+            texts.append(f"Accept {which}{'; '.join(parts)}.")
             rest = percent(1 - self.coverage.value)
             texts.append(f"Together they are {shown}; {rest} are left to a person.")
             texts.append(f"{promise} no zone exceeds its limit on new rows")
@@ -260,6 +262,9 @@ class AcceptanceRule:
         """When the rows of a zone are accepted."""
         threshold = float(self.zones["threshold"][zone])
         action = str(self.zones["action"][zone])
+        if threshold == (-inf if self.scored else 0.0):
+            by_class = self.action in ("both", "class")
+            return f"if {action} is the most probable class" if by_class else "whatever the score"
         if self.scored:
             return f"if the score is at least {threshold:.6g}"
         if self.action == "both":

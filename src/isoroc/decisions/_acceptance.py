@@ -113,12 +113,16 @@ def acceptance_rule(
     -----
     Candidates are about 100 ranks of the scores, chosen without labels, and tested from the
     strictest to the loosest until one fails. Such a fixed sequence needs no correction for their
-    number. Errors of independent rows are tested by the exact binomial test, and rows with weights,
-    clusters or losses by betting (Waudby-Smith and Ramdas, JRSS B 86, 2024). The confidence is
-    divided among zones that have enough rows to certify anything.
+    number. It has 90 % of the risk ``1 - confidence``. The rest is kept to test whether all rows
+    may be accepted, even if the sequence ends early. Errors of independent rows are tested by the
+    exact binomial test, and rows with weights, clusters or losses by betting (Waudby-Smith and
+    Ramdas, JRSS B 86, 2024). The confidence is divided among zones that have enough rows to certify
+    anything.
 
     The test of a threshold is exact for rows above a fixed rank. The first wrong candidate has no
-    better chance of passing if, in addition, errors do not become rarer as scores fall.
+    better chance of passing if, in addition, errors do not become rarer as scores fall. With
+    weights or clusters of different sizes, no new row or cluster may weigh much more than the
+    heaviest labelled one: rare heavy rows that are wrong cannot be seen in rows without them.
 
     Examples
     --------
@@ -435,22 +439,15 @@ def _certify(zone: Zone, values: Floats, losses: Losses, confidence: float, lowe
     tested = certify(lambda i: (own, inside >= cuts[i]), len(cuts), zone.limit, confidence)
     threshold = float(cuts[tested.last]) if tested.last >= 0 else inf
     accepted = inside >= threshold
-    above = [inside >= cut for cut in cuts]
-    p_values = np.full(len(cuts), np.nan)
-    p_values[tested.first : tested.first + len(tested.p_values)] = tested.p_values
-    places = np.arange(len(cuts))
-    columns = (
-        cuts,
-        [int(part.sum()) for part in above],
-        [own.weight_of(part) / losses.weight for part in above],
-        [own.mean(part) for part in above],
-        p_values,
-        (places >= tested.first) & (places <= tested.last),
-    )
+    figures = np.zeros((len(cuts), 3))
+    for i, cut in enumerate(cuts):
+        above = inside >= cut
+        figures[i] = above.sum(), own.weight_of(above) / losses.weight, own.mean(above)
+    columns = (cuts, *figures.T, tested.p_values, tested.certified)
     note = ""
     if tested.last < 0:
-        first = above[min(tested.first, len(cuts) - 1)] if len(cuts) else accepted
-        note = _why(zone, own, tested, first, confidence)
+        strictest = cuts[tested.first] if tested.first < len(cuts) else inf
+        note = _why(zone, own, tested, inside >= strictest, confidence)
     share = own.weight_of(accepted) / losses.weight
     error = own.interval(accepted, confidence)
     return Found(threshold, int(accepted.sum()), share, error, columns, note)
@@ -475,7 +472,7 @@ def _why(zone: Zone, losses: Losses, tested: Walk, rows: RowMask, level: float) 
     """Why nothing is certified, and what would help. `rows` are the rows of the first test."""
     limit = percent(zone.limit)
     n = len(zone.rows)
-    if not tested.p_values:
+    if not rows.any():
         needed = ceil(rows_needed(0.0, zone.limit, level))
         enough = f"takes {needed:,} rows without an error or more"
         return f"A limit of {limit} {enough}, and there are {n:,} {zone.title}."
@@ -483,15 +480,18 @@ def _why(zone: Zone, losses: Losses, tested: Walk, rows: RowMask, level: float) 
     error = losses.mean(rows)
     text = f"Of the {first:,} surest {zone.title} {percent(error)} were wrong"
     if error < zone.limit:
+        text += f", too many to certify {limit}"
         factor = rows_needed(error, zone.limit, level) / first
         if not losses.are_errors:  # the logarithm of a capital grows as the number of rows
-            factor = log(1 - level) / min(log(tested.p_values[0]), -1e-9)
-        more = max(ceil((factor - 1) * n), 1)
-        text += f", too many to certify {limit}; about {more:,} more labels would do"
+            evidence = -log(tested.p_values[tested.first])
+            factor = -log(1 - level) / evidence if evidence > 0 else inf
+        if factor < 1000:
+            text += f"; about {max(ceil((factor - 1) * n), 1):,} more labels would do"
     total = losses.mean(np.ones(n, dtype=np.bool_))
     if total > zone.limit:
         refused = percent((total - zone.limit) / (1 - zone.limit))
-        text += f"; at least {refused} of them must be refused, whatever the score"
+        everything = "all rows" if zone.title == "rows" else f"all {zone.title}"
+        text += f"; at least {refused} of {everything} must be refused, whatever the score"
     return f"{text}."
 
 

@@ -126,8 +126,8 @@ def cascade_rule(
     y : array-like of shape (n,) or (n, K)
         Labels, or soft labels.
     P : sequence of array-like
-        Calibrated forecasts of two or more models for the same rows, in the order in which they are
-        asked, usually the cheapest first.
+        Forecasts of two or more models for the same rows, calibrated on other rows, in the order in
+        which the models are asked, usually the cheapest first.
     costs : array-like
         Cost of asking each model and, with ``last="person"``, of a person. A row that reaches a
         stage has paid for all stages before it.
@@ -188,7 +188,8 @@ def cascade_rule(
     ]
     stages = CascadeStages(models, _check_costs(costs, len(models), last), last)
     path = stages.path(max_error)
-    walk = certify(lambda i: stages.outcome(path[i]), len(path), max_error, confidence)
+    # The last candidate, the first model alone, deserves no risk of its own.
+    walk = certify(lambda i: stages.outcome(path[i]), len(path), max_error, confidence, reserve=0.0)
     is_certified = walk.last >= 0
     thresholds = path[walk.last] if is_certified else np.full(len(models), inf)
     losses, answered = stages.outcome(thresholds)
@@ -302,9 +303,6 @@ def _check_costs(costs: Any, n_stages: int, last: str) -> Floats:
 
 def _table(stages: CascadeStages, path: list[Floats], walk: Walk) -> Table:
     """The candidates and their test results."""
-    p_values = np.full(len(path), np.nan)
-    p_values[walk.first : walk.first + len(walk.p_values)] = walk.p_values
-    places = np.arange(len(path))
     names = [f"threshold_{s + 1}" for s in range(len(stages.models))]
     table = Table(zip(names, np.array(path).T, strict=True))
     cases = [stages.outcome(thresholds) for thresholds in path]
@@ -313,6 +311,6 @@ def _table(stages: CascadeStages, path: list[Floats], walk: Walk) -> Table:
     table["answered"] = np.array([losses.weight_of(rows) / losses.weight for losses, rows in cases])
     table["cost"] = np.array(costs)
     table["error"] = np.array([losses.mean(rows) for losses, rows in cases])
-    table["p_value"] = p_values
-    table["certified"] = (places >= walk.first) & (places <= walk.last)
+    table["p_value"] = walk.p_values
+    table["certified"] = walk.certified
     return table

@@ -54,8 +54,8 @@ def update(
     served
         File with the earlier state that forecast these rows. Default: the present state did.
     batch
-        Name of these rows, such as a date. Default: a hash of forecasts and outcomes. Rows of a
-        name that was counted before are skipped.
+        Name of these rows, such as a date. Default: a hash of forecasts, outcomes, weights and
+        times. Rows of a name that was counted before are skipped.
     plot
         Picture of weights and losses over time to write, such as history.png.
     parameters
@@ -77,7 +77,7 @@ def update(
         before = calibrator.weights_.tolist() if exists else None
         with open_source(forecasts, selection) as source:
             sample, times, origin = _read(source, selection, model, time)
-        key = _name(sample) if batch is None else batch
+        key = _name(sample, times) if batch is None else batch
         counted = calibrator.seen_.get(key) if exists else None
         if counted is None:
             earlier = None if served is None else Model.load(served).calibrator
@@ -120,11 +120,16 @@ def _read(
     return sample, None if column is None else _times(column), origin
 
 
-def _name(sample: Sample) -> str:
+def _name(sample: Sample, times: Any) -> str:
     """A name for rows that depends on their content, but not on their order."""
+    from isoroc._calibrators.online import read_times  # noqa: PLC0415  # slow to import
+
     columns = columns_of(sample.forecasts)
     if sample.weights is not None:  # also shares of soft labels
         columns = np.column_stack([columns, sample.weights])
+    numbers, _ = read_times(times, sample)
+    if numbers is not None:
+        columns = np.column_stack([columns, numbers])
     return name_of(hash_rows(columns, sample.codes))
 
 

@@ -137,6 +137,8 @@ def arrange(
     its class comes last.
     """
     known = sorted(labels)
+    if (pair := _given_pair(columns, known, options)) is not None:
+        return [*columns], pair
     owners = find_classes(columns, known, options)
     if len(columns) == 1:
         return [*columns], [label for label in known if label not in owners] + owners
@@ -181,9 +183,13 @@ def find_classes(columns: Sequence[str], known: list[Any], options: InputOptions
     given = split_words(options.classes)
     if options.by_position and given is not None:
         raise CommandError("--classes and --by-position exclude each other; leave one out.")
+    if (pair := _given_pair(columns, known, options)) is not None:
+        return pair[1:]
     if K == 1 and len(known) != 2:
         problem = f"requires two classes, but the labels have {len(known)} ({listed(known)})"
         fix = "name one column for each class with --probs"
+        if len(known) == 1:
+            fix = f"give both with --classes, that of {names} last, or {fix}"
         raise CommandError(f"one column of forecasts ({names}) {problem}; {fix}.")
     if len(known) > max(K, 2):
         problem = f"{len(known)} classes ({listed(known)}) but {K} columns of forecasts ({names})"
@@ -200,6 +206,22 @@ def find_classes(columns: Sequence[str], known: list[Any], options: InputOptions
         return list(range(K))
     problem = f"{len(known)} classes occur ({listed(known)}) but there are {K} columns"
     raise CommandError(f"{problem} of forecasts ({names}); {_GIVE_CLASSES}.")
+
+
+def _given_pair(
+    columns: Sequence[str], known: list[Any], options: InputOptions
+) -> list[Any] | None:
+    """Both classes of a single column, its own last, if the user gives both."""
+    given = split_words(options.classes)
+    if len(columns) > 1 or given is None or len(given) != 2:
+        return None
+    classes = _typed_like(given, known)
+    if not set(known) <= set(classes) or len(set(classes)) < 2:
+        problem = f"expected the two classes of {columns[0]}, its own last"
+        raise CommandError(
+            f"--classes: {problem}; got {', '.join(given)}, but the labels are {listed(known)}."
+        )
+    return classes
 
 
 def _given_classes(columns: Sequence[str], known: list[Any], given: Sequence[str]) -> list[Any]:
