@@ -367,6 +367,7 @@ def test_caution_leaves_forecasts_unchanged_unless_the_verdict_is_to_calibrate()
     np.testing.assert_array_equal(cautious.predict_proba(sharp), plain.predict_proba(sharp))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("K", [2, 3, 20])
 def test_a_score_test_sees_what_few_rows_cannot_show_out_of_fold(K):
     """At the level 1 % it is right for calibrated forecasts; power and shift of others are seen."""

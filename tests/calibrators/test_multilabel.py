@@ -393,6 +393,7 @@ def test_intervals_treat_a_row_as_one_cluster():
         assert other.high - other.low == pytest.approx(high - low, rel=0.01)
 
 
+@pytest.mark.slow
 def test_intervals_of_macro_averages_cover():
     P, y, _ = data(100_000, seed=5)
     hits = np.zeros(2)

@@ -92,6 +92,7 @@ def test_any_number_of_classes(n_classes):
     assert set(calibrator.shifts_["column"]) >= {"region", "age"}
 
 
+@pytest.mark.slow
 def test_segments_at_random_change_little():
     losses = []
     for seed in range(8):
@@ -213,6 +214,7 @@ def test_order_within_segments(fitted):
         fitted.verify(data(500, 3)[0])
 
 
+@pytest.mark.slow
 def test_many_classes_stay_cyclically_monotone():
     P, y, segments, _ = data(1500, 3)
     # an overconfident model that errs in a bent way, and forecasts of 0

@@ -347,6 +347,7 @@ def test_ratios_have_mean_one_at_the_limit(rule):
     assert not refused.log_ratios.any()
 
 
+@pytest.mark.slow
 def test_false_alarms_about_promises_are_rare(rule):
     """Accepted rows are wrong as often as the limit allows."""
     rng = np.random.default_rng(0)

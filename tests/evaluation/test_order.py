@@ -227,6 +227,7 @@ def test_interval_of_a_change_covers_it_as_stated():
     assert order_table(report)["high"][row] - share == pytest.approx(half, rel=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("K", [2, 4])
 def test_intervals_are_those_of_the_bootstrap(K):
     y, P = example(K, n=300, seed=K)

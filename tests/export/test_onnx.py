@@ -34,6 +34,7 @@ def test_maps_with_parts_left_out(name, parameters, shape):
     assert_agrees(calibrator, P, run_onnx(to_onnx(calibrator), P))
 
 
+@pytest.mark.slow
 def test_identical_on_a_million_rows():
     calibrator = fitted("IRPCalibrator", 3, n=5000, values="constant")
     P = np.random.default_rng(0).dirichlet(np.full(3, 0.5), 1_000_000)

@@ -188,6 +188,7 @@ def test_rows_of_weight_0_and_the_scale_of_weights_do_not_matter():
     assert found > 0.05
 
 
+@pytest.mark.slow
 def test_calibrated_forecasts_mostly_have_an_error_near_0():
     errors = []
     for seed in range(40):

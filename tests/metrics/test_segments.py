@@ -94,6 +94,7 @@ def test_p_values_are_close_to_those_of_a_binomial_distribution(shares):
     assert binom.pmf(k, n, rate)[found <= 0.05].sum() < 0.055
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.3, 0.01])
 def test_the_level_is_kept(rate):
     """If forecasts are right, no segment is named with a probability of at least 95 %."""
@@ -117,6 +118,7 @@ def overconfident(kind, rng, n=2000, shift=0.0):
     return rng.random(n) < truth, p, segment.astype(str), truth
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["temperature", "noise"])
 def test_overconfidence_alone_is_in_no_segment(kind):
     """Outcomes vary more than such forecasts imply; without that, 60 and 100 % had an alarm."""
@@ -194,6 +196,7 @@ def test_the_test_of_few_clusters_is_a_t_test():
         assert p_value == pytest.approx(max(ttest_1samp(sums, 0.0).pvalue, independent))
 
 
+@pytest.mark.slow
 def test_segments_of_few_clusters_can_be_found():
     reports = [
         [segment_report(y, p, segment, clusters=cluster) for y, p, segment, cluster in samples]
