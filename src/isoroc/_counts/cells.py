@@ -334,9 +334,9 @@ def deal_by_content(sample: Sample, n_folds: int) -> CellSample:
 
     A hash of each row's rounded content draws its fold, so a row that changes leaves the folds of
     the others alone. Few digits are kept, so that rounding errors hardly ever change a row's fold.
-    Equal rows are numbered and spread over the folds, and so are the copies of a
-    row with a frequency. With clusters, the clusters are dealt. Classes are not stratified: that
-    would make chance departures of their frequencies from the forecasts look predictable.
+    Equal rows are numbered and spread over the folds, and so are the copies of a row with a
+    frequency. With clusters, the clusters are dealt. Classes are not stratified: that would make
+    chance departures of their frequencies from the forecasts look predictable.
     """
     ordered = by_content(sample)
     weights = ordered.row_weights()
