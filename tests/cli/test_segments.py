@@ -127,7 +127,8 @@ def test_of_many_rows_some_are_kept(run_cli, monkeypatch):
     assert f"segments: {n_rows} of 1,500 rows are used, drawn at random" in ran.err
     new = pl.read_parquet("new.parquet")
     Q, expected = (own.predict_proba(new["p"], new) for own in (some, whole))
-    assert np.abs(Q - expected).mean() < 0.03
+    # Fits to 25 random samples of 900 rows differ from that to all by .013 to .039.
+    assert np.abs(Q - expected).mean() < 0.05
     monkeypatch.setattr("isoroc._cli.reading.MANY", 400)
     found = json.loads(run_cli("evaluate", "new.parquet", "--segments", "region", "--json").text)
     assert 350 < found["rows"] < 450
