@@ -474,6 +474,28 @@ TILE(level)(const double *__restrict e, const double *__restrict towards,
     }
 }
 
+/* Sums over the levels of e, shape (K, L, ROWS), and of e times 1 - softness and softness. */
+TILE(part)(const double *__restrict e, const double *__restrict softness, double *__restrict x,
+           double *__restrict hard, double *__restrict soft, ptrdiff_t K, ptrdiff_t L) {
+    for (ptrdiff_t k = 0; k < K; k++, x += ROWS, hard += ROWS, soft += ROWS) {
+        EACH_ROW x[r] = hard[r] = soft[r] = 0.0;
+        for (ptrdiff_t i = k * L; i < k * L + L; i++) {
+            EACH_ROW x[r] += e[i * ROWS + r];
+            EACH_ROW hard[r] += e[i * ROWS + r] * (1.0 - softness[i]);
+            EACH_ROW soft[r] += e[i * ROWS + r] * softness[i];
+        }
+    }
+}
+
+/* The mean of x over the other classes, for each class. */
+TILE(spread)(const double *__restrict x, double *__restrict y, ptrdiff_t K) {
+    double total[ROWS];
+    EACH_ROW total[r] = x[r];
+    for (ptrdiff_t k = 1; k < K; k++) EACH_ROW total[r] += x[k * ROWS + r];
+    for (ptrdiff_t k = 0; k < K; k++)
+        EACH_ROW y[k * ROWS + r] = (total[r] - x[k * ROWS + r]) / (double)(K - 1);
+}
+
 /* The sum of x over the classes, for each class. */
 TILE(sum)(const double *__restrict x, double *__restrict y, ptrdiff_t K) {
     double total[ROWS];

@@ -23,6 +23,16 @@ def spline(
 def blend(
     logs: Floats, floor: float, trace: float, slopes: Floats, biases: Floats, points: Floats
 ) -> Floats: ...
+def gradient(
+    logs: Floats,
+    floor: float,
+    trace: float,
+    scale: float,
+    softness: Floats,
+    biases: Floats,
+    directions: Floats | None,
+    factors: Floats | None,
+) -> Floats: ...
 def tilted(
     P: Floats,
     bins: Ints,

@@ -19,6 +19,7 @@ cdef extern from "smooth.h" nogil:
     void scale_tile(double* z, double factor, Py_ssize_t K)
     void log_tile(double* z, Py_ssize_t K)
     void softmax_tile(double* z, Py_ssize_t K, double share)
+    void normalise_tile(double* z, Py_ssize_t K, double share)
     void moments_tile(const double* q, const double* z, double* mean, double* variance,
                       Py_ssize_t K)
     void sum_tile(const double* x, double* y, Py_ssize_t K)
@@ -45,6 +46,9 @@ cdef extern from "smooth.h" nogil:
                     const double* points, double* s, double* out, Py_ssize_t M)
     void score_tile(const double* z, const double* rises, double a, const double* softness,
                     const double* biases, double* s, Py_ssize_t K, Py_ssize_t L)
+    void part_tile(const double* e, const double* softness, double* x, double* hard, double* soft,
+                   Py_ssize_t K, Py_ssize_t L)
+    void spread_tile(const double* x, double* y, Py_ssize_t K)
     void level_tile(const double* e, const double* towards, const double* outcome,
                     const double* softness, double* entries, double* x, double* v, Py_ssize_t K,
                     Py_ssize_t L)
@@ -387,6 +391,60 @@ def blend(const double[:, ::1] logs, double floor, double trace, const double[:,
     return rows
 
 
+def gradient(const double[:, ::1] logs, double floor, double trace, double scale,
+             const double[:, ::1] softness, const double[:, ::1] biases,
+             const double[:, :] directions, const double[:, :] factors):
+    """Forecasts of a monotone map, shape (n, K), from log forecasts (K, n).
+
+    Directions are the points t_k, or None if uniform, and `factors` are exp(J), or None for ones.
+    See `isoroc._maps.monotone` and, for z, `blend`.
+    """
+    cdef Py_ssize_t t, i, k, n = logs.shape[1], K = logs.shape[0], L = softness.shape[1]
+    cdef int width
+    cdef double log_floor = log(floor)
+    cdef double[::1] groups = np.ones(1) if factors is None else in_groups(factors)
+    cdef double[::1] across = np.ones(1) if directions is None else in_groups(directions)
+    cdef double[::1] down = np.ones(1) if directions is None else in_groups(directions.T)
+    cdef double* interacting = NULL if factors is None else &groups[0]
+    cdef double* to_rises = NULL if directions is None else &across[0]
+    cdef double* to_classes = NULL if directions is None else &down[0]
+    rows = np.empty((n, K))
+    cdef double[:, ::1] out = rows
+    cdef double[:, ::1] tiles = np.empty((6, in_fours(K) * ROWS))
+    cdef double[::1] scores = np.empty(K * L * ROWS)
+    cdef double* z = &tiles[0, 0]
+    cdef double* rise = &tiles[1, 0]
+    cdef double* x = &tiles[2, 0]
+    cdef double* y = &tiles[3, 0]
+    cdef double* hard = &tiles[4, 0]
+    cdef double* soft = &tiles[5, 0]
+    cdef double* e = &scores[0]
+    with nogil:
+        for t in range((n + ROWS - 1) // ROWS):
+            i = t * ROWS
+            width = <int>min(<Py_ssize_t>ROWS, n - i)
+            load(z, &logs[0, i], K, n, width)
+            soften_tile(z, log_floor, trace, K)
+            spread(to_rises, z, rise, K)
+            for k in range(K * ROWS):
+                rise[k] -= z[k]
+            score_tile(z, rise, scale, &softness[0, 0], &biases[0, 0], e, K, L)
+            lower_tile(e, K * L)
+            exp_tile(e, K * L)
+            part_tile(e, &softness[0, 0], x, hard, soft, K, L)
+            if factors is not None:
+                interact(interacting, x, y, K)
+                for k in range(K * ROWS):
+                    hard[k] *= y[k]
+                    soft[k] *= y[k]
+            spread(to_classes, soft, x, K)
+            for k in range(K * ROWS):
+                x[k] += hard[k]
+            normalise_tile(x, K, 0.0)
+            store_rows(x, &out[i, 0], K, width)
+    return rows
+
+
 def slopes(const double[:, ::1] z, const double[:, ::1] rises, const Py_ssize_t[::1] codes,
            const double[::1] weights, double scale, const double[:, ::1] softness,
            const double[:, ::1] biases, const double[:, ::1] directions, const double[:, :] factors,
@@ -486,6 +544,15 @@ cdef inline void interact(const double* factors, const double* x, double* y,
         sum_tile(x, y, K)
     else:
         product_tile(factors, x, y, K, in_fours(K))
+
+
+cdef inline void spread(const double* points, const double* x, double* y,
+                        Py_ssize_t K) noexcept nogil:
+    """A matrix in groups of four rows times a tile; NULL stands for the mean of other classes."""
+    if points == NULL:
+        spread_tile(x, y, K)
+    else:
+        product_tile(points, x, y, K, in_fours(K))
 
 
 cdef inline Py_ssize_t in_fours(Py_ssize_t n) noexcept nogil:

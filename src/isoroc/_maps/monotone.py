@@ -19,7 +19,7 @@ from isoroc._backends import Ops, V
 from isoroc._core import smooth
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats, Ints
-from isoroc._maps.base import Forecasts, Map, Places, in_parts, state
+from isoroc._maps.base import Forecasts, Map, Places, state
 from isoroc._maps.modelfile import Fault, checks
 from isoroc._support.table import Table
 
@@ -113,17 +113,27 @@ class MonotoneMap(Map):
         return self.gradient(ops, self.coordinates(ops, X))
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        """The formula with logarithms that members of a mixture share. Two classes use a loop."""
+        """The formula with logarithms that members of a mixture share."""
         logs = forecasts.logs(LEAST)
         if len(self.softness) == 2 and self.interactions is None:
             points = self.prototypes.reshape(-1, 2)
             slopes = self.scale * points
             return smooth.blend(logs, self.floor, TRACE, slopes, self.biases.ravel(), points)
+        return smooth.gradient(
+            logs,
+            self.floor,
+            TRACE,
+            self.scale,
+            self.softness,
+            self.biases,
+            self.directions,
+            self._factors,
+        )
 
-        def formula(ops: Ops[Any], logs: Any) -> Any:
-            return self.gradient(ops, with_floor(ops, logs, self.floor))
-
-        return in_parts(formula, logs.T)
+    @cached_property
+    def _factors(self) -> Floats | None:
+        """``exp(J)``, or None for ones."""
+        return None if self.interactions is None else np.asarray(np.exp(self.interactions))
 
     def is_increasing(self) -> bool:
         """True unless all prototypes coincide."""
@@ -159,9 +169,9 @@ class MonotoneMap(Map):
         e = ops.exp(scores - ops.largest_value(scores))
         hard = ops.segment_sums(e, 1 - self.softness)
         soft = ops.segment_sums(e, self.softness)
-        if self.interactions is not None:
+        if self._factors is not None:
             x = ops.segment_sums(e, np.ones_like(self.softness))
-            y = ops.linear(x, np.exp(self.interactions))
+            y = ops.linear(x, self._factors)
             hard = hard * y
             soft = soft * y
         if self.directions is not None:
