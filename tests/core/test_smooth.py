@@ -137,6 +137,51 @@ def test_kernel_scaling_far_from_all_centres():
     np.testing.assert_allclose(found, np.eye(2), atol=1e-300)
 
 
+@pytest.mark.parametrize("with_factors", [False, True])
+@pytest.mark.parametrize("with_directions", [False, True])
+@pytest.mark.parametrize(("K", "L"), [(2, 3), (3, 1), (4, 2), (9, 2)])
+def test_a_monotone_map_is_its_formula(K, L, with_directions, with_factors):
+    rng = np.random.default_rng(K)
+    P = some_forecasts(K)
+    floor = 1e-4
+    trace = 0.01
+    softness = rng.random((K, L))
+    biases = rng.normal(size=(K, L))
+    uniform = (1 - np.eye(K)) / (K - 1)
+    directions = rng.dirichlet(np.ones(K), size=K) if with_directions else uniform
+    factors = np.exp(rng.normal(size=(K, K))) if with_factors else np.ones((K, K))
+    logs = smooth.log_forecasts(P, 1e-300)
+    z = (1 - trace) * np.log(np.exp(logs) + floor) + trace * logs
+    points = (1 - softness)[..., None] * np.eye(K)[:, None]
+    points += softness[..., None] * directions[:, None]
+    e = np.exp(3.0 * np.einsum("klj,jn->kln", points, z) + biases[..., None])
+    w = e * (factors @ e.sum(axis=1))[:, None]
+    expected = np.einsum("kln,klj->nj", w, points) / w.sum(axis=(0, 1))[:, None]
+    found = smooth.gradient(
+        logs,
+        floor,
+        trace,
+        3.0,
+        softness,
+        biases,
+        directions if with_directions else None,
+        factors if with_factors else None,
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("K", [2, 3, 9])
+def test_a_sigmoid_map_is_its_formula(K):
+    rng = np.random.default_rng(K)
+    coef, rest, intercept = rng.normal(size=(3, K))
+    p = np.maximum(some_forecasts(K), 1e-4)
+    others = p @ (1 - np.eye(K))
+    log_rest = np.log(others)
+    q = special.expit(coef * np.log(p) - rest * log_rest + intercept)
+    found = smooth.sigmoid(np.ascontiguousarray(np.log(p).T), coef, rest, intercept)
+    np.testing.assert_allclose(found, q / q.sum(axis=1, keepdims=True), rtol=1e-11)
+
+
 @pytest.mark.parametrize("K", [2, 7])
 def test_a_row_does_not_depend_on_the_others(K):
     rng = np.random.default_rng(0)
@@ -146,6 +191,8 @@ def test_a_row_does_not_depend_on_the_others(K):
     intercept = rng.normal(size=K)
     centres = rng.normal(size=(10, 2, K))
     weights = rng.normal(size=(K, 10))
+    softness = rng.random((K, 3))
+    biases = rng.normal(size=(K, 3))
 
     def maps(P):
         logs = smooth.log_forecasts(P, 1e-30)
@@ -154,7 +201,9 @@ def test_a_row_does_not_depend_on_the_others(K):
         zero = np.zeros((2, K))
         one = np.ones(2)
         numbers = (knots, zero, one, centres, weights, coef, intercept, 0.4)
-        return bent, smooth.kernel(z, logs, *numbers)
+        monotone = smooth.gradient(logs, 1e-3, 0.01, 2.0, softness, biases, None, None)
+        sigmoid = smooth.sigmoid(logs, intercept, intercept, intercept)
+        return bent, smooth.kernel(z, logs, *numbers), monotone, sigmoid
 
     for whole, *parts in zip(maps(P), maps(P[:1]), maps(P[:7]), maps(P[:8]), strict=True):
         for part in parts:

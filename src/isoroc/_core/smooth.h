@@ -253,6 +253,21 @@ TILE(odds)(const double *__restrict p, const double *__restrict logs,
     }
 }
 
+/* The logarithm of the logistic function of coef log(p) - rest log(1 - p) + intercept, into odds. */
+TILE(sigmoid)(const double *__restrict logs, double *__restrict odds,
+              const double *__restrict coef, const double *__restrict rest,
+              const double *__restrict intercept, ptrdiff_t K) {
+    for (ptrdiff_t k = 0; k < K; k++, logs += ROWS, odds += ROWS) {
+        double z[ROWS], e[ROWS];
+        EACH_ROW z[r] = coef[k] * logs[r] - rest[k] * (logs[r] - odds[r]) + intercept[k];
+        EACH_ROW e[r] = -fabs(z[r]);
+        exp_rows(e);
+        EACH_ROW e[r] += 1.0;
+        log_rows(e);
+        EACH_ROW odds[r] = SMALLER(z[r], 0.0) - e[r];
+    }
+}
+
 /* Add slopes[k, m] * max(odds, knots[m]) to z. */
 TILE(bend)(const double *__restrict odds, const double *__restrict knots,
                              const double *__restrict slopes, double *__restrict z, ptrdiff_t K,

@@ -29,6 +29,8 @@ cdef extern from "smooth.h" nogil:
     void logistic_tile(double* z, const double* y, const double* weights, double* curvature,
                        double* losses)
     void odds_tile(const double* p, const double* logs, double* odds, Py_ssize_t K)
+    void sigmoid_tile(const double* logs, double* odds, const double* coef, const double* rest,
+                      const double* intercept, Py_ssize_t K)
     void bend_tile(const double* odds, const double* knots, const double* slopes, double* z,
                    Py_ssize_t K, Py_ssize_t n_knots)
     void position_tile(const double* z, const double* logs, const double* origin, double stretch,
@@ -361,6 +363,31 @@ def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :]
                 q[last * ROWS + r] = 0.0
             softmax_tile(q, K, 0.0)
             store_rows(q, &out[i, 0], K, width)
+    return rows
+
+
+def sigmoid(const double[:, ::1] logs, const double[::1] coef, const double[::1] rest,
+            const double[::1] intercept):
+    """Forecasts of a sigmoid map, shape (n, K), from log forecasts (K, n): see `SigmoidMap`."""
+    cdef Py_ssize_t t, i, n = logs.shape[1], K = logs.shape[0]
+    cdef int width
+    rows = np.empty((n, K))
+    cdef double[:, ::1] out = rows
+    cdef double[:, ::1] tiles = np.empty((3, K * ROWS))
+    cdef double* z = &tiles[0, 0]
+    cdef double* p = &tiles[1, 0]
+    cdef double* odds = &tiles[2, 0]
+    with nogil:
+        for t in range((n + ROWS - 1) // ROWS):
+            i = t * ROWS
+            width = <int>min(<Py_ssize_t>ROWS, n - i)
+            load(z, &logs[0, i], K, n, width)
+            load(p, &logs[0, i], K, n, width)
+            exp_tile(p, K)
+            odds_tile(p, z, odds, K)
+            sigmoid_tile(z, odds, &coef[0], &rest[0], &intercept[0], K)
+            softmax_tile(odds, K, 0.0)
+            store_rows(odds, &out[i, 0], K, width)
     return rows
 
 

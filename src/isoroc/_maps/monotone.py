@@ -11,7 +11,6 @@ and so a point of the simplex. A gradient of a convex function is cyclically mon
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 

@@ -6,7 +6,7 @@ from isoroc._backends import NUMPY, Ops, V
 from isoroc._core import smooth
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats
-from isoroc._maps.base import Forecasts, Frozen, Map, Places, in_parts, state
+from isoroc._maps.base import Forecasts, Frozen, Map, Places, state
 from isoroc._maps.modelfile import Fault, checks
 
 
@@ -230,19 +230,16 @@ class SigmoidMap(Map):
         if self.linear:
             z = self.coef * self.kind.probabilities(ops, X) + self.intercept
         else:
-            return self._of_logs(ops, self.kind.logs(ops, X, self.floor))
-        return ops.softmax(ops.log_sigmoid(z))
-
-    def _of_logs(self, ops: Ops[V], logs: V) -> V:
-        log_rest = logs - ops.log_odds(logs)
-        z = self.coef * logs - self.rest * log_rest + self.intercept
+            logs = self.kind.logs(ops, X, self.floor)
+            log_rest = logs - ops.log_odds(logs)
+            z = self.coef * logs - self.rest * log_rest + self.intercept
         return ops.softmax(ops.log_sigmoid(z))
 
     def compiled(self, forecasts: Forecasts) -> Floats:
         """The formula with logarithms that the members of a mixture share."""
         if self.linear:
             return super().compiled(forecasts)
-        return in_parts(self._of_logs, forecasts.logs(self.floor).T)
+        return smooth.sigmoid(forecasts.logs(self.floor), self.coef, self.rest, self.intercept)
 
     def is_increasing(self) -> bool:
         """True if neither coefficient is negative and one is positive, with a floor up to 1/2."""
