@@ -434,5 +434,6 @@ def place_knots(odds: Floats, n_knots: int) -> Floats:
 
 
 def distinct(odds: Floats) -> Floats:
-    """Sorted log odds without ties, rounded so that rounding errors do not separate ties."""
-    return np.unique(odds.round(6))
+    """Sorted log odds without ties. Those that differ by rounding errors only count as tied."""
+    ordered = np.unique(odds)
+    return ordered[np.append(True, np.diff(ordered) > 1e-6)]
