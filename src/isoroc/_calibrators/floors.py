@@ -18,9 +18,6 @@ from isoroc._input.kinds import columns_of
 #: What floor="auto" chooses from. The first leaves every positive forecast unchanged.
 FLOORS = 10.0 ** -np.array([300, 100, 30, 16, 8, 6, 4, 3, 2.5, 2, 1.5, 1])
 
-#: No forecast lies between these values if smaller ones count as 0: see `zero_level`.
-GAP = (1e-8, 1e-6)
-
 T = TypeVar("T")
 
 
@@ -69,29 +66,12 @@ def distinct_floors(floors: Iterable[float], smallest: float) -> list[float]:
     return [floor for i, floor in enumerate(floors) if raising[i] or i == idle[0]]
 
 
-def zero_level(sample: Sample) -> float:
-    """Forecasts up to this value count as 0.
-
-    Forests and neighbours forecast shares of votes, many of which are 0. If something has turned
-    these zeros into tiny numbers, a gap remains between them and the smallest share. Forecasts
-    below such a gap count as 0. Without a gap, tiny forecasts are real and tell rows apart.
-    """
-    if sample.kind.scores != "probability":
-        return 0.0
-    p = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
-    least, most = GAP
-    is_below = p < least
-    has_gap = is_below.any() and (is_below | (p > most)).all()
-    return most if has_gap else 0.0
-
-
 def smallest_forecast(sample: Sample) -> float:
-    """The smallest forecast that does not count as 0, between 1e-30 and 1e-3.
+    """The smallest positive forecast, between 1e-30 and 1e-3. Logits need no floor.
 
-    As a floor for maps with many parameters, it leaves all positive forecasts distinct. Logits need
-    no floor.
+    As a floor for maps with many parameters, it leaves all positive forecasts distinct.
     """
     if sample.kind.scores != "probability":
         return 1e-30
-    p = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
-    return float(np.clip(p[p > zero_level(sample)].min(), 1e-30, 1e-3))
+    P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
+    return float(np.clip(P[P > 0].min(), 1e-30, 1e-3))

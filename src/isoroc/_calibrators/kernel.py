@@ -12,7 +12,6 @@ from scipy.linalg import solve_triangular
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import FromMap
 from isoroc._calibrators.descent import DescentCalibrator, EvidenceLoss, Factor, Solution
-from isoroc._calibrators.floors import zero_level
 from isoroc._calibrators.leave_one_out import score_changes, with_changes
 from isoroc._calibrators.precisions import Priors
 from isoroc._calibrators.tempering import fit_tempering
@@ -157,7 +156,7 @@ class KernelLoss(EvidenceLoss):
         sample = self._draw(sample, max(self.centre_rows, self.most_features // n_centres))
         weights = sample.row_weights()
         z = stage.log_tempered_rows(Forecasts(sample.forecasts, sample.kind))
-        logs = sample.kind.log_rows(sample.forecasts, max(LEAST, zero_level(sample)))
+        logs = sample.kind.log_rows(sample.forecasts, LEAST)
         self.positions = measure(z, logs, weights / weights.sum())
         x = np.ascontiguousarray(self.positions.of(NUMPY, z.T, logs.T).T)
         rows = sample.drawn_rows(self.centre_rows)

@@ -436,4 +436,5 @@ def place_knots(odds: Floats, n_knots: int) -> Floats:
 def distinct(odds: Floats) -> Floats:
     """Sorted log odds without ties. Those that differ by rounding errors only count as tied."""
     ordered = np.unique(odds)
-    return ordered[np.append(True, np.diff(ordered) > 1e-6)]
+    apart = np.append(True, np.diff(ordered) > 1e-6)
+    return np.asarray(ordered[apart])

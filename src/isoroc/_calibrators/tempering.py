@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from isoroc._calibrators.floors import FLOORS, distinct_floors, likeliest_floor, zero_level
+from isoroc._calibrators.floors import FLOORS, distinct_floors, likeliest_floor
 from isoroc._calibrators.parts import draw_part
 from isoroc._core.losses import likeliest_power
 from isoroc._core.smooth import softmax
@@ -55,12 +55,7 @@ def uniform_share(sample: Sample, pseudocount: float) -> float:
 
 def _choose_floor(sample: Sample, smoothing: float) -> tuple[float, float]:
     """The lowest floor within 2 nats of the largest likelihood, and its 1 / T."""
-    if sample.kind.scores == "probability":
-        zero = zero_level(sample)
-        floors = [floor for floor in FLOORS.tolist() if floor >= zero]
-    else:
-        floors = [0.0, *FLOORS[1:]]  # logits need no floor
-    lowest = floors[0]
+    lowest = FLOORS[0] if sample.kind.scores == "probability" else 0.0  # logits need no floor
     z = sample.kind.log_rows(sample.forecasts, lowest)
     inverse = 1.0
 
@@ -72,8 +67,8 @@ def _choose_floor(sample: Sample, smoothing: float) -> tuple[float, float]:
         smoothed = (1 - smoothing) * q + smoothing / len(z)
         return -float(np.average(np.log(smoothed), weights=sample.weights)), inverse
 
-    candidates = distinct_floors(floors, float(z.min()))
-    return likeliest_floor(candidates, fit, tie=2 / float(sample.class_weights().sum()))
+    floors = distinct_floors([lowest, *FLOORS[1:]], float(z.min()))
+    return likeliest_floor(floors, fit, tie=2 / float(sample.class_weights().sum()))
 
 
 def of_own_class(z: Floats, codes: Codes) -> Floats:

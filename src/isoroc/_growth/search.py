@@ -12,6 +12,7 @@ from isoroc._core.rows import count_children
 from isoroc._core.simplex import lattice
 from isoroc._core.tree import split_gains
 from isoroc._core.types import Floats
+from isoroc._counts import N_BITS, rounded
 from isoroc._growth.best_first import Growth, Split
 from isoroc._input import InputError
 
@@ -66,7 +67,7 @@ def climb(growth: Growth, node: int, gammas: Floats, axes: NDArray[np.int32]) ->
     members = growth.members[node]
     weights = growth.point_weights[members]
     ascent = Ascent(
-        growth.points[members],
+        rounded(growth.points[members], N_BITS),
         weights,
         growth.surroundings(node),
         pseudocounts=growth.pseudocounts,
