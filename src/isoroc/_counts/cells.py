@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -333,10 +334,9 @@ def deal_by_content(sample: Sample, n_folds: int) -> CellSample:
     """A sample in folds that depend on the order of neither rows nor columns.
 
     A hash of each row's rounded content draws its fold, so a row that changes leaves the folds of
-    the others alone. Few digits are kept, so that rounding errors hardly ever change a row's fold.
-    Equal rows are numbered and spread over the folds, and so are the copies of a row with a
-    frequency. With clusters, the clusters are dealt. Classes are not stratified: that would make
-    chance departures of their frequencies from the forecasts look predictable.
+    the others alone. Equal rows are numbered and spread over the folds, and so are the copies of a
+    row with a frequency. With clusters, the clusters are dealt. Classes are not stratified: that
+    would make chance departures of their frequencies from the forecasts look predictable.
     """
     ordered = by_content(sample)
     weights = ordered.row_weights()
@@ -347,40 +347,52 @@ def deal_by_content(sample: Sample, n_folds: int) -> CellSample:
     copies = _count_rows(undealt)
     if ordered.clusters is None and copies.sum() > max(MANY_COPIES, len(row)):
         return deal_rows(undealt, np.full((len(row), n_folds), 1 / n_folds))
-    P = rounded(ordered.kind.probabilities(NUMPY, columns_of(ordered.forecasts)), 8)
+    columns = ordered.kind.probabilities(NUMPY, columns_of(ordered.forecasts))
+    P = _rounded_roots(columns)
     of_label = P[row, ordered.codes]
-    # Rows that differ by a permutation of the classes have the same first key.
-    keys = [_hash_entries(P) + hash_keys(np.stack([of_label, of_label], 1), None)]
-    keys.append(_hash_rows(P, ordered.codes, copies))
+    # Rows that differ by a permutation of the classes have the same key.
+    key = _hash_entries(P) + hash_keys(np.stack([of_label, of_label], 1), None)
+    tie = _hash_rows(P, ordered.codes, copies)
+    exact = columns[row, ordered.codes]
     if ordered.clusters is None:
         row = np.repeat(row, copies)
-        fold = _draw_folds([key[row] for key in keys], n_folds)
+        fold = _draw_folds(n_folds, key[row], tie[row], exact[row])
     else:
         _, unit = np.unique(ordered.clusters, return_inverse=True)
-        of_units = [_sum_by(unit, key * copies.astype(np.uint64)) for key in keys]
-        fold = _draw_folds(of_units, n_folds)[unit]
+        times = copies.astype(np.uint64)
+        of_units = (_sum_by(unit, values) for values in (key * times, tie * times, exact * copies))
+        fold = _draw_folds(n_folds, *of_units)[unit]
     n_dealt = np.bincount(row * n_folds + fold, minlength=len(ordered) * n_folds)
     return _divide(undealt, n_dealt.reshape(-1, n_folds))
 
 
-def _draw_folds(keys: list[NDArray[np.uint64]], n_folds: int) -> Ints:
-    """Fold of each unit, drawn by the hash of its keys and its number among equal units."""
-    draws = hash_keys(np.column_stack([keys[0], occurrences(*keys)]), None)
+def _rounded_roots(P: Floats, n_steps: float = 100 * math.e) -> Floats:
+    """Square roots of forecasts as numbers of steps of equal size, rounded.
+
+    The steps are wide near 0, so that rounding errors and noise hardly ever change a number. Since
+    `n_steps` is irrational, no share of votes lies on a border between two numbers.
+    """
+    return np.asarray(np.rint(n_steps * np.sqrt(P)))
+
+
+def _draw_folds(n_folds: int, key: NDArray[np.uint64], *ties: NDArray[Any]) -> Ints:
+    """Fold of each unit, drawn by the hash of its key and its number among units of this key."""
+    draws = hash_keys(np.column_stack([key, occurrences(key, *ties)]), None)
     fold = (draws % np.uint64(n_folds)).astype(np.intp)
     if len(np.unique(fold)) < 2:  # very few rows
         fold = np.argsort(np.argsort(draws)) % n_folds
     return fold
 
 
-def _sum_by(group: Ints, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    sums = np.zeros(group.max() + 1, dtype=np.uint64)
+def _sum_by(group: Ints, values: NDArray[Any]) -> NDArray[Any]:
+    sums = np.zeros(group.max() + 1, dtype=values.dtype)
     np.add.at(sums, group, values)
     return sums
 
 
-def occurrences(keys: NDArray[np.uint64], ties: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """How many equal keys come before each key, in the order of `ties`."""
-    order = np.lexsort((ties, keys))
+def occurrences(keys: NDArray[np.uint64], *ties: NDArray[Any]) -> NDArray[np.uint64]:
+    """How many equal keys come before each key, in the order of `ties`, the first one first."""
+    order = np.lexsort((*ties[::-1], keys))
     ordered = keys[order]
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
     first = np.repeat(starts, np.diff(np.append(starts, len(keys))))
@@ -424,13 +436,17 @@ def by_content(sample: Sample) -> Sample:
 def _hash_rows(P: Floats, codes: Codes, copies: Ints) -> NDArray[np.uint64]:
     """Hash of the forecast and the label of each row, the same for any order of the columns.
 
-    In place of a number, each class has a hash of its forecasts and labels in all rows, in as many
-    copies as each row stands for.
+    In place of a number, each class has its rank by the number of its labels, by its total forecast
+    and by a hash of its forecasts and labels, of all rows in as many copies as they stand for. A
+    row that changes hardly ever changes a rank.
     """
     bits = P.view(np.uint64) + np.equal.outer(codes, np.arange(P.shape[1]))
     times = copies.astype(np.uint64)
-    numbers = [(hash_keys(column[:, None], None) * times).sum() for column in bits.T]
-    return _hash_entries(bits + np.array(numbers))
+    hashes = [(hash_keys(column[:, None], None) * times).sum() for column in bits.T]
+    totals = copies @ np.rint(P * 2.0**20).astype(np.int64)  # whole numbers add up in any order
+    n_labels = np.bincount(codes, copies, P.shape[1])
+    _, rank = np.unique(np.column_stack([n_labels, totals, hashes]), axis=0, return_inverse=True)
+    return _hash_entries(bits + hash_keys(rank.reshape(-1, 1), None))
 
 
 def _hash_entries(values: NDArray[Any]) -> NDArray[np.uint64]:
