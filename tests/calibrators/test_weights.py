@@ -27,7 +27,7 @@ def test_no_other_weights_are_better(seed, M, n):
     likelihood[:, 0] = likelihood[:, 0].clip(min=1e-3)  # or all members may say impossible at once
     rows = rng.uniform(0.5, 2, size=n)
     prior = rng.uniform(0.1, 8, size=M)
-    found = mixture_weights(likelihood, rows, prior, least=0.0)
+    found = mixture_weights(likelihood, rows, prior, least=1e-12)
     assert found.sum() == pytest.approx(1)
     value = objective(found, likelihood, rows, prior)
     best = minimize(
@@ -61,7 +61,7 @@ def test_the_prior_fades_with_the_rows():
     likelihood = np.tile([[0.5, 0.9], [0.5, 0.4]], (500, 1))  # the second is better on average
     prior = np.array([9.0, 1.0])
     of_first = [
-        mixture_weights(likelihood[:n], np.ones(n), prior, least=0.0)[0] for n in (2, 20, 200, 1000)
+        mixture_weights(likelihood[:n], np.ones(n), prior, least=1e-12)[0] for n in (2, 20, 200, 1000)
     ]
     assert of_first[0] > 0.8
     assert all(np.diff(of_first) < 0)

@@ -49,13 +49,15 @@ def mixture_weights(
     They maximise the log likelihood of the rows minus `STRENGTH` times the relative entropy of the
     weights to the prior. The weight of a bad member falls exponentially with the likelihood that it
     costs. Members that do equally well share as in the prior. `likelihood`, of shape (n, M), is the
-    probability that each member gave the outcome. Members of less weight than `least`, or than half
-    an equal share, are dropped.
+    probability that each member gave the outcome.
+
+    Members of little weight are dropped. So that no weight jumps, weights from half of `least` to
+    one and a half are reduced gradually. `least` is at most half an equal share.
     """
     objective = Objective(likelihood.clip(min=1e-300), row_weights, np.log(prior / prior.sum()))
     point = newton(objective.at(objective.log_prior), objective.at, objective.step)
     least = min(least, 0.5 / len(prior))
-    weights = np.where(point.weights < least, 0.0, point.weights)
+    weights = point.weights * np.clip(point.weights / least - 0.5, 0.0, 1.0)
     return np.asarray(weights / weights.sum())
 
 
