@@ -1,37 +1,40 @@
-"""Forecasts that count as 0."""
+"""Noise in place of forecasts that are 0."""
 
 import numpy as np
 import pytest
 
-from isoroc import KernelCalibrator, SplineCalibrator, TemperatureCalibrator
-from isoroc._calibrators.floors import smallest_forecast, zero_level
+from isoroc import AutoCalibrator, KernelCalibrator, SplineCalibrator, TemperatureCalibrator
+from isoroc._calibrators.floors import without_noise
 from isoroc._input import check_sample
 
 
-def sample_of(p):
+def cleaned(p, **options):
     y = np.arange(len(p)) % 2
-    return check_sample(np.asarray(p), y)
+    return without_noise(check_sample(np.asarray(p), y, **options)).forecasts.tolist()
 
 
 @pytest.mark.parametrize(
-    ("p", "level", "smallest"),
+    ("p", "expected"),
     [
-        ([0.2, 0.9, 0.5], 0.0, 0.1),  # no zeros
-        ([0.2, 0.9995, 0.0], 1e-6, 5e-4),  # zeros
-        ([0.2, 0.9995, 1e-9], 1e-6, 5e-4),  # zeros plus noise
-        ([0.2, 1e-7, 1e-9], 0.0, 1e-9),  # no gap
-        ([0.2, 1e-12, 1e-15], 1e-6, 0.2),
+        ([0.2, 0.9995, 0.0], [0.2, 0.9995, 0.0]),
+        ([0.2, 0.9995, 1e-9], [0.2, 0.9995, 0.0]),
+        ([0.2, 1 - 1e-9, 1e-15], [0.2, 1.0, 0.0]),  # the other class may have the zeros
+        ([0.2, 1e-7, 1e-9], [0.2, 1e-7, 1e-9]),  # no gap
+        ([0.2, 1e-9, 1e-20], [0.2, 1e-9, 1e-20]),  # the smallest is no noise
+        ([0.2, 1e-6, 1e-9], [0.2, 1e-6, 0.0]),
     ],
 )
-def test_forecasts_below_a_gap_count_as_zero(p, level, smallest):
-    sample = sample_of(p)
-    assert zero_level(sample) == level
-    assert smallest_forecast(sample) == pytest.approx(min(smallest, 1e-3))
+def test_noise_below_a_gap_becomes_zero(p, expected):
+    assert cleaned(p) == expected
 
 
-def test_logits_have_no_zero():
-    sample = check_sample(np.array([-40.0, 0.0, 3.0]), [0, 1, 1], unit="logit")
-    assert zero_level(sample) == 0.0
+def test_columns_keep_their_other_forecasts():
+    P = [[0.5, 0.5 - 1e-10, 1e-10], [0.2, 0.1, 0.7]]
+    assert cleaned(P, labels=[0, 1, 2]) == [[0.5, 0.5 - 1e-10, 0.0], [0.2, 0.1, 0.7]]
+
+
+def test_logits_have_no_noise():
+    assert cleaned([-20.0, 0.0, 3.0], unit="logit") == [-20.0, 0.0, 3.0]
 
 
 def votes(K, n=300, n_trees=50):
@@ -43,7 +46,9 @@ def votes(K, n=300, n_trees=50):
 
 
 @pytest.mark.parametrize("K", [2, 4])
-@pytest.mark.parametrize("calibrator", [KernelCalibrator, SplineCalibrator, TemperatureCalibrator])
+@pytest.mark.parametrize(
+    "calibrator", [AutoCalibrator, KernelCalibrator, SplineCalibrator, TemperatureCalibrator]
+)
 def test_noise_in_place_of_zeros_changes_no_forecast(calibrator, K):
     P, y = votes(K)
     assert (P == 0).mean() > 0.1
@@ -51,3 +56,12 @@ def test_noise_in_place_of_zeros_changes_no_forecast(calibrator, K):
     noisy /= noisy.sum(axis=1, keepdims=True)
     expected = calibrator().fit(P, y).predict_proba(P)
     np.testing.assert_allclose(calibrator().fit(noisy, y).predict_proba(P), expected, atol=1e-5)
+
+
+def test_zeros_count_in_the_verdict_as_they_are():
+    P, y = votes(3, n_trees=10)
+    n_impossible = (P[np.arange(len(y)), y] == 0).sum()
+    assert n_impossible > 0
+    noisy = (P + 1e-9) / (1 + 3e-9)
+    assert AutoCalibrator().fit(P, y).verdict_.impossible == n_impossible
+    assert AutoCalibrator().fit(noisy, y).verdict_.impossible == 0

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from isoroc._backends import NUMPY, added
 from isoroc._calibrators import mixing
 from isoroc._calibrators.base import Calibrator, FromMap, IdentityCalibrator, attach_fitted
+from isoroc._calibrators.floors import without_noise
 from isoroc._calibrators.isotonic import IsotonicCalibrator
 from isoroc._calibrators.kernel import KernelCalibrator
 from isoroc._calibrators.matrix import MatrixCalibrator
@@ -135,6 +136,7 @@ class AutoCalibrator(Calibrator):
     verbose: int = 0
 
     _uses_folds: ClassVar[bool] = True
+    _keeps_noise: ClassVar[bool] = True  # which only its members do not
     _state: ClassVar[dict[str, checks.Check]] = {
         "members_": checks.list_of(checks.anything),
         "member_scores_": checks.table,
@@ -156,7 +158,7 @@ class AutoCalibrator(Calibrator):
         dealt = self._deal(sample)
         before = IdentityMap(kind=sample.kind).apply(dealt.forecasts)
         with progress("calibrating", shown=self.verbose > 0) as report:
-            fitted = self._fit_members(members, dealt, report)
+            fitted = self._fit_members(members, without_noise(dealt), report)
         weights = _weigh(fitted, dealt, before)
         mixed, exponent = _mix(fitted, weights, dealt, monotone=self.monotone)
         names, unseen = zip(*((type(f.member).__name__, f.unseen) for f in fitted), strict=True)

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from isoroc._backends import NUMPY, ops_for
 from isoroc._calibrators import frames
+from isoroc._calibrators.floors import without_noise
 from isoroc._calibrators.thresholds import CarriedThresholds, carry_over
 from isoroc._core.types import Floats, Ints
 from isoroc._counts import Counts
@@ -90,6 +91,8 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
     _uses_folds: ClassVar[bool] = False
     #: Whether only the order of scores counts, so that their unit need not be known.
     _uses_order_only: ClassVar[bool] = False
+    #: Whether the fit uses forecasts as given, also where noise is in place of zeros.
+    _keeps_noise: ClassVar[bool] = False
     #: Whether the order of the classes counts, so that labels which are names need `labels`.
     _orders_classes: ClassVar[bool] = False
     #: Whether a row has one outcome, and not any number of labels.
@@ -189,8 +192,9 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
             raise InputError("unit", None, problem, "use IsotonicCalibrator or IRPCalibrator")
         check_two_classes(sample.class_weights(), sample.classes)
         counted = sample.positive().effective(weighting)
+        keeps_noise = self._keeps_noise or self._uses_order_only
         with one_blas_thread():
-            fitted = self._fit(counted)
+            fitted = self._fit(counted if keeps_noise else without_noise(counted))
         self._remember_columns(P, sample.forecasts, reset=True)
         self.map_ = fitted
         self.classes_ = sample.classes

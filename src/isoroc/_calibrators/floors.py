@@ -5,6 +5,7 @@ floor is a parameter of a map like any other, and the outcomes choose it from a 
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -64,6 +65,28 @@ def distinct_floors(floors: Iterable[float], smallest: float) -> list[float]:
     raising = [floor > 0 and float(np.log(floor)) > smallest for floor in floors]
     idle = [i for i, raises in enumerate(raising) if not raises]
     return [floor for i, floor in enumerate(floors) if raising[i] or i == idle[0]]
+
+
+def without_noise(sample: Sample, noise: tuple[float, float] = (1e-16, 1e-8)) -> Sample:
+    """The sample with exact zeros where something has put noise in their place.
+
+    Forests and neighbours forecast shares of votes, many of which are 0. Noise in place of these
+    zeros, however small, would look like evidence, since fits use logarithms. It is recognised by a
+    gap: there are forecasts in the range of `noise`, but neither smaller ones nor any up to a
+    hundred times larger. Where that is not so, tiny forecasts tell rows apart.
+    """
+    if sample.kind.scores != "probability":
+        return sample
+    p = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
+    least, most = noise
+    is_tiny = p < most
+    has_gap = not ((p >= most) & (p < 100 * most)).any()
+    if not is_tiny.any() or not has_gap or ((p > 0) & (p < least)).any():
+        return sample
+    forecasts = np.where(is_tiny, 0.0, p)
+    if sample.kind.single:
+        forecasts = np.where(is_tiny[:, 0], 1.0, forecasts[:, 1])
+    return replace(sample, forecasts=forecasts)
 
 
 def smallest_forecast(sample: Sample) -> float:
