@@ -67,6 +67,28 @@ ESTIMATORS = [name for name, thing in CLASSES.items() if issubclass(thing, BaseE
 FUNCTIONS = [name for name, thing in PUBLIC.items() if not inspect.isclass(thing)]
 
 
+def is_ours(value):
+    """Whether a value is a function or method that isoroc defines, not scikit-learn."""
+    is_function = inspect.isfunction(value) or inspect.ismethod(value)
+    return is_function and value.__module__.startswith("isoroc")
+
+
+def public_callables():
+    """Functions, classes and methods by their names.
+
+    Tables and errors are missing: Python defines their constructors.
+    """
+    for name, thing in PUBLIC.items():
+        if name in FUNCTIONS or not issubclass(thing, dict | Exception):
+            yield name, thing
+        for method, value in inspect.getmembers(thing, is_ours):
+            if not method.startswith("_"):
+                yield f"{name}.{method}", value
+
+
+CALLABLES = dict(public_callables())
+
+
 def sections(thing):
     """Text of each section of a docstring by its title."""
     parts = re.split(r"(?m)^(\w[\w ]*)\n-{3,}$", inspect.getdoc(thing) or "")
@@ -97,6 +119,13 @@ def test_estimators_have_all_sections(name):
 def test_parameters_are_those_of_the_signature(name):
     taken = [x for x in inspect.signature(PUBLIC[name]).parameters if x != "self"]
     assert documented(sections(PUBLIC[name]).get("Parameters", "")) == taken
+
+
+@pytest.mark.parametrize("name", CALLABLES)
+def test_signatures_print_the_short_names_of_types(name):
+    """`ArrayLike`, not the union of six types that it stands for."""
+    printed = str(inspect.signature(CALLABLES[name]))
+    assert not re.search(r"Union\[|Optional\[|numpy\.|collections\.abc|isoroc\._", printed), printed
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

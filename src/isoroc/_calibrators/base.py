@@ -1,5 +1,7 @@
 """Calibrator, what all calibrators have in common, and IdentityCalibrator, the simplest one."""
 
+from __future__ import annotations
+
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence

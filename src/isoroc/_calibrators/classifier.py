@@ -1,5 +1,7 @@
 """CalibratedClassifier: any classifier with any calibrator behind it."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass

@@ -1,5 +1,7 @@
 """Isotonic regression of each class against the rest: one fit, or two as in Venn-Abers."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar

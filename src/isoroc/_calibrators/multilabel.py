@@ -1,5 +1,7 @@
 """MultiLabelCalibrator: labels that do not exclude each other."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, ClassVar, NoReturn, Self
@@ -191,7 +193,7 @@ class MultiLabelCalibrator(Calibrator):
 
 
 def mix_label(
-    part: CellSample, shared: "SharedBeta", own: Calibrator, p_all: float
+    part: CellSample, shared: SharedBeta, own: Calibrator, p_all: float
 ) -> tuple[list[Map], Floats]:
     """The uncalibrated forecasts, the shared and the own map of a label, and their weights.
 

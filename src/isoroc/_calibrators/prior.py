@@ -1,5 +1,7 @@
 """Forecasts for a population with another class prior, and the estimation of this prior."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 

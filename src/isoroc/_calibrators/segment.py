@@ -1,5 +1,7 @@
 """SegmentCalibrator: forecasts corrected within segments of several columns."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace

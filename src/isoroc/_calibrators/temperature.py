@@ -1,5 +1,7 @@
 """TemperatureCalibrator: one exponent for all forecasts."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 

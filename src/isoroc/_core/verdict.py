@@ -1,5 +1,7 @@
 """Verdict: whether calibration helps, judged in one place, as figures and in a sentence."""
 
+from __future__ import annotations
+
 from dataclasses import asdict, dataclass
 from math import isnan, nan
 from typing import Any, Literal

@@ -1,5 +1,7 @@
 """Counts: the mergeable statistic that every calibrator can be fitted to."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,5 +1,7 @@
 """The result of an evaluation: its table, its verdict, and how both are written."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

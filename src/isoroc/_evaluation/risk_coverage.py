@@ -1,5 +1,7 @@
 """Risk and coverage: how often the surest rows are wrong, for every share of rows."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -70,7 +72,7 @@ class Ranked(NamedTuple):
     weights: Floats  # of each row, with sum 1
 
     @classmethod
-    def of(cls, sample: Sample) -> "Ranked":
+    def of(cls, sample: Sample) -> Ranked:
         """Rows with one column of probabilities for each class."""
         top = sample.forecasts.max(axis=1)
         wrong = (sample.decisions() != sample.codes) * 1.0

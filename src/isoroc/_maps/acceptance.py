@@ -1,5 +1,7 @@
 """AcceptanceRule: which rows may go out without a person, as a value with one formula."""
 
+from __future__ import annotations
+
 import os
 from dataclasses import dataclass, fields
 from math import inf

@@ -1,5 +1,7 @@
 """Maps in model files: everything is checked, nothing is executed."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, dataclass, fields

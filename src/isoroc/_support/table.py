@@ -1,5 +1,7 @@
 """A table of named columns that converts to any dataframe library and depends on none."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any, Literal, Self

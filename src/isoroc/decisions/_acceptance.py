@@ -1,5 +1,7 @@
 """Acceptance rules: thresholds above which answers may go out, with a guarantee on their error."""
 
+from __future__ import annotations
+
 import numbers
 import warnings
 from collections.abc import Iterator
@@ -159,7 +161,7 @@ def acceptance_rule(
 
 
 def make_rule(
-    rows: "LabelledRows",
+    rows: LabelledRows,
     *,
     max_error: Any,
     confidence: float,

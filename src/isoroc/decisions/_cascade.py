@@ -1,5 +1,7 @@
 """Cascades: each row is answered by the first model that is sure enough."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,5 +1,7 @@
 """Error of the surest rows, for every share of rows that may be accepted."""
 
+from __future__ import annotations
+
 from numpy.typing import ArrayLike
 
 from isoroc._evaluation.risk_coverage import RiskCoverage, risk_coverage_curve

@@ -1,5 +1,7 @@
 """Golden rows: a few rows with their calibrated forecasts, to check an export where it runs."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

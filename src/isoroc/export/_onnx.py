@@ -1,5 +1,7 @@
 """Calibrators as ONNX graphs."""
 
+from __future__ import annotations
+
 import json
 import math
 from importlib.metadata import version as version_of

@@ -3,6 +3,8 @@
 Importing this module requires sqlglot.
 """
 
+from __future__ import annotations
+
 import json
 import math
 import re

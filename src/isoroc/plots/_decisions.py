@@ -1,5 +1,7 @@
 """DecisionCurveDisplay: what acting on forecasts is worth."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, Self
 

@@ -1,5 +1,7 @@
 """OnlineDisplay: weights and losses of the members of an online mixture over time."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, Self
 

@@ -1,5 +1,7 @@
 """PathDisplay: loss and separation against the number of bins, while a tree grows."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, Self
 

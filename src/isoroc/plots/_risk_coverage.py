@@ -1,5 +1,7 @@
 """RiskCoverageDisplay: how often the surest rows are wrong, and what a rule accepts."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, Self
 

@@ -1,5 +1,7 @@
 """RocDisplay: ROC curves of two classes, of each class against the rest, or the ROC surface."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 

@@ -1,5 +1,7 @@
 """SegmentsDisplay: where forecasts are wrong, and how a calibrator shifts them."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, Self
 
