@@ -344,7 +344,7 @@ class SqlScalars(Scalars[Node]):
             return double(nodes.Floor(this=adopt(a)))  # an integer in Spark
         if name == "exp" and (self._rules.careful_exp or self._rules.underflow):
             a = self.keep(a)
-            tiny = self.binary("<=", a, self.number(-690.0))
+            tiny = self.binary("<=", a, self.number(-690.0))  # exp(-708) is the least normal double
             return self.where(tiny, self.number(0.0), nodes.Exp(this=adopt(a)))
         functions = {"log": nodes.Ln, "exp": nodes.Exp, "sqrt": nodes.Sqrt, "absolute": nodes.Abs}
         return functions[name](this=adopt(a))
@@ -354,6 +354,7 @@ class SqlScalars(Scalars[Node]):
             a = self._factor(a)
             b = self._factor(b)
         if operator == "/" and self._rules.reciprocals and b.find(nodes.Column) is None:
+            # The engine would multiply by the rounded reciprocal of a constant.
             a = self.keep(a)
             b = self.binary("+", b, self.binary("*", self.number(0.0), a))
         operators = {"+": nodes.Add, "-": nodes.Sub, "*": nodes.Mul, "/": nodes.Div}
@@ -362,7 +363,10 @@ class SqlScalars(Scalars[Node]):
         return pair(nodes.LTE if operator == "<=" else nodes.And, a, b)
 
     def _factor(self, a: Node) -> Node:
-        """The number, or 0 if it is so small that products might underflow."""
+        """The number, or 0 if it is so small that products might underflow.
+
+        The least normal double is 2e-308, so the product of two factors above 1e-150 does not.
+        """
         if a.find(nodes.Column) is None:
             return a
         a = self.keep(a)

@@ -20,8 +20,11 @@ from isoroc._core.smooth import softmax
 from isoroc._core.types import Codes, Floats
 from isoroc._input import Sample
 
-MOST_LEVERAGE = 0.9  # of a row on its own forecast, where curvatures are approximations
-LONG_CHANGE = 3.0  # of log odds, by one Newton step
+#: Largest leverage of a row on its own forecast. Steps grow as 1 / (1 - leverage). Near 1 they
+#: would go far beyond where the curvature holds.
+MOST_LEVERAGE = 0.9
+#: Changes of log odds by more than this are shortened. docs/evidence.md has the effect on losses.
+LONG_CHANGE = 3.0
 
 
 def left_out_weights(sample: Sample) -> Floats | None:

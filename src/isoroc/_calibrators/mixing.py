@@ -1,4 +1,8 @@
-"""Mixing: weights of members, how well they forecast unseen rows, and whether that helps."""
+"""Mixing: weights of members, how well they forecast unseen rows, and whether that helps.
+
+The prior of the weights, its strength and the prior of the exponent were chosen on the arena of
+docs/evidence.md, together with the members.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,11 @@ STRENGTH = 2.0  # of the prior, in nats of total log likelihood
 
 
 def share_of_forecasts(share: float, n_classes: int, n_rows: float, p: float) -> float:
-    """Prior share of the uncalibrated forecasts, given the p-value of `score_test`."""
+    """Prior share of the uncalibrated forecasts, given the p-value p of `score_test`.
+
+    The share with very many rows is doubled at `few_rows`. It is kept in full if p, raised for few
+    rows, is at least 1/2, and falls in proportion to p below that. `least` is always added.
+    """
     least, few_rows = (0.25, 600.0) if n_classes == 2 else (1.0, 200.0)
     return least + share * (1 + few_rows / n_rows) * allow_for_few_rows(2 * p, n_rows)
 
@@ -32,7 +40,7 @@ def share_of_forecasts(share: float, n_classes: int, n_rows: float, p: float) ->
 def exponent_of(mixed: Floats, sample: Sample) -> float:
     """Exponent of the mixture with the largest likelihood on unseen rows, given (n, K) forecasts.
 
-    Its logarithm has a normal prior of scale 0.1, narrower with few rows.
+    Its logarithm has a normal prior of scale 0.1, or of half that with 300 rows.
     """
     weights = sample.row_weights()
     precision = (10 * (1 + 300 / float(weights.sum()))) ** 2
@@ -101,7 +109,8 @@ class Objective(NamedTuple):
         D = ratio * w - w  # derivatives of each row's log likelihood in theta
         curvature = (D * self.row_weights[:, None]).T @ D
         curvature += STRENGTH * (np.diag(w) - np.outer(w, w))
-        # A shift of all log weights changes nothing, and members without weight change little.
+        # A shift of all log weights changes nothing, and members without weight change little: the
+        # curvature is singular in the first direction, and nearly so in the others.
         curvature += STRENGTH / len(w) + 1e-9 * STRENGTH * np.eye(len(w))
         try:
             step = np.linalg.solve(curvature, slope)
@@ -164,7 +173,11 @@ def mean_and_error(values: Floats, sample: Sample) -> tuple[Floats, Floats]:
 
 
 def expected_gain_error(before: Floats, after: Floats, sample: Sample) -> float:
-    """Standard error of the mean gain if the forecasts before, shape (n, K), are calibrated."""
+    """Standard error of the mean gain if the forecasts before, shape (n, K), are calibrated.
+
+    It includes rare outcomes that few rows may not contain: their gains count with the probability
+    that was forecast, not with their frequency among the rows.
+    """
     weights = sample.row_weights()
     K = sample.n_classes
     gains = bounded_losses(before, weights, K) - bounded_losses(after, weights, K)

@@ -53,7 +53,7 @@ from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
 from isoroc._maps.monotone import MonotonicityCertificate, with_floor
 
 LEAST_SCALE_PRECISION = 2.0  # of the prior of the log scale
-WIDTH = 1 / 16  # of cells of log forecasts
+WIDTH = 1 / 16  # of cells of log forecasts: rows of a cell differ by up to 6 %
 
 
 class MonotoneCalibrator(DescentCalibrator):
@@ -206,8 +206,9 @@ class Departures:
     interaction for each of `pairs`, and a log direction for the entries `others` of a matrix.
     Prototypes have at least the given softness at theta = 0.
 
-    The prior of the log scale is Cauchy, replaced by the normal prior with the same gradient where
-    the fit starts: it holds temperatures near 1 and releases others.
+    The prior of the log scale x is Cauchy of scale s = 1/8. Its negative logarithm has the gradient
+    ``2 x / (s**2 + x**2)``, so the normal prior of precision ``2 / (s**2 + x**2)``, at the x where
+    the fit starts, stands in for it: it holds temperatures near 1 and releases others.
     """
 
     #: With more classes than this, they do not interact and their directions are uniform.

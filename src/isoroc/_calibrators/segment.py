@@ -285,6 +285,7 @@ class SegmentCalibrator(Calibrator):
         Q = [IdentityMap(kind=base.kind).apply(dealt.forecasts), base.common.apply(dealt.forecasts)]
         likelihood = likelihoods([*Q, *(c[-1] for c in candidates)], dealt).clip(min=LEAST)
         weights = dealt.row_weights()
+        # Of the uncalibrated forecasts, the common map and the shifts: see docs/segments.md.
         prior = np.array([8.0, 4.0])
         if candidates:
             best = int(np.argmax(weights @ np.log(likelihood[:, 2:])))
@@ -449,7 +450,9 @@ def _regression(sample: Sample, base: SegmentMap, bins: int = 0) -> Regression:
     """Rows of a sample, with the log odds or centred logarithms that are shifted."""
     if base.behind:
         z = np.log(np.maximum(base.common.apply(sample.forecasts), LEAST))
-    else:  # certain forecasts would decide the slope
+    else:
+        # Certain forecasts would decide the slope. So probabilities below 1 / (2 n) count as that:
+        # n rows of this probability expect half an outcome.
         z = base.coordinates(NUMPY, columns_of(sample.forecasts))
         z = np.maximum(z, np.log(0.5 / len(sample)))
     u = z[:, 1:] - z[:, :1] if z.shape[1] == 2 else z - z.mean(axis=1, keepdims=True)
@@ -469,7 +472,11 @@ def places_of(base: SegmentMap, codes: Floats, bins: int = 0) -> SegmentPlaces:
 
 
 def with_tables(base: SegmentMap, model: Regression) -> SegmentMap:
-    """The map with the tables of a regression. The second map learns the common slope."""
+    """The map with the tables of a regression. The second map learns the common slope.
+
+    So shifts are divided by that slope: `SegmentMap` has none of its own. A slope below 0.2 would
+    make them much larger than the log odds that they are added to, and counts as 0.2.
+    """
     intercept = model.terms[0].values[0]
     factor = 1 + float(model.terms[1].values[0, 0])
     sizes = base.sizes()
@@ -489,7 +496,11 @@ def with_tables(base: SegmentMap, model: Regression) -> SegmentMap:
 
 
 def check_distinct(name: str, column: SegmentColumn) -> None:
-    """Raise an error for a column that identifies single rows."""
+    """Raise an error for a column that identifies single rows.
+
+    Most of its categories then have one row, or its numbers are whole, all different and nearly
+    without gaps, such as a counter.
+    """
     known = column.values if column.levels is not None else column.values[~np.isnan(column.values)]
     n = len(known)
     if n < 50:
@@ -515,6 +526,7 @@ def _describe(
         name = " \u00d7 ".join(str(base.columns[j]) for j in term.columns)
         centred = model.n_free > 1 and not term.scales
         values = term.values - (term.values.mean(axis=1, keepdims=True) if centred else 0.0)
+        # A shift of 8 multiplies odds by 3,000: the column may be derived from the outcome.
         if not term.scales and (largest := float(np.abs(values).max())) > 8:
             problem = f"the column {name!r} shifts log odds by up to {largest:.1f}"
             fix = "leave it out if it is derived from the outcome"

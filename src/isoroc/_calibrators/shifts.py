@@ -61,7 +61,7 @@ class Term:
     scales: bool
     penalty: Floats  # shape (size, size)
     values: Floats  # shape (size, F)
-    precision: float = 10.0
+    precision: float = 10.0  # a standard deviation of 0.3 to begin with, then by evidence
     n_known: float = 0.0  # effective number of entries that the rows determine
     where: Ints = field(init=False)  # row of the table for each row of a regression
 
@@ -106,7 +106,8 @@ def make_term(
     size = int(np.prod([segments[-1] for segments in merged]))
     penalty = np.eye(size)
     if len(which) == 1 and columns.numeric[which[0]]:
-        # Entries of neighbouring bins are close to each other: a random walk.
+        # Entries of neighbouring bins are close to each other: a random walk. Steps say nothing of
+        # a shift of all entries. It costs as much as one step of the same size.
         steps = np.diff(penalty, axis=0)
         penalty = steps.T @ steps + penalty / size
     return Term(which, merged, scales, penalty, np.zeros((size, 1 if scales else n_free)))
@@ -178,8 +179,8 @@ class Regression:
         self.truth = self.codes[:, None] == (1 if F == 1 else np.arange(F))
         if not self.terms:
             intercept, slope = (make_term(self.columns, (), F, scales=s) for s in (False, True))
-            intercept.precision = 1e-6
-            slope.precision = 4.0
+            intercept.precision = 1e-6  # free: a standard deviation of 1,000
+            slope.precision = 4.0  # a standard deviation of 1/2 around a slope of 1
             self.terms = [intercept, slope]
         self._locate(self.terms)
 
@@ -463,9 +464,10 @@ class Regression:
         """P-value of each table that could be added, given the entries of its columns.
 
         Rao's score test, one segment at a time: S is the derivative of the log likelihood in the
-        entry of a segment, V its variance. Segments where V is small are left out: there S is far
-        from normal. The parameters that are fitted already (of the table's columns, or the slope)
-        make S smaller than V says, which costs as many degrees of freedom.
+        entry of a segment, V its variance. Segments where V is at most 0.5, the variance of two
+        outcomes of probability 1/2, are left out: there S is far from normal. The parameters that
+        are fitted already (of the table's columns, or the slope) make S smaller than V says, which
+        costs as many degrees of freedom.
         """
         residuals = self._residuals()
         u = self.slopes

@@ -5,6 +5,10 @@ class, or the largest one. E[Y | forecast] is cross-fitted or, for squares and l
 with few distinct values, counted. Mean labels of equal forecasts differ from the forecasts by
 chance, which makes plain estimates too large. What chance adds is known, because the labels of rows
 with the same forecast are a multinomial sample, and is subtracted.
+
+Where a formula has constants that no theory gives, they were chosen on simulated designs so that
+intervals cover. docs/evidence.md reports the coverage on other designs (`benchmarks/simulations.py
+designs`).
 """
 
 from functools import cache
@@ -46,7 +50,8 @@ Bins = int | Literal["quantile", "exact", "ties", "irp"]
 Loss = Literal["log", "brier"]
 #: An estimate, and one term per row. The terms of two estimates correlate as the estimates do.
 RowTerm = tuple[Statistic, Floats]
-#: Ratio of the noise to the largest bias of a learned map, which may be too flat. Measured.
+#: Ratio of the noise to the largest bias of a learned map, which may be too flat. Measured:
+#: the bias was at most a quarter of the noise.
 NOISE_PER_BIAS = 4.0
 
 
@@ -96,6 +101,7 @@ class Ties:
         square = scale * np.where(
             several, ((g - p) ** 2).sum(axis=1) - (1 - (g**2).sum(axis=1)) / others, 0.0
         )
+        # 2 tr(S S) / (n (n - 1)), where S = diag(p) - p p' is the covariance of one label.
         second = (p**2).sum(axis=1)
         third = (p**3).sum(axis=1)
         variance = scale**2 * 2 * (second - 2 * third + second**2) / (n * others)
@@ -242,12 +248,15 @@ class Parts(NamedTuple):
         variance *= 1 + 4 / max(events, 1.0)
         if isinstance(fit, Ties):
             value, noise, bias = fit.calibration(loss)
-            # Nothing to save: mean labels are the forecasts, as on the rows of a fit.
+            # Nothing to save: mean labels are the forecasts, as on the rows of a fit. With scale c
+            # and one degree of freedom the variance is 2 c**2 and the slope 4 c.
             slope = variance / saved if saved > 1e-9 else sqrt(8 * noise)
             calibration = Statistic(value, noise, slope, bias, bias)
         else:
             factors = _secant(g, P) if loss == "log" else (g - P) / (2 if P.shape[1] == 2 else 1)
             value = mean((factors * sample.residuals()).sum(axis=1), weights)
+            # A map with few parameters has a term with scale c and slope 4 c: c = 1 / (2 n) for a
+            # likelihood ratio, and p (1 - p) / n for a mean of Y.
             unit = 2.0 if loss == "log" else 4 * float((P * (1 - P)).mean())
             least = variance_if_calibrated(factors, sample)
             calibration = _widen(_combine(value, saved, variance, least), unit / size)
@@ -366,8 +375,10 @@ def _uncertainty(fit: CrossFit) -> tuple[float, float, float]:
     left += mean_of(products(signs, sample), weights, sample.clusters).variance
     n_parts = 1 if h.ndim == 1 else h.shape[1] / 2
     error = sqrt(left / n_parts) or EPSILON
-    # An absolute value is too low by up to 0.39 errors where its sign is uncertain, and by less
-    # beyond 1.75 errors, where the sign begins to be right.
+    # Let the truth be t errors from 0, and h differ from it by a normal error. The sign of h then
+    # makes an absolute value too low by 2 |t| Phi(-|t|) errors on average: 0.34 at t = 0.75, and
+    # less elsewhere. The bound below is a function of h, which is known. Its mean exceeds that for
+    # every t, by at least a tenth.
     uncertain = np.exp(-(np.maximum(np.abs(h / error) - 1.75, 0.0) ** 2) / 2)
     lost = mean(over_classes(uncertain), weights)
     least = variance_if_calibrated(signs if h.ndim == 1 else signs / 2, sample)

@@ -223,7 +223,8 @@ class CrossFit:
         floors = (floor[:, None] for floor in (np.maximum(share, least), least))
         values = _normalise(np.maximum(values, np.where(zero[:, None], *floors)))
         added = self._fit_rest(residuals(values, codes), weights, squares)
-        # Corrections are not precise enough to make values smaller or larger than this.
+        # Corrections are not precise enough to make values smaller or larger than this. The
+        # standard error of a share in n rows is up to half as large.
         margin = n_rows[:, None] ** -0.5
         limits = np.minimum(values, margin), np.maximum(values, 1 - margin)
         return _normalise(np.clip(values + added, *limits))
@@ -371,7 +372,11 @@ def _centre(P: Floats, weights: Floats) -> Floats:
 
 
 def fit_multiple(P: Floats, residuals: Floats, weights: Floats, squares: Floats) -> Floats:
-    """One multiple of the forecasts of all classes: enough for inverted forecasts."""
+    """One multiple of the forecasts of all classes: enough for inverted forecasts.
+
+    The least squares slope is the sum of ``x * residual`` over the sum of ``x * x``. The energy is
+    the square of the former sum.
+    """
     x = _centre(P, weights)
     square = (weights * _products(x, x)).sum(axis=-1)
     varies = square > NEGLIGIBLE * weights.sum(axis=-1)
@@ -383,7 +388,12 @@ def fit_multiple(P: Floats, residuals: Floats, weights: Floats, squares: Floats)
 
 
 def fit_linear(P: Floats, residuals: Floats, weights: Floats, squares: Floats) -> Floats:
-    """Linear map of the forecasts: classes may have been confused with one another."""
+    """Linear map of the forecasts: classes may have been confused with one another.
+
+    The forecasts are whitened: rotated and scaled so that their weighted second moments are the
+    identity matrix. Least squares coefficients are then plain sums of products, and their squares
+    add up to the energy.
+    """
     x, left = (np.moveaxis(a, 0, -2) for a in (_centre(P, weights), residuals))
     variance, directions = np.linalg.eigh((weights[..., None, :] * x) @ x.swapaxes(-1, -2))
     kept = variance > np.maximum(NEGLIGIBLE * variance[..., -1:], 1e-300)
@@ -405,7 +415,8 @@ def fit_cells(
 
     `cell` comes from `halve_repeatedly`. The difference between the means of the two halves of a
     cell is a Haar coefficient. The coefficients of a level are used or dropped together (block
-    thresholding, Cai 1999).
+    thresholding, Cai 1999). Halves of weights a and b, whose means differ by d, have the energy
+    ``d**2 a b / (a + b)``: what their means explain beyond the common one.
     """
     n_cells = 2**n_levels
     n_free = _free(residuals)
