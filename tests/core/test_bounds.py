@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from isoroc._core.bounds import Losses, betting_p_value, certify, rows_needed
+from isoroc._core.bounds import Losses, betting_p_value, certify_in_order, rows_needed
 
 
 @given(st.integers(1, 60), st.data())
@@ -88,7 +88,7 @@ def test_a_sequence_stops_at_the_first_candidate_that_fails():
     def rows_of(i):
         return np.arange(400) < sizes[i]
 
-    tested = certify(lambda i: (losses, rows_of(i)), len(sizes), 0.1, 0.9)
+    tested = certify_in_order(lambda i: (losses, rows_of(i)), len(sizes), 0.1, 0.9)
     # With one error 38 rows pass, so the first test is that of 60 rows. At 165 rows it fails; that
     # 390 rows would pass alone does not count.
     assert tested.first == 1
@@ -112,12 +112,12 @@ def test_a_tenth_of_the_risk_is_kept_for_all_rows(n_wrong, last):
     p_value = losses.p_value(case(2)[1], 0.1)
     assert p_value <= 0.1
     assert (p_value <= 0.01) == (last == 2)
-    tested = certify(case, 3, 0.1, 0.9)
+    tested = certify_in_order(case, 3, 0.1, 0.9)
     assert tested.first == 0
     assert tested.last == last
     assert not tested.certified[1]
     # After an unbroken sequence all rows have all of the risk.
-    assert certify(lambda i: case(2 * i), 2, 0.1, 0.9).last == 1
+    assert certify_in_order(lambda i: case(2 * i), 2, 0.1, 0.9).last == 1
 
 
 def test_few_rows_leave_no_room_for_an_error():
@@ -127,9 +127,9 @@ def test_few_rows_leave_no_room_for_an_error():
     def case(i):
         return losses, np.arange(80) < sizes[i]
 
-    tested = certify(case, 4, 0.05, 0.9)
+    tested = certify_in_order(case, 4, 0.05, 0.9)
     assert (tested.first, tested.last) == (2, 3)  # 47 rows pass without errors, 78 with one
-    assert certify(case, 2, 0.05, 0.9).last == -1
+    assert certify_in_order(case, 2, 0.05, 0.9).last == -1
 
 
 @pytest.mark.parametrize(("error", "limit", "confidence"), [(0, 0.05, 0.95), (0.02, 0.05, 0.9)])

@@ -10,7 +10,7 @@ from scipy.special import expit, softmax
 from isoroc import AutoCalibrator, Counts, IsotonicCalibrator, Report, evaluate
 from isoroc._core.evidence import count_units, score_test
 from isoroc._core.intervals import Estimate
-from isoroc._core.verdict import is_evidence, judge
+from isoroc._core.verdict import is_evidence, judge_gain
 from isoroc._input import check_sample
 from zoo import KINDS, make
 
@@ -121,7 +121,7 @@ def test_shifts_of_classes_are_seen_for_three_classes_too():
 
 
 def judged(gain, p_value=0.5, n_units=1000, basis="second forecasts"):
-    return judge(
+    return judge_gain(
         Estimate(*gain),
         p_value,
         n_units,

@@ -35,8 +35,8 @@ def left_out_weights(sample: Sample) -> Floats | None:
     return np.asarray(sample.squared_weights() / sample.row_weights())
 
 
-def residuals(q: Floats, codes: Codes) -> Floats:
-    """Forecasts less outcomes, shape (K, n)."""
+def score_gradients(q: Floats, codes: Codes) -> Floats:
+    """Gradient of each row's log loss in its scores, shape (K, n): forecasts less outcomes."""
     r = q.copy()
     r[codes, np.arange(len(codes))] -= 1
     return r
@@ -49,7 +49,7 @@ def score_changes(q: Floats, codes: Codes, removed: Floats, leverage: Floats) ->
     by_row = np.ascontiguousarray(q.T)
     W = -by_row[:, :, None] * by_row[:, None, :]
     W[:, np.arange(K), np.arange(K)] += by_row
-    pulled = A @ residuals(q, codes).T[..., None]
+    pulled = A @ score_gradients(q, codes).T[..., None]
     return np.asarray(np.linalg.solve(np.eye(K) - A @ W, pulled)[..., 0].T)
 
 
@@ -61,7 +61,7 @@ def separate_changes(q: Floats, codes: Codes, removed: Floats, leverage: Floats)
     """
     A = leverage * removed
     kept = 1 - np.minimum(A * q, MOST_LEVERAGE)
-    pulled = A * residuals(q, codes) / kept
+    pulled = A * score_gradients(q, codes) / kept
     across = A * q / kept
     share = (q * pulled).sum(axis=0) / (1 + (q * across).sum(axis=0))
     return np.asarray(pulled - across * share)

@@ -18,8 +18,7 @@ from isoroc._core.intervals import Estimate, Mean, by_cluster, half_width, mean
 from isoroc._core.losses import are_impossible, likeliest_power, log_losses
 from isoroc._core.newton import newton
 from isoroc._core.types import Floats
-from isoroc._core.verdict import Verdict, allow_for_few_rows
-from isoroc._core.verdict import judge as judge_gain
+from isoroc._core.verdict import Verdict, allow_for_few_rows, judge_gain
 from isoroc._input import CellSample, Sample, slices
 from isoroc._maps import IdentityMap, Map
 from isoroc._support.table import Table

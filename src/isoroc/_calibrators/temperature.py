@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from isoroc._calibrators.base import Calibrator, FromMap
-from isoroc._calibrators.leave_one_out import left_out_weights, residuals, with_changes
+from isoroc._calibrators.leave_one_out import left_out_weights, score_gradients, with_changes
 from isoroc._calibrators.tempering import fit_tempering, temper
 from isoroc._core.smooth import softmax
 from isoroc._core.types import Floats, Ints
@@ -91,7 +91,7 @@ class TemperatureCalibrator(Calibrator):
         Q = fitted.apply(sample.forecasts)
         z = sample.kind.log_rows(sample.forecasts, fitted.floor)
         q = softmax(z / fitted.temperature)
-        slopes = (residuals(q, sample.codes) * z).sum(axis=0)  # in 1 / T
+        slopes = (score_gradients(q, sample.codes) * z).sum(axis=0)  # in 1 / T
         curvature = (q * z**2).sum(axis=0) - (q * z).sum(axis=0) ** 2
         others = sample.row_weights() @ curvature - removed * curvature
         steps = removed * slopes / np.maximum(others, 1e-9)

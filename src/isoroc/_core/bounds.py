@@ -172,7 +172,7 @@ class Walk(NamedTuple):
         return int(np.flatnonzero(self.certified).max(initial=-1))
 
 
-def certify(
+def certify_in_order(
     case: Callable[[int], tuple[Losses, RowMask]],
     n_cases: int,
     limit: float,

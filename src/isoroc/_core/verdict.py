@@ -178,7 +178,7 @@ class Verdict:
         return f"it could save {saving}{interval}{self._departure()}"
 
 
-def judge(
+def judge_gain(
     gain: Estimate,
     p_value: float,
     n_units: float,

@@ -67,7 +67,7 @@ class Cells:
         if grid == coarser:
             return self
         keys = grid.join(self.keys, coarser).astype(np.int32)
-        return gather([replace(self, keys=keys)])
+        return sum_cells([replace(self, keys=keys)])
 
     def are_ties(self) -> NDArray[np.bool_]:
         """Whether an entry has all rows of its cell, and many, so that a hash chose their fold."""
@@ -148,7 +148,7 @@ def check_entries(number: int) -> None:
         raise InputError("resolution", None, problem, "pass a lower one, such as 8, 4 or 2")
 
 
-def gather(parts: Sequence[Cells]) -> Cells:
+def sum_cells(parts: Sequence[Cells]) -> Cells:
     """Sum of several parts, entry by entry, in order."""
     table = CellTable(parts[0].class_weights.shape[1], parts[0].sums.shape[1])
     for part in parts:

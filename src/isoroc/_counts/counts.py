@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from isoroc._backends import NUMPY
 from isoroc._core.types import Floats
 from isoroc._counts import files
-from isoroc._counts.cells import Cells, Tally, deal_rows, gather, probabilities
+from isoroc._counts.cells import Cells, Tally, deal_rows, probabilities, sum_cells
 from isoroc._counts.grid import MOST_EXACT, Grid, Resolution, check_folds, check_resolution, fold
 from isoroc._input import (
     CellSample,
@@ -340,7 +340,7 @@ class Counts:
                 if mine != theirs:
                     fix = "coarsen one of them" if what == "grids" else "count them alike"
                     raise InputError("counts", None, f"{what} differ: {mine} and {theirs}", fix)
-        return replace(self, cells=gather([self.cells, *(other.cells for other in others)]))
+        return replace(self, cells=sum_cells([self.cells, *(other.cells for other in others)]))
 
     def coarsen(self, resolution: int) -> Self:
         """The same rows in larger cells, exactly as if they had been counted at this resolution.
@@ -405,7 +405,7 @@ class Counts:
         """
         cells = self.cells
         if not per_fold:
-            cells = gather([replace(cells, fold=np.zeros_like(cells.fold))])
+            cells = sum_cells([replace(cells, fold=np.zeros_like(cells.fold))])
         sample = cells.sample(self.grid, self.classes)
         tied = cells.are_ties() & per_fold
         if not tied.any():

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from isoroc._core.evidence import count_units, score_test
 from isoroc._core.intervals import UNKNOWN, Estimate
-from isoroc._core.verdict import CONFIDENCE, Verdict, is_evidence, is_loss_shown, judge
+from isoroc._core.verdict import CONFIDENCE, Verdict, is_evidence, is_loss_shown, judge_gain
 from isoroc._evaluation.before_after import Pair
 from isoroc._evaluation.catalogue import Estimates
 from isoroc._input import Sample
@@ -63,7 +63,7 @@ def judge_rows(
     if is_compared:
         change = _interval(estimates, "log_loss", "change")
         gain = Estimate(-change.value, -change.high, -change.low)
-    verdict = judge(
+    verdict = judge_gain(
         gain,
         before.p_value,
         before.n_units,

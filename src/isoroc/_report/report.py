@@ -13,7 +13,7 @@ from isoroc._calibrators.base import Calibrator
 from isoroc._counts import Counts
 from isoroc._evaluation.forecasts import forecasts_of, unwrap
 from isoroc._input import UnitOption
-from isoroc._report.summary import gather, gather_counts, summarize
+from isoroc._report.summary import gather_counts, gather_rows, summarize
 from isoroc._support.files import replacing
 
 
@@ -82,7 +82,7 @@ class Report:
         model_path: str = "model.json",
         clinical: bool = False,
     ) -> None:
-        evidence = gather(
+        evidence = gather_rows(
             y,
             P,
             sample_weight,

@@ -81,7 +81,7 @@ class ReportRows(Pair):
         return order[:most].tolist()  # type: ignore[no-any-return]
 
 
-def gather(
+def gather_rows(
     y: Any,
     P: Any,
     sample_weight: Any,

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isoroc._core.bounds import Losses, RowMask, Walk, certify, rows_needed
+from isoroc._core.bounds import Losses, RowMask, Walk, certify_in_order, rows_needed
 from isoroc._core.intervals import Estimate
 from isoroc._core.simplex import as_matrix
 from isoroc._core.types import Floats, Ints
@@ -145,7 +145,9 @@ def acceptance_rule(
     notes: list[str] = []
     if calibrator is not None:
         P, labels, notes = _apply(calibrator, y, P, labels, sample_weight)
-    rows = gather(y, P, loss=loss, sample_weight=sample_weight, labels=labels, clusters=clusters)
+    rows = check_labelled(
+        y, P, loss=loss, sample_weight=sample_weight, labels=labels, clusters=clusters
+    )
     rule = make_rule(
         rows,
         max_error=max_error,
@@ -245,7 +247,7 @@ class LabelledRows:
         return Losses(np.clip(values, 0.0, 1.0), self.weights, self.clusters)
 
 
-def gather(
+def check_labelled(
     y: Any,
     P: Any,
     *,
@@ -438,7 +440,7 @@ def _certify(zone: Zone, values: Floats, losses: Losses, confidence: float, lowe
     inside = values[rows]
     needed = ceil(log(1 - confidence) / log(1 - zone.limit) - 1e-9)
     cuts = cut_points(inside, needed, lowest)
-    tested = certify(lambda i: (own, inside >= cuts[i]), len(cuts), zone.limit, confidence)
+    tested = certify_in_order(lambda i: (own, inside >= cuts[i]), len(cuts), zone.limit, confidence)
     threshold = float(cuts[tested.last]) if tested.last >= 0 else inf
     accepted = inside >= threshold
     figures = np.zeros((len(cuts), 3))

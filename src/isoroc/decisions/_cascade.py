@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isoroc._core.bounds import Losses, RowMask, Walk, certify
+from isoroc._core.bounds import Losses, RowMask, Walk, certify_in_order
 from isoroc._core.intervals import Estimate, mean, mean_of
 from isoroc._core.types import Floats, Ints
 from isoroc._input import (
@@ -23,7 +23,7 @@ from isoroc._input import (
 )
 from isoroc._maps.acceptance import percent
 from isoroc._support.table import Table
-from isoroc.decisions._acceptance import LabelledRows, check_limit, cut_points, gather
+from isoroc.decisions._acceptance import LabelledRows, check_labelled, check_limit, cut_points
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -178,7 +178,7 @@ def cascade_rule(
         fix = "pass a list with the forecasts of two or more models"
         raise InputError("P", None, "is not a list of several forecasts", fix)
     models = [
-        gather(
+        check_labelled(
             y,
             each,
             sample_weight=sample_weight,
@@ -191,7 +191,9 @@ def cascade_rule(
     stages = CascadeStages(models, _check_costs(costs, len(models), last), last)
     path = stages.path(max_error)
     # The last candidate, the first model alone, deserves no risk of its own.
-    walk = certify(lambda i: stages.outcome(path[i]), len(path), max_error, confidence, reserve=0.0)
+    walk = certify_in_order(
+        lambda i: stages.outcome(path[i]), len(path), max_error, confidence, reserve=0.0
+    )
     is_certified = walk.last >= 0
     thresholds = path[walk.last] if is_certified else np.full(len(models), inf)
     losses, answered = stages.outcome(thresholds)
