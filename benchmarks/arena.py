@@ -83,7 +83,7 @@ class Set(NamedTuple):
         return self.probas_cal.shape[1]
 
     def split(self, n_rows: int, repetition: int) -> Set | None:
-        """A random split of all rows; 0 stands for as many calibration rows as there are.
+        """A random split of all rows, where 0 stands for as many calibration rows as there are.
 
         None where the set has too few rows. All rows that are not drawn are test rows.
         """
@@ -100,8 +100,8 @@ class Set(NamedTuple):
     def thinned(self, share: float) -> Iterator[Set]:
         """The set of two classes with the rarer one thinned to a share of the rows.
 
-        First with the forecasts of a model that knows this share, then with those of one that was
-        trained on undersampled rows and does not. Nothing if fewer than 40 rows would be left.
+        First with the forecasts of a model that knows this share, then of one that was trained on
+        undersampled rows and does not. Nothing if fewer than 40 rows would be left.
         """
         P = np.concatenate([self.probas_cal, self.probas_test])
         y = np.concatenate([self.labels_cal, self.labels_test])
@@ -163,7 +163,7 @@ def _as_set(dataset: str, model: str, arrays: Any) -> Set:
 
 
 def _named_sets(arrays: Any) -> Iterator[Set]:
-    """Sets of one file: forecasts ``NAME|P`` and labels ``NAME|y``; the kind begins the name."""
+    """Sets of one file: forecasts ``NAME|P`` and labels ``NAME|y``. The kind begins the name."""
     kinds = {"538": "match forecasts", "cl": "text and image classifiers", "llm": "language models"}
     for key in arrays.files:
         name, _, part = key.partition("|")
@@ -220,7 +220,7 @@ def _normalised(Q: np.ndarray) -> np.ndarray:
 SEED = 7
 #: Classes with fewer rows are left out.
 MIN_ROWS = 60
-#: Training, calibration and test rows of the larger data sets at most; the others have no limit.
+#: Training, calibration and test rows of the larger data sets at most. The others have no limit.
 MOST_ROWS = (5000, 3000, 6000)
 #: Features and classes, as pandas holds them.
 Table = tuple[Any, Any]

@@ -5,7 +5,7 @@
     python benchmarks/fuzz.py fits [--count N] [--seed S] [--most-numbers M] [--jobs J]
 
 A damaged model file must load as a valid model or raise ModelFileError. Mutants are made from files
-of every calibrator. Either bytes are changed, removed, repeated and moved; or entries of the
+of every calibrator. Either bytes are changed, removed, repeated and moved, or entries of the
 document are changed, removed, swapped and replaced by hostile values, and the checksum is computed
 again. A mutant that loads must return forecasts on the simplex.
 
@@ -145,7 +145,7 @@ def mutate_document(data: bytes, rng: np.random.Generator, *path: str) -> bytes:
 
 
 def below(document: Any, path: Sequence[str]) -> Any:
-    """Entry of a document; None if an earlier mutation removed it."""
+    """Entry of a document, or None if an earlier mutation removed it."""
     for name in path:
         document = document.get(name) if isinstance(document, dict) else None
     return document
@@ -298,7 +298,7 @@ def fit_all(seed: int, most_numbers: int) -> dict[str, bool | str]:
 
 
 def fuzz_files(options: argparse.Namespace) -> int:
-    """Damaged files; the number of failures."""
+    """Damage files, and return the number of failures."""
 
     def peak() -> float:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -319,7 +319,7 @@ def fuzz_files(options: argparse.Namespace) -> int:
 
 
 def fuzz_uses(options: argparse.Namespace) -> int:
-    """Commands that read damaged files; the number of failures."""
+    """Run commands on damaged files, and return the number of failures."""
     start = perf_counter()
     tally = fuzz_commands(options.count, options.seed)
     for name, number in sorted(tally.items()):
@@ -329,7 +329,7 @@ def fuzz_uses(options: argparse.Namespace) -> int:
 
 
 def fuzz_fits(options: argparse.Namespace) -> int:
-    """Fits to generated sets; the number of failures."""
+    """Fit to generated sets, and return the number of failures."""
     taken = Counter[str]()
     refused = Counter[str]()
     failed = 0

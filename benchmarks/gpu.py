@@ -2,8 +2,8 @@
 
 Prints seconds and the peak memory of the device for counting rows of three classes that lie there,
 for numbering their cells alone, and for one copy of the forecasts. First the counts of a million
-rows are compared with those of NumPy, entry by entry; the program stops if they differ. Runs on the
-CPU where torch finds no GPU.
+rows are compared with counts by NumPy, entry by entry. The program stops if they differ. Runs on
+the CPU where torch finds no GPU.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def make(n: int) -> tuple[Any, Any]:
 
 
 def check(P: Any, y: Any, resolution: int) -> None:
-    """Compare counts on the device with those of NumPy."""
+    """Compare counts on the device with counts by NumPy."""
     found = Counts.from_arrays(P, y, resolution=resolution)
     expected = Counts.from_arrays(P.cpu().numpy(), y.cpu().numpy(), resolution=resolution)
     np.testing.assert_array_equal(found.cells.keys, expected.cells.keys)

@@ -1,6 +1,6 @@
-"""The calibrators that are compared: those of this package, of others, and of recent papers.
+"""The calibrators that are compared: from this package, from others, and from recent papers.
 
-benchmarks/quality.py imports this file; it runs on its own as well: for CalArena
+benchmarks/quality.py imports this file. It runs on its own as well: for CalArena
 (arXiv:2605.30188), copy it to CALARENA/custom_calibrators.py, a clone of the benchmark with its
 data, and call ``python run_benchmark.py --benchmark tabrepo-binary --calibrator isoroc-Auto``.
 """
@@ -30,7 +30,7 @@ class FlatIsotonic:
 
     Arad and Rosset, arXiv:2512.09054: forecasts are f(p_k) / sum_j f(p_j) with an increasing f of
     least log loss. The loss is convex in log f. Scores are grouped into quantiles, so that f is a
-    step function of at most `n_steps` steps; the paper has a step at every score.
+    step function of at most `n_steps` steps. The paper has a step at every score.
     """
 
     def __init__(self, n_steps: int = 200) -> None:
@@ -71,9 +71,9 @@ class FlatIsotonic:
 class TopVersusAll:
     """The largest forecast, calibrated as the probability of being right (Le Coz et al., 2024).
 
-    arXiv:2411.02988: one problem of two classes, right or wrong, replaces that of all classes. The
-    others share the rest in proportion to their forecasts. `method` is "isotonic" or "temperature";
-    the second fits the temperature to the loss of right or wrong.
+    arXiv:2411.02988: one problem of two classes, right or wrong, replaces the problem of all
+    classes. The others share the rest in proportion to their forecasts. `method` is "isotonic" or
+    "temperature". The second fits the temperature to the loss of right or wrong.
     """
 
     def __init__(self, method: str) -> None:
@@ -215,7 +215,7 @@ def _of_scikit_learn() -> list[Row]:
 
 
 def _of_probmetrics() -> list[Row]:
-    """Calibrators of probmetrics 1.3; the first are for two classes and get one for each."""
+    """Calibrators of probmetrics 1.3. The first are for two classes and get one for each."""
 
     def make(name: str, *, one_vs_rest: bool = False, **options: Any) -> Any:
         from probmetrics import calibrators  # noqa: PLC0415
@@ -246,8 +246,8 @@ class IsorocCalibrator:
     """A calibrator of isoroc with the methods that the benchmark calls.
 
     Forecasts of two classes come as the probability of the second one, of shape (n,) or (n, 1),
-    those of more classes with a column for each. Labels are the numbers of the columns, and some
-    may be absent. Rows are divided by their sums, which differ from one if digits were lost.
+    forecasts of more classes with a column for each. Labels are the numbers of the columns, and
+    some may be absent. Rows are divided by their sums, which differ from one if digits were lost.
     """
 
     def __init__(self, make: Callable[[], Any]) -> None:

@@ -8,7 +8,7 @@ labels_test, or an HDF5 file that contains them as dataset/model/probas_cal and 
 
 All rows of a set are split at random into calibration rows, as many as --rows says (0: as many as
 the set has), and test rows. On each split the methods are fitted, and the candidate members
-forecast the calibration rows out of fold and the test rows once; all designs of the automatic
+forecast the calibration rows out of fold and the test rows once. All designs of the automatic
 calibrator (members, shares in the prior) are mixtures of these forecasts. Parts:
 
 halves   The data sets, not the rows, are divided by a hash of their source. The design is chosen
@@ -22,15 +22,15 @@ order    What each calibrator does to decisions and to the order of the test row
 counts   Counts against rows in test log loss, on generated rows.
 growth   Variants of growth, and constant against tilted values, with `IRPCalibrator`.
 segments `SegmentCalibrator`, its common map, Platt scaling and MCGrad (if installed) for three
-         models; ARENA is then a folder of CSV files whose last column is the label.
-labels   Several labels and ordered classes, 500 calibration rows: generated sets, and those of
+         models. ARENA is then a folder of CSV files whose last column is the label.
+labels   Several labels and ordered classes, 500 calibration rows: generated sets, and sets of
          ARENA with features X and Y, a matrix of 0 and 1 or a vector of ordered classes.
 
 The first two, which run by default, write one line per split to FOLDER/splits.jsonl (build/quality
 by default), and take splits that are there from it. --rare adds sets of two classes in which the
 rarer one is thinned. Cheap: --sets 20 (every Nth set so that 20 are left), --members
 identity,spline, --rows 300 --repetitions 1. Peers that are not installed are left out
-(benchmarks/requirements.txt); those of scikit-learn and of papers need nothing else.
+(benchmarks/requirements.txt). Methods of scikit-learn and of papers need nothing else.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ BEFORE = "Uncalibrated"
 AUTO = "isoroc Auto"
 CAUTIOUS = "isoroc Auto, verdict"
 CHOSEN = "chosen"
-#: Methods that fit in seconds, by default; of the peers those that are installed.
+#: Methods that fit in seconds, by default. Peers are included if they are installed.
 QUICK = f"{BEFORE},{AUTO},isoroc Auto, monotone,isoroc IRP,isoroc spline,isoroc kernel"
 QUICK += ",isoroc monotone,isoroc isotonic,SMS,SVS,Beta,Quadratic,TS,ETS,CIR,NA-FIR"
 QUICK += ",TvA isotonic,TvA temperature,sklearn isotonic,sklearn sigmoid,sklearn temperature"
@@ -107,7 +107,7 @@ CANDIDATES: dict[str, Calibrator] = {
     "beta": isoroc.BetaCalibrator(),
     "kernel": isoroc.KernelCalibrator(),
 }
-#: Shares to choose from; 0 leaves a member out.
+#: Shares to choose from, where 0 leaves a member out.
 GRIDS: dict[str, dict[str, tuple[float, ...]]] = {group: {"identity": (4, 8)} for group in GROUPS}
 GRIDS["K = 2"] |= {
     "spline": (3, 4),
@@ -125,7 +125,7 @@ GRIDS["K >= 3"] |= {
 
 
 class Design(NamedTuple):
-    """Members with their shares in the prior; the first are the uncalibrated forecasts."""
+    """Members with their shares in the prior. The first are the uncalibrated forecasts."""
 
     shares: tuple[tuple[str, float], ...]
     few_rows: float
@@ -279,7 +279,7 @@ def chosen_sets(options: argparse.Namespace) -> list[Set]:
 
 
 def run(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """All splits, those in the file included; large ones are repeated less often."""
+    """All splits, including the ones in the file. Large ones are repeated less often."""
     path = options.out / "splits.jsonl"
     options.out.mkdir(parents=True, exist_ok=True)
     found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
@@ -651,7 +651,7 @@ def grown(sets: list[Set], calibrator: Any) -> np.ndarray:
 
 
 def print_variants(title: str, sets: list[Set], variants: dict[str, Any]) -> None:
-    """One line per variant; the first lines are those of other calibrators."""
+    """One line per variant, after the lines of other calibrators."""
     if not sets:
         return
     rows = {name: grown(sets, variant) for name, variant in variants.items()}
@@ -752,7 +752,7 @@ def print_segments(options: argparse.Namespace) -> None:
 
 
 def sets_of_labels(folder: Path, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Features, and matrices of 0 and 1 or ordered classes: generated ones, and those of files."""
+    """Features, and matrices of 0 and 1 or ordered classes: generated ones, and ones from files."""
     yield make_multilabel_classification(8000, 30, n_classes=20, length=60, random_state=seed)
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(8000, 8))

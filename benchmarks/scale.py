@@ -3,7 +3,7 @@
     python benchmarks/scale.py [PART ...] [--rows 1e6,1e7] [--seconds S]
 
 engines  Counting Parquet files of three classes with polars (streaming) and DuckDB, reading them
-         alone (the limit); with ten million rows or fewer also with Dask (two workers) and Spark
+         alone (the limit). With ten million rows or fewer also with Dask (two workers) and Spark
          (local mode), where these are installed.
 files    fit, apply and evaluate on a Parquet file, by the command line.
 startup  Each command on small files.
@@ -11,7 +11,7 @@ load     A new process up to its first forecast.
 service  Latency of examples/serve.py under uvicorn, one process, clients on the same machine.
 sizes    Model files of calibrators that may grow with the rows, 100,000 rows of 100 classes.
 
-Each measurement runs in a process of its own; seconds and peak memory are those that Linux reports
+Each measurement runs in a process of its own. Seconds and peak memory are those that Linux reports
 for it and its children. Files are made in build/bench/scale and kept. benchmarks/gpu.py counts on a
 GPU.
 """
@@ -111,7 +111,7 @@ def family() -> list[int]:
     return found
 
 
-#: Runs a command as the only child of a new process, so that the figures are those of it.
+#: Runs a command as the only child of a new process, so that the figures are about it alone.
 RUNNER = """
 import json, resource, subprocess, sys, time
 start = time.perf_counter()

@@ -440,7 +440,7 @@ CHANGES: dict[str, Callable[[Array], Array]] = {
 
 @study({"K": (2, 3, 10), "spread": (0.1, 1.0), "n": (50, 100, 300, 1000, 3000)}, 200)
 def verdicts(rng: np.random.Generator, K: int, spread: float, n: int) -> Figures:
-    """How often the verdict is to calibrate; other forecasts in every fourth repetition."""
+    """How often the verdict is to calibrate. Every fourth repetition has other forecasts."""
     P = rng.dirichlet(np.full(K, spread), size=n)
     y = labels_of(P, rng)
     found = {}
@@ -484,7 +484,7 @@ def products(
 def first_alarm(
     alternatives: Alternatives, batches: Array, evidence: Evidence, before: int = 0
 ) -> tuple[int | None, Evidence]:
-    """Number of batches until the alarm, or None; and the evidence after all of them."""
+    """Number of batches until the alarm, or None, and the evidence after all of them."""
     alarm = None
     for b, log_products in enumerate(batches):
         evidence = evidence.add(log_products, before + b)
@@ -687,7 +687,7 @@ CALIBRATORS = {
 
 
 def observed(y: Array, Q: Array) -> dict[str, float]:
-    """The metrics on labels; scikit-learn's functions take longer than all else."""
+    """The metrics on labels. The functions of scikit-learn take longer than all else."""
     K = Q.shape[1]
     matrix = np.bincount(K * y + Q.argmax(axis=1), minlength=K * K).reshape(K, K)
     f1 = 2 * np.diag(matrix) / np.maximum(matrix.sum(axis=0) + matrix.sum(axis=1), 1)
@@ -702,7 +702,7 @@ def observed(y: Array, Q: Array) -> dict[str, float]:
 
 @study({"calibrator": tuple(CALIBRATORS), "K": (2, 3), "n_cal": (500, 5000), "n": (200, 1000)}, 100)
 def weeks(rng: np.random.Generator, calibrator: str, K: int, n_cal: int, n: int) -> Figures:
-    """Coverage of `expected` in ten weeks after a calibration; `alone` without `calibration=`."""
+    """Coverage of `expected` in ten weeks after a calibration. `alone`: without `calibration=`."""
 
     def rows(size: int, concentration: Array) -> tuple[Array, Array]:
         truth = rng.dirichlet(concentration, size)
@@ -748,7 +748,7 @@ Batches = list[tuple[Array, Array]]
 
 
 def stream(rng: np.random.Generator, K: int, kind: str, n_batches: int) -> Batches:
-    """Batches of forecasts and labels; "bent" has too many confident forecasts."""
+    """Batches of forecasts and labels. "bent" has too many confident forecasts."""
     batches = []
     for b in range(n_batches):
         slope, shift = STREAMS[kind]((b + 0.5) / n_batches)
@@ -765,7 +765,7 @@ def losses_of(Q: Array, y: Array) -> Array:
 
 
 def follow(forecasts: list[Callable[[Array], Array]], batches: Batches, delay: int) -> float:
-    """Total loss of served forecasts; `forecasts[j]` knows the labels of j batches."""
+    """Total loss of served forecasts. `forecasts[j]` knows the labels of j batches."""
     served = (forecasts[max(b - delay, 0)] for b in range(len(batches)))
     return sum(losses_of(f(P), y).sum() for f, (P, y) in zip(served, batches, strict=True))
 
@@ -838,7 +838,7 @@ def by_river(batches: Batches, wait: int, rate: float = 0.02) -> float | None:
     """Total loss of river's logistic regression of the log odds of each class, if it is there.
 
     It has no calibrator. This is Platt scaling by stochastic gradient descent, begun at the
-    identity; with more classes one against the rest.
+    identity. With more classes, each is fitted against the rest.
     """
     try:
         from river.linear_model import LogisticRegression  # noqa: PLC0415
@@ -892,7 +892,7 @@ def matches(name: str) -> Batches:
 
 @study({"K": (2, 3, 10), "kind": (*STREAMS, "538-nba_games", "538-nfl_games")}, 2)
 def streams(rng: np.random.Generator, K: int, kind: str) -> Figures:
-    """Millinats per row above uncalibrated forecasts; (1), (10): labels come batches later."""
+    """Millinats per row above uncalibrated forecasts. (1), (10): labels come batches later."""
     batches = stream(rng, K, kind, 30) if kind in STREAMS else matches(kind)
     if not batches or (kind not in STREAMS and K > 2):
         return {}
@@ -973,7 +973,7 @@ def learned_priors(rng: np.random.Generator, calibrator: str, n_cal: int, share:
 
 @study({"kind": ("right", "temperature 2", "temperature 3", "noise"), "shift": (0.0, 0.5)}, 300)
 def segments(rng: np.random.Generator, kind: str, shift: float) -> Figures:
-    """Segments that are found in 2,000 rows; with a shift, one of six is wrong."""
+    """Segments that are found in 2,000 rows. With a shift, one of six is wrong."""
     z = rng.normal(size=2000)
     group = rng.integers(6, size=2000)
     truth = expit(z + shift * (group == 2))
@@ -993,7 +993,7 @@ def segments(rng: np.random.Generator, kind: str, shift: float) -> Figures:
 
 @study({"n_clusters": (3, 4, 5, 6, 10), "shift": (0.0, 1.5)}, 300)
 def segments_of_clusters(rng: np.random.Generator, n_clusters: int, shift: float) -> Figures:
-    """Eight segments of few clusters of 20 rows; with a shift, one is wrong."""
+    """Eight segments of few clusters of 20 rows. With a shift, one is wrong."""
     cluster = np.repeat(np.arange(8 * n_clusters), 20)
     segment = cluster // n_clusters
     z = rng.normal(size=len(cluster))
@@ -1152,7 +1152,7 @@ def in_segments(rng: np.random.Generator, n: int) -> Rows:
     return Rows(P, np.where((segment == 2)[:, None], powers(P, 0.7), P), {"segments": segment})
 
 
-#: Draws rows; number of rows, largest error, and options of `acceptance_rule`.
+#: A function that draws rows, number of rows, largest error, and options of `acceptance_rule`.
 ACCEPTANCE: dict[str, tuple[Callable[..., Rows], int, float, Figures]] = {
     "independent": (independent, 600, 0.05, {}),
     "independent, 2 %": (independent, 600, 0.02, {}),
@@ -1275,7 +1275,7 @@ def network_sets() -> dict[str, tuple[Array, Array]]:
 
 @study({"name": tuple(network_sets()) or ("none",), "limit": (0.05, 0.1)}, 100, broken_promises)
 def networks(rng: np.random.Generator, name: str, limit: float) -> Figures:
-    """Rules of confidence .9 from 300 labels of a set; the whole set is the population."""
+    """Rules of confidence .9 from 300 labels of a set. The whole set is the population."""
     if name not in network_sets():
         return {}
     P, y = network_sets()[name]

@@ -10,9 +10,9 @@ expected to take longer than the budget is left out.
 The other parts, of which `all` runs all: serving (one row through `load_map`), binary, fit, large,
 predict, metrics, cost (time and memory by rows and classes), members (all calibrators against
 structured matrix scaling on sets of the arena), many (the same for many classes), onnx, torch, sql.
-Every row is one job that isoroc and its peers do on the same data; times are medians in seconds,
-and ratios are times of a peer divided by that of isoroc. Peers that are not installed are left out
-(benchmarks/requirements.txt).
+Every row is one job that isoroc and its peers do on the same data. Times are medians in seconds,
+and ratios are the time of a peer divided by the time of isoroc. Peers that are not installed are
+left out (benchmarks/requirements.txt).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def seconds(job: Job, *, budget: float = 4.0, most: int = 15) -> float:
 
 
 def least(jobs: list[Job], repeats: int, clock: Callable[[], float] = perf_counter) -> np.ndarray:
-    """Least time of each job after one run; jobs take turns."""
+    """Least time of each job after one run. Jobs take turns."""
     times = np.empty((repeats + 1, len(jobs)))
     for repeat, j in np.ndindex(times.shape):
         start = clock()
@@ -98,7 +98,7 @@ def binary_data(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def data(n: int, K: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Overconfident forecasts, and labels; all classes occur."""
+    """Overconfident forecasts, and labels. All classes occur."""
     rng = np.random.default_rng(seed)
     truth = rng.dirichlet(np.full(K, 0.5), n)
     y = (truth.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
@@ -169,7 +169,7 @@ Times = dict[tuple[str, int, int], float | str]
 
 
 def measure_all(options: argparse.Namespace) -> tuple[Times, list[str]]:
-    """Times of fits by method, rows and classes, or why there is none; and peers not installed."""
+    """Times of fits by method, rows and classes, or why there is none, and peers not installed."""
     makers, missing = compared_methods()
     times: Times = {}
     for K, n in product(options.classes, options.rows):
@@ -285,7 +285,7 @@ def print_binary(options: argparse.Namespace) -> None:
 
 
 def print_fit(options: argparse.Namespace) -> None:
-    """Three classes and more; each peer runs on the sizes that it can handle."""
+    """Three classes and more. Each peer runs on the sizes that it can handle."""
     cases = [(500, 3), (3000, 3), (3000, 4), (10**5, 3), (10**5, 4), (10**5, 10), (10**5, 100)]
     sets = [(f"fit, K = {K}", *data(n, K)) for n, K in [*cases, (options.sizes[-1] // 10, 3)]]
     sets += [(f"fit, K = {K}, a forest's forecasts", *forest(3000, K)) for K in (3, 4)]
@@ -436,7 +436,7 @@ def exported(K: int, n: int = 5000) -> list[tuple[str, Any, np.ndarray]]:
 
 
 def print_onnx(_: argparse.Namespace) -> None:
-    """Graphs against `predict_proba`, one thread; size and loading with a thousand classes."""
+    """Graphs against `predict_proba`, one thread. Size and loading with a thousand classes."""
     import onnxruntime  # noqa: PLC0415
 
     from isoroc.export import to_onnx  # noqa: PLC0415
@@ -496,7 +496,7 @@ def plain_query(columns: list[str]) -> str:
 
 
 def print_sql(options: argparse.Namespace) -> None:
-    """Queries in DuckDB on one thread, against plain arithmetic; planning is part of both."""
+    """Queries in DuckDB on one thread, against plain arithmetic. Planning is part of both."""
     import duckdb  # noqa: PLC0415
     import pyarrow as pa  # noqa: PLC0415
 

@@ -4,7 +4,7 @@
 
 The graph is run if onnxruntime is installed. The query is run in SQLite and, if it is installed, in
 DuckDB. `onnx.compose` appends the calibrator to the graph of a classifier: here a logistic
-regression whose graph is written by hand; converters such as skl2onnx write those of other models.
+regression whose graph is written by hand. Converters such as skl2onnx write the graphs of others.
 """
 
 import sqlite3
@@ -29,7 +29,7 @@ def main() -> None:
     X = X.astype(np.float32)
     classifier = LogisticRegression(C=100).fit(X[:2000], y[:2000])
     P = classifier.predict_proba(X[2000:4000])
-    # With one value per bin every engine returns the same bits; tilted values agree to 1e-12.
+    # With one value per bin every engine returns the same bits. Tilted values agree to 1e-12.
     calibrator = isoroc.IRPCalibrator(values="constant", random_state=0).fit(P, y[2000:4000])
     P_new = np.random.default_rng(0).dirichlet([0.5, 0.5, 0.5], 1_000_000)
 

@@ -56,7 +56,7 @@ class Task(NamedTuple):
 
 
 def generated(n_classes: int, model: object, n_cal: int = 1500) -> Task:
-    """Forecasts of a model that is trained on 1,500 generated rows; 3,000 rows are new."""
+    """Forecasts of a model that is trained on 1,500 generated rows. 3,000 rows are new."""
     X, y = make_classification(
         n_samples=4500 + n_cal,
         n_features=12,
@@ -216,7 +216,7 @@ LONG = (
 def overconfident(
     n: int, names: Sequence[str], shares: Sequence[float] | None = None, power: float = 2
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Overconfident forecasts of n rows, and labels; classes have given shares."""
+    """Overconfident forecasts of n rows, and labels. Classes have given shares."""
     rng = np.random.default_rng(0)
     K = len(names)
     truth = rng.dirichlet(np.full(K, min(1.0, 10 / K)), n)

@@ -44,7 +44,7 @@ class About(BaseModel):
 
 
 def create_app(path: str | None = None) -> FastAPI:
-    """The service of a model file, that of the environment variable ISOROC_MODEL by default."""
+    """The service of a model file, by default of the environment variable ISOROC_MODEL."""
     model = isoroc.load_map(path or os.environ["ISOROC_MODEL"])
     about = About(
         calibrator=model.calibrator, checksum=model.checksum, classes=model.classes_.tolist()

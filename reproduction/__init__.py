@@ -1,1 +1,1 @@
-"""The paper's experiments, and its procedures exactly as published; not part of the package."""
+"""The paper's experiments, and its procedures exactly as published, outside of the package."""

@@ -17,7 +17,7 @@ from reproduction.data import CLASSIFIERS, Forecasts, load
 from reproduction.experiments import claims, experiment, repeat
 from reproduction.results import Heading, to_json, to_markdown
 
-#: Number of random splits, the paper's own among them; and the number with --quick.
+#: Number of random splits, the paper's own among them, and the number with --quick.
 N_SPLITS = 50
 N_QUICK = 3
 QUICK_CLASSIFIERS = ("logistic regression", "naive Bayes")
@@ -28,14 +28,14 @@ log = logging.getLogger(__name__)
 def reproduce(
     source: Any, classes: list[int] | None = None, *, out: Path, quick: bool = False
 ) -> dict[str, Any]:
-    """Run the experiments next to isoroc's calibrator on the same data; the content of the JSON.
+    """Run the experiments next to isoroc's calibrator on the same data, and return the JSON.
 
     Parameters
     ----------
     source : Rows or Forecasts
         The data.
     classes : list of int, default=None
-        Numbers of classes. By default 2, 3 and 4; ready forecasts have theirs.
+        Numbers of classes. By default 2, 3 and 4. Ready forecasts have theirs.
     out : Path
         Folder of results.md, results.json and figures/.
     quick : bool, default=False

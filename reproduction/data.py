@@ -55,7 +55,7 @@ class Rows(NamedTuple):
     X: Floats
     y: NDArray[Any]
     title: str
-    #: Whether K classes are made by joining neighbouring ones; otherwise they are the first K.
+    #: Whether K classes are made by joining neighbouring ones. Otherwise they are the first K.
     joined: bool = False
     #: What readers of the results have to know about the data.
     note: str = ""
@@ -82,7 +82,7 @@ class Rows(NamedTuple):
         return self.X[rows], codes[rows]
 
     def forecasts(self, K: int, seed: int = SEED, classifier: str = "") -> Forecasts:
-        """Forecasts of a classifier for calibration and test rows; it is trained on other rows.
+        """Forecasts of a classifier for calibration and test rows. It is trained on other rows.
 
         Parameters
         ----------
@@ -91,7 +91,7 @@ class Rows(NamedTuple):
         seed : int
             Seed of the random split and of the classifier.
         classifier : str
-            A name of `CLASSIFIERS`; by default the paper's, logistic regression.
+            A name of `CLASSIFIERS`. By default the paper's, logistic regression.
         """
         X, y = self.of_classes(K)
         train, cal, test = _parts(len(y), seed)
@@ -115,7 +115,7 @@ def _parts(n: int, seed: int) -> list[Ints]:
     sizes = np.array(SIZES)
     if n < sizes.sum():
         sizes = sizes * n // sizes.sum()
-    # The paper's split is that of the legacy generator with seed 1.
+    # The paper's split comes from the legacy generator with seed 1.
     order = np.random.RandomState(seed).permutation(n)
     return np.split(order[: sizes.sum()], np.cumsum(sizes)[:-1])
 
@@ -126,9 +126,9 @@ def load(data: str | Path | None = None) -> Rows | Forecasts:
     Parameters
     ----------
     data : str or Path, default=None
-        A Covertype CSV with a column ``Class``, possibly gzipped; ready forecasts (``.npz`` with
-        the arrays `probas_cal`, `labels_cal`, `probas_test` and `labels_test`); or a data home of
-        scikit-learn that contains Covertype. By default Covertype is downloaded; if that fails, the
+        A Covertype CSV with a column ``Class``, possibly gzipped, or ready forecasts (``.npz`` with
+        the arrays `probas_cal`, `labels_cal`, `probas_test` and `labels_test`), or a data home of
+        scikit-learn that contains Covertype. By default Covertype is downloaded. If that fails, the
         digits of scikit-learn are used instead, and title and note say so.
     """
     if data is None:

@@ -38,7 +38,7 @@ _VOLUME_UP_TO = 3
 
 
 class Run(NamedTuple):
-    """Values of a procedure at every stage, from one bin to the end; S stages, K classes."""
+    """Values of a procedure at each of S stages, from one bin to the end, for K classes."""
 
     n_bins: Ints  #: (S,)
     cal: Floats  #: values of the calibration rows, not normalised, (S, n_cal, K)
@@ -52,7 +52,7 @@ class Run(NamedTuple):
 
 
 def grid_size_of(K: int) -> int:
-    """Grid size of the experiments; beyond four classes, about as many points as for four."""
+    """Grid size of the experiments. Beyond four classes, about as many points as for four."""
     return GRID_SIZES.get(K, 20 if K == 5 else 8)
 
 
@@ -122,7 +122,7 @@ def normalise(R: Floats) -> Floats:
 
 
 def score(cal: Floats, test: Floats, forecasts: Forecasts) -> Scores:
-    """Scores of normalised values; cross entropies are clipped at `CLIP`."""
+    """Scores of normalised values. Cross entropies are clipped at `CLIP`."""
     cal = normalise(cal)
     test = normalise(test)
     return Scores(
@@ -160,7 +160,7 @@ def surface_points(P: Floats, y: NDArray[Any], gammas: Floats) -> Floats:
 
 
 def volume(R: Floats, y: NDArray[Any]) -> float:
-    """Hull volume under the ROC surface over all thresholds; the rows need not sum to one.
+    """Hull volume under the ROC surface over all thresholds. The rows need not sum to one.
 
     All rows of a run have the same sum, and scaling all values alike does not change the surface.
     For four classes it is a lower bound.
@@ -181,7 +181,7 @@ class Outcome(NamedTuple):
 
     procedure: str
     n_bins: int | None
-    #: Scores of values that do not sum to one; None if they do.
+    #: Scores of values that do not sum to one, or None if they do.
     as_published: Scores | None
     normalised: Scores
     cal_volume: float
@@ -359,7 +359,7 @@ def paired(a: Floats, b: Floats, confidence: float = 0.95) -> Difference:
     """Mean of a - b over random splits of one data set.
 
     Splits share rows, so their differences are not independent and the usual interval is too
-    narrow. The variance of the mean is that of Nadeau and Bengio (2003): (1/m + test/rest) times
+    narrow. The variance of the mean is from Nadeau and Bengio (2003): (1/m + test/rest) times
     the variance over the m splits, with the paper's sizes.
 
     Examples

@@ -53,7 +53,7 @@ def all_figures(
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG and PDF; `path` is without the ending."""
+    """Write a figure as PNG and PDF. `path` is without the ending."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for ending in (".png", ".pdf"):
         # Without a date, the same figure gives the same PDF.
@@ -122,7 +122,7 @@ AS_PUBLISHED = "cross entropy as published"
 
 
 def comparison_curves(done: Experiment) -> tuple[Table, Table]:
-    """Data of `comparison`: one row per stage, measure and procedure; and values before."""
+    """Data of `comparison`: one row per stage, measure and procedure, and values before."""
     names = ["AUC of the hull" if done.n_classes == 2 else "VUS of the hull"]
     names += ["cross entropy", AS_PUBLISHED]
     fields = ("{}_volume", "{}_cross_entropy_normalised", "{}_cross_entropy_as_published")
@@ -230,7 +230,7 @@ def fit_synthetic(n: int = 1000, grid_size: int = 100) -> Synthetic:
 
 
 def synthetic() -> Figure:
-    """Calibration function of three classes: data, values, bins with thresholds; isoroc's bins."""
+    """Calibration function of three classes: data, values, bins with thresholds, isoroc's bins."""
     data = fit_synthetic()
     ours = IRPCalibrator(values="constant", random_state=0).fit(data.P, 1 + data.y)
     axes = axes_for(None, 4, columns=2, size=(4.6, 4.3), projection="ternary")

@@ -4,11 +4,11 @@ These are references for comparison, not calibrators, and follow the experiments
 not sum to one, and a region without calibration points has no value. A comment that begins with a
 quotation says how that line of Algorithm 2 is implemented.
 
-Where the text leaves a rule open, the rule is that of the authors' program
-(github.com/eugeneberta/Calibration-ROC-IR): the grids; in a tie of gains the first grid point wins;
-all regions are searched again after every split and none is dropped; how a new forecast gets its
-value. Only decisions that depend on rounding errors there are exact here: which grid points lie on
-a boundary, and which gains and differences of values are equal.
+Where the text leaves a rule open, the rule comes from the authors' program
+(github.com/eugeneberta/Calibration-ROC-IR): the grids, the value of a new forecast, the first grid
+point in a tie of gains, and another search of all regions after every split, where none is dropped.
+Only decisions that depend on rounding errors there are exact here: which grid points lie on a
+boundary, and which gains and differences of values are equal.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from isoroc._core.simplex import regions as regions_of
 from isoroc._core.types import Floats, Ints
 from isoroc._support.table import Table
 
-#: Grid size of the experiments by number of classes; thresholds are multiples of 1 / grid_size.
+#: Grid size of the experiments by number of classes. Thresholds are multiples of 1 / grid_size.
 GRID_SIZES = {2: 1000, 3: 100, 4: 50}
 #: Gains and differences of values that are closer than this are equal. Unequal gains differ by
 #: about 1 / (21 n) and unequal differences by about 1 / n^2, which is more for n up to 30,000.
 TIE = 1e-9
-#: Number of thresholds that are evaluated at once; it bounds memory and has no effect on results.
+#: Number of thresholds that are evaluated at once. It bounds memory and has no effect on results.
 BLOCK = 4096
 
 Bools = NDArray[np.bool]
@@ -48,7 +48,7 @@ class Region(NamedTuple):
 def cross_entropy(R: Floats, y: NDArray[Any], lam: float = 0.0) -> float:
     """Regularised cross entropy: the mean over rows of - sum_k (y_k + lam) log r_k.
 
-    The rows of `R` need not sum to one; `y` holds the columns of the labels.
+    The rows of `R` need not sum to one. `y` holds the columns of the labels.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def cross_entropy(R: Floats, y: NDArray[Any], lam: float = 0.0) -> float:
 
 
 def brier_score(R: Floats, y: NDArray[Any]) -> float:
-    """Mean over rows of the squared distance to the label; rows need not sum to one.
+    """Mean over rows of the squared distance to the label. Rows need not sum to one.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class GridProcedure:
     grid: Ints = field(init=False, repr=False)
 
     def _start(self, P: Any, y: Any) -> tuple[Floats, Floats]:
-        """Forecasts and one-hot labels as arrays; sets up the grid and the first region."""
+        """Forecasts and one-hot labels as arrays. Sets up the grid and the first region."""
         forecasts = np.asarray(P, dtype=float)
         n, K = forecasts.shape
         Y = np.eye(K)[y]
@@ -111,7 +111,7 @@ class GridProcedure:
         return children
 
     def _smoothed_mean(self, counts: Floats, n: Any) -> Floats:
-        """Values of regions with n points and the given counts of labels; zeros where n is 0."""
+        """Values of regions with n points and the given counts of labels, zeros where n is 0."""
         return np.where(n == 0, 0.0, (counts / np.maximum(n, 1) + self.lam) / (1 + self.lam))
 
     def _finish(self, thresholds: list[Floats], Y: Floats) -> None:
@@ -136,7 +136,7 @@ class GridProcedure:
 
         A forecast takes the value of the nearest grid point that has one. A grid point on a
         boundary has the value that was set last: each split sets the values of all grid points of
-        its region again, class by class, and removes those of points that are touched only by
+        its region again, class by class, and removes values of points that are touched only by
         children without calibration points.
         """
         root = np.tile(self.stages[0][0].value, (len(P), 1))
@@ -163,7 +163,7 @@ class GridProcedure:
             yield found
 
     def _closest(self, forecasts: Floats, among: Ints) -> Ints:
-        """Which of the given grid points is nearest to each forecast; the first one in a tie."""
+        """Which of the given grid points is nearest to each forecast, the first one in a tie."""
         points = self.grid[among] / self.grid_size
         # |p - g|^2 without the term |p|^2, which does not depend on g
         distance = (points**2).sum(axis=1) - 2 * forecasts @ points.T
@@ -210,8 +210,8 @@ class ReferenceIRP(GridProcedure):
     Attributes
     ----------
     path : Table
-        One row per split: `n_bins`, the number of regions that hold calibration points;
-        `cross_entropy`, regularised, on the calibration set; and `gain`.
+        One row per split: `n_bins`, the number of regions that hold calibration points,
+        `cross_entropy`, regularised, on the calibration set, and `gain`.
     thresholds : ndarray of shape (n_splits, K)
         The threshold of each split.
     stages : list of lists of Region
@@ -291,9 +291,9 @@ class ReferenceIRP(GridProcedure):
 
 
 class _Candidates(NamedTuple):
-    """Candidate splits of a region, and where the region lies; c candidates, n_R points.
+    """Candidate splits of a region, and where the region lies, with c candidates and n_R points.
 
-    All of it is constant for a region; only which candidates are ROC monotone changes.
+    All of it is constant for a region. Only which candidates are ROC monotone changes.
     """
 
     grid: Ints  #: grid index of gamma, (c,)
@@ -316,7 +316,7 @@ def _best_split(
         if not left.size:
             continue
         # "r ROC monotone": with the new values, at the candidate itself and at all thresholds so
-        # far; in each case over all calibration points.
+        # far, in each case over all calibration points.
         W = _slopes_around(regions, choices, place, choice.grid[left])
         own = np.eye(K, dtype=np.bool) & choice.holds[left][:, :, None]
         left = left[_is_pairwise_monotone(W, own, choice.r[left])]
@@ -374,7 +374,7 @@ class ReferenceBinning(GridProcedure):
     Parameters
     ----------
     grid_size : int
-        As in `ReferenceIRP`, like `lam` and the attributes; `path` has no gain.
+        As in `ReferenceIRP`, like `lam` and the attributes. `path` has no gain.
     lam : float, default=0.05
         Strength of the smoothing.
     n_splits : int, default=40
@@ -394,7 +394,7 @@ class ReferenceBinning(GridProcedure):
     n_splits: int = 40
 
     def fit(self, P: Any, y: Any) -> Self:
-        """Split the simplex `n_splits` times; parameters as in `ReferenceIRP`."""
+        """Split the simplex `n_splits` times. The parameters are described in `ReferenceIRP`."""
         forecasts, Y = self._start(P, y)
         regions = list(self.stages[0])
         thresholds = []
@@ -413,7 +413,7 @@ class ReferenceBinning(GridProcedure):
 def _joint_counts(child: NDArray[np.int8], columns: Floats) -> Floats:
     """Number of points in child k and column j for each row of `child`, of shape (c, K, K).
 
-    `child` has shape (c, n_R); `columns` has shape (n_R, K) and a single 1 in each row.
+    `child` has shape (c, n_R). `columns` has shape (n_R, K) and a single 1 in each row.
     """
     c, n = child.shape
     K = columns.shape[1]

@@ -14,7 +14,7 @@ from isoroc._maps.top import TopReduction
 
 
 def random_tree(K, n_splits, seed=0):
-    """A tree with random splits; some regions are empty."""
+    """A tree with random splits. Some regions are empty."""
     rng = np.random.default_rng(seed)
     nodes = []
     children = []
@@ -35,7 +35,7 @@ def random_tree(K, n_splits, seed=0):
 
 
 def forecasts(kind, K, n=60, seed=0):
-    """Valid forecasts of a kind, as columns; the first is certain."""
+    """Valid forecasts of a kind, as columns. The first is certain."""
     rng = np.random.default_rng(seed)
     P = rng.dirichlet(np.full(K, 0.3), n)
     P[0] = np.eye(K)[0]
@@ -131,7 +131,7 @@ def step_maps(kind, K):
 
 
 def tilted_map(tree, **numbers):
-    """A map whose values vary in the bins of a tree; in the first bin one class is impossible."""
+    """A map whose values vary in the bins of a tree. In the first bin one class is impossible."""
     rng = np.random.default_rng(len(tree.bins))
     tilts = rng.random((len(tree.bins), tree.n_classes))
     tilts[0, 0] = 0.0

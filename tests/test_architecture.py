@@ -21,7 +21,7 @@ pytestmark = pytest.mark.project
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "isoroc"
 
-# The packages in layers: each may import those of lower layers, none of its own or above.
+# The packages in layers: each may import packages of lower layers, none of its own or above.
 LAYERS = [
     ["_core", "_support"],
     ["_backends"],
@@ -263,7 +263,7 @@ LAYOUT = {
 
 
 def statements(path):
-    """Depth of indentation and tokens of each statement; Cython has the tokens of Python."""
+    """Depth of indentation and tokens of each statement. Cython has the tokens of Python."""
     depth = 0
     tokens = list[tokenize.TokenInfo]()
     with path.open() as file:
@@ -357,7 +357,7 @@ POSIX_NAMES |= {"SIGALRM", "SIGHUP", "SIGKILL", "SIGPIPE", "SIGQUIT", "SIGUSR1"}
 
 
 def is_packed(node):
-    """Whether an assignment gives several values to several names; a swap does not count."""
+    """Whether an assignment gives several values to several names. A swap does not count."""
     if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Tuple):
         return False
     values = sorted(map(ast.unparse, node.value.elts))

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.project
 
 
 def write_real_forecasts(folder):
-    """The files that `language-models.md` loads; skips the test without ../shared."""
+    """The files that `language-models.md` loads. Without ../shared, the test is skipped."""
     networks = ROOT.parent / "shared" / "networks"
     if not networks.exists():
         pytest.skip("needs the forecasts in ../shared/networks")

@@ -15,7 +15,7 @@ from zoo import KINDS
 
 
 def fit_and_check(name, seed, **limits):
-    """Fit one calibrator to one set; returns whether it was refused."""
+    """Fit one calibrator to one set. Returns whether it was refused."""
     P, y, options = generate(seed, **limits)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -8,7 +8,7 @@ def draw_labels(truth, rng):
 
 
 def distorted(n, n_classes, power, seed, spread=1.0):
-    """Forecasts that are a power of the truth, so E[Y | P] = truth; the truth; and labels."""
+    """Forecasts that are a power of the truth, so E[Y | P] = truth, the truth, and labels."""
     rng = np.random.default_rng(seed)
     truth = rng.dirichlet(np.full(n_classes, spread), n)
     P = truth**power

@@ -59,7 +59,7 @@ class Rows:
 
     @property
     def texts(self):
-        """The same outcomes as texts, in another order than that of the alphabet."""
+        """The same outcomes as texts, not in alphabetical order."""
         return np.array(self.names)[self.y] if self.y.ndim == 1 else self.y
 
     @property
@@ -112,7 +112,7 @@ class Road:
     #: Words of the sentence that refuses a feature.
     refuses: dict[str, str] = field(default_factory=dict)
     shape: Any = 3
-    #: Tolerance; larger where folds or resamples are drawn again.
+    #: Tolerance. Larger where folds or resamples are drawn again.
     atol: float = 1e-6
     #: Tolerance between a row of frequency k and k equal rows.
     atol_of_copies: float = 1e-6
@@ -125,7 +125,7 @@ class Road:
     slow: bool = False
 
     def check(self, feature):
-        """Check what must hold for a feature; raises an error where the road refuses it."""
+        """Check what must hold for a feature. The road may refuse it with an error."""
         LEARNING[feature](self, rows(self.shape))
 
     @cache  # noqa: B019
@@ -160,7 +160,7 @@ def with_frequencies(road, rows):
 
 
 def with_clusters(road, rows):
-    """Clusters of one row change nothing but what is drawn at random; larger ones do."""
+    """Clusters of one row change nothing but what is drawn at random. Larger ones do."""
     number = np.arange(len(rows.P))
     same(road.call(rows.P, rows.y, clusters=number), road.plain(), road.atol)
     road.changed("clusters", road.call(rows.P, rows.y, clusters=number // 10))
@@ -187,7 +187,7 @@ def with_several_labels(road, _):
 
 
 def with_ordered_classes(road, rows):
-    """The columns are the classes in the order given, not in that of the alphabet."""
+    """The columns are the classes in the given order, not in alphabetical order."""
     found = road.call(rows.P, rows.texts, labels=rows.names)
     expected = road.plain()
     if road.by_name:
@@ -328,7 +328,7 @@ def measure(name, P, y, **options):
 
 
 def run(*words):
-    """Standard output of the command, run in this process; raises an error if it refuses."""
+    """Standard output of the command, run in this process. A refusal is an error."""
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     err = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -340,7 +340,7 @@ def run(*words):
 
 
 def table_words(P, y, *, labels=None, multilabel=False, **options):
-    """Write ``rows.csv``; returns the words that name its columns."""
+    """Write ``rows.csv``. Returns the words that name its columns."""
     y = np.asarray(y)
     names = labels or [*"abc"]
     if y.ndim == 2 and len(names) != y.shape[1]:
@@ -505,7 +505,7 @@ class ServingRoad:
     slow: bool = False
 
     def check(self, feature, *engine):
-        """Check that forecasts are those of `predict_proba`."""
+        """Check that forecasts equal `predict_proba`."""
         own = served(feature)
         good = ~np.isnan(own.P).any(axis=1)
         expected = np.full((len(own.P), 3), np.nan)
@@ -553,7 +553,7 @@ def frame_of(own):
 
 
 def by_query(own, execute, dialect, table="forecasts"):
-    """Forecasts of a query; `execute` takes it and the table."""
+    """Forecasts of a query. `execute` takes it and the table."""
     query = to_sql(own.calibrator, own.names, dialect=dialect, table=(table,), keep="id")
     return sorted_forecasts(execute(query, pa.Table.from_pandas(frame_of(own))))
 
@@ -580,7 +580,7 @@ def run_sqlite(query, table):
 
 
 def by_frame(own, convert, collect):
-    """Forecasts of `predict_frame`; `collect` makes a table of pandas."""
+    """Forecasts of `predict_frame`. `collect` makes a table of pandas."""
     found = collect(own.calibrator.predict_frame(convert(frame_of(own)), own.names))
     return found.sort_values("id").iloc[:, -3:].to_numpy(dtype=float)
 
@@ -685,7 +685,7 @@ def fits():
     refuses["soft labels"] = "expected 0, 1 or NaN for each entry of P"
     several = partial(MultiLabelCalibrator, TemperatureCalibrator())
     call = partial(fit, several)
-    # The labels of a row are a cluster for the weights of the maps, and so are those of its copies.
+    # The labels of a row are a cluster for the weights of the maps, and so are its copies' labels.
     yield Road(
         "`MultiLabelCalibrator`",
         call,
@@ -821,7 +821,7 @@ def spark(own, session):
     return by_frame(own, convert, lambda found: found.toPandas())
 
 
-#: Engines of ``make test-engines``; those of SQL take a dialect, a table and what runs a query.
+#: Engines of ``make test-engines``. SQL engines take a dialect, a table and what runs a query.
 ENGINES = {
     "clickhouse": ServingRoad("SQL in ClickHouse", by_query),
     "datafusion": ServingRoad("SQL in DataFusion", by_query),

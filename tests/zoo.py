@@ -14,7 +14,7 @@ from formulas import is_rounded
 from isoroc import IRPCalibrator
 from strategies import binary_data, labelled_forecasts
 
-#: Every public calibrator of classes by its name; labels that do not exclude each other are others.
+#: Every public calibrator of classes by its name. `MultiLabelCalibrator` is not one of them.
 KINDS = {
     name: getattr(isoroc, name)
     for name in isoroc.__all__

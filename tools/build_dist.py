@@ -1,7 +1,7 @@
 """Build the source distribution and a wheel from it, with the same bytes every time.
 
 The clock of the build is the date of the last commit, or SOURCE_DATE_EPOCH where that is set.
-setuptools honours it for wheels; source distributions are packed again here, because setuptools
+setuptools honours it for wheels. Source distributions are packed again here, because setuptools
 leaves the times and owners of the files on the builder's disk in them.
 """
 

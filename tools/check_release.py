@@ -49,7 +49,7 @@ def problems(tag: str, root: Path = ROOT) -> list[str]:
 
 
 def main() -> None:
-    """Print the problems; exit with 1 if there is one."""
+    """Print the problems, and exit with 1 if there is one."""
     found = problems(sys.argv[1])
     sys.stdout.writelines(f"{problem}\n" for problem in found)
     sys.exit(bool(found))

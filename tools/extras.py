@@ -2,7 +2,7 @@
 
     python tools/extras.py
 
-Reads the metadata of the packages that are installed; an extra of which some are missing is named.
+Reads the metadata of the packages that are installed. An extra of which some are missing is named.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-#: Extras for users; the others are for development.
+#: Extras for users. The others are for development.
 EXTRAS = ("plots", "cli", "report", "onnx", "sql", "duckdb", "dask", "spark", "torch")
 
 
@@ -48,7 +48,7 @@ def closure(lines: list[str], extras: frozenset[str] = frozenset()) -> dict[str,
 
 
 def of_extra(extra: str) -> dict[str, Distribution]:
-    """Distributions that an extra adds to those of the package without extras."""
+    """Distributions that an extra adds to the package without extras."""
     everything = closure([f"isoroc[{extra}]"])
     return {name: everything[name] for name in everything.keys() - closure(core()).keys()}
 

@@ -1,6 +1,6 @@
 """Generate the JSON Schema of model files from the checks of the fields that they hold.
 
-``python tools/model_schema.py`` writes `docs/model-file.schema.json`; a test compares the file with
+``python tools/model_schema.py`` writes `docs/model-file.schema.json`. A test compares the file with
 `text()`.
 """
 

@@ -1,4 +1,4 @@
-"""The requirements of an extra, those of extras inside it included, one on each line.
+"""The requirements of an extra, including the extras inside it, one on each line.
 
 python tools/requirements.py dev > FILE
 

@@ -22,7 +22,7 @@ TAGS = [tag.removesuffix("-*") for tag in SETTINGS["build"].split()]
 
 
 def tag_of(python: str) -> str:
-    """The tag of an interpreter in names of wheels; none for a command that does not run."""
+    """The tag of an interpreter in names of wheels, or none for a command that does not run."""
     code = (
         "import sys, sysconfig; free = sysconfig.get_config_var('Py_GIL_DISABLED'); "
         "print('cp%d%d' % sys.version_info[:2] + 't' * bool(free))"
@@ -32,7 +32,7 @@ def tag_of(python: str) -> str:
 
 
 def find_pythons() -> dict[str, str]:
-    """The supported Pythons on this machine by tag; this one first."""
+    """The supported Pythons on this machine by tag, this one first."""
     commands = [shutil.which(f"python3.{tag.removeprefix('cp3')}") for tag in TAGS]
     found: dict[str, str] = {}
     for path in [sys.executable, *filter(None, commands)]:
@@ -70,7 +70,7 @@ def test(python: str, tag: str) -> None:
 
 
 def main() -> None:
-    """Test on each Python in turn; the first failure ends it."""
+    """Test on each Python in turn. The first failure ends it."""
     pythons = find_pythons()
     for tag, python in pythons.items():
         sys.stdout.write(f"{tag}: {python}\n")

@@ -96,7 +96,7 @@ def test_operations_on_many_columns(backend, run, name):
     ("kind", "K"), [(kind, K) for kind, K in SHAPES if K < 5], ids=lambda v: getattr(v, "name", v)
 )
 def test_maps(backend, run, kind, K):
-    """Every map of three probabilities in every backend; for other shapes, maps take turns."""
+    """Every map of three probabilities in every backend. For other shapes, maps take turns."""
     X = clean_forecasts(kind, K)
     turn = slice(list(BACKENDS).index(backend), None, len(BACKENDS))
     for own in list(all_maps(kind, K))[slice(None) if (kind, K) == (PROBABILITIES, 3) else turn]:

@@ -1,4 +1,4 @@
-"""Pages of reports in headless Chromium; ``make test-browser`` installs what is needed."""
+"""Pages of reports in headless Chromium. ``make test-browser`` installs what is needed."""
 
 import shutil
 
@@ -107,7 +107,7 @@ def browser():
     if not found:
         pytest.fail("Chromium is needed: install Debian's package chromium")
     with sync_playwright() as playwright:
-        # Without its sandbox Chromium also runs as root, as in containers; the pages are our own.
+        # Without its sandbox Chromium also runs as root, as in containers. The pages are our own.
         launched = playwright.chromium.launch(executable_path=found[0], args=["--no-sandbox"])
         yield launched
         launched.close()
@@ -115,7 +115,7 @@ def browser():
 
 @pytest.fixture
 def open_page(browser, pages):
-    """Function that opens a report; afterwards nothing may have gone wrong or been requested."""
+    """Function that opens a report. Afterwards nothing may have gone wrong or been requested."""
     opened = []
     problems = []
 

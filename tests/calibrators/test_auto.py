@@ -370,7 +370,7 @@ def test_caution_leaves_forecasts_unchanged_unless_the_verdict_is_to_calibrate()
 @pytest.mark.slow
 @pytest.mark.parametrize("K", [2, 3, 20])
 def test_a_score_test_sees_what_few_rows_cannot_show_out_of_fold(K):
-    """At the level 1 % it is right for calibrated forecasts; power and shift of others are seen."""
+    """At the level 1 % it is right for calibrated forecasts. Power and shift of others are seen."""
     rng = np.random.default_rng(0)
     found: dict[str, list[float]] = {"calibrated": [], "confident": [], "shifted": []}
     for _ in range(400):
@@ -458,7 +458,7 @@ def test_tied_forecasts_are_dealt_to_several_folds_in_any_order(deal):
 
 @pytest.mark.parametrize("max_cells", [5000, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_few_distinct_forecasts_of_many_rows_are_corrected_locally(max_cells):
-    """Boosted trees tie; here two of four classes are swapped where a third one is likely."""
+    """Boosted trees tie. Here two of four classes are swapped where a third one is likely."""
     rng = np.random.default_rng(0)
     distinct = rng.dirichlet(np.ones(4), size=200)
     swapped = np.where(distinct[:, 2:3] > 0.3, distinct[:, [1, 0, 2, 3]], distinct)

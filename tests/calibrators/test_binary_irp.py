@@ -31,7 +31,7 @@ def log_loss(y, q, weights):
 @given(binary_data())
 def test_same_values_as_scikit_learn(data):
     scores, y, weights = data
-    # scikit-learn takes scores closer than 1e-15 for ties; ranks keep ours and its ties alike.
+    # scikit-learn takes scores closer than 1e-15 for ties. Ranks keep ours and its ties alike.
     ranks = np.unique(scores, return_inverse=True)[1].astype(float)
     expected = IsotonicRegression().fit(ranks, y, sample_weight=weights).predict(ranks)
     value = fit((ranks, y, weights), pseudocount=0).predict_proba(ranks)[:, 1]

@@ -171,7 +171,7 @@ def test_decision_functions_of_three_classes_become_forecasts():
 def test_folds_that_miss_a_class_still_give_all_columns():
     y3 = np.r_[np.zeros(300), np.ones(290), np.full(10, 2)].astype(int)
     halves = PredefinedSplit(np.r_[np.zeros(300), np.ones(300)])
-    # Each half is trained without a class or two; the rare class is never seen by the second.
+    # Each half is trained without a class or two. The rare class is never seen by the second.
     y3[:20] = 1
     for response in ("predict_proba", "decision_function"):
         clf = CalibratedClassifier(

@@ -79,7 +79,7 @@ def classes_for(name):
 
 
 def data_for(name):
-    """Data of up to 4 classes; above, `IRPCalibrator` deals folds to choose among reductions."""
+    """Data of up to 4 classes. Above, `IRPCalibrator` deals folds to choose among reductions."""
     return labelled_forecasts(max_classes=4 if takes_classes(name, 3) else 2, max_rows=30)
 
 
@@ -154,7 +154,7 @@ def test_a_class_that_never_came_true(name):
         calibrator = make(name).fit(P, y, labels=range(K))
         assert calibrator.classes_.tolist() == list(range(K))
         assert calibrator.summary_["class_weights"][1] == 0
-        # A temperature keeps the order of the classes; all others learn that it is rare.
+        # A temperature keeps the order of the classes. All others learn that it is rare.
         if name not in {"IdentityCalibrator", "TemperatureCalibrator"}:
             assert calibrator.predict_proba(P)[:, 1].mean() < P[:, 1].mean() / 2
 
@@ -196,7 +196,7 @@ def test_frequencies_of_ordinary_rows(name):
 @each
 @pytest.mark.parametrize("clustered", [False, True])
 def test_frequencies_of_rows_that_mirror_each_other(name, clustered):
-    """The classes of some rows are those of others exchanged."""
+    """The classes of some rows are the classes of others, exchanged."""
     rng = np.random.default_rng(1)
     n = 60
     p = rng.integers(1, 10, n) / 10
@@ -514,7 +514,7 @@ def test_behind_a_classifier_it_knows_labels_and_scores(name, response):
         assert (classifier.predict(X) == y).mean() > 0.6
 
 
-#: Checks of scikit-learn that feed no feature matrices; all others need a classifier in front.
+#: Checks of scikit-learn that feed no feature matrices. All others need a classifier in front.
 WITHOUT_FEATURES = {
     "check_do_not_raise_errors_in_init_or_set_params",
     "check_estimator_cloneable",
@@ -558,7 +558,7 @@ OF_FEATURES = {
 }
 
 
-# One that deals rows to folds, one that grows a tree, and one with a formula; what the classifier
+# One that deals rows to folds, one that grows a tree, and one with a formula. What the classifier
 # does does not depend on the calibrator.
 @pytest.mark.parametrize("name", ["AutoCalibrator", "IRPCalibrator", "TemperatureCalibrator"])
 def test_scikit_learn_checks_behind_a_classifier(name):

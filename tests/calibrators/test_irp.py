@@ -324,7 +324,7 @@ def test_splits_that_the_rows_forbid_are_dropped_with_all_that_was_built_on_them
     turned = regrown(tree, P, (y + 1) % 3)
     assert turned.n_splits == 0
     assert turned.class_weights.tolist() == [np.bincount((y + 1) % 3).tolist()]
-    # Below one child of the root labels are shuffled: its split goes, that of the root stays.
+    # Below one child of the root labels are shuffled: its split goes, and the root's split stays.
     s = next(s for s in range(1, tree.n_splits) if tree.split_nodes[s] in tree.children[0])
     child = tree.split_nodes[s]
     first = truncate(tree, 1)

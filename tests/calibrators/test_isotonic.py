@@ -27,7 +27,7 @@ def test_more_classes_are_regressions_divided_by_their_sum(data):
     cal = IsotonicCalibrator(pseudocount=1e-9).fit(
         P, y, labels=range(P.shape[1]), sample_weight=weights
     )
-    # scikit-learn takes scores closer than 1e-15 for ties; ranks keep ours and its ties alike.
+    # scikit-learn takes scores closer than 1e-15 for ties. Ranks keep ours and its ties alike.
     ranks = np.column_stack([np.unique(column, return_inverse=True)[1] for column in P.T])
     rates = np.column_stack(
         [

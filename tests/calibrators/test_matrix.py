@@ -73,7 +73,7 @@ def test_many_terms_are_fitted_by_another_method(monkeypatch):
     by_newton = fixed.fit(P, y).predict_proba(P)
     monkeypatch.setattr(MatrixLoss, "newton_terms", (5, 5))
     np.testing.assert_allclose(fixed.fit(P, y).predict_proba(P), by_newton, atol=1e-3)
-    auto = MatrixCalibrator().fit(P, y)  # where penalties are not learned they are those of 1.0
+    auto = MatrixCalibrator().fit(P, y)  # where penalties are not learned they equal penalty=1.0
     np.testing.assert_allclose(auto.predict_proba(P), fixed.predict_proba(P))
     np.testing.assert_array_equal(auto.penalty_, 1.0)
 

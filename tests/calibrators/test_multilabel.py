@@ -330,7 +330,7 @@ def test_others_name_the_class_for_several_labels():
     with pytest.raises(InputError, match="MultiLabelCalibrator"):
         AutoCalibrator().fit(P[:3], [["a", "b"], ["a"], []])
     with pytest.raises(InputError, match="MultiLabelCalibrator"):
-        AutoCalibrator().fit(P, y.argmax(axis=1))  # only the forecasts are those of labels
+        AutoCalibrator().fit(P, y.argmax(axis=1))  # only the forecasts are of labels
 
 
 @pytest.fixture(scope="module")
@@ -404,7 +404,7 @@ def test_intervals_of_macro_averages_cover():
         found = evaluate(y[rows], P[rows], multilabel=True).measures
         for j, name in enumerate(("macro_log_loss", "macro_auc")):
             hits[j] += found[name]["before"].low <= expected[j] <= found[name]["before"].high
-    assert (hits >= 52).all()  # 57 expected; less has a chance of 1 %
+    assert (hits >= 52).all()  # 57 are expected, and fewer have a chance of 1 %
 
 
 def test_reports(tmp_path):
@@ -426,7 +426,7 @@ def test_reports(tmp_path):
 
 
 def excess(map_of_odds, n, n_labels, seed):
-    """Log loss above that of the truth: of the calibrator, of uncalibrated ones, of one sigmoid."""
+    """Excess log loss over the truth: of the calibrator, of uncalibrated ones, of one sigmoid."""
     rng = np.random.default_rng(seed)
     centre = rng.normal(-1, 0.7, n_labels)
     z, new = (centre + rng.normal(0, 1.3, (rows, n_labels)) for rows in (n, 2000))
@@ -451,7 +451,7 @@ def test_calibrated_forecasts_stay():
 
 
 def test_identical_labels_share_one_map():
-    """With the usual width of the prior, the cost is six times that of one map for all labels."""
+    """With the usual width of the prior, the cost is six times as large as with one map."""
     found = [excess(lambda z: 0.6 * z + 0.4, 200, 8, seed) for seed in range(4)]
     cost, pooled, uncalibrated = np.mean(found, axis=0)
     assert cost < 2.5 * pooled + 0.0005

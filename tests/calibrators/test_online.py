@@ -166,7 +166,7 @@ def test_members_are_those_of_decayed_rows():
 
 @pytest.mark.parametrize(("K", "tolerance"), [(2, 0.005), (3, 0.01), (10, 0.05)])
 def test_cells_are_bounded_and_forget_little(K, tolerance):
-    """Many rows: mean absolute difference of forecasts from those of a fit to all rows."""
+    """Many rows: mean absolute difference from the forecasts of a fit to all rows."""
     rng = np.random.default_rng(K)
     batches = [rows(rng, 2000, K, 0.6) for _ in range(8)]
     calibrator = OnlineCalibrator(

@@ -238,7 +238,7 @@ def test_weights_that_span_more_than_the_digits_of_a_double():
 
 
 def test_labels_in_round_robin_order(monkeypatch):
-    # A tenth of the rows is looked at; every tenth row would be of the same class.
+    # A tenth of the rows is looked at. Every tenth row would be of the same class.
     monkeypatch.setattr(parts, "PART_NUMBERS", 10 * 1000)
     monkeypatch.setattr(parts, "PART_ROWS", 1000)
     monkeypatch.setattr(spline.SplineLoss, "most_features", 1000 * 10 * 9)

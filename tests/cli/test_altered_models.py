@@ -1,4 +1,4 @@
-"""Commands refuse altered model files in one line; none calls it an internal error."""
+"""Commands refuse altered model files in one line, and none calls it an internal error."""
 
 import copy
 import hashlib

@@ -118,7 +118,7 @@ def test_columns_that_a_format_cannot_store_are_errors(run_cli, table, column, e
 
 def test_a_panic_is_an_internal_error(run_cli, monkeypatch):
     class PanicException(BaseException):
-        """Like that of polars, which is no Exception."""
+        """Like the panics of polars, which are no Exception."""
 
     def panic(*_):
         raise PanicException("not yet implemented")

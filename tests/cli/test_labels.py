@@ -1,4 +1,4 @@
-"""Several labels in the commands: the figures are those of Python, and others are refused."""
+"""Several labels in the commands: the figures agree with Python, and others are refused."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ def make_labels(n=400, seed=0):
 
 
 def write(path, P, Y, **others):
-    # The columns of forecasts stand in another order than those of the labels.
+    # The columns of forecasts stand in another order than the columns of the labels.
     columns = {f"p_{LABELS[k]}": P[:, k] for k in (2, 0, 1)}
     outcomes = {f"is_{name}": pl.Series(Y[:, k]).fill_nan(None) for k, name in enumerate(LABELS)}
     pl.DataFrame(columns | outcomes | others).write_csv(path)

@@ -13,7 +13,7 @@ import isoroc
 from isoroc._cli.errors import in_options
 
 PACKAGE = Path(isoroc.__file__).parent
-#: Packages whose errors the commands can show; dataframes and tensors stay in Python.
+#: Packages whose errors the commands can show. Dataframes and tensors stay in Python.
 REACHABLE = ("_input", "_calibrators", "_counts", "_evaluation", "_maps", "metrics", "export")
 IN_PYTHON = ("arrays.py", "classifier.py", "frames.py", "tensors.py", "_torch.py", "thresholds.py")
 

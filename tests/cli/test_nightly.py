@@ -25,7 +25,7 @@ pytestmark = [
 ]
 
 ROWS = 250
-#: Runs that are killed at random moments; `make kills` asks for 500.
+#: Runs that are killed at random moments. `make kills` asks for 500.
 KILLS = int(os.environ.get("ISOROC_KILLS", "2"))
 
 
@@ -64,7 +64,7 @@ def assert_is_done(days):
 
 
 def run(day, last=None):
-    """Run the script, or up to a step, before which it is killed; the steps that were run."""
+    """Run the script, or up to a step, where it is killed. Returns the steps that were run."""
     process = start(day, last)
     process.join()
     expected = 0 if last is None else -signal.SIGKILL
@@ -167,7 +167,7 @@ def test_the_script_survives_kills_at_random_moments():
 
 
 def assert_counted(days):
-    """The state is that of a process that was never killed, and so is the monitor's."""
+    """The state equals the state of a process that was never killed, and so does the monitor's."""
     state = isoroc.load("state.json")
     straight = OnlineCalibrator()
     for day in [9, *range(days)]:

@@ -1,6 +1,6 @@
 """One truth, many ways: the library and the command find the same calibration error.
 
-Forecasts are simulated, so E[Y | forecast] is known. Rounding ties forecasts; it must not change
+Forecasts are simulated, so E[Y | forecast] is known. Rounding ties forecasts. It must not change
 what is found beyond what it does to the truth.
 """
 
@@ -20,7 +20,7 @@ from truths import draw_labels
 class Setting(NamedTuple):
     n_classes: int
     power: (
-        float  # forecasts are this power of the truth; 0 for rare events, forecast twice as often
+        float  # forecasts are this power of the truth, 0 for rare events, forecast twice as often
     )
     digits: int | None = None
     weighted: bool = False

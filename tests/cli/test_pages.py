@@ -26,7 +26,7 @@ def lines_of(page):
 
 
 def play(run_cli, words):
-    """Run a command of a page as a shell would, with input from cat; its exit code and output."""
+    """Exit code and output of a command of a page, run as by a shell, with input from cat."""
     stdin = b""
     match words:
         case ["cd", folder]:
@@ -87,7 +87,7 @@ def test_the_nightly_job_promotes_one_model_and_refuses_the_next(run_cli):
             models.append(Path("model.json").read_bytes())
     kinds = [json.loads(model)["model"]["kind"] for model in models]
     assert list(dict.fromkeys(kinds)) == ["AutoCalibrator", "IdentityCalibrator"]
-    assert kinds[-1] == "AutoCalibrator"  # that of the demonstration, the first, the candidate
+    assert kinds[-1] == "AutoCalibrator"  # the demonstration's, the first, the candidate
     assert models[-1] == models[-5]  # it stays during the whole second night
     assert not Path("candidate.json").exists()
     assert "candidate.json was not written" in output

@@ -166,7 +166,7 @@ def test_report_with_segments(run_cli):
     words = ["--json"]
     ran = run_cli("report", "new.parquet", "-m", "model.json", *words)
     found = json.loads(ran.text)["segments"]
-    assert "region: south" in found["columns"]["name"]  # those of the model
+    assert "region: south" in found["columns"]["name"]  # as in the model
     assert found["series"] == ["before", "after"]
     assert run_cli("count", "new.parquet", "-o", "counts.parquet").code == 0
     ran = run_cli("report", "--counts", "counts.parquet", "--segments", "region", *words)

@@ -89,7 +89,7 @@ def test_a_sequence_stops_at_the_first_candidate_that_fails():
         return np.arange(400) < sizes[i]
 
     tested = certify_in_order(lambda i: (losses, rows_of(i)), len(sizes), 0.1, 0.9)
-    # With one error 38 rows pass, so the first test is that of 60 rows. At 165 rows it fails; that
+    # With one error 38 rows pass, so the first test is of 60 rows. At 165 rows it fails. That
     # 390 rows would pass alone does not count.
     assert tested.first == 1
     assert tested.certified[:6].tolist() == [False, True, True, True, False, False]

@@ -1,4 +1,4 @@
-"""The compiled loops against plain Python; `make sanitize` runs these with all checks on."""
+"""The compiled loops against plain Python. `make sanitize` runs these with all checks on."""
 
 import os
 

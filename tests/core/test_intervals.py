@@ -121,7 +121,7 @@ def test_a_share_near_its_end_has_the_size_that_is_expected():
 
 
 def test_events_of_equal_value_have_nearly_exact_intervals():
-    # Of 5 events among many rows, the exact (Clopper-Pearson) interval is that of the mean.
+    # For 5 events among many rows, the interval of the mean is close to Clopper and Pearson's.
     n = 2000
     k = 5
     low, high = mean_of(np.repeat([1.0, 0.0], [k, n - k]), None).interval(0.95)

@@ -1,4 +1,4 @@
-"""Decisions are those of brute force; their costs are means over rows."""
+"""Decisions agree with brute force, and their costs are means over rows."""
 
 import numpy as np
 import pandas as pd

@@ -5,7 +5,7 @@ from isoroc import Counts, InputError, evaluate
 from isoroc.decisions import expected_cost, net_benefit
 
 #: Of the 750 patients of `df_binary` of the R package dcurves, 24 with a family history of cancer
-#: have cancer and 91 do not; of the others 81 do and 554 do not (Vickers et al., www.mskcc.org).
+#: have cancer and 91 do not. Of the others 81 do and 554 do not (Vickers et al., www.mskcc.org).
 FAMILY = [24, 91, 81, 554]
 
 
@@ -40,7 +40,7 @@ def test_family_history_of_dcurves():
 
 
 def test_model_of_age_of_dcurves():
-    """Patients of `df_binary` by the risk at their age; those at a threshold are treated."""
+    """Patients of `df_binary` by the risk at their age. Patients at a threshold are treated."""
     thresholds = np.arange(1, 8) / 20
     treated = {1: [98, 84, 69, 59, 43, 35, 29], 0: [454, 289, 175, 110, 74, 46, 30]}
     y = []

@@ -31,7 +31,7 @@ from isoroc.export import to_torch
 from zoo import CASES, KINDS, fitted, make, on_thresholds, probabilities
 from zoo import forecasts as forecasts_of
 
-#: Arrays of each library; those of the last are on a device that NumPy does not read.
+#: Arrays of each library. The last are on a device that NumPy does not read.
 LIBRARIES: dict[str, Any] = {
     "torch": torch.asarray,
     "strict": lambda a: array_api_strict.asarray(a, device=array_api_strict.Device("device1")),
@@ -51,7 +51,7 @@ def _dispatch(monkeypatch):
 
 
 def assert_like(found, given, shape, dtype=None):
-    """Same library and device; the type of the numbers is that of those given, or another."""
+    """Same library and device. The type of the numbers is the given one, or another."""
     assert type(found) is type(given)
     assert found.device == given.device
     assert found.dtype == (dtype or given.dtype)

@@ -103,7 +103,7 @@ def test_bad_rows_are_counted_and_shown(make_frame):
 
 @pytest.fixture(params=["duckdb", "postgres", "spark"])
 def run_query(request):
-    """Function that runs a query on a table `logs` of columns; an arrow table."""
+    """Function that runs a query on a table `logs` of columns, and returns an Arrow table."""
     if request.param == "duckdb":
 
         def run(query, columns):

@@ -286,4 +286,4 @@ def test_intervals_of_clustered_rows_cover():
         for measure, value in expected.items():
             _, low, high = found[measure]["before"]
             covered[measure] += low <= value <= high
-    assert all(count >= 132 for count in covered.values())  # 88 %; 95 % is 142
+    assert all(count >= 132 for count in covered.values())  # 88 %, where 95 % would be 142

@@ -81,7 +81,7 @@ def test_intervals_cover_the_truth():
         for (measure, of), value in expected.items():
             figure = result.measures[measure][of]
             covered[measure, of] += figure.low <= value <= figure.high
-    assert min(covered.values()) >= 25  # of 30; fewer has 1 % at a rate of 95 %
+    assert min(covered.values()) >= 25  # of 30: fewer have a chance of 1 % at a rate of 95 %
 
 
 def test_outcomes_of_probability_0_are_counted():
@@ -289,7 +289,7 @@ def test_one_large_weight_leaves_intervals_finite(n, heavy, widest):
 
 
 def test_estimates_lie_in_their_range():
-    """Estimates of a calibration loss may be negative, as those of calibrated forecasts are."""
+    """Estimates of a calibration loss may be negative, as they are for calibrated forecasts."""
     below = 0
     for seed in range(12):
         rng = np.random.default_rng(seed)

@@ -302,7 +302,7 @@ def test_calibration_error_of_batches_and_of_all_rows():
 
 
 def sure(n, rng, power=1.0):
-    """Forecasts of three classes, most of them sure, and outcomes; see `draw`."""
+    """Forecasts of three classes, most of them sure, and outcomes. See `draw`."""
     Q = rng.dirichlet(np.full(3, 0.2), size=n)
     truth = Q**power
     truth /= truth.sum(axis=1, keepdims=True)

@@ -66,7 +66,7 @@ def test_changed_pairs_of_random_orders(n):
 
 @st.composite
 def two_forecasts(draw):
-    """Forecasts before and after, labels, and whole weights; every class has rows."""
+    """Forecasts before and after, labels, and whole weights. Every class has rows."""
     P, y, _ = draw(labelled_forecasts(max_rows=20))
     K = P.shape[1]
     y = np.append(y, np.arange(K))
@@ -155,7 +155,7 @@ def test_identity_changes_nothing(K):
     table = order_table(report)
     change = table["of"] == "change"
     assert not table["value"][change].any()
-    # Decisions on other rows may change; the order of all pairs cannot be the same by chance.
+    # Decisions on other rows may change. The order of all pairs cannot be the same by chance.
     decided = change & np.isin(table["measure"], ["accuracy", "decisions_changed"])
     ranked = change & ~decided & (table["measure"] != "vus")
     for name in ("low", "high"):

@@ -17,7 +17,7 @@ def draw(n, K=3, seed=0, digits=15):
 
 
 def area_by_hand(top, wrong, weights, n=200_000):
-    """Mean error of the surest share u of rows over a fine grid of u; ties are spread evenly."""
+    """Mean error of the surest share u of rows over a fine grid of u. Ties are spread evenly."""
     order = np.argsort(-top, kind="stable")
     share = np.cumsum(weights[order]) / weights.sum()
     errors = np.cumsum((weights * wrong)[order]) / weights.sum()

@@ -93,7 +93,7 @@ def test_the_level_of_the_score_test(K, road):
         P, y, options = calibrated(rng, 100, K, road)
         sample = check_sample(P, y, labels=range(K), **options).effective()
         found += is_evidence(score_test(sample.forecasts, sample), count_units(sample))
-    assert found <= 5  # of 150; at a rate of 1 %, more has a probability of 0.4 %
+    assert found <= 5  # of 150: at a rate of 1 %, more have a probability of 0.4 %
 
 
 @pytest.mark.slow

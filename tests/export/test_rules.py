@@ -21,7 +21,7 @@ def draw(n, K, seed=0):
 
 
 def make(K, **options):
-    """A calibrator, a rule for its forecasts, and new forecasts; the last one is not valid."""
+    """A calibrator, a rule for its forecasts, and new forecasts. The last one is not valid."""
     y, P = draw(3000, K)
     calibrator = TemperatureCalibrator().fit(P[:500], y[:500])
     rule = acceptance_rule(y[500:], P[500:], max_error=0.08, calibrator=calibrator, **options)

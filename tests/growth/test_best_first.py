@@ -52,7 +52,7 @@ def test_every_tree_is_what_it_says(sample, options, how, pseudocount):
     w = np.ones(len(P)) if weights is None else weights
     bin_of = tree.bin_of(P)
 
-    # Bin weights are those of the rows, splits separate, and no bin is empty or too light.
+    # Bin weights add up the rows, splits separate, and no bin is empty or too light.
     for b, node in enumerate(tree.bins):
         rows = bin_of == b
         assert rows.any()
@@ -314,7 +314,7 @@ def test_mean_forecasts_are_those_of_the_rows_in_each_bin(weighted):
 
 
 def test_a_split_that_no_longer_fits_is_searched_again():
-    # On such data some bins lose their best split to others' growth; all certificates hold still.
+    # On such data some bins lose their best split to others' growth. All certificates hold still.
     rng = np.random.default_rng(5)
     P = rng.dirichlet(np.full(3, 0.7), 600)
     codes = np.array([rng.choice(3, p=0.8 * p + 0.2 / 3) for p in P]).astype(np.uint8)

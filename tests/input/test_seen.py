@@ -29,7 +29,7 @@ def test_the_share_of_rows_that_were_seen(seed, n, K):
     order = rng.permutation(n)
     assert share_seen(summary, sample_of(P[order], y[order])) == 1
     assert share_seen(summary, sample_of(P[n:], y[n:])) == 0
-    # Of all rows, half were seen; the estimate is exact if the fingerprint holds all rows.
+    # Of all rows, half were seen. The estimate is exact if the fingerprint holds all rows.
     share = share_seen(summary, sample_of(P, y))
     if n <= SIZE:
         assert share == 0.5

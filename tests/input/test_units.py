@@ -208,7 +208,7 @@ def test_scores_on_one_side_that_contradict_the_outcomes_warn():
         TemperatureCalibrator().fit(10 * P, np.random.default_rng(0).random(800) < P / 2)
 
 
-# Forecasts in another unit than those of fit
+# Forecasts in another unit than in fit
 
 
 @pytest.mark.parametrize("loaded", [False, True])

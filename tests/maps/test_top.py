@@ -39,7 +39,7 @@ def test_ties_are_broken_by_class_index():
 
 def test_the_floor_is_the_likeliest():
     rng = np.random.default_rng(0)
-    # The model forecasts 0 for all but three classes; the truth spreads evenly over the others.
+    # The model forecasts 0 for all but three classes. The truth spreads evenly over the others.
     P = np.zeros((4000, 8))
     P[:, :3] = [0.6, 0.3, 0.1]
     y = rng.choice(8, 4000, p=[0.5, 0.1, 0.1, *[0.06] * 5]).astype(np.uint8)

@@ -19,7 +19,7 @@ def data():
 
 
 def by_hand(hit, p, edges):
-    """The published formula, bin by bin; bins are closed on the right."""
+    """The published formula, bin by bin. Bins are closed on the right."""
     error = 0.0
     for low, high in pairwise(edges.tolist()):
         inside = (p > low) & (p <= high)

@@ -25,7 +25,7 @@ def distance(P, truth, norm):
 
 
 def error_in_cells(forecasts, outcomes, weights, cells, norm):
-    """Error of each cell from the definition; forecasts and outcomes of shape (n, C)."""
+    """Error of each cell from the definition, for forecasts and outcomes of shape (n, C)."""
     sizes = []
     errors = []
     for cell in sorted(set(cells)):

@@ -36,7 +36,7 @@ def test_the_example_is_that_of_r():
 
 
 def test_intercept_and_slope_that_r_prints():
-    """Slope of rms::val.prob; intercept and profile intervals of pmcalibration::logistic_cal."""
+    """Slope of rms::val.prob, intercept and profile intervals of pmcalibration::logistic_cal."""
     y, p, _ = pmcalibration_example()
     summary = calibration_summary(y, p)
     assert summary["slope"] == pytest.approx(1.336388397, abs=5e-9)
@@ -62,7 +62,7 @@ def test_intercept_and_slope_of_a_plain_fit():
     fit = plain_fit(logit(p)[:, None], y)
     assert summary["slope"] == pytest.approx(fit.coef_[0, 0], rel=1e-5)
     assert summary["observed_expected"] == pytest.approx(y.sum() / p.sum())
-    # The shift makes the sum of the forecasts that of the outcomes.
+    # The shift makes the sum of the forecasts equal to the sum of the outcomes.
     assert expit(logit(p) + summary["intercept"]).sum() == pytest.approx(y.sum())
     q = fit.predict_proba(logit(p)[:, None])[:, 1]
     X = np.column_stack([np.ones_like(p), logit(p)])

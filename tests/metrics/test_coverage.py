@@ -35,7 +35,7 @@ def test_decomposition(n_classes, power, n, loss):
     values = np.array([(parts.calibration, parts.refinement) for parts in runs])
     errors = np.array([parts.standard_errors[1:3] for parts in runs])
     covered = np.abs(values - truth) < 1.96 * errors
-    assert (covered.sum(axis=0) >= 20).all()  # of 24; fewer has 0.6 % at a rate of 95 %
+    assert (covered.sum(axis=0) >= 20).all()  # of 24: fewer have 0.6 % at a rate of 95 %
     bias = (values - truth).mean(axis=0)
     assert (np.abs(bias) < errors.mean(axis=0)).all()
 

@@ -265,7 +265,7 @@ def test_bins_are_shrunk_to_the_bin_above():
     tree = grow_tree(sample, GrowthOptions(np.full(2, 0.5)))
     left = residuals(np.array([1 - p, p]), y)
     found = fit_bins(tree, sums_in_bins(tree.bin_of(p), left, np.ones(600)))
-    # Residuals -0.1 and 0.1 with mean 0; bins of 300 rows are trusted by 300 / 400.
+    # Residuals -0.1 and 0.1 with mean 0. Bins of 300 rows are trusted by 300 / 400.
     np.testing.assert_allclose(found, [[0.075, -0.075], [-0.075, 0.075]])
 
 
@@ -360,7 +360,7 @@ def test_slope_is_that_of_weighted_least_squares(seed, n_rows):
 @given(st.integers(0, 2**32), st.integers(80, 120), st.integers(1, 3))
 def test_bins_are_shrunk_to_every_node_above(seed, n_rows, n_columns):
     values, weights = weighted_rows(seed, n_rows, n_columns)
-    # Node 0 has the bin 1 and the node 2, which has the bins 3, 4 and 5; region 1 of 0 is empty.
+    # Node 0 has the bin 1 and the node 2, which has the bins 3, 4 and 5. Region 1 of 0 is empty.
     children = np.array([[1, -1, 2], [3, 4, 5]])
     split_nodes = np.array([0, 2])
     tree = BinTree(np.zeros((2, 3)), children, split_nodes, np.zeros((6, 3)))

@@ -105,7 +105,7 @@ def test_uncertain_calibration_adds_the_variance_of_its_fits():
         P, y = draw(500, 2, seed=seed)
         fitted = TemperatureCalibrator().fit(P, y).predict_proba(Q)
         means.append(-(fitted * np.log(fitted)).sum(axis=1).mean())
-    # A temperature has no shift, so its errors are a part of those of an unbiased fit.
+    # A temperature has no shift, so its errors are a part of the errors of an unbiased fit.
     unbiased = few / np.sqrt(MISFIT)
     assert 0.3 * unbiased < np.std(means) < 1.2 * unbiased
 

@@ -159,7 +159,7 @@ def test_certain_soft_labels_are_labels_and_others_are_weights():
 
 
 def test_pyramids_lie_in_the_polytope():
-    """Both are lower bounds; the pyramids have one apex, so they are smaller."""
+    """Both are lower bounds. The pyramids have one apex, so they are smaller."""
     P, y = sharp(80, 5)
     cases = cases_of(P, y)
     state = np.random.RandomState(0)

@@ -46,7 +46,7 @@ def test_ten_bins():
 
 
 def test_scores():
-    # scikit-learn 1.9.1, log_loss and brier_score_loss; probmetrics 1.3.0, logloss and brier
+    # scikit-learn 1.9.1, log_loss and brier_score_loss, and probmetrics 1.3.0, logloss and brier
     assert log_loss(y, p) == pytest.approx(0.49744873512262694, abs=1e-12)
     assert log_loss(Y, P) == pytest.approx(0.5573132968641128, abs=1e-12)
     assert brier_score_loss(y, p) == pytest.approx(0.16495872365210676, abs=1e-12)

@@ -121,7 +121,7 @@ def overconfident(kind, rng, n=2000, shift=0.0):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["temperature", "noise"])
 def test_overconfidence_alone_is_in_no_segment(kind):
-    """Outcomes vary more than such forecasts imply; without that, 60 and 100 % had an alarm."""
+    """Outcomes vary more than such forecasts imply. If ignored, 60 and 100 % had an alarm."""
     alarms = []
     for seed in range(60):
         rng = np.random.default_rng(seed)
@@ -174,7 +174,7 @@ def test_intervals_agree_with_p_values(kind, confidence):
 
 
 def clustered(n_clusters, wrong, seed, size=20, n_segments=8):
-    """Each segment has few clusters, whose log odds differ; one segment is wrong."""
+    """Each segment has few clusters, whose log odds differ. One segment is wrong."""
     rng = np.random.default_rng(seed)
     cluster = np.repeat(np.arange(n_clusters * n_segments), size)
     segment = cluster // n_clusters

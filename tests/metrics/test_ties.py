@@ -88,7 +88,7 @@ def test_intervals_of_ties_cover(n_classes, power):
         figure = evaluate(y, P, labels=labels).measures["calibration_error"]["before"]
         ends.append((figure.low, figure.high))
         covered += [low <= t <= high for (low, high), t in zip(ends, truth, strict=True)]
-    assert (covered >= 25).all()  # of 30; fewer has 0.3 % at a rate of 95 %
+    assert (covered >= 25).all()  # of 30: fewer have a chance of 0.3 % at a rate of 95 %
 
 
 @pytest.mark.slow

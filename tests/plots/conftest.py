@@ -20,7 +20,7 @@ def unchanged_settings():
 
 @pytest.fixture
 def make_axes():
-    """Function that creates axes in a figure outside pyplot; the test must not use pyplot."""
+    """Function that creates axes in a figure outside pyplot. The test must not use pyplot."""
     known = plt.get_fignums()
     yield lambda **options: Figure(figsize=(9, 4)).add_subplot(**options)
     assert plt.get_fignums() == known

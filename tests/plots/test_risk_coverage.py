@@ -1,4 +1,4 @@
-"""RiskCoverageDisplay: its curves are those of risk_coverage, and a rule is marked."""
+"""RiskCoverageDisplay: its curves come from risk_coverage, and a rule is marked."""
 
 import numpy as np
 import pytest

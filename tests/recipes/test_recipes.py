@@ -1,4 +1,4 @@
-"""The recipes of the documentation for MLflow and SHAP; `make test-recipes` installs both."""
+"""The recipes of the documentation for MLflow and SHAP. `make test-recipes` installs both."""
 
 import itertools
 import re
@@ -21,7 +21,7 @@ N_FEATURES = 5
 
 
 def recipe(page, heading):
-    """The code blocks of a section; they are marked ``py``, so that other tests leave them out."""
+    """The code blocks of a section. They are marked ``py``, so that other tests leave them out."""
     text = (DOCS / page).read_text()
     [section] = re.findall(rf"\n## {heading}\n(.*?)(?=\n## |\Z)", text, re.DOTALL)
     return [dedent(code) for code in re.findall(r"```py\n(.*?)```", section, re.DOTALL)]
@@ -108,7 +108,7 @@ def test_values_of_platt_scaling_are_those_of_the_model_times_its_slope(boosted)
 
 
 def marginal_contributions(forecast, row, base):
-    """What each feature adds to each set of the others; shape (features, sets)."""
+    """What each feature adds to each set of the others, shape (features, sets)."""
     sets = np.array(list(itertools.product([False, True], repeat=N_FEATURES)))
     value = dict(zip(map(tuple, sets), forecast(np.where(sets, row, base)), strict=True))
     return np.array(

@@ -1,4 +1,4 @@
-"""The page of a report as text; tests/browser opens it."""
+"""The page of a report as text, which tests/browser opens."""
 
 import base64
 import hashlib
@@ -164,7 +164,7 @@ def test_numbers_as_text():
 @pytest.mark.parametrize("low", [1e-5, 1e-3, 0.1, 0.5])
 @pytest.mark.parametrize("high", [0.9, 0.99, 0.9999, 0.99999])
 def test_texts_of_ticks_end_inside_the_picture(low, high):
-    """Digits are about 6 units wide; the font decides, and tests/browser measures."""
+    """Digits are about 6 units wide. The font decides, and tests/browser measures."""
     drawn = parse(str(Plane(Axis("logit", low, high)).frame("forecast", "rate")))
     texts = ticks_of(Axis("logit", low, high)).values()
     ticks = [attrs for name, attrs in drawn if name == "text" and attrs["class"] == "tick mid"]

@@ -1,4 +1,4 @@
-"""The summary of a report: its layout, and its figures against those of isoroc.metrics."""
+"""The summary of a report: its layout, and its figures against isoroc.metrics."""
 
 import json
 import re
@@ -76,7 +76,7 @@ def without_random_numbers(summary):
 
 
 def test_snapshot(cover2):
-    """The layout may gain keys; if a key changes its name or meaning, the version changes."""
+    """The layout may gain keys. If a key changes its name or meaning, the version changes."""
     calibrator = IRPCalibrator(max_bins=4, pseudocount=1, prior="uniform")
     calibrator.fit(cover2["probas_cal"], cover2["labels_cal"])
     P = cover2["probas_test"][:100]
@@ -336,7 +336,7 @@ def test_the_panel_and_the_decision_curve_are_those_of_the_evaluation():
 
 
 def test_all_classes_are_in_a_table_and_the_worst_comes_first():
-    """Class 7 of 9 is forecast twice as often as it occurs; class 0 occurs in few rows only."""
+    """Class 7 of 9 is forecast twice as often as it occurs. Class 0 occurs in few rows only."""
     rng = np.random.default_rng(0)
     K = 9
     truth = rng.dirichlet(np.ones(K), 1500)

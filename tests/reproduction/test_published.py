@@ -48,7 +48,7 @@ def test_published_cross_entropy_before(request, name, cal, test):
 
 
 # If a grid point on a boundary had the value that was set first and not the one that was set last,
-# these would be 0.539 and 0.637; this concerns about one test row in a hundred.
+# these would be 0.539 and 0.637. This concerns about one test row in a hundred.
 @pytest.mark.parametrize(("name", "expected"), [("cover2", 0.5397), ("cover3", 0.6383)])
 def test_cross_entropy_of_rows_that_sum_to_one(request, name, expected):
     data = request.getfixturevalue(name)
@@ -180,7 +180,7 @@ def draw(seed, K, kind, n):
     """Forecasts, labels that depend on them weakly, and new forecasts.
 
     Smooth forecasts have no ties. The others are multiples of 1/16, for which floating point is
-    exact; many of them lie on boundaries of the grid of step 1/8 or halfway between its points.
+    exact. Many of them lie on boundaries of the grid of step 1/8 or halfway between its points.
     """
     rng = np.random.default_rng([seed, K])
     P = rng.dirichlet(np.full(K, 0.8), size=2 * n)
@@ -264,7 +264,7 @@ def test_a_region_without_calibration_points_takes_the_nearest_value():
     assert irp.stages[-1][2].value.tolist() == [0.0, 0.0, 0.0]
     assert irp.thresholds.tolist() == [[0.0, 1 / 8, 7 / 8]]
     # The corner of class 2 has no value. The nearest grid points that have one are (1/8, 0, 7/8)
-    # and the threshold, which comes first and has the value that was set last, that of class 1.
+    # and the threshold, which comes first and has the value that was set last, by class 1.
     np.testing.assert_allclose(irp.predict([[0.0, 0.0, 1.0]]), [irp.stages[-1][1].value])
     np.testing.assert_allclose(irp.predict([[0.2, 0.0, 0.8]]), [irp.stages[-1][0].value])
 

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.project, pytest.mark.usefixtures("small")]
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch):
-    """Few splits and one figure; the others are tested in test_figures."""
+    """Few splits and one figure. The others are tested in test_figures."""
     monkeypatch.setattr(module, "N_QUICK", 2)
     monkeypatch.setattr(module, "QUICK_CLASSIFIERS", ("naive Bayes",))
     monkeypatch.setattr(figures, "all_figures", lambda *_: {"splitting": figures.splitting})

@@ -49,7 +49,7 @@ def test_markdown_shows_every_outcome_in_every_way(written):
     done, _, _, page = written
     assert "not the paper's" in page
     shown = {tuple(row[:3]): row[3:] for row in tables(page) if len(row) == 9}
-    for each in done[-1:]:  # names repeat for each number of classes; the last ones remain
+    for each in done[-1:]:  # names repeat for each number of classes, and the last ones remain
         for outcome in each.outcomes():
             bins = "" if outcome.n_bins is None else str(outcome.n_bins)
             for way, scores in (

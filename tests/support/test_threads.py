@@ -1,4 +1,4 @@
-"""BLAS runs on one thread in fits and predictions; calibrators work in many threads, or one."""
+"""BLAS runs on one thread in fits and predictions. Calibrators work in many threads, or one."""
 
 import pkgutil
 import subprocess

@@ -86,11 +86,11 @@ class Description:
 
     segments: list[str] | None = None
     """Columns of segments, separated by commas: names or globs. `fit` corrects the forecasts within
-    them; other commands show where the forecasts are wrong."""
+    them. Other commands show where the forecasts are wrong."""
     categorical: list[str] | None = None
     """Columns of `--segments` whose numbers are categories, such as zip codes."""
     clusters: str | None = None
-    """Column of clusters; rows of one cluster, such as a patient, are dependent."""
+    """Column of clusters. Rows of one cluster, such as a patient, are dependent."""
 
 
 #: Default input: columns that are found by name.

@@ -17,8 +17,9 @@ from isoroc.plots._display import NEUTRAL, Display, Layer, Size, Where, add_lege
 class OnlineDisplay(Display):
     """Weights of the members of an `OnlineCalibrator` over time, and what each has gained.
 
-    The gain is the total log loss of the uncalibrated forecasts less that of the member, since the
-    first batch of `history_`. The gain of the forecasts that were served follows the highest line.
+    The gain is the total log loss of the uncalibrated forecasts less the loss of the member, since
+    the first batch of `history_`. The gain of the forecasts that were served follows the highest
+    line.
 
     Examples
     --------

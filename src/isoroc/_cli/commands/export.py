@@ -51,7 +51,7 @@ def export(
     replace
         Return the calibrated forecasts under the names of the forecasts.
     segments
-        Columns of the segments in that table, in the order of the model. Default: those of the fit.
+        Columns of the segments in that table, in the order of the model. Default: as in the fit.
     view
         Create a view of this name instead of returning rows.
     input_type
