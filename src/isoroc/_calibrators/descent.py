@@ -275,7 +275,7 @@ class PenalisedLoss(FittedRows, ABC):
     ) -> Solution:
         """The minimum by rounds of L-BFGS. Each but the first forms the curvature again.
 
-        It is found where a Newton step promises less than `tolerance`. Since curvatures may be
+        The rounds end where a Newton step promises less than `tolerance`. Since curvatures may be
         approximations, up to ten times as much will do if a round gains next to nothing.
         """
         point = self.at(theta)

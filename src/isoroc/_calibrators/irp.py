@@ -281,7 +281,7 @@ class IRPCalibrator(Calibrator):
         The value of a bin is the posterior mean of its class frequencies under a Dirichlet prior:
         ``(class weights + shared * prior + pulled * mean forecast) / total``. The part `shared`,
         with the same prior in every bin, keeps values away from 0. The part `pulled` says how much
-        a bin believes the (tempered) forecasts of its own rows: by default it is as large as the
+        a bin trusts the (tempered) forecasts of its own rows: by default it is as large as the
         labels support, because a bin of few rows estimates its frequencies worse than a classifier
         does. The tree is grown first with `shared` only, then `pulled` is lowered where a split
         would lose its certificate.

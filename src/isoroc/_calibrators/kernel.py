@@ -65,7 +65,7 @@ class KernelCalibrator(DescentCalibrator):
     The factor t is 1 near the centres and falls to 0 far from all of them.
 
     With more than 100,000 rows, the map is fitted to rows that are drawn with a fixed seed, so it
-    depends on their order. `AutoCalibrator` gathers rows in cells first, and has no such order.
+    depends on their order. `AutoCalibrator` adds rows up in cells first, where order has no effect.
 
     Examples
     --------

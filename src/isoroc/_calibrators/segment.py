@@ -202,12 +202,15 @@ class SegmentCalibrator(Calibrator):
 
         Parameters
         ----------
-        P, y
-            As for every calibrator.
+        P : array-like, dataframe or series
+            Forecasts: one column of probabilities per class, shape (n, K), or, for two classes, n
+            scores that increase with the probability of the second class.
+        y : array-like of shape (n,) or (n, K)
+            The label that came true for each row, or the shares of the classes (soft labels).
         segments : dataframe, mapping of names to columns, or array-like of shape (n,)
             Strings, booleans or numbers that describe the rows. None leaves the common map only.
         labels, sample_weight, weighting, clusters, unit
-            As for every calibrator.
+            As in `AutoCalibrator.fit`.
 
         Returns
         -------

@@ -331,12 +331,13 @@ def probabilities(sample: Sample) -> Floats:
 
 
 def deal_by_content(sample: Sample, n_folds: int) -> CellSample:
-    """A sample in folds that depend on the order of neither rows nor columns.
+    """A sample in folds that do not depend on the order of rows or columns.
 
-    A hash of each row's rounded content draws its fold, so a row that changes leaves the folds of
-    the others alone. Equal rows are numbered and spread over the folds, and so are the copies of a
-    row with a frequency. With clusters, the clusters are dealt. Classes are not stratified: that
-    would make chance departures of their frequencies from the forecasts look predictable.
+    The fold of a row is a hash of its rounded forecasts and its label, so changing one row does not
+    move the others. Equal rows are numbered and spread over the folds, and so are the copies of a
+    row with a frequency. Rows of one cluster share a fold. Folds are not stratified by class:
+    otherwise chance differences between the frequencies of classes and their forecasts would look
+    predictable.
     """
     ordered = by_content(sample)
     weights = ordered.row_weights()

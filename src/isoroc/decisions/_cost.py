@@ -130,12 +130,23 @@ def expected_cost(
 
     Parameters
     ----------
-    y_true, y_prob : array-like
-        As in `isoroc.evaluate`.
+    y_true : array-like of shape (n,) or (n, K)
+        Labels, or the shares of the classes in each row (soft labels).
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts, or the probability of the second of two classes.
     costs : array-like of shape (K, A), mapping or dataframe
-        As in `decide`.
-    after, sample_weight, labels, clusters, confidence
-        As in `isoroc.evaluate`.
+        ``costs[k, a]`` is the cost of action a if class k occurs, in one of the forms of `decide`.
+    after : array-like of shape (n, K) or (n,), default=None
+        Other forecasts of the same rows, such as calibrated ones.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns, sorted by default.
+    clusters : array-like of shape (n,), default=None
+        Cluster of each row, such as the patient of a visit, if rows of a cluster depend on each
+        other.
+    confidence : float, default=0.95
+        Probability that an interval covers the true value.
 
     Returns
     -------

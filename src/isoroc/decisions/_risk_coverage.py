@@ -24,10 +24,21 @@ def risk_coverage(
 
     Parameters
     ----------
-    y_true, y_prob : array-like
-        As in `isoroc.evaluate`.
-    after, sample_weight, labels, clusters, confidence
-        As in `isoroc.evaluate`. The confidence holds at each point.
+    y_true : array-like of shape (n,) or (n, K)
+        Labels, or the shares of the classes in each row (soft labels).
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts, or the probability of the second of two classes.
+    after : array-like of shape (n, K) or (n,), default=None
+        Other forecasts of the same rows, such as calibrated ones.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns, sorted by default.
+    clusters : array-like of shape (n,), default=None
+        Cluster of each row, such as the patient of a visit, if rows of a cluster depend on each
+        other.
+    confidence : float, default=0.95
+        Probability that an interval covers the true value, at each point.
 
     Returns
     -------
@@ -41,10 +52,11 @@ def risk_coverage(
     Notes
     -----
     The area below the curve is the error on average over all shares of accepted rows (AURC). Tied
-    rows are accepted in random order. Its excess is zero if every wrong row is less sure than every
-    right one. Then the area is ``r + (1 - r) log(1 - r)`` for an error rate r of all rows. An
-    increasing map of the largest probability changes neither. Intervals of areas are normal, from
-    the influence of each row on the area. The curve has Wilson intervals.
+    rows are accepted in random order. If every wrong row is less sure than every right one, the
+    area is ``r + (1 - r) log(1 - r)``, where r is the error rate of all rows. The excess of the
+    area over this least value is then 0. An increasing map of the largest probability changes
+    neither. Intervals of areas are normal, from the influence of each row on the area. The curve
+    has Wilson intervals.
 
     Examples
     --------

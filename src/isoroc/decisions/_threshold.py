@@ -61,8 +61,10 @@ def threshold_for(
 
     Parameters
     ----------
-    y_true, y_prob : array-like
-        As in `isoroc.evaluate`.
+    y_true : array-like of shape (n,) or (n, K)
+        Labels, or the shares of the classes in each row (soft labels).
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts, or the probability of the second of two classes.
     metric : {"precision", "recall", "false_positive_rate", "alerts"}
         "precision" and "recall" must be at least `target`, and the others at most. "recall" is
         reached with as few alerts as possible, the others with as many as possible.
@@ -72,8 +74,15 @@ def threshold_for(
         The class that is acted on, the last by default.
     n_rows : float, default=None
         Number of rows that arrive in a period, such as a day. Alerts are then counted per period.
-    sample_weight, labels, clusters, confidence
-        As in `isoroc.evaluate`. Intervals cover the mean on new rows.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns, sorted by default.
+    clusters : array-like of shape (n,), default=None
+        Cluster of each row, such as the patient of a visit, if rows of a cluster depend on each
+        other.
+    confidence : float, default=0.95
+        Probability that an interval covers the mean on new rows.
 
     Returns
     -------
@@ -170,12 +179,23 @@ def net_benefit(
 
     Parameters
     ----------
-    y_true, y_prob : array-like
-        As in `isoroc.evaluate`, with two classes.
+    y_true : array-like of shape (n,) or (n, 2)
+        Labels, or the shares of the two classes in each row (soft labels).
+    y_prob : array-like of shape (n, 2) or (n,)
+        Forecasts, or the probability of the second class.
     thresholds : array-like of shape (T,), default=None
         Between 0 and 1, 1 excluded, by default 0.01, 0.02, ..., 0.99.
-    after, sample_weight, labels, clusters, confidence
-        As in `isoroc.evaluate`. The confidence holds at each threshold.
+    after : array-like of shape (n, 2) or (n,), or calibrator, default=None
+        Other forecasts of the same rows, or a fitted calibrator that makes them.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
+    labels : array-like of shape (2,), default=None
+        The classes in the order of the columns, sorted by default.
+    clusters : array-like of shape (n,), default=None
+        Cluster of each row, such as the patient of a visit, if rows of a cluster depend on each
+        other.
+    confidence : float, default=0.95
+        Probability that an interval covers the true value, at each threshold.
 
     Returns
     -------

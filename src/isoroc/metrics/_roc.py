@@ -100,10 +100,14 @@ def roc_auc(
 
     Parameters
     ----------
-    y_true, y_prob : array-like of shape (n,), and (n, 2) or (n,)
-        Labels, and forecasts or scores that increase with the probability of the second class.
-    sample_weight, labels : array-like, default=None
-        As in `log_loss`.
+    y_true : array-like of shape (n,) or (n, 2)
+        Labels, or the shares of the two classes in each row (soft labels).
+    y_prob : array-like of shape (n, 2) or (n,)
+        Forecasts, or scores that increase with the probability of the second class.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row. Weight 2 is the same as the row twice.
+    labels : array-like of shape (2,), default=None
+        The classes in the order of the columns, sorted by default.
 
     Returns
     -------

@@ -142,8 +142,12 @@ def ranked_probability_score(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight : array-like
-        As in `log_loss`.
+    y_true : array-like of shape (n,) or (n, K)
+        Labels, or the shares of the classes in each row (soft labels).
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts, or the probability of the second of two classes.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row. Weight 2 is the same as the row twice.
     labels : array-like of shape (K,), default=None
         The classes in ascending order, in which the columns are. Required if three or more
         classes have names, unless `y_true` is an ordered categorical.
@@ -229,14 +233,21 @@ def decompose(
 
     Parameters
     ----------
-    y_true, y_prob : array-like
-        As in `log_loss`.
+    y_true : array-like of shape (n,) or (n, K)
+        Labels, or the shares of the classes in each row (soft labels).
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts, or the probability of the second of two classes.
     loss : {"log", "brier"}, default="log"
         Log loss or Brier score.
     bins : {"ties", "irp"} or None, default=None
         How ``E[Y | p]`` is estimated, as in `calibration_error`.
-    sample_weight, labels, clusters : array-like, default=None
-        As in `isoroc.evaluate`. ``E[Y | p]`` is learned from other clusters.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns, sorted by default.
+    clusters : array-like of shape (n,), default=None
+        Cluster of each row, such as the patient of a visit, if rows of a cluster depend on each
+        other. ``E[Y | p]`` is learned from other clusters.
 
     Returns
     -------
