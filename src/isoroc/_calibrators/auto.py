@@ -83,8 +83,10 @@ class AutoCalibrator(Calibrator):
     ----------
     classes_, n_features_in_, unit_, summary_, map_, checksum
         As in `IdentityCalibrator`.
-    members_, weights_ : list of calibrators and ndarray of shape (n_members,)
-        Fitted members with nonzero weight, and their weights, which sum to 1.
+    members_ : list of calibrators
+        Fitted members with nonzero weight.
+    weights_ : ndarray of shape (n_members,)
+        Weights of these members. They sum to 1.
     member_scores_ : Table
         Weight, out-of-fold log loss and gain over the uncalibrated forecasts, with standard errors,
         for each member and the mixture.

@@ -106,13 +106,19 @@ class IRPCalibrator(Calibrator):
         As in `IdentityCalibrator`.
     tree_ : BinTree
         The partition with its class weights.
-    prior_, pseudocount_ : ndarray of shape (K,) or (N, K), and float
-        The prior, or the prior of each node, and its weight. The weight may be lower than
-        requested, so that every split keeps its certificate.
-    reduction_, top_ : TopReduction and int, or None
+    prior_ : ndarray of shape (K,) or (N, K)
+        The prior, or the prior of each node.
+    pseudocount_ : float
+        Weight of the prior. It may be lower than requested, so that every split keeps its
+        certificate.
+    reduction_ : TopReduction or None
         The reduction to the largest probabilities. `tree_` and `prior_` are then of ranks.
-    n_bins_, bin_values_ : int and ndarray of shape (n_bins, K)
-        Number of bins, and the calibrated forecast of each.
+    top_ : int or None
+        Number of largest probabilities that are calibrated, if there is a reduction.
+    n_bins_ : int
+        Number of bins.
+    bin_values_ : ndarray of shape (n_bins, K)
+        Calibrated forecast of each bin.
     bins_ : Table
         One row per bin: weight, observed rate of each class with a 95 % interval (Wilson), and
         value. For two classes, a bin holds the scores with ``lower < score <= upper``.

@@ -52,8 +52,10 @@ class MatrixCalibrator(DescentCalibrator):
         As in `TemperatureCalibrator`.
     coef_ : ndarray of shape (K, K) or (K,)
         A, or its diagonal.
-    quadratic_, intercept_ : ndarray of shape (K,)
-        a and b.
+    quadratic_ : ndarray of shape (K,)
+        a.
+    intercept_ : ndarray of shape (K,)
+        b.
     penalty_ : ndarray of shape (4,)
         Multiples for b, the diagonal of A, a, and the other entries of A.
 

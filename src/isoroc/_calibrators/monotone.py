@@ -68,12 +68,20 @@ class MonotoneCalibrator(DescentCalibrator):
     ----------
     classes_, n_features_in_, unit_, summary_, map_, checksum
         As in `IdentityCalibrator`.
-    floor_, scale_ : float
-        The floor, one of twelve values between 1e-300 and 0.1, and a.
-    softness_, biases_, prototypes_ : ndarray of shape (K, L), (K, L) and (K, L, K)
-        Softness, bias and point r_kl of each prototype.
-    directions_, interactions_ : ndarray of shape (K, K) or None
-        The points t_k in rows, None if uniform, and J, None if 0.
+    floor_ : float
+        The floor, one of twelve values between 1e-300 and 0.1.
+    scale_ : float
+        The scale a.
+    softness_ : ndarray of shape (K, L)
+        Softness of each prototype.
+    biases_ : ndarray of shape (K, L)
+        Bias of each prototype.
+    prototypes_ : ndarray of shape (K, L, K)
+        The points r_kl.
+    directions_ : ndarray of shape (K, K) or None
+        The points t_k in rows. None if they are uniform.
+    interactions_ : ndarray of shape (K, K) or None
+        J. None if it is 0.
     certificate_ : MonotonicityCertificate
         The guarantee in words: ``print(calibrator.certificate_)``.
 

@@ -43,8 +43,9 @@ from isoroc._support.files import creation_time
 from isoroc._support.table import Table
 from isoroc._support.threads import one_blas_thread
 
-#: The latest batches that `history_` and `seen_` hold.
+#: Number of latest batches in `history_`.
 MOST_BATCHES = 1_000
+#: Number of latest batches in `seen_`.
 MOST_NAMES = 10_000
 
 
@@ -111,8 +112,10 @@ class OnlineCalibrator(Calibrator):
     ----------
     classes_, n_features_in_, unit_, summary_, map_, checksum
         As in `IdentityCalibrator`. The map is the present mixture.
-    members_, weights_ : list of calibrators and ndarray of shape (M,)
-        Members, the uncalibrated forecasts first, and their present weights, which sum to 1.
+    members_ : list of calibrators
+        Members, the uncalibrated forecasts first.
+    weights_ : ndarray of shape (M,)
+        Present weights of the members. They sum to 1.
     half_lives_ : ndarray of shape (M,)
         Half-life of each member, infinite if it forgets nothing, and NaN for the uncalibrated
         forecasts.

@@ -97,10 +97,14 @@ class SegmentCalibrator(Calibrator):
         As in `IdentityCalibrator`.
     columns_ : ndarray of str
         Names of the columns that shift forecasts. `predict_proba` needs them.
-    weight_, uncalibrated_ : float
-        Weights of the shifted map and of the uncalibrated forecasts. The common map has the rest.
-    common_, shifted_ : calibrator
-        The map of all rows, and the one behind the shifts, which takes logits.
+    weight_ : float
+        Weight of the shifted map.
+    uncalibrated_ : float
+        Weight of the uncalibrated forecasts. The common map has the rest.
+    common_ : calibrator
+        The map of all rows.
+    shifted_ : calibrator
+        The map behind the shifts, which takes logits.
     shifts_ : Table
         For each segment and class: rows of `fit`, shift of the calibrated log odds, its standard
         error, which allows for `clusters`, and how far the odds of the forecasts were off: 50 %

@@ -40,8 +40,12 @@ class TemperatureCalibrator(Calibrator):
     ----------
     classes_, n_features_in_, unit_, summary_, map_, checksum
         As in `IdentityCalibrator`.
-    floor_, temperature_, smoothing_ : float
-        floor, T and s.
+    floor_ : float
+        Forecasts below this are raised to it.
+    temperature_ : float
+        T.
+    smoothing_ : float
+        s, the share of the uniform forecast.
 
     See Also
     --------

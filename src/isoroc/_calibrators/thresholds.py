@@ -23,8 +23,10 @@ class CarriedThresholds:
     thresholds : float or ndarray of shape (K,)
         Two classes: decide for the second class if its calibrated probability is above it. More
         classes: decide for the class with the largest ``q - thresholds``, the first on ties.
-    n_changed, n_rows : int
-        Number of changed decisions, and number of rows compared, 0 if none were given.
+    n_changed : int
+        Number of changed decisions.
+    n_rows : int
+        Number of rows compared, 0 if none were given.
     exact : bool
         Whether all possible forecasts get the same decision as before, up to rounding. Otherwise
         `n_changed` is known for the given rows only.

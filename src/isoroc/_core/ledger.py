@@ -23,8 +23,10 @@ class RegretBound:
     nats : float
         The total log loss of the forecasts that were served exceeds the total of any member by at
         most this: ``(delay + 1) * log(n_members) + sharing + waiting``.
-    n_members, delay : int
-        Number of members, and the forecasts that may wait for their labels at no further cost.
+    n_members : int
+        Number of members.
+    delay : int
+        Number of forecasts that may wait for their labels at no further cost.
     sharing : float
         Part that the fixed share has added. It grows with the number of batches.
     waiting : float

@@ -44,8 +44,10 @@ class Verdict:
         Whether there is evidence that calibration helps.
     few_rows : bool
         Whether there is none either way, with fewer than 100 independent rows.
-    before, after : float
-        Log losses of the uncalibrated and of the calibrated forecasts.
+    before : float
+        Log loss of the uncalibrated forecasts.
+    after : float
+        Log loss of the calibrated forecasts.
     gain, low, high : float
         Reduction of the log loss by calibration, and its 95 % interval. In cross-validation each
         loss is bounded, so the gain may differ from ``before - after``.
@@ -57,12 +59,19 @@ class Verdict:
     based_on : "cross-validation", "second forecasts" or "calibration loss"
         Where `after` and `gain` come from: rows that were held out, rows with forecasts before and
         after calibration, or an estimate of what calibration could gain.
-    n_rows, impossible : int
-        Number of rows, and number of outcomes that had probability 0 before calibration.
-    largest_change, mean_change : float
-        Change of the probabilities of the calibration rows, if applied against the verdict.
-    n_folds, n_agreeing : int
-        Number of calibrators of a `CalibratedClassifier`, and number that agree.
+    n_rows : int
+        Number of rows.
+    impossible : int
+        Number of outcomes that had probability 0 before calibration.
+    largest_change : float
+        Largest change of a probability of any calibration row, if calibration is applied against
+        the verdict.
+    mean_change : float
+        Mean over the rows of the largest change in each.
+    n_folds : int
+        Number of calibrators of a `CalibratedClassifier`.
+    n_agreeing : int
+        Number of these calibrators that agree with the verdict.
 
     Notes
     -----

@@ -133,10 +133,16 @@ class Counts:
         Mean forecast of each entry. There is one entry per cell and fold.
     class_weights : ndarray of shape (m, K)
         Weight of each class in each entry.
-    fold, rows : ndarray of shape (m,)
-        Fold of each entry, from 0, and number of rows in it.
-    n_rows, weight, n_folds : int, float, int
-        Total number of rows, total weight, and number of folds.
+    fold : ndarray of shape (m,)
+        Fold of each entry, from 0.
+    rows : ndarray of shape (m,)
+        Number of rows of each entry.
+    n_rows : int
+        Total number of rows.
+    weight : float
+        Total weight.
+    n_folds : int
+        Number of folds.
     resolution : int or "exact"
         N, or "exact" if every distinct forecast is its own cell.
 

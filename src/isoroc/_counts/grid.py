@@ -24,8 +24,8 @@ Resolution = int | Literal["auto", "exact"]
 MOST_EXACT = 2**16
 #: Hashes are remainders of this prime. Products of two fit the 53 bits of a double.
 PRIME = 67_108_859
-FACTOR = 44_485_709
-LIMB = 2**26
+FACTOR = 44_485_709  # multiplies the hash before each further number
+LIMB = 2**26  # larger numbers are hashed in parts below this
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ Hashes = NDArray[np.uint64]
 
 #: Distinct rows that a fingerprint holds. They have the smallest hashes.
 SIZE = 64
+#: Hashes are whole numbers from 0 to this.
 _LARGEST_HASH = 2**32 - 1
 #: Hash of the last outputs, and the fingerprint of the calibrator that made each.
 _outputs: deque[tuple[int, Fingerprint]] = deque(maxlen=100)

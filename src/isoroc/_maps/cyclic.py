@@ -26,9 +26,10 @@ class MonotonicityCheck:
     ----------
     monotone : bool
         Whether the guarantee holds on the rows that were compared.
-    rows, exact : int and bool
-        Number of rows compared, and whether these are all rows. Otherwise they were drawn at
-        random.
+    rows : int
+        Number of rows compared.
+    exact : bool
+        Whether these are all rows. Otherwise they were drawn at random.
     """
 
     monotone: bool

@@ -39,8 +39,10 @@ class MonotonicityCertificate:
 
     Attributes
     ----------
-    n_classes, floor : int and float
-        K, and the floor in z, the coordinates of a map of three classes or more.
+    n_classes : int
+        K.
+    floor : float
+        The floor in z, the coordinates of a map of three classes or more.
     strict : bool
         For two classes, whether the map is strictly increasing.
     """

@@ -60,8 +60,10 @@ def expected(
         fitted calibrator. The interval then allows for the uncertainty of the calibration.
     confidence : float, default=0.95
         Probability that the interval covers what the metric turns out to be.
-    n_draws, random_state : int, default=300; int, RandomState or None, default=0
-        How often labels and calibrations are drawn, and the seed.
+    n_draws : int, default=300
+        How often labels and calibrations are drawn.
+    random_state : int, RandomState or None, default=0
+        Seed of the draws.
 
     Returns
     -------

@@ -77,8 +77,10 @@ def bootstrap(
     metric : callable
         ``metric(y_true, y_prob)`` or ``metric(y_true, y_prob, sample_weight=...)``, returning a
         number or several.
-    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
-        Labels and forecasts.
+    y_true : array-like of shape (n,)
+        Labels.
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts.
     after : array-like of shape (n, K) or (n,), default=None
         Other forecasts of the same rows. Then ``metric(y_true, after) - metric(y_true, y_prob)`` is
         estimated, with both terms on the same resamples.
@@ -86,8 +88,11 @@ def bootstrap(
         Number of resamples.
     confidence : float, default=0.95
         Probability that the interval covers the true value.
-    sample_weight, clusters : array-like of shape (n,), default=None
-        As in `isoroc.evaluate`. Whole clusters are drawn.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row, for a metric that takes weights.
+    clusters : array-like of shape (n,), default=None
+        Cluster of each row, such as the patient of a visit, if rows of a cluster depend on each
+        other. Whole clusters are drawn.
     random_state : int, RandomState or None, default=0
         Seed of the draws. The result depends on the order of the rows, but not on `n_jobs`.
     n_jobs : int, default=None

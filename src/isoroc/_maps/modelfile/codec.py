@@ -45,6 +45,7 @@ STRUCTURES: dict[str, tuple[Any, Callable[[Any, str], None]]] = {
 #: Numbers that JSON does not have.
 NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+#: Types of arrays that a file may hold.
 DTYPES = ("bool", *INTEGERS, "float16", "float32", "float64", "str", "object")
 MAX_DIMENSIONS = 4
 MAX_LENGTH = 100_000

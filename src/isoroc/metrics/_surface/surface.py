@@ -196,8 +196,11 @@ def volume_under_surface(
 
     Parameters
     ----------
-    y_true, y_prob : array-like
-        As in `log_loss`, with at most twelve classes. Scores of two classes may be any numbers.
+    y_true : array-like of shape (n,) or (n, K)
+        Labels, or the shares of the classes in each row (soft labels).
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts of at most twelve classes, or scores that increase with the probability of the
+        second of two classes.
     volume : {"hull", "boxes"}, default="hull"
         Which of the two volumes. Boxes are computed for two and three classes.
     resolution : int, default=None
@@ -209,8 +212,10 @@ def volume_under_surface(
         Seed of the starts of ascents, for four classes or more.
     verbose : int, default=0
         Whether to show progress on standard error, for four classes or more.
-    sample_weight, labels : array-like, default=None
-        As in `log_loss`.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns, sorted by default.
 
     Returns
     -------
