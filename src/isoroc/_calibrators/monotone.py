@@ -167,8 +167,8 @@ def _floored(sample: Sample, floor: float) -> Floats:
 def _tempered(sample: Sample, total: float) -> tuple[Departures, float, Floats]:
     """The prior, the floor, and the parameters of temperature scaling.
 
-    Prototypes start as close to the vertices as rows of this total weight support, or closer if the
-    tempered forecasts are on average. Without the 500 added rows, few rows would overshrink
+    Prototypes start as close to the vertices as rows of this total weight support, or closer if
+    tempered forecasts are closer on average. Without the 500 added rows, few rows would overshrink
     confident forecasts.
     """
     floor, inverse = _choose_floor(sample, total)

@@ -132,7 +132,7 @@ class MultiLabelCalibrator(Calibrator):
         labels : array-like of shape (L,), default=None
             Names of the labels, by default the names of the columns.
         sample_weight, weighting, clusters
-            As for every calibrator, by row.
+            As in `AutoCalibrator.fit`, with one entry per row.
         unit : {"auto", "probability", "percent", "logit"}, default="auto"
             What the forecasts are. "auto": log odds if one lies outside [0, 1].
 

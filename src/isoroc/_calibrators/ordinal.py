@@ -31,8 +31,14 @@ class CumulativeCalibrator(DescentCalibrator):
         As in `IdentityCalibrator`. The classes are in ascending order.
     floor_, temperature_, smoothing_ : float
         As in `TemperatureCalibrator`, whose map comes first.
-    tilt_, location_, rates_, shifts_ : ndarray of shape (K,), (K,), (2,) and (K - 1,)
-        t, c, (a, b) and s.
+    tilt_ : ndarray of shape (K,)
+        t.
+    location_ : ndarray of shape (K,)
+        c.
+    rates_ : ndarray of shape (2,)
+        a and b.
+    shifts_ : ndarray of shape (K - 1,)
+        s.
 
     See Also
     --------

@@ -277,8 +277,8 @@ class SegmentCalibrator(Calibrator):
 
         Tables are learned from the dealt rows (`_try`), in two ways where rows are few: before the
         common map or behind it. The likelier one is mixed with the common map and the uncalibrated
-        forecasts, by weights that maximise the likelihood of rows held out from the tables. At
-        last, the tables are fitted again to all rows, with the precisions that were learned.
+        forecasts, by weights that maximise the likelihood of rows held out from the tables. In the
+        end, the tables are fitted again to all rows, with the precisions that were learned.
         """
         check_random_state(self.random_state)
         dealt = deal_by_content(sample.draw(MANY_ROWS), int(self.cv))

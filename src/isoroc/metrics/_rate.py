@@ -108,7 +108,8 @@ def estimate_rate(
     The scores are calibrated on the labelled rows by logistic regression, cross-fitted in five
     folds. The estimate is the mean label plus the difference of the mean forecasts of unlabelled
     and labelled rows, times the factor between 0 and 1 that minimises the variance (PPI++,
-    Angelopoulos et al. 2024). The interval is Wilson's for as many labels as are as precise.
+    Angelopoulos et al. 2024). The interval is Wilson's, for the number of labels whose mean would
+    be as precise.
 
     Examples
     --------
@@ -176,7 +177,7 @@ def _groups(clusters: Any, unlabelled: Any, n: int, n_others: int) -> Ints:
 
 
 def _covariance(labelled: Floats, others: Floats, groups: Ints) -> float:
-    """Covariance of two means of mean 0 that share groups. One below 0 is not relied upon."""
+    """Covariance of two means of values around 0 that share groups, 0 if it seems to be negative."""
     n = len(labelled)
     size = groups.max() + 1
     first = np.bincount(groups[:n], labelled, size) / n
