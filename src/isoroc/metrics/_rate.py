@@ -177,7 +177,7 @@ def _groups(clusters: Any, unlabelled: Any, n: int, n_others: int) -> Ints:
 
 
 def _covariance(labelled: Floats, others: Floats, groups: Ints) -> float:
-    """Covariance of two means of values around 0 that share groups, 0 if it seems to be negative."""
+    """Covariance of two means of values around 0 that share groups. A negative one counts as 0."""
     n = len(labelled)
     size = groups.max() + 1
     first = np.bincount(groups[:n], labelled, size) / n
