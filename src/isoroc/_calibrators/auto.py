@@ -66,9 +66,9 @@ class AutoCalibrator(Calibrator):
     caution : "verdict" or None, default=None
         "verdict" leaves the forecasts unchanged unless the verdict is to calibrate.
     cv : int, default=5
-        Number of folds for members that cannot leave out rows one by one. They are not stratified,
-        because that would favour maps that fit class frequencies. With `clusters` in `fit`, rows of
-        one cluster share a fold.
+        Number of folds for members that cannot leave out rows or `clusters` one by one. They are
+        not stratified, because that would favour maps that fit class frequencies. Rows of one
+        cluster share a fold.
     max_cells : int, default=20000
         With more rows, or counts of more cells, members are fitted to at most this many cells of
         forecasts.
@@ -111,8 +111,10 @@ class AutoCalibrator(Calibrator):
 
     In tables and in the gain, each forecast is mixed with the uniform forecast, with the weight of
     one row, so that no single row decides the verdict. Most default members forecast each row
-    without it, by one Newton step from the fit to all rows. Penalties and floors are learned from
-    all rows. Members that cannot do so are fitted in folds, chosen by a hash of each row.
+    without it, by one Newton step from the fit to all rows. With `clusters` in `fit`, the step
+    leaves out all rows of its cluster. Penalties and floors are learned from all rows. Members that
+    cannot do so are fitted in folds, chosen by a hash of each row, and so are all members if one
+    cluster has more than a twentieth of the weight.
 
     Examples
     --------

@@ -161,8 +161,8 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
             Only ratios of importance weights matter, and unequal weights lower the effective number
             of rows. A frequency of 2 is the row twice.
         clusters : array-like of shape (n,), default=None
-            Cluster of each row, such as the patient of a visit. Rows of one cluster share a fold,
-            and standard errors allow for their dependence.
+            Cluster of each row, such as the patient of a visit. Unseen rows are forecast without
+            their whole cluster, and standard errors allow for the dependence.
         unit : str, default="auto"
             What the forecasts are: "probability", "percent", "proportion" (divided by the sum of
             the row), "logit" (log odds if there is one column), "log_probability", or "rank" (only

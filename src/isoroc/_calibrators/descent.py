@@ -13,7 +13,7 @@ from scipy.linalg import solve_triangular
 from sklearn.exceptions import ConvergenceWarning
 
 from isoroc._calibrators.base import Calibrator
-from isoroc._calibrators.leave_one_out import left_out_weights
+from isoroc._calibrators.leave_one_out import LeftOut, left_out
 from isoroc._calibrators.precisions import Priors
 from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample
@@ -99,11 +99,11 @@ class ArrowFactor(Factor):
         shared = columns[: self._S] - np.einsum("kws,kwn->sn", self._arms, of_classes)
         return self._join(self._root @ shared, of_classes).reshape(gradient.shape)
 
-    def leverage(self, k: int, shared: Floats, of_class: Floats) -> Floats:
-        """Leverages of rows on class k, from the features of its parameters, shape (_, n)."""
+    def of_rows(self, k: int, shared: Floats, of_class: Floats) -> Floats:
+        """Derivatives of scores of class k in these coordinates, from features, shape (_, n)."""
         alone = self._roots[k] @ of_class
         together = self._root @ (shared - self._arms[k].T @ alone)
-        return np.asarray((alone**2).sum(axis=0) + (together**2).sum(axis=0))
+        return np.concatenate([alone, together])
 
     def _join(self, shared: Floats, of_classes: Floats) -> Floats:
         theta = np.empty((self._S + self._index.size, *shared.shape[1:]))
@@ -311,13 +311,12 @@ class PenalisedLoss(FittedRows, ABC):
     def leave_one_out(
         self,
         whole: Solution,  # noqa: ARG002
-        removed: Floats,  # noqa: ARG002
+        left: LeftOut,  # noqa: ARG002
         Q: Floats,  # noqa: ARG002
     ) -> Floats | None:
-        """Forecasts of each row, shape (n, K), if it is left out of the solution.
+        """Forecasts of each row, shape (n, K), if it is left out, or with `left` its cluster.
 
-        `Q` are the forecasts of the solution, and `removed` the weight that is left out of each
-        row. Returns None if folds cost less.
+        `Q` are the forecasts of the solution. Returns None if folds cost less.
         """
         return None
 
@@ -383,7 +382,7 @@ class DescentCalibrator(Calibrator):
         return problem.map_of(whole.theta)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Any, Floats]:
-        """As in `Calibrator`, but rows are left out one by one where the curvature allows it.
+        """As in `Calibrator`, but rows or clusters are left out one by one if the curvature allows.
 
         Otherwise folds share features, and start at the solution for all rows.
         """
@@ -391,11 +390,11 @@ class DescentCalibrator(Calibrator):
         rows = problem.rows
         if not len(rows):  # rows were gathered
             return super()._fit_out_of_fold(sample, fold)
-        if (removed := left_out_weights(sample)) is not None:
+        if (left := left_out(sample)) is not None:
             scale = problem.weights / sample.row_weights()[rows]  # if rows were drawn
             fitted = problem.map_of(whole.theta)
             Q = fitted.apply(sample.forecasts)
-            unseen = problem.leave_one_out(whole, removed[rows] * scale, Q[rows])
+            unseen = problem.leave_one_out(whole, left.take(rows, scale), Q[rows])
             if unseen is not None:
                 Q[rows] = unseen
                 return fitted, Q

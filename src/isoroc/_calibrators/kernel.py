@@ -12,7 +12,12 @@ from scipy.linalg import solve_triangular
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import FromMap
 from isoroc._calibrators.descent import DescentCalibrator, EvidenceLoss, Factor, Solution
-from isoroc._calibrators.leave_one_out import score_changes, with_changes
+from isoroc._calibrators.leave_one_out import (
+    LeftOut,
+    joint_changes,
+    score_changes,
+    with_changes,
+)
 from isoroc._calibrators.precisions import Priors
 from isoroc._calibrators.tempering import fit_tempering
 from isoroc._core.simplex import LEAST
@@ -219,11 +224,11 @@ class KernelLoss(EvidenceLoss):
         for rows in slices(len(self.codes), 4000):
             yield rows, theta.reshape(len(self.z), -1) @ self.features[:, rows] + self.z[:, rows]
 
-    def leave_one_out(self, whole: Solution, removed: Floats, Q: Floats) -> Floats | None:
+    def leave_one_out(self, whole: Solution, left: LeftOut, Q: Floats) -> Floats | None:
         """As in `PenalisedLoss`, for two classes.
 
-        With many rows, features count as uncorrelated. With more classes, the curvature between all
-        parameters would be needed, and folds cost less.
+        With many rows without clusters, features count as uncorrelated. With more classes, the
+        curvature between all parameters would be needed, and folds cost less.
         """
         if len(self.z) > 2:
             return None
@@ -231,10 +236,8 @@ class KernelLoss(EvidenceLoss):
         for rows, z in self._scores(whole.theta):
             q[:, rows] = softmax(z)
         many = len(self.codes) >= self.row_share * len(self.features)
-        leverages = self._separate_leverages if many else self._joint_leverages
-        changes = np.empty_like(q)
-        for rows, leverage in leverages(q):
-            changes[:, rows] = score_changes(q[:, rows], self.codes[rows], removed[rows], leverage)
+        separate = many and left.clusters is None
+        changes = self._separate_changes(q, left) if separate else self._joint_changes(q, left)
         return with_changes(Q, changes)
 
     def _curvatures(self, q: Floats) -> Iterator[tuple[int, int, Floats]]:
@@ -242,29 +245,36 @@ class KernelLoss(EvidenceLoss):
         for k, j in np.ndindex(len(q), len(q)):
             yield k, j, self.weights * q[k] * ((k == j) - q[j])
 
-    def _separate_leverages(self, q: Floats) -> Iterator[tuple[slice, Floats]]:
-        """Leverages of parts of the rows, shape (n, K, K), if features are uncorrelated."""
+    def _separate_changes(self, q: Floats, left: LeftOut) -> Floats:
+        """Changes of scores, shape (K, n), by single rows if features are uncorrelated."""
         K = len(q)
         squares = self.features**2
         H = np.zeros((len(squares), K, K))
         for k, j, curvature in self._curvatures(q):
             H[:, k, j] = squares @ curvature
         inverse = np.linalg.inv(H + self.priors.precisions[0] * np.eye(K)).reshape(len(squares), -1)
-        for rows in slices(len(self.codes), max(2**20 // K**2, 64)):
-            yield rows, (squares[:, rows].T @ inverse).reshape(-1, K, K)
+        changes = np.empty_like(q)
+        for rows, _ in left.parts(max(2**20 // K**2, 64)):
+            leverage = (squares[:, rows].T @ inverse).reshape(-1, K, K)
+            removed = left.weights[rows]
+            changes[:, rows] = score_changes(q[:, rows], self.codes[rows], removed, leverage)
+        return changes
 
-    def _joint_leverages(self, q: Floats) -> Iterator[tuple[slice, Floats]]:
-        """Leverages of parts of the rows, shape (n, K, K)."""
+    def _joint_changes(self, q: Floats, left: LeftOut) -> Floats:
+        """Changes of scores, shape (K, n)."""
         K = len(q)
         M = len(self.features)
         H = np.empty((K, M, K, M))
         for k, j, curvature in self._curvatures(q):
             H[k, :, j] = (self.features * curvature) @ self.features.T
         inverse = Factor(H.reshape(K * M, -1), self.priors.precision()).inverse()
-        for rows in slices(len(self.codes), max(2**20 // (K * K * M), 64)):
+        changes = np.empty_like(q)
+        for rows, size in left.parts(max(2**20 // (K * K * M), 64)):
             features = self.features[:, rows]
-            whitened = np.stack([inverse[:, k * M : (k + 1) * M] @ features for k in range(K)])
-            yield rows, np.einsum("kpn,jpn->nkj", whitened, whitened, optimize=True)
+            J = np.stack([inverse[:, k * M : (k + 1) * M] @ features for k in range(K)])
+            removed = left.weights[rows]
+            changes[:, rows] = joint_changes(q[:, rows], self.codes[rows], removed, J, size)
+        return changes
 
 
 def bumps(centres: Floats, x: Floats) -> Floats:

@@ -39,7 +39,7 @@ from isoroc._calibrators.descent import (
     factor_of,
 )
 from isoroc._calibrators.floors import FLOORS, distinct_floors, likeliest_floor
-from isoroc._calibrators.leave_one_out import with_lower_outcomes
+from isoroc._calibrators.leave_one_out import LeftOut, likelihood_changes, with_losses
 from isoroc._calibrators.parts import draw_part, gather
 from isoroc._calibrators.precisions import Priors
 from isoroc._calibrators.tempering import inverse_temperature, softmax_losses
@@ -376,7 +376,7 @@ class Posterior(EvidenceLoss):
             blocks += of_classes @ of_classes.transpose(0, 2, 1)
         return Arrow(H, arms, blocks, index) if index.size else H
 
-    def leave_one_out(self, whole: Solution, removed: Floats, Q: Floats) -> Floats | None:
+    def leave_one_out(self, whole: Solution, left: LeftOut, Q: Floats) -> Floats | None:
         """As in `PenalisedLoss`, from the gradient of each row's loss.
 
         None if the curvature is known on its diagonal only.
@@ -386,13 +386,13 @@ class Posterior(EvidenceLoss):
         if not isinstance(H, Arrow) and H.ndim == 1:
             return None
         factor = factor_of(H, self.priors.precision())
-        leverage = removed / self.weights
-        for rows in slices(len(self.codes), max(self.gradient_numbers // len(whole.theta), 64)):
-            whitened = factor.gradient(self._gradients(F, rows))
-            leverage[rows] *= (whitened**2).sum(axis=0)
-        return with_lower_outcomes(Q, self.codes, leverage)
+        changes = np.empty_like(self.weights)
+        for rows, size in left.parts(max(self.gradient_numbers // len(whole.theta), 64)):
+            J = factor.gradient(self._gradients(F, rows)) / np.sqrt(self.weights[rows])
+            changes[rows] = likelihood_changes(left.weights[rows], J, size)
+        return with_losses(Q, self.codes, changes)
 
-    def _gradients(self, F: MonotoneMap, rows: slice) -> Floats:
+    def _gradients(self, F: MonotoneMap, rows: slice | Ints) -> Floats:
         """Gradient of each row's loss, times the root of its weight, shape (n_parameters, n)."""
         z = np.ascontiguousarray(self.z[:, rows])
         codes = self.codes[rows]

@@ -15,7 +15,7 @@ from isoroc._calibrators.floors import (
     likeliest_floor,
     may_be_least,
 )
-from isoroc._calibrators.leave_one_out import MOST_LEVERAGE, left_out_weights, with_changes
+from isoroc._calibrators.leave_one_out import left_out, odds_changes, with_changes
 from isoroc._calibrators.parts import draw_part
 from isoroc._core.losses import EPSILON
 from isoroc._core.newton import logistic_regression
@@ -32,9 +32,9 @@ class LogisticCalibrator(Calibrator):
     _shares: ClassVar[tuple[float, float]] = (1.5, 1.0)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Any, Floats]:
-        """As in `Calibrator`, but rows of two classes are left out one by one."""
-        removed = left_out_weights(sample)
-        if sample.n_classes > 2 or removed is None:
+        """As in `Calibrator`, but of two classes rows or clusters are left out one by one."""
+        left = left_out(sample)
+        if sample.n_classes > 2 or left is None:
             return super()._fit_out_of_fold(sample, fold)
         fitted: Any = self._fit(sample)
         Q = fitted.apply(sample.forecasts)
@@ -46,12 +46,14 @@ class LogisticCalibrator(Calibrator):
             used = used[:1]
         X = np.vstack([X[used], np.ones_like(p)])
         X /= np.abs(X).max(axis=1, initial=1.0, keepdims=True)
-        curvature = p * (1 - p)
-        H = (X * (sample.row_weights() * curvature)) @ X.T
-        leverage = removed * np.einsum("bn,bn->n", X, np.linalg.pinv(H, hermitian=True) @ X)
-        kept = 1 - np.minimum(leverage * curvature, MOST_LEVERAGE)
+        H = (X * (sample.row_weights() * p * (1 - p))) @ X.T
+        values, vectors = np.linalg.eigh(H)
+        known = values > 1e-15 * values[-1]  # features may be linearly dependent
+        J = (vectors[:, known] / np.sqrt(values[known])).T @ X
         changes = np.zeros((2, len(p)))
-        changes[1] = leverage * (p - sample.codes) / kept
+        for rows, size in left.parts(len(p)):
+            removed = left.weights[rows]
+            changes[1, rows] = odds_changes(p[rows], sample.codes[rows], removed, J[:, rows], size)
         return fitted, with_changes(Q, changes)
 
 

@@ -23,9 +23,11 @@ from isoroc._calibrators.descent import (
 )
 from isoroc._calibrators.floors import smallest_forecast
 from isoroc._calibrators.leave_one_out import (
-    MOST_LEVERAGE,
-    score_changes,
+    LeftOut,
+    joint_changes,
+    odds_changes,
     separate_changes,
+    separate_leverages,
     with_changes,
 )
 from isoroc._calibrators.matrix import MATRIX_CLASSES
@@ -126,6 +128,7 @@ class SplineLoss(PenalisedLoss):
     by_row = ("features", "others")
     most_features = 20_000_000  # with more, some rows are drawn
     joint_classes = 6  # up to this number, leverages between classes count
+    most_together = 20  # beyond it, number of rows that may be left out together
     chunk_numbers = 2**20  # in the arrays of the rows for which the curvature is formed at a time
 
     def __init__(self, sample: Sample, n_knots: int, penalty: float, pseudocount: float) -> None:
@@ -261,34 +264,47 @@ class SplineLoss(PenalisedLoss):
             blocks[k] = (U * curvature) @ U.T
         return Arrow(blocks[:, :B, :B].sum(axis=0), blocks[..., :B], blocks, index)
 
-    def leave_one_out(self, whole: Solution, removed: Floats, Q: Floats) -> Floats:
+    def leave_one_out(self, whole: Solution, left: LeftOut, Q: Floats) -> Floats | None:
         """As in `PenalisedLoss`, but beyond six classes without leverages between classes."""
         q = softmax(self._scores(whole.theta))
         if len(q) <= self.joint_classes:
-            changes = self._joint_changes(q, whole.factor.inverse(), removed)
-            return with_changes(Q, changes, self.smoothing)
-        factor = ArrowFactor(self._arrow(q), 2 * self.strengths + 1e-12)
-        leverage = np.empty_like(q)
-        for k, features in enumerate(self.features):
-            leverage[k] = factor.leverage(k, features, self._acting(k))
-        changes = separate_changes(q, self.codes, removed, leverage)
+            changes = self._joint_changes(q, whole.factor.inverse(), left)
+        elif left.largest <= self.most_together:
+            changes = self._separate_changes(q, left)
+        else:
+            return None
         return with_changes(Q, changes, self.smoothing)
 
-    def _joint_changes(self, q: Floats, inverse: Floats, removed: Floats) -> Floats:
-        K, B, n = self.features.shape
+    def _joint_changes(self, q: Floats, inverse: Floats, left: LeftOut) -> Floats:
+        K, B, _ = self.features.shape
         index = self._class_index()
         changes = np.empty_like(q)
-        for rows in slices(n, max(self.chunk_numbers // (K * len(inverse)), 64)):
-            whitened = np.empty((K, len(inverse), len(self.codes[rows])))
+        for rows, size in left.parts(max(self.chunk_numbers // (K * len(inverse)), 64)):
+            codes = self.codes[rows]
+            J = np.empty((K, len(inverse), len(codes)))
             for k in range(K):
                 of_class = inverse[:, index[k]]
                 of_class[:, :B] += inverse[:, :B]  # departures have the features of shared terms
-                whitened[k] = of_class @ self._acting(k, rows)
-            leverage = np.einsum("kpn,jpn->nkj", whitened, whitened, optimize=True)
-            changes[:, rows] = score_changes(q[:, rows], self.codes[rows], removed[rows], leverage)
+                J[k] = of_class @ self._acting(k, rows)
+            changes[:, rows] = joint_changes(q[:, rows], codes, left.weights[rows], J, size)
         return changes
 
-    def _acting(self, k: int, rows: slice = slice(None)) -> Floats:
+    def _separate_changes(self, q: Floats, left: LeftOut) -> Floats:
+        factor = ArrowFactor(self._arrow(q), 2 * self.strengths + 1e-12)
+        K = len(q)
+        changes = np.empty_like(q)
+        for rows, size in left.parts(max(self.chunk_numbers // (K * left.largest), 64)):
+            codes = self.codes[rows]
+            leverage = np.empty((K, len(codes) // size, size, size))
+            for k, features in enumerate(self.features):
+                J = factor.of_rows(k, features[:, rows], self._acting(k, rows))
+                leverage[k] = separate_leverages(J, size)
+            changes[:, rows] = separate_changes(
+                q[:, rows], codes, left.weights[rows], leverage, size
+            )
+        return changes
+
+    def _acting(self, k: int, rows: slice | Ints = slice(None)) -> Floats:
         """Features of the parameters of class k, in the order of `_class_index`."""
         features = self.features[k][:, rows]
         others = self.others[:, rows].copy()
@@ -391,20 +407,20 @@ class AveragedSplines(FittedRows):
             fits.thetas[kept], fits.evidence[kept], fits.precision[kept], fits.hessians[kept]
         )
 
-    def leave_one_out(self, whole: Fits, removed: Floats, Q: Floats) -> Floats:
-        """As in `PenalisedLoss`. Each choice of widths loses its evidence from the row."""
+    def leave_one_out(self, whole: Fits, left: LeftOut, Q: Floats) -> Floats:
+        """As in `PenalisedLoss`. Each choice of widths loses its evidence from what is left out."""
         roots = np.linalg.inv(np.linalg.cholesky(whole.hessians))
         changes = np.zeros((2, len(self.z)))
-        for rows in slices(len(self.z), 1000):  # so that arrays stay in the cache
+        for rows, size in left.parts(1000):  # so that arrays stay in the cache
             y = self.outcome[rows]
-            odds = self.z[rows] + whole.thetas @ self.features[:, rows]
-            q = expit(odds)
-            leverage = removed[rows] * ((roots @ self.features[:, rows]) ** 2).sum(axis=1)
-            kept = 1 - np.minimum(leverage * q * (1 - q), MOST_LEVERAGE)
-            without = odds + leverage * (q - y) / kept
-            log_likelihood = log_expit(np.where(y > 0, without, -without))
-            logs = np.log(whole.shares)[:, None] - removed[rows] * log_likelihood
-            shares = softmax(np.ascontiguousarray(logs))
+            removed = left.weights[rows]
+            features = self.features[:, rows]
+            odds = self.z[rows] + whole.thetas @ features
+            without = odds + odds_changes(expit(odds), y, removed, roots @ features, size)
+            lost = removed * log_expit(np.where(y > 0, without, -without))
+            lost = lost.reshape(len(lost), -1, size).sum(axis=-1)
+            logs = np.log(whole.shares)[:, None] - lost
+            shares = np.repeat(softmax(np.ascontiguousarray(logs)), size, axis=1)
             changes[1, rows] = (shares * without).sum(axis=0) - whole.shares @ odds
         return with_changes(Q, changes, self.smoothing)
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from isoroc._calibrators.base import Calibrator, FromMap
-from isoroc._calibrators.leave_one_out import left_out_weights, score_gradients, with_changes
+from isoroc._calibrators.leave_one_out import left_out, score_gradients, with_changes
 from isoroc._calibrators.tempering import fit_tempering, temper
 from isoroc._core.smooth import softmax
 from isoroc._core.types import Floats, Ints
@@ -88,8 +88,8 @@ class TemperatureCalibrator(Calibrator):
         return fit_tempering(sample, self.floor, self.pseudocount)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Any, Floats]:
-        removed = left_out_weights(sample)
-        if removed is None:
+        left = left_out(sample)
+        if left is None:
             return super()._fit_out_of_fold(sample, fold)
         fitted: Any = self._fit(sample)
         Q = fitted.apply(sample.forecasts)
@@ -97,8 +97,8 @@ class TemperatureCalibrator(Calibrator):
         q = softmax(z / fitted.temperature)
         slopes = (score_gradients(q, sample.codes) * z).sum(axis=0)  # in 1 / T
         curvature = (q * z**2).sum(axis=0) - (q * z).sum(axis=0) ** 2
-        others = sample.row_weights() @ curvature - removed * curvature
-        steps = removed * slopes / np.maximum(others, 1e-9)
+        others = sample.row_weights() @ curvature - left.total(curvature)
+        steps = left.total(slopes) / np.maximum(others, 1e-9)
         return fitted, with_changes(Q, z * steps, fitted.smoothing)
 
     def _fit_part(self, sample: Sample, whole: TemperatureMap) -> TemperatureMap:
