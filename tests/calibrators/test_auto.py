@@ -17,6 +17,7 @@ from isoroc import (
     KernelCalibrator,
     TemperatureCalibrator,
 )
+from isoroc._calibrators.auto import default_members
 from isoroc._calibrators.mixing import exponent_of, share_of_forecasts
 from isoroc._core.evidence import score_test
 from isoroc._counts import deal_by_content, deal_in_cells
@@ -69,6 +70,31 @@ def test_members_are_calibrators_that_can_be_used(K, tmp_path):
             np.testing.assert_array_equal(from_file.predict_proba(frame), own.predict_proba(frame))
             with pytest.raises(ValueError, match="columns"):
                 own.predict_proba(P[:, 0])
+
+
+FOR_ALL = ["Identity", "Spline", "Monotone"]
+
+
+@pytest.mark.parametrize(
+    ("K", "others"),
+    [
+        (2, ["Sigmoid", "Beta", "Kernel"]),
+        (3, ["Temperature", "Kernel"]),
+        (30, ["Temperature", "Kernel"]),
+        (31, ["Temperature", "Isotonic", "Kernel"]),
+        (150, ["Temperature", "Isotonic", "Kernel"]),
+        (151, ["Temperature", "Isotonic"]),
+        (300, ["Temperature", "Isotonic"]),
+    ],
+)
+def test_the_number_of_classes_chooses_the_members(K, others):
+    names = [type(member).__name__ for member in default_members(K)]
+    assert names == [f"{name}Calibrator" for name in FOR_ALL + others]
+
+
+def test_more_than_300_classes_have_members_that_are_quick_to_fit():
+    names = [type(member).__name__ for member in default_members(301)]
+    assert names == ["IdentityCalibrator", "MatrixCalibrator", "IsotonicCalibrator"]
 
 
 def test_verdicts():

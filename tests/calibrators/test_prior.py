@@ -82,6 +82,16 @@ def test_the_estimate_maximises_the_likelihood():
     assert found.p_value < 1e-6
 
 
+@pytest.mark.parametrize("counts", [[97, 2, 1, 0], [1, 9, 0], [80, 19, 1], [0, 7, 3]])
+def test_the_prior_of_certain_forecasts_is_the_share_of_their_rows(counts):
+    """The class of one row must not be lost on the way, whatever the others gain at first."""
+    n = sum(counts)
+    old = np.array([0.4, 0.3, 0.2, 0.1])[: len(counts)]
+    old /= old.sum()
+    found = estimate_prior(np.eye(len(counts)).repeat(counts, axis=0), old)
+    np.testing.assert_allclose(found.prior, (counts + old) / (n + 1), atol=1e-6)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_intervals_cover_and_the_test_keeps_its_level(n_classes):

@@ -136,6 +136,14 @@ def test_pairs_of_columns():
     assert log_loss(y, alone.predict_proba(expit(z), segments)) > log_loss(y, Q) + 0.08
 
 
+def test_forecasts_that_are_far_too_sure_have_no_weight():
+    P, y, segments, _ = data(1000, effect=0.5)
+    sure = P**3 / (P**3).sum(axis=1, keepdims=True)
+    calibrator = SegmentCalibrator(TemperatureCalibrator()).fit(sure, y, segments=segments)
+    assert calibrator.uncalibrated_ < 0.01
+    assert 0.2 < calibrator.weight_ < 0.95  # the common map has the rest
+
+
 def test_what_is_unknown_is_not_shifted(fitted):
     P, _, segments, _ = data(50, seed=2)
     odd = segments.assign(region="never seen", age=np.nan)

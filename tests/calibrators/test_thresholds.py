@@ -1,5 +1,7 @@
 """Thresholds on calibrated forecasts that repeat the decisions of thresholds on forecasts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from isoroc import (
     AutoCalibrator,
+    BetaCalibrator,
     IdentityCalibrator,
     InputError,
     IRPCalibrator,
@@ -99,6 +102,26 @@ def test_maps_with_flat_parts_are_not_called_increasing():
     assert not steps.map_.is_increasing()
     mixed = AutoCalibrator(members=[TemperatureCalibrator()], cv=2, random_state=0).fit(P, y)
     assert mixed.map_.is_increasing()
+
+
+@pytest.mark.parametrize(
+    ("coef", "rest", "floor", "increases"),
+    [
+        (1.0, 0.5, 1e-6, True),
+        (1.0, 0.0, 1e-6, True),
+        (0.0, 1.0, 0.5, True),
+        (0.0, 0.0, 1e-6, False),
+        (0.5, -1.0, 1e-6, False),
+        (1.0, 0.5, 0.6, False),
+    ],
+)
+def test_one_positive_coefficient_makes_a_sigmoid_increasing(coef, rest, floor, increases):
+    P, y = example(2)
+    own = BetaCalibrator().fit(P[:, 1], y).map_
+    own = replace(own, coef=np.full(2, coef), rest=np.full(2, rest), floor=floor)
+    assert own.is_increasing() == increases
+    q = own.apply(np.linspace(0.01, 0.99, 99))[:, 1]
+    assert (np.diff(q) > 0).all() == increases
 
 
 @given(st.integers(0, 2**32), st.floats(0, 1))

@@ -176,7 +176,15 @@ def test_values_of_parameters():
 
 def test_demo_replaces_only_its_own_files(folder, run_cli):
     assert run_cli("demo", "--keep", "new").code == 0
-    assert run_cli("demo", "--keep", "new").code == 0
+    again = run_cli("demo", "--keep", "new")
+    assert again.code == 0
+    first_rows = (folder / "new" / "calibrated.csv").read_text().splitlines()[:4]
+    shown = again.out.decode().split("The first rows of calibrated.csv:\n\n")[1]
+    assert shown.splitlines() == [
+        *first_rows,
+        "",
+        "Next: isoroc inspect, isoroc export, isoroc --help.",
+    ]
     for name in ("model.json", "march.csv"):
         (folder / name).write_text("mine")
         ran = run_cli("demo", "--keep", ".")

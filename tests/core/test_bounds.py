@@ -132,6 +132,14 @@ def test_few_rows_leave_no_room_for_an_error():
     assert certify_in_order(case, 2, 0.05, 0.9).last == -1
 
 
+@pytest.mark.parametrize(("n", "last"), [(28, -1), (29, 1)])
+def test_all_rows_have_all_of_the_risk_if_no_part_of_them_can_pass(n, last):
+    """Rows without errors: .9**29 is .047, .9**28 is .052. A sequence alone needs .9**30 = .042."""
+    losses = Losses(np.zeros(n))
+    tested = certify_in_order(lambda i: (losses, np.arange(n) < n - 1 + i), 2, 0.1, 0.95)
+    assert tested.last == last
+
+
 @pytest.mark.parametrize(("error", "limit", "confidence"), [(0, 0.05, 0.95), (0.02, 0.05, 0.9)])
 def test_rows_needed_are_enough(error, limit, confidence):
     n = int(rows_needed(error, limit, confidence))

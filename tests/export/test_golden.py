@@ -9,7 +9,7 @@ import pytest
 import isoroc
 from engine_tables import CATEGORIES, fit_categories
 from exported import run_onnx
-from isoroc import InputError, MultiLabelCalibrator, TemperatureCalibrator
+from isoroc import InputError, MultiLabelCalibrator, SigmoidCalibrator, TemperatureCalibrator
 from isoroc._backends.sql import DIALECTS
 from isoroc.export import golden_rows, to_onnx
 from zoo import SHAPES, fitted
@@ -74,6 +74,13 @@ def test_rows_are_those_of_predict_proba():
     }
     assert golden_rows(fit_categories("number"), segments=["a", "b"]).types["a"] == "bigint"
     assert golden_rows(fit_categories("digits")).types["code"] == "text"
+
+
+def test_rows_of_log_odds_have_a_certain_forecast():
+    z = np.random.default_rng(0).normal(size=100)
+    golden = golden_rows(SigmoidCalibrator().fit(z, np.arange(100) % 2))
+    assert golden.forecasts[0] == 0
+    assert golden.forecasts[1] == pytest.approx(53 * np.log(2))  # the last number below 1
 
 
 @pytest.mark.parametrize("name", CATEGORIES)

@@ -238,6 +238,21 @@ def test_every_split_lifts_the_likelihood_by_more_than_chance(min_lift):
     assert 1 <= (lifts / (min_lift * added)).min() < 1.2
 
 
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize(("share", "n_bins"), [(0.99, 2), (1.01, 1)])
+def test_a_split_lifts_the_likelihood_by_half_a_nat_of_min_lift_per_free_entry(K, share, n_bins):
+    P = np.full((2, K), 0.3 / (K - 1))
+    P[:, 0] = P[:, 1].copy()
+    P[[0, 1], [0, 1]] = 0.7
+    counts = np.ones((2, K))
+    counts[[0, 1], [0, 1]] = 9
+    y = np.concatenate([np.repeat(np.arange(K), row.astype(int)) for row in counts])
+    lift = Split(np.zeros(K), 0.0, counts).lift
+    sample = P.repeat(counts.sum(axis=1).astype(int), axis=0), y.astype(np.uint8), None
+    growth = start(sample, monotonicity="tree", min_lift=share * lift / (0.5 * (K - 1)))
+    assert len(grow(growth, sweep()).bins) == n_bins
+
+
 def test_min_lift_leaves_pure_noise_alone():
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(3), 1000)

@@ -22,6 +22,7 @@ from isoroc import (
     evaluate,
     metrics,
 )
+from isoroc._input import Sample
 from zoo import KINDS, make, takes_classes
 
 RNG = np.random.default_rng(0)
@@ -335,6 +336,14 @@ def test_mistakes_are_named(case, words):
 def test_ragged_costs():
     with pytest.raises(InputError, match=r"^costs: its rows have different numbers of entries"):
         decisions.decide(P3, [[0, 1], [1], [1, 0]])
+
+
+@pytest.mark.parametrize("unit", ["probability", "logit"])
+def test_a_single_column_decides_for_the_likelier_class(unit):
+    p = np.array([0.0, 0.49, 0.5, 0.51, 1.0])
+    scores = p if unit == "probability" else np.array([-9.0, -0.04, 0.0, 0.04, 9.0])
+    sample = Sample(scores, np.zeros(5, dtype=np.uint8), unit=unit)
+    assert sample.decisions().tolist() == [0, 0, 0, 1, 1]  # the first class on ties
 
 
 @pytest.mark.parametrize(

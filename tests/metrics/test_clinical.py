@@ -103,6 +103,14 @@ def test_intervals_of_calibrated_and_of_wrong_forecasts():
     assert ends(wrong, "slope")[2] < 1
 
 
+def test_wrong_forecasts_of_rare_events_have_distances_above_0():
+    """Lower ends for events of 2 %: 0 if the forecasts are right, and not if they are too large."""
+    right, wrong = (calibration_summary(*draw(10_000, shift=s, mean=-5.0)) for s in (0, -1))
+    for measure in ("ici", "e50", "e90"):
+        assert ends(right, measure)[1] == 0
+        assert ends(wrong, measure)[1] > 0
+
+
 def test_outcomes_that_vary_more_than_forecasts_say_widen_the_ratio():
     y, p = draw(4000, 0.3)
     summary = calibration_summary(y, p)

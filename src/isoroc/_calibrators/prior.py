@@ -287,7 +287,8 @@ def _most_likely(L: Floats, weights: Floats, start: Floats) -> Floats:
     rows = weights / total
 
     def at(prior: Floats) -> _Prior:
-        mixed = np.maximum(L @ prior, LEAST_LIKELIHOOD)
+        # A sum and not a maximum: a share that has become 0 can grow again where a row needs it.
+        mixed = L @ prior + LEAST_LIKELIHOOD
         return _Prior(prior, -float(rows @ np.log(mixed)), mixed)
 
     def project(prior: Floats) -> _Prior:
