@@ -19,7 +19,7 @@ from isoroc._input.kinds import columns_of
 #: What floor="auto" chooses from. The first leaves every positive forecast unchanged.
 FLOORS = 10.0 ** -np.array([300, 100, 30, 16, 8, 6, 4, 3, 2.5, 2, 1.5, 1])
 
-S = TypeVar("S", bound=Sample)
+AnySample = TypeVar("AnySample", bound=Sample)
 T = TypeVar("T")
 
 
@@ -68,7 +68,7 @@ def distinct_floors(floors: Iterable[float], smallest: float) -> list[float]:
     return [floor for i, floor in enumerate(floors) if raising[i] or i == idle[0]]
 
 
-def without_noise(sample: S, noise: tuple[float, float] = (1e-16, 1e-8)) -> S:
+def without_noise(sample: AnySample, noise: tuple[float, float] = (1e-16, 1e-8)) -> AnySample:
     """The sample with exact zeros where something has put noise in their place.
 
     Forests and neighbours forecast shares of votes, many of which are 0. Noise in place of these
