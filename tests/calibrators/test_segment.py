@@ -136,12 +136,12 @@ def test_pairs_of_columns():
     assert log_loss(y, alone.predict_proba(expit(z), segments)) > log_loss(y, Q) + 0.08
 
 
-def test_forecasts_that_are_far_too_sure_have_no_weight():
+def test_forecasts_that_are_far_too_sure_have_little_weight():
     P, y, segments, _ = data(1000, effect=0.5)
     sure = P**3 / (P**3).sum(axis=1, keepdims=True)
     calibrator = SegmentCalibrator(TemperatureCalibrator()).fit(sure, y, segments=segments)
-    assert calibrator.uncalibrated_ < 0.01
-    assert 0.2 < calibrator.weight_ < 0.95  # the common map has the rest
+    assert calibrator.uncalibrated_ < 0.1
+    assert 0.2 < calibrator.weight_ < 0.8  # the common map has most of the rest
 
 
 def test_what_is_unknown_is_not_shifted(fitted):

@@ -1,7 +1,5 @@
 """Thresholds on calibrated forecasts that repeat the decisions of thresholds on forecasts."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +10,6 @@ from sklearn.exceptions import NotFittedError
 
 from isoroc import (
     AutoCalibrator,
-    BetaCalibrator,
     IdentityCalibrator,
     InputError,
     IRPCalibrator,
@@ -21,6 +18,8 @@ from isoroc import (
     MonotoneCalibrator,
     TemperatureCalibrator,
 )
+from isoroc._input.kinds import kind_of
+from isoroc._maps.scaling import SigmoidMap
 from zoo import CASES, fitted, forecasts
 
 STRICT = [
@@ -116,9 +115,14 @@ def test_maps_with_flat_parts_are_not_called_increasing():
     ],
 )
 def test_one_positive_coefficient_makes_a_sigmoid_increasing(coef, rest, floor, increases):
-    P, y = example(2)
-    own = BetaCalibrator().fit(P[:, 1], y).map_
-    own = replace(own, coef=np.full(2, coef), rest=np.full(2, rest), floor=floor)
+    own = SigmoidMap(
+        kind=kind_of(1),
+        floor=floor,
+        coef=np.full(2, coef),
+        rest=np.full(2, rest),
+        intercept=np.zeros(2),
+        linear=False,
+    )
     assert own.is_increasing() == increases
     q = own.apply(np.linspace(0.01, 0.99, 99))[:, 1]
     assert (np.diff(q) > 0).all() == increases
