@@ -56,13 +56,12 @@ def kernel(
 ) -> Floats: ...
 def slopes(
     z: Floats,
-    rises: Floats,
     codes: Ints,
     weights: Floats,
     scale: float,
     softness: Floats,
     biases: Floats,
-    directions: Floats,
+    directions: Floats | None,
     factors: Floats | None,
     of_rows: bool,
 ) -> tuple[float, Floats, Floats, Floats, Floats]: ...
