@@ -70,6 +70,14 @@ def test_tempered_forecasts(K):
     np.testing.assert_array_equal(smooth.by_row(found), found.T)
 
 
+@pytest.mark.parametrize("K", [2, 3, 8, 11])
+def test_powers_of_forecasts(K):
+    P = some_forecasts(K)
+    raised = np.maximum(P, 1e-3) ** 1.7
+    expected = raised / raised.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(smooth.powered(P, 1e-3, 1.7), expected, rtol=1e-13)
+
+
 def softmax(z):
     e = np.exp(z - z.max(axis=0))
     return (e / e.sum(axis=0)).T

@@ -72,6 +72,7 @@ cdef enum Step:
     COPY
     LOG
     SOFTMAX
+    POWER
 
 
 def log_forecasts(const double[:, ::1] P, double floor):
@@ -95,6 +96,11 @@ def tempered(const double[:, ::1] logs, double lowest, double temperature, doubl
     return transform(logs, False, None, False, SOFTMAX, lowest, 1 / temperature, share)
 
 
+def powered(const double[:, ::1] Q, double lowest, double exponent):
+    """Rows of max(Q, lowest), shape (n, K), to a power, divided by their sums."""
+    return transform(Q, True, None, True, POWER, lowest, exponent, 0.0)
+
+
 def by_row(const double[:, ::1] q):
     """The transpose of an array of shape (K, n)."""
     return transform(q, False, None, True, COPY, -INFINITY, 1.0, 0.0)
@@ -105,7 +111,7 @@ cdef transform(const double[:, ::1] source, bint from_rows, double[:, ::1] to, b
     """A step of max(source, lowest) * factor: put into an array, or returned as a new one.
 
     Arrays have shape (n, K) if they hold rows, otherwise (K, n). The softmax gets a share of the
-    uniform forecast.
+    uniform forecast. The factor of a power is its exponent.
     """
     cdef Py_ssize_t K = source.shape[1 if from_rows else 0], n = source.shape[0 if from_rows else 1]
     cdef Py_ssize_t t, i
@@ -125,11 +131,13 @@ cdef transform(const double[:, ::1] source, bint from_rows, double[:, ::1] to, b
                 load(tile, &source[0, i], K, n, width)
             if lowest > -INFINITY:
                 raise_tile(tile, lowest, K)
+            if step == POWER:
+                log_tile(tile, K)
             if factor != 1.0:
                 scale_tile(tile, factor, K)
             if step == LOG:
                 log_tile(tile, K)
-            elif step == SOFTMAX:
+            elif step != COPY:
                 softmax_tile(tile, K, share)
             if to_rows:
                 store_rows(tile, &to[i, 0], K, width)
@@ -536,8 +544,10 @@ def slopes(const double[:, ::1] z, const Py_ssize_t[::1] codes, const double[::1
                 store(dy, &to_mixed[1, 0, i], K, n, width)
             slope_tile(e, entry, y, v, weight, all, likely, rise, points, towards, outcome,
                        &softness[0, 0], &to_sums[0, 0, 0, 0], x, K, L)
+            log_tile(all, 1)
+            log_tile(likely, 1)
             for r in range(width):
-                loss += weight[r] * (log(all[r]) - log(likely[r]))
+                loss += weight[r] * (all[r] - likely[r])
             if paired:
                 store(x, &to_mixed[2, 0, i], K, n, width)
                 for r in range(width):
