@@ -50,7 +50,7 @@ from isoroc._input import Sample, slices
 from isoroc._input.kinds import Kind, columns_of
 from isoroc._maps import MonotoneMap
 from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
-from isoroc._maps.monotone import MonotonicityCertificate, with_floor
+from isoroc._maps.monotone import TRACE, MonotonicityCertificate
 
 LEAST_SCALE_PRECISION = 2.0  # of the prior of the log scale
 WIDTH = 1 / 16  # of cells of log forecasts: rows of a cell differ by up to 6 %
@@ -161,7 +161,7 @@ class MonotoneCalibrator(DescentCalibrator):
 
 def _floored(sample: Sample, floor: float) -> Floats:
     """The points z of a sample, shape (K, n)."""
-    return np.asarray(with_floor(NUMPY, sample.kind.log_rows(sample.forecasts, LEAST), floor))
+    return smooth.softened(sample.kind.log_rows(sample.forecasts, LEAST), floor, TRACE)
 
 
 def _tempered(sample: Sample, total: float) -> tuple[Departures, float, Floats]:
@@ -194,7 +194,7 @@ def _choose_floor(sample: Sample, total: float) -> tuple[float, float]:
 
     def fit(floor: float) -> tuple[float, float]:
         nonlocal inverse  # the best one changes little between floors
-        z = with_floor(NUMPY, logs, floor)
+        z = smooth.softened(logs, floor, TRACE)
         inverse = inverse_temperature(z, sample, start=inverse, tolerance=1e-6)
         spread = float(np.ptp(z, axis=0).max())
         inverse = min(inverse, max(1.0, bound / spread)) if spread else inverse

@@ -146,25 +146,51 @@ cdef transform(const double[:, ::1] source, bint from_rows, double[:, ::1] to, b
     return made
 
 
-def moments(const double[:, ::1] z, double t):
-    """Mean and variance of each column of z, shape (K, n), under the softmax of t z."""
-    cdef Py_ssize_t tile, i, n = z.shape[1], K = z.shape[0], n_tiles = (n + ROWS - 1) // ROWS
-    cdef int width
+def moments(const double[:, ::1] z, const double[::1] weights, double t):
+    """Sums over the columns of z, shape (K, n), of their mean and variance under the softmax of t z.
+
+    Columns are multiplied by their weights.
+    """
+    cdef Py_ssize_t tile, i, n = z.shape[1], K = z.shape[0]
+    cdef int r, width
     cdef double[:, ::1] tiles = np.empty((2, K * ROWS))
     cdef double* scores = &tiles[0, 0]
     cdef double* q = &tiles[1, 0]
-    result = np.empty((2, n_tiles * ROWS))
-    cdef double[:, ::1] out = result
+    cdef double[ROWS] mean, variance
+    sums = np.zeros((2, ROWS))
+    cdef double[:, ::1] to_sums = sums
     with nogil:
-        for tile in range(n_tiles):
+        for tile in range((n + ROWS - 1) // ROWS):
             i = tile * ROWS
             width = <int>min(<Py_ssize_t>ROWS, n - i)
             load(scores, &z[0, i], K, n, width)
             load(q, &z[0, i], K, n, width)
             scale_tile(q, t, K)
             softmax_tile(q, K, 0.0)
-            moments_tile(q, scores, &out[0, i], &out[1, i], K)
-    return result[0, :n], result[1, :n]
+            moments_tile(q, scores, mean, variance, K)
+            for r in range(width):
+                to_sums[0, r] += weights[i + r] * mean[r]
+                to_sums[1, r] += weights[i + r] * variance[r]
+    return sums[0].sum(), sums[1].sum()
+
+
+def softened(const double[:, ::1] logs, double floor, double trace):
+    """``(1 - trace) log(p + floor) + trace log(p)`` from log p, shape (K, n)."""
+    cdef Py_ssize_t tile, i, n = logs.shape[1], K = logs.shape[0]
+    cdef int width
+    cdef double log_floor = log(floor)
+    cdef double[::1] memory = np.empty(K * ROWS)
+    cdef double* z = &memory[0]
+    result = np.empty((K, n))
+    cdef double[:, ::1] out = result
+    with nogil:
+        for tile in range((n + ROWS - 1) // ROWS):
+            i = tile * ROWS
+            width = <int>min(<Py_ssize_t>ROWS, n - i)
+            load(z, &logs[0, i], K, n, width)
+            soften_tile(z, log_floor, trace, K)
+            store(z, &out[0, i], K, n, width)
+    return result
 
 
 def softmax_loss(double[:, ::1] z, const Py_ssize_t[::1] codes, const double[::1] weights):
