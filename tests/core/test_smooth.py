@@ -70,6 +70,14 @@ def test_tempered_forecasts(K):
     np.testing.assert_array_equal(smooth.by_row(found), found.T)
 
 
+@pytest.mark.parametrize("K", [2, 3, 8, 11])
+def test_powers_of_forecasts(K):
+    P = some_forecasts(K)
+    raised = np.maximum(P, 1e-3) ** 1.7
+    expected = raised / raised.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(smooth.powered(P, 1e-3, 1.7), expected, rtol=1e-13)
+
+
 def softmax(z):
     e = np.exp(z - z.max(axis=0))
     return (e / e.sum(axis=0)).T
@@ -79,9 +87,17 @@ def softmax(z):
 def test_moments_are_those_of_the_softmax(K):
     z = np.random.default_rng(K).normal(scale=5, size=(K, 13))
     q = special.softmax(1.3 * z, axis=0)
-    mean, variance = smooth.moments(z, 1.3)
-    np.testing.assert_allclose(mean, (q * z).sum(axis=0), rtol=1e-13)
-    np.testing.assert_allclose(variance, (q * (z - mean) ** 2).sum(axis=0), rtol=1e-13)
+    weights = np.random.default_rng(1).random(13)
+    mean = (q * z).sum(axis=0)
+    expected = weights @ mean, weights @ (q * (z - mean) ** 2).sum(axis=0)
+    np.testing.assert_allclose(smooth.moments(z, weights, 1.3), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("K", [2, 3, 11])
+def test_softened_logarithms_are_their_formula(K):
+    logs = np.log(np.maximum(some_forecasts(K), 1e-300)).T.copy()
+    expected = 0.9 * np.log(np.exp(logs) + 1e-3) + 0.1 * logs
+    np.testing.assert_allclose(smooth.softened(logs, 1e-3, 0.1), expected, atol=1e-13)
 
 
 @pytest.mark.parametrize("n_knots", [0, 1, 8])

@@ -23,6 +23,7 @@ from isoroc._calibrators.monotone import MonotoneCalibrator
 from isoroc._calibrators.sigmoid import BetaCalibrator, SigmoidCalibrator
 from isoroc._calibrators.spline import SplineCalibrator
 from isoroc._calibrators.temperature import TemperatureCalibrator
+from isoroc._core import smooth
 from isoroc._core.evidence import score_test
 from isoroc._core.intervals import mean
 from isoroc._core.simplex import LEAST
@@ -293,7 +294,7 @@ def _mix(
     if monotone or dealt.n_classes == 2:
         return mixed, 1.0
     exponent = mixing.exponent_of(mixed, dealt)
-    return NUMPY.softmax(np.log(np.maximum(mixed, LEAST)) * exponent), exponent
+    return smooth.powered(np.ascontiguousarray(mixed), LEAST, exponent), exponent
 
 
 def default_members(n_classes: int, *, monotone: bool = False) -> list[Calibrator]:

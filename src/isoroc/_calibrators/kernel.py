@@ -141,7 +141,7 @@ class KernelLoss(EvidenceLoss):
     Features are principal components of the inputs, so the curvature is nearly diagonal.
     """
 
-    near_steps = 15
+    near_steps = 8
     rounds = 20
     tolerance = 3e-5
     n_learning = 4
@@ -221,7 +221,7 @@ class KernelLoss(EvidenceLoss):
 
     def _scores(self, theta: Floats) -> Iterator[tuple[slice, Floats]]:
         """Log forecasts, up to a constant of each row, for parts of the rows that fit the cache."""
-        for rows in slices(len(self.codes), 4000):
+        for rows in slices(len(self.codes), 1000):
             yield rows, theta.reshape(len(self.z), -1) @ self.features[:, rows] + self.z[:, rows]
 
     def leave_one_out(self, whole: Solution, left: LeftOut, Q: Floats) -> Floats | None:

@@ -50,7 +50,7 @@ from isoroc._input import Sample, slices
 from isoroc._input.kinds import Kind, columns_of
 from isoroc._maps import MonotoneMap
 from isoroc._maps.cyclic import MonotonicityCheck, check_cyclic
-from isoroc._maps.monotone import MonotonicityCertificate, with_floor
+from isoroc._maps.monotone import TRACE, MonotonicityCertificate
 
 LEAST_SCALE_PRECISION = 2.0  # of the prior of the log scale
 WIDTH = 1 / 16  # of cells of log forecasts: rows of a cell differ by up to 6 %
@@ -161,7 +161,7 @@ class MonotoneCalibrator(DescentCalibrator):
 
 def _floored(sample: Sample, floor: float) -> Floats:
     """The points z of a sample, shape (K, n)."""
-    return np.asarray(with_floor(NUMPY, sample.kind.log_rows(sample.forecasts, LEAST), floor))
+    return smooth.softened(sample.kind.log_rows(sample.forecasts, LEAST), floor, TRACE)
 
 
 def _tempered(sample: Sample, total: float) -> tuple[Departures, float, Floats]:
@@ -194,7 +194,7 @@ def _choose_floor(sample: Sample, total: float) -> tuple[float, float]:
 
     def fit(floor: float) -> tuple[float, float]:
         nonlocal inverse  # the best one changes little between floors
-        z = with_floor(NUMPY, logs, floor)
+        z = smooth.softened(logs, floor, TRACE)
         inverse = inverse_temperature(z, sample, start=inverse, tolerance=1e-6)
         spread = float(np.ptp(z, axis=0).max())
         inverse = min(inverse, max(1.0, bound / spread)) if spread else inverse
@@ -295,10 +295,9 @@ class Departures:
 class Slopes(NamedTuple):
     """Loss of some rows, and its derivatives."""
 
-    rises: Floats  # <z, t_k - e_k>, shape (K, n)
     loss: float
-    sums: Floats  # derivatives in s_kl, alone, times the rises and times z, shape (3, K, L)
-    entries: Floats  # minus the derivatives in r_kl, shape (K, L, K)
+    sums: Floats  # first arguments of `chained`, shape (4, K, L)
+    entries: Floats  # minus the derivatives in r_kl, if classes interact, shape (K, L, K)
     mixed: Floats  # of each row, if classes interact: see `smooth.slopes`, shape (3, K, n)
     rows: Floats  # of each row: in s_kl, and minus in r_kl[outcome], shape (2, K, L, n)
 
@@ -337,18 +336,14 @@ class Posterior(EvidenceLoss):
     def loss(self, theta: Floats) -> tuple[float, Floats]:
         """Negative log posterior and its gradient."""
         F = self.map_of(theta)
-        a = F.scale
-        soft = F.softness
-        t = F.full_directions()
         slopes = _slopes(F, self.z, self.codes, self.weights)
-        entries = slopes.entries
-        towards = np.einsum("klj,kj->kl", entries, t - np.eye(len(t)))
-        (in_scores, risen, along) = slopes.sums
-        parts = chained(F, in_scores, risen, along, towards)
+        parts = chained(F, *slopes.sums)
         if F.interactions is not None:
+            t = F.full_directions()
             x, dy, pulled = slopes.mixed
             dJ = (dy @ x.T) * np.exp(F.interactions)
-            dt = a * (pulled @ self.z.T) - np.einsum("klj,kl->kj", entries, soft)
+            dt = F.scale * (pulled @ self.z.T)
+            dt -= np.einsum("klj,kl->kj", slopes.entries, F.softness)
             dt = t * (dt - (t * dt).sum(axis=1, keepdims=True))
             parts += [(dJ + dJ.T)[self.departures.pairs], dt[self.departures.others]]
         precision = self.priors.precision()
@@ -402,7 +397,7 @@ class Posterior(EvidenceLoss):
         K = len(soft)
         n = len(codes)
         slopes = _slopes(F, z, codes, np.sqrt(self.weights[rows]), of_rows=True)
-        rises = slopes.rises
+        rises = F.rises(z)
         (in_scores, in_entries) = slopes.rows
         is_outcome = np.eye(K)[:, codes]
         towards = t[:, codes]
@@ -458,7 +453,6 @@ def _slopes(
     F: MonotoneMap, z: Floats, codes: Ints, weights: Floats, *, of_rows: bool = False
 ) -> Slopes:
     """Loss of rows, and its derivatives, multiplied by the weights."""
-    rises = F.rises(z)
     factors = None if F.interactions is None else np.exp(F.interactions)
-    numbers = F.scale, F.softness, F.biases, F.full_directions(), factors
-    return Slopes(rises, *smooth.slopes(z, rises, codes, weights, *numbers, of_rows))
+    numbers = F.scale, F.softness, F.biases, F.directions, factors
+    return Slopes(*smooth.slopes(z, codes, weights, *numbers, of_rows))

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from isoroc._core.rows import find_groups
 from isoroc._core.types import Codes, Floats
 from isoroc._input import Sample
 
@@ -37,9 +38,13 @@ def gather(
     m = len(places)
     mix = 2 * np.random.default_rng(0).integers(2**62, size=m + 1) + 1
     keys = (places.astype(np.int64) * mix[:m, None]).sum(axis=0) + codes * mix[m]
-    _, first, cell = np.unique(keys, return_index=True, return_inverse=True)
+    slots = np.zeros((2 ** (2 * n).bit_length(), 2), np.uint64)
+    cell, first = find_groups(keys.view(np.uint64), slots, 0)
     if len(first) > n // 2:
         return z, codes, weights
+    order = np.argsort(keys[first])  # the order of the rows must not matter
+    first = first[order]
+    cell = np.argsort(order)[cell]
     total = np.bincount(cell, weights).astype(np.float64)
     means = np.stack([np.bincount(cell, weights * row) for row in z]) / total
     return means, codes[first], total

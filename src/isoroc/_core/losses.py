@@ -57,14 +57,14 @@ def likeliest_power(
     between the last values on either side of the minimum, and bisection follows after 50 steps.
     """
     total = weights.sum()
-    shares = weights / total
+    shares = np.ascontiguousarray(weights / total)
     precision = precision / total
     least = low
     most = high
     t = min(start, high)
 
     def derivatives(t: float) -> tuple[float, float]:
-        mean, variance = (float(shares @ moment) for moment in moments(z, t))
+        mean, variance = moments(z, shares, t)
         return mean + precision * math.log(t) / t, variance + precision / t**2
 
     for count in range(100):

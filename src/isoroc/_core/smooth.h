@@ -22,11 +22,17 @@ stands: forecasts do not depend on the batch. */
 #else
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
 #define TILE(name) \
-    static __attribute__((noinline, target_clones("avx2", "default"))) void name##_tile
+    static __attribute__((noinline, target_clones("avx512f", "avx2", "default"))) void name##_tile
 #else
 #define TILE(name) static __attribute__((noinline)) void name##_tile
 #endif
 #define INLINE static inline __attribute__((always_inline))
+#endif
+
+#if defined(__GNUC__)
+#define PREFETCH(address) __builtin_prefetch(address)
+#else
+#define PREFETCH(address) ((void)0)
 #endif
 
 /* fmax and fmin are one instruction on ARM, and calls elsewhere. */
@@ -118,13 +124,15 @@ INLINE void log_rows(double *__restrict x) {
     EACH_ROW x[r] = f[r] + n[r] * LOG2_HIGH;
 }
 
-/* Read columns of an array of shape (K, n) into a tile; the first fills up what is missing. */
+/* Read columns of an array of shape (K, n) into a tile; the first fills up what is missing. Columns of
+   the tile after the next one are fetched early: processors foresee few runs of numbers at a time. */
 static inline void load(double *__restrict tile, const double *__restrict from, ptrdiff_t K,
                         ptrdiff_t n, int width) {
     for (ptrdiff_t k = 0; k < K; k++)
-        if (width == ROWS)
+        if (width == ROWS) {
+            PREFETCH(from + k * n + 2 * ROWS);
             EACH_ROW tile[k * ROWS + r] = from[k * n + r];
-        else
+        } else
             EACH_ROW tile[k * ROWS + r] = from[k * n + (r < width ? r : 0)];
 }
 
@@ -155,6 +163,12 @@ static inline void store_rows(const double *__restrict tile, double *__restrict 
 
 TILE(raise)(double *__restrict z, double lowest, ptrdiff_t K) {
     for (ptrdiff_t i = 0; i < K * ROWS; i++) z[i] = LARGER(z[i], lowest);
+}
+
+/* 0 for each row whose numbers are finite, NaN for the others. */
+TILE(check)(const double *__restrict z, double *__restrict checked, ptrdiff_t K) {
+    EACH_ROW checked[r] = 0.0;
+    for (ptrdiff_t k = 0; k < K; k++) EACH_ROW checked[r] += 0.0 * z[k * ROWS + r];
 }
 
 TILE(scale)(double *__restrict z, double factor, ptrdiff_t K) {
@@ -523,39 +537,52 @@ TILE(sum)(const double *__restrict x, double *__restrict y, ptrdiff_t K) {
 TILE(mix)(const double *__restrict x, const double *__restrict v, const double *__restrict y,
           const double *__restrict weights, double *__restrict all, double *__restrict outcome,
           double *__restrict mixed, ptrdiff_t K) {
+    double up[ROWS], down[ROWS];
     EACH_ROW all[r] = outcome[r] = 0.0;
     for (ptrdiff_t k = 0; k < K; k++) {
         EACH_ROW all[r] += x[k * ROWS + r] * y[k * ROWS + r];
         EACH_ROW outcome[r] += v[k * ROWS + r] * y[k * ROWS + r];
     }
+    EACH_ROW up[r] = weights[r] / all[r];
+    EACH_ROW down[r] = weights[r] / outcome[r];
     for (ptrdiff_t k = 0; k < K; k++)
-        EACH_ROW mixed[k * ROWS + r] =
-            weights[r] * (x[k * ROWS + r] / all[r] - v[k * ROWS + r] / outcome[r]);
+        EACH_ROW mixed[k * ROWS + r] = x[k * ROWS + r] * up[r] - v[k * ROWS + r] * down[r];
 }
 
 /* Derivatives of the log ratio, times a weight: in the scores into e, and minus that in the entries
-   into `entries`. `pull` is exp(J) times the derivatives in y. Derivatives in the scores, and these
-   times the rises and times z, are added to `sums`, shape (3, K, L, ROWS); the sums over the levels
-   of these times the softness go to `soft`. */
+   into `entries`. `pull` is exp(J) times the derivatives in y. Derivatives in the scores, these times
+   the rises and times z, and `entries` times (t_k - e_k)[outcome] are added to `sums`, shape
+   (4, K, L, ROWS / 2), where each entry has two rows of the tile; the sums over the levels of the
+   first times the softness go to `soft`. */
 TILE(slope)(double *__restrict e, double *__restrict entries, const double *__restrict y,
             const double *__restrict pull, const double *__restrict weights,
-            const double *__restrict all, const double *__restrict outcome,
+            const double *__restrict all, const double *__restrict likely,
             const double *__restrict rises, const double *__restrict z,
+            const double *__restrict towards, const double *__restrict outcome,
             const double *__restrict softness, double *__restrict sums, double *__restrict soft,
             ptrdiff_t K, ptrdiff_t L) {
-    double *__restrict risen = sums + K * L * ROWS, *__restrict along = risen + K * L * ROWS;
+    const ptrdiff_t KL = K * L * ROWS;
+    double each[ROWS], one[ROWS];
+    EACH_ROW each[r] = weights[r] / all[r];
+    EACH_ROW one[r] = weights[r] / likely[r];
     for (ptrdiff_t k = 0; k < K * ROWS; k += ROWS) {
-        double up[ROWS], down[ROWS], taken[ROWS];
-        EACH_ROW up[r] = y[k + r] * (weights[r] / all[r]) + pull[k + r];
-        EACH_ROW down[r] = y[k + r] * (weights[r] / outcome[r]);
+        double up[ROWS], down[ROWS], taken[ROWS], turn[ROWS];
+        double risen[ROWS], along[ROWS], turned[ROWS];
+        EACH_ROW up[r] = y[k + r] * each[r] + pull[k + r];
+        EACH_ROW down[r] = y[k + r] * one[r];
+        EACH_ROW turn[r] = towards[k + r] - outcome[k + r];
         EACH_ROW soft[k + r] = 0.0;
         for (ptrdiff_t i = k * L; i < (k + ROWS) * L; i += ROWS) {
             EACH_ROW taken[r] = e[i + r] * down[r];
             EACH_ROW e[i + r] = e[i + r] * up[r] - taken[r] * entries[i + r];
             EACH_ROW entries[i + r] = taken[r];
-            EACH_ROW sums[i + r] += e[i + r];
-            EACH_ROW risen[i + r] += e[i + r] * rises[k + r];
-            EACH_ROW along[i + r] += e[i + r] * z[k + r];
+            EACH_ROW turned[r] = taken[r] * turn[r];
+            EACH_ROW risen[r] = e[i + r] * rises[k + r];
+            EACH_ROW along[r] = e[i + r] * z[k + r];
+            EACH_OF_FOUR sums[i / 2 + q] += e[i + q] + e[i + q + 4];
+            EACH_OF_FOUR sums[(KL + i) / 2 + q] += risen[q] + risen[q + 4];
+            EACH_OF_FOUR sums[(2 * KL + i) / 2 + q] += along[q] + along[q + 4];
+            EACH_OF_FOUR sums[(3 * KL + i) / 2 + q] += turned[q] + turned[q + 4];
             EACH_ROW soft[k + r] += softness[i / ROWS] * e[i + r];
         }
     }

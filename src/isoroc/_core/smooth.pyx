@@ -16,6 +16,7 @@ cdef extern from "smooth.h" nogil:
     void load_rows(double* tile, const double* source, Py_ssize_t K, int width)
     void store_rows(const double* tile, double* to, Py_ssize_t K, int width)
     void raise_tile(double* z, double lowest, Py_ssize_t K)
+    void check_tile(const double* z, double* checked, Py_ssize_t K)
     void scale_tile(double* z, double factor, Py_ssize_t K)
     void log_tile(double* z, Py_ssize_t K)
     void softmax_tile(double* z, Py_ssize_t K, double share)
@@ -57,9 +58,10 @@ cdef extern from "smooth.h" nogil:
     void mix_tile(const double* x, const double* v, const double* y, const double* weights,
                   double* all, double* outcome, double* mixed, Py_ssize_t K)
     void slope_tile(double* e, double* entries, const double* y, const double* pull,
-                    const double* weights, const double* all, const double* outcome,
-                    const double* rises, const double* z, const double* softness, double* sums,
-                    double* soft, Py_ssize_t K, Py_ssize_t L)
+                    const double* weights, const double* all, const double* likely,
+                    const double* rises, const double* z, const double* towards,
+                    const double* outcome, const double* softness, double* sums, double* soft,
+                    Py_ssize_t K, Py_ssize_t L)
 
 
 #: Places at which the ranks of log forecasts bend.
@@ -70,6 +72,7 @@ cdef enum Step:
     COPY
     LOG
     SOFTMAX
+    POWER
 
 
 def log_forecasts(const double[:, ::1] P, double floor):
@@ -93,6 +96,11 @@ def tempered(const double[:, ::1] logs, double lowest, double temperature, doubl
     return transform(logs, False, None, False, SOFTMAX, lowest, 1 / temperature, share)
 
 
+def powered(const double[:, ::1] Q, double lowest, double exponent):
+    """Rows of max(Q, lowest), shape (n, K), to a power, divided by their sums."""
+    return transform(Q, True, None, True, POWER, lowest, exponent, 0.0)
+
+
 def by_row(const double[:, ::1] q):
     """The transpose of an array of shape (K, n)."""
     return transform(q, False, None, True, COPY, -INFINITY, 1.0, 0.0)
@@ -103,7 +111,7 @@ cdef transform(const double[:, ::1] source, bint from_rows, double[:, ::1] to, b
     """A step of max(source, lowest) * factor: put into an array, or returned as a new one.
 
     Arrays have shape (n, K) if they hold rows, otherwise (K, n). The softmax gets a share of the
-    uniform forecast.
+    uniform forecast. The factor of a power is its exponent.
     """
     cdef Py_ssize_t K = source.shape[1 if from_rows else 0], n = source.shape[0 if from_rows else 1]
     cdef Py_ssize_t t, i
@@ -123,11 +131,13 @@ cdef transform(const double[:, ::1] source, bint from_rows, double[:, ::1] to, b
                 load(tile, &source[0, i], K, n, width)
             if lowest > -INFINITY:
                 raise_tile(tile, lowest, K)
+            if step == POWER:
+                log_tile(tile, K)
             if factor != 1.0:
                 scale_tile(tile, factor, K)
             if step == LOG:
                 log_tile(tile, K)
-            elif step == SOFTMAX:
+            elif step != COPY:
                 softmax_tile(tile, K, share)
             if to_rows:
                 store_rows(tile, &to[i, 0], K, width)
@@ -136,25 +146,51 @@ cdef transform(const double[:, ::1] source, bint from_rows, double[:, ::1] to, b
     return made
 
 
-def moments(const double[:, ::1] z, double t):
-    """Mean and variance of each column of z, shape (K, n), under the softmax of t z."""
-    cdef Py_ssize_t tile, i, n = z.shape[1], K = z.shape[0], n_tiles = (n + ROWS - 1) // ROWS
-    cdef int width
+def moments(const double[:, ::1] z, const double[::1] weights, double t):
+    """Sums over the columns of z, shape (K, n), of their mean and variance under the softmax of t z.
+
+    Columns are multiplied by their weights.
+    """
+    cdef Py_ssize_t tile, i, n = z.shape[1], K = z.shape[0]
+    cdef int r, width
     cdef double[:, ::1] tiles = np.empty((2, K * ROWS))
     cdef double* scores = &tiles[0, 0]
     cdef double* q = &tiles[1, 0]
-    result = np.empty((2, n_tiles * ROWS))
-    cdef double[:, ::1] out = result
+    cdef double[ROWS] mean, variance
+    sums = np.zeros((2, ROWS))
+    cdef double[:, ::1] to_sums = sums
     with nogil:
-        for tile in range(n_tiles):
+        for tile in range((n + ROWS - 1) // ROWS):
             i = tile * ROWS
             width = <int>min(<Py_ssize_t>ROWS, n - i)
             load(scores, &z[0, i], K, n, width)
             load(q, &z[0, i], K, n, width)
             scale_tile(q, t, K)
             softmax_tile(q, K, 0.0)
-            moments_tile(q, scores, &out[0, i], &out[1, i], K)
-    return result[0, :n], result[1, :n]
+            moments_tile(q, scores, mean, variance, K)
+            for r in range(width):
+                to_sums[0, r] += weights[i + r] * mean[r]
+                to_sums[1, r] += weights[i + r] * variance[r]
+    return sums[0].sum(), sums[1].sum()
+
+
+def softened(const double[:, ::1] logs, double floor, double trace):
+    """``(1 - trace) log(p + floor) + trace log(p)`` from log p, shape (K, n)."""
+    cdef Py_ssize_t tile, i, n = logs.shape[1], K = logs.shape[0]
+    cdef int width
+    cdef double log_floor = log(floor)
+    cdef double[::1] memory = np.empty(K * ROWS)
+    cdef double* z = &memory[0]
+    result = np.empty((K, n))
+    cdef double[:, ::1] out = result
+    with nogil:
+        for tile in range((n + ROWS - 1) // ROWS):
+            i = tile * ROWS
+            width = <int>min(<Py_ssize_t>ROWS, n - i)
+            load(z, &logs[0, i], K, n, width)
+            soften_tile(z, log_floor, trace, K)
+            store(z, &out[0, i], K, n, width)
+    return result
 
 
 def softmax_loss(double[:, ::1] z, const Py_ssize_t[::1] codes, const double[::1] weights):
@@ -162,20 +198,18 @@ def softmax_loss(double[:, ::1] z, const Py_ssize_t[::1] codes, const double[::1
 
     The derivatives replace z. The loss is NaN if some z is not finite.
     """
-    cdef Py_ssize_t t, i, k, n = z.shape[1], K = z.shape[0]
+    cdef Py_ssize_t t, i, n = z.shape[1], K = z.shape[0]
     cdef int r, width
-    cdef double loss = 0.0, checked
+    cdef double loss = 0.0
     cdef double[::1] memory = np.empty(K * ROWS)
     cdef double* tile = &memory[0]
-    cdef double[ROWS] of_label, weight, logs
+    cdef double[ROWS] of_label, weight, logs, checked
     with nogil:
         for t in range((n + ROWS - 1) // ROWS):
             i = t * ROWS
             width = <int>min(<Py_ssize_t>ROWS, n - i)
             load(tile, &z[0, i], K, n, width)
-            checked = 0.0
-            for k in range(K * ROWS):
-                checked += 0.0 * tile[k]
+            check_tile(tile, checked, K)
             lower_tile(tile, K)
             for r in range(ROWS):
                 of_label[r] = tile[codes[i + (r if r < width else 0)] * ROWS + r]
@@ -185,7 +219,7 @@ def softmax_loss(double[:, ::1] z, const Py_ssize_t[::1] codes, const double[::1
             share_tile(tile, weight, logs, K)
             for r in range(width):
                 tile[codes[i + r] * ROWS + r] -= weight[r]
-                loss += weight[r] * (logs[r] - of_label[r]) + checked
+                loss += weight[r] * (logs[r] - of_label[r]) + checked[r]
             store(tile, &z[0, i], K, n, width)
     return loss
 
@@ -472,27 +506,31 @@ def gradient(const double[:, ::1] logs, double floor, double trace, double scale
     return rows
 
 
-def slopes(const double[:, ::1] z, const double[:, ::1] rises, const Py_ssize_t[::1] codes,
-           const double[::1] weights, double scale, const double[:, ::1] softness,
-           const double[:, ::1] biases, const double[:, ::1] directions, const double[:, :] factors,
-           bint of_rows):
+def slopes(const double[:, ::1] z, const Py_ssize_t[::1] codes, const double[::1] weights,
+           double scale, const double[:, ::1] softness, const double[:, ::1] biases,
+           const double[:, :] directions, const double[:, :] factors, bint of_rows):
     """Loss of rows under a monotone map, and its derivatives: see `isoroc._calibrators.monotone`.
 
-    `rises` are <z, t_k - e_k>, and `factors` are exp(J), or None for ones. After the loss come the
-    derivatives in the scores, alone, times the rises and times z, shape (3, K, L); minus those in
-    r_kl, shape (K, L, K); with factors, for each row x, the derivatives in exp(J) x, and the sums
-    over the levels of those in the scores times the softness, shape (3, K, n); with `of_rows`, for
-    each row the derivatives in the scores and minus those in r_kl[outcome], shape (2, K, L, n).
+    `directions` are the points t_k, or None if uniform, and `factors` are exp(J), or None for ones.
+    After the loss come the derivatives in the scores, alone, times the rises <z, t_k - e_k> and
+    times z, and minus those in r_kl along t_k - e_k, shape (4, K, L); with factors, minus those in
+    r_kl, shape (K, L, K), and for each row x, the derivatives in exp(J) x, and the sums over the
+    levels of those in the scores times the softness, shape (3, K, n); with `of_rows`, for each row
+    the derivatives in the scores and minus those in r_kl[outcome], shape (2, K, L, n).
     """
     cdef Py_ssize_t t, i, k, n = z.shape[1], K = z.shape[0], L = softness.shape[1], KL = K * L
     cdef int r, width
     cdef double loss = 0.0
+    cdef bint paired = factors is not None
     cdef double[::1] groups = np.ones(1) if factors is None else in_groups(factors)
-    sums, entries = np.zeros((3, K, L, ROWS)), np.zeros((K, K, L))
-    rows, mixed = np.empty((2, K, L, n if of_rows else 0)), np.empty((3, K, n))
+    cdef double[::1] across = np.ones(1) if directions is None else in_groups(directions)
+    cdef double[:, ::1] by_outcome = np.ones((1, 1))
+    if directions is not None:
+        by_outcome = np.ascontiguousarray(directions.T)
+    sums, entries = np.zeros((4, K, L, ROWS // 2)), np.zeros((K if paired else 0, K, L))
+    rows, mixed = np.empty((2, K, L, n if of_rows else 0)), np.empty((3, K, n if paired else 0))
     cdef double[:, :, :, ::1] to_sums = sums, to_rows = rows
     cdef double[:, :, ::1] to_entries = entries, to_mixed = mixed
-    cdef double[:, ::1] across = np.ascontiguousarray(directions.T)
     cdef double[:, ::1] tiles = np.empty((10, (in_fours(K) + KL) * ROWS))
     cdef double* points = &tiles[0, 0]
     cdef double* rise = &tiles[1, 0]
@@ -504,7 +542,9 @@ def slopes(const double[:, ::1] z, const double[:, ::1] rises, const Py_ssize_t[
     cdef double* v = &tiles[7, 0]
     cdef double* y = &tiles[8, 0]
     cdef double* dy = &tiles[9, 0]
-    cdef double* interacting = NULL if factors is None else &groups[0]
+    cdef double* interacting = &groups[0] if paired else NULL
+    cdef double* to_rises = NULL if directions is None else &across[0]
+    cdef double* of_outcome = NULL if directions is None else &by_outcome[0, 0]
     cdef double* entries_of
     cdef double[ROWS] weight, all, likely
     with nogil:
@@ -512,10 +552,12 @@ def slopes(const double[:, ::1] z, const double[:, ::1] rises, const Py_ssize_t[
             i = t * ROWS
             width = <int>min(<Py_ssize_t>ROWS, n - i)
             load(points, &z[0, i], K, n, width)
-            load(rise, &rises[0, i], K, n, width)
+            spread(to_rises, points, rise, K)
+            for k in range(K * ROWS):
+                rise[k] -= points[k]
             for r in range(ROWS):
                 weight[r] = weights[i + r] if r < width else 0.0
-            load_outcomes(&codes[i], across, towards, outcome, K, width)
+            load_outcomes(&codes[i], of_outcome, towards, outcome, K, width)
             score_tile(points, rise, scale, &softness[0, 0], &biases[0, 0], e, K, L)
             lower_tile(e, KL)
             exp_tile(e, KL)
@@ -523,35 +565,46 @@ def slopes(const double[:, ::1] z, const double[:, ::1] rises, const Py_ssize_t[
             interact(interacting, x, y, K)
             mix_tile(x, v, y, weight, all, likely, dy, K)
             interact(interacting, dy, v, K)
-            if factors is not None:
+            if paired:
                 store(x, &to_mixed[0, 0, i], K, n, width)
                 store(dy, &to_mixed[1, 0, i], K, n, width)
-            slope_tile(e, entry, y, v, weight, all, likely, rise, points, &softness[0, 0],
-                       &to_sums[0, 0, 0, 0], x, K, L)
-            if factors is not None:
-                store(x, &to_mixed[2, 0, i], K, n, width)
+            slope_tile(e, entry, y, v, weight, all, likely, rise, points, towards, outcome,
+                       &softness[0, 0], &to_sums[0, 0, 0, 0], x, K, L)
+            log_tile(all, 1)
+            log_tile(likely, 1)
             for r in range(width):
-                loss += weight[r] * (log(all[r]) - log(likely[r]))
-                entries_of = &to_entries[codes[i + r], 0, 0]
-                for k in range(KL):
-                    entries_of[k] += entry[k * ROWS + r]
+                loss += weight[r] * (all[r] - likely[r])
+            if paired:
+                store(x, &to_mixed[2, 0, i], K, n, width)
+                for r in range(width):
+                    entries_of = &to_entries[codes[i + r], 0, 0]
+                    for k in range(KL):
+                        entries_of[k] += entry[k * ROWS + r]
             if of_rows:
                 store(e, &to_rows[0, 0, 0, i], KL, n, width)
                 store(entry, &to_rows[1, 0, 0, i], KL, n, width)
     return loss, sums.sum(axis=3), entries.transpose(1, 2, 0), mixed, rows
 
 
-cdef inline void load_outcomes(const Py_ssize_t* codes, const double[:, ::1] across,
-                               double* towards, double* outcome, Py_ssize_t K,
-                               int width) noexcept nogil:
-    """t_k[outcome] and whether k is the outcome, for the rows of a tile; `across` has t in columns."""
+cdef inline void load_outcomes(const Py_ssize_t* codes, const double* by_outcome, double* towards,
+                               double* outcome, Py_ssize_t K, int width) noexcept nogil:
+    """t_k[outcome] and whether k is the outcome, for the rows of a tile.
+
+    `by_outcome` has t in columns. NULL stands for the mean of other classes.
+    """
     cdef Py_ssize_t j, k
     cdef int r
+    for k in range(K * ROWS):
+        outcome[k] = 0.0
+        towards[k] = 1.0 / <double>(K - 1)
     for r in range(ROWS):
         j = codes[r if r < width else 0]
+        outcome[j * ROWS + r] = 1.0
+        if by_outcome == NULL:
+            towards[j * ROWS + r] = 0.0
+            continue
         for k in range(K):
-            towards[k * ROWS + r] = across[j, k]
-            outcome[k * ROWS + r] = 1.0 if k == j else 0.0
+            towards[k * ROWS + r] = by_outcome[j * K + k]
 
 
 cdef double[::1] in_groups(const double[:, :] matrix):

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from isoroc._backends import NUMPY, Ops, V, added
+from isoroc._backends import Ops, V, added
+from isoroc._core import smooth
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats
 from isoroc._input.kinds import columns_of, kind_of
@@ -39,7 +40,9 @@ class MixtureMap(Map):
     def formula(self, ops: Ops[V], X: V, places: Places[V] = ()) -> V:
         parts = zip(self.members, self.weights, strict=True)
         mean = added(member.formula(ops, X) * float(weight) for member, weight in parts)
-        return self._sharpen(ops, mean)
+        if self.exponent == 1:
+            return mean
+        return ops.softmax(ops.log(ops.maximum(mean, LEAST)) * self.exponent)
 
     def compiled(self, forecasts: Forecasts) -> Floats:
         """The formula by the compiled loops of the members, which share logarithms."""
@@ -47,12 +50,8 @@ class MixtureMap(Map):
         first, *others = (member.compiled(forecasts) * float(weight) for member, weight in parts)
         for part in others:
             first += part
-        return np.asarray(self._sharpen(NUMPY, first))
-
-    def _sharpen(self, ops: Ops[V], Q: V) -> V:
-        if self.exponent == 1:
-            return Q
-        return ops.softmax(ops.log(ops.maximum(Q, LEAST)) * self.exponent)
+        mean = np.ascontiguousarray(first)
+        return mean if self.exponent == 1 else smooth.powered(mean, LEAST, self.exponent)
 
     def is_increasing(self) -> bool:
         """Whether all members are increasing. In a monotone mixture, one is enough."""
