@@ -30,10 +30,7 @@ def check_units(sample: Sample, unit: UnitOption, *, name: str = "P", min_rows: 
         return
     low = float(sample.forecasts.min())
     high = float(sample.forecasts.max())
-    some = sample.positive()
-    if len(some) > (most := 20_000):  # `draw` would shuffle all rows, which takes longer than a fit
-        rng = np.random.default_rng(0)
-        some = some.take(rng.choice(len(some), most, replace=False, shuffle=False))
+    some = sample.positive().draw(20_000)
     scores = some.forecasts
     second = some.codes == 1
     if (refusal := _refusal(scores, second, low, high)) is not None:
@@ -136,10 +133,7 @@ def find_reversal(sample: Sample, *, level: float = 1e-4, max_classes: int = 50)
     `level` is the chance of finding one if forecasts are pure noise. Only the `max_classes` most
     frequent classes are considered.
     """
-    some = sample.positive()
-    if len(some) > (most := 20_000):  # `draw` would shuffle all rows, which takes longer than a fit
-        rng = np.random.default_rng(0)
-        some = some.take(rng.choice(len(some), most, replace=False, shuffle=False))
+    some = sample.positive().draw(20_000)
     if sample.n_classes == 2:
         classes = [1]
         columns = [binary_scores(some.forecasts)]

@@ -300,8 +300,7 @@ class Sample:
         n = len(self)
         if n <= n_rows:
             return np.arange(n)
-        few = n >= 50 * n_rows  # then choice() takes time O(n_rows), not O(n)
-        return np.sort(rng.choice(n, n_rows, replace=False) if few else rng.permutation(n)[:n_rows])
+        return np.sort(rng.choice(n, n_rows, replace=False, shuffle=False))
 
     def on_simplex(self) -> Self:
         """The sample with probabilities in place of logits of several columns."""
