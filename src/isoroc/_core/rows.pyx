@@ -1,6 +1,6 @@
 """Loops over rows: checking forecasts, routing them through trees, counting what is where.
 
-Array arguments are C-contiguous.
+Array arguments are C-contiguous unless a function says otherwise.
 """
 
 from libc.math cimport fabs, log
@@ -35,6 +35,57 @@ def are_within(const double[:, ::1] X, double low, double high, double off):
             if not within:
                 break
     return within
+
+
+def pick(const double[:, :] P, const Py_ssize_t[::1] codes):
+    """The number of each row in the column of its code, shape (n,). P may have any layout."""
+    cdef Py_ssize_t i, n = codes.shape[0]
+    picked = np.empty(n)
+    cdef double[::1] out = picked
+    with nogil:
+        for i in range(n):
+            out[i] = P[i, codes[i]]
+    return picked
+
+
+def square_distances(const double[:, :] P, const Py_ssize_t[::1] codes):
+    """Squared distance of each row from the vertex of its code, shape (n,). P has any layout."""
+    cdef Py_ssize_t i, k, n = codes.shape[0]
+    cdef double d, total
+    distances = np.empty(n)
+    cdef double[::1] out = distances
+    with nogil:
+        for i in range(n):
+            total = 0.0
+            for k in range(P.shape[1]):
+                d = P[i, k] - (k == codes[i])
+                total += d * d
+            out[i] = total
+    return distances
+
+
+def find_largest(const double[:, :] P):
+    """The largest number of each row and its column, the first on ties: two arrays, shape (n,).
+
+    P may have any layout, and holds no NaN.
+    """
+    cdef Py_ssize_t i, k, best, n = P.shape[0]
+    cdef double x, most
+    values = np.empty(n)
+    places = np.empty(n, dtype=np.intp)
+    cdef double[::1] out = values
+    cdef Py_ssize_t[::1] at = places
+    with nogil:
+        for i in range(n):
+            best = 0
+            most = P[i, 0]
+            for k in range(1, P.shape[1]):  # without branches, which cannot be predicted
+                x = P[i, k]
+                best = k if x > most else best
+                most = x if x > most else most
+            out[i] = most
+            at[i] = best
+    return values, places
 
 
 def locate(const double[::1] cuts, const double[::1] scores):

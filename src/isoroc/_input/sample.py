@@ -243,8 +243,9 @@ class Sample:
         """Number of rows, or of rows in cells, with at least one selected part."""
         if self.parts_of is not None:
             return float(len(np.unique(self.parts_of[where])))
+        some = self.take(np.flatnonzero(where))
         # exact if the rows of a cell have equal weights
-        return float((self.row_weights() ** 2 / self.squared_weights())[where].sum())
+        return float((some.row_weights() ** 2 / some.squared_weights()).sum())
 
     def effective(self, weighting: Weighting = "importance") -> Self:
         """The sample with weights that count rows, as fits and penalties expect.
