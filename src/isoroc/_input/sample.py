@@ -12,7 +12,14 @@ from isoroc._backends import NUMPY
 from isoroc._core.intervals import effective_rows
 from isoroc._core.simplex import count_classes, residuals
 from isoroc._core.types import Codes, Floats, Ints
-from isoroc._input.arrays import check_length, column_names, match_columns, slices, to_array
+from isoroc._input.arrays import (
+    check_length,
+    column_names,
+    match_columns,
+    slices,
+    take_rows,
+    to_array,
+)
 from isoroc._input.error import InputError, check_option
 from isoroc._input.kinds import (
     LOG_ODDS,
@@ -289,7 +296,8 @@ class Sample:
 
     def take(self, rows: NDArray[Any] | slice) -> Self:
         arrays = {name: a for name, a in vars(self).items() if name not in ("classes", "unit")}
-        return replace(self, **{name: a[rows] for name, a in arrays.items() if a is not None})
+        parts = {name: take_rows(a, rows) for name, a in arrays.items() if a is not None}
+        return replace(self, **parts)
 
     def draw(self, n_rows: int) -> Self:
         """At most `n_rows` rows, drawn at random without replacement."""
