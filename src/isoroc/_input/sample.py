@@ -1,5 +1,7 @@
 """Sample: forecasts, outcomes and weights, validated once and used everywhere."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
