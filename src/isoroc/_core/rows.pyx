@@ -18,9 +18,15 @@ cdef extern from *:
     #else
     #define isoroc_prefetch(address) ((void)(address))
     #endif
+    /* Rounded even if the compiler may fuse products and sums. */
+    static double isoroc_product(double a, double b) {
+        volatile double product = a * b;
+        return product;
+    }
     """
     const int isoroc_checked
     void isoroc_prefetch(const void* address) nogil
+    double isoroc_product(double a, double b) nogil
 
 cdef enum:
     AHEAD = 16  # rows between a request for memory and its use
@@ -215,7 +221,8 @@ def find_cells(const double[:, ::1] P, double N):
 def find_folds(const double[:, ::1] P, const double[::1] weights, unsigned int n_folds):
     """Fold of each forecast by a hash of it, shape (n,): see `isoroc._counts.grid.fold`.
 
-    Limbs of the weighted sum of roots are digits of a number in the base FACTOR, in integers.
+    Limbs of the weighted sum of roots are digits of a number in the base FACTOR, in integers. Sums
+    are rounded as everywhere, because other engines must find the same folds.
     """
     cdef Py_ssize_t i, k, n = P.shape[0]
     cdef double total
@@ -226,9 +233,9 @@ def find_folds(const double[:, ::1] P, const double[::1] weights, unsigned int n
     cdef short[::1] out = folds
     with nogil:
         for i in range(n):
-            total = weights[0] * sqrt(P[i, 0])
+            total = isoroc_product(weights[0], sqrt(P[i, 0]))
             for k in range(1, P.shape[1]):
-                total += weights[k] * sqrt(P[i, k])
+                total += isoroc_product(weights[k], sqrt(P[i, k]))
             total *= <double>_LIMB
             whole = <unsigned long long>total
             fraction = <unsigned long long>((total - <double>whole) * (<double>_LIMB * _LIMB))
