@@ -158,7 +158,7 @@ def fold(ops: Ops[V], X: V, n_folds: int, key: V | None = None) -> V:
 
 
 def folds_of(P: Floats, n_folds: int, key: Floats | None = None) -> NDArray[np.int16]:
-    """Fold of each row of P, shape (n, C), as `fold` defines it, by a compiled loop without keys."""
+    """Fold of each row of P, shape (n, C), as `fold` defines it. Without keys, a compiled loop."""
     if key is None:
         return find_folds(P, mixing_weights(P.shape[1]), n_folds)
     parts = [fold(NUMPY, P[rows], n_folds, key[rows, None])[:, 0] for rows in slices(len(P))]
