@@ -260,11 +260,3 @@ def test_logistic_losses_their_derivatives_and_curvatures():
     np.testing.assert_allclose(losses, expected, rtol=1e-13)
     np.testing.assert_allclose(odds, weights * (q - y), atol=1e-15)
     np.testing.assert_allclose(curvatures, weights * q * special.expit(-z), rtol=1e-13, atol=1e-99)
-
-
-@pytest.mark.parametrize("K", [2, 3, 11])
-def test_powers_of_forecasts(K):
-    P = some_forecasts(K)
-    raised = np.maximum(P, 1e-9) ** 1.3
-    found = smooth.powers(P, 1e-9, 1.3)
-    np.testing.assert_allclose(found, raised / raised.sum(axis=1, keepdims=True), rtol=1e-13)
