@@ -121,7 +121,7 @@ def schema() -> Rule:
         "array": array_rule(),
         "table": tagged("table", columns=mapping(reference("array"))),
     }
-    objects |= {tag: structure(tag, kind) for tag, (kind, _) in codec.STRUCTURES.items()}
+    objects |= {tag: structure(tag, find()) for tag, (find, _) in codec.STRUCTURES.items()}
     maps = {name: map_rule(name, kind) for name, kind in sorted(MAPS.items())}
     calibrators = {
         name: calibrator_rule(name, kind) for name, kind in sorted(classes_by_name().items())

@@ -29,6 +29,24 @@ def test_rows_within_bounds(X):
     assert rows.are_within(X, 0.0, 1.0, 1e-12) == (inside.all() and near.all())
 
 
+@given(
+    hnp.arrays(
+        np.float64, st.tuples(st.integers(1, 6), st.integers(1, 4)), elements=st.floats(0, 1)
+    ),
+    st.randoms(use_true_random=False),
+)
+def test_rows_and_their_outcomes(X, random):
+    for P in (X, np.asfortranarray(X)):
+        n, K = P.shape
+        codes = np.array([random.randrange(K) for _ in range(n)])
+        np.testing.assert_array_equal(rows.pick(P, codes), P[np.arange(n), codes])
+        values, places = rows.find_largest(P)
+        np.testing.assert_array_equal(values, P.max(axis=1))
+        np.testing.assert_array_equal(places, P.argmax(axis=1))
+        squares = ((P - np.eye(K)[codes]) ** 2).sum(axis=1)
+        np.testing.assert_allclose(rows.square_distances(P, codes), squares, rtol=1e-14)
+
+
 @given(binary_data(weighted=False))
 def test_partition_keeps_every_score_with_its_class(data):
     scores, y, _ = data

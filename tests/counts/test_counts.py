@@ -15,7 +15,8 @@ from isoroc import (
     SplineCalibrator,
     TemperatureCalibrator,
 )
-from isoroc._counts import cells
+from isoroc._backends import NUMPY
+from isoroc._counts import cells, grid
 from strategies import labelled_forecasts
 
 RESOLUTIONS = st.sampled_from(["exact", 1, 4, 64, 1024])
@@ -63,6 +64,16 @@ def test_resolutions_nest(data, fine, coarse):
             counts.coarsen(coarse)
     else:
         assert_equal(counts.coarsen(coarse), count(P, y, weights, resolution=coarse))
+
+
+@given(labelled_forecasts(max_classes=14), st.sampled_from([1, 64, 2**16]), st.integers(1, 1000))
+def test_compiled_loops_find_the_cells_and_folds_of_the_formulas(data, N, n_folds):
+    P, *_ = data
+    for columns in (P, np.ascontiguousarray(P[:, 1:2])):
+        chosen = grid.Grid.choose(columns.shape[1], N)
+        np.testing.assert_array_equal(chosen.cells_of(columns), grid.cells(NUMPY, columns, chosen))
+        [folds] = grid.fold(NUMPY, columns, n_folds).T
+        np.testing.assert_array_equal(grid.folds_of(columns, n_folds), folds)
 
 
 @given(labelled_forecasts(max_classes=14), st.sampled_from([4, 64]))

@@ -83,7 +83,7 @@ class NumpyOps(Ops[Any]):
         return tree.bin_of(np.ascontiguousarray(a))[:, None]
 
     def look_up(self, table: Floats, place: Ints) -> Floats:
-        return np.take(table, place[:, 0], axis=0)
+        return table.take(place[:, 0], axis=0)
 
     def cross(self, first: Ints, second: Ints, n_second: int) -> Ints:
         return np.asarray(first * n_second + second)

@@ -3,7 +3,8 @@
 import re
 from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 #: Spellings of booleans. Databases without that type store 1 and 0.
 BOOLEANS = {1: ("true", "True", "TRUE"), 0: ("false", "False", "FALSE")}
@@ -23,7 +24,8 @@ def whole_number(text: str) -> int | None:
     return int(value) if value.is_integer() and abs(value) < 2**53 else None
 
 
-class Levels(NamedTuple):
+@dataclass(frozen=True)
+class Levels:
     """The categories of a column, as texts.
 
     An entry belongs to the level with the same text. A whole number or boolean also belongs to the
@@ -33,7 +35,12 @@ class Levels(NamedTuple):
 
     texts: list[str]
 
-    @property
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Place of each level."""
+        return {text: k for k, text in enumerate(self.texts)}
+
+    @cached_property
     def numbers(self) -> dict[int, int]:
         """Place of each whole number that exactly one level spells."""
         numbers = [whole_number(text) for text in self.texts]
@@ -42,7 +49,7 @@ class Levels(NamedTuple):
 
     def find(self, entries: Iterable[str]) -> list[int]:
         """Place of each entry among the levels, -1 if it is unknown."""
-        places = {text: k for k, text in enumerate(self.texts)}
+        places = self.places
         numbers = self.numbers
         if not numbers:
             return [places.get(entry, -1) for entry in entries]

@@ -15,7 +15,12 @@ import numpy as np
 
 from isoroc._core.evidence import count_units, score_test
 from isoroc._core.intervals import Estimate, Mean, by_cluster, half_width, mean
-from isoroc._core.losses import are_impossible, likeliest_power, log_losses
+from isoroc._core.losses import (
+    are_impossible,
+    likeliest_power,
+    log_losses,
+    outcome_probabilities,
+)
 from isoroc._core.newton import newton
 from isoroc._core.types import Floats
 from isoroc._core.verdict import Verdict, allow_for_few_rows, judge_gain
@@ -126,8 +131,7 @@ def bounded_losses(likelihood: Floats, row_weights: Floats, n_classes: int) -> F
 
 def likelihoods(forecasts: Sequence[Floats], sample: Sample) -> Floats:
     """Probability that each forecast, shape (n, K), gave the outcomes, shape (n, M)."""
-    rows = np.arange(len(sample)), sample.codes
-    return np.column_stack([Q[rows] for Q in forecasts])
+    return np.column_stack([outcome_probabilities(Q, sample.codes) for Q in forecasts])
 
 
 def score_members(

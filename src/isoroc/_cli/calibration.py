@@ -147,6 +147,8 @@ class Calibration:
         if self.on_bad != "fail":
             numbers = pl.col(self.columns).cast(pl.Float64, strict=False).fill_null(np.nan)
             valid = valid_rows(batch.select(numbers).to_numpy(), calibrator.map_.kind)
+        if valid.all() and len(batch):
+            return self._predict(batch), valid
         Q = np.full((len(batch), len(calibrator.classes_)), np.nan)
         if valid.any():
             Q[valid] = self._predict(batch.filter(pl.Series(valid)))

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._core.intervals import Share
+from isoroc._core.rows import pick, square_distances
 from isoroc._core.smooth import moments
 from isoroc._core.types import Codes, Floats
 
@@ -14,9 +15,14 @@ from isoroc._core.types import Codes, Floats
 EPSILON = float(np.finfo(np.float64).eps)
 
 
+def outcome_probabilities(forecasts: Floats, codes: Codes) -> Floats:
+    """Probability that each row of a forecast matrix gave its outcome, shape (n,)."""
+    return pick(forecasts, codes.astype(np.intp))
+
+
 def log_losses(forecasts: Floats, codes: Codes, eps: float = EPSILON) -> Floats:
     """Log loss of each row of a forecast matrix."""
-    likelihood = forecasts[np.arange(len(codes)), codes]
+    likelihood = outcome_probabilities(forecasts, codes)
     with np.errstate(divide="ignore"):
         # 0 - log(1) is 0, -log(1) would be -0
         return np.asarray(0.0 - np.log(np.maximum(likelihood, eps)))
@@ -24,7 +30,7 @@ def log_losses(forecasts: Floats, codes: Codes, eps: float = EPSILON) -> Floats:
 
 def are_impossible(forecasts: Floats, codes: Codes) -> NDArray[np.bool_]:
     """Whether the outcome of each row was given probability 0, so that its log loss is bounded."""
-    return np.asarray(forecasts[np.arange(len(codes)), codes] < EPSILON)
+    return np.asarray(outcome_probabilities(forecasts, codes) < EPSILON)
 
 
 def unseen_loss(impossible: Share) -> float:
@@ -34,9 +40,7 @@ def unseen_loss(impossible: Share) -> float:
 
 def brier_losses(forecasts: Floats, codes: Codes) -> Floats:
     """Squared distance of each row of a forecast matrix from its outcome, half of it for K = 2."""
-    likelihood = forecasts[np.arange(len(codes)), codes]
-    others = np.einsum("ik,ik->i", forecasts, forecasts) - likelihood * likelihood
-    losses = np.asarray(others.clip(min=0) + (1 - likelihood) ** 2)
+    losses = square_distances(forecasts, codes.astype(np.intp))
     return losses / 2 if forecasts.shape[1] == 2 else losses
 
 

@@ -1,9 +1,9 @@
 """Loops over rows: checking forecasts, routing them through trees, counting what is where.
 
-Array arguments are C-contiguous.
+Array arguments are C-contiguous unless a function says otherwise.
 """
 
-from libc.math cimport fabs, log
+from libc.math cimport fabs, log, sqrt
 
 import numpy as np
 
@@ -13,8 +13,31 @@ from isoroc._core.lines cimport region_of
 cdef extern from *:
     """
     static const int isoroc_checked = ISOROC_CHECKED;
+    #if defined(__GNUC__)
+    #define isoroc_prefetch(address) __builtin_prefetch(address, 1)
+    #else
+    #define isoroc_prefetch(address) ((void)(address))
+    #endif
+    /* Rounded even if the compiler may fuse products and sums. */
+    static double isoroc_product(double a, double b) {
+        volatile double product = a * b;
+        return product;
+    }
     """
     const int isoroc_checked
+    void isoroc_prefetch(const void* address) nogil
+    double isoroc_product(double a, double b) nogil
+
+cdef enum:
+    AHEAD = 16  # rows between a request for memory and its use
+    _PRIME = 67108859
+    _FACTOR = 44485709  # multiplies the hash before each further number
+    _LIMB = 1 << 26  # larger numbers are hashed in parts below this
+
+#: Hashes of forecasts are remainders of a prime. Products of two fit the 53 bits of a double.
+PRIME = _PRIME
+FACTOR = _FACTOR
+LIMB = _LIMB
 
 #: Whether this build has bounds checks and sanitizers on (``make sanitize``).
 CHECKED = bool(isoroc_checked)
@@ -35,6 +58,57 @@ def are_within(const double[:, ::1] X, double low, double high, double off):
             if not within:
                 break
     return within
+
+
+def pick(const double[:, :] P, const Py_ssize_t[::1] codes):
+    """The number of each row in the column of its code, shape (n,). P may have any layout."""
+    cdef Py_ssize_t i, n = codes.shape[0]
+    picked = np.empty(n)
+    cdef double[::1] out = picked
+    with nogil:
+        for i in range(n):
+            out[i] = P[i, codes[i]]
+    return picked
+
+
+def square_distances(const double[:, :] P, const Py_ssize_t[::1] codes):
+    """Squared distance of each row from the vertex of its code, shape (n,). P has any layout."""
+    cdef Py_ssize_t i, k, n = codes.shape[0]
+    cdef double d, total
+    distances = np.empty(n)
+    cdef double[::1] out = distances
+    with nogil:
+        for i in range(n):
+            total = 0.0
+            for k in range(P.shape[1]):
+                d = P[i, k] - (k == codes[i])
+                total += d * d
+            out[i] = total
+    return distances
+
+
+def find_largest(const double[:, :] P):
+    """The largest number of each row and its column, the first on ties: two arrays, shape (n,).
+
+    P may have any layout, and holds no NaN.
+    """
+    cdef Py_ssize_t i, k, best, n = P.shape[0]
+    cdef double x, most
+    values = np.empty(n)
+    places = np.empty(n, dtype=np.intp)
+    cdef double[::1] out = values
+    cdef Py_ssize_t[::1] at = places
+    with nogil:
+        for i in range(n):
+            best = 0
+            most = P[i, 0]
+            for k in range(1, P.shape[1]):  # without branches, which cannot be predicted
+                x = P[i, k]
+                best = k if x > most else best
+                most = x if x > most else most
+            out[i] = most
+            at[i] = best
+    return values, places
 
 
 def locate(const double[::1] cuts, const double[::1] scores):
@@ -120,6 +194,74 @@ def sort_into_regions(const double[:, ::1] P, const double[:, ::1] Y, const Py_s
     return region, weights
 
 
+def find_cells(const double[:, ::1] P, double N):
+    """Cells of forecasts of which each class has a coordinate: see `isoroc._counts.grid.cells`.
+
+    Scores of two classes are one column. The shape is (n, K) for two classes, otherwise (n, K + 1).
+    """
+    cdef Py_ssize_t i, k, n = P.shape[0], C = P.shape[1], J = C + 1 if C > 2 else 2
+    cdef double most
+    cells = np.empty((n, J), dtype=np.int32)
+    cdef int[:, ::1] out = cells
+    with nogil:
+        for i in range(n):
+            if C == 1:
+                out[i, 0] = <int>(N * sqrt(max(1.0 - P[i, 0], 0.0)))
+                out[i, 1] = <int>(N * sqrt(P[i, 0]))
+                continue
+            most = 0.0
+            for k in range(C):
+                out[i, k] = <int>(N * sqrt(P[i, k]))
+                most = P[i, k] if P[i, k] > most else most
+            if C > 2:
+                out[i, C] = <int>(N * sqrt(sqrt(max(1.0 - most, 0.0))))
+    return cells
+
+
+def find_folds(const double[:, ::1] P, const double[::1] weights, unsigned int n_folds):
+    """Fold of each forecast by a hash of it, shape (n,): see `isoroc._counts.grid.fold`.
+
+    Limbs of the weighted sum of roots are digits of a number in the base FACTOR, in integers. Sums
+    are rounded as everywhere, because other engines must find the same folds.
+    """
+    cdef Py_ssize_t i, k, n = P.shape[0]
+    cdef double total
+    cdef unsigned long long whole, fraction, state
+    cdef unsigned long long two = <unsigned long long>_FACTOR * _FACTOR % _PRIME
+    cdef unsigned long long three = two * _FACTOR % _PRIME, four = three * _FACTOR % _PRIME
+    folds = np.empty(n, dtype=np.int16)
+    cdef short[::1] out = folds
+    with nogil:
+        for i in range(n):
+            total = isoroc_product(weights[0], sqrt(P[i, 0]))
+            for k in range(1, P.shape[1]):
+                total += isoroc_product(weights[k], sqrt(P[i, k]))
+            total *= <double>_LIMB
+            whole = <unsigned long long>total
+            fraction = <unsigned long long>((total - <double>whole) * (<double>_LIMB * _LIMB))
+            state = whole * three + four + fraction // _LIMB * two + fraction % _LIMB * _FACTOR
+            out[i] = <short>(<unsigned int>(state % _PRIME) % n_folds)
+    return folds
+
+
+def hash_words(const unsigned long long[:, ::1] words, Py_ssize_t first):
+    """Sum of the SplitMix64 hashes of the words of each row, numbered from `first`, shape (n,)."""
+    cdef Py_ssize_t i, j, n = words.shape[0]
+    cdef unsigned long long x, total, step = 0x9E3779B97F4A7C15u
+    hashes = np.empty(n, dtype=np.uint64)
+    cdef unsigned long long[::1] out = hashes
+    with nogil:
+        for i in range(n):
+            total = 0
+            for j in range(words.shape[1]):
+                x = words[i, j] + <unsigned long long>(first + j) * step
+                x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u
+                x = (x ^ (x >> 27)) * 0x94D049BB133111EBu
+                total += x ^ (x >> 31)
+            out[i] = total
+    return hashes
+
+
 def find_groups(const unsigned long long[::1] hashes, unsigned long long[:, ::1] slots,
                 Py_ssize_t m):
     """Number of each row's hash, shape (n,), and the rows of hashes that are new, in their order.
@@ -132,6 +274,8 @@ def find_groups(const unsigned long long[::1] hashes, unsigned long long[:, ::1]
     cdef Py_ssize_t[::1] group = groups, start = first
     with nogil:
         for i in range(n):
+            if i + AHEAD < n:
+                isoroc_prefetch(&slots[hashes[i + AHEAD] & <unsigned long long>last, 0])
             at = <Py_ssize_t>(hashes[i] & <unsigned long long>last)
             while slots[at, 1] and slots[at, 0] != hashes[i]:
                 at = (at + 1) & last
@@ -165,11 +309,13 @@ def add_rows(const Py_ssize_t[::1] group, const Py_ssize_t[::1] codes, const dou
     A row counts in the columns 0, 1 + code and 1 + K + code, and its sums from 1 + 2 K on. Empty
     `weights`, `squares` or `rows` are ones.
     """
-    cdef Py_ssize_t i, k, at, C = sums.shape[1]
+    cdef Py_ssize_t i, k, at, n = group.shape[0], C = sums.shape[1]
     cdef bint weighted = weights.shape[0] > 0, squared = squares.shape[0] > 0
     cdef bint counted = rows.shape[0] > 0
     with nogil:
-        for i in range(group.shape[0]):
+        for i in range(n):
+            if i + AHEAD < n:
+                isoroc_prefetch(&totals[group[i + AHEAD], 0])
             at = group[i]
             totals[at, 0] += rows[i] if counted else 1.0
             totals[at, 1 + codes[i]] += weights[i] if weighted else 1.0

@@ -352,10 +352,12 @@ def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :]
             levels[k * KNOTS + j] = (j / <double>(KNOTS - 1) - origin[1, k]) * stretch[1]
             if j + 1 < KNOTS:
                 slopes[k * KNOTS + j] = stretch[1] / (KNOTS - 1) / (knots[k, j + 1] - knots[k, j])
-    cdef double[::1] groups = np.zeros(m * D), offsets = np.ones(m), start = np.array(origin[0])
+    cdef double[::1] groups = np.zeros(m * D), offsets = np.empty(m), start = np.array(origin[0])
     cdef double total = 0.0
     for k in range(K):
         total -= origin[0, k] * stretch[0]
+    for j in range(m):
+        offsets[j] = 1.0
     # Positions of z sum to the total, so the others determine the last class.
     for j in range(centres.shape[0]):
         offsets[j] -= centres[j, 0, last] * total
@@ -365,9 +367,11 @@ def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :]
             if k < last:
                 groups[of_four(j, k, D)] = centres[j, 0, k] - centres[j, 0, last]
     # What the map adds up: bumps, log forecasts, one.
-    cdef double[::1] inputs = np.ones(M * ROWS), joint = np.zeros(K4 * M)
+    cdef double[::1] inputs = np.empty(M * ROWS), joint = np.zeros(K4 * M)
     cdef double* h = &inputs[0]
     cdef double* forecasts = h + m * ROWS
+    for r in range(ROWS):
+        forecasts[K * ROWS + r] = 1.0
     # Scores are relative to the last class, which has 0. The softmax is the same.
     for k in range(last):
         for j in range(centres.shape[0]):
@@ -463,9 +467,9 @@ def gradient(const double[:, ::1] logs, double floor, double trace, double scale
     cdef Py_ssize_t t, i, k, n = logs.shape[1], K = logs.shape[0], L = softness.shape[1]
     cdef int width
     cdef double log_floor = log(floor)
-    cdef double[::1] groups = np.ones(1) if factors is None else in_groups(factors)
-    cdef double[::1] across = np.ones(1) if directions is None else in_groups(directions)
-    cdef double[::1] down = np.ones(1) if directions is None else in_groups(directions.T)
+    cdef double[::1] groups = np.empty(1) if factors is None else in_groups(factors)
+    cdef double[::1] across = np.empty(1) if directions is None else in_groups(directions)
+    cdef double[::1] down = np.empty(1) if directions is None else in_groups(directions.T)
     cdef double* interacting = NULL if factors is None else &groups[0]
     cdef double* to_rises = NULL if directions is None else &across[0]
     cdef double* to_classes = NULL if directions is None else &down[0]

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY
-from isoroc._core.rows import add_rows, add_totals, find_groups, move_slots
+from isoroc._core.rows import add_rows, add_totals, find_groups, hash_words, move_slots
 from isoroc._core.types import Codes, Floats, Ints
-from isoroc._counts.grid import Grid, cells, least_resolution
-from isoroc._input import SLICE, CellSample, InputError, Sample, slices
+from isoroc._counts.grid import Grid, least_resolution
+from isoroc._input import SLICE, CellSample, InputError, Sample, slices, take_rows
 from isoroc._input.kinds import columns_of
 
 #: Largest number of entries of counts, which stay small whatever the number of rows.
@@ -66,7 +66,7 @@ class Cells:
         """The same counts in a coarser grid, whose cells are unions of these."""
         if grid == coarser:
             return self
-        keys = grid.join(self.keys, coarser).astype(np.int32)
+        keys = grid.join(self.keys, coarser).astype(np.int32, copy=False)
         return sum_cells([replace(self, keys=keys)])
 
     def are_ties(self) -> NDArray[np.bool_]:
@@ -81,7 +81,7 @@ class Cells:
         Numbers are rounded, because their last digits depend on the order in which an engine adds.
         """
         entry, codes = np.nonzero(self.class_weights)
-        means = self.mean_forecasts(grid)[entry]
+        means = take_rows(self.mean_forecasts(grid), entry)
         return CellSample(
             forecasts=means[:, 0] if grid.n_columns == 1 else np.ascontiguousarray(means),
             codes=codes.astype(np.min_scalar_type(self.class_weights.shape[1] - 1)),
@@ -92,7 +92,7 @@ class Cells:
         )
 
     def take(self, entries: NDArray[Any] | slice) -> Cells:
-        return Cells(*(column[entries] for column in vars(self).values()))
+        return Cells(*(take_rows(column, entries) for column in vars(self).values()))
 
     def in_order(self) -> Cells:
         """The same entries in ascending order of fold and coordinates."""
@@ -158,16 +158,12 @@ def sum_cells(parts: Sequence[Cells]) -> Cells:
 
 def hash_keys(keys: NDArray[Any], fold: NDArray[Any] | None) -> NDArray[np.uint64]:
     """SplitMix64 hash of each cell and fold. Two collide with a probability of 2**-64."""
-    columns = list(keys.T) if fold is None else [*keys.T, fold]
-    total = np.zeros(len(keys), dtype=np.uint64)
-    for number, column in enumerate(columns, start=1):
-        wide = np.float64 if column.dtype.kind == "f" else np.int64
-        x = np.ascontiguousarray(column, dtype=wide).view(np.uint64)
-        x = x + np.uint64(number * 0x9E3779B97F4A7C15 % 2**64)
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        total += x ^ (x >> np.uint64(31))
-    return total
+    wide = np.float64 if keys.dtype.kind == "f" else np.int64
+    hashes = hash_words(np.ascontiguousarray(keys, wide).view(np.uint64), 1)
+    if fold is not None:
+        folds = np.ascontiguousarray(fold, np.int64).view(np.uint64)
+        hashes += hash_words(folds[:, None], keys.shape[1] + 1)
+    return hashes
 
 
 class CellTable:
@@ -272,8 +268,7 @@ class Tally:
         is_first = None if parts_of is None else np.diff(parts_of, prepend=-1) > 0
         for rows in slices(len(sample)):
             P = forecasts[rows]
-            keys = cells(NUMPY, np.asfortranarray(P), self.grid)
-            keys = np.ascontiguousarray(keys if self.grid.exact else keys.astype(np.int32))
+            keys = self.grid.cells_of(P)
             folds = None if fold is None else fold[rows]
             if weights is None:
                 self.table.add(keys, folds, sample.codes[rows], sums=P)

@@ -10,11 +10,17 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isoroc._backends import NUMPY
 from isoroc._core.types import Floats
 from isoroc._counts import files
 from isoroc._counts.cells import Cells, Tally, deal_rows, probabilities, sum_cells
-from isoroc._counts.grid import MOST_EXACT, Grid, Resolution, check_folds, check_resolution, fold
+from isoroc._counts.grid import (
+    MOST_EXACT,
+    Grid,
+    Resolution,
+    check_folds,
+    check_resolution,
+    folds_of,
+)
 from isoroc._input import (
     CellSample,
     InputError,
@@ -25,7 +31,6 @@ from isoroc._input import (
     check_number,
     check_sample,
     check_units,
-    slices,
     to_array,
 )
 
@@ -75,10 +80,7 @@ class Builder:
             sample = sample.take(heavy)
             key = None if key is None else key[heavy]
         columns = probabilities(sample)
-        folds = np.empty(len(columns), dtype=np.int16)
-        for rows in slices(len(columns)):
-            keys = None if key is None else key[rows, None]
-            folds[rows] = fold(NUMPY, np.asfortranarray(columns[rows]), self.folds, keys)[:, 0]
+        folds = folds_of(columns, int(self.folds), key)
         self._tally_for(columns.shape[1], sample.classes).add(columns, sample, folds)
 
     def _add_tensors(self, P: Any, y: Any, weight: Any, fold_by: Any) -> None:

@@ -13,19 +13,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY, Ops, V, added
+from isoroc._core.rows import FACTOR, LIMB, PRIME, find_cells, find_folds
 from isoroc._core.types import Floats, Ints
-from isoroc._input import InputError, check_number
+from isoroc._input import InputError, check_number, slices
 
 Resolution = int | Literal["auto", "exact"]
 
 #: With two classes, counts are exact up to this number of distinct scores.
 MOST_EXACT = 2**16
-#: Hashes are remainders of this prime. Products of two fit the 53 bits of a double.
-PRIME = 67_108_859
-FACTOR = 44_485_709  # multiplies the hash before each further number
-LIMB = 2**26  # larger numbers are hashed in parts below this
 
 
 @dataclass(frozen=True)
@@ -74,10 +72,18 @@ class Grid:
             return self.choose(self.n_columns, default_resolution(max(self.n_columns, 2)))
         return replace(self, resolution=max(int(self.resolution) // 2, 1))
 
+    def cells_of(self, P: Floats) -> NDArray[Any]:
+        """Coordinates of forecasts of shape (n, C) as `cells` defines them, by a compiled loop."""
+        if self.exact:
+            return P + 0.0
+        if self.top is None:
+            return find_cells(P, float(self.resolution))
+        return np.ascontiguousarray(cells(NUMPY, np.asfortranarray(P), self), np.int32)
+
     def join(self, keys: Any, coarser: Self) -> Ints:
         """Coordinates in a coarser grid, from coordinates in this one."""
         if self.exact:
-            return np.asarray(cells(NUMPY, keys, coarser))
+            return coarser.cells_of(keys)
         joined = keys // (int(self.resolution) // int(coarser.resolution))
         if self.top is not None:
             joined[:, : self.top] = keys[:, : self.top]
@@ -149,6 +155,14 @@ def fold(ops: Ops[V], X: V, n_folds: int, key: V | None = None) -> V:
         limbs.append(ops.floor(scaled))
         scaled = (scaled - limbs[-1]) * float(LIMB)
     return _hash(ops, limbs, n_folds)
+
+
+def folds_of(P: Floats, n_folds: int, key: Floats | None = None) -> NDArray[np.int16]:
+    """Fold of each row of P, shape (n, C), as `fold` defines it. Without keys, a compiled loop."""
+    if key is None:
+        return find_folds(P, mixing_weights(P.shape[1]), n_folds)
+    parts = [fold(NUMPY, P[rows], n_folds, key[rows, None])[:, 0] for rows in slices(len(P))]
+    return np.concatenate(parts).astype(np.int16)
 
 
 def mixing_weights(width: int) -> Floats:

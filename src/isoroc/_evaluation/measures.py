@@ -17,6 +17,7 @@ from isoroc._core.intervals import (
     variance_of_sum,
 )
 from isoroc._core.losses import EPSILON, are_impossible, log_losses, unseen_loss
+from isoroc._core.rows import find_largest
 from isoroc._core.types import Floats
 from isoroc._evaluation.before_after import Pair, join_pairs
 from isoroc._evaluation.catalogue import MANY_CLASSES, MEASURES, Estimates
@@ -127,9 +128,9 @@ class Direction:
         codes = sample.codes
         weights = sample.row_weights()
         squares = sample.squared_weights()
-        single = range(P.shape[1] if P.shape[1] <= MANY_CLASSES else 0)
+        single = np.ascontiguousarray(P.T) if P.shape[1] <= MANY_CLASSES else ()
         # The most probable class and, if they are not many, each class.
-        events = [(P.max(axis=1), P.argmax(axis=1)), *((P[:, k], k) for k in single)]
+        events = [find_largest(P), *((p, k) for k, p in enumerate(single))]
         self._differences = self._differences or [Mean() for _ in events]
         sums = []
         for mean, (p, k) in zip(self._differences, events, strict=True):

@@ -8,6 +8,7 @@ from isoroc._input.arrays import check_length as check_length
 from isoroc._input.arrays import check_numbers as check_numbers
 from isoroc._input.arrays import in_order as in_order
 from isoroc._input.arrays import slices as slices
+from isoroc._input.arrays import take_rows as take_rows
 from isoroc._input.arrays import to_array as to_array
 from isoroc._input.arrays import with_readable_names as with_readable_names
 from isoroc._input.error import InputError as InputError

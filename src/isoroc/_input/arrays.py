@@ -22,6 +22,14 @@ def slices(n_rows: int, size: int = SLICE) -> Iterator[slice]:
     return (slice(start, start + size) for start in range(0, n_rows, size))
 
 
+def take_rows(values: Any, rows: NDArray[Any] | slice) -> Any:
+    """Some rows of an array or table: ``values[rows]``, which takes longer for matrices."""
+    if isinstance(rows, slice) or not isinstance(values, np.ndarray):
+        return values[rows]
+    numbers = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+    return np.take(values, numbers, axis=0)
+
+
 def to_array(values: Any, *, name: str) -> NDArray[Any]:
     """NumPy array of anything array-like, including tensors, dataframes and series."""
     if type(values) is np.ndarray:  # checks by narwhals and SciPy take longer than some maps

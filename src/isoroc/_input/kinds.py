@@ -15,7 +15,7 @@ import numpy as np
 
 from isoroc._backends import NUMPY, Ops, Truth, V
 from isoroc._core import smooth
-from isoroc._core.rows import are_within
+from isoroc._core.rows import are_within, find_largest
 from isoroc._core.simplex import LEAST, PRECISE, score_next_to_one
 from isoroc._core.special import logit
 from isoroc._core.types import Floats, Ints
@@ -102,7 +102,7 @@ class Kind(ABC):
 
     def decisions(self, values: Floats) -> Ints:
         """Column with the largest probability in each row, the first on ties."""
-        return np.asarray(values.argmax(axis=1))
+        return find_largest(values)[1]
 
 
 class Probabilities(Kind):

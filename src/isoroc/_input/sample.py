@@ -1,5 +1,7 @@
 """Sample: forecasts, outcomes and weights, validated once and used everywhere."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +14,14 @@ from isoroc._backends import NUMPY
 from isoroc._core.intervals import effective_rows
 from isoroc._core.simplex import count_classes, residuals
 from isoroc._core.types import Codes, Floats, Ints
-from isoroc._input.arrays import check_length, column_names, match_columns, slices, to_array
+from isoroc._input.arrays import (
+    check_length,
+    column_names,
+    match_columns,
+    slices,
+    take_rows,
+    to_array,
+)
 from isoroc._input.error import InputError, check_option
 from isoroc._input.kinds import (
     LOG_ODDS,
@@ -243,8 +252,9 @@ class Sample:
         """Number of rows, or of rows in cells, with at least one selected part."""
         if self.parts_of is not None:
             return float(len(np.unique(self.parts_of[where])))
+        some = self.take(np.flatnonzero(where))
         # exact if the rows of a cell have equal weights
-        return float((self.row_weights() ** 2 / self.squared_weights())[where].sum())
+        return float((some.row_weights() ** 2 / some.squared_weights()).sum())
 
     def effective(self, weighting: Weighting = "importance") -> Self:
         """The sample with weights that count rows, as fits and penalties expect.
@@ -288,7 +298,8 @@ class Sample:
 
     def take(self, rows: NDArray[Any] | slice) -> Self:
         arrays = {name: a for name, a in vars(self).items() if name not in ("classes", "unit")}
-        return replace(self, **{name: a[rows] for name, a in arrays.items() if a is not None})
+        parts = {name: take_rows(a, rows) for name, a in arrays.items() if a is not None}
+        return replace(self, **parts)
 
     def draw(self, n_rows: int) -> Self:
         """At most `n_rows` rows, drawn at random without replacement."""

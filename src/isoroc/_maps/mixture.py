@@ -46,11 +46,10 @@ class MixtureMap(Map):
 
     def compiled(self, forecasts: Forecasts) -> Floats:
         """The formula by the compiled loops of the members, which share logarithms."""
-        parts = zip(self.members, self.weights, strict=True)
-        first, *others = (member.compiled(forecasts) * float(weight) for member, weight in parts)
-        for part in others:
-            first += part
-        mean = np.ascontiguousarray(first)
+        weights = self.weights.tolist()
+        mean = np.ascontiguousarray(self.members[0].compiled(forecasts) * weights[0])
+        for member, weight in zip(self.members[1:], weights[1:], strict=True):
+            mean += member.compiled(forecasts) * weight
         return mean if self.exponent == 1 else smooth.powered(mean, LEAST, self.exponent)
 
     def is_increasing(self) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,7 +14,7 @@ from isoroc._core.types import Floats, Ints
 from isoroc._input import InputError, Names, Segments, check_segments, slices
 from isoroc._input.arrays import to_native
 from isoroc._input.kinds import LOGITS, columns_of
-from isoroc._maps.base import Forecasts, IdentityMap, Map, Places, check_nested, state
+from isoroc._maps.base import Forecasts, Map, Places, check_nested, state
 from isoroc._maps.modelfile import Fault, checks
 from isoroc._maps.monotone import with_floor
 
@@ -51,7 +51,7 @@ class SegmentMap(Map):
 
     takes_segments: ClassVar[bool] = True
 
-    @property
+    @cached_property
     def segments(self) -> dict[str, bool]:
         columns = zip(self.columns, self.levels, strict=True)
         return {str(name): not len(levels) for name, levels in columns}
@@ -59,6 +59,24 @@ class SegmentMap(Map):
     @property
     def exact(self) -> bool:  # type: ignore[override]
         return self.common.exact or (self.weight > 0 and self.shifted.exact)
+
+    @cached_property
+    def _known(self) -> list[Levels]:
+        """Levels of each column, none of a numeric one."""
+        return [Levels(levels.tolist()) for levels in self.levels]
+
+    @cached_property
+    def _ends(self) -> list[Floats]:
+        """Ends of the segments of each column, between places of levels or between numbers."""
+        pairs = zip(self.levels, self.cuts, strict=True)
+        return [np.arange(0.5, len(levels) - 1) if len(levels) else cuts for levels, cuts in pairs]
+
+    @cached_property
+    def _shifts(self) -> tuple[bool, list[Floats]]:
+        """Whether log odds are scaled, and the tables, without the summands of the scale if not."""
+        K = len(self.offset)
+        is_scaled = any(table[:, K].any() for table in self.tables)
+        return is_scaled, [table if is_scaled else table[:, :K] for table in self.tables]
 
     def sizes(self) -> list[int]:
         """Number of segments of each column."""
@@ -118,16 +136,12 @@ class SegmentMap(Map):
     def locate(self, ops: Ops[V], j: int, x: V) -> tuple[V, Truth]:
         """Segment of a number or a place among levels in column j, and whether it is known."""
         known = (x <= 1e300) & (x >= -1e300)  # infinities count as missing
-        between = np.arange(0.5, len(self.levels[j]) - 1)  # places
-        cuts = between if len(self.levels[j]) else self.cuts[j]
-        return ops.locate(cuts, ops.where(known, x, 0.0)), known
+        return ops.locate(self._ends[j], ops.where(known, x, 0.0)), known
 
     def read_places(self, ops: Any, names: Sequence[str]) -> Places[Any]:
         columns = enumerate(zip(names, self.segments.values(), strict=True))
         return [
-            self.locate(ops, j, ops.read([name]))
-            if numeric
-            else ops.find(name, Levels(self.levels[j].tolist()))
+            self.locate(ops, j, ops.read([name])) if numeric else ops.find(name, self._known[j])
             for j, (name, numeric) in columns
         ]
 
@@ -137,14 +151,13 @@ class SegmentMap(Map):
         K = ops.width(z)
         sizes = self.sizes()
         entries = []
-        is_scaled = any(table[:, K].any() for table in self.tables)
-        for (i, j), table in zip(self.pairs.tolist(), self.tables, strict=True):
+        is_scaled, tables = self._shifts
+        for (i, j), table in zip(self.pairs.tolist(), tables, strict=True):
             index, known = places[i]
             if j >= 0:
                 index = ops.cross(index, places[j][0], sizes[j])
                 known = known & places[j][1]
-            shifts = ops.look_up(table if is_scaled else table[:, :K], index)
-            entries.append(ops.where(known, shifts, 0.0))
+            entries.append(ops.where(known, ops.look_up(table, index), 0.0))
         if is_scaled:
             c, s = ops.split(added(entries), [K, 1])
             z = z * ops.maximum(1.0 + s, LEAST_SCALE)
@@ -179,10 +192,10 @@ class SegmentMap(Map):
     def codes(self, segments: Segments) -> Floats:
         """Numbers and places of levels, shape (n, J). NaN where a segment is unknown."""
         codes = np.empty((len(segments), len(self.columns)), order="F")
-        for j, (name, levels) in enumerate(zip(self.columns.tolist(), self.levels, strict=True)):
+        for j, (name, levels) in enumerate(zip(self.segments, self._known, strict=True)):
             values, given = segments.columns[name]
             if given is not None:
-                places = np.array([*Levels(levels.tolist()).find(given.tolist()), -1])
+                places = np.array([*levels.find(given.tolist()), -1])
                 values = np.where(places < 0, np.nan, places)[values]
             codes[:, j] = values
         return codes
@@ -198,14 +211,14 @@ class SegmentMap(Map):
         Q = self.common.apply(values)
         for rows in slices(len(values)):
             z = self.shifted_logits(values[rows], Q[rows], segments[rows])
-            before = partial(IdentityMap(kind=self.kind).apply, values[rows])
-            Q[rows] = self._mixed(Q[rows], before, self.shifted.apply(z))
+            before = Forecasts(values[rows], self.kind)
+            Q[rows] = self._mixed(Q[rows], before.probabilities, self.shifted.apply(z))
         return Q
 
     def shifted_logits(self, values: Floats, common: Floats, segments: Segments) -> Floats:
         """Log probabilities after the shifts, of forecasts before and after the common map."""
         codes = self.codes(segments)
-        places = [self.locate(NUMPY, j, codes[:, [j]]) for j in range(codes.shape[1])]
+        places = [self.locate(NUMPY, j, codes[:, j : j + 1]) for j in range(codes.shape[1])]
         return np.ascontiguousarray(self.shift(NUMPY, columns_of(values), common, places))
 
 

@@ -13,11 +13,11 @@ from isoroc._evaluation.triangle import COLOURS, mix
 
 def tag(name: str, content: Any = "", **attributes: Any) -> Markup:
     """Element with escaped attributes and content. Underscores in names stand for hyphens."""
-    pairs = joined(
-        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), value)
+    pairs = (
+        f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
         for key, value in attributes.items()
     )
-    return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), pairs, content)  # noqa: S704
+    return Markup(f"<{name}{''.join(pairs)}>{escape(content)}</{name}>")  # noqa: S704 -- escaped
 
 
 def joined(parts: Iterable[Any]) -> Markup:

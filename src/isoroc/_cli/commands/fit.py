@@ -1,6 +1,7 @@
 """``isoroc fit``: fit a calibrator to forecasts and outcomes, and write a model file."""
 
 import inspect
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Annotated, Any
@@ -20,6 +21,7 @@ from isoroc._cli.labels import LabelledTable, are_several, read_labels
 from isoroc._cli.models import DEFAULT, Model, calibrate, make_calibrator, save_model, versions
 from isoroc._cli.reading import load_counts, open_rows
 from isoroc._cli.terminal import print_error, print_json, print_note, print_warning
+from isoroc._core.losses import are_impossible, log_losses
 from isoroc._counts import Counts
 from isoroc._evaluation.before_after import make_pair
 from isoroc._input import Sample, Weighting, slices
@@ -241,14 +243,11 @@ def _figures(model: Any, rows: FitRows, sample: Sample, compare: str | None) -> 
     """Figures for conditions: rows, and log losses on these rows."""
     figures: dict[str, Any] = {"rows": int(model.summary_["rows"])}
     figures["class_rows"] = _rarest(rows, sample)
-    totals = _losses(rows, sample, model)
-    for name in ("before", "after"):
-        loss = totals.means.get(("log_loss", name))
-        figures[name] = {"log_loss": None if loss is None else loss.value}
-    figures["impossible"] = totals.impossible
+    losses, figures["impossible"] = _losses(_pairs(rows, sample, model))
+    figures |= {name: {"log_loss": losses.get(name)} for name in ("before", "after")}
     if compare is not None:
         old = _load(compare, model, sample)
-        figures["old"] = {"log_loss": _losses(rows, sample, old).means["log_loss", "after"].value}
+        figures["old"] = {"log_loss": _losses(_pairs(rows, sample, old))[0]["after"]}
     return figures
 
 
@@ -267,19 +266,29 @@ def _pair(table: LabelledTable, model: Any = None) -> Any:
     return pair_of_labels(table.Y, table.P, model, **table.options())
 
 
-def _losses(table: FitRows, sample: Sample, model: Any) -> Any:
-    """`Totals` of rows or cells before and after calibration, added up in batches."""
-    from isoroc._evaluation.measures import Totals  # noqa: PLC0415  # slow to import
-
-    totals = Totals()
+def _pairs(table: FitRows, sample: Sample, model: Any) -> Iterator[Any]:
+    """`Pair` of all rows, cells or entries of labels before and after calibration, in batches."""
     if isinstance(table, LabelledTable):
-        totals.add(_pair(table, model))
-        return totals
+        yield _pair(table, model)
+        return
     for rows in slices(len(sample), BATCH):
         part = sample.take(rows)
         Q = calibrate(model, part.as_given(), part.segments)
-        totals.add(make_pair(part, replace(part, forecasts=Q, unit="probability")))
-    return totals
+        yield make_pair(part, replace(part, forecasts=Q, unit="probability"))
+
+
+def _losses(pairs: Iterator[Any]) -> tuple[dict[str, float], Counter[str]]:
+    """Mean log losses, and numbers of outcomes of probability 0, before and after calibration."""
+    sums: Counter[str] = Counter()
+    weights: Counter[str] = Counter()
+    impossible: Counter[str] = Counter()
+    for pair in pairs:
+        for stage, part in pair.series.items():
+            of_rows = part.row_weights()
+            sums[stage] += of_rows @ log_losses(part.forecasts, part.codes)
+            weights[stage] += of_rows.sum()
+            impossible[stage] += round(part.count_rows(are_impossible(part.forecasts, part.codes)))
+    return {stage: float(sums[stage] / weights[stage]) for stage in sums}, impossible
 
 
 def _load(path: str, model: Any, sample: Sample) -> Any:

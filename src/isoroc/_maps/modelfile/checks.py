@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from isoroc._core.ledger import Ledger
 from isoroc._core.tree import BinTree
 from isoroc._core.verdict import Verdict
-from isoroc._counts import DecayedCounts
 from isoroc._maps.modelfile.document import Fault
 from isoroc._maps.monotonicity import Certificate
 from isoroc._maps.top import TopReduction
@@ -44,6 +43,18 @@ def _reference(name: str) -> dict[str, Any]:
     return {"$ref": f"#/$defs/{name}"}
 
 
+def decayed_counts() -> Any:
+    """The class `DecayedCounts`, which only models of `OnlineCalibrator` have."""
+    from isoroc._counts import DecayedCounts  # noqa: PLC0415 -- slow to import
+
+    return DecayedCounts
+
+
+def _is_decayed(value: Any, place: str, _: Sizes) -> None:
+    if not isinstance(value, decayed_counts()):
+        raise Fault(place, "expected decayed counts")
+
+
 def _instance_of(kind: Any, expected: str, **schema: Any) -> Check:
     def condition(value: Any, place: str, _: Sizes) -> None:
         if not isinstance(value, kind):
@@ -56,7 +67,7 @@ boolean = _instance_of(bool, "true or false", type="boolean")
 verdict = _instance_of(Verdict, "a verdict", **_reference("verdict"))
 table = _instance_of(Table, "a table", **_reference("table"))
 ledger = _instance_of(Ledger, "a ledger", **_reference("ledger"))
-decayed = _instance_of(DecayedCounts, "decayed counts", **_reference("decayed"))
+decayed = Check(_is_decayed, _reference("decayed"))
 texts = _instance_of(dict, "an object of texts", **_reference("dict"))
 certificate = _instance_of(
     Certificate | None,
@@ -255,7 +266,7 @@ def check_ledger(ledger: Ledger, place: str) -> None:
         raise Fault(place, "expected numbers of rows and batches >= 0")
 
 
-def check_decayed(counts: DecayedCounts, place: str) -> None:
+def check_decayed(counts: Any, place: str) -> None:
     """Raise a `Fault` for cells that decayed counts cannot have."""
     m, K = check_array(counts.class_weights, f"{place}.class_weights", shape=(None, None)).shape
     _, C = check_array(counts.sums, f"{place}.sums", shape=(m, None)).shape

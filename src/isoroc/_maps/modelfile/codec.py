@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from isoroc._core.ledger import Ledger
 from isoroc._core.tree import BinTree
 from isoroc._core.verdict import Verdict
-from isoroc._counts import DecayedCounts
 from isoroc._input import InputError, to_array
 from isoroc._maps.modelfile.checks import (
     check_certificate,
@@ -24,6 +23,7 @@ from isoroc._maps.modelfile.checks import (
     check_ledger,
     check_reduction,
     check_tree,
+    decayed_counts,
 )
 from isoroc._maps.modelfile.document import Fault, check_calibrator, entries, shown
 from isoroc._maps.monotonicity import Certificate
@@ -33,14 +33,15 @@ from isoroc._support.versions import Document
 
 #: Function that decodes a document inside another one, given its place.
 Inner = Callable[[Any, str], Any]
-#: Dataclasses by their names in the file, and what must hold for them beyond the types of fields.
-STRUCTURES: dict[str, tuple[Any, Callable[[Any, str], None]]] = {
-    "tree": (BinTree, check_tree),
-    "reduction": (TopReduction, check_reduction),
-    "certificate": (Certificate, check_certificate),
-    "verdict": (Verdict, lambda *_: None),
-    "ledger": (Ledger, check_ledger),
-    "decayed": (DecayedCounts, check_decayed),
+#: Functions that return dataclasses, by their names in the file, and what must hold for them beyond
+#: the types of fields.
+STRUCTURES: dict[str, tuple[Callable[[], Any], Callable[[Any, str], None]]] = {
+    "tree": (lambda: BinTree, check_tree),
+    "reduction": (lambda: TopReduction, check_reduction),
+    "certificate": (lambda: Certificate, check_certificate),
+    "verdict": (lambda: Verdict, lambda *_: None),
+    "ledger": (lambda: Ledger, check_ledger),
+    "decayed": (decayed_counts, check_decayed),
 }
 #: Numbers that JSON does not have.
 NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -67,8 +68,8 @@ def encode(value: Any, place: str, other: Callable[[Any, str], Any]) -> Any:
         named = {name: encode(part, f"{place}.{name}", other) for name, part in value.items()}
         is_table = isinstance(value, Table)
         return {"type": "table", "columns": named} if is_table else {"type": "dict", "items": named}
-    for tag, (kind, _) in STRUCTURES.items():
-        if type(value) is kind:
+    for tag, (find_kind, _) in STRUCTURES.items():
+        if type(value) is find_kind():
             parts = {f.name: getattr(value, f.name) for f in fields(value)}
             return {"type": tag} | encode(parts, place, other)["items"]
     array = to_array(value, name=place)
@@ -116,7 +117,8 @@ def _table(document: Document, place: str, inner: Inner) -> Table:
 
 def _structure(document: Document, place: str, inner: Inner) -> Any:
     """Dataclass from a document. Fields with a default may be missing."""
-    kind, check = STRUCTURES[document["type"]]
+    find_kind, check = STRUCTURES[document["type"]]
+    kind = find_kind()
     required = ["type", *(f.name for f in fields(kind) if f.default is MISSING)]
     entries(document, place, required, [f.name for f in fields(kind)])
     hints = get_type_hints(kind)

@@ -11,13 +11,11 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from isoroc._input import InputError
-from isoroc._support.files import creation_time, replacing
 from isoroc._support.versions import migrate
 
 MODEL_FORMAT = "isoroc-model"
@@ -82,6 +80,8 @@ def write(path: str | os.PathLike[str], model: dict[str, Any], summary: dict[str
         problem = f"the model is too large for a model file: {fault}"
         fix = "fit it to fewer rows or with fewer bins, members or groups, or use skops or pickle"
         raise InputError(os.fspath(path), None, problem, fix) from fault
+    from isoroc._support.files import replacing  # noqa: PLC0415  # slow to import
+
     with replacing(path) as new:
         new.write_bytes(data)
 
@@ -101,6 +101,8 @@ def _serialise(model: dict[str, Any], summary: dict[str, Any]) -> tuple[str, byt
 def serialise(kind: str, version: int, content: dict[str, Any]) -> tuple[str, bytes]:
     """Checksum and bytes of a file: its content in an envelope with format and version."""
     from importlib.metadata import version as version_of  # noqa: PLC0415  # slow to import
+
+    from isoroc._support.files import creation_time  # noqa: PLC0415  # slow to import
 
     body: dict[str, Any] = {
         "format": kind,
@@ -139,7 +141,7 @@ def read_envelope(
     fix: str = _NOT_A_MODEL,
 ) -> dict[str, Any]:
     """Document in a file of some format, with the entries `content` that are not checked yet."""
-    with Path(path).open("rb") as file:
+    with open(path, "rb") as file:  # noqa: PTH123 -- pathlib is slow to import
         data = file.read(MAX_BYTES + 1)
     with faults_of(path):
         _check_size(data)
