@@ -279,11 +279,19 @@ class AutoCalibrator(Calibrator):
 
 def _weigh(fitted: list[Fitted], dealt: CellSample, before: Floats) -> Floats:
     """Weights of the members in the mixture."""
-    n_rows = float(dealt.row_weights().sum())
+    row_weights = dealt.row_weights()
     p = score_test(before, dealt)
-    prior = prior_shares([each.member for each in fitted], dealt.n_classes, n_rows, p)
+    group = int(dealt.n_classes > 2)
+    prior = np.array([each.member._shares[group] for each in fitted])
+    unchanged = None
+    for m, each in enumerate(fitted):
+        if isinstance(each.member, IdentityCalibrator):
+            unchanged = m
+            n_informative = mixing.informative_rows(before, row_weights)
+            caution = mixing.Caution.of(dealt.n_classes)
+            prior[m] = caution.share(prior[m], float(row_weights.sum()), n_informative, p)
     likelihood = mixing.likelihoods([each.unseen for each in fitted], dealt)
-    return mixing.mixture_weights(likelihood, dealt.row_weights(), prior)
+    return mixing.mixture_weights(likelihood, row_weights, prior, unchanged=unchanged)
 
 
 def _mix(
@@ -316,12 +324,3 @@ def default_members(n_classes: int, *, monotone: bool = False) -> list[Calibrato
     if n_classes <= 150:
         members.append(KernelCalibrator())
     return members
-
-
-def prior_shares(members: list[Calibrator], n_classes: int, n_rows: float, p: float) -> Floats:
-    """Prior shares of the members, given the p-value `p` of `score_test`."""
-    group = int(n_classes > 2)
-    shares = np.array([member._shares[group] for member in members])
-    for m in np.flatnonzero([isinstance(member, IdentityCalibrator) for member in members]):
-        shares[m] = mixing.share_of_forecasts(shares[m], n_classes, n_rows, p)
-    return shares
