@@ -94,7 +94,7 @@ def mixture_weights(
     probability that each member gave the outcome.
 
     Members with less weight than half of `least` are dropped. Up to three times that, weights are
-    reduced gradually, so that none jumps. With many members, `least` is at most half an equal share.
+    reduced gradually, so that none jumps. `least` is at most half an equal share.
 
     `unchanged` is the index of the uncalibrated forecasts. Small changes to them do more harm than
     good: if the others have less than 20 % of the weight in total, they get none, and up to 40 %
