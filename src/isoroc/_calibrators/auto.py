@@ -283,15 +283,20 @@ def _weigh(fitted: list[Fitted], dealt: CellSample, before: Floats) -> Floats:
     p = score_test(before, dealt)
     group = int(dealt.n_classes > 2)
     prior = np.array([each.member._shares[group] for each in fitted])
-    unchanged = None
-    for m, each in enumerate(fitted):
-        if isinstance(each.member, IdentityCalibrator):
-            unchanged = m
-            n_informative = mixing.informative_rows(before, row_weights)
-            caution = mixing.Caution.of(dealt.n_classes)
-            prior[m] = caution.share(prior[m], float(row_weights.sum()), n_informative, p)
+    unchanged = _index_of_unchanged(fitted)
+    if unchanged is not None:
+        n_informative = mixing.informative_rows(before, row_weights)
+        caution = mixing.Caution.of(dealt.n_classes)
+        share = caution.share(prior[unchanged], float(row_weights.sum()), n_informative, p)
+        prior[unchanged] = share
     likelihood = mixing.likelihoods([each.unseen for each in fitted], dealt)
     return mixing.mixture_weights(likelihood, row_weights, prior, unchanged=unchanged)
+
+
+def _index_of_unchanged(fitted: list[Fitted]) -> int | None:
+    """Index of the uncalibrated forecasts, None if they are not a member."""
+    found = (m for m, each in enumerate(fitted) if isinstance(each.member, IdentityCalibrator))
+    return next(found, None)
 
 
 def _mix(
@@ -301,7 +306,9 @@ def _mix(
     mixed = added(weights[m] * fitted[m].unseen for m in np.flatnonzero(weights))
     if monotone or dealt.n_classes == 2:
         return mixed, 1.0
-    exponent = mixing.exponent_of(mixed, dealt)
+    unchanged = _index_of_unchanged(fitted)
+    calibrated = 1.0 if unchanged is None else 1 - float(weights[unchanged])
+    exponent = mixing.exponent_of(mixed, dealt, calibrated)
     return smooth.powered(np.ascontiguousarray(mixed), LEAST, exponent), exponent
 
 

@@ -66,16 +66,19 @@ def informative_rows(forecasts: Floats, row_weights: Floats) -> float:
     return max(2 * float(row_weights @ variances), 1e-6)
 
 
-def exponent_of(mixed: Floats, sample: Sample) -> float:
+def exponent_of(mixed: Floats, sample: Sample, calibrated: float = 1.0) -> float:
     """Exponent of the mixture with the largest likelihood on unseen rows, given (n, K) forecasts.
 
-    Its logarithm has a normal prior of scale 0.1, or of half that with 300 rows.
+    Its logarithm has a normal prior of scale 0.1, or of half that with 300 rows. The scale falls to
+    zero with the weight `calibrated` of all members but the uncalibrated forecasts, from 0.4 on.
     """
+    if not calibrated:
+        return 1.0
     weights = sample.row_weights()
-    precision = (10 * (1 + 300 / float(weights.sum()))) ** 2
+    scale = 0.1 * min(calibrated / 0.4, 1.0) / (1 + 300 / float(weights.sum()))
     z = np.ascontiguousarray(np.log(np.maximum(mixed, 1e-12)).T)
     z -= z[sample.codes, np.arange(len(sample))]
-    return likeliest_power(z, weights, 0.01, 100.0, precision=precision, tolerance=1e-12)
+    return likeliest_power(z, weights, 0.01, 100.0, precision=scale**-2, tolerance=1e-12)
 
 
 def mixture_weights(

@@ -217,7 +217,8 @@ def mix_label(
     prior[1] = caution.share(4.0, n_rows, n_rows, score_test(by_shared, part))
     likelihood = likelihoods([before, by_shared, by_own], part)
     prior = np.append(prior, 1.0)
-    weights = mixture_weights(likelihood, part.row_weights(), prior, unchanged=0)
+    # Maps of little weight would make exports many times larger.
+    weights = mixture_weights(likelihood, part.row_weights(), prior, unchanged=0, least=0.2)
     return [unchanged, beta, alone], weights
 
 
