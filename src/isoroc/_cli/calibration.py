@@ -106,7 +106,7 @@ class Calibration:
         n_rows = figures["rows"]
         if self.bad:
             done = "were left out" if self.on_bad == "skip" else "got null"
-            (_, _, example) = min(self.bad)
+            _, _, example = min(self.bad)
             what = f"{figures['bad']:,} of {n_rows:,} rows have no valid forecast and {done}"
             print_warning(f"{what}; {example}")
         for name in self.model.segments:

@@ -78,7 +78,7 @@ def check_labels(
         p = expit(forecasts) if unit == "logit" else forecasts
         entries = np.where(known, p + 2 * Y, np.inf)
         cluster = np.argsort(np.lexsort([*entries.T, *np.sort(entries, axis=1).T]))
-    (row_of, label) = np.nonzero(known)
+    row_of, label = np.nonzero(known)
     weights = check_weights(sample_weight, n)
     sample = Sample(
         np.ascontiguousarray(forecasts[known]),

@@ -177,8 +177,8 @@ def _draw(
     options: dict[str, Any],
 ) -> list[Any]:
     """Draw the tables of a series and return its curve. Lines take the `options`."""
-    (ax, strip) = axes
-    (colour, marker, dashes) = style
+    ax, strip = axes
+    colour, marker, dashes = style
     colour = options.get("color", options.get("c", colour))
     left, right, percent = data["histogram"].values()
     edges = np.append(left, right[-1])
