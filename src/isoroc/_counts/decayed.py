@@ -71,9 +71,15 @@ class DecayedCounts:
         new = replace(sample, weights=weights, squares=squares).take(weights >= LIGHT)
         tally.add(probabilities(new), new)
         cells = tally.cells().thinned(most, seed)
-        columns = {name: column for name, column in vars(cells).items() if name != "fold"}
-        resolution = 0 if tally.grid.exact else int(tally.grid.resolution)
-        return type(self)(self.half_life, resolution, **columns)
+        return type(self)(
+            self.half_life,
+            0 if tally.grid.exact else int(tally.grid.resolution),
+            keys=cells.keys,
+            rows=cells.rows,
+            class_weights=cells.class_weights,
+            sums=cells.sums,
+            squares=cells.squares,
+        )
 
     def sample(self, like: Sample) -> CellSample:
         """The cells as weighted rows, with forecasts of the kind and classes of another sample."""

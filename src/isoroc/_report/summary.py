@@ -3,7 +3,7 @@
 import json
 import platform
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from typing import Any
@@ -126,8 +126,9 @@ def gather_counts(counts: Any, calibrator: Any) -> ReportRows:
 
 
 def _rows(pair: Pair, calibrator: Any) -> ReportRows:
-    own = {each.name: getattr(pair, each.name) for each in fields(pair)}
-    return ReportRows(**own, calibrator=calibrator)
+    return ReportRows(
+        pair.before, pair.after, pair.counted, pair.multilabel, pair.fitted, calibrator
+    )
 
 
 def _check_calibrator(calibrator: Any) -> None:
@@ -227,7 +228,7 @@ def _came_true(evidence: ReportRows, judged: ReportRows) -> list[str]:
     k = 1 if evidence.n_classes == 2 else None
     name = MOST_PROBABLE if k is None else evidence.named(1)
     drawn = event_of(judged.before, k)
-    (p, right, weights) = event_of(evidence.before, k).arrays
+    p, right, weights = event_of(evidence.before, k).arrays
     few = has_few_values(drawn.forecasts)
     group = group_equal(p if few else np.floor(10 * curves.axis_of([drawn]).position(p)))
     n = np.bincount(group, evidence.row_counts()).astype(np.int64)
