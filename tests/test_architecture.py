@@ -434,6 +434,26 @@ def test_a_name_has_one_meaning():
     assert not several
 
 
+def functions(path):
+    """Functions that other modules may import from a module, in Python or in Cython."""
+    for depth, tokens in statements(path):
+        words = [token.string for token in tokens]
+        if depth == 0 and is_function(tokens) and words[0] in {"def", "cpdef"}:
+            name = words[words.index("(") - 1]
+            if not name.startswith("_"):
+                yield name
+
+
+def test_no_two_modules_have_functions_of_one_name():
+    """Nothing imports functions of commands, whose names are those of commands."""
+    found: dict[str, set[str]] = {}
+    for path in [*SOURCE.rglob("*.py"), *SOURCE.rglob("*.pyx")]:
+        if path.parent.name != "commands":
+            for name in functions(path):
+                found.setdefault(name, set()).add(str(path.relative_to(SOURCE)))
+    assert not {name: places for name, places in found.items() if len(places) > 1}
+
+
 def untyped_keywords(tree):
     """Names of dictionaries of anything that calls take as keywords, without checks of types."""
     nodes = list(ast.walk(tree))

@@ -324,7 +324,7 @@ class Tally:
         return self.most is not None and n_entries > self.most and not at_end
 
 
-def probabilities(sample: Sample) -> Floats:
+def probability_columns(sample: Sample) -> Floats:
     """Forecasts of a sample as columns of probabilities, one for scores."""
     return np.ascontiguousarray(sample.kind.on_simplex(NUMPY, columns_of(sample.forecasts)))
 
@@ -509,7 +509,7 @@ def in_cells(sample: Sample, most: int, n_drawn: int | None = None) -> CellSampl
     If there are more cells than `n_drawn`, by default twice `most`, even at the least resolution,
     `n_drawn` weighted rows are drawn: with many classes hardly two rows share a cell.
     """
-    columns = probabilities(sample)
+    columns = probability_columns(sample)
     K = sample.n_classes
     start = Grid.choose(columns.shape[1], "auto")
     tally = Tally(start, K, most=most, least=least_resolution(K))

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._core.types import Floats
-from isoroc._counts.cells import Cells, Tally, probabilities
+from isoroc._counts.cells import Cells, Tally, probability_columns
 from isoroc._counts.grid import Grid, least_resolution
 from isoroc._input import CellSample, Sample
 
@@ -69,7 +69,7 @@ class DecayedCounts:
         weights = sample.row_weights() * factor
         squares = sample.squared_weights() * factor**2
         new = replace(sample, weights=weights, squares=squares).take(weights >= LIGHT)
-        tally.add(probabilities(new), new)
+        tally.add(probability_columns(new), new)
         cells = tally.cells().thinned(most, seed)
         return type(self)(
             self.half_life,
