@@ -15,7 +15,7 @@ from isoroc.metrics._estimation.crossfit import (
     fit_linear,
     fit_multiple,
     raise_to_power,
-    residuals,
+    residuals_by_class,
     shrink_factor,
     tilt,
 )
@@ -86,7 +86,7 @@ def together(fit):
     )
     same = same.ravel()
     sums, squares = (np.bincount(same, w) for w in (weights, weights**2))
-    left = residuals(P.T, y)
+    left = residuals_by_class(P.T, y)
     apart = fit(P.T, left, weights, weights**2)
     return apart, fit(P[first].T, left[:, first], sums, squares)[:, same]
 
@@ -263,7 +263,7 @@ def test_bins_are_shrunk_to_the_bin_above():
     y = (np.arange(600) % 10 < np.where(p < 0.5, 1, 9)).astype(np.uint8)
     sample = Sample(p, y)
     tree = grow_tree(sample, GrowthOptions(np.full(2, 0.5)))
-    left = residuals(np.array([1 - p, p]), y)
+    left = residuals_by_class(np.array([1 - p, p]), y)
     found = fit_bins(tree, sums_in_bins(tree.bin_of(p), left, np.ones(600)))
     # Residuals -0.1 and 0.1 with mean 0. Bins of 300 rows are trusted by 300 / 400.
     np.testing.assert_allclose(found, [[0.075, -0.075], [-0.075, 0.075]])
@@ -277,7 +277,7 @@ def test_bins_of_calibrated_forecasts_are_mostly_dropped(n_classes):
         sample = sample_of(P, y)
         tree = grow_tree(sample, GrowthOptions(np.full(n_classes, 1 / n_classes)))
         bin_of = tree.bin_of(sample.forecasts)
-        left = residuals(P.T, y)
+        left = residuals_by_class(P.T, y)
         found = fit_bins(tree, sums_in_bins(bin_of, left, np.ones(400)))
         used += bool(found.any())
     assert used <= 4

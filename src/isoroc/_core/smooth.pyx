@@ -231,7 +231,8 @@ def logistic_losses(double[:, ::1] z, const double[:] y, const double[:] weights
     """
     cdef Py_ssize_t t, g, i, n = z.shape[1], G = z.shape[0]
     cdef int r, width
-    totals, curvatures = np.zeros(G), np.empty((G, n))
+    totals = np.zeros(G)
+    curvatures = np.empty((G, n))
     cdef double[::1] to_totals = totals
     cdef double[:, ::1] to_curvatures = curvatures
     cdef double[ROWS] odds, outcome, weight, curvature, losses
@@ -528,11 +529,12 @@ def slopes(const double[:, ::1] z, const Py_ssize_t[::1] codes, const double[::1
     cdef bint paired = factors is not None
     cdef double[::1] groups = np.ones(1) if factors is None else in_groups(factors)
     cdef double[::1] across = np.ones(1) if directions is None else in_groups(directions)
-    cdef double[:, ::1] by_outcome = np.ones((1, 1))
-    if directions is not None:
-        by_outcome = np.ascontiguousarray(directions.T)
-    sums, entries = np.zeros((4, K, L, ROWS // 2)), np.zeros((K if paired else 0, K, L))
-    rows, mixed = np.empty((2, K, L, n if of_rows else 0)), np.empty((3, K, n if paired else 0))
+    cdef double[:, ::1] by_outcome = np.ascontiguousarray(
+        np.ones((1, 1)) if directions is None else directions.T)
+    sums = np.zeros((4, K, L, ROWS // 2))
+    entries = np.zeros((K if paired else 0, K, L))
+    rows = np.empty((2, K, L, n if of_rows else 0))
+    mixed = np.empty((3, K, n if paired else 0))
     cdef double[:, :, :, ::1] to_sums = sums, to_rows = rows
     cdef double[:, :, ::1] to_entries = entries, to_mixed = mixed
     cdef double[:, ::1] tiles = np.empty((10, (in_fours(K) + KL) * ROWS))

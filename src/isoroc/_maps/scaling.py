@@ -96,7 +96,7 @@ class Positions(Frozen):
     def of(self, ops: Ops[V], z: V, logs: V) -> V:
         """Positions, of width 2 K, from tempered and from plain log forecasts."""
         K = len(self.knots)
-        (of_logs, of_ranks) = self.stretch.tolist()
+        of_logs, of_ranks = self.stretch.tolist()
         places = ops.linear(z, of_logs * (np.eye(K) - 1 / K), -of_logs * self.origin[0])
         ranks = of_ranks * ops.fraction_between(logs, self.knots) - of_ranks * self.origin[1]
         return ops.concat([places, ranks])
