@@ -1,7 +1,9 @@
 """The structure of the package: import directions, public names, size of functions."""
 
 import ast
+import dataclasses
 import importlib
+import inspect
 import re
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sklearn.base import BaseEstimator
 
 import isoroc
 from isoroc import _growth
@@ -501,3 +504,18 @@ def check_runs_on_windows(tree):
             assert node.value.id not in ("os", "signal") or node.attr not in POSIX_NAMES
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             assert not node.value.startswith(("/proc/", "/dev/", "/tmp/"))  # noqa: S108
+
+
+def test_public_objects_with_arrays_are_compared_by_identity():
+    """Comparing their fields would ask for the truth of an array. Estimators are never equal."""
+    arrays = re.compile("Floats|Ints|Codes|NDArray|ndarray|Table|ArrayLike")
+    compared = {}
+    for module in PUBLIC:
+        for name in importlib.import_module(module).__all__:
+            thing = None if name == "to_torch" else getattr(importlib.import_module(module), name)
+            if inspect.isclass(thing) and dataclasses.is_dataclass(thing):
+                held = " ".join(str(field.type) for field in dataclasses.fields(thing))
+                if arrays.search(held) or issubclass(thing, BaseEstimator):
+                    compared[name] = thing.__eq__ is object.__eq__
+    assert len(compared) > 20
+    assert not [name for name, by_identity in compared.items() if not by_identity]

@@ -1,5 +1,6 @@
 """The docstrings of the public names have the sections of numpydoc, in its order."""
 
+import ast
 import importlib
 import inspect
 import re
@@ -119,6 +120,18 @@ def test_estimators_have_all_sections(name):
 def test_parameters_are_those_of_the_signature(name):
     taken = [x for x in inspect.signature(PUBLIC[name]).parameters if x != "self"]
     assert documented(sections(PUBLIC[name]).get("Parameters", "")) == taken
+
+
+@pytest.mark.parametrize("name", CALLABLES)
+def test_defaults_are_those_of_the_signature(name):
+    parameters = inspect.signature(CALLABLES[name]).parameters
+    lines = r"(?m)^(\w[\w, ]*) : .*, default=(.+)$"
+    for names, value in re.findall(lines, sections(CALLABLES[name]).get("Parameters", "")):
+        default = ast.literal_eval(value)
+        if isinstance(default, float):
+            default = pytest.approx(default, rel=0.01)  # a rounded number
+        for parameter in names.split(", "):
+            assert parameters[parameter].default == default, parameter
 
 
 @pytest.mark.parametrize("name", CALLABLES)

@@ -47,7 +47,7 @@ from isoroc._input import (
 Response = Literal["auto", "predict_proba", "decision_function"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CalibratedPair:
     """A fitted classifier, and a calibrator of its forecasts of rows it was not trained on."""
 

@@ -44,6 +44,8 @@ cdef extern from "smooth.h" nogil:
                     Py_ssize_t last)
     void product_tile(const double* weights, const double* h, double* z, Py_ssize_t m,
                       Py_ssize_t K)
+    void line_tile(const double* x, const double* slopes, const double* intercepts, double* z,
+                   Py_ssize_t K)
     void soften_tile(double* z, double log_floor, double trace, Py_ssize_t K)
     void blend_tile(const double* z, const double* slopes, const double* biases,
                     const double* points, double* s, double* out, Py_ssize_t M)
@@ -259,24 +261,29 @@ def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor,
     """Forecasts of a `SplineCalibrator`, shape (n, K).
 
     Forecasts P have shape (n, K), their logarithms (K, n). Others are fitted attributes.
+    `coef` has the shape (K, K), or (K, 1) for the diagonal of a matrix that is 0 elsewhere.
     """
     cdef Py_ssize_t t, i, j, k, n = P.shape[0], K = P.shape[1], m = knots.shape[0]
     cdef Py_ssize_t K4 = in_fours(K)
+    cdef bint joint = coef.shape[1] == K
     cdef int width
     cdef double log_floor = log(floor)
-    cdef double[::1] bends = np.empty(m + K * m + 1), weights = np.zeros(K4 * (K + 1))
+    cdef double[::1] bends = np.empty(m + K * m + 1), constant = np.array(intercept)
+    cdef double[::1] weights = np.zeros(K4 * (K + 1) if joint else K)
     cdef double* at = &bends[0]
     cdef double* rise = at + m
-    # The linear part is a product with the log forecasts and one for the intercept.
     for k in range(K):
-        for j in range(K):
-            weights[of_four(k, j, K + 1)] = coef[k, j]
-        weights[of_four(k, K, K + 1)] = intercept[k]
         for j in range(m):
             at[j] = knots[j]
             rise[k * m + j] = slopes[k, j]
             # max(odds - knot, 0) = max(odds, knot) - knot
-            weights[of_four(k, K, K + 1)] -= slopes[k, j] * knots[j]
+            constant[k] -= slopes[k, j] * knots[j]
+        if joint:  # the linear part is a product with the log forecasts and one
+            for j in range(K):
+                weights[of_four(k, j, K + 1)] = coef[k, j]
+            weights[of_four(k, K, K + 1)] = constant[k]
+        else:
+            weights[k] = coef[k, 0]
     rows = np.empty((n, K))
     cdef double[:, ::1] out = rows
     cdef double[:, ::1] tiles = np.ones((4, (K4 + 1) * ROWS))
@@ -293,7 +300,10 @@ def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor,
             load(inputs, &logs[0, i], K, n, width)
             raise_tile(inputs, log_floor, K)
             odds_tile(p, inputs, odds, K)
-            product_tile(&weights[0], inputs, z, K + 1, K4)
+            if joint:
+                product_tile(&weights[0], inputs, z, K + 1, K4)
+            else:
+                line_tile(inputs, &weights[0], &constant[0], z, K)
             bend_tile(odds, at, rise, z, K, m)
             softmax_tile(z, K, share)
             store_rows(z, &out[i, 0], K, width)

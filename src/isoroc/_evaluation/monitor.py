@@ -300,7 +300,7 @@ def _read_numbers(values: Any, like: Any) -> Any:
     return array if shape else type(like)(array)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BatchReport:
     """What one batch, or all batches so far, say about the calibration."""
 

@@ -1,5 +1,7 @@
 """Scaling: a softmax of functions of log forecasts, most of them after temperature scaling."""
 
+from functools import cached_property
+
 import numpy as np
 
 from isoroc._backends import NUMPY, Ops, V
@@ -209,8 +211,15 @@ class SplineMap(Map):
 
     def compiled(self, forecasts: Forecasts) -> Floats:
         inputs = forecasts.probabilities(), forecasts.plain_logs(), self.floor
-        numbers = self.coef, self.knots, self.slopes, self.intercept
+        numbers = self._linear, self.knots, self.slopes, self.intercept
         return smooth.spline(*inputs, *numbers, self.smoothing)
+
+    @cached_property
+    def _linear(self) -> Floats:
+        """`coef`, or its diagonal, shape (K, 1), if it is 0 elsewhere."""
+        diagonal = np.diag(self.coef)[:, None]
+        is_diagonal = np.count_nonzero(self.coef) == np.count_nonzero(diagonal)
+        return diagonal if is_diagonal else self.coef
 
 
 class SigmoidMap(Map):
