@@ -122,6 +122,18 @@ def test_parameters_are_those_of_the_signature(name):
     assert documented(sections(PUBLIC[name]).get("Parameters", "")) == taken
 
 
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_only_what_an_estimator_wraps_is_passed_by_position(name):
+    parameters = inspect.signature(CLASSES[name]).parameters.values()
+    by_position = [each.name for each in parameters if each.kind is not each.KEYWORD_ONLY]
+    wrapping = {
+        "CalibratedClassifier": ["estimator", "method"],  # as in CalibratedClassifierCV
+        "MultiLabelCalibrator": ["calibrator"],
+        "SegmentCalibrator": ["calibrator"],
+    }
+    assert by_position == wrapping.get(name, [])
+
+
 @pytest.mark.parametrize("name", CALLABLES)
 def test_defaults_are_those_of_the_signature(name):
     parameters = inspect.signature(CALLABLES[name]).parameters
