@@ -57,7 +57,7 @@ def are_several(selection: Selection, model: Model | None) -> bool:
     return several or bool(selection.labels)
 
 
-def read_labels(
+def read_labelled_table(
     source: Source, selection: Selection, model: Model | None, description: Description
 ) -> LabelledTable:
     """All rows of a table with several labels, in the order of the model if there is one."""

@@ -213,7 +213,8 @@ def tilted_sums(const double[:, ::1] P, const Py_ssize_t[::1] bin_of, const doub
     """
     cdef Py_ssize_t i, j, k, b, B = tilts.shape[0], K = tilts.shape[1]
     cdef double part
-    sums, products = np.zeros((B, K)), np.zeros((B, K, K))
+    sums = np.zeros((B, K))
+    products = np.zeros((B, K, K))
     cdef double[:, ::1] first = sums
     cdef double[:, :, ::1] second = products
     cdef double[::1] q = np.empty(K)
@@ -331,18 +332,28 @@ cdef class Ascent:
     def __cinit__(self, points, weights, around, *, const double[:, ::1] pseudocounts,
                   double slack, double min_weight, double min_gap):
         cdef Py_ssize_t s, K
-        self.P, self.Y = points, weights
-        self.pseudocounts, self.bound, self.straddled = pseudocounts, around.bound, around.straddled
-        self.region, self.outside = around.region, around.outside
-        self.P_out, self.bin_out = around.outside_points, around.outside_bins
-        self.slack, self.min_weight, self.min_gap = slack, min_weight, min_gap
-        self.n, self.K = self.P.shape[0], self.P.shape[1]
-        self.S, self.B = self.region.shape[1], self.outside.shape[1]
+        self.P = points
+        self.Y = weights
+        self.pseudocounts = pseudocounts
+        self.bound = around.bound
+        self.straddled = around.straddled
+        self.region = around.region
+        self.outside = around.outside
+        self.P_out = around.outside_points
+        self.bin_out = around.outside_bins
+        self.slack = slack
+        self.min_weight = min_weight
+        self.min_gap = min_gap
+        self.n = self.P.shape[0]
+        self.K = self.P.shape[1]
+        self.S = self.region.shape[1]
+        self.B = self.outside.shape[1]
         K = self.K
         self.memory = np.empty(2 * self.n * sizeof(Point), dtype=np.int8)
         self.scratch = np.empty(6 * K * K + 4 * K + self.B * (K + 1))
         self.counts = np.empty(3 * K * self.S * K + 1, dtype=np.intc)
-        self.sorted_points, self.held = <Point*> &self.memory[0], &self.counts[0]
+        self.sorted_points = <Point*> &self.memory[0]
+        self.held = &self.counts[0]
         self.weights = &self.scratch[0]
         self.totals = self.weights + K * K
         self.parts = self.totals + K + 2 * (K * K + K)

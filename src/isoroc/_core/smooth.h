@@ -412,6 +412,13 @@ TILE(product)(const double *__restrict weights, const double *__restrict h, doub
     }
 }
 
+/* slopes[k] * x + intercepts[k] of each class k. */
+TILE(line)(const double *__restrict x, const double *__restrict slopes,
+           const double *__restrict intercepts, double *__restrict z, ptrdiff_t K) {
+    for (ptrdiff_t k = 0; k < K; k++)
+        EACH_ROW z[k * ROWS + r] = slopes[k] * x[k * ROWS + r] + intercepts[k];
+}
+
 /* The monotone map (`MonotoneMap`) and the derivatives of its log loss. Class k has L prototypes
    r_kl = (1 - s_kl) e_k + s_kl t_k, on the way from the vertex e_k to a point t_k of the simplex; s is
    the softness. With e_kl = exp(score_kl), x_k = sum_l e_kl and y = exp(J) x (y = sum x without

@@ -73,8 +73,11 @@ cdef Py_ssize_t find_corners(const double[:, ::1] right, const double[:, ::1] le
         is_left = left[j, 0] <= right[i, 0] + tolerance
         weight = left[j, 1] if is_left else right[i, 1]
         # Write every entry but advance only past corners.
-        corners[m].c1, corners[m].c2, corners[m].c3 = c1, c2, c3
-        corners[m].i, corners[m].j = i, j
+        corners[m].c1 = c1
+        corners[m].c2 = c2
+        corners[m].c3 = c3
+        corners[m].i = i
+        corners[m].j = j
         m += gained & (weight <= 0.0)
         gained = weight > 0.0
         loss = min(weight, 0.0)
@@ -161,7 +164,9 @@ def scan_lines(const double[:, ::1] right, const double[:, ::1] left, const doub
                 last2 = p2
                 last3 = p3
                 if place_threshold(r, l, corner[q], a, a - lines[line, 1], tolerance, out[m]):
-                    out[m, 0], out[m, 1], out[m, 2] = p1, p2, p3
+                    out[m, 0] = p1
+                    out[m, 1] = p2
+                    out[m, 2] = p3
                     m += 1
             line += 1
     return rows[:m].copy(), line
@@ -208,7 +213,8 @@ def undominated(const double[:, ::1] points):
             if first + 1 != high and high < height:
                 memmove(&ys[first + 1], &ys[high], (height - high) * sizeof(double))
                 memmove(&zs[first + 1], &zs[high], (height - high) * sizeof(double))
-            ys[first], zs[first] = y, z
+            ys[first] = y
+            zs[first] = z
             height += first + 1 - high
         if m > 0:
             volume += area * points[m - 1, 0]
@@ -250,7 +256,9 @@ def lower_envelope(const double[:, ::1] planes, Py_ssize_t cells):
                     y = -INFINITY
                 if y < INFINITY:
                     top += 1
-                    slope[top], level[top], start[top] = v, c, y
+                    slope[top] = v
+                    level[top] = c
+                    start[top] = y
             f = 0
             for j in range(cells + 2):
                 y = <double> j / cells

@@ -17,7 +17,7 @@ from isoroc._core.special import expit, normal_quantile
 from isoroc._core.types import Floats
 from isoroc._input.error import InputError
 from isoroc._input.kinds import LOG_ODDS
-from isoroc._input.rows import shown
+from isoroc._input.rows import label_text
 from isoroc._input.sample import Sample, UnitOption, first_improbable
 
 
@@ -122,8 +122,8 @@ class Reversal(NamedTuple):
     def __str__(self) -> str:
         cause = "the columns may stand in another order"
         if self.other is not None:
-            cause = f"they may be the scores of {shown(self.other)}"
-        rank = f"rank class {shown(self.label)} worse than chance (AUC {self.area:.3f})"
+            cause = f"they may be the scores of {label_text(self.other)}"
+        rank = f"rank class {label_text(self.label)} worse than chance (AUC {self.area:.3f})"
         return f"the forecasts {rank}; {cause}"
 
 

@@ -378,6 +378,20 @@ class CellSample(Sample):
         are_few = len(self) <= n_rows
         return np.arange(len(self)) if are_few else np.flatnonzero(self._times_drawn(n_rows))
 
+    def without_folds(self) -> Sample:
+        """The same rows, which are no longer in folds."""
+        return Sample(
+            self.forecasts,
+            self.codes,
+            self.weights,
+            self.classes,
+            self.unit,
+            self.segments,
+            self.squares,
+            self.clusters,
+            self.parts_of,
+        )
+
     def folds(self) -> Ints:
         distinct, fold = np.unique(self.fold, return_inverse=True)
         if len(distinct) < 2:
