@@ -141,7 +141,7 @@ class AutoCalibrator(Calibrator):
     verbose: int = 0
 
     _uses_folds: ClassVar[bool] = True
-    _keeps_noise: ClassVar[bool] = True  # which only its members do not
+    _keeps_noise: ClassVar[bool] = True  # it is left to the members
     _state: ClassVar[dict[str, checks.Check]] = {
         "members_": checks.list_of(checks.anything),
         "member_scores_": checks.table,
@@ -313,7 +313,10 @@ def _mix(
 
 
 def default_members(n_classes: int, *, monotone: bool = False) -> list[Calibrator]:
-    """The members that "auto" stands for."""
+    """The members that "auto" stands for, chosen on the data sets of the page on evidence.
+
+    Limits of the number of classes keep the fit short: see the table of times there.
+    """
     if monotone:
         # For more classes, temperature scaling is a gradient in other coordinates: its floor
         # differs.
