@@ -82,8 +82,13 @@ class AutoCalibrator(Calibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, unit_, summary_, map_, checksum
-        As in `IdentityCalibrator`.
+    classes_ : ndarray of shape (K,)
+        The labels, in the order of the columns.
+    n_features_in_ : int
+        Number of columns of the forecasts, 1 for scores.
+    unit_, summary_, map_, checksum
+        Unit of the forecasts, rows and weights of the fit, the fitted map, and the checksum of its
+        model file.
     members_ : list of calibrators
         Fitted members with nonzero weight.
     weights_ : ndarray of shape (n_members,)
