@@ -207,6 +207,10 @@ def test_plausible_log_odds_are_read_without_a_word(scores):
 def test_scores_on_one_side_that_contradict_the_outcomes_warn():
     with pytest.warns(UserWarning, match=r"every forecast is then at least 0\.5, but the rate"):
         TemperatureCalibrator().fit(10 * P, np.random.default_rng(0).random(800) < P / 2)
+    likely = np.random.default_rng(0).random(800) > P / 2
+    with pytest.warns(UserWarning, match=r"every forecast is then at most 0\.5, but the rate"):
+        TemperatureCalibrator().fit(-10 * P, likely)
+    TemperatureCalibrator().fit(0.9 - 10 * P, likely)  # some forecasts are above 0.5
 
 
 # Forecasts in another unit than in fit
