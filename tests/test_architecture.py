@@ -359,8 +359,15 @@ POSIX_NAMES |= {"SIGALRM", "SIGHUP", "SIGKILL", "SIGPIPE", "SIGQUIT", "SIGUSR1"}
 
 
 def is_packed(node):
-    """Whether an assignment gives several values to several names. A swap does not count."""
-    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Tuple):
+    """Whether an assignment gives values to several things, constants also to chains of names.
+
+    A swap does not count.
+    """
+    if not isinstance(node, ast.Assign):
+        return False
+    if isinstance(node.value, ast.Constant) and not isinstance(node.targets[0], ast.Subscript):
+        return len(node.targets) > 1
+    if not isinstance(node.value, ast.Tuple):
         return False
     values = sorted(map(ast.unparse, node.value.elts))
     targets = [target for target in node.targets if isinstance(target, ast.Tuple)]
@@ -404,6 +411,8 @@ def test_packed_assignments_of_cython(tmp_path, line, expected):
 
 def test_a_statement_assigns_one_thing():
     assert is_packed(ast.parse("a, b = x, f(y)").body[0])
+    assert is_packed(ast.parse("a = b = 0").body[0])
+    assert not is_packed(ast.parse("a = self.a = f(x)").body[0])
     assert not is_packed(ast.parse("a, b = b, a").body[0])
     assert not is_packed(ast.parse("a, b = f(x)").body[0])
     for path in SOURCE.rglob("*.py"):

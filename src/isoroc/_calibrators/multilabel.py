@@ -238,7 +238,8 @@ class SharedBeta(Calibrator):
         weights = few.row_weights()
         self.centre = np.average(features, axis=0, weights=weights)
         spread = np.sqrt(np.average((features - self.centre) ** 2, axis=0, weights=weights))
-        self.unchanged = self.mean = np.array([self.centre.sum(), 1.0, 1.0])
+        self.unchanged = np.array([self.centre.sum(), 1.0, 1.0])
+        self.mean = self.unchanged
         # The usual covariance: a standard deviation of 1 for the constant, and of 0.3 for what a
         # feature one standard deviation away adds to the log odds. EM begins at twice these widths.
         self.width = np.diag([1.0, *(0.1 / np.maximum(spread, 0.01) ** 2)])
