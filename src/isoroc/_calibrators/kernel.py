@@ -313,7 +313,10 @@ def _first_largest(values: Floats) -> int:
 
 
 def choose_reach(heights: Floats, weights: Floats) -> float:
-    """Height that bumps of other rows' centres, shape (m, n), reach at 80 % of the rows."""
+    """Height that bumps of other rows' centres, shape (m, n), reach at 80 % of the rows.
+
+    At least 0.05: with a lower reach, rows that are far from all centres would still be moved.
+    """
     others = np.where(heights < 1 - 1e-12, heights, 0.0).max(axis=0)
     reached = float(np.quantile(others, 0.2, weights=weights, method="inverted_cdf"))
     return max(reached, 0.05)
@@ -322,6 +325,7 @@ def choose_reach(heights: Floats, weights: Floats) -> float:
 def whitening(centres: Floats, n_others: int) -> Floats:
     """Matrix that makes bumps uncorrelated under their kernel and leaves other inputs unchanged."""
     m = len(centres)
+    # Centres may nearly coincide. The jitter keeps the matrix positive definite.
     L = np.linalg.cholesky(bumps(centres, centres.T) + 1e-10 * np.eye(m))
     whiten = np.eye(m + n_others)
     whiten[:m, :m] = solve_triangular(L, np.eye(m), lower=True)

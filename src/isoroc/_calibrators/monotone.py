@@ -271,7 +271,8 @@ class Departures:
         part = {group: theta[entries] for group, entries in self.places.items()}
         odds = self.odds + part["softness"] + part["prototype_softness"].reshape(K, L)
         biases = self.log_weights + part["level"] + part["prototype_bias"].reshape(K, L)
-        directions = interactions = None
+        directions = None
+        interactions = None
         if self.paired:
             interactions = np.zeros((K, K))
             interactions[self.pairs] = part["interaction"]

@@ -399,6 +399,8 @@ class AveragedSplines(FittedRows):
 
     def solve(self) -> Fits:
         """The fits to all rows, for widths of the constant, the slope and the hinges."""
+        # From "hardly anything changes" to "no prior to speak of". The evidence weighs all of them,
+        # so the grid may be coarse.
         widths = np.array(list(product((0.15, 0.8, 3.0), (0.15, 0.6, 4.0), (0.03, 0.3, 1.0))))
         each = np.concatenate([widths[:, :2], np.repeat(widths[:, 2:], len(self.knots), axis=1)], 1)
         fits = self._fit(np.zeros_like(each), each**-2.0)

@@ -105,6 +105,9 @@ class Statistic(NamedTuple):
             half = self.error * sqrt(square + shift**2)
             centre = self.value + self.error * shift
             return centre - half, centre + half
+        # The estimate is ``scale * (x - df)``, where x is a noncentral chi-square variable with df
+        # degrees of freedom and the noncentrality T / scale. Its variance is
+        # ``2 df scale**2 + 4 scale T``.
         scale = self.slope / 4
         df = max(self.variance / (2 * scale**2), 1e-6)
 
@@ -127,8 +130,8 @@ class Statistic(NamedTuple):
             return scale * low
 
         tail = (1 - confidence) / 2
-        # The estimate may be negative. Then 0 gives the upper end: no sample is evidence that
-        # T is smaller than what can be told from 0.
+        # The estimate may be negative. The upper end is then the one of an estimate of 0: chance
+        # below 0 is no evidence that T is smaller.
         return min(solve(self.value, 1 - tail), self.value), solve(max(self.value, 0.0), tail)
 
 
