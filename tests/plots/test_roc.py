@@ -101,9 +101,9 @@ def test_the_surface_of_three_classes(three_classes, make_axes):
     # A body before, and the edges of another one around it after.
     (body,) = (each for each in ax.collections if isinstance(each, Poly3DCollection))
     (edges,) = (each for each in ax.collections if isinstance(each, Line3DCollection))
-    faces = {(x.series, x.kind): x.data.n_rows // 3 for x in display.layers}
-    assert len(body.get_facecolor()) == faces["before", "faces"]
-    assert len(edges.get_segments()) < 3 * faces["after", "faces"]
+    n_faces = {(x.series, x.kind): x.data.n_rows // 3 for x in display.layers}
+    assert len(body.get_facecolor()) == n_faces["before", "faces"]
+    assert len(edges.get_segments()) < 3 * n_faces["after", "faces"]
 
 
 def test_edges_inside_a_plane_are_not_drawn():
