@@ -230,7 +230,7 @@ def test_probabilities_for_a_calibrator_of_another_unit_warn(loaded, tmp_path):
     ):  # fmt: skip
         calibrator.predict_proba(right)
         calibrator.predict_proba(right[:1])
-        with pytest.warns(UserWarning, match=r"must be in the unit of those of fit"):
+        with pytest.warns(UserWarning, match=r"must be in the same unit as in fit"):
             calibrator.predict_proba(wrong)
     of_scores.predict_proba(P[:5])  # a few log odds may lie in [0, 1]
     with pytest.raises(InputError, match=r'P: row \d+ is .* For log odds fit with unit="logit"'):

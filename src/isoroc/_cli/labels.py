@@ -76,7 +76,7 @@ def read_labelled_table(
     columns = find_forecasts(selection.probs, schema, others, of_model=model and model.columns)
     names = list(outcomes) if model is None else [str(c) for c in model.calibrator.classes_]
     if sorted(names) != sorted(outcomes):
-        problem = f"the columns are those of {', '.join(outcomes)}"
+        problem = f"the columns have the labels {', '.join(outcomes)}"
         raise CommandError(f"--labels: {problem}, but the model has {', '.join(names)}.")
     if len(columns) != len(names):
         problem = f"{len(columns)} columns of forecasts ({', '.join(columns)})"

@@ -67,7 +67,7 @@ def merge_classes(const double[::1] a, const double[::1] wa,
 
 def concordance(const double[::1] a, const double[::1] wa,
                 const double[::1] b, const double[::1] wb):
-    """Weight of the pairs of `a` and `b` in which the score of `b` is higher; ties count one half.
+    """Weight of the pairs of `a` and `b` in which the score of `b` is higher. Ties count half.
 
     `a` and `b` are the sorted scores of class 0 and of class 1. Divided by the weight of all pairs
     this is the area under the ROC curve, found without any array as long as the scores.
@@ -108,7 +108,7 @@ def pool_adjacent_violators(const double[::1] a, const double[::1] wa,
     """Blocks of the isotonic regression of the class on the score.
 
     `a` and `b` are the sorted, finite scores of class 0 and of class 1. The paper's Algorithm 1
-    rescans the whole sequence until nothing is out of order; here a stack holds the blocks so
+    rescans the whole sequence until nothing is out of order. Here a stack holds the blocks so
     far, always strictly increasing in mean, so each is pushed and pooled once. Rows enter in
     groups: a run of class 1, a tie and a run of class 0, in this order, pool in any case.
 
@@ -166,7 +166,7 @@ def with_one_more(const double[:, ::1] weights, double extra):
 
     `weights` (m, 2) are the class weights at the scores, ascending, and `extra` is the weight of
     the row. With P_i the points of the cumulative sum diagram, such a row moves P_i and all after
-    it by (extra, extra); here those before move back instead. The value is then the slope of the
+    it by (extra, extra). Here those before move back instead. The value is then the slope of the
     bridge between what is left of i and what is not, and as i advances, each point enters and
     leaves the stack of corners once (Vovk, Petej and Fedorova 2015).
     """
@@ -296,7 +296,7 @@ def irp_path(const double[:, ::1] sums, pseudocounts, double forecast_pseudocoun
     cdef double height
     cdef bint is_new
     cdef Cuts cuts = Cuts(sums, pseudocounts, forecast_pseudocount, gap, min_weight)
-    # Of bins by their stop, by their start; -1 where there is none.
+    # The start of a bin by its stop, and its stop by its start. -1 where there is none.
     cdef Py_ssize_t[::1] start_of = np.full(m + 1, -1), stop_of = np.full(m + 1, -1)
     cdef Py_ssize_t[::1] node_of = np.zeros(m + 1, dtype=np.intp)
     cdef unsigned char[::1] waits = np.zeros(m + 1, dtype=np.uint8)  # whether no cut is known

@@ -1,6 +1,6 @@
 """Smooth maps of forecasts: logarithms, softmax, spline scaling and kernel scaling.
 
-Array arguments are C-contiguous. Rows are taken in tiles; see smooth.h.
+Array arguments are C-contiguous. Rows are taken in tiles: see smooth.h.
 """
 
 from libc.math cimport INFINITY, log
@@ -260,7 +260,7 @@ def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor,
            const double[:] intercept, double share):
     """Forecasts of a `SplineCalibrator`, shape (n, K).
 
-    Forecasts P have shape (n, K), their logarithms (K, n); other arguments are fitted attributes.
+    Forecasts P have shape (n, K), their logarithms (K, n). Others are fitted attributes.
     `coef` has the shape (K, K), or (K, 1) for the diagonal of a matrix that is 0 elsewhere.
     """
     cdef Py_ssize_t t, i, j, k, n = P.shape[0], K = P.shape[1], m = knots.shape[0]
@@ -528,10 +528,11 @@ def slopes(const double[:, ::1] z, const Py_ssize_t[::1] codes, const double[::1
 
     `directions` are the points t_k, or None if uniform, and `factors` are exp(J), or None for ones.
     After the loss come the derivatives in the scores, alone, times the rises <z, t_k - e_k> and
-    times z, and minus those in r_kl along t_k - e_k, shape (4, K, L); with factors, minus those in
-    r_kl, shape (K, L, K), and for each row x, the derivatives in exp(J) x, and the sums over the
-    levels of those in the scores times the softness, shape (3, K, n); with `of_rows`, for each row
-    the derivatives in the scores and minus those in r_kl[outcome], shape (2, K, L, n).
+    times z, and minus the derivatives in r_kl along t_k - e_k, shape (4, K, L). With factors follow
+    minus the derivatives in r_kl, shape (K, L, K), and for each row x, the derivatives in exp(J) x,
+    and the sums over the levels of the derivatives in the scores times the softness, shape
+    (3, K, n). With `of_rows` follow, for each row, the derivatives in the scores and minus the
+    derivatives in r_kl[outcome], shape (2, K, L, n).
     """
     cdef Py_ssize_t t, i, k, n = z.shape[1], K = z.shape[0], L = softness.shape[1], KL = K * L
     cdef int r, width
@@ -635,7 +636,7 @@ cdef double[::1] in_groups(const double[:, :] matrix):
 
 cdef inline void interact(const double* factors, const double* x, double* y,
                           Py_ssize_t K) noexcept nogil:
-    """A matrix in groups of four rows times a tile; NULL stands for ones."""
+    """A matrix in groups of four rows times a tile. NULL stands for ones."""
     if factors == NULL:
         sum_tile(x, y, K)
     else:
@@ -644,7 +645,7 @@ cdef inline void interact(const double* factors, const double* x, double* y,
 
 cdef inline void spread(const double* points, const double* x, double* y,
                         Py_ssize_t K) noexcept nogil:
-    """A matrix in groups of four rows times a tile; NULL stands for the mean of other classes."""
+    """A matrix in groups of four rows times a tile. NULL stands for the mean of other classes."""
     if points == NULL:
         spread_tile(x, y, K)
     else:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY
 from isoroc._core.rows import add_rows, add_totals, find_groups, hash_words, move_slots
-from isoroc._core.types import Codes, Floats, Ints
+from isoroc._core.types import UNIT_WEIGHTS, Codes, Floats, Ints
 from isoroc._counts.grid import Grid, least_resolution
 from isoroc._input import SLICE, CellSample, InputError, Sample, slices, take_rows
 from isoroc._input.kinds import columns_of
@@ -21,7 +21,6 @@ from isoroc._input.kinds import columns_of
 MOST_ENTRIES = 2**23
 #: Frequencies that sum to more are dealt to folds at random, not row by row by a hash.
 MANY_COPIES = 10**6
-_UNIT: Floats = np.empty(0)  # every row counts 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +197,7 @@ class CellTable:
     ) -> None:
         """Add rows, or parts of cells with the weight of one class."""
         group = self._find(keys, fold)
-        given = (_UNIT if values is None else values for values in (weights, squares, rows))
+        given = (UNIT_WEIGHTS if each is None else each for each in (weights, squares, rows))
         w, s, n = (np.ascontiguousarray(values, np.float64) for values in given)
         sums = np.ascontiguousarray(sums)
         add_rows(group, codes.astype(np.intp), sums, w, s, n, self._totals, self.n_classes)

@@ -163,7 +163,7 @@ def order_columns(
         if not (single and options.probs) and not any(_classes_at_end(names, classes)):
             raise CommandError(
                 f"the model was fitted on {', '.join(of_model)}, and the names "
-                f"{', '.join(columns)} are neither these nor those of its classes; "
+                f"{', '.join(columns)} are neither these nor the names of its classes; "
                 f"{_GIVE_CLASSES}, or use --by-position if they are in this order."
             )
     owners = find_classes(columns, sorted(classes), options)
@@ -172,7 +172,7 @@ def order_columns(
     if single and owners != classes[1:]:
         problem = f"the model takes scores of the class {classes[1]!s}, but {columns[0]} is named"
         fix = "name the column with --probs, or its class with --classes"
-        raise CommandError(f"{problem} like those of {owners[0]!s}; {fix}.")
+        raise CommandError(f"{problem} after {owners[0]!s}; {fix}.")
     return columns if single else [columns[owners.index(label)] for label in classes]
 
 
@@ -189,7 +189,7 @@ def find_classes(columns: Sequence[str], known: list[Any], options: InputOptions
         problem = f"requires two classes, but the labels have {len(known)} ({abridged(known)})"
         fix = "name one column for each class with --probs"
         if len(known) == 1:
-            fix = f"give both with --classes, that of {names} last, or {fix}"
+            fix = f"give both with --classes, the class of {names} last, or {fix}"
         raise CommandError(f"one column of forecasts ({names}) {problem}; {fix}.")
     if len(known) > max(K, 2):
         problem = f"{len(known)} classes ({abridged(known)}) but {K} columns of forecasts ({names})"
