@@ -318,7 +318,7 @@ def conclude(collector: Collector, confidence: float) -> Evaluation:
         for stage, sample in kept.series.items():
             rows = replace(sample, segments=columns)
             segments[stage] = report_on(rows, confidence=confidence)
-    impossible = dict(totals.impossible)
+    impossible = totals.impossible
     judged = kept.draw(most_rows(K))
     verdict, miscalibrated, seen = judge_rows(judged, estimates, totals.n_rows, impossible)
     return Evaluation(
