@@ -24,6 +24,7 @@ from isoroc._evaluation.catalogue import MANY_CLASSES, MEASURES, Estimates
 from isoroc._evaluation.order import effort_for, measure_labels, measure_order, measure_volumes
 from isoroc._input import Aspect, Sample, slices
 from isoroc._support.table import Table
+from isoroc._support.threads import one_blas_thread
 from isoroc.metrics._estimation.calibration_terms import Parts, RowTerm
 
 
@@ -194,7 +195,8 @@ class Collector:
 
     def add(self, pair: Pair) -> None:
         """Add a batch of rows."""
-        self.totals.add(pair)
+        with one_blas_thread():
+            self.totals.add(pair)
         if self._share < 1:
             pair = self._thin(pair, self._share)
         self._kept.append(pair)
