@@ -128,17 +128,16 @@ class Design(NamedTuple):
     """Members with their shares in the prior. The first are the uncalibrated forecasts."""
 
     shares: tuple[tuple[str, float], ...]
-    few_rows: float
-    least: float
+    caution: mixing.Caution
 
     def __str__(self) -> str:
         shares = " : ".join(f"{name} {share:g}" for name, share in self.shares)
-        return f"{shares}, few rows {self.few_rows:g}"
+        return f"{shares}, few rows {self.caution.few_rows:g}"
 
-    def prior(self, n_rows: float, p: float) -> np.ndarray:
-        """The shares, for a number of rows and the p-value of the forecasts."""
+    def prior(self, n_rows: float, n_informative: float, p: float) -> np.ndarray:
+        """The shares, for numbers of rows and the p-value of the forecasts."""
         shares = np.array([share for _, share in self.shares], dtype=np.float64)
-        shares[0] = self.least + shares[0] * (1 + self.few_rows / n_rows) * min(1.0, 2 * p)
+        shares[0] = self.caution.share(shares[0], n_rows, n_informative, p)
         return shares
 
 
@@ -146,10 +145,11 @@ def designs(group: str, members: list[str]) -> list[Design]:
     """All designs of some members for a group of sets."""
     grids = {name: shares for name, shares in GRIDS[group].items() if name in members}
     found = []
-    for few_rows, *shares in product((0, 200, 600), *grids.values()):
+    least, default = mixing.Caution.of(2 if group == "K = 2" else 3)
+    for few_rows, *shares in product((0, default / 3, default), *grids.values()):
         used = tuple((n, s) for n, s in zip(grids, shares, strict=True) if s)
         if used:
-            found.append(Design(used, few_rows, 0.25 if group == "K = 2" else 1.0))
+            found.append(Design(used, mixing.Caution(least, few_rows)))
     return list(dict.fromkeys(found))
 
 
@@ -216,12 +216,14 @@ def mixtures(data: Set, members: list[str]) -> list[list[float]]:
     weights = sample.row_weights()
     before = IdentityMap(kind=sample.kind).apply(sample.forecasts)
     p = score_test(before, sample)
+    n_informative = mixing.informative_rows(before, weights)
     loss_before = losses_of(data.labels_test, data.probas_test)[0]
     found = []
     for design in designs(group_of(data.n_classes), members):
         used = [name for name, _ in design.shares]
         columns = np.column_stack([unseen[name] for name in used])
-        w = mixing.mixture_weights(columns, weights, design.prior(weights.sum(), p))
+        prior = design.prior(weights.sum(), n_informative, p)
+        w = mixing.mixture_weights(columns, weights, prior, unchanged=0)
         loss = -np.log((w @ np.array([own[name] for name in used])).clip(CLIP, 1))
         tail = tail_error(data, float(w @ np.array([tails[name] for name in used])))
         found.append([float(loss.mean()), z_value(loss, loss_before), tail])

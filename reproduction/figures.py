@@ -13,7 +13,7 @@ import numpy as np
 from isoroc import IRPCalibrator
 from isoroc._core.simplex import lattice
 from isoroc._core.types import Floats, Ints
-from isoroc._evaluation.triangle import bin_polygons, cells_of, mix, triangles
+from isoroc._evaluation.triangle import bin_polygons, mix, occupied_cells, triangles
 from isoroc._support.table import Table
 from isoroc.metrics import roc_convex_hull, symmetric_roc_curve
 from isoroc.plots import RocDisplay, SimplexDisplay
@@ -221,7 +221,7 @@ def synthetic_data(n: int = 1000, noise: float = 0.15, seed: int = 0) -> tuple[F
 def fit_synthetic(n: int = 1000, grid_size: int = 100) -> Synthetic:
     """Run published IRP on the synthetic data."""
     P, y = synthetic_data(n)
-    cells, _ = cells_of(lattice(3, 3 * grid_size), grid_size)
+    cells, _ = occupied_cells(lattice(3, 3 * grid_size), grid_size)
     missing = grid_size - cells.sum(axis=1, keepdims=True)
     irp = ReferenceIRP(grid_size).fit(P, y)
     *_, R = irp.fitted()

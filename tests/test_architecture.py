@@ -1,7 +1,9 @@
 """The structure of the package: import directions, public names, size of functions."""
 
 import ast
+import dataclasses
 import importlib
+import inspect
 import re
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sklearn.base import BaseEstimator
 
 import isoroc
 from isoroc import _growth
@@ -365,6 +368,41 @@ def is_packed(node):
     return any(sorted(map(ast.unparse, target.elts)) != values for target in targets)
 
 
+def are_packed(tokens):
+    """What `is_packed` says, for the tokens of a statement of Cython. Declarations are lists."""
+    sides = [[""]]  # of the assignment, each in the parts between its commas
+    depth = 0
+    for token in tokens:
+        depth += (token.string in set("([{")) - (token.string in set(")]}"))
+        if depth == 0 and token.string == "=":
+            sides.append([""])
+        elif depth == 0 and token.string == ",":
+            sides[-1].append("")
+        else:
+            sides[-1][-1] += token.string
+    targets = sides[0]
+    values = sides[-1]
+    several = min(len(targets), len(values)) > 1 and sorted(targets) != sorted(values)
+    return several and tokens[0].string != "cdef"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("x[0], b = <int> x, f(y, z)", True),
+        ("a, b = b, a", False),
+        ("a, b = f(x, y)", False),
+        ("cdef int a, b = 2, c = 3", False),
+        ("f(a, b, c=(1, 2))", False),
+    ],
+)
+def test_packed_assignments_of_cython(tmp_path, line, expected):
+    path = tmp_path / "example.pyx"
+    path.write_text(f"{line}\n")
+    ((_, tokens),) = statements(path)
+    assert are_packed(tokens) == expected
+
+
 def test_a_statement_assigns_one_thing():
     assert is_packed(ast.parse("a, b = x, f(y)").body[0])
     assert not is_packed(ast.parse("a, b = b, a").body[0])
@@ -372,6 +410,9 @@ def test_a_statement_assigns_one_thing():
     for path in SOURCE.rglob("*.py"):
         nodes = ast.walk(ast.parse(path.read_text("utf-8")))
         packed = [ast.unparse(node) for node in nodes if is_packed(node)]
+        assert not packed, f"{path.name}: one name per line"
+    for path in SOURCE.rglob("*.pyx"):
+        packed = [tokens[0].line for _, tokens in statements(path) if are_packed(tokens)]
         assert not packed, f"{path.name}: one name per line"
 
 
@@ -396,6 +437,26 @@ def test_a_name_has_one_meaning():
     assert not several
 
 
+def functions(path):
+    """Functions that other modules may import from a module, in Python or in Cython."""
+    for depth, tokens in statements(path):
+        words = [token.string for token in tokens]
+        if depth == 0 and is_function(tokens) and words[0] in {"def", "cpdef"}:
+            name = words[words.index("(") - 1]
+            if not name.startswith("_"):
+                yield name
+
+
+def test_no_two_modules_have_functions_of_one_name():
+    """Nothing imports functions of commands, whose names are those of commands."""
+    found: dict[str, set[str]] = {}
+    for path in [*SOURCE.rglob("*.py"), *SOURCE.rglob("*.pyx")]:
+        if path.parent.name != "commands":
+            for name in functions(path):
+                found.setdefault(name, set()).add(str(path.relative_to(SOURCE)))
+    assert not {name: places for name, places in found.items() if len(places) > 1}
+
+
 def untyped_keywords(tree):
     """Names of dictionaries of anything that calls take as keywords, without checks of types."""
     nodes = list(ast.walk(tree))
@@ -407,13 +468,14 @@ def untyped_keywords(tree):
     }
     calls = (node for node in nodes if isinstance(node, ast.Call))
     taken = {ast.unparse(each.value) for call in calls for each in call.keywords if not each.arg}
-    return hidden & taken
+    return hidden & taken | {each for each in taken if each.startswith("vars(")}
 
 
 def test_keywords_have_types():
     assert untyped_keywords(ast.parse("x: Any = {'a': 1}; f(**x)")) == {"x"}
     assert untyped_keywords(ast.parse("x: dict[str, Any] = {}; f(**x)")) == {"x"}
     assert not untyped_keywords(ast.parse("x: dict[str, int] = {}; f(**x)"))
+    assert untyped_keywords(ast.parse("f(**vars(x))")) == {"vars(x)"}
     for path in SOURCE.rglob("*.py"):
         tree = ast.parse(path.read_text("utf-8"))
         functions = [node for node in tree.body if not isinstance(node, ast.ClassDef)]
@@ -442,3 +504,18 @@ def check_runs_on_windows(tree):
             assert node.value.id not in ("os", "signal") or node.attr not in POSIX_NAMES
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             assert not node.value.startswith(("/proc/", "/dev/", "/tmp/"))  # noqa: S108
+
+
+def test_public_objects_with_arrays_are_compared_by_identity():
+    """Comparing their fields would ask for the truth of an array. Estimators are never equal."""
+    arrays = re.compile("Floats|Ints|Codes|NDArray|ndarray|Table|ArrayLike")
+    compared = {}
+    for module in PUBLIC:
+        for name in importlib.import_module(module).__all__:
+            thing = None if name == "to_torch" else getattr(importlib.import_module(module), name)
+            if inspect.isclass(thing) and dataclasses.is_dataclass(thing):
+                held = " ".join(str(field.type) for field in dataclasses.fields(thing))
+                if arrays.search(held) or issubclass(thing, BaseEstimator):
+                    compared[name] = thing.__eq__ is object.__eq__
+    assert len(compared) > 20
+    assert not [name for name, by_identity in compared.items() if not by_identity]

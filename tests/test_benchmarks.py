@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.project
+# Importing a peer may warn of what torch deprecates.
+pytestmark = [pytest.mark.project, pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")]
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 

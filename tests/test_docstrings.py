@@ -1,5 +1,6 @@
 """The docstrings of the public names have the sections of numpydoc, in its order."""
 
+import ast
 import importlib
 import inspect
 import re
@@ -119,6 +120,35 @@ def test_estimators_have_all_sections(name):
 def test_parameters_are_those_of_the_signature(name):
     taken = [x for x in inspect.signature(PUBLIC[name]).parameters if x != "self"]
     assert documented(sections(PUBLIC[name]).get("Parameters", "")) == taken
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_only_what_an_estimator_wraps_is_passed_by_position(name):
+    parameters = inspect.signature(CLASSES[name]).parameters.values()
+    by_position = [each.name for each in parameters if each.kind is not each.KEYWORD_ONLY]
+    wrapping = {
+        "CalibratedClassifier": ["estimator", "method"],  # as in CalibratedClassifierCV
+        "MultiLabelCalibrator": ["calibrator"],
+        "SegmentCalibrator": ["calibrator"],
+    }
+    assert by_position == wrapping.get(name, [])
+
+
+def test_defaults_are_those_of_the_signature():
+    lines = re.compile(r"(?m)^(\w[\w, ]*) : .*, default=(.+)$")
+    found = {}
+    expected = {}
+    for name, thing in CALLABLES.items():
+        parameters = inspect.signature(thing).parameters
+        for names, value in lines.findall(sections(thing).get("Parameters", "")):
+            default = ast.literal_eval(value)
+            if isinstance(default, float):
+                default = pytest.approx(default, rel=0.01)  # a rounded number
+            for each in names.split(", "):
+                expected[name, each] = default
+                found[name, each] = parameters[each].default
+    assert len(found) > 300
+    assert found == expected
 
 
 @pytest.mark.parametrize("name", CALLABLES)

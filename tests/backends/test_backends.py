@@ -13,7 +13,7 @@ from formulas import (
     forecasts,
     is_rounded,
 )
-from isoroc._backends import NUMPY
+from isoroc._backends import NUMPY, Ops
 from isoroc._input import check_segments
 from isoroc._input.kinds import PROBABILITIES
 from isoroc._maps import SegmentMap
@@ -64,6 +64,13 @@ def test_operations(run, exact, name):
     else:
         tolerance = 1e-6 if name == "along close knots" else 1e-12
         np.testing.assert_allclose(found, expected(ROWS), rtol=1e-13, atol=tolerance)
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 7, 8, 9, 29, 128, 129, 300])
+def test_columns_are_added_in_the_order_of_numpy(n_columns):
+    """Backends without an order of their own, such as torch, add up to the same last bit."""
+    a = np.random.default_rng(0).random((50, n_columns))
+    np.testing.assert_array_equal(Ops.total(NUMPY, a)[:, 0], a.sum(axis=1))
 
 
 @pytest.mark.parametrize("run", [in_numpy, in_onnx])

@@ -115,15 +115,24 @@ def test_what_is_used_again_is_computed_once(dialect):
     assert write(ops, ops.concat([e / ops.sum(e), e * e])).count("EXP(") == 2
 
 
+def deep(ops, X):  # noqa: ARG001
+    total = X
+    for _ in range(200):
+        total = total * 0.5 + X
+    return total
+
+
 @backends
 def test_deep_formulas(backend, run):
-    def formula(ops, X):  # noqa: ARG001
-        total = X
-        for _ in range(200):
-            total = total * 0.5 + X
-        return total
+    np.testing.assert_array_equal(run(backend, deep, ROWS), deep(NUMPY, ROWS))
 
-    np.testing.assert_array_equal(run(backend, formula, ROWS), formula(NUMPY, ROWS))
+
+@pytest.mark.parametrize("dialect", DATABASES)
+def test_expressions_of_deep_formulas_are_nested_at_most_30_times(dialect):
+    ops = SqlOps(dialect, taken=["id", "a"])
+    query = write(ops, deep(ops, ops.read(["a"])))
+    nesting = np.cumsum([(letter == "(") - (letter == ")") for letter in query])
+    assert 5 < nesting.max() <= 30
 
 
 @backends

@@ -18,7 +18,7 @@ from isoroc import (
     TemperatureCalibrator,
 )
 from isoroc._calibrators.auto import default_members
-from isoroc._calibrators.mixing import exponent_of, share_of_forecasts
+from isoroc._calibrators.mixing import Caution, exponent_of, informative_rows
 from isoroc._core.evidence import score_test
 from isoroc._counts import deal_by_content, deal_in_cells
 from isoroc._input import Sample
@@ -427,11 +427,22 @@ def test_the_score_test_counts_independent_rows():
     assert score_test(P, weighted.effective("frequency")) == pytest.approx(repeated)
 
 
-def test_the_share_of_the_forecasts_falls_with_evidence_against_them():
-    for K in (2, 5):
-        shares = [share_of_forecasts(8.0, K, 200.0, p) for p in (0.0, 0.01, 0.1, 0.5, 1.0)]
-        assert shares[:4] == sorted(set(shares[:4]))
-        assert shares[4] == shares[3] > share_of_forecasts(8.0, K, 2000.0, 1.0)
+@pytest.mark.parametrize("K", [2, 5])
+def test_the_share_of_the_forecasts_falls_with_evidence_against_them_and_with_rows(K):
+    caution = Caution.of(K)
+    shares = [caution.share(8.0, 200.0, 200.0, p) for p in (0.0, 0.01, 0.1, 0.5, 1.0)]
+    assert shares[:4] == sorted(set(shares[:4]))
+    assert shares[4] == shares[3] > caution.share(8.0, 2000.0, 2000.0, 1.0)
+    assert caution.share(8.0, 200.0, 20.0, 1.0) > shares[4]  # if few of the rows are informative
+
+
+def test_certain_forecasts_of_three_classes_hardly_count_as_rows():
+    coins = np.tile([0.5, 0.5, 0.0], (100, 1))
+    certain = np.tile([0.998, 0.001, 0.001], (100, 1))
+    weights = np.full(100, 2.0)
+    assert informative_rows(coins, weights) == pytest.approx(200)
+    assert informative_rows(certain, weights) == pytest.approx(400 * (1 - 0.998**2 - 2e-6))
+    assert informative_rows(certain[:, :2], weights) == 200  # two classes
 
 
 def test_monotone_mixtures_keep_the_exponent_1():

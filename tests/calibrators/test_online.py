@@ -484,8 +484,8 @@ def test_later_batches_must_fit_the_first():
     for arguments, message in (
         (((P[:, :2] / P[:, :2].sum(axis=1, keepdims=True), y), {}), "P: has 2 columns, but"),
         (((P, y + 1), {}), "y: row . is 3"),
-        (((P, y), {"classes": [2, 1, 0]}), "classes: differ from those of the first batch, 0, 1"),
-        (((P, y), {"unit": "logit"}), 'unit: is "logit", but that of the first batch was "prob'),
+        (((P, y), {"classes": [2, 1, 0]}), "classes: are not the classes of the first batch, 0, 1"),
+        (((P, y), {"unit": "logit"}), 'unit: is "logit", but in the first batch it was "prob'),
         (
             ((P, y), {"served": TemperatureCalibrator().fit(P, y)}),
             "served: is not an earlier state",

@@ -13,6 +13,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from scipy.special import expit, logit, softmax
+from scipy.stats import chi2
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 import isoroc
@@ -117,6 +119,25 @@ def test_scales_by_segment():
     ideal = log_loss(y, expit(truth))
     assert "scale" in calibrator.shifts_["class"]
     assert log_loss(y, Q) < ideal + 0.005 < log_loss(y, calibrator.common_.predict_proba(p)) - 0.01
+
+
+@pytest.mark.parametrize(
+    ("seed", "p_value"), [(9, 0.0040), (33, 0.0114), (20, 0.0154), (23, 0.0238)]
+)
+def test_slopes_that_differ_are_found_as_by_a_likelihood_ratio_test(seed, p_value):
+    """The level is 1 %."""
+    rng = np.random.default_rng(seed)
+    z = 2 * rng.normal(size=2000)
+    segment = rng.choice(["a", "b"], 2000)
+    y = rng.random(2000) < expit(z * np.where(segment == "a", 0.875, 1.125))
+    losses = []
+    for columns in ([segment == "a", z], [segment == "a", z, z * (segment == "a")]):
+        X = np.column_stack(columns)
+        model = LogisticRegression(C=np.inf, tol=1e-8).fit(X, y)
+        losses.append(log_loss(y, model.predict_proba(X)[:, 1], normalize=False))
+    assert chi2.sf(2 * (losses[0] - losses[1]), 1) == pytest.approx(p_value, abs=1e-4)
+    calibrator = SegmentCalibrator(IdentityCalibrator()).fit(z, y, segments=segment, unit="logit")
+    assert ("scale" in calibrator.shifts_["class"]) == (p_value < 0.01)
 
 
 def test_pairs_of_columns():

@@ -57,6 +57,25 @@ def test_equal_members_share_as_the_prior_does():
     np.testing.assert_allclose(many, 1 / 50)
 
 
+def test_forecasts_stay_unchanged_until_others_have_a_fifth_of_the_weight_and_no_weight_jumps():
+    likelihood = np.column_stack([np.full(400, 0.5), np.tile([0.9, 0.3], 200)])
+    kept = []
+    for share in np.geomspace(1e-4, 1e4, 400):
+        prior = np.array([1.0, share])
+        plain = mixture_weights(likelihood, np.ones(400), prior)
+        weights = mixture_weights(likelihood, np.ones(400), prior, unchanged=0)
+        assert weights.sum() == pytest.approx(1)
+        assert weights[1] <= plain[1] + 1e-12
+        if plain[1] <= 0.2:
+            assert weights.tolist() == [1.0, 0.0]
+        if plain[1] >= 0.4:
+            np.testing.assert_allclose(weights, plain)
+        kept.append((plain[1], weights[1]))
+    before, after = np.diff(kept, axis=0).T
+    assert (after >= -1e-12).all()
+    assert (after <= 3.1 * before + 1e-9).all()  # 0.2 to 0.4 becomes 0 to 0.4
+
+
 def test_the_prior_fades_with_the_rows():
     likelihood = np.tile([[0.5, 0.9], [0.5, 0.4]], (500, 1))  # the second is better on average
     prior = np.array([9.0, 1.0])

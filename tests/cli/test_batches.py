@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from isoroc import InputError
-from isoroc._cli.batches import read_forecasts, read_weights
+from isoroc._cli.batches import forecasts_of_batch, read_weights
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.formats import Format
 from isoroc._cli.io.source import ROW, Source
@@ -25,8 +25,8 @@ def message(text):
 
 def test_forecasts_of_one_column_are_a_vector_and_of_several_a_matrix():
     batch = make_batch(a=[0.25, 0.5], b=["0.75", "0.5"])
-    assert read_forecasts(batch, ["a"], SOURCE).tolist() == [0.25, 0.5]
-    assert read_forecasts(batch, ["b", "a"], SOURCE).tolist() == [[0.75, 0.25], [0.5, 0.5]]
+    assert forecasts_of_batch(batch, ["a"], SOURCE).tolist() == [0.25, 0.5]
+    assert forecasts_of_batch(batch, ["b", "a"], SOURCE).tolist() == [[0.75, 0.25], [0.5, 0.5]]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_forecasts_of_one_column_are_a_vector_and_of_several_a_matrix():
 def test_values_that_are_not_finite_numbers_are_located(values, problem):
     expected = message(f"x.parquet: row 11, column 'b' {problem}; correct such rows, or leave them")
     with pytest.raises(CommandError, match=expected):
-        read_forecasts(make_batch(a=[0.5, 0.5], b=values), ["a", "b"], SOURCE)
+        forecasts_of_batch(make_batch(a=[0.5, 0.5], b=values), ["a", "b"], SOURCE)
     with pytest.raises(CommandError, match=expected):
         read_weights(make_batch(b=values), "b", SOURCE)
 
@@ -58,7 +58,7 @@ def test_rows_that_are_not_forecasts_are_located(row, problem):
     batch = make_batch(a=[0.5, row[0]], b=[0.5, row[1]])
     expected = message(f"x.parquet: row 11 (a, b) {problem}")
     with pytest.raises(CommandError, match=expected):
-        read_forecasts(batch, ["a", "b"], SOURCE)
+        forecasts_of_batch(batch, ["a", "b"], SOURCE)
 
 
 def test_the_fix_of_an_error_about_one_column_is_kept():
@@ -67,7 +67,7 @@ def test_the_fix_of_an_error_about_one_column_is_kept():
 
     expected = message("x.parquet: row 11 (s) is 3; fit the calibrator to log odds.")
     with pytest.raises(CommandError, match=expected):
-        read_forecasts(make_batch(s=[0.5, 3.0]), ["s"], SOURCE, check)
+        forecasts_of_batch(make_batch(s=[0.5, 3.0]), ["s"], SOURCE, check)
 
 
 @pytest.mark.parametrize("error", [InputError("P", None, "too many rows"), ValueError("a bug")])
@@ -76,7 +76,7 @@ def test_errors_that_are_not_about_a_row_pass_through(error):
         raise error
 
     with pytest.raises(type(error)) as raised:
-        read_forecasts(make_batch(a=[0.5], b=[0.5]), ["a", "b"], SOURCE, check)
+        forecasts_of_batch(make_batch(a=[0.5], b=[0.5]), ["a", "b"], SOURCE, check)
     assert raised.value is error
 
 

@@ -86,7 +86,7 @@ def test_classes_of_columns_may_be_given():
         (["p_1", "p_x"], [1], None, "the classes 1, x are not of the type of the labels 1"),
         (["score"], ["a", "b", "c"], None, "requires two classes, but the labels have 3"),
         (["score"], ["a", "b"], ["x"], "--classes: name the class of score, one of a, b"),
-        (["score"], ["a"], None, "give both with --classes, that of score last, or name one"),
+        (["score"], ["a"], None, "give both with --classes, the class of score last, or name one"),
         (["score"], ["a"], ["x,y"], "expected the two classes of score, its own last; got x, y"),
         (["score"], ["a"], ["a,a"], "expected the two classes of score, its own last; got a, a"),
         (["u", "v"], ["a", "b"], ["a"], "expected 2 different classes"),

@@ -83,7 +83,7 @@ def test_a_score_of_the_first_class(table, run_cli):
     )
     ran = run_cli("apply", "m.json", "x.csv", "-p", "p_cat", "-o", "out.csv")
     assert ran.code == 2
-    assert "takes scores of the class bird, but p_cat is named like those of cat" in ran.err
+    assert "takes scores of the class bird, but p_cat is named after cat" in ran.err
 
 
 def test_filter_and_weights_equal_those_of_the_library(table, run_cli):

@@ -3,6 +3,10 @@ import os
 import time
 from pathlib import Path
 
+import polars as pl
+import pytest
+from sklearn.metrics import log_loss
+
 
 def test_report_writes_a_page_and_prints_the_verdict(model, run_cli):
     ran = run_cli("report", "data.csv", "-m", model, "-o", "page.html")
@@ -21,6 +25,20 @@ def test_report_prints_the_summary(model, run_cli):  # noqa: ARG001
     assert summary["clinical"] is None
     ran = run_cli("report", "data.csv", "--json", "--clinical")
     assert set(json.loads(ran.text)["clinical"]) == {"before"}
+
+
+def test_reports_of_logits_with_and_without_a_model(table, run_cli):
+    logits = table.select(pl.col("^p_.*$").log() + 0.7, "y")  # a constant changes nothing
+    logits.write_csv("logits.csv")
+    words = ("logits.csv", "--unit", "logit")
+    assert run_cli("fit", *words, "-o", "model.json", "-c", "temperature").code == 0
+    expected = log_loss(table["y"], table.select("^p_.*$").to_numpy())
+    for more in ((), ("-m", "model.json")):
+        ran = run_cli("report", *words, "--json", *more)
+        assert ran.code == 0, ran.err
+        first = json.loads(ran.text)["headline"]["rows"][0]
+        assert (first["measure"], set(first) >= {"after"}) == ("log_loss", bool(more))
+        assert first["before"]["value"] == pytest.approx(expected)
 
 
 def test_report_needs_a_target(model, run_cli):

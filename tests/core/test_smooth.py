@@ -137,6 +137,10 @@ def test_spline_scaling_is_its_formula(K, n_knots):
     logs = smooth.log_forecasts(P, 1e-300)
     found = smooth.spline(P, logs, floor, coef, knots, slopes, intercept, 0.02)
     np.testing.assert_allclose(found, 0.98 * softmax(z) + 0.02 / K, rtol=1e-11)
+    diagonal = np.diag(coef)[:, None]
+    found = smooth.spline(P, logs, floor, diagonal, knots, slopes, intercept, 0.02)
+    joint = smooth.spline(P, logs, floor, np.diagflat(diagonal), knots, slopes, intercept, 0.02)
+    np.testing.assert_allclose(found, joint, rtol=1e-14)
 
 
 @pytest.mark.parametrize("n_centres", [1, 4, 7, 100])

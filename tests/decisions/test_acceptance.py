@@ -51,6 +51,13 @@ def test_a_threshold_passes_the_exact_test_and_the_next_candidate_does_not():
     assert rule.frame().shape == (table.n_rows, len(table))
 
 
+def test_reversed_columns_warn_unless_their_order_is_given():
+    y, P = draw()
+    with pytest.warns(UserWarning, match="P: the forecasts rank class"):
+        acceptance_rule(y, P[:, ::-1], max_error=0.05)
+    acceptance_rule(y, P[:, ::-1], max_error=0.05, labels=range(P.shape[1]))
+
+
 def test_candidates_do_not_depend_on_labels():
     y, P = draw()
     first = acceptance_rule(y, P, max_error=0.05)

@@ -96,7 +96,7 @@ def test_weights_and_clusters():
 def test_bad_arguments():
     y, P = draw(200)
     with pytest.raises(
-        InputError, match=r"costs: has shape .* expected those of 3 models and a person"
+        InputError, match=r"costs: has shape .* expected the costs of 3 models and a person"
     ):
         cascade_rule(y, P, costs=[1, 2, 3], max_error=0.1)
     with pytest.raises(InputError, match=r"costs: is .* finite and >= 0"):

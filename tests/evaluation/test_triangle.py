@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from isoroc._evaluation.triangle import bin_polygons, cells_of, mix, triangles
+from isoroc._evaluation.triangle import bin_polygons, mix, occupied_cells, triangles
 from strategies import forecasts, trees
 
 CORNERS = np.array([[0, 0], [1, 0], [0.5, np.sqrt(0.75)]])
@@ -41,7 +41,7 @@ def test_bin_polygons_contain_the_forecasts_of_the_bin(grown):
 
 @given(forecasts(3))
 def test_cells_contain_their_forecasts(P):
-    cells, cell = cells_of(P, 7)
+    cells, cell = occupied_cells(P, 7)
     assert len(np.unique(cells, axis=0)) == len(cells)
     corners = triangles(cells, 7)
     np.testing.assert_allclose(corners.sum(axis=2), 1)
@@ -51,7 +51,7 @@ def test_cells_contain_their_forecasts(P):
 
 
 def test_cells_and_colours_of_points():
-    cells, cell = cells_of(np.array([[0.6, 0.2, 0.2], [0.4, 0.3, 0.3], [1.0, 0.0, 0.0]]), 2)
+    cells, cell = occupied_cells(np.array([[0.6, 0.2, 0.2], [0.4, 0.3, 0.3], [1.0, 0.0, 0.0]]), 2)
     assert cells.tolist() == [[0, 0, 0], [1, 0, 0]]
     assert cell.tolist() == [1, 0, 1]
     colours = mix(np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]]))

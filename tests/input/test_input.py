@@ -48,10 +48,11 @@ def test_scores_of_every_kind(scores):
 
 
 def test_rows_nearly_on_the_simplex_are_normalised_and_exact_ones_left_alone():
-    exact = [0.1, 0.2, 0.7000000000000001]
-    values = _input.check_forecasts([[0.2, 0.3, 0.5005], exact])
+    exact = np.random.default_rng(0).dirichlet(np.ones(3), 50)
+    assert (exact.sum(axis=1) != 1).any()  # in the last digit
+    values = _input.check_forecasts(np.vstack([[0.2, 0.3, 0.5005], exact]))
     np.testing.assert_allclose(values[0], np.array([0.2, 0.3, 0.5005]) / 1.0005, rtol=1e-15)
-    assert values[1].tolist() == exact
+    np.testing.assert_array_equal(values[1:], exact)
 
 
 def test_huge_scores_are_no_infinity():

@@ -207,6 +207,10 @@ def test_plausible_log_odds_are_read_without_a_word(scores):
 def test_scores_on_one_side_that_contradict_the_outcomes_warn():
     with pytest.warns(UserWarning, match=r"every forecast is then at least 0\.5, but the rate"):
         TemperatureCalibrator().fit(10 * P, np.random.default_rng(0).random(800) < P / 2)
+    likely = np.random.default_rng(0).random(800) > P / 2
+    with pytest.warns(UserWarning, match=r"every forecast is then at most 0\.5, but the rate"):
+        TemperatureCalibrator().fit(-10 * P, likely)
+    TemperatureCalibrator().fit(0.9 - 10 * P, likely)  # some forecasts are above 0.5
 
 
 # Forecasts in another unit than in fit
@@ -226,7 +230,7 @@ def test_probabilities_for_a_calibrator_of_another_unit_warn(loaded, tmp_path):
     ):  # fmt: skip
         calibrator.predict_proba(right)
         calibrator.predict_proba(right[:1])
-        with pytest.warns(UserWarning, match=r"must be in the unit of those of fit"):
+        with pytest.warns(UserWarning, match=r"must be in the same unit as in fit"):
             calibrator.predict_proba(wrong)
     of_scores.predict_proba(P[:5])  # a few log odds may lie in [0, 1]
     with pytest.raises(InputError, match=r'P: row \d+ is .* For log odds fit with unit="logit"'):

@@ -6,7 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoroc.metrics import calibration_error
-from isoroc.metrics._estimation.cell_errors import N_CELLS, cells_of, error_in_cells, sum_in_cells
+from isoroc.metrics._estimation.cell_errors import (
+    N_CELLS,
+    error_in_cells,
+    probability_cells,
+    sum_in_cells,
+)
 from truths import distorted
 
 
@@ -21,8 +26,8 @@ def test_sums_can_be_merged(n_classes, seed, cut):
 
 def test_cells_cover_the_unit_interval():
     q = np.linspace(0, 1, 1001)
-    assert np.unique(cells_of(q)).tolist() == list(range(N_CELLS))
-    assert (np.diff(cells_of(q)) >= 0).all()
+    assert np.unique(probability_cells(q)).tolist() == list(range(N_CELLS))
+    assert (np.diff(probability_cells(q)) >= 0).all()
 
 
 def test_the_error_of_one_cell_is_that_of_the_metric():

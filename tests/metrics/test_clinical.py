@@ -237,6 +237,13 @@ def test_the_smooth_curve_ends_where_few_rows_are():
     assert none.n_rows == 0
 
 
+@pytest.mark.parametrize(("n_rows", "first"), [(200, 0), (201, 9)])
+def test_the_smooth_curve_of_more_than_200_rows_starts_at_the_tenth(n_rows, first):
+    p = np.linspace(0.3, 0.7, n_rows)
+    curve, _ = smooth_curve(Sample(p, (np.arange(n_rows) % 2).astype(np.uint8)))
+    assert curve["forecast"][[0, -1]] == pytest.approx([p[first], p[-1 - first]])
+
+
 def test_columns_and_measures_by_name():
     y, p = draw(300, slope=0.7, shift=0.4)
     summary = calibration_summary(y, p)

@@ -15,7 +15,7 @@ from isoroc.metrics import bootstrap, roc_surface, volume_under_surface
 from isoroc.metrics._surface import surface as public
 from isoroc.metrics._surface.bodies import Cases, Hull, pair_curves
 from isoroc.metrics._surface.few_rows import _trees, all_points, are_few
-from isoroc.metrics._surface.many_classes import ascend, grow_polytope, stack_pyramids
+from isoroc.metrics._surface.many_classes import ends_of_ascents, grow_polytope, stack_pyramids
 from isoroc.metrics._surface.three_classes import all_lines, scan
 from strategies import labelled_forecasts
 
@@ -53,7 +53,7 @@ def test_an_ascent_ends_where_no_axis_improves(case, seed):
     cases = cases_of(P, y, weights)
     rng = np.random.default_rng([seed, 1])
     u = rng.dirichlet(np.ones(K)) * (np.arange(K) != rng.integers(K + 1))
-    (gamma,) = ascend(cases, u[None], rng.dirichlet(np.ones(K))[None], max_cycles=1000)
+    (gamma,) = ends_of_ascents(cases, u[None], rng.dirichlet(np.ones(K))[None], max_cycles=1000)
     (point,) = cases.reach(gamma[None])
     assert not point[u == 0].any()
     for k in np.flatnonzero(u):

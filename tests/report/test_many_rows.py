@@ -73,7 +73,7 @@ def test_counts_must_fit_the_calibrator():
     P, y = overconfident(200, 3)
     counts = Counts.from_arrays(P, np.array(["a", "b", "c"])[y])
     calibrator = TemperatureCalibrator()
-    with pytest.raises(InputError, match="not those of the counts"):
+    with pytest.raises(InputError, match="not the classes of the counts"):
         Report.from_counts(counts, calibrator=calibrator.fit(P, y))
     with pytest.raises(InputError, match="takes logit forecasts"):
         Report.from_counts(

@@ -17,12 +17,12 @@ from isoroc._report.charts import (
     Plane,
     at_points,
     cut,
+    number_text,
     tag,
-    text_of,
     ticks_of,
     weight_of,
 )
-from isoroc._report.summary import listed
+from isoroc._support.text import listed
 
 HOSTILE = ["<script>alert(1)</script>", "'\"><img src=x onerror=alert(2)>", "{{ 7 * 7 }}</script>"]
 
@@ -151,7 +151,7 @@ def test_frame_escapes_the_page():
 def test_numbers_as_text():
     values = (0.81256, "inf", None, -0.00001, -0.5)
     texts = ["0.8126", "∞", "unknown", "0.0000", "\N{MINUS SIGN}0.5000"]
-    assert [text_of(value) for value in values] == texts
+    assert [number_text(value) for value in values] == texts
     assert [weight_of(12345.0), weight_of(0.25)] == ["12,345", "0.25"]
     assert [listed(["a", "b", "c"]), listed(["a", "b", "c"], 1)] == ["a, b and c", "a and 2 more"]
     assert list(ticks_of(Axis())) == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1])

@@ -221,7 +221,7 @@ class ColumnOps(Ops[Columns[C]], Generic[C]):
         return product if offset is None else product + offset
 
     def segment_sums(self, a: Columns[C], weights: Floats) -> Columns[C]:
-        (K, L) = weights.shape
+        K, L = weights.shape
         rows = weights.tolist()
 
         def make(a: list[C]) -> list[C]:

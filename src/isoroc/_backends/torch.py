@@ -26,6 +26,11 @@ class TorchOps(ArrayOps):
         super().__init__(torch, device)
         self._asarray = torch.as_tensor  # which keeps gradients
 
+    def constant(self, values: Any, dtype: str = "float64") -> Any:
+        if isinstance(values, np.ndarray) and not values.flags.carray:
+            values = values.copy()  # torch warns of read-only arrays, and of cuts in other orders
+        return super().constant(values, dtype)
+
     def _rows(self, table: Any, places: Any, axis: int = 0) -> Any:
         return torch.index_select(table, axis, places)
 

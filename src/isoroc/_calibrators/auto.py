@@ -279,11 +279,24 @@ class AutoCalibrator(Calibrator):
 
 def _weigh(fitted: list[Fitted], dealt: CellSample, before: Floats) -> Floats:
     """Weights of the members in the mixture."""
-    n_rows = float(dealt.row_weights().sum())
+    row_weights = dealt.row_weights()
     p = score_test(before, dealt)
-    prior = prior_shares([each.member for each in fitted], dealt.n_classes, n_rows, p)
+    group = int(dealt.n_classes > 2)
+    prior = np.array([each.member._shares[group] for each in fitted])
+    unchanged = _index_of_unchanged(fitted)
+    if unchanged is not None:
+        n_informative = mixing.informative_rows(before, row_weights)
+        caution = mixing.Caution.of(dealt.n_classes)
+        share = caution.share(prior[unchanged], float(row_weights.sum()), n_informative, p)
+        prior[unchanged] = share
     likelihood = mixing.likelihoods([each.unseen for each in fitted], dealt)
-    return mixing.mixture_weights(likelihood, dealt.row_weights(), prior)
+    return mixing.mixture_weights(likelihood, row_weights, prior, unchanged=unchanged)
+
+
+def _index_of_unchanged(fitted: list[Fitted]) -> int | None:
+    """Index of the uncalibrated forecasts, None if they are not a member."""
+    found = (m for m, each in enumerate(fitted) if isinstance(each.member, IdentityCalibrator))
+    return next(found, None)
 
 
 def _mix(
@@ -293,7 +306,9 @@ def _mix(
     mixed = added(weights[m] * fitted[m].unseen for m in np.flatnonzero(weights))
     if monotone or dealt.n_classes == 2:
         return mixed, 1.0
-    exponent = mixing.exponent_of(mixed, dealt)
+    unchanged = _index_of_unchanged(fitted)
+    calibrated = 1.0 if unchanged is None else 1 - float(weights[unchanged])
+    exponent = mixing.exponent_of(mixed, dealt, calibrated)
     return smooth.powered(np.ascontiguousarray(mixed), LEAST, exponent), exponent
 
 
@@ -316,12 +331,3 @@ def default_members(n_classes: int, *, monotone: bool = False) -> list[Calibrato
     if n_classes <= 150:
         members.append(KernelCalibrator())
     return members
-
-
-def prior_shares(members: list[Calibrator], n_classes: int, n_rows: float, p: float) -> Floats:
-    """Prior shares of the members, given the p-value `p` of `score_test`."""
-    group = int(n_classes > 2)
-    shares = np.array([member._shares[group] for member in members])
-    for m in np.flatnonzero([isinstance(member, IdentityCalibrator) for member in members]):
-        shares[m] = mixing.share_of_forecasts(shares[m], n_classes, n_rows, p)
-    return shares

@@ -47,7 +47,7 @@ from isoroc._input import (
 Response = Literal["auto", "predict_proba", "decision_function"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CalibratedPair:
     """A fitted classifier, and a calibrator of its forecasts of rows it was not trained on."""
 
@@ -208,7 +208,9 @@ class CalibratedClassifier(Documented, ClassifierMixin, MetaEstimatorMixin, Base
         labels = self.estimator.classes_ if frozen else np.unique(to_array(y, name="y"))
         classes, columns = encode_labels(y, len(labels), labels=labels)
         if getattr(self._make_calibrator(), "_orders_classes", False):
-            check_order(classes, "pass labels that are numbers, such as those of an OrdinalEncoder")
+            check_order(
+                classes, "pass labels that are numbers, such as the codes of an OrdinalEncoder"
+            )
         codes: Ints = columns.astype(np.intp)
         n = len(codes)
         weights = check_weights(sample_weight, n)

@@ -300,7 +300,7 @@ class IRPCalibrator(Calibrator):
         tempering = _fit_to_part(sample) if tilted else None
         tempered = None if tempering is None else tempering.apply(_probabilities(sample))
         prior = self._resolve_prior(sample)
-        (shared, pulled) = self._pseudocounts()
+        shared, pulled = self._pseudocounts()
         options = GrowthOptions(
             shared * prior,
             monotonicity=self.monotonicity,

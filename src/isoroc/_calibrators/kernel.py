@@ -191,8 +191,13 @@ class KernelLoss(EvidenceLoss):
         weights, coef, intercept = np.split(joint, [len(self.centres), -1], axis=1)
         coef = positions.stretch[0] * coef
         return KernelMap(
-            **vars(self.stage),
-            **vars(positions),
+            kind=self.stage.kind,
+            floor=self.stage.floor,
+            temperature=self.stage.temperature,
+            smoothing=self.stage.smoothing,
+            knots=positions.knots,
+            origin=positions.origin,
+            stretch=positions.stretch,
             centres=self.centres.reshape(len(self.centres), 2, K),
             weights=weights,
             coef=coef - coef.mean(axis=1, keepdims=True),  # z is centred in each row

@@ -102,12 +102,12 @@ def step_changes(J: Floats, WJ: Floats, r: Floats, most: float = np.inf) -> Floa
     Jt = np.swapaxes(J, -1, -2)
     pulled = Jt @ r[..., None]
     leaving = J @ np.swapaxes(WJ, -1, -2) if few else Jt @ WJ
-    kept = np.eye(leaving.shape[-1]) - shortened(leaving, most)
-    changes = solve(kept, J @ pulled) if few else J @ solve(kept, pulled)
+    kept = np.eye(leaving.shape[-1]) - limited(leaving, most)
+    changes = solved(kept, J @ pulled) if few else J @ solved(kept, pulled)
     return np.asarray(changes[..., 0])
 
 
-def shortened(leaving: Floats, most: float) -> Floats:
+def limited(leaving: Floats, most: float) -> Floats:
     """Curvatures that leave, as shares of H: matrices scaled to eigenvalues of at most `most`.
 
     The root of the sum of the squared eigenvalues bounds the largest one.
@@ -116,7 +116,7 @@ def shortened(leaving: Floats, most: float) -> Floats:
     return np.asarray(leaving * np.minimum(1.0, most / np.sqrt(np.maximum(squares, 1e-300))))
 
 
-def solve(M: Floats, b: Floats) -> Floats:
+def solved(M: Floats, b: Floats) -> Floats:
     """Solution of linear equations, quickly for one unknown."""
     return np.asarray(b / M if M.shape[-1] == 1 else np.linalg.solve(M, b))
 
@@ -195,11 +195,11 @@ def separate_changes(
     r = score_gradients(q, codes).reshape(*shape, 1)
     A = leverage * removed.reshape(-1, 1, size)
     AD = A * D[..., None, :]
-    both = solve(np.eye(size) - shortened(AD, MOST_LEVERAGE), np.concatenate([A @ r, AD], axis=-1))
+    both = solved(np.eye(size) - limited(AD, MOST_LEVERAGE), np.concatenate([A @ r, AD], axis=-1))
     pulled = both[..., 0]
     across = both[..., 1:]
     rest = np.eye(size) + (D[..., None] * across).sum(axis=0)
-    share = solve(rest, (D * pulled).sum(axis=0)[..., None])
+    share = solved(rest, (D * pulled).sum(axis=0)[..., None])
     return np.asarray(pulled - (across @ share)[..., 0]).reshape(q.shape)
 
 

@@ -199,7 +199,15 @@ class MatrixLoss(EvidenceLoss):
     def map_of(self, theta: Floats) -> MatrixMap:
         """The map with the parameters theta."""
         coef, quadratic, intercept = self.terms.unpack(theta)
-        return MatrixMap(**vars(self.stage), coef=coef, quadratic=quadratic, intercept=intercept)
+        return MatrixMap(
+            kind=self.stage.kind,
+            floor=self.stage.floor,
+            temperature=self.stage.temperature,
+            smoothing=self.stage.smoothing,
+            coef=coef,
+            quadratic=quadratic,
+            intercept=intercept,
+        )
 
     def _scores(self, theta: Floats) -> Floats:
         """Scores whose softmax is the calibrated forecast, shape (K, n)."""

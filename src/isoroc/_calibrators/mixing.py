@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -31,30 +31,63 @@ from isoroc._support.table import Table
 STRENGTH = 2.0  # of the prior, in nats of total log likelihood
 
 
-def share_of_forecasts(share: float, n_classes: int, n_rows: float, p: float) -> float:
-    """Prior share of the uncalibrated forecasts, given the p-value p of `score_test`.
+class Caution(NamedTuple):
+    """How the prior share of the uncalibrated forecasts depends on the number of rows."""
 
-    The share with very many rows is doubled at `few_rows`. It is kept in full if p, raised for few
-    rows, is at least 1/2, and falls in proportion to p below that. `least` is always added.
+    least: float  # share that is always added
+    few_rows: float  # informative rows with which the share of very many rows is doubled
+
+    @classmethod
+    def of(cls, n_classes: int) -> Self:
+        """What the default members need."""
+        return cls(0.25, 600.0) if n_classes == 2 else cls(1.0, 50.0)
+
+    def share(self, share: float, n_rows: float, n_informative: float, p: float) -> float:
+        """Prior share of the uncalibrated forecasts, given the p-value p of `score_test`.
+
+        The share is kept in full if p, raised for few rows, is at least 1/2, and falls in
+        proportion to p below that.
+        """
+        evidence = allow_for_few_rows(2 * p, n_rows)
+        return self.least + share * (1 + self.few_rows / n_informative) * evidence
+
+
+def informative_rows(forecasts: Floats, row_weights: Floats) -> float:
+    """Number of rows whose outcomes say something about forecasts of shape (n, K).
+
+    With three classes or more, the outcome of a row counts by its variance, ``1 - sum(p**2)``,
+    relative to a coin toss. A thousand forecasts of 0.999 have about one outcome that corrects
+    them, whether or not they are calibrated. With two classes all rows count: the variance did not
+    improve forecasts there.
     """
-    least, few_rows = (0.25, 600.0) if n_classes == 2 else (1.0, 200.0)
-    return least + share * (1 + few_rows / n_rows) * allow_for_few_rows(2 * p, n_rows)
+    if forecasts.shape[1] == 2:
+        return float(row_weights.sum())
+    variances = 1 - (forecasts**2).sum(axis=1)
+    return max(2 * float(row_weights @ variances), 1e-6)
 
 
-def exponent_of(mixed: Floats, sample: Sample) -> float:
+def exponent_of(mixed: Floats, sample: Sample, calibrated: float = 1.0) -> float:
     """Exponent of the mixture with the largest likelihood on unseen rows, given (n, K) forecasts.
 
-    Its logarithm has a normal prior of scale 0.1, or of half that with 300 rows.
+    Its logarithm has a normal prior of scale 0.1, or of half that with 300 rows. The scale falls to
+    zero with the weight `calibrated` of all members but the uncalibrated forecasts, from 0.4 on.
     """
+    if not calibrated:
+        return 1.0
     weights = sample.row_weights()
-    precision = (10 * (1 + 300 / float(weights.sum()))) ** 2
+    scale = 0.1 * min(calibrated / 0.4, 1.0) / (1 + 300 / float(weights.sum()))
     z = np.ascontiguousarray(np.log(np.maximum(mixed, 1e-12)).T)
     z -= z[sample.codes, np.arange(len(sample))]
-    return likeliest_power(z, weights, 0.01, 100.0, precision=precision, tolerance=1e-12)
+    return likeliest_power(z, weights, 0.01, 100.0, precision=scale**-2, tolerance=1e-12)
 
 
 def mixture_weights(
-    likelihood: Floats, row_weights: Floats, prior: Floats, *, least: float = 0.1
+    likelihood: Floats,
+    row_weights: Floats,
+    prior: Floats,
+    *,
+    unchanged: int | None = None,
+    least: float = 0.02,
 ) -> Floats:
     """Weights that maximise the likelihood of the mixture, with a penalty towards the prior.
 
@@ -63,14 +96,29 @@ def mixture_weights(
     costs. Members that do equally well share as in the prior. `likelihood`, of shape (n, M), is the
     probability that each member gave the outcome.
 
-    Members of little weight are dropped. So that no weight jumps, weights from half of `least` to
-    one and a half are reduced gradually. `least` is at most half an equal share.
+    Members with less weight than half of `least` are dropped. Up to three times that, weights are
+    reduced gradually, so that none jumps. `least` is at most half an equal share.
+
+    `unchanged` is the index of the uncalibrated forecasts. Small changes to them do more harm than
+    good: if the others have less than 20 % of the weight in total, they get none, and up to 40 %
+    they get less, gradually.
     """
     objective = Objective(likelihood.clip(min=1e-300), row_weights, np.log(prior / prior.sum()))
-    point = newton(objective.at(objective.log_prior), objective.at, objective.step)
-    least = min(least, 0.5 / len(prior))
-    weights = point.weights * np.clip(point.weights / least - 0.5, 0.0, 1.0)
-    return np.asarray(weights / weights.sum())
+    weights = newton(objective.at(objective.log_prior), objective.at, objective.step).weights
+    half = min(least, 0.5 / len(prior)) / 2
+    weights = weights * gradually(weights, half, 3 * half)
+    weights /= weights.sum()
+    if unchanged is not None:
+        calibrated = 1 - weights[unchanged]
+        kept = gradually(calibrated, 0.2, 0.4)
+        weights *= kept
+        weights[unchanged] = 1 - kept * calibrated
+    return np.asarray(weights)
+
+
+def gradually(x: Any, start: float, end: float) -> Any:
+    """A factor that rises from 0 at x = `start` to 1 at x = `end`, and stays there."""
+    return np.clip((x - start) / (end - start), 0.0, 1.0)
 
 
 class Mixture(NamedTuple):

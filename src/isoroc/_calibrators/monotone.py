@@ -397,7 +397,7 @@ class Posterior(EvidenceLoss):
         n = len(codes)
         slopes = _slopes(F, z, codes, np.sqrt(self.weights[rows]), of_rows=True)
         rises = F.rises(z)
-        (in_scores, in_entries) = slopes.rows
+        in_scores, in_entries = slopes.rows
         is_outcome = np.eye(K)[:, codes]
         towards = t[:, codes]
         parts = chained(

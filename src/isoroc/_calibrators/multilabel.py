@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator
-from isoroc._calibrators.mixing import likelihoods, mixture_weights, share_of_forecasts
+from isoroc._calibrators.mixing import Caution, likelihoods, mixture_weights
 from isoroc._calibrators.sigmoid import BetaCalibrator
 from isoroc._calibrators.spline import SplineCalibrator
 from isoroc._core.evidence import score_test
@@ -203,7 +203,8 @@ def mix_label(
     before = unchanged.apply(part.forecasts)
     n_rows = max(float(part.row_weights().sum()), 1.0)
     p = min(1.0, 2 * min(p_all, score_test(before, part)))
-    prior = np.array([share_of_forecasts(8.0, 2, n_rows, p), 4.0])
+    caution = Caution.of(2)
+    prior = np.array([caution.share(8.0, n_rows, n_rows, p), 4.0])
     n_rows_of = np.bincount(part.codes, part.row_weights() ** 2 / part.squared_weights(), 2)
     if n_rows_of.min() < 4.5 or not np.ptp(part.fold):
         only = prior / prior.sum()
@@ -213,9 +214,11 @@ def mix_label(
     beta, by_shared = shared._fit_out_of_fold(part, fold)
     alone, by_own = own._fit_out_of_fold(part, fold)
     # The shared map is to the own one what uncalibrated forecasts are to calibrators.
-    prior[1] = share_of_forecasts(4.0, 2, n_rows, score_test(by_shared, part))
+    prior[1] = caution.share(4.0, n_rows, n_rows, score_test(by_shared, part))
     likelihood = likelihoods([before, by_shared, by_own], part)
-    weights = mixture_weights(likelihood, part.row_weights(), np.append(prior, 1.0))
+    prior = np.append(prior, 1.0)
+    # Maps of little weight would make exports many times larger.
+    weights = mixture_weights(likelihood, part.row_weights(), prior, unchanged=0, least=0.2)
     return [unchanged, beta, alone], weights
 
 

@@ -434,7 +434,7 @@ class OnlineCalibrator(Calibrator):
         half_lives = [math.nan, *(each.half_life for each in self.counts_)]
         M = len(half_lives)
         if not np.array_equal(self.half_lives_, half_lives, equal_nan=True):
-            raise Fault("model.state.half_lives_", "expected those of the counts")
+            raise Fault("model.state.half_lives_", "expected the half-lives of the counts")
         if len(self.ledger_.losses) != M or not isinstance(self.map_, MixtureMap):
             raise Fault("model.state.ledger_", f"expected a mixture of {M} members")
         if list(self.history_) != history_columns(self.half_lives_):
@@ -447,10 +447,12 @@ class OnlineCalibrator(Calibrator):
         """Sample of rows after the first batch, which settles classes, columns and unit."""
         self._check_new(P)
         if classes is not None and np.asarray(classes).tolist() != self.classes_.tolist():
-            problem = f"differ from those of the first batch, {', '.join(map(str, self.classes_))}"
+            problem = (
+                f"are not the classes of the first batch, {', '.join(map(str, self.classes_))}"
+            )
             raise InputError("classes", None, problem, "leave them out")
         if unit not in ("auto", self.unit_):
-            problem = f'is "{unit}", but that of the first batch was "{self.unit_}"'
+            problem = f'is "{unit}", but in the first batch it was "{self.unit_}"'
             raise InputError("unit", None, problem, "leave it out")
         if hasattr(self, "feature_names_in_"):
             P = in_order(P, self.feature_names_in_.tolist())
@@ -575,7 +577,7 @@ def check_clock(given: ClockUnit, first: ClockUnit) -> None:
     if "rows" in (given, first):
         problem = "is missing, but the first batch had one" if given == "rows" else "is new"
     else:
-        problem = f"is in {given}, but that of the first batch was in {first}"
+        problem = f"is in {given}, but in the first batch it was in {first}"
         fix = "pass dates in all calls, or numbers in all calls"
     raise InputError("time", None, problem, fix)
 

@@ -159,10 +159,12 @@ class CumulativeLoss(EvidenceLoss):
     def map_of(self, theta: Floats) -> CumulativeMap:
         """The map with the parameters theta."""
         rate, skew, shift, _, _, tilt, location = np.split(theta, self.ends[:-1])
-        stage = self.stage
         location = location / self.scale
         return CumulativeMap(
-            **vars(stage),
+            kind=self.stage.kind,
+            floor=self.stage.floor,
+            temperature=self.stage.temperature,
+            smoothing=self.stage.smoothing,
             tilt=tilt,
             rates=np.exp(np.concatenate([rate + skew, rate - skew])),
             location=location - location.mean(),
@@ -176,8 +178,8 @@ class CumulativeLoss(EvidenceLoss):
     def _rows(self, theta: Floats) -> tuple[Floats, Floats]:
         """Loss of each row, and its gradient, shape (len(theta), n)."""
         F = self.map_of(theta)
-        (K, n) = self.z.shape
-        (a, b) = F.rates.tolist()
+        K, n = self.z.shape
+        a, b = F.rates.tolist()
         first = np.tri(K - 1, K)
         p = np.exp(self.z + F.tilt[:, None])
         p /= p.sum(axis=0)
@@ -205,7 +207,7 @@ class CumulativeLoss(EvidenceLoss):
 
     def loss(self, theta: Floats) -> tuple[float, Floats]:
         """Negative log posterior and its gradient."""
-        (losses, G) = self._rows(theta)
+        losses, G = self._rows(theta)
         precision = self.priors.precision()
         value = self.weights @ losses + precision @ theta**2 / 2
         return float(value), G @ self.weights + precision * theta

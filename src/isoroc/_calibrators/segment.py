@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import product
 from types import SimpleNamespace
 from typing import Any, ClassVar, Self
@@ -237,12 +237,15 @@ class SegmentCalibrator(Calibrator):
         self.common_ = self._pattern()
         self.shifted_ = IdentityCalibrator()
         self.shifts_ = Table.from_rows([], *SHIFTS)
+        names, levels, cuts = self._make_grid(sample.segments)
         base = SegmentMap(
             kind=sample.kind,
             common=self.common_._fit(sample),
             shifted=IdentityMap(kind=LOGITS),
             weight=0.0,
-            **self._make_grid(sample.segments),
+            columns=np.array(names, dtype=np.str_),
+            levels=levels,
+            cuts=cuts,
             pairs=np.empty((0, 2), np.int64),
             tables=[],
             offset=np.zeros(sample.n_classes),
@@ -250,27 +253,31 @@ class SegmentCalibrator(Calibrator):
         fitted = base if sample.segments is None else self._learn(sample, base)
         return fitted.pruned()
 
-    def _make_grid(self, segments: Segments | None) -> dict[str, Any]:
-        """Levels and bins of the columns that have any."""
-        parts: list[tuple[str, Names, Floats]] = []
+    def _make_grid(self, segments: Segments | None) -> tuple[list[str], list[Names], list[Floats]]:
+        """Names, levels and edges of bins of the columns that have any."""
+        names: list[str] = []
+        levels: list[Names] = []
+        cuts: list[Floats] = []
         for name, column in ({} if segments is None else segments.columns).items():
             check_distinct(name, column)
             if column.levels is None:
                 if np.isfinite(column.values).any():
-                    edges = bin_edges(column.values, 4 * self.bins)
-                    parts.append((name, np.array([], dtype=np.str_), edges))
+                    names.append(name)
+                    levels.append(np.array([], dtype=np.str_))
+                    cuts.append(bin_edges(column.values, 4 * self.bins))
                 continue
             counts = np.bincount(column.values[column.values >= 0], minlength=len(column.levels))
             frequent = np.argsort(-counts, kind="stable")[:200]
             kept = np.sort(frequent[counts[frequent] >= self.min_rows])
             if len(kept):
-                parts.append((name, column.levels[kept], np.empty(0)))
+                names.append(name)
+                levels.append(column.levels[kept])
+                cuts.append(np.empty(0))
             elif len(column.levels):
                 problem = f"no category of the column {name!r} has {self.min_rows} rows"
                 fix = "group its categories, such as dates by month, or leave it out"
                 warnings.warn(f"segments: {problem}; {fix}.", UserWarning, stacklevel=6)
-        names, levels, cuts = ([part[i] for part in parts] for i in range(3))
-        return {"columns": np.array(names, dtype=np.str_), "levels": levels, "cuts": cuts}
+        return names, levels, cuts
 
     def _learn(self, sample: Sample, base: SegmentMap) -> SegmentMap:
         """The map with tables, if held-out rows support them.
@@ -299,7 +306,7 @@ class SegmentCalibrator(Calibrator):
             likelihood = likelihood[:, [0, 1, 2 + best]]
             prior = np.append(prior, 1.0)
         # The maps have seen the rows, so differences of their likelihoods count half.
-        shares = mixture_weights(likelihood, weights / 2, prior).tolist()
+        shares = mixture_weights(likelihood, weights / 2, prior, unchanged=0, least=0.1).tolist()
         if not candidates or not shares[2]:
             return replace(base, uncalibrated=shares[0])
         fitted, model, self.shifted_, _ = candidates[best]
@@ -440,7 +447,7 @@ def judge_unseen(calibrator: SegmentCalibrator, sample: Sample, weighting: Weigh
     n_folds = 3 if len(counted) <= OWN_TERMS_ROWS else 2
     dealt = deal_by_content(counted, n_folds)
     fold = dealt.folds()
-    rows = Sample(**{each.name: getattr(dealt, each.name) for each in fields(Sample)})
+    rows = dealt.without_folds()
     after = np.empty((len(rows), rows.n_classes))
     for f in range(fold.max() + 1):
         inside = fold == f

@@ -69,7 +69,7 @@ def check_types(source: Source, columns: Sequence[str]) -> None:
             raise CommandError(f"{source.name}: {what}; expected numbers, text or booleans.")
 
 
-def read_forecasts(
+def forecasts_of_batch(
     batch: pl.DataFrame,
     columns: Sequence[str],
     source: Source,

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 import isoroc
 from isoroc._cli.batches import (
     check_types,
+    forecasts_of_batch,
     is_sampled,
     no_rows,
-    read_forecasts,
     read_segments,
 )
 from isoroc._cli.conditions import Condition
@@ -106,7 +106,7 @@ class Calibration:
         n_rows = figures["rows"]
         if self.bad:
             done = "were left out" if self.on_bad == "skip" else "got null"
-            (_, _, example) = min(self.bad)
+            _, _, example = min(self.bad)
             what = f"{figures['bad']:,} of {n_rows:,} rows have no valid forecast and {done}"
             print_warning(f"{what}; {example}")
         for name in self.model.segments:
@@ -161,7 +161,7 @@ class Calibration:
         def predict(P: Floats) -> Floats:
             return self._adjusted(calibrate(model, P, segments))
 
-        return read_forecasts(batch, self.columns, self.source, predict)
+        return forecasts_of_batch(batch, self.columns, self.source, predict)
 
     def _problem(self, row: pl.DataFrame) -> str:
         """What is wrong with a bad row."""

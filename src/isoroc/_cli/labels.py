@@ -57,7 +57,7 @@ def are_several(selection: Selection, model: Model | None) -> bool:
     return several or bool(selection.labels)
 
 
-def read_labels(
+def read_labelled_table(
     source: Source, selection: Selection, model: Model | None, description: Description
 ) -> LabelledTable:
     """All rows of a table with several labels, in the order of the model if there is one."""
@@ -76,7 +76,7 @@ def read_labels(
     columns = find_forecasts(selection.probs, schema, others, of_model=model and model.columns)
     names = list(outcomes) if model is None else [str(c) for c in model.calibrator.classes_]
     if sorted(names) != sorted(outcomes):
-        problem = f"the columns are those of {', '.join(outcomes)}"
+        problem = f"the columns have the labels {', '.join(outcomes)}"
         raise CommandError(f"--labels: {problem}, but the model has {', '.join(names)}.")
     if len(columns) != len(names):
         problem = f"{len(columns)} columns of forecasts ({', '.join(columns)})"

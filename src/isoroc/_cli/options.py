@@ -65,11 +65,11 @@ class Selection(InputOptions):
     """Column of the outcomes. Default: the column named y, label, target, outcome or y_true."""
     labels: list[str] | None = None
     """Columns of labels that do not exclude each other, separated by commas: 1 if a row has the
-    label, 0 if not, empty if it is not known. Their names end in the labels, like those of the
-    forecasts."""
+    label, 0 if not, empty if it is not known. Their names end in the labels, as the names
+    of the forecasts do."""
     label_shares: list[str] | None = None
     """Columns of soft labels, separated by commas: the share of each class in a row, such as the
-    share of annotators. Their names end in the classes, like those of the forecasts."""
+    share of annotators. Their names end in the classes, as the names of the forecasts do."""
     unit: Literal[
         "auto", "probability", "percent", "proportion", "logit", "log_probability", "rank"
     ] = "auto"

@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 from isoroc._cli.batches import (
     ahead,
     check_types,
+    forecasts_of_batch,
     is_sampled,
     located,
-    read_forecasts,
     read_segments,
     read_weights,
     stream_rows,
@@ -126,12 +126,12 @@ class Reader:
                 continue
             if self.chosen.label is None:
                 outcomes = self.chosen.outcomes
-                shares = read_forecasts(batch, outcomes, self.source, check_label_shares)
+                shares = forecasts_of_batch(batch, outcomes, self.source, check_label_shares)
                 codes = np.zeros(len(batch), self.codes.dtype)
             else:
                 labels = label_values(batch[self.chosen.label])
                 codes = labels.replace_strict(self.labels, self.codes).to_numpy()
-            P = read_forecasts(batch, self.columns, self.source, check)
+            P = forecasts_of_batch(batch, self.columns, self.source, check)
             weight = self.chosen.weight
             weights = None if weight is None else read_weights(batch, weight, self.source)
             sample = Sample(P, codes, weights, self.classes, self.unit)

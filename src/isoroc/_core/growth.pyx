@@ -12,7 +12,7 @@ from isoroc._core.lines cimport Point, best_other, sort_points
 
 
 cdef bint has_cycle_below(double* W, Py_ssize_t K, double slack) noexcept nogil:
-    """Whether the digraph W has a cycle with a mean weight below slack; W is overwritten."""
+    """Whether the digraph W has a cycle with a mean weight below slack. W is overwritten."""
     cdef Py_ssize_t i, j, k
     cdef double walk
     for i in range(K * K):
@@ -37,7 +37,7 @@ cdef inline void lower_row(double* W, const double* r, Py_ssize_t i, Py_ssize_t 
 
 
 cdef class Wards:
-    """Nodes (B,) of the bins that a split covers; (B, K): whether each has points in a region."""
+    """Nodes (B,) of the bins that a split covers, and whether they reach each region (B, K)."""
 
     cdef readonly Py_ssize_t n_bins
     cdef Py_ssize_t[::1] nodes
@@ -75,7 +75,7 @@ cdef class Wards:
 
 def keep_order(double[:, :, :, ::1] W, const double[:, :, ::1] values,
                const unsigned char[:, :, ::1] held, double slack):
-    """Whether no split has a cycle of mean below slack once a bin has been replaced; W is spent.
+    """Whether no split has a cycle of mean below slack once a bin has been replaced. W is spent.
 
     W (M, S, K, K) are the bounds of splits without the bin. Its children have values (M, c, K), and
     points in region i of split s where held[c, s, i] != 0.
@@ -209,11 +209,12 @@ def tilted_sums(const double[:, ::1] P, const Py_ssize_t[::1] bin_of, const doub
                 const double[:, ::1] tilts, const unsigned char[::1] wanted):
     """Weighted sums of q, proportional to P * tilt, in each bin, and of the products of its entries.
 
-    Shapes (B, K) and (B, K, K); zeros for bins that are not wanted.
+    They have shapes (B, K) and (B, K, K), and are zeros for bins that are not wanted.
     """
     cdef Py_ssize_t i, j, k, b, B = tilts.shape[0], K = tilts.shape[1]
     cdef double part
-    sums, products = np.zeros((B, K)), np.zeros((B, K, K))
+    sums = np.zeros((B, K))
+    products = np.zeros((B, K, K))
     cdef double[:, ::1] first = sums
     cdef double[:, :, ::1] second = products
     cdef double[::1] q = np.empty(K)
@@ -317,32 +318,44 @@ cdef class Ascent:
     cdef double[::1] scratch
     cdef int[::1] counts
     cdef Point* sorted_points  # (n,) and as much again for sorting
-    cdef double* weights       # (K, K) class weights of the children,
-    cdef double* totals        # (K,) their weights, and behind them two copies of both
+    cdef double* weights       # (K, K) class weights of the children
+    cdef double* totals        # (K,) weights of the children. Two copies of both arrays follow.
     cdef double[::1] share     # (K,) mean label of the bin
     cdef double* parts         # (K,) the children's shares of the gain
     cdef double* W             # (K, K)
     cdef double[::1] point_weights  # (n,)
-    cdef double* latest        # (B,) another bin has points in the moving region iff this is > t,
-    cdef double* earliest      # (B, K) and in another region iff this is < t
-    cdef int* held             # (K, S, K) points of each child in each region of each split, and
-    #                            two copies
+    # Another bin has points in the moving region iff `latest` (B,) is above t, and in another
+    # region iff `earliest` (B, K) is below t.
+    cdef double* latest
+    cdef double* earliest
+    # Points of each child in each region of each split, (K, S, K). Two copies follow.
+    cdef int* held
 
     def __cinit__(self, points, weights, around, *, const double[:, ::1] pseudocounts,
                   double slack, double min_weight, double min_gap):
         cdef Py_ssize_t s, K
-        self.P, self.Y = points, weights
-        self.pseudocounts, self.bound, self.straddled = pseudocounts, around.bound, around.straddled
-        self.region, self.outside = around.region, around.outside
-        self.P_out, self.bin_out = around.outside_points, around.outside_bins
-        self.slack, self.min_weight, self.min_gap = slack, min_weight, min_gap
-        self.n, self.K = self.P.shape[0], self.P.shape[1]
-        self.S, self.B = self.region.shape[1], self.outside.shape[1]
+        self.P = points
+        self.Y = weights
+        self.pseudocounts = pseudocounts
+        self.bound = around.bound
+        self.straddled = around.straddled
+        self.region = around.region
+        self.outside = around.outside
+        self.P_out = around.outside_points
+        self.bin_out = around.outside_bins
+        self.slack = slack
+        self.min_weight = min_weight
+        self.min_gap = min_gap
+        self.n = self.P.shape[0]
+        self.K = self.P.shape[1]
+        self.S = self.region.shape[1]
+        self.B = self.outside.shape[1]
         K = self.K
         self.memory = np.empty(2 * self.n * sizeof(Point), dtype=np.int8)
         self.scratch = np.empty(6 * K * K + 4 * K + self.B * (K + 1))
         self.counts = np.empty(3 * K * self.S * K + 1, dtype=np.intc)
-        self.sorted_points, self.held = <Point*> &self.memory[0], &self.counts[0]
+        self.sorted_points = <Point*> &self.memory[0]
+        self.held = &self.counts[0]
         self.weights = &self.scratch[0]
         self.totals = self.weights + K * K
         self.parts = self.totals + K + 2 * (K * K + K)
@@ -400,7 +413,7 @@ cdef class Ascent:
         return climbed if sound >= n_axes else -1.0
 
     cdef void _line_up(self, double[::1] gamma, Py_ssize_t axis) noexcept nogil:
-        """Sort the points by where they change region; none is in the moving one yet."""
+        """Sort the points by where they change region. None is in the moving one yet."""
         cdef Py_ssize_t i, j, k, s, b, K = self.K, S = self.S
         cdef double t, margin
         cdef Point* points = self.sorted_points
@@ -464,7 +477,7 @@ cdef class Ascent:
         memcpy(self.held + target * n_held, self.held + source * n_held, n_held * sizeof(int))
 
     cdef double _best_place(self, double[::1] gamma, Py_ssize_t axis) noexcept nogil:
-        """Gain at the best feasible place, -1 if there is none; goes there with gamma[axis]."""
+        """Go with gamma[axis] to the best feasible place. Returns its gain, -1 if there is none."""
         cdef Py_ssize_t k
         cdef double best, start = gamma[axis]
         self._copy(0, 1)
@@ -479,11 +492,11 @@ cdef class Ascent:
         return best
 
     cdef double _sweep(self, double[::1] gamma, Py_ssize_t axis, bint checked) noexcept nogil:
-        """Gain at the best place, -1 if there is none; goes there with gamma[axis]."""
+        """Go with gamma[axis] to the best place. Returns its gain, -1 if there is none."""
         cdef Py_ssize_t i
         cdef double gain, t, best = -1.0
         cdef Point* points = self.sorted_points
-        # Place i lies between point i - 1 and point i; the first i points are in the region.
+        # Place i lies between point i - 1 and point i. The first i points are in the region.
         for i in range(self.n):
             if i:
                 self._move(&points[i - 1], axis)
@@ -529,7 +542,7 @@ cdef class Ascent:
         return True
 
     cdef bint _keeps_bound(self, Side* side) noexcept nogil:
-        """Set the values of the children, as `bin_values` does; whether they satisfy the bound."""
+        """Set the values of the children, as `bin_values` does. Returns whether they may stay."""
         cdef Py_ssize_t c, i, j, K = self.K
         cdef double norm
         cdef double* r

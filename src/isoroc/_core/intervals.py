@@ -293,6 +293,19 @@ def variance_of_sum(terms: Floats, clusters: Ints | None = None) -> Any:
     return (sums**2).sum(axis=-1) * (n / max(n - 1, 1))
 
 
+def covariance_of_means(
+    first: Floats, second: Floats, shares: Floats, clusters: Ints | None = None
+) -> Floats:
+    """Covariance of the means of two values of each row, shape (2, 2), as `variance_of_sum`.
+
+    `shares` are the weights of the rows, of sum 1.
+    """
+    a, b = (shares * (values - shares @ values) for values in (first, second))
+    both, of_first, of_second = variance_of_sum(np.array([a + b, a, b]), clusters)
+    shared = (both - of_first - of_second) / 2
+    return np.array([[of_first, shared], [shared, of_second]])
+
+
 def design_effect(terms: Floats, clusters: Ints | None) -> Any:
     """Factor by which clusters increase the variance of sums of terms, at least 1."""
     independent = variance_of_sum(terms)

@@ -67,7 +67,7 @@ def merge_classes(const double[::1] a, const double[::1] wa,
 
 def concordance(const double[::1] a, const double[::1] wa,
                 const double[::1] b, const double[::1] wb):
-    """Weight of the pairs of `a` and `b` in which the score of `b` is higher; ties count one half.
+    """Weight of the pairs of `a` and `b` in which the score of `b` is higher. Ties count half.
 
     `a` and `b` are the sorted scores of class 0 and of class 1. Divided by the weight of all pairs
     this is the area under the ROC curve, found without any array as long as the scores.
@@ -108,7 +108,7 @@ def pool_adjacent_violators(const double[::1] a, const double[::1] wa,
     """Blocks of the isotonic regression of the class on the score.
 
     `a` and `b` are the sorted, finite scores of class 0 and of class 1. The paper's Algorithm 1
-    rescans the whole sequence until nothing is out of order; here a stack holds the blocks so
+    rescans the whole sequence until nothing is out of order. Here a stack holds the blocks so
     far, always strictly increasing in mean, so each is pushed and pooled once. Rows enter in
     groups: a run of class 1, a tie and a run of class 0, in this order, pool in any case.
 
@@ -135,7 +135,8 @@ def pool_adjacent_violators(const double[::1] a, const double[::1] wa,
                 i += 1
             low = b[j0] if j > j0 else a[i0]
             high = a[i - 1] if i > i0 else b[j - 1]
-            w0, w1 = weight_of_run(wa, i0, i), weight_of_run(wb, j0, j)
+            w0 = weight_of_run(wa, i0, i)
+            w1 = weight_of_run(wb, j0, j)
             # mean of the top >= mean of the new one, without a division
             while top >= 0 and stack[top, 3] * w0 >= w1 * stack[top, 2]:
                 low = stack[top, 0]
@@ -147,7 +148,10 @@ def pool_adjacent_violators(const double[::1] a, const double[::1] wa,
                 capacity *= 2
                 with gil:
                     stack = np.concatenate([stack, np.empty_like(stack)])
-            stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3] = low, high, w0, w1
+            stack[top, 0] = low
+            stack[top, 1] = high
+            stack[top, 2] = w0
+            stack[top, 3] = w1
     blocks = np.asarray(stack[:top + 1])
     return blocks[:, 0].copy(), blocks[:, 1].copy(), blocks[:, 2:].copy()
 
@@ -162,7 +166,7 @@ def with_one_more(const double[:, ::1] weights, double extra):
 
     `weights` (m, 2) are the class weights at the scores, ascending, and `extra` is the weight of
     the row. With P_i the points of the cumulative sum diagram, such a row moves P_i and all after
-    it by (extra, extra); here those before move back instead. The value is then the slope of the
+    it by (extra, extra). Here those before move back instead. The value is then the slope of the
     bridge between what is left of i and what is not, and as i advances, each point enters and
     leaves the stack of corners once (Vovk, Petej and Fedorova 2015).
     """
@@ -177,25 +181,31 @@ def with_one_more(const double[:, ::1] weights, double extra):
         for i in range(m):
             x += weights[i, 0] + weights[i, 1]
             y += weights[i, 1]
-            points[i, 0], points[i, 1] = x, y
+            points[i, 0] = x
+            points[i, 1] = y
         for i in range(m, -1, -1):
             if i > 0:
-                p[0], p[1] = points[i - 1, 0], points[i - 1, 1]
+                p[0] = points[i - 1, 0]
+                p[1] = points[i - 1, 1]
             else:
-                p[0], p[1] = -extra, -extra
+                p[0] = -extra
+                p[1] = -extra
             while top > 0 and not is_below(&stack[top, 0], p, &stack[top - 1, 0]):
                 top -= 1
             top += 1
-            stack[top, 0], stack[top, 1] = p[0], p[1]
+            stack[top, 0] = p[0]
+            stack[top, 1] = p[1]
         for i in range(m):
             out[i] = (stack[top - 1, 1] - stack[top, 1]) / (stack[top - 1, 0] - stack[top, 0])
-            p[0], p[1] = points[i, 0] - extra, points[i, 1] - extra
+            p[0] = points[i, 0] - extra
+            p[1] = points[i, 1] - extra
             if i + 1 < m and is_below(p, &stack[top, 0], &stack[top - 1, 0]):
                 top -= 1
                 while top > 0 and not is_below(&stack[top, 0], p, &stack[top - 1, 0]):
                     top -= 1
                 top += 1
-                stack[top, 0], stack[top, 1] = p[0], p[1]
+                stack[top, 0] = p[0]
+                stack[top, 1] = p[1]
     return values
 
 
@@ -215,7 +225,8 @@ cdef class Cuts:
         self.sums = sums
         self.rest = np.empty((sums.shape[0] + 1, 3))
         self.added0, self.added1 = pseudocounts
-        self.forecast_pseudocount, self.gap = forecast_pseudocount, gap
+        self.forecast_pseudocount = forecast_pseudocount
+        self.gap = gap
         self.min_weight = min_weight
 
     cdef inline double smoothed(self, const double* s) noexcept nogil:
@@ -260,7 +271,8 @@ cdef class Cuts:
             height = (r[1] * l[0] - r[0] * l[1]) / (self.rest[start, 0] + self.rest[start, 1])
             if height <= best or min(l[0] + l[1], r[0] + r[1]) < self.min_weight:
                 continue
-            left, right = self.smoothed(l), self.smoothed(r)
+            left = self.smoothed(l)
+            right = self.smoothed(r)
             if below + self.gap < left and left + self.gap < right and right + self.gap < above:
                 best_cut = cut
                 best = height
@@ -284,11 +296,12 @@ def irp_path(const double[:, ::1] sums, pseudocounts, double forecast_pseudocoun
     cdef double height
     cdef bint is_new
     cdef Cuts cuts = Cuts(sums, pseudocounts, forecast_pseudocount, gap, min_weight)
-    # Of bins by their stop, by their start; -1 where there is none.
+    # The start of a bin by its stop, and its stop by its start. -1 where there is none.
     cdef Py_ssize_t[::1] start_of = np.full(m + 1, -1), stop_of = np.full(m + 1, -1)
     cdef Py_ssize_t[::1] node_of = np.zeros(m + 1, dtype=np.intp)
     cdef unsigned char[::1] waits = np.zeros(m + 1, dtype=np.uint8)  # whether no cut is known
-    start_of[m], stop_of[0] = 0, m
+    start_of[m] = 0
+    stop_of[0] = m
     nodes = []
     splits = []
     pending = [0]  # bins to search, by their start
@@ -314,10 +327,13 @@ def irp_path(const double[:, ::1] sums, pseudocounts, double forecast_pseudocoun
                 heapq.heappush(queue, (-height, start, cut, (before, stop, after)))
                 continue
         nodes.append(node_of[start])
-        node_of[start], node_of[cut] = 2 * len(nodes) - 1, 2 * len(nodes)
+        node_of[start] = 2 * len(nodes) - 1
+        node_of[cut] = 2 * len(nodes)
         splits.append((start, cut, stop))
         stop_of[start] = start_of[stop] = cut
-        start_of[cut], stop_of[cut] = start, stop
-        waits[start], waits[cut] = cut - start > 1, stop - cut > 1
+        start_of[cut] = start
+        stop_of[cut] = stop
+        waits[start] = cut - start > 1
+        waits[cut] = stop - cut > 1
         pending = [b for b in (stop, cut, start, before) if b >= 0 and waits[b]]
     return np.array(nodes, dtype=np.intp), np.array(splits, dtype=np.intp).reshape(-1, 3)

@@ -270,7 +270,8 @@ def find_groups(const unsigned long long[::1] hashes, unsigned long long[:, ::1]
     than its number, or 0 if it is empty. Its size is a power of two, above m + n.
     """
     cdef Py_ssize_t i, at, new = 0, n = hashes.shape[0], last = slots.shape[0] - 1
-    groups, first = np.empty(n, dtype=np.intp), np.empty(n, dtype=np.intp)
+    groups = np.empty(n, dtype=np.intp)
+    first = np.empty(n, dtype=np.intp)
     cdef Py_ssize_t[::1] group = groups, start = first
     with nogil:
         for i in range(n):

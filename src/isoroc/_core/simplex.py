@@ -95,9 +95,9 @@ def score_next_to_one(ops: Any, first: Any) -> Any:
     return 1.0 - STEP * (ops.log(ops.maximum(first, LEAST)) - math.log(LEAST))
 
 
-def second_probabilities(scores: Floats, kind: Literal["probability", "logit"]) -> Floats:
-    """Probabilities of the second of two classes from scores of a kind."""
-    return np.asarray(expit(scores) if kind == "logit" else np.clip(scores, 0.0, 1.0))
+def second_probabilities(scores: Floats, unit: Literal["probability", "logit"]) -> Floats:
+    """Probabilities of the second of two classes from scores of a unit."""
+    return np.asarray(expit(scores) if unit == "logit" else np.clip(scores, 0.0, 1.0))
 
 
 def two_columns(forecasts: Floats) -> Floats:

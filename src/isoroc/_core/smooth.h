@@ -51,7 +51,7 @@ stands: forecasts do not depend on the batch. */
    squares must not overflow. */
 #define FARTHEST 1e18
 
-/* log(2) in two parts; multiples of the first by an exponent are exact. */
+/* log(2) in two parts. Multiples of the first by an exponent are exact. */
 #define LOG2_HIGH 6.93147180369123816490e-01
 #define LOG2_LOW 1.90821492927058770002e-10
 
@@ -67,7 +67,7 @@ INLINE double from_bits(uint64_t bits) {
     return x;
 }
 
-/* exp(x) of each row for x <= 0; what is below -708 counts as that. With x = n log(2) + y, the
+/* exp(x) of each row for x <= 0. What is below -708 counts as that. With x = n log(2) + y, the
    polynomial gives exp(y), |y| <= log(2) / 2, and n is added to its exponent. Adding 1.5 * 2**52
    rounds to integers and leaves n in the last bits.
 
@@ -97,7 +97,7 @@ INLINE void exp_rows(double *__restrict x) {
     EACH_ROW x[r] = from_bits(bits_of(y[r]) + power[r]);
 }
 
-/* log(x) of each row for positive, finite x; what is below 2.3e-308 counts as that. With
+/* log(x) of each row for positive, finite x. What is below 2.3e-308 counts as that. With
    x = 2**n (1 + f), 1 + f between sqrt(1/2) and sqrt(2), and s = f / (2 + f), log(1 + f) =
    2 atanh(s) is a series in s**2 (coefficients of fdlibm). */
 INLINE void log_rows(double *__restrict x) {
@@ -135,7 +135,7 @@ TILE(copy)(double *__restrict to, ptrdiff_t step, const double *__restrict from,
     }
 }
 
-/* Read columns of an array of shape (K, n) into a tile; the first fills up what is missing. */
+/* Read columns of an array of shape (K, n) into a tile. The first fills up what is missing. */
 static inline void load(double *__restrict tile, const double *__restrict from, ptrdiff_t K,
                         ptrdiff_t n, int width) {
     if (width == ROWS)
@@ -155,7 +155,7 @@ static inline void store(const double *__restrict tile, double *__restrict to, p
             for (int r = 0; r < width; r++) to[k * n + r] = tile[k * ROWS + r];
 }
 
-/* Read rows of an array of shape (n, K) into a tile; the first fills up what is missing. */
+/* Read rows of an array of shape (n, K) into a tile. The first fills up what is missing. */
 static inline void load_rows(double *__restrict tile, const double *__restrict from, ptrdiff_t K,
                              int width) {
     for (int r = 0; r < ROWS; r++)
@@ -245,8 +245,8 @@ TILE(share)(double *__restrict z, const double *__restrict weights, double *__re
     log_rows(logs);
 }
 
-/* Losses of rows with log odds z and outcomes y in [0, 1], times their weights; the derivatives of
-   each take the place of z, its curvature goes to another array. */
+/* Losses of rows with log odds z and outcomes y in [0, 1], times their weights. The derivatives of
+   each take the place of z, and its curvature goes to another array. */
 TILE(logistic)(double *__restrict z, const double *__restrict y, const double *__restrict weights,
                double *__restrict curvature, double *__restrict losses) {
     double e[ROWS], q[ROWS];
@@ -423,6 +423,13 @@ TILE(product)(const double *__restrict weights, const double *__restrict h, doub
         }
         EACH_OF_FOUR EACH_ROW z[(k + q) * ROWS + r] = s[q][r];
     }
+}
+
+/* slopes[k] * x + intercepts[k] of each class k. */
+TILE(line)(const double *__restrict x, const double *__restrict slopes,
+           const double *__restrict intercepts, double *__restrict z, ptrdiff_t K) {
+    for (ptrdiff_t k = 0; k < K; k++)
+        EACH_ROW z[k * ROWS + r] = slopes[k] * x[k * ROWS + r] + intercepts[k];
 }
 
 /* The monotone map (`MonotoneMap`) and the derivatives of its log loss. Class k has L prototypes

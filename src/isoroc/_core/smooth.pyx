@@ -1,6 +1,6 @@
 """Smooth maps of forecasts: logarithms, softmax, spline scaling and kernel scaling.
 
-Array arguments are C-contiguous. Rows are taken in tiles; see smooth.h.
+Array arguments are C-contiguous. Rows are taken in tiles: see smooth.h.
 """
 
 from libc.math cimport INFINITY, log
@@ -46,6 +46,8 @@ cdef extern from "smooth.h" nogil:
                     Py_ssize_t last)
     void product_tile(const double* weights, const double* h, double* z, Py_ssize_t m,
                       Py_ssize_t K)
+    void line_tile(const double* x, const double* slopes, const double* intercepts, double* z,
+                   Py_ssize_t K)
     void soften_tile(double* z, double log_floor, double trace, Py_ssize_t K)
     void blend_tile(const double* z, const double* slopes, const double* biases,
                     const double* points, double* s, double* out, Py_ssize_t M)
@@ -282,7 +284,8 @@ def logistic_losses(double[:, ::1] z, const double[:] y, const double[:] weights
     """
     cdef Py_ssize_t t, g, i, n = z.shape[1], G = z.shape[0]
     cdef int r, width
-    totals, curvatures = np.zeros(G), np.empty((G, n))
+    totals = np.zeros(G)
+    curvatures = np.empty((G, n))
     cdef double[::1] to_totals = totals
     cdef double[:, ::1] to_curvatures = curvatures
     cdef double[ROWS] odds, outcome, weight, curvature, losses
@@ -308,25 +311,30 @@ def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor,
            const double[:] intercept, double share):
     """Forecasts of a `SplineCalibrator`, shape (n, K).
 
-    Forecasts P have shape (n, K), their logarithms (K, n); other arguments are fitted attributes.
+    Forecasts P have shape (n, K), their logarithms (K, n). Others are fitted attributes.
+    `coef` has the shape (K, K), or (K, 1) for the diagonal of a matrix that is 0 elsewhere.
     """
     cdef Py_ssize_t t, i, j, k, n = P.shape[0], K = P.shape[1], m = knots.shape[0]
     cdef Py_ssize_t K4 = in_fours(K)
+    cdef bint joint = coef.shape[1] == K
     cdef int width
     cdef double log_floor = log(floor)
-    cdef double[::1] bends = np.empty(m + K * m + 1), weights = np.zeros(K4 * (K + 1))
+    cdef double[::1] bends = np.empty(m + K * m + 1), constant = np.array(intercept)
+    cdef double[::1] weights = np.zeros(K4 * (K + 1) if joint else K)
     cdef double* at = &bends[0]
     cdef double* rise = at + m
-    # The linear part is a product with the log forecasts and one for the intercept.
     for k in range(K):
-        for j in range(K):
-            weights[of_four(k, j, K + 1)] = coef[k, j]
-        weights[of_four(k, K, K + 1)] = intercept[k]
         for j in range(m):
             at[j] = knots[j]
             rise[k * m + j] = slopes[k, j]
             # max(odds - knot, 0) = max(odds, knot) - knot
-            weights[of_four(k, K, K + 1)] -= slopes[k, j] * knots[j]
+            constant[k] -= slopes[k, j] * knots[j]
+        if joint:  # the linear part is a product with the log forecasts and one
+            for j in range(K):
+                weights[of_four(k, j, K + 1)] = coef[k, j]
+            weights[of_four(k, K, K + 1)] = constant[k]
+        else:
+            weights[k] = coef[k, 0]
     rows = np.empty((n, K))
     cdef double[:, ::1] out = rows
     cdef double[:, ::1] tiles = np.ones((4, (K4 + 1) * ROWS))
@@ -343,7 +351,10 @@ def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor,
             load(inputs, &logs[0, i], K, n, width)
             raise_tile(inputs, log_floor, K)
             odds_tile(p, inputs, odds, K)
-            product_tile(&weights[0], inputs, z, K + 1, K4)
+            if joint:
+                product_tile(&weights[0], inputs, z, K + 1, K4)
+            else:
+                line_tile(inputs, &weights[0], &constant[0], z, K)
             bend_tile(odds, at, rise, z, K, m)
             softmax_tile(z, K, share)
             store_rows(z, &out[i, 0], K, width)
@@ -568,10 +579,11 @@ def slopes(const double[:, ::1] z, const Py_ssize_t[::1] codes, const double[::1
 
     `directions` are the points t_k, or None if uniform, and `factors` are exp(J), or None for ones.
     After the loss come the derivatives in the scores, alone, times the rises <z, t_k - e_k> and
-    times z, and minus those in r_kl along t_k - e_k, shape (4, K, L); with factors, minus those in
-    r_kl, shape (K, L, K), and for each row x, the derivatives in exp(J) x, and the sums over the
-    levels of those in the scores times the softness, shape (3, K, n); with `of_rows`, for each row
-    the derivatives in the scores and minus those in r_kl[outcome], shape (2, K, L, n).
+    times z, and minus the derivatives in r_kl along t_k - e_k, shape (4, K, L). With factors follow
+    minus the derivatives in r_kl, shape (K, L, K), and for each row x, the derivatives in exp(J) x,
+    and the sums over the levels of the derivatives in the scores times the softness, shape
+    (3, K, n). With `of_rows` follow, for each row, the derivatives in the scores and minus the
+    derivatives in r_kl[outcome], shape (2, K, L, n).
     """
     cdef Py_ssize_t t, i, k, n = z.shape[1], K = z.shape[0], L = softness.shape[1], KL = K * L
     cdef int r, width
@@ -579,11 +591,12 @@ def slopes(const double[:, ::1] z, const Py_ssize_t[::1] codes, const double[::1
     cdef bint paired = factors is not None
     cdef double[::1] groups = np.ones(1) if factors is None else in_groups(factors)
     cdef double[::1] across = np.ones(1) if directions is None else in_groups(directions)
-    cdef double[:, ::1] by_outcome = np.ones((1, 1))
-    if directions is not None:
-        by_outcome = np.ascontiguousarray(directions.T)
-    sums, entries = np.zeros((4, K, L, ROWS // 2)), np.zeros((K if paired else 0, K, L))
-    rows, mixed = np.empty((2, K, L, n if of_rows else 0)), np.empty((3, K, n if paired else 0))
+    cdef double[:, ::1] by_outcome = np.ascontiguousarray(
+        np.ones((1, 1)) if directions is None else directions.T)
+    sums = np.zeros((4, K, L, ROWS // 2))
+    entries = np.zeros((K if paired else 0, K, L))
+    rows = np.empty((2, K, L, n if of_rows else 0))
+    mixed = np.empty((3, K, n if paired else 0))
     cdef double[:, :, :, ::1] to_sums = sums, to_rows = rows
     cdef double[:, :, ::1] to_entries = entries, to_mixed = mixed
     cdef double[:, ::1] tiles = np.empty((10, (in_fours(K) + KL) * ROWS))
@@ -674,7 +687,7 @@ cdef double[::1] in_groups(const double[:, :] matrix):
 
 cdef inline void interact(const double* factors, const double* x, double* y,
                           Py_ssize_t K) noexcept nogil:
-    """A matrix in groups of four rows times a tile; NULL stands for ones."""
+    """A matrix in groups of four rows times a tile. NULL stands for ones."""
     if factors == NULL:
         sum_tile(x, y, K)
     else:
@@ -683,7 +696,7 @@ cdef inline void interact(const double* factors, const double* x, double* y,
 
 cdef inline void spread(const double* points, const double* x, double* y,
                         Py_ssize_t K) noexcept nogil:
-    """A matrix in groups of four rows times a tile; NULL stands for the mean of other classes."""
+    """A matrix in groups of four rows times a tile. NULL stands for the mean of other classes."""
     if points == NULL:
         spread_tile(x, y, K)
     else:

@@ -4,10 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-_Floats = NDArray[np.float64]
+from isoroc._core.types import Floats
 
 
 def _imported(name: str, module: str = "special") -> Callable[..., Any]:
@@ -17,9 +14,9 @@ def _imported(name: str, module: str = "special") -> Callable[..., Any]:
     return call
 
 
-expit: Callable[[_Floats], _Floats] = _imported("expit")
-logit: Callable[[_Floats], _Floats] = _imported("logit")
-xlogy: Callable[[_Floats, _Floats], _Floats] = _imported("xlogy")
+expit: Callable[[Floats], Floats] = _imported("expit")
+logit: Callable[[Floats], Floats] = _imported("logit")
+xlogy: Callable[[Floats, Floats], Floats] = _imported("xlogy")
 #: Distribution function at x of a gamma variable with shape a.
 gammainc: Callable[[float, float], float] = _imported("gammainc")
 normal_quantile: Callable[[float], float] = _imported("ndtri")
@@ -29,7 +26,7 @@ chi2_quantile: Callable[[float, float], float] = _imported("chdtri")  # of the u
 chi2_tail: Callable[[float, float], float] = _imported("chdtrc")
 f_tail: Callable[[float, float, float], float] = _imported("fdtrc")
 find_root: Callable[..., float] = _imported("brentq", "optimize")
-convex_hull: Callable[[_Floats], Any] = _imported("ConvexHull", "spatial")
+convex_hull: Callable[[Floats], Any] = _imported("ConvexHull", "spatial")
 #: Distribution function at k of a binomial variable: k, number of trials, probability.
 binomial_cdf: Callable[[Any, Any, float], Any] = _imported("bdtr")
 #: Quantile of a beta variable: its two parameters, probability.

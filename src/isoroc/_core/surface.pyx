@@ -13,9 +13,9 @@ from isoroc._core.lines cimport Point, best_other, region_of, sort_points
 
 cdef Py_ssize_t select_side(const double[:, ::1] rows, double a, bint above, double shift,
                             double[:, ::1] out, double* lost) noexcept nogil:
-    """Copy (place + shift, weight) of the rows on one side of a; end with a row at infinity.
+    """Copy (place + shift, weight) of the rows on one side of a, and a row at infinity.
 
-    Rows are (x, place, weight); `lost` becomes the sum of the negative weights.
+    Rows are (x, place, weight). `lost` becomes the sum of the negative weights.
     """
     cdef Py_ssize_t i, m = 0
     cdef double total = 0.0
@@ -48,11 +48,11 @@ cdef inline double lower_bound(const double[:, ::1] table, double x, double y,
 
 
 cdef struct Corner:
-    double c1        # weight of each class in its own region,
-    double c2
-    double c3
-    Py_ssize_t i     # and the number of entries passed in the right
-    Py_ssize_t j     # and in the left list
+    double c1        # weight of class 1 in its own region
+    double c2        # of class 2
+    double c3        # of class 3
+    Py_ssize_t i     # number of entries passed in the right list
+    Py_ssize_t j     # in the left list
 
 CORNER = np.dtype([("c1", "f8"), ("c2", "f8"), ("c3", "f8"), ("i", np.intp), ("j", np.intp)])
 
@@ -60,7 +60,7 @@ CORNER = np.dtype([("c1", "f8"), ("c2", "f8"), ("c3", "f8"), ("i", np.intp), ("j
 cdef Py_ssize_t find_corners(const double[:, ::1] right, const double[:, ::1] left,
                              Py_ssize_t n_entries, double c1, double c2, double tolerance,
                              Corner[::1] corners) noexcept nogil:
-    """Merge the two sorted lists of a line; a corner is where a gain is followed by a loss.
+    """Merge the two sorted lists of a line. A corner is where a gain is followed by a loss.
 
     `c1` and `c2` are the weights of the classes that lose, before the first entry. Where the
     places of both lists tie, the left list comes first: that is their order just left of the line,
@@ -73,8 +73,11 @@ cdef Py_ssize_t find_corners(const double[:, ::1] right, const double[:, ::1] le
         is_left = left[j, 0] <= right[i, 0] + tolerance
         weight = left[j, 1] if is_left else right[i, 1]
         # Write every entry but advance only past corners.
-        corners[m].c1, corners[m].c2, corners[m].c3 = c1, c2, c3
-        corners[m].i, corners[m].j = i, j
+        corners[m].c1 = c1
+        corners[m].c2 = c2
+        corners[m].c3 = c3
+        corners[m].i = i
+        corners[m].j = j
         m += gained & (weight <= 0.0)
         gained = weight > 0.0
         loss = min(weight, 0.0)
@@ -88,7 +91,7 @@ cdef Py_ssize_t find_corners(const double[:, ::1] right, const double[:, ::1] le
 
 cdef bint place_threshold(const double[:, ::1] right, const double[:, ::1] left, Corner corner,
                           double a, double gap, double tolerance, double[::1] out) noexcept nogil:
-    """Write the threshold (a, b) of a corner; False if no gap is wide enough for one.
+    """Write the threshold (a, b) of a corner. Returns False if no gap is wide enough.
 
     The threshold lies left of the line by half of what is free, at most half of `gap`. There the
     places of the left list are lower by as much.
@@ -116,14 +119,14 @@ def scan_lines(const double[:, ::1] right, const double[:, ::1] left, const doub
     """Corners of the ROC surface of classes 1, 2 and 3 on vertical lines a = gamma_1 - gamma_2.
 
     With x = p_1 - p_2, z = p_1 - p_3 and w = p_2 - p_3, a point with x >= a is in region 1 up to
-    b = gamma_1 - gamma_3 = z and in region 3 beyond; one with x < a is in region 2 up to
+    b = gamma_1 - gamma_3 = z and in region 3 beyond. One with x < a is in region 2 up to
     b = w + a and in region 3 beyond. So as b rises from -infinity to infinity, classes 1 and 2
     lose points and class 3 gains points, in the order of two sorted lists that are merged.
 
     `right` (n, 3) holds x, z and weight of points of class 1 (negative weight) and 3 (positive),
-    ascending in z; `left` x, w and weight of points of class 2 (negative) and 3, ascending in w;
-    `lines` (L, 2) a, and the largest x below it. The scan starts at `line` and stops before a line
-    once `capacity` corners are found; `totals` (3,) are the weights of the classes. `table`
+    ascending in z. `left` holds x, w and weight of points of class 2 (negative) and 3, ascending in
+    w. `lines` (L, 2) holds a and the largest x below it. The scan starts at `line` and stops before
+    a line once `capacity` corners are found. `totals` (3,) are the weights of the classes. `table`
     (D + 2, D + 2) says how far the points found so far reach on the third axis over (i / D, j / D)
     on the other two: a decreasing function, and if it is `concave`, linear interpolation is a lower
     bound. Corners that do not reach further are skipped, and so are those closer than `step` to the
@@ -161,7 +164,9 @@ def scan_lines(const double[:, ::1] right, const double[:, ::1] left, const doub
                 last2 = p2
                 last3 = p3
                 if place_threshold(r, l, corner[q], a, a - lines[line, 1], tolerance, out[m]):
-                    out[m, 0], out[m, 1], out[m, 2] = p1, p2, p3
+                    out[m, 0] = p1
+                    out[m, 1] = p2
+                    out[m, 2] = p3
                     m += 1
             line += 1
     return rows[:m].copy(), line
@@ -208,7 +213,8 @@ def undominated(const double[:, ::1] points):
             if first + 1 != high and high < height:
                 memmove(&ys[first + 1], &ys[high], (height - high) * sizeof(double))
                 memmove(&zs[first + 1], &zs[high], (height - high) * sizeof(double))
-            ys[first], zs[first] = y, z
+            ys[first] = y
+            zs[first] = z
             height += first + 1 - high
         if m > 0:
             volume += area * points[m - 1, 0]
@@ -250,7 +256,9 @@ def lower_envelope(const double[:, ::1] planes, Py_ssize_t cells):
                     y = -INFINITY
                 if y < INFINITY:
                     top += 1
-                    slope[top], level[top], start[top] = v, c, y
+                    slope[top] = v
+                    level[top] = c
+                    start[top] = y
             f = 0
             for j in range(cells + 2):
                 y = <double> j / cells
@@ -277,7 +285,7 @@ def own_shares(const double[:, ::1] P, const Py_ssize_t[::1] codes, const double
 cdef double best_move(const double[:, ::1] P, const Py_ssize_t[::1] codes, const double[::1] values,
                       const double[::1] gamma, Py_ssize_t axis, double tolerance, Point* points,
                       double* reached) noexcept nogil:
-    """The move of gamma along an axis that puts most value into its own region; what it reaches.
+    """The move of gamma along an axis that puts most value, `reached`, into its own region.
 
     A row is in the region of the axis if the move is at most its t, and otherwise in a region that
     does not depend on the move. So one sort and one pass give the value of every move. The move ends
@@ -320,7 +328,7 @@ def ascend(const double[:, ::1] P, const Py_ssize_t[::1] codes, const double[::1
 
     `P` (n, K), `codes` and `shares` are forecasts, the class of each and its share of the class.
     Row q of `thresholds` starts an ascent in direction q and becomes its end. Where u_k is 0, the
-    threshold must put class k out of reach; rows of the class are not looked at. Gaps up to
+    threshold must put class k out of reach. Rows of the class are not looked at. Gaps up to
     `tolerance` separate nothing.
 
     Returns the value that each ascent reaches: the sum of u_k times the share of class k.

@@ -7,3 +7,5 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Codes = NDArray[np.unsignedinteger]
 """Column of each row's label."""
+UNIT_WEIGHTS: Floats = np.empty(0)
+"""What compiled loops take for the weights of rows that all weigh 1."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY
 from isoroc._core.rows import add_rows, add_totals, find_groups, hash_words, move_slots
-from isoroc._core.types import Codes, Floats, Ints
+from isoroc._core.types import UNIT_WEIGHTS, Codes, Floats, Ints
 from isoroc._counts.grid import Grid, least_resolution
 from isoroc._input import SLICE, CellSample, InputError, Sample, slices, take_rows
 from isoroc._input.kinds import columns_of
@@ -21,7 +21,6 @@ from isoroc._input.kinds import columns_of
 MOST_ENTRIES = 2**23
 #: Frequencies that sum to more are dealt to folds at random, not row by row by a hash.
 MANY_COPIES = 10**6
-_UNIT: Floats = np.empty(0)  # every row counts 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,8 +108,12 @@ class Cells:
 
     def scaled(self, factor: Any) -> Cells:
         """Cells with weights multiplied by one factor, or by one per entry, shape (m, 1)."""
-        powers = {"sums": factor, "class_weights": factor, "squares": factor**2}
-        return replace(self, **{name: getattr(self, name) * f for name, f in powers.items()})
+        return replace(
+            self,
+            class_weights=self.class_weights * factor,
+            sums=self.sums * factor,
+            squares=self.squares * factor**2,
+        )
 
     def thinned(self, most: int, seed: int) -> Cells:
         """About `most` entries, drawn so that the expected weight of every cell stays the same.
@@ -194,7 +197,7 @@ class CellTable:
     ) -> None:
         """Add rows, or parts of cells with the weight of one class."""
         group = self._find(keys, fold)
-        given = (_UNIT if values is None else values for values in (weights, squares, rows))
+        given = (UNIT_WEIGHTS if each is None else each for each in (weights, squares, rows))
         w, s, n = (np.ascontiguousarray(values, np.float64) for values in given)
         sums = np.ascontiguousarray(sums)
         add_rows(group, codes.astype(np.intp), sums, w, s, n, self._totals, self.n_classes)
@@ -320,7 +323,7 @@ class Tally:
         return self.most is not None and n_entries > self.most and not at_end
 
 
-def probabilities(sample: Sample) -> Floats:
+def probability_columns(sample: Sample) -> Floats:
     """Forecasts of a sample as columns of probabilities, one for scores."""
     return np.ascontiguousarray(sample.kind.on_simplex(NUMPY, columns_of(sample.forecasts)))
 
@@ -338,8 +341,18 @@ def deal_by_content(sample: Sample, n_folds: int) -> CellSample:
     weights = ordered.row_weights()
     squares = ordered.squared_weights()
     row = np.arange(len(ordered))
-    known = vars(ordered) | {"weights": weights, "squares": squares}
-    undealt = CellSample(**known, fold=np.zeros_like(row))
+    undealt = CellSample(
+        ordered.forecasts,
+        ordered.codes,
+        weights,
+        ordered.classes,
+        ordered.unit,
+        ordered.segments,
+        clusters=ordered.clusters,
+        parts_of=ordered.parts_of,
+        fold=np.zeros_like(row),
+        squares=squares,
+    )
     copies = _count_rows(undealt)
     if ordered.clusters is None and copies.sum() > max(MANY_COPIES, len(row)):
         return deal_rows(undealt, np.full((len(row), n_folds), 1 / n_folds))
@@ -495,7 +508,7 @@ def in_cells(sample: Sample, most: int, n_drawn: int | None = None) -> CellSampl
     If there are more cells than `n_drawn`, by default twice `most`, even at the least resolution,
     `n_drawn` weighted rows are drawn: with many classes hardly two rows share a cell.
     """
-    columns = probabilities(sample)
+    columns = probability_columns(sample)
     K = sample.n_classes
     start = Grid.choose(columns.shape[1], "auto")
     tally = Tally(start, K, most=most, least=least_resolution(K))

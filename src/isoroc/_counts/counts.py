@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from isoroc._core.types import Floats
 from isoroc._counts import files
-from isoroc._counts.cells import Cells, Tally, deal_rows, probabilities, sum_cells
+from isoroc._counts.cells import Cells, Tally, deal_rows, probability_columns, sum_cells
 from isoroc._counts.grid import (
     MOST_EXACT,
     Grid,
@@ -79,7 +79,7 @@ class Builder:
             heavy = np.flatnonzero(sample.weights)
             sample = sample.take(heavy)
             key = None if key is None else key[heavy]
-        columns = probabilities(sample)
+        columns = probability_columns(sample)
         folds = folds_of(columns, int(self.folds), key)
         self._tally_for(columns.shape[1], sample.classes).add(columns, sample, folds)
 
@@ -382,7 +382,7 @@ class Counts:
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the counts to a file atomically. This requires pyarrow or polars."""
-        files.write(path, (self.classes, self.grid, self.n_folds, self.cells), self.columns)
+        files.write_counts(path, (self.classes, self.grid, self.n_folds, self.cells), self.columns)
 
     @classmethod
     def from_parquet(
@@ -401,7 +401,7 @@ class Counts:
             The class of each column of the forecasts, if a warehouse counted. By default columns
             are matched to labels by name, or follow the sorted labels.
         """
-        first, *others = [cls(*parts) for parts in files.read((path, *paths), labels)]
+        first, *others = [cls(*parts) for parts in files.read_counts((path, *paths), labels)]
         return first.merge(*others) if others else first
 
     def sample(self, *, per_fold: bool) -> CellSample:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._core.types import Floats
-from isoroc._counts.cells import Cells, Tally, probabilities
+from isoroc._counts.cells import Cells, Tally, probability_columns
 from isoroc._counts.grid import Grid, least_resolution
 from isoroc._input import CellSample, Sample
 
@@ -69,11 +69,17 @@ class DecayedCounts:
         weights = sample.row_weights() * factor
         squares = sample.squared_weights() * factor**2
         new = replace(sample, weights=weights, squares=squares).take(weights >= LIGHT)
-        tally.add(probabilities(new), new)
+        tally.add(probability_columns(new), new)
         cells = tally.cells().thinned(most, seed)
-        columns = {name: column for name, column in vars(cells).items() if name != "fold"}
-        resolution = 0 if tally.grid.exact else int(tally.grid.resolution)
-        return type(self)(self.half_life, resolution, **columns)
+        return type(self)(
+            self.half_life,
+            0 if tally.grid.exact else int(tally.grid.resolution),
+            keys=cells.keys,
+            rows=cells.rows,
+            class_weights=cells.class_weights,
+            sums=cells.sums,
+            squares=cells.squares,
+        )
 
     def sample(self, like: Sample) -> CellSample:
         """The cells as weighted rows, with forecasts of the kind and classes of another sample."""

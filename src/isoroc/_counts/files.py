@@ -39,7 +39,9 @@ def describe(grid: Grid, n_folds: int, columns: Any, classes: Any = None, **furt
     return json.dumps(about | vars(grid) | further)
 
 
-def write(path: str | os.PathLike[str], parts: StoredCounts, columns: Sequence[str] | None) -> None:
+def write_counts(
+    path: str | os.PathLike[str], parts: StoredCounts, columns: Sequence[str] | None
+) -> None:
     """Write counts to a file. Rows and sums of an entry are in the row of its first label."""
     import narwhals.stable.v2 as nw  # noqa: PLC0415
 
@@ -63,7 +65,9 @@ def write(path: str | os.PathLike[str], parts: StoredCounts, columns: Sequence[s
         new.write_bytes(data.getbuffer())
 
 
-def read(paths: Sequence[str | os.PathLike[str]], labels: Any = None) -> list[tuple[Any, ...]]:
+def read_counts(
+    paths: Sequence[str | os.PathLike[str]], labels: Any = None
+) -> list[tuple[Any, ...]]:
     """Counts of files, each as classes, grid, number of folds, cells and column names.
 
     Files of a warehouse do not list the classes, and a part of its result may lack some labels, so

@@ -7,12 +7,10 @@ import numpy as np
 
 from isoroc._core.pav import concordance, merge_classes, partition_scores, pool_adjacent_violators
 from isoroc._core.simplex import binary_scores, second_probabilities, two_columns
-from isoroc._core.types import Codes, Floats
+from isoroc._core.types import UNIT_WEIGHTS, Codes, Floats
 from isoroc._counts.cells import Cells, Tally, hash_keys, rounded
 from isoroc._counts.grid import Grid
 from isoroc._input import Sample
-
-_UNIT: Floats = np.empty(0)
 
 #: Significant bits in which forecasts are compared: fewer than 53, since the last digits of equal
 #: rows may differ.
@@ -39,7 +37,7 @@ class BinaryCounts:
             positives = parted[n_negative:]
             negatives.sort()
             positives.sort()
-            return cls((negatives, positives), (_UNIT, _UNIT))
+            return cls((negatives, positives), (UNIT_WEIGHTS, UNIT_WEIGHTS))
         both = (np.flatnonzero((positive == code) & (weights > 0)) for code in (0, 1))
         first, second = (rows[np.argsort(scores[rows], kind="stable")] for rows in both)
         return cls((scores[first], scores[second]), (weights[first], weights[second]))
@@ -71,7 +69,7 @@ class BinaryCounts:
         """Scores and weights of class 0, then of class 1."""
         return self.scores[0], self.weights[0], self.scores[1], self.weights[1]
 
-    def forecasts_in(self, low: Floats, high: Floats, kind: Any) -> Floats:
+    def forecasts_in(self, low: Floats, high: Floats, unit: Any) -> Floats:
         """Weighted sum of the second probabilities in each block. The blocks hold all scores."""
         parts: list[tuple[Floats, Any]] = [(scores, 1.0) for scores in self.scores]
         if any(len(weights) for weights in self.weights):
@@ -81,7 +79,7 @@ class BinaryCounts:
         for scores, weights in parts:
             start = np.searchsorted(scores, low, side="left")
             held = start < np.searchsorted(scores, high, side="right")
-            p = second_probabilities(scores, kind)
+            p = second_probabilities(scores, unit)
             total[held] += np.add.reduceat(p * weights, start[held])
         return total
 

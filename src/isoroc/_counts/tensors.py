@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from isoroc._backends import Ops, V
 from isoroc._backends.standard import ArrayVector
+from isoroc._core.rows import FACTOR, LIMB, PRIME
 from isoroc._counts.cells import Cells
-from isoroc._counts.grid import FACTOR, LIMB, PRIME, Grid, cells, fold, mixing_weights
+from isoroc._counts.grid import Grid, cells, fold, mixing_weights
 from isoroc._input import (
     WEIGHT_FIX,
     InputError,

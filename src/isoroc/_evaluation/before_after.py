@@ -124,7 +124,7 @@ def pair_of_counts(counts: Counts, calibrator: Any = None) -> Pair:
         problem = f"is {type(calibrator).__name__}"
         raise InputError("calibrator", None, problem, "pass a fitted calibrator")
     if calibrator.classes_.tolist() != counts.classes.tolist():
-        problem = f"its classes {calibrator.classes_.tolist()} are not those of the counts"
+        problem = f"its classes {calibrator.classes_.tolist()} are not the classes of the counts"
         raise InputError("calibrator", None, problem, f"expected {counts.classes.tolist()}")
     if calibrator.unit_ != "probability":
         problem = f"takes {calibrator.unit_} forecasts, but counts hold probabilities"

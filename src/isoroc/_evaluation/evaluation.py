@@ -118,7 +118,7 @@ class Evaluation:
             return []
         text = "The calibrator was fitted to these very rows"
         if self.seen < 0.95:
-            text = f"The calibrator was fitted to about {percent(self.seen)} of these rows"
+            text = f"The calibrator was fitted to about {rounded_percent(self.seen)} of these rows"
         effect = "so the figures after calibration are too good"
         return [f"{text}, {effect}, and the verdict does without them. Use other rows to judge it."]
 
@@ -145,12 +145,16 @@ class Evaluation:
     def _order(self) -> str:
         names = ("decisions_changed", "pairs_reversed", "pairs_tied")
         changed, turned, tied = (self[name, "change"] for name in names)
-        did = [f"changed {percent(changed)} of the decisions" if changed else "changed no decision"]
+        did = [
+            f"changed {rounded_percent(changed)} of the decisions"
+            if changed
+            else "changed no decision"
+        ]
         if turned:
-            did.append(f"reversed the order of {percent(turned)} of the pairs of rows")
+            did.append(f"reversed the order of {rounded_percent(turned)} of the pairs of rows")
         if tied:
             rows = "" if turned else " of the pairs of rows"
-            did.append(f"turned {percent(tied)}{rows} into ties")
+            did.append(f"turned {rounded_percent(tied)}{rows} into ties")
         if not turned and not tied:
             did.append("kept the order of all pairs of rows")
         return f"Calibration {', '.join(did[:-1])} and {did[-1]}."
@@ -330,7 +334,7 @@ def p_value_text(value: float) -> str:
     return "< 0.001" if value < 0.0005 else f"{value:.3f}"
 
 
-def percent(value: float) -> str:
+def rounded_percent(value: float) -> str:
     """Share as text in percent. Shares close to 0 and 1 are not rounded to them."""
     if 0 < value < 0.0005 or 0.9995 < value < 1:
         return "less than 0.1 %" if value < 0.5 else "more than 99.9 %"

@@ -13,8 +13,8 @@ from isoroc._core.intervals import (
     Share,
     Statistic,
     by_cluster,
+    covariance_of_means,
     half_width,
-    variance_of_sum,
 )
 from isoroc._core.losses import EPSILON, are_impossible, log_losses, unseen_loss
 from isoroc._core.rows import find_largest
@@ -291,8 +291,9 @@ def _correct(
         size = float(w**2 @ y**2)
         factor = float(w**2 @ rest**2) / size if size else 1.0
         value = estimate.value + float(coefficients @ gap)
-        scaled = {"variance": factor * estimate.variance, "slope": factor * estimate.slope}
-        corrected[stage] = estimate._replace(value=value, **scaled), rest
+        variance = factor * estimate.variance
+        slope = factor * estimate.slope
+        corrected[stage] = estimate._replace(value=value, variance=variance, slope=slope), rest
     return corrected
 
 
@@ -301,16 +302,15 @@ def _put(estimates: Estimates, pair: Pair, measure: str, terms: dict[str, RowTer
     for stage, (estimate, _) in terms.items():
         estimates[measure, stage] = estimate
     if len(terms) == 2:
-        (first, a) = terms["before"]
-        (second, b) = terms["after"]
+        first, a = terms["before"]
+        second, b = terms["after"]
         total = pair.before.row_weights().sum()
         shares = pair.before.row_weights() / total
         clusters = pair.before.clusters
-        a, b = (shares * (rows - shares @ rows) for rows in (a, b))
-        both, *single = variance_of_sum(np.array([a + b, a, b]), clusters)
+        covariance = covariance_of_means(a, b, shares, clusters)
         # Estimates correlate less than rows if rows do not explain all variation.
-        size = max(single[0], first.error**2) * max(single[1], second.error**2)
-        correlation = float(both - single[0] - single[1]) / 2 / sqrt(size) if size else 0.0
+        size = max(covariance[0, 0], first.error**2) * max(covariance[1, 1], second.error**2)
+        correlation = float(covariance[0, 1]) / sqrt(size) if size else 0.0
         estimates[measure, "change"] = Difference(first, second, correlation)
 
 

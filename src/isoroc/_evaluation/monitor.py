@@ -29,9 +29,10 @@ from isoroc._input import (
     slices,
     to_array,
 )
-from isoroc._maps.acceptance import AcceptanceRule, listed, percent
+from isoroc._maps.acceptance import AcceptanceRule, percent
 from isoroc._support.files import replacing
 from isoroc._support.table import Table
+from isoroc._support.text import listed
 from isoroc._support.versions import migrate
 from isoroc.metrics._estimation.cell_errors import error_in_cells, sum_in_cells
 
@@ -299,7 +300,7 @@ def _read_numbers(values: Any, like: Any) -> Any:
     return array if shape else type(like)(array)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BatchReport:
     """What one batch, or all batches so far, say about the calibration."""
 

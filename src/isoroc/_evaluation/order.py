@@ -76,8 +76,8 @@ def measure_labels(pair: Pair) -> dict[tuple[str, str], Statistic]:
             terms["macro_log_loss", stage] = means.sum() / n, share * (losses - means[label]) / n
     for name, stage in list(terms):
         if stage == "after" and (name, "before") in terms:
-            (a, da) = terms[name, "before"]
-            (b, db) = terms[name, "after"]
+            a, da = terms[name, "before"]
+            b, db = terms[name, "after"]
             terms[name, "change"] = b - a, db - da
     return {
         key: Statistic(value, float(variance_of_sum(slopes, sample.clusters)))

@@ -12,10 +12,10 @@ from isoroc._core.intervals import (
     Difference,
     Estimate,
     Statistic,
+    covariance_of_means,
     design_effect,
     effective_rows,
     mean_of,
-    variance_of_sum,
     wilson,
 )
 from isoroc._core.types import Floats
@@ -143,10 +143,9 @@ def risk_coverage_curve(
 def _difference(sample: Sample, first: Any, second: Any) -> Difference:
     """Paired difference of two means over the same rows."""
     weights = sample.row_weights() / sample.row_weights().sum()
-    a, b = (weights * (rows - weights @ rows) for _, rows in (first, second))
-    both, *single = variance_of_sum(np.array([a + b, a, b]), sample.clusters)
-    size = np.sqrt(single[0] * single[1])
-    correlation = float(both - single[0] - single[1]) / 2 / size if size else 0.0
+    covariance = covariance_of_means(first[1], second[1], weights, sample.clusters)
+    size = np.sqrt(covariance[0, 0] * covariance[1, 1])
+    correlation = float(covariance[0, 1]) / size if size else 0.0
     return Difference(first[0], second[0], correlation)
 
 

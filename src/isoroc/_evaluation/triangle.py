@@ -45,7 +45,7 @@ def _clip(corners: Floats, side: Floats) -> Floats:
     return np.array(kept) if len(kept) > 2 else np.empty((0, 3))
 
 
-def cells_of(P: Floats, steps: int) -> tuple[Ints, Ints]:
+def occupied_cells(P: Floats, steps: int) -> tuple[Ints, Ints]:
     """Occupied cells of width 1 / steps, and the cell of each forecast.
 
     A cell is given by its coordinates in whole steps, rounded down. They sum to ``steps - 1`` for

@@ -67,7 +67,7 @@ def grow_isotonic(
     """Tree of the isotonic regression, split as the IRP path, and sums of second probabilities."""
     blocks = blocks.pool(options.pseudocounts, forecast_pseudocount)
     sums = blocks.sums()
-    (min_weight, min_lift) = options.least()
+    min_weight, min_lift = options.least()
     nodes, splits = irp_path(
         sums,
         options.pseudocounts,

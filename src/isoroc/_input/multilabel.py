@@ -10,7 +10,7 @@ from isoroc._core.types import Floats
 from isoroc._input.arrays import check_numbers, column_names, in_order, to_array
 from isoroc._input.error import InputError, check_option
 from isoroc._input.kinds import LABELS, columns_of
-from isoroc._input.rows import SWAPPED, check_classes, check_clusters, check_weights, shown
+from isoroc._input.rows import SWAPPED, check_classes, check_clusters, check_weights, label_text
 from isoroc._input.sample import Sample, UnitOption, clean, first_improbable, read_forecasts
 from isoroc._input.segments import SegmentColumn, Segments
 
@@ -69,7 +69,7 @@ def check_labels(
         raise InputError(label_name, None, "holds no known outcome", fix)
     if (wrong := known & (Y != 0) & (Y != 1)).any():
         row = int(np.argmax(wrong.any(axis=1)))
-        raise InputError(label_name, row, f"holds {shown(Y[wrong][0])}", fix)
+        raise InputError(label_name, row, f"holds {label_text(Y[wrong][0])}", fix)
     given = to_array(names or named or range(L) if labels is None else labels, name="labels")
     check_classes(given, L)
     cluster = check_clusters(clusters, n, of=name)
@@ -78,7 +78,7 @@ def check_labels(
         p = expit(forecasts) if unit == "logit" else forecasts
         entries = np.where(known, p + 2 * Y, np.inf)
         cluster = np.argsort(np.lexsort([*entries.T, *np.sort(entries, axis=1).T]))
-    (row_of, label) = np.nonzero(known)
+    row_of, label = np.nonzero(known)
     weights = check_weights(sample_weight, n)
     sample = Sample(
         np.ascontiguousarray(forecasts[known]),

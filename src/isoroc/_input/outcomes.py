@@ -20,7 +20,7 @@ from isoroc._input.arrays import (
 )
 from isoroc._input.error import InputError, check_number
 from isoroc._input.plausible import warn_if_reversed
-from isoroc._input.rows import check_classes, shown
+from isoroc._input.rows import check_classes, label_text
 from isoroc._input.sample import (
     Sample,
     check_forecasts,
@@ -97,7 +97,7 @@ def _as_probabilities(sample: Sample, name: str) -> Sample:
 def check_every_class(sample: Sample, fix: str) -> None:
     """Raise an error if some class has no row of positive weight."""
     if not (class_weights := sample.class_weights()).all():
-        missing = shown(sample.classes[class_weights.argmin()])
+        missing = label_text(sample.classes[class_weights.argmin()])
         raise InputError("y_true", None, f"no row of class {missing} has positive weight", fix)
 
 

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from isoroc._core.pav import concordance
 from isoroc._core.simplex import binary_scores
 from isoroc._core.special import expit, normal_quantile
-from isoroc._core.types import Floats
+from isoroc._core.types import UNIT_WEIGHTS, Floats
 from isoroc._input.error import InputError
 from isoroc._input.kinds import LOG_ODDS
-from isoroc._input.rows import shown
+from isoroc._input.rows import label_text
 from isoroc._input.sample import Sample, UnitOption, first_improbable
 
 
@@ -122,8 +122,8 @@ class Reversal(NamedTuple):
     def __str__(self) -> str:
         cause = "the columns may stand in another order"
         if self.other is not None:
-            cause = f"they may be the scores of {shown(self.other)}"
-        rank = f"rank class {shown(self.label)} worse than chance (AUC {self.area:.3f})"
+            cause = f"they may be the scores of {label_text(self.other)}"
+        rank = f"rank class {label_text(self.label)} worse than chance (AUC {self.area:.3f})"
         return f"the forecasts {rank}; {cause}"
 
 
@@ -142,12 +142,11 @@ def find_reversal(sample: Sample, *, level: float = 1e-4, max_classes: int = 50)
         classes = np.argsort(-counts, kind="stable")[:max_classes].tolist()
         columns = [some.forecasts[:, k] for k in classes]
     bound = normal_quantile(level / len(classes))
-    unit = np.empty(0)
     reversals = []
     for k, column in zip(classes, columns, strict=True):
         zeros, ones = (np.sort(column[(some.codes == k) == of_class]) for of_class in (False, True))
         if n_pairs := len(zeros) * len(ones):
-            area = concordance(zeros, unit, ones, unit) / n_pairs
+            area = concordance(zeros, UNIT_WEIGHTS, ones, UNIT_WEIGHTS) / n_pairs
             # The standard deviation ignores ties. With many ties, few rows decide, and the normal
             # approximation would treat a single odd row as conclusive.
             if area - 0.5 < bound * np.sqrt((len(some) + 1) / (12 * n_pairs)):
@@ -163,5 +162,5 @@ def warn_if_reversed(sample: Sample, *, name: str = "P") -> None:
     if (reversal := find_reversal(sample)) is not None:
         order = "the class of each column"
         if reversal.other is not None:
-            order = "the two classes with that of larger scores last"
+            order = "the two classes, the one with larger scores last"
         warnings.warn(f"{name}: {reversal}. labels= takes {order}.", UserWarning, stacklevel=4)

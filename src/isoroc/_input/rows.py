@@ -68,7 +68,7 @@ def _no_weight() -> InputError:
 
 
 def _one_class(label: Any, name: str, note: str = "") -> InputError:
-    problem = f"one class only, {shown(label)}{note}"
+    problem = f"one class only, {label_text(label)}{note}"
     return InputError(name, None, problem, "two or more are needed")
 
 
@@ -196,7 +196,7 @@ def may_be_labels(forecasts: Floats | None) -> bool:
     return forecasts is not None and np.array_equal(forecasts, np.rint(forecasts))
 
 
-def shown(label: Any) -> str:
+def label_text(label: Any) -> str:
     """A label as messages show it, without its NumPy type."""
     return repr(label.item() if isinstance(label, np.generic) else label)
 
@@ -295,8 +295,8 @@ def _encode(values: Labels, classes: Labels, name: str) -> Codes:
         found = _look_up(values[rows], classes)
         if (unseen := found == len(classes)).any():
             row = rows.start + int(np.argmax(unseen))
-            fix = f"known are {', '.join(shown(label) for label in classes[:20])}"
-            problem = f"is {shown(values[row])}, which is not among the labels"
+            fix = f"known are {', '.join(label_text(label) for label in classes[:20])}"
+            problem = f"is {label_text(values[row])}, which is not among the labels"
             raise InputError(name, row, problem, fix)
         codes[rows] = found
     return codes
@@ -326,7 +326,7 @@ def check_order(
     """Refuse three or more classes in unknown order: names, or columns in another order."""
     labels = classes.tolist()
     if len(labels) > 2 and (isinstance(labels[0], str) or labels != sorted(labels)):
-        problem = f"the order of the classes {', '.join(map(shown, labels[:20]))} is not known"
+        problem = f"the order of the classes {', '.join(map(label_text, labels[:20]))} is not known"
         raise InputError("labels", None, problem, fix)
 
 

@@ -165,14 +165,14 @@ def warn_if_probabilities(
     if kind.single:
         low, high = fitted
         is_odd = len(values) >= 20 and high - low >= 4 and values.min() >= 0 and values.max() <= 1
-        why = f"lie between 0 and 1, but those of fit between {low:.6g} and {high:.6g}"
+        why = f"lie between 0 and 1, but the scores of fit between {low:.6g} and {high:.6g}"
     else:
         parts = values[:1], values  # for most logits the first row decides
         is_odd = all(valid_rows(part, PROBABILITIES).all() for part in parts)
         why = "are probabilities that sum to one in each row"
     if is_odd:
         read = f'forecasts are read as unit="{kind.unit}", but these {why}'
-        fix = "new forecasts must be in the unit of those of fit"
+        fix = "new forecasts must be in the same unit as in fit"
         warnings.warn(f"{name}: {read}; {fix}.", UserWarning, stacklevel=4)
 
 
@@ -377,6 +377,20 @@ class CellSample(Sample):
         """The cells that `draw` takes."""
         are_few = len(self) <= n_rows
         return np.arange(len(self)) if are_few else np.flatnonzero(self._times_drawn(n_rows))
+
+    def without_folds(self) -> Sample:
+        """The same rows, which are no longer in folds."""
+        return Sample(
+            self.forecasts,
+            self.codes,
+            self.weights,
+            self.classes,
+            self.unit,
+            self.segments,
+            self.squares,
+            self.clusters,
+            self.parts_of,
+        )
 
     def folds(self) -> Ints:
         distinct, fold = np.unique(self.fold, return_inverse=True)

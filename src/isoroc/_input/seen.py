@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from isoroc._core.rows import hash_words
 from isoroc._core.types import Floats
 from isoroc._input.arrays import slices
 from isoroc._input.kinds import columns_of
@@ -122,7 +123,8 @@ def recall_output(Q: Any) -> Fingerprint | None:
 def _hash_output(Q: Floats) -> int:
     """Hash of at most 1,000 rows, the same for two columns and for the second of them."""
     some = np.unique(np.linspace(0, len(Q) - 1, 1000).round().astype(np.intp))
-    hashes = _hash_rows(Q[some]) * (2 * some.astype(np.uint64) + np.uint64(1))
+    bits = np.ascontiguousarray(_bits(_telling_columns(Q[some])))
+    hashes = hash_words(bits, 1) * (2 * some.astype(np.uint64) + np.uint64(1))
     return hash((len(Q), int(hashes.sum())))
 
 
@@ -150,13 +152,16 @@ def _distinct(sample: Sample, last: int) -> tuple[Hashes, Hashes, float]:
 
 def _hash_rows(forecasts: Floats) -> Hashes:
     """Hash of each row, ignoring the last bits of a forecast, which rounding may change."""
-    columns = columns_of(forecasts)
-    if columns.shape[1] == 2:
-        columns = columns[:, 1:]
-    hashes = np.full(len(columns), 1, np.uint64)
-    for column in columns.T:
+    hashes = np.full(len(forecasts), 1, np.uint64)
+    for column in _telling_columns(forecasts).T:
         hashes = _mix(hashes + _bits(column))
     return hashes
+
+
+def _telling_columns(forecasts: Floats) -> Floats:
+    """Columns that tell forecasts apart: all, or the second of two."""
+    columns = columns_of(forecasts)
+    return columns[:, 1:] if columns.shape[1] == 2 else columns
 
 
 def _bits(values: Floats) -> Hashes:

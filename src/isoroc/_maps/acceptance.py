@@ -31,6 +31,7 @@ from isoroc._maps.modelfile.document import (
 )
 from isoroc._support.files import replacing
 from isoroc._support.table import Table
+from isoroc._support.text import listed
 
 RULE_FORMAT = "isoroc-rule"
 RULE_VERSION = 1
@@ -315,11 +316,6 @@ def check_scores(score: Any, n_rows: int, name: str = "score") -> Floats:
 def percent(share: float) -> str:
     """A share in percent, with three digits."""
     return f"{100 * share:.3g} %"
-
-
-def listed(names: list[str]) -> str:
-    """Names with commas, and "and" before the last."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _single(column: NDArray[Any]) -> Any:

@@ -177,8 +177,12 @@ class TiltedMap(BinMap):
     @cached_property
     def tempering(self) -> TemperatureMap:
         """Temperature scaling of classes, or of ranks after a reduction."""
-        numbers = {"floor": self.floor, "temperature": self.temperature}
-        return TemperatureMap(kind=PROBABILITIES, smoothing=self.smoothing, **numbers)
+        return TemperatureMap(
+            kind=PROBABILITIES,
+            floor=self.floor,
+            temperature=self.temperature,
+            smoothing=self.smoothing,
+        )
 
     @cached_property
     def _table(self) -> Floats:

@@ -1,5 +1,7 @@
 """Scaling: a softmax of functions of log forecasts, most of them after temperature scaling."""
 
+from functools import cached_property
+
 import numpy as np
 
 from isoroc._backends import NUMPY, Ops, V
@@ -96,7 +98,7 @@ class Positions(Frozen):
     def of(self, ops: Ops[V], z: V, logs: V) -> V:
         """Positions, of width 2 K, from tempered and from plain log forecasts."""
         K = len(self.knots)
-        (of_logs, of_ranks) = self.stretch.tolist()
+        of_logs, of_ranks = self.stretch.tolist()
         places = ops.linear(z, of_logs * (np.eye(K) - 1 / K), -of_logs * self.origin[0])
         ranks = of_ranks * ops.fraction_between(logs, self.knots) - of_ranks * self.origin[1]
         return ops.concat([places, ranks])
@@ -209,8 +211,15 @@ class SplineMap(Map):
 
     def compiled(self, forecasts: Forecasts) -> Floats:
         inputs = forecasts.probabilities(), forecasts.plain_logs(), self.floor
-        numbers = self.coef, self.knots, self.slopes, self.intercept
+        numbers = self._linear, self.knots, self.slopes, self.intercept
         return smooth.spline(*inputs, *numbers, self.smoothing)
+
+    @cached_property
+    def _linear(self) -> Floats:
+        """`coef`, or its diagonal, shape (K, 1), if it is 0 elsewhere."""
+        diagonal = np.diag(self.coef)[:, None]
+        is_diagonal = np.count_nonzero(self.coef) == np.count_nonzero(diagonal)
+        return diagonal if is_diagonal else self.coef
 
 
 class SigmoidMap(Map):

@@ -149,7 +149,7 @@ def reliability_chart(panel: dict[str, Any]) -> Markup:
     bars = [strip.frame(label, "", y_ticks={})]
     for i, (stage, tables) in enumerate(series.items()):
         ici = tables["ici"]["ici"][0]
-        text = f"{stage}: " * (panel["name"] != stage) + f"ICI {text_of(ici, 3)}"
+        text = f"{stage}: " * (panel["name"] != stage) + f"ICI {number_text(ici, 3)}"
         position = {"x": plane.left + 6, "y": plane.top + 14 + 16 * i, "class_": f"score {stage}"}
         parts.append(tag("text", text, **position))
         left, right, percents = tables["histogram"].values()
@@ -264,7 +264,7 @@ def roc_chart(curve: dict[str, Any]) -> Markup:
     for i, (stage, data) in enumerate(series.items()):
         line = data["false_positive_rate"], data["true_positive_rate"]
         parts.append(plane.line(*line, class_=f"curve {stage}"))
-        text = (f"{stage}: " if len(series) > 1 else "") + f"AUC {text_of(data['auc'])}"
+        text = (f"{stage}: " if len(series) > 1 else "") + f"AUC {number_text(data['auc'])}"
         parts.append(plane.text(0.97, 0.05 + 0.06 * i, text, class_=f"score end {stage}"))
     return picture(parts, f"ROC curves of {curve['name']}")
 
@@ -294,7 +294,7 @@ def surface_chart(part: dict[str, Any]) -> Markup:
             parts += [tag("polyline", points=line, class_=kind) for line in lines]
         for x, y in zip(*corners, strict=True) if not many else ():
             parts.append(tag("circle", cx=digits(x), cy=digits(y), r=1.5, class_=f"dot {stage}"))
-        text = f"{stage}: volume {text_of(surface['volume'])}"
+        text = f"{stage}: volume {number_text(surface['volume'])}"
         parts.append(tag("text", text, x=4, y=310 + 16 * i, class_=f"score {stage}"))
     # Each label is beside the edge of the box along which the share of its class grows.
     places = [(0.5, 1.12, -0.12, ""), (1.12, 0.5, -0.12, " end"), (1.35, 0.0, 1.4, "")]
@@ -321,7 +321,7 @@ def path_chart(part: dict[str, Any], measure: str) -> Markup:
     parts.append(plane.line([1, bins[-1]], [before, before], class_="curve before"))
     points = [(n, value) for n, value in zip(bins, values, strict=True) if y.low <= value <= y.high]
     parts.append(plane.line(*zip(*points, strict=True), class_="curve after"))
-    tip = f"end of growth: {bins[-1]:g} bins, {measure} {text_of(values[-1])}"
+    tip = f"end of growth: {bins[-1]:g} bins, {measure} {number_text(values[-1])}"
     parts.append(plane.mark(bins[-1], values[-1], tip, class_="dot after"))
     return picture(parts, f"{measure} against the number of bins")
 
@@ -351,12 +351,12 @@ def coverage_chart(series: dict[str, Any]) -> Markup:
             band = (np.asarray(data[name]) for name in ("coverage", "low", "high"))
             parts.append(plane.area(*band, class_=f"band {stage}"))
         parts.append(plane.line(data["coverage"], data["error"], class_=f"curve {stage}"))
-        text = (f"{stage}: " if len(series) > 1 else "") + f"area {text_of(data['area'])}"
+        text = (f"{stage}: " if len(series) > 1 else "") + f"area {number_text(data['area'])}"
         parts.append(plane.text(0.97, (0.05 + 0.06 * i) * top, text, class_=f"score end {stage}"))
     return picture(parts, "Error of the surest rows against their share")
 
 
-def text_of(value: Any, digits: int = 4) -> str:
+def number_text(value: Any, digits: int = 4) -> str:
     """Number with a number of decimal places, and with a minus sign instead of a hyphen."""
     if value is None:
         return "unknown"

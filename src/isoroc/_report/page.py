@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from isoroc._evaluation.evaluation import p_value_text, percent
+from isoroc._evaluation.evaluation import p_value_text, rounded_percent
 from isoroc._report import charts
 
 
@@ -28,7 +28,7 @@ def _template() -> Any:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    filters = {"number": charts.text_of, "weight": charts.weight_of, "percent": percent}
+    filters = {"number": charts.number_text, "weight": charts.weight_of, "percent": rounded_percent}
     filters["p_value"] = _p_value
     environment.filters |= filters | {"zipped": lambda columns: zip(*columns, strict=True)}
     environment.globals |= {"charts": charts}

@@ -3,7 +3,7 @@
 import json
 import platform
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from typing import Any
@@ -24,12 +24,12 @@ from isoroc._evaluation.before_after import (
 from isoroc._evaluation.catalogue import MEASURES
 from isoroc._evaluation.decision_curve import thresholds_of
 from isoroc._evaluation.evaluate import evaluate_pairs, pair_of_labels
-from isoroc._evaluation.evaluation import Evaluation, class_name, percent
+from isoroc._evaluation.evaluation import Evaluation, class_name, rounded_percent
 from isoroc._evaluation.measures import most_rows
 from isoroc._evaluation.path import measured_path, measures_of
 from isoroc._evaluation.risk_coverage import risk_coverage_curve
 from isoroc._evaluation.surface import drawn_surface
-from isoroc._evaluation.triangle import cells_of, triangles
+from isoroc._evaluation.triangle import occupied_cells, triangles
 from isoroc._input import (
     InputError,
     UnitOption,
@@ -40,6 +40,7 @@ from isoroc._input import (
 )
 from isoroc._maps.modelfile.document import plain
 from isoroc._support.files import creation_time
+from isoroc._support.text import listed
 from isoroc.metrics import roc_auc
 from isoroc.metrics._calibration import event_of, has_few_values
 from isoroc.metrics._clinical import smooth_curve
@@ -126,8 +127,9 @@ def gather_counts(counts: Any, calibrator: Any) -> ReportRows:
 
 
 def _rows(pair: Pair, calibrator: Any) -> ReportRows:
-    own = {each.name: getattr(pair, each.name) for each in fields(pair)}
-    return ReportRows(**own, calibrator=calibrator)
+    return ReportRows(
+        pair.before, pair.after, pair.counted, pair.multilabel, pair.fitted, calibrator
+    )
 
 
 def _check_calibrator(calibrator: Any) -> None:
@@ -227,7 +229,7 @@ def _came_true(evidence: ReportRows, judged: ReportRows) -> list[str]:
     k = 1 if evidence.n_classes == 2 else None
     name = MOST_PROBABLE if k is None else evidence.named(1)
     drawn = event_of(judged.before, k)
-    (p, right, weights) = event_of(evidence.before, k).arrays
+    p, right, weights = event_of(evidence.before, k).arrays
     few = has_few_values(drawn.forecasts)
     group = group_equal(p if few else np.floor(10 * curves.axis_of([drawn]).position(p)))
     n = np.bincount(group, evidence.row_counts()).astype(np.int64)
@@ -240,7 +242,7 @@ def _came_true(evidence: ReportRows, judged: ReportRows) -> list[str]:
     low, level, high = (f"{v:.2g}" for v in (p[rows].min(), mean[worst], p[rows].max()))
     level = level if low == high else f"{low} to {high} (mean {level})"
     text = f"In {n[worst]:,} {evidence.unit} {name} had a probability of {level} and came true in "
-    text += f"{percent(rate[worst])} of them"
+    text += f"{rounded_percent(rate[worst])} of them"
     if evidence.after is None:
         return [f"{text}."]
     column = evidence.before.decisions()[rows] if k is None else k
@@ -269,7 +271,7 @@ def _never_decided(evidence: ReportRows) -> list[str]:
         text += f" ({n:,.0f} of {total:,.0f} rows before)"
     if np.count_nonzero(after) == 1:
         most = int(after.argmax())
-        share = percent(weights[most] / total)
+        share = rounded_percent(weights[most] / total)
         text += f": the accuracy is just the share of {evidence.names[most]}, {share}"
     advice = "Where errors have different costs, decide by expected cost: isoroc.decisions.decide"
     return [f"{text}. {advice}."]
@@ -337,7 +339,9 @@ def _notes(evidence: ReportRows, few_rows: int = 30) -> list[str]:
     n = len(rows)
     certain = np.count_nonzero(P.max(axis=1) == 1) / n if P.ndim == 2 else 0.0
     if certain >= 0.01:
-        notes.append(f"{percent(certain)} of the forecasts before calibration are certain: 0 or 1.")
+        notes.append(
+            f"{rounded_percent(certain)} of the forecasts before calibration are certain: 0 or 1."
+        )
     n_distinct = len(distinct_rows(P.reshape(n, -1)))
     if n_distinct <= min(20, n // 2):
         notes.append(f"The forecasts before calibration have only {n_distinct} distinct values.")
@@ -499,7 +503,7 @@ def _map_part(
         drawn = [_curve(evidence, k) | {"name": evidence.named(k)} for k in chosen]
         turned = evaluation["pairs_reversed", "change"]
         return {"kind": "curves", "curves": drawn, "pairs_reversed": turned}
-    cells, cell = cells_of(P, n_cells)
+    cells, cell = occupied_cells(P, n_cells)
     weight, forecast, value = group_means(cell, evidence.before.weights, P, Q)
     return {
         "kind": "cells",
@@ -604,12 +608,6 @@ def _segments_part(evaluation: Evaluation) -> dict[str, Any] | None:
         columns["name"] = [name.removeprefix("label: ") for name in columns["name"].tolist()]
     n_tested = next(iter(evaluation.segments.values())).n_rows
     return {"columns": columns, "series": list(evaluation.segments), "n_tested": n_tested}
-
-
-def listed(names: list[str], most: int = 8) -> str:
-    """Names in a sentence, some of them if there are many."""
-    shown = names if len(names) <= most else [*names[:most], f"{len(names) - most} more"]
-    return " and ".join([", ".join(shown[:-1]), shown[-1]] if shown[1:] else shown)
 
 
 def short(values: Any, digits: int = 5) -> Any:

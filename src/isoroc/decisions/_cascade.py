@@ -299,7 +299,7 @@ def _check_costs(costs: Any, n_stages: int, last: str) -> Floats:
     expected = n_stages + (last == "person")
     if values.shape != (expected,):
         who = f"{n_stages} models" + (" and a person" if last == "person" else "")
-        raise InputError("costs", None, f"has shape {values.shape}", f"expected those of {who}")
+        raise InputError("costs", None, f"has shape {values.shape}", f"expected the costs of {who}")
     if not (np.isfinite(values) & (values >= 0)).all():
         raise InputError("costs", None, f"is {values.tolist()}", "costs are finite and >= 0")
     return values if last == "person" else np.append(values, 0.0)

@@ -88,7 +88,7 @@ def best_threshold(costs: Any, labels: ArrayLike | None = None) -> float:
     miss = matrix[1] @ [1, -1]
     if not (alarm > 0 and miss > 0):
         problem = "one action is at least as good whatever happens"
-        raise InputError("costs", None, problem, "expected a cost of errors above that of hits")
+        raise InputError("costs", None, problem, "expected errors to cost more than hits")
     return float(alarm / (alarm + miss))
 
 

@@ -117,7 +117,7 @@ def threshold_for(
     if target > 1 and (metric != "alerts" or n_rows is None):
         fix = f"{metric} is a share, expected at most 1"
         if metric == "alerts":
-            fix += ". For a number of alerts pass n_rows=, len(y_true) for those of these rows"
+            fix += ". For a number of alerts pass n_rows=, which is len(y_true) for these rows"
         raise InputError("target", None, f"is {target:g}", fix)
     check_confidence(confidence)
     pair = pair_of_arrays(y_true, y_prob, None, sample_weight, labels, clusters=clusters)

@@ -23,7 +23,7 @@ from isoroc._input import (
 from isoroc._support.seeds import check_random_state
 from isoroc.metrics._estimation import cell_errors
 from isoroc.metrics._estimation.grouping import group_equal, weight_below
-from isoroc.metrics._resampling import BootstrapResult, summarize
+from isoroc.metrics._resampling import BootstrapResult, bootstrap_result
 
 LOSSES = {"log_loss": log_losses, "brier_score_loss": brier_losses}
 METRICS = ("accuracy", "f1", "auc", *LOSSES, "confusion_matrix", "class_shares")
@@ -117,7 +117,7 @@ def expected(
     if len(draws) < 2:
         problem = "is hardly ever defined for these forecasts"
         raise InputError("metric", None, problem, "pass more rows")
-    return summarize(measure(q.T[None])[0], np.array(draws), confidence)
+    return bootstrap_result(measure(q.T[None])[0], np.array(draws), confidence)
 
 
 def _draw_calibrations(

@@ -154,10 +154,10 @@ def bootstrap(
 
     root = np.random.SeedSequence(check_random_state(random_state).randint(2**31 - 1))
     values = Parallel(n_jobs=n_jobs)(delayed(resample)(seed) for seed in root.spawn(n_resamples))
-    return summarize(measure(None), np.array(values), confidence)
+    return bootstrap_result(measure(None), np.array(values), confidence)
 
 
-def summarize(value: Floats, distribution: Floats, confidence: float) -> BootstrapResult:
+def bootstrap_result(value: Floats, distribution: Floats, confidence: float) -> BootstrapResult:
     """Result of a value and its values on resamples."""
     tails = [(1 - confidence) / 2, (1 + confidence) / 2]
     # Quantiles are observed values, not interpolated: a loss may be infinite on some resamples.

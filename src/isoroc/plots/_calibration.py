@@ -18,12 +18,12 @@ from isoroc.plots._display import (
     Layer,
     add_legend,
     class_panels,
-    plain,
     set_scale,
     shortened,
     strip_below,
     styles_in,
     tidy,
+    without_math,
     wrapped,
 )
 
@@ -142,7 +142,7 @@ class CalibrationDisplay(BeforeAfterDisplay):
             label = stage if name is None else name if stage == "forecasts" else f"{name}, {stage}"
             ici = data["ici"]["ici"][0]
             label += "" if np.isnan(ici) else f", ICI {ici:.3f}"
-            options = {"label": plain(label)} | self.line_options | line_options
+            options = {"label": without_math(label)} | self.line_options | line_options
             hidden = {"rates"} if name else set()
             if stage == "before" and len(styles) > 1:  # in the background
                 hidden = {"rates", "band"}
@@ -177,8 +177,8 @@ def _draw(
     options: dict[str, Any],
 ) -> list[Any]:
     """Draw the tables of a series and return its curve. Lines take the `options`."""
-    (ax, strip) = axes
-    (colour, marker, dashes) = style
+    ax, strip = axes
+    colour, marker, dashes = style
     colour = options.get("color", options.get("c", colour))
     left, right, percent = data["histogram"].values()
     edges = np.append(left, right[-1])

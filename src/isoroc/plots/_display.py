@@ -247,16 +247,16 @@ def wrapped(name: str, width: int = 18, lines: int = 3) -> str:
     """Name in a few lines, with an ellipsis if it is longer."""
     text = " ".join(name.split()) or name
     parts = textwrap.wrap(text, width, max_lines=lines, placeholder="…")
-    return plain("\n".join(parts))
+    return without_math("\n".join(parts))
 
 
 def shortened(name: str, width: int = 16) -> str:
     """Name in one line, with an ellipsis in the middle if it is longer."""
     half = width // 2
-    return plain(name if len(name) <= width else f"{name[:half]}…{name[half + 1 - width :]}")
+    return without_math(name if len(name) <= width else f"{name[:half]}…{name[half + 1 - width :]}")
 
 
-def plain(text: str) -> str:
+def without_math(text: str) -> str:
     """Text in which matplotlib reads no dollar sign as mathematics."""
     return text.replace("$", r"\$")
 

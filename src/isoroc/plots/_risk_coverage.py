@@ -19,7 +19,6 @@ from isoroc.plots._display import (
     BeforeAfterDisplay,
     Layer,
     add_legend,
-    plain,
     shortened,
     style_of,
     styles_in,
@@ -147,14 +146,18 @@ def _draw_zones(ax: Axes, layers: list[Layer]) -> list[Any]:
     left, right, percents = bars.data.values()
     ax.bar(left, percents, right - left, align="edge", color=NEUTRAL, alpha=0.7)
     first, second = zones.series.split(" | ")
-    titles = [f"accept {plain(shortened(first))}", "a person", f"accept {plain(shortened(second))}"]
+    titles = [
+        f"accept {shortened(first)}",
+        "a person",
+        f"accept {shortened(second)}",
+    ]
     colours = [style_of(0)[0], "none", style_of(1)[0]]
     for (start, end, share), title, colour in zip(
         zip(*zones.data.values(), strict=True), titles, colours, strict=True
     ):
         label = f"{title}: {100 * share:.0f} %"
         ax.axvspan(start, end, facecolor=colour, alpha=0.25, lw=0, label=label)
-    event = plain(shortened(bars.series))
+    event = shortened(bars.series)
     xlabel = f"probability of {event}"
     top = 1.35 * max(float(percents.max()), 1.0)
     tidy(ax, xlim=(0, 1), ylim=(0, top), xlabel=xlabel, ylabel="share of rows in %")

@@ -99,7 +99,7 @@ class RocDisplay(BeforeAfterDisplay):
         lines: list[Any] = []
         for layer in layers:
             series = layer.series
-            (across, up, _) = layer.data.values()
+            across, up, _ = layer.data.values()
             area = self.areas[(series, panel) if several else series]
             label = f"{'convex hull' if series == 'hull' else series}, AUC {area:.4f}"
             if series == "hull":

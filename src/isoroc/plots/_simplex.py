@@ -13,7 +13,7 @@ from matplotlib.transforms import ScaledTranslation
 from isoroc._calibrators.irp import IRPCalibrator
 from isoroc._core.types import Floats, Ints
 from isoroc._evaluation.forecasts import unwrap
-from isoroc._evaluation.triangle import bin_polygons, cells_of, mix
+from isoroc._evaluation.triangle import bin_polygons, mix, occupied_cells
 from isoroc._input import InputError, Sample, check_choices, check_weights
 from isoroc._support.table import Table
 from isoroc.metrics._estimation.grouping import group_means
@@ -265,6 +265,6 @@ def _partition(bins: IRPCalibrator, names: list[str]) -> list[Layer]:
 def _arrows(sample: Sample, after: Floats, bin_of: Ints | None, names: list[str]) -> Layer:
     """Mean forecast and mean calibrated value per bin, or per cell without bins or with many."""
     if bin_of is None or len(np.unique(bin_of)) > 60:
-        bin_of = cells_of(sample.forecasts, 12)[1]
+        bin_of = occupied_cells(sample.forecasts, 12)[1]
     weight, tails, heads = group_means(bin_of, sample.weights, sample.forecasts, after)
     return Layer("map", "after", "arrows", _table(names, tails, heads, weight=weight))

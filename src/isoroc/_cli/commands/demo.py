@@ -25,7 +25,7 @@ def demo(*, keep: str | None = None) -> int:
     if keep is not None:
         Path(keep).mkdir(parents=True, exist_ok=True)
     print_text("A model classifies birds, cats and dogs, and is overconfident. Its forecasts were")
-    print_text("logged; the outcomes of March and April are known, those of May are not yet.")
+    print_text("logged. The outcomes of March and April are known, but none of May yet.")
     with temporary_folder() if keep is None else nullcontext(Path(keep)) as folder:
         months = (folder / f"{month}.csv" for month in ("march", "april", "may"))
         tables = {path: _forecasts_of_a_month(600, seed=k) for k, path in enumerate(months)}

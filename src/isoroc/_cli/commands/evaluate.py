@@ -7,7 +7,7 @@ from isoroc._cli.batches import ahead
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import ExitCode
 from isoroc._cli.io.opening import open_source
-from isoroc._cli.labels import are_several, read_labels
+from isoroc._cli.labels import are_several, read_labelled_table
 from isoroc._cli.models import Model, versions
 from isoroc._cli.reading import Reader, open_rows, warn_of_reversal
 from isoroc._cli.terminal import print_error, print_json, print_table, print_text
@@ -44,7 +44,7 @@ def evaluate(
     loaded = None if model is None else Model.load(model)
     with open_source(forecasts, selection) as source:
         if are_several(selection, loaded):
-            table = read_labels(source, selection, loaded, description)
+            table = read_labelled_table(source, selection, loaded, description)
             pair = pair_of_labels(table.Y, table.P, loaded and loaded.calibrator, **table.options())
             evaluation = evaluate_pairs([pair], confidence)
         else:

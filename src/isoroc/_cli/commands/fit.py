@@ -13,11 +13,11 @@ import isoroc
 from isoroc._cli import options as opt
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError, ExitCode
-from isoroc._cli.io.columns import listed, split_words
+from isoroc._cli.io.columns import abridged, split_words
 from isoroc._cli.io.opening import open_source
 from isoroc._cli.io.source import BATCH
 from isoroc._cli.io.writing import check_target
-from isoroc._cli.labels import LabelledTable, are_several, read_labels
+from isoroc._cli.labels import LabelledTable, are_several, read_labelled_table
 from isoroc._cli.models import DEFAULT, Model, calibrate, make_calibrator, save_model, versions
 from isoroc._cli.reading import load_counts, open_rows
 from isoroc._cli.terminal import print_error, print_json, print_note, print_warning
@@ -140,7 +140,7 @@ def _read(
     """Rows or counts to fit to, and where they come from."""
     if are_several(selection, None) and not counts:
         with open_source(files, selection) as source:
-            table = read_labels(source, selection, None, description)
+            table = read_labelled_table(source, selection, None, description)
         about: dict[str, Any] = {"files": source.names[:100], "label_columns": table.outcomes}
         return table, about | {"columns": table.columns, "weight_column": table.weight}
     if counts:
@@ -217,7 +217,7 @@ def _notes(model: Any, common: Any, verdict: Any, *, counted: bool) -> list[str]
     if common is not model:
         names = list(dict.fromkeys(model.shifts_["column"].tolist()))
         text = f"the map with shifts by segment has weight {model.weight_:.2f}"
-        lines.append(f"{text}: {listed(names)}" if names else "no column shifts the forecasts")
+        lines.append(f"{text}: {abridged(names)}" if names else "no column shifts the forecasts")
     return lines
 
 
@@ -303,5 +303,5 @@ def _load(path: str, model: Any, sample: Sample) -> Any:
         raise CommandError(f"--compare {path}: it was fitted to other classes or columns.")
     given = [] if sample.segments is None else sample.segments.names
     if missing := [name for name in old.segments if name not in given]:
-        raise CommandError(f"--compare {path}: it has the segments {listed(missing)}; name them.")
+        raise CommandError(f"--compare {path}: it has the segments {abridged(missing)}; name them.")
     return old.calibrator

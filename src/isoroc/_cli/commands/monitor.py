@@ -15,7 +15,7 @@ from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.io.opening import open_source
 from isoroc._cli.io.source import Source
 from isoroc._cli.io.writing import check_target
-from isoroc._cli.labels import LabelledTable, are_several, read_labels
+from isoroc._cli.labels import LabelledTable, are_several, read_labelled_table
 from isoroc._cli.models import Model, load_rule
 from isoroc._cli.prometheus import write_metrics
 from isoroc._cli.reading import Reader, open_rows
@@ -143,7 +143,7 @@ class Seen(NamedTuple):
 def _see(source: Source, selection: opt.Selection, model: Model, begun: CalibrationMonitor) -> Seen:
     """What the command takes from the rows of a table."""
     if are_several(selection, model):
-        table = read_labels(source, selection, model, opt.UNDESCRIBED)
+        table = read_labelled_table(source, selection, model, opt.UNDESCRIBED)
         return _sum_up_labels(table, model.calibrator)
     return _sum_up(open_rows(source, selection, model), begun)
 

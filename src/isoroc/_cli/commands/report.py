@@ -9,7 +9,7 @@ from isoroc._cli import options as opt
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.opening import open_source
 from isoroc._cli.io.writing import check_target, dated_by, write_bytes
-from isoroc._cli.labels import are_several, read_labels
+from isoroc._cli.labels import are_several, read_labelled_table
 from isoroc._cli.models import Model
 from isoroc._cli.reading import Reader, load_counts, open_rows
 from isoroc._cli.terminal import print_exact, print_note, print_text
@@ -58,7 +58,7 @@ def report(
         with open_source(forecasts, selection) as source:
             name = source.name
             if are_several(selection, loaded):
-                table = read_labels(source, selection, loaded, description)
+                table = read_labelled_table(source, selection, loaded, description)
                 make = partial(Report, table.Y, table.P, multilabel=True, **table.options())
             else:
                 make = _read(open_rows(source, selection, loaded), description)

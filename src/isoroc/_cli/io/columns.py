@@ -13,7 +13,7 @@ from isoroc._cli.options import EVERYTHING, SUFFIX, InputOptions
 _GIVE_CLASSES = "give the class of each column with --classes"
 
 
-def listed(names: Iterable[Any], most: int = 8) -> str:
+def abridged(names: Iterable[Any], most: int = 8) -> str:
     shown = [str(name) for name in islice(names, most + 1)]
     return ", ".join([*shown[:most], *(["..."] if len(shown) > most else [])])
 
@@ -43,7 +43,7 @@ def find_label(given: str | None, columns: Collection[str]) -> str:
     usual = [c for c in columns if c.lower() in ("y", "label", "target", "outcome", "y_true")]
     if len(usual) != 1:
         what = f"{'several columns' if usual else 'no column'} could hold the outcomes"
-        raise CommandError(f"{what}; name one with --label: {listed(usual or columns, 30)}.")
+        raise CommandError(f"{what}; name one with --label: {abridged(usual or columns, 30)}.")
     return usual[0]
 
 
@@ -82,7 +82,7 @@ def find_forecasts(
     candidates = _usual_columns(free)
     if not candidates:
         problem = "no column has a usual name of forecasts (p_*, proba_*, score, ...)"
-        raise CommandError(f"{problem}; name them with --probs: {listed(free, 30)}.")
+        raise CommandError(f"{problem}; name them with --probs: {abridged(free, 30)}.")
     if len(candidates) > 1:
         choices = " or ".join(",".join(names) for names in candidates)
         raise CommandError(f"several sets of columns could be the forecasts; --probs {choices}?")
@@ -99,7 +99,7 @@ def given_columns(given: Sequence[str], columns: Collection[str], option: str) -
                 continue
             matching = [name for name in columns if fnmatchcase(name, word)]
             if not matching:
-                known = listed(columns, 30)
+                known = abridged(columns, 30)
                 raise CommandError(f"{option} {word}: no column matches; expected some of {known}.")
             chosen += matching
     if len(set(chosen)) < len(chosen):
@@ -163,7 +163,7 @@ def order_columns(
         if not (single and options.probs) and not any(_classes_at_end(names, classes)):
             raise CommandError(
                 f"the model was fitted on {', '.join(of_model)}, and the names "
-                f"{', '.join(columns)} are neither these nor those of its classes; "
+                f"{', '.join(columns)} are neither these nor the names of its classes; "
                 f"{_GIVE_CLASSES}, or use --by-position if they are in this order."
             )
     owners = find_classes(columns, sorted(classes), options)
@@ -172,7 +172,7 @@ def order_columns(
     if single and owners != classes[1:]:
         problem = f"the model takes scores of the class {classes[1]!s}, but {columns[0]} is named"
         fix = "name the column with --probs, or its class with --classes"
-        raise CommandError(f"{problem} like those of {owners[0]!s}; {fix}.")
+        raise CommandError(f"{problem} after {owners[0]!s}; {fix}.")
     return columns if single else [columns[owners.index(label)] for label in classes]
 
 
@@ -186,13 +186,13 @@ def find_classes(columns: Sequence[str], known: list[Any], options: InputOptions
     if (pair := _given_pair(columns, known, options)) is not None:
         return pair[1:]
     if K == 1 and len(known) != 2:
-        problem = f"requires two classes, but the labels have {len(known)} ({listed(known)})"
+        problem = f"requires two classes, but the labels have {len(known)} ({abridged(known)})"
         fix = "name one column for each class with --probs"
         if len(known) == 1:
-            fix = f"give both with --classes, that of {names} last, or {fix}"
+            fix = f"give both with --classes, the class of {names} last, or {fix}"
         raise CommandError(f"one column of forecasts ({names}) {problem}; {fix}.")
     if len(known) > max(K, 2):
-        problem = f"{len(known)} classes ({listed(known)}) but {K} columns of forecasts ({names})"
+        problem = f"{len(known)} classes ({abridged(known)}) but {K} columns of forecasts ({names})"
         raise CommandError(f"{problem}; name one column for each class with --probs.")
     if given is not None:
         return _given_classes(columns, known, given)
@@ -204,7 +204,7 @@ def find_classes(columns: Sequence[str], known: list[Any], options: InputOptions
         return in_names or known
     if all(type(label) is int and 0 <= label < K for label in known):
         return list(range(K))
-    problem = f"{len(known)} classes occur ({listed(known)}) but there are {K} columns"
+    problem = f"{len(known)} classes occur ({abridged(known)}) but there are {K} columns"
     raise CommandError(f"{problem} of forecasts ({names}); {_GIVE_CLASSES}.")
 
 
@@ -219,7 +219,7 @@ def _given_pair(
     if not set(known) <= set(classes) or len(set(classes)) < 2:
         problem = f"expected the two classes of {columns[0]}, its own last"
         raise CommandError(
-            f"--classes: {problem}; got {', '.join(given)}, but the labels are {listed(known)}."
+            f"--classes: {problem}; got {', '.join(given)}, but the labels are {abridged(known)}."
         )
     return classes
 
@@ -228,7 +228,7 @@ def _given_classes(columns: Sequence[str], known: list[Any], given: Sequence[str
     K = len(columns)
     names = ", ".join(columns)
     if K == 1 and (len(given) != 1 or given[0] not in map(str, known)):
-        raise CommandError(f"--classes: name the class of {names}, one of {listed(known)}.")
+        raise CommandError(f"--classes: name the class of {names}, one of {abridged(known)}.")
     if len(given) != K or len(set(given)) < K:
         expected = f"{K} different classes, one for each of {names}"
         raise CommandError(f"--classes: expected {expected}; got {', '.join(given)}.")
@@ -250,7 +250,7 @@ def _classes_in_names(columns: Sequence[str], known: list[Any]) -> list[Any]:
     if not named:
         return []
     if set(named) != set(known) or len(set(named)) < len(named):
-        problem = f"{', '.join(columns)} match the classes {listed(known)}"
+        problem = f"{', '.join(columns)} match the classes {abridged(known)}"
         raise CommandError(f"only some of the columns {problem}; {_GIVE_CLASSES}.")
     if len(named) == len(columns):
         return named
@@ -298,5 +298,5 @@ def _typed_like(texts: Sequence[str], known: list[Any]) -> list[Any]:
     try:
         return [named[text] if text in named else type(known[0])(text) for text in texts]
     except ValueError as error:
-        problem = f"{', '.join(texts)} are not of the type of the labels {listed(known)}"
+        problem = f"{', '.join(texts)} are not of the type of the labels {abridged(known)}"
         raise CommandError(f"the classes {problem}; name them with --classes.") from error

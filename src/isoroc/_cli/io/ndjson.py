@@ -19,7 +19,7 @@ def infer(path: Path, name: str) -> dict[str, pl.DataType]:
     """Types of the columns, inferred from all rows. `name` is the name of the file in messages."""
     schema = _infer(path, None)
     if isinstance(schema, Exception):
-        n_rows = scan_lines(path).select(pl.len()).collect(engine="streaming").item()
+        n_rows = filled_lines(path).select(pl.len()).collect(engine="streaming").item()
         row = bisect_left(
             range(1, n_rows + 1), 1, key=lambda n: isinstance(_infer(path, n), Exception)
         )
@@ -46,14 +46,14 @@ def _depth(kind: Any) -> int:
     return 1 + max(map(_depth, inner), default=0)
 
 
-def scan_lines(path: Path) -> pl.LazyFrame:
+def filled_lines(path: Path) -> pl.LazyFrame:
     return pl.scan_lines(path, name=LINE, glob=False).filter(pl.col(LINE).str.strip_chars() != "")
 
 
-def decode(path: Path, schema: Mapping[str, pl.DataType]) -> pl.LazyFrame:
+def decoded_lines(path: Path, schema: Mapping[str, pl.DataType]) -> pl.LazyFrame:
     """Lines of a file with some columns decoded from them."""
     values = pl.col(LINE).str.json_decode(pl.Struct(dict(schema))).alias("isoroc: values")
-    return scan_lines(path).with_columns(values).unnest("isoroc: values")
+    return filled_lines(path).with_columns(values).unnest("isoroc: values")
 
 
 def check_values(path: Path, name: str, schema: Mapping[str, pl.DataType]) -> None:
@@ -61,7 +61,7 @@ def check_values(path: Path, name: str, schema: Mapping[str, pl.DataType]) -> No
     if not schema:
         return
     read = pl.struct(list(schema)).struct.json_encode().alias("read")
-    batches = decode(path, schema).select(LINE, read).collect_batches()
+    batches = decoded_lines(path, schema).select(LINE, read).collect_batches()
     rows = (row for batch in batches for row in batch.iter_rows())
     for row, texts in enumerate(rows):
         given, decoded = map(json.loads, texts)

@@ -125,7 +125,9 @@ class Source:
             schema = {name: self.schema[name] for name in self.schema if name in (*names, *used)}
             self.check_values(schema)
             schema |= dict.fromkeys(copied, pl.String())
-            rows = _join([ndjson.decode(path, schema) for path in self.paths]).with_row_index(ROW)
+            rows = _join(
+                [ndjson.decoded_lines(path, schema) for path in self.paths]
+            ).with_row_index(ROW)
         else:
             rows = self.scan().with_row_index(ROW)
         if where is None:

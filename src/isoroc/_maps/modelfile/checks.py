@@ -55,9 +55,9 @@ def _is_decayed(value: Any, place: str, _: Sizes) -> None:
         raise Fault(place, "expected decayed counts")
 
 
-def _instance_of(kind: Any, expected: str, **schema: Any) -> Check:
+def _instance_of(of_type: Any, expected: str, **schema: Any) -> Check:
     def condition(value: Any, place: str, _: Sizes) -> None:
-        if not isinstance(value, kind):
+        if not isinstance(value, of_type):
             raise Fault(place, f"expected {expected}")
 
     return Check(condition, schema)
@@ -278,8 +278,8 @@ def check_decayed(counts: Any, place: str) -> None:
         raise Fault(place, "expected a half-life > 0, and 0 or a power of two as resolution")
     if K < 2 or C not in (1, K) or (C == 1 and K > 2):
         raise Fault(f"{place}.sums", "expected a column for each class, or one of scores")
-    kind = "int32" if resolution else "float64"
-    check_array(counts.keys, f"{place}.keys", shape=(m, len(counts.grid.names)), dtype=kind)
+    dtype = "int32" if resolution else "float64"
+    check_array(counts.keys, f"{place}.keys", shape=(m, len(counts.grid.names)), dtype=dtype)
     if min(part.min(initial=0) for part in (counts.class_weights, counts.squares)) < 0:
         raise Fault(place, "expected weights >= 0")
     if not counts.class_weights.sum(axis=1).all():

@@ -68,8 +68,8 @@ def encode(value: Any, place: str, other: Callable[[Any, str], Any]) -> Any:
         named = {name: encode(part, f"{place}.{name}", other) for name, part in value.items()}
         is_table = isinstance(value, Table)
         return {"type": "table", "columns": named} if is_table else {"type": "dict", "items": named}
-    for tag, (find_kind, _) in STRUCTURES.items():
-        if type(value) is find_kind():
+    for tag, (find_type, _) in STRUCTURES.items():
+        if type(value) is find_type():
             parts = {f.name: getattr(value, f.name) for f in fields(value)}
             return {"type": tag} | encode(parts, place, other)["items"]
     array = to_array(value, name=place)
@@ -117,11 +117,11 @@ def _table(document: Document, place: str, inner: Inner) -> Table:
 
 def _structure(document: Document, place: str, inner: Inner) -> Any:
     """Dataclass from a document. Fields with a default may be missing."""
-    find_kind, check = STRUCTURES[document["type"]]
-    kind = find_kind()
-    required = ["type", *(f.name for f in fields(kind) if f.default is MISSING)]
-    entries(document, place, required, [f.name for f in fields(kind)])
-    hints = get_type_hints(kind)
+    find_type, check = STRUCTURES[document["type"]]
+    structure_type = find_type()
+    required = ["type", *(f.name for f in fields(structure_type) if f.default is MISSING)]
+    entries(document, place, required, [f.name for f in fields(structure_type)])
+    hints = get_type_hints(structure_type)
     values = {}
     for name in document.keys() - {"type"}:
         value = inner(document[name], f"{place}.{name}")
@@ -129,7 +129,7 @@ def _structure(document: Document, place: str, inner: Inner) -> Any:
             expected = getattr(hints[name], "__name__", hints[name])
             raise Fault(f"{place}.{name}", f"expected {expected}, got {shown(document[name])}")
         values[name] = value
-    structure = kind(**values)
+    structure = structure_type(**values)
     check(structure, place)
     return structure
 

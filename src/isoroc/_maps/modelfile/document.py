@@ -98,14 +98,14 @@ def _serialise(model: dict[str, Any], summary: dict[str, Any]) -> tuple[str, byt
     )
 
 
-def serialise(kind: str, version: int, content: dict[str, Any]) -> tuple[str, bytes]:
+def serialise(format_name: str, version: int, content: dict[str, Any]) -> tuple[str, bytes]:
     """Checksum and bytes of a file: its content in an envelope with format and version."""
     from importlib.metadata import version as version_of  # noqa: PLC0415  # slow to import
 
     from isoroc._support.files import creation_time  # noqa: PLC0415  # slow to import
 
     body: dict[str, Any] = {
-        "format": kind,
+        "format": format_name,
         "version": version,
         "library": version_of("isoroc"),
         "saved": creation_time().strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -133,7 +133,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def read_envelope(
     path: str | os.PathLike[str],
-    kind: str,
+    format_name: str,
     version: int,
     content: Iterable[str],
     *,
@@ -146,12 +146,14 @@ def read_envelope(
     with faults_of(path):
         _check_size(data)
         document = _parse(data)
-        return open_envelope(document, kind, version, content, migrations=migrations, fix=fix)
+        return open_envelope(
+            document, format_name, version, content, migrations=migrations, fix=fix
+        )
 
 
 def open_envelope(
     parsed: Any,
-    kind: str,
+    format_name: str,
     version: int,
     content: Iterable[str],
     *,
@@ -160,9 +162,9 @@ def open_envelope(
 ) -> dict[str, Any]:
     """A document of some format in its newest version, its envelope and checksum checked."""
     document: dict[str, Any] = parsed if isinstance(parsed, dict) else {}
-    if document.get("format") != kind:
-        what = kind.removeprefix("isoroc-")
-        problem = f"an isoroc {what} file says {kind!r} here, this one does not"
+    if document.get("format") != format_name:
+        what = format_name.removeprefix("isoroc-")
+        problem = f"an isoroc {what} file says {format_name!r} here, this one does not"
         raise Fault("format", problem, fix)
     _check_depth(document)
     if _checksum(document) != document.get("checksum"):

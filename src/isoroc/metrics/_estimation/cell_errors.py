@@ -11,7 +11,7 @@ from isoroc._core.types import Floats, Ints
 N_CELLS = 10
 
 
-def cells_of(q: Floats) -> Ints:
+def probability_cells(q: Floats) -> Ints:
     """Cell of each probability. Cells are narrower near 0 and 1, where rates are more precise."""
     angle = np.arcsin(np.sqrt(np.clip(q, 0.0, 1.0)))
     return np.minimum((angle * (2 * N_CELLS / np.pi)).astype(np.intp), N_CELLS - 1)
@@ -23,7 +23,7 @@ def sum_in_cells(P: Floats, codes: NDArray[Any]) -> Floats:
     sums = np.zeros((len(classes), N_CELLS, 3))
     for c, k in enumerate(classes):
         residual = (codes == k) - P[:, k]
-        cell = cells_of(P[:, k])
+        cell = probability_cells(P[:, k])
         for i, values in enumerate((None, residual, residual**2)):
             sums[c, :, i] = np.bincount(cell, values, N_CELLS)
     return sums
@@ -66,4 +66,4 @@ def share_outside(Q: Floats, counts: Floats, few_rows: int = 10) -> float:
 
 
 def _cells(Q: Floats) -> Ints:
-    return cells_of(Q[:, 1] if Q.shape[1] == 2 else Q.max(axis=1))
+    return probability_cells(Q[:, 1] if Q.shape[1] == 2 else Q.max(axis=1))

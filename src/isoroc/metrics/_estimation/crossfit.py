@@ -222,7 +222,7 @@ class CrossFit:
         share = seen / np.maximum(weights @ zero.sum(axis=0), 1.0)
         floors = (floor[:, None] for floor in (np.maximum(share, least), least))
         values = _normalise(np.maximum(values, np.where(zero[:, None], *floors)))
-        added = self._fit_rest(residuals(values, codes), weights, squares)
+        added = self._fit_rest(residuals_by_class(values, codes), weights, squares)
         # Corrections are not precise enough to make values smaller or larger than this. The
         # standard error of a share in n rows is up to half as large.
         margin = n_rows[:, None] ** -0.5
@@ -331,7 +331,7 @@ def tilt_in_bins(
 
     Each fold has a tree, and the bin of that tree in which each unit lies.
     """
-    left = residuals(P, codes)
+    left = residuals_by_class(P, codes)
     noise = squares * _products(left, left)
     ends = np.cumsum([len(tree.bins) for tree, _ in trees])
     starts = [0, *ends[:-1]]
@@ -476,7 +476,7 @@ def _free(residuals: Sized) -> int:
     return max(len(residuals) - 1, 1)
 
 
-def residuals(P: Floats, codes: Codes) -> Floats:
+def residuals_by_class(P: Floats, codes: Codes) -> Floats:
     """Outcomes less forecasts."""
     classes = np.arange(len(P), dtype=codes.dtype)
     return np.asarray((codes == classes.reshape(-1, *(1,) * (P.ndim - 1))) - P)

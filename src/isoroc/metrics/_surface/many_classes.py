@@ -66,7 +66,7 @@ def search_hull(
     return stack_pyramids(cases, few, n_directions, random_state, report)
 
 
-def ascend(few: Cases, directions: Floats, starts: Floats, max_cycles: int = 10) -> Floats:
+def ends_of_ascents(few: Cases, directions: Floats, starts: Floats, max_cycles: int = 10) -> Floats:
     """Thresholds at the ends of ascents, with classes of direction 0 out of reach."""
     inside = directions > 0
     highest = np.where(inside, starts, -np.inf).max(axis=1, keepdims=True)
@@ -89,7 +89,7 @@ def grow_polytope(
     # The starts are not round, so that they tie with no forecast.
     starts = 1e-7 * random_state.random_sample(subsets.shape)
     only_one = sum_to_one(OUT_OF_REACH * (1 - np.eye(K)))
-    thresholds = np.vstack([only_one, ascend(few, subsets, starts)])
+    thresholds = np.vstack([only_one, ends_of_ascents(few, subsets, starts)])
     points = cases.reach(thresholds)
     tried: set[bytes] = set()
     n_ascents = len(subsets)
@@ -105,7 +105,7 @@ def grow_polytope(
             return FoundHull(thresholds[kept], points[kept], hull.volume, n_tried, n_ascents)
         directions = np.tile(_normals(hull)[faces], (2, 1))
         starts = _starts(hull, faces, np.vstack([thresholds, np.full(K, 1 / K)]), random_state)
-        ends = ascend(few, directions, starts)
+        ends = ends_of_ascents(few, directions, starts)
         n_ascents += len(ends)
         reached = cases.reach(ends)
         beyond = (reached * directions).sum(axis=1) > np.tile(_offsets(hull)[faces], 2) + 1e-9
@@ -183,7 +183,7 @@ def stack_pyramids(
             for k in chosen:
                 direction[k] = volumes[tuple(j for j in chosen if j != k)]
             starts = 0.2 * random_state.standard_normal((n_starts, K))
-            ends = ascend(few, np.tile(direction, (n_starts, 1)), starts)
+            ends = ends_of_ascents(few, np.tile(direction, (n_starts, 1)), starts)
             points = cases.reach(ends)
             best = [int((points @ direction).argmax())]
             volumes[chosen] = float(points[best[0]] @ direction) / size
