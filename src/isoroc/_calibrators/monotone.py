@@ -42,7 +42,7 @@ from isoroc._calibrators.floors import FLOORS, distinct_floors, likeliest_floor
 from isoroc._calibrators.leave_one_out import LeftOut, likelihood_changes, with_losses
 from isoroc._calibrators.parts import draw_part, gather
 from isoroc._calibrators.precisions import Priors
-from isoroc._calibrators.tempering import inverse_temperature, softmax_losses
+from isoroc._calibrators.tempering import inverse_temperature, mean_loss
 from isoroc._core import smooth
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats, Ints
@@ -198,9 +198,8 @@ def _choose_floor(sample: Sample, total: float) -> tuple[float, float]:
         inverse = inverse_temperature(z, sample, start=inverse, tolerance=1e-6)
         spread = float(np.ptp(z, axis=0).max())
         inverse = min(inverse, max(1.0, bound / spread)) if spread else inverse
-        losses = softmax_losses(inverse * z, sample.codes)
         cost = LEAST_SCALE_PRECISION * np.log(inverse) ** 2 / 2 + max(np.log10(floor / 1e-4), 0.0)
-        return cost / total + float(np.average(losses, weights=sample.weights)), inverse
+        return cost / total + mean_loss(z, sample, inverse), inverse
 
     # A thousandth of the smallest forecast changes nothing when it is added.
     floors = distinct_floors(FLOORS[::-1], float(logs.min()) + np.log(1e-3))
