@@ -337,7 +337,7 @@ class EvidenceLoss(PenalisedLoss):
     priors: Priors
     n_learning: ClassVar[int] = 8  # largest number of updates of the precisions
     least_change: ClassVar[float] = 0.1  # updates end when no log precision changes by more
-    learning_ftol: ClassVar[float] = 1e-5  # of the descent between two updates
+    learning_ftol: float = 1e-5  # of the descent between two updates
     relaxation: ClassVar[float] = 1.0  # factor of the learned precisions
     settle_steps: ClassVar[int] = 100  # in a round of the last descent
     settle_ftol: float = 1e-7

@@ -149,7 +149,6 @@ class KernelLoss(EvidenceLoss):
     rounds = 20
     tolerance = 3e-5
     n_learning = 4
-    learning_ftol = 1e-3
     least_change = 0.2
     relaxation = 0.1  # a tenth of the penalty of the largest evidence forecasts better
     settle_steps = 60
@@ -185,6 +184,7 @@ class KernelLoss(EvidenceLoss):
         self.features = self.basis @ inputs
         if len(z) > MATRIX_CLASSES:  # products take nearly all the time of the fit
             self.features = self.features.astype(np.float32)
+            self.learning_ftol = 1e-3
         self.n_parameters = len(z) * len(self.features)
         sizes = {"all": self.n_parameters}
         self.priors = Priors(sizes, {"all": penalty}, most_change=np.inf)
