@@ -166,18 +166,24 @@ class CumulativeMap(TemperedMap):
         if len(self.shifts) != n_classes - 1 or (np.diff(self.shifts) < 0).any():
             raise Fault("shifts", f"expected {n_classes - 1} ascending numbers")
 
+    @cached_property
+    def _sides(self) -> tuple[Floats, Floats]:
+        """Which classes are among the first k and which are not, for k from 1 to K - 1."""
+        first = np.tri(len(self.shifts), len(self.tilt))
+        return first, 1 - first
+
     def formula(self, ops: Ops[V], X: V, places: Places[V] = ()) -> V:
         z = self.log_tempered(ops, X)
         K = len(self.tilt)
         p = ops.softmax(z + self.tilt)
-        first = np.tri(K - 1, K)
-        below, above = (ops.maximum(ops.linear(p, part), LEAST) for part in (first, 1 - first))
+        below, above = (ops.maximum(ops.linear(p, side), LEAST) for side in self._sides)
         u = self.rates[0] * ops.log(below) - self.rates[1] * ops.log(above) + self.shifts
         u = u + ops.linear(z, self.location[None])
         # Products of sigmoid(u) and sigmoid(-u), in logarithms, have no cancellation.
         log_below = ops.log_sigmoid(u)
         log_above = log_below - u
-        parts = [ops.exp(ops.take(log_below, [0])), ops.exp(ops.take(log_above, [K - 2]))]
+        ends = ops.take(log_below, range(1)), ops.take(log_above, range(K - 2, K - 1))
+        parts = [ops.exp(end) for end in ends]
         if K > 2:
             high = range(1, K - 1)
             low = range(K - 2)
