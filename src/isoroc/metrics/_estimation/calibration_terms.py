@@ -337,7 +337,7 @@ def _combine(value: float, saved: float, variance: float, least: float) -> Stati
 
 
 def _widen(term: Statistic, unit: float) -> Statistic:
-    """A calibration term of which little was learned, which says little about its variance.
+    """A calibration term with the variance that it may have where little was learned.
 
     `unit` is the variance per unit of the term for a map with few parameters, as far as it is known
     without labels: the slope of a `Statistic`. Four parameters of this slope are a sum of squares

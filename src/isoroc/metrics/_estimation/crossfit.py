@@ -295,7 +295,7 @@ def raise_to_power(P: Floats, codes: Codes, weights: Floats, squares: Floats) ->
     n = len(codes)
     logs = smooth.logs_of(np.maximum(P.reshape(K, -1), EPSILON)).reshape(K, -1, n)
     z = logs - logs[codes, :, np.arange(n)].T
-    slopes = _products(P.reshape(z.shape), z)
+    slopes = _inner_products(P.reshape(z.shape), z)
     values = np.empty((K, len(weights), n))
     for fold, (w, s) in enumerate(zip(weights, squares, strict=True)):
         at = min(fold, len(slopes) - 1)
@@ -334,7 +334,7 @@ def tilt_in_bins(
     Each fold has a tree, and the bin of that tree in which each unit lies.
     """
     left = residuals_by_class(P, codes)
-    noise = squares * _products(left, left)
+    noise = squares * _inner_products(left, left)
     ends = np.cumsum([len(tree.bins) for tree, _ in trees])
     starts = [0, *ends[:-1]]
     numbers = np.array([start + bin_of for start, (_, bin_of) in zip(starts, trees, strict=True)])
@@ -362,7 +362,7 @@ def _sum_in(group: Ints | Codes, values: Floats, n_groups: int) -> Floats:
     return sums.reshape(*values.shape[: values.ndim - group.ndim], n_groups)
 
 
-def _products(a: Floats, b: Floats) -> Floats:
+def _inner_products(a: Floats, b: Floats) -> Floats:
     """Inner products over the classes."""
     return np.asarray(np.einsum("k...,k...->...", a, b))
 
@@ -380,9 +380,9 @@ def fit_multiple(P: Floats, residuals: Floats, weights: Floats, squares: Floats)
     the square of the former sum.
     """
     x = _centre(P, weights)
-    square = (weights * _products(x, x)).sum(axis=-1)
+    square = (weights * _inner_products(x, x)).sum(axis=-1)
     varies = square > NEGLIGIBLE * weights.sum(axis=-1)
-    terms = _products(x, residuals)
+    terms = _inner_products(x, residuals)
     total = (weights * terms).sum(axis=-1)
     factor = shrink_factor(total**2, (squares * terms**2).sum(axis=-1), 1)
     slope = np.where(varies, factor * total / np.where(varies, square, 1.0), 0.0)
@@ -402,7 +402,8 @@ def fit_linear(P: Floats, residuals: Floats, weights: Floats, squares: Floats) -
     scales = np.where(kept, np.where(kept, variance, 1.0) ** -0.5, 0.0)
     features = (directions * scales[..., None, :]).swapaxes(-1, -2) @ x
     coefficients = (weights[..., None, :] * left) @ features.swapaxes(-1, -2)
-    size = np.einsum("...kn,...kn->...n", features, features) * _products(residuals, residuals)
+    lengths = np.einsum("...kn,...kn->...n", features, features)
+    size = lengths * _inner_products(residuals, residuals)
     n_terms = kept.sum(axis=-1) * _free(residuals)
     energy = (coefficients**2).sum(axis=(-2, -1))
     noise = (squares * size).sum(axis=-1)
@@ -422,7 +423,7 @@ def fit_cells(
     """
     n_cells = 2**n_levels
     n_free = _free(residuals)
-    noise = squares * _products(residuals, residuals)
+    noise = squares * _inner_products(residuals, residuals)
     sums = np.empty((len(residuals) + 2, *weights.shape[:-1], 2 * n_cells))
     # Of residuals, noise and weight. The halves of cell v are 2 v and 2 v + 1. Cell 1 is all.
     columns = np.stack([*(residuals * weights), noise, weights])
@@ -432,7 +433,7 @@ def fit_cells(
         sums[..., v : 2 * v] = sums[..., 2 * v : 4 * v : 2] + sums[..., 2 * v + 1 : 4 * v : 2]
     *whole, noise, weight = sums[..., 1:2]
     means = np.array(whole) / weight
-    means *= shrink_factor(weight * _products(means, means), noise / weight, n_free)
+    means *= shrink_factor(weight * _inner_products(means, means), noise / weight, n_free)
     low = sums[..., 2::2]
     high = sums[..., 3::2]
     both = (low[-1] > 0) & (high[-1] > 0)
@@ -441,7 +442,7 @@ def fit_cells(
     share = second / (first + second)  # of the second half in its cell
     difference = np.where(both, high[:-2] / second - low[:-2] / first, 0.0)
     spread = np.where(both, low[-2] / first**2 + high[-2] / second**2, 0.0)
-    energy = first * share * _products(difference, difference)
+    energy = first * share * _inner_products(difference, difference)
     columns = np.stack([energy, first * share * spread, both * n_free])
     factor = shrink_factor(*np.add.reduceat(columns, starts - 1, axis=-1))
     difference *= np.repeat(factor, starts, axis=-1)
