@@ -216,7 +216,7 @@ def mixtures(data: Set, members: list[str]) -> list[list[float]]:
     weights = sample.row_weights()
     before = IdentityMap(kind=sample.kind).apply(sample.forecasts)
     p = score_test(before, sample)
-    n_informative = mixing.informative_rows(before, weights)
+    n_informative = mixing.informative_rows(before, sample)
     loss_before = losses_of(data.labels_test, data.probas_test)[0]
     found = []
     for design in designs(group_of(data.n_classes), members):

@@ -436,13 +436,22 @@ def test_the_share_of_the_forecasts_falls_with_evidence_against_them_and_with_ro
     assert caution.share(8.0, 200.0, 20.0, 1.0) > shares[4]  # if few of the rows are informative
 
 
-def test_certain_forecasts_of_three_classes_hardly_count_as_rows():
-    coins = np.tile([0.5, 0.5, 0.0], (100, 1))
-    certain = np.tile([0.998, 0.001, 0.001], (100, 1))
+def test_certain_forecasts_of_three_classes_hardly_count_as_rows_if_they_come_true():
+    y = (np.arange(100) % 2).astype(np.uint8)
     weights = np.full(100, 2.0)
-    assert informative_rows(coins, weights) == pytest.approx(200)
-    assert informative_rows(certain, weights) == pytest.approx(400 * (1 - 0.998**2 - 2e-6))
-    assert informative_rows(certain[:, :2], weights) == 200  # two classes
+    coins = np.tile([0.5, 0.5, 0.0], (100, 1))
+    right = np.eye(3)[y] * 0.997 + 0.001
+    assert informative_rows(coins, Sample(coins, y, weights)) == pytest.approx(200)
+    expected = 2 * 200 * (1 - 0.998**2 - 2 * 0.001**2)
+    assert informative_rows(right, Sample(right, y, weights)) == pytest.approx(expected)
+    wrong = right[:, [1, 0, 2]]
+    squared_distance = 0.999**2 + 0.998**2 + 0.001**2
+    assert informative_rows(wrong, Sample(wrong, y, weights)) == pytest.approx(
+        2 * 200 * squared_distance
+    )
+    assert informative_rows(np.eye(3)[y], Sample(np.eye(3)[y], y, weights)) == 1
+    of_two = right[:, :2] / right[:, :2].sum(axis=1, keepdims=True)
+    assert informative_rows(of_two, Sample(of_two, y, weights)) == 200
 
 
 def test_monotone_mixtures_keep_the_exponent_1():

@@ -290,7 +290,7 @@ def _weigh(fitted: list[Fitted], dealt: CellSample, before: Floats) -> Floats:
     prior = np.array([each.member._shares[group] for each in fitted])
     unchanged = _index_of_unchanged(fitted)
     if unchanged is not None:
-        n_informative = mixing.informative_rows(before, row_weights)
+        n_informative = mixing.informative_rows(before, dealt)
         caution = mixing.Caution.of(dealt.n_classes)
         share = caution.share(prior[unchanged], float(row_weights.sum()), n_informative, p)
         prior[unchanged] = share

@@ -52,18 +52,22 @@ class Caution(NamedTuple):
         return self.least + share * (1 + self.few_rows / n_informative) * evidence
 
 
-def informative_rows(forecasts: Floats, row_weights: Floats) -> float:
-    """Number of rows whose outcomes say something about forecasts of shape (n, K).
+def informative_rows(forecasts: Floats, sample: Sample) -> float:
+    """Number of rows whose outcomes say something about forecasts of shape (n, K), at least 1.
 
-    With three classes or more, the outcome of a row counts by its variance, ``1 - sum(p**2)``,
-    relative to a coin toss. A thousand forecasts of 0.999 have about one outcome that corrects
-    them, whether or not they are calibrated. With two classes all rows count: the variance did not
-    improve forecasts there.
+    With three classes or more, a row counts by the squared distance of its outcome from the
+    forecast, relative to a coin toss: by what is expected, ``1 - sum(p**2)``, or by what came true,
+    whichever has the larger sum. A thousand forecasts of 0.999 have about one outcome that corrects
+    them if they are calibrated, and more if they are too sure. With two classes all rows count:
+    distances did not improve forecasts there.
     """
-    if forecasts.shape[1] == 2:
-        return float(row_weights.sum())
-    variances = 1 - (forecasts**2).sum(axis=1)
-    return max(2 * float(row_weights @ variances), 1e-6)
+    weights = sample.row_weights()
+    if sample.n_classes == 2:
+        return float(weights.sum())
+    squares = (forecasts**2).sum(axis=1)
+    expected = weights @ (1 - squares)
+    observed = weights @ (1 - 2 * outcome_probabilities(forecasts, sample.codes) + squares)
+    return max(2 * float(expected), 2 * float(observed), 1.0)
 
 
 def exponent_of(mixed: Floats, sample: Sample, calibrated: float = 1.0) -> float:
