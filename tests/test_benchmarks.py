@@ -142,7 +142,9 @@ def test_the_table_of_speed_replaces_the_one_of_a_page(script, monkeypatch, tmp_
     of = {make: took[name] for name, make in own.items()}
     names = print_table.__globals__
     monkeypatch.setitem(names, "compared_methods", lambda: (own, ["SMS"]))
-    monkeypatch.setitem(names, "fit_seconds", lambda _, make, P, __: of[make] * len(P) / 100)
+    monkeypatch.setitem(
+        names, "fit_seconds", lambda _, make, P, *__, **___: of[make] * len(P) / 100
+    )
     page = tmp_path / "page.md"
     page.write_text("a\n<!-- speed table: begin -->\nold\n<!-- speed table: end -->\nb\n")
     options = {"rows": [100, 200, 400], "classes": [2], "budget": 3.5, "write": page}
