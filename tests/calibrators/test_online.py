@@ -461,6 +461,8 @@ def _saved(calibrator, folder):
     ("parameters", "message"),
     [
         ({"half_lives": ()}, r"half_lives: is \(\); expected different half-lives above 0"),
+        ({"half_lives": "100"}, "half_lives: is '100'; expected different half-lives above 0"),
+        ({"half_lives": 100}, "half_lives: is 100; expected different half-lives above 0"),
         ({"half_lives": (100, 100)}, "half_lives: is .*; expected different half-lives above 0"),
         ({"half_lives": (0,)}, "half_lives: is .*; expected different half-lives above 0"),
         ({"half_lives": (-1,)}, "half_lives: is -1; expected a finite number >= 0"),

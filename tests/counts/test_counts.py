@@ -17,6 +17,7 @@ from isoroc import (
 )
 from isoroc._backends import NUMPY
 from isoroc._counts import cells, grid
+from isoroc._input import Sample
 from strategies import labelled_forecasts
 
 RESOLUTIONS = st.sampled_from(["exact", 1, 4, 64, 1024])
@@ -116,6 +117,10 @@ def test_folds_of_keys_are_the_same_in_every_version():
             state = (state * 44_485_709 + limb) % 67_108_859
         expected.append(state % 7)
     assert found.fold[np.argsort(found.forecasts)].tolist() == expected
+
+
+def test_a_thousand_folds_are_possible():
+    assert Counts.from_arrays([0.1, 0.9], [0, 1], folds=1000).n_folds == 1000
 
 
 def test_folds_are_even():
@@ -224,6 +229,7 @@ def test_bad_rows_are_refused_before_anything_is_counted(frame, change, message)
         ({"fold_by": "y"}, "fold_by: y is not a column of integers"),
         ({"resolution": 3}, "resolution: is 3"),
         ({"folds": 0}, "folds"),
+        ({"folds": 1001}, "folds: is 1001; expected at most 1000"),
     ],
 )
 def test_arguments_of_frames(options, message):
@@ -345,6 +351,15 @@ def test_fits_do_not_turn_on_the_order_in_which_rows_are_added_up(weighted):
     assert (merged.cells.sums != whole.cells.sums).any()
     found = [SplineCalibrator().fit_counts(each).predict_proba(P) for each in (whole, merged)]
     np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_many_scores_are_drawn_rather_than_joined_in_cells_larger_than_1024():
+    p = np.random.default_rng(0).random(20_000)
+    sample = Sample(p, (np.arange(20_000) % 2).astype(np.uint8))
+    found = cells.in_cells(sample, 30, 1000)
+    assert len(found) <= 1000
+    assert len(np.unique(np.floor(1024 * np.sqrt(found.forecasts)))) > 500
+    assert found.row_weights().sum() == pytest.approx(20_000)
 
 
 def test_limited_cells_keep_the_weights_and_means_of_folds_and_classes():

@@ -144,6 +144,11 @@ def test_the_rule(basis):
     # The fewer the rows, the stronger the evidence must be, and without any there is no verdict.
     assert judged(none, 0.005, 50, basis).decision == "too few rows to tell"
     assert judged(none, 0.0005, 50, basis).decision == "calibrate"
+    # 1 %, and half of that with 100 rows.
+    assert judged(none, 0.0099, 10**6, basis).should_calibrate
+    assert not judged(none, 0.0101, 10**6, basis).should_calibrate
+    assert judged(none, 0.0049, 100, basis).should_calibrate
+    assert not judged(none, 0.0051, 100, basis).should_calibrate
     assert judged(down, 0.5, 50, basis).decision == "leave it"
 
 

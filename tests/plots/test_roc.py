@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 from scipy.spatial import ConvexHull
 from sklearn.metrics import roc_curve as sk_roc_curve
 
@@ -97,6 +98,12 @@ def test_the_surface_of_three_classes(three_classes, make_axes):
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
     assert texts == [f"{name}, volume {value:.4f}" for name, value in display.areas.items()]
     assert ax.get_zlabel() == "share of 2 right"
+    # A body before, and the edges of another one around it after.
+    (body,) = (each for each in ax.collections if isinstance(each, Poly3DCollection))
+    (edges,) = (each for each in ax.collections if isinstance(each, Line3DCollection))
+    n_faces = {(x.series, x.kind): x.data.n_rows // 3 for x in display.layers}
+    assert len(body.get_facecolor()) == n_faces["before", "faces"]
+    assert len(edges.get_segments()) < 3 * n_faces["after", "faces"]
 
 
 def test_edges_inside_a_plane_are_not_drawn():
