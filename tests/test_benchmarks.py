@@ -142,7 +142,9 @@ def test_the_table_of_speed_replaces_the_one_of_a_page(script, monkeypatch, tmp_
     of = {make: took[name] for name, make in own.items()}
     names = print_table.__globals__
     monkeypatch.setitem(names, "compared_methods", lambda: (own, ["SMS"]))
-    monkeypatch.setitem(names, "fit_seconds", lambda make, P, _: of[make] * len(P) / 100)
+    monkeypatch.setitem(
+        names, "fit_seconds", lambda _, make, P, *__, **___: of[make] * len(P) / 100
+    )
     page = tmp_path / "page.md"
     page.write_text("a\n<!-- speed table: begin -->\nold\n<!-- speed table: end -->\nb\n")
     options = {"rows": [100, 200, 400], "classes": [2], "budget": 3.5, "write": page}
@@ -160,8 +162,17 @@ def test_a_fit_is_timed_or_fails(script):
     names = script("speed")
     P, y = overconfident(3, 60)
     makers, _ = names["compared_methods"]()
-    assert names["fit_seconds"](makers["isotonic"], P, y) > 0
-    assert names["fit_seconds"](makers["isotonic"], P * np.nan, y) == "fails"
+    for name in ("isotonic", "kernel"):
+        assert names["fit_seconds"](name, makers[name], P, y) > 0
+        assert names["fit_seconds"](name, makers[name], P * np.nan, y) == "fails"
+
+
+def test_times_of_more_rows_are_expected_to_grow_as_before(script):
+    expected = script("speed")["expected_seconds"]
+    assert expected("auto", 4000, {1000: 0.5}) == pytest.approx(2.0)
+    assert expected("Kernel", 4000, {1000: 0.5}) == pytest.approx(8.0)
+    assert expected("auto", 4000, {1000: 0.5, 2000: 2.0}) == pytest.approx(8.0)
+    assert expected("auto", 4000, {1000: 0.5, 2000: 0.4}) == pytest.approx(0.4)
 
 
 def test_the_harness_repeats_a_study_in_the_same_way(monkeypatch, capsys):

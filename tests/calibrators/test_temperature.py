@@ -79,8 +79,7 @@ def test_the_search_converges_from_afar(scale, start):
     rng = np.random.default_rng(0)
     z = scale * rng.normal(size=(3, 300))
     y = (z / scale + rng.gumbel(size=(3, 300))).argmax(axis=0)
-    sample = Sample(np.full((300, 3), 1 / 3), y.astype(np.uint8), None)
-    t = inverse_temperature(z, sample, start=start)
+    t = inverse_temperature(z, y, np.ones(300), start=start)
 
     def loss(t):
         return -log_softmax(t * z, axis=0)[y, np.arange(300)].mean()

@@ -10,7 +10,7 @@ import numpy as np
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import FromMap
 from isoroc._calibrators.descent import DescentCalibrator, EvidenceLoss, Solution
-from isoroc._calibrators.parts import FINE, draw_part, gather
+from isoroc._calibrators.parts import FINE, FINE_ROWS, draw_part, gather
 from isoroc._calibrators.precisions import Priors
 from isoroc._calibrators.tempering import fit_tempering
 from isoroc._core.smooth import softmax, softmax_loss
@@ -192,7 +192,8 @@ class MatrixLoss(EvidenceLoss):
         weights = sample.row_weights()
         self.rows = np.arange(len(sample))
         if len(z) == 2:
-            z, codes, weights = gather(z, codes, weights, np.floor((z[1:] - z[:1]) / FINE))
+            places = np.floor((z[1:] - z[:1]) / FINE)
+            z, codes, weights = gather(z, codes, weights, places, least_rows=FINE_ROWS)
             self.rows = self.rows[: len(codes) * (len(codes) == len(sample))]
         self.z = z
         self.codes = codes.astype(np.intp)

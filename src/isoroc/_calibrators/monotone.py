@@ -189,16 +189,17 @@ def _choose_floor(sample: Sample, total: float) -> tuple[float, float]:
     """
     bound = np.log(sample.n_classes * (total + 1)) + 3
     logs = sample.kind.log_rows(sample.forecasts, LEAST)
+    rows = sample.codes, sample.row_weights()
     inverse = 1.0
 
     def fit(floor: float) -> tuple[float, float]:
         nonlocal inverse  # the best one changes little between floors
         z = smooth.softened(logs, floor, TRACE)
-        inverse = inverse_temperature(z, sample, start=inverse, tolerance=1e-6)
+        inverse = inverse_temperature(z, *rows, start=inverse, tolerance=1e-6)
         spread = float(np.ptp(z, axis=0).max())
         inverse = min(inverse, max(1.0, bound / spread)) if spread else inverse
         cost = LEAST_SCALE_PRECISION * np.log(inverse) ** 2 / 2 + max(np.log10(floor / 1e-4), 0.0)
-        return cost / total + mean_loss(z, sample, inverse), inverse
+        return cost / total + mean_loss(z, *rows, inverse), inverse
 
     # A thousandth of the smallest forecast changes nothing when it is added.
     floors = distinct_floors(FLOORS[::-1], float(logs.min()) + np.log(1e-3))

@@ -9,6 +9,7 @@ from isoroc._input import Sample
 PART_NUMBERS = 100_000  # numbers in a part: rows times classes
 PART_ROWS = 1000  # least number of rows in a part
 UNGROUPED_ROWS = 50_000  # rows are not merged up to this number
+FINE_ROWS = 20_000  # rows are not merged in fine cells up to this number
 FINE = 1 / 256  # width of cells of log odds in which forecasts change by less than 1e-6
 
 
@@ -23,16 +24,17 @@ def part_size(n_classes: int) -> int:
 
 
 def gather(
-    z: Floats, codes: Codes, weights: Floats, places: Floats
+    z: Floats, codes: Codes, weights: Floats, places: Floats, *, least_rows: int | None = None
 ) -> tuple[Floats, Codes, Floats]:
     """Merge rows of one class in the same cell into their mean, with their total weight.
 
     z has shape (D, n), and whole numbers `places` (m, n) identify cells. If cells have the width
     w in z, the loss of a smooth map changes by about its curvature times ``w**2 / 24``: the mean
-    keeps what is linear. Rows stay unchanged if they are few, or hardly share cells.
+    keeps what is linear. Rows stay unchanged if they are at most `least_rows`, by default
+    `UNGROUPED_ROWS`, or hardly share cells.
     """
     n = len(codes)
-    if n <= UNGROUPED_ROWS:
+    if n <= (UNGROUPED_ROWS if least_rows is None else least_rows):
         return z, codes, weights
     # A sum of whole numbers times fixed odd 64-bit numbers, modulo 2**64, identifies a cell.
     m = len(places)

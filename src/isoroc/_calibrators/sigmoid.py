@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -16,11 +16,11 @@ from isoroc._calibrators.floors import (
     may_be_least,
 )
 from isoroc._calibrators.leave_one_out import left_out, odds_changes, with_changes
-from isoroc._calibrators.parts import draw_part
+from isoroc._calibrators.parts import FINE, FINE_ROWS, draw_part, gather
 from isoroc._core.losses import EPSILON
 from isoroc._core.newton import logistic_regression
 from isoroc._core.simplex import LEAST
-from isoroc._core.types import Floats, Ints
+from isoroc._core.types import Codes, Floats, Ints
 from isoroc._input import Sample, check_option
 from isoroc._input.kinds import LogOdds, columns_of
 from isoroc._maps import SigmoidMap
@@ -39,7 +39,8 @@ class LogisticCalibrator(Calibrator):
         fitted: Any = self._fit(sample)
         Q = fitted.apply(sample.forecasts)
         p = Q[:, 1]
-        X = _features(sample, fitted.floor, linear=fitted.linear)[:, 1]
+        values = _values_of(sample, linear=fitted.linear)
+        X = _features(values, fitted.floor, linear=fitted.linear)[:, 1]
         used = np.array([fitted.coef[1], fitted.rest[1]]) != 0
         if isinstance(self, SigmoidCalibrator):
             X = np.stack([X[0] + X[1]])
@@ -179,16 +180,18 @@ def _likeliest_map(
     Two classes need one regression: the other is its mirror image. With many rows, a part of them
     rules out most floors, and shows how coefficients change from one floor to the next.
     """
-    whole = _OneVsRest(sample, fit, sample.class_weights() if smoothed else None, linear=linear)
     if isinstance(sample.kind, LogOdds):
         floors = floors[:1]  # log odds need none
+    totals = sample.class_weights() if smoothed else None
+    whole = _OneVsRest.of(sample, fit, totals, linear=linear)
+    if smoothed and not linear:
+        whole = whole.gathered(floors)
     if len(floors) > 1:
-        smallest = float(sample.kind.log_rows(sample.forecasts, LEAST).min())
-        floors = distinct_floors(floors, smallest)
+        floors = distinct_floors(floors, float(whole.values.min()))
     starts = dict.fromkeys(floors, np.zeros((len(whole.classes), 3)))
     part = draw_part(sample)
-    if part is not sample:
-        few = replace(whole, sample=part)
+    if part is not sample and len(whole.codes) == len(sample):
+        few = _OneVsRest.of(part, fit, totals, linear=linear)
         fit_few = few.fit_from(starts)
         starts = {floor: fit_few(floor)[1] for floor in floors}
         losses = np.stack([few.losses(floor, coefs) for floor, coefs in starts.items()])
@@ -207,15 +210,42 @@ def _likeliest_map(
 class _OneVsRest:
     """Regressions of classes against the rest, or for two classes only of the second."""
 
-    sample: Sample
+    values: Floats  # log forecasts, or forecasts for a linear map, shape (K, n)
+    codes: Codes
+    weights: Floats
     fit: Callable[..., tuple[float, list[float]]]  # mean loss, coef, rest and intercept
     totals: Floats | None  # class weights for Platt's targets, None for targets 0 and 1
     linear: bool
 
+    @classmethod
+    def of(
+        cls,
+        sample: Sample,
+        fit: Callable[..., tuple[float, list[float]]],
+        totals: Floats | None,
+        *,
+        linear: bool,
+    ) -> Self:
+        """Regressions on the rows of a sample."""
+        values = _values_of(sample, linear=linear)
+        return cls(values, sample.codes, sample.row_weights(), fit, totals, linear)
+
+    def gathered(self, floors: Sequence[float]) -> Self:
+        """The same with rows of two classes merged in cells of log odds that hold no floor."""
+        if len(self.values) > 2:
+            return self
+        levels = np.log(sorted(floors))
+        odds = self.values[1] - self.values[0]
+        places = np.stack([np.floor(odds / FINE), *(np.searchsorted(levels, self.values))])
+        values, codes, weights = gather(
+            self.values, self.codes, self.weights, places, least_rows=FINE_ROWS
+        )
+        return replace(self, values=values, codes=codes, weights=weights)
+
     @property
     def classes(self) -> range:
         """The classes that have a regression."""
-        return range(int(self.sample.n_classes == 2), self.sample.n_classes)
+        return range(int(len(self.values) == 2), len(self.values))
 
     def targets(self, k: int) -> Floats:
         """Outcomes of the regression of class k, shape (n,)."""
@@ -224,23 +254,22 @@ class _OneVsRest:
         if self.totals is not None:
             low = 1 / (self.totals.sum() - self.totals[k] + 2)
             high = (self.totals[k] + 1) / (self.totals[k] + 2)
-        return np.where(self.sample.codes == k, high, low)
+        return np.where(self.codes == k, high, low)
 
     def fit_from(self, starts: Mapping[float, Floats]) -> Callable[[float], tuple[float, Floats]]:
         """A function of the floor that fits all classes: mean loss and coefficients (classes, 3).
 
         Each fit begins at its start plus the difference between the last fit and its start.
         """
-        weights = self.sample.row_weights()
         moved = np.zeros((len(self.classes), 3))
 
         def fit_classes(floor: float) -> tuple[float, Floats]:
             nonlocal moved
-            X = _features(self.sample, floor, linear=self.linear)
+            X = _features(self.values, floor, linear=self.linear)
             loss = 0.0
             coefs = starts[floor] + moved
             for i, k in enumerate(self.classes):
-                of_class, coefs[i] = self.fit(X[:, k], self.targets(k), weights, coefs[i])
+                of_class, coefs[i] = self.fit(X[:, k], self.targets(k), self.weights, coefs[i])
                 loss += of_class
             moved = coefs - starts[floor]
             return loss, coefs
@@ -249,20 +278,26 @@ class _OneVsRest:
 
     def losses(self, floor: float, coefs: Floats) -> Floats:
         """Loss of each row, summed over the regressions."""
-        X = _features(self.sample, floor, linear=self.linear)
-        total = np.zeros(len(self.sample))
+        X = _features(self.values, floor, linear=self.linear)
+        total = np.zeros(len(self.codes))
         for k, (*slopes, intercept) in zip(self.classes, coefs, strict=True):
             odds = slopes @ X[:, k] + intercept
             total += np.logaddexp(0.0, odds) - self.targets(k) * odds
         return total
 
 
-def _features(sample: Sample, floor: float, *, linear: bool) -> Floats:
+def _values_of(sample: Sample, *, linear: bool) -> Floats:
+    """Log forecasts, or forecasts for a linear map, shape (K, n)."""
+    if linear:
+        return np.asarray(sample.kind.probabilities(NUMPY, columns_of(sample.forecasts)).T)
+    return sample.kind.log_rows(sample.forecasts, LEAST)
+
+
+def _features(values: Floats, floor: float, *, linear: bool) -> Floats:
     """Features of `coef` and `rest`, shape (2, K, n): log(p) and -log(1 - p), or p and 0."""
     if linear:
-        p = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts)).T
-        return np.stack([p, np.zeros_like(p)])
-    logs = sample.kind.log_rows(sample.forecasts, floor)
+        return np.stack([values, np.zeros_like(values)])
+    logs = np.maximum(values, np.log(floor))
     if len(logs) == 2:
         return np.stack([logs, -logs[::-1]])
     return np.stack([logs, NUMPY.log_odds(logs.T).T - logs])

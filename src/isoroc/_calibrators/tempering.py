@@ -7,10 +7,10 @@ from typing import Literal
 import numpy as np
 
 from isoroc._calibrators.floors import FLOORS, distinct_floors, likeliest_floor
-from isoroc._calibrators.parts import draw_part
+from isoroc._calibrators.parts import FINE, FINE_ROWS, draw_part, gather
 from isoroc._core.losses import likeliest_power
 from isoroc._core.smooth import power_loss
-from isoroc._core.types import Floats
+from isoroc._core.types import Codes, Floats
 from isoroc._input import InputError, Sample, check_number
 from isoroc._maps import TemperatureMap
 
@@ -41,9 +41,8 @@ def temper(
 ) -> TemperatureMap:
     """Temperature scaling with a given floor. See `inverse_temperature` for the other options."""
     z = sample.kind.log_rows(sample.forecasts, floor)
-    inverse = inverse_temperature(
-        z, sample, floor, bounded=bounded, start=start, tolerance=tolerance
-    )
+    rows = z, sample.codes, sample.row_weights()
+    inverse = inverse_temperature(*rows, floor, bounded=bounded, start=start, tolerance=tolerance)
     share = uniform_share(sample, pseudocount)
     return TemperatureMap(kind=sample.kind, floor=floor, temperature=1 / inverse, smoothing=share)
 
@@ -58,31 +57,42 @@ def _choose_floor(sample: Sample, smoothing: float) -> tuple[float, float]:
     """The lowest floor within 2 nats of the largest likelihood, and its 1 / T."""
     lowest = FLOORS[0] if sample.kind.scores == "probability" else 0.0  # logits need no floor
     z = sample.kind.log_rows(sample.forecasts, lowest)
+    rows = z, sample.codes, sample.row_weights()
+    if len(z) == 2:
+        # No cell holds a floor.
+        levels = np.searchsorted(np.log(FLOORS[::-1]), z)
+        places = np.stack([np.floor((z[1] - z[0]) / FINE), *levels])
+        rows = gather(*rows, places, least_rows=FINE_ROWS)
     inverse = 1.0
 
     def fit(floor: float) -> tuple[float, float]:
         nonlocal inverse  # the best one changes little between floors
-        inverse = inverse_temperature(z, sample, floor, start=inverse, tolerance=1e-5)
-        return mean_loss(z, sample, inverse, floor, smoothing), inverse
+        inverse = inverse_temperature(*rows, floor, start=inverse, tolerance=1e-5)
+        return mean_loss(*rows, inverse, floor=floor, smoothing=smoothing), inverse
 
     floors = distinct_floors([lowest, *FLOORS[1:]], float(z.min()))
     return likeliest_floor(floors, fit, tie=2 / float(sample.class_weights().sum()))
 
 
 def mean_loss(
-    z: Floats, sample: Sample, inverse: float, floor: float = 0.0, smoothing: float = 0.0
+    z: Floats,
+    codes: Codes,
+    weights: Floats,
+    inverse: float,
+    *,
+    floor: float = 0.0,
+    smoothing: float = 0.0,
 ) -> float:
     """Mean log loss under softmax(z / T), with a floor and a share of the uniform forecast."""
-    weights = sample.row_weights()
-    codes = sample.codes.astype(np.intp)
-    return power_loss(z, codes, weights, inverse, _log(floor), smoothing) / float(weights.sum())
+    at = codes.astype(np.intp)
+    return power_loss(z, at, weights, inverse, _log(floor), smoothing) / float(weights.sum())
 
 
 def _log(floor: float) -> float:
     return math.log(floor) if floor else -math.inf
 
 
-def _steepest(z: Floats, sample: Sample, floor: float) -> float:
+def _steepest(z: Floats, weights: Floats, floor: float) -> float:
     """Upper bound on 1 / T that the rows support.
 
     Half of the rows keep log odds between their two most probable classes of at most
@@ -94,7 +104,6 @@ def _steepest(z: Floats, sample: Sample, floor: float) -> float:
         second = z.min(axis=0)
     else:
         second, first = np.partition(z, -2, axis=0)[-2:]
-    weights = sample.row_weights()
     most = 2 * float(np.log(len(z) * (weights.sum() + 1)))
     above = second > _log(floor)
     rows = np.flatnonzero(above if above.any() else ~above)
@@ -105,7 +114,8 @@ def _steepest(z: Floats, sample: Sample, floor: float) -> float:
 
 def inverse_temperature(
     z: Floats,
-    sample: Sample,
+    codes: Codes,
+    weights: Floats,
     floor: float = 0.0,
     *,
     bounded: bool = True,
@@ -117,8 +127,7 @@ def inverse_temperature(
     Log forecasts z, of shape (K, n), are raised to the floor.
     """
     lowest = _log(floor)
-    weights = sample.row_weights()
-    own = np.maximum(z[sample.codes, np.arange(len(weights))], lowest)
+    own = np.maximum(z[codes, np.arange(len(weights))], lowest)
     # Large logits may need a large temperature. A larger one would leave rounding errors only.
     low = 1e-4 / max(1.0, float(z.max()) - max(float(z.min()), lowest))
     find = partial(
@@ -136,5 +145,5 @@ def inverse_temperature(
         # Forecasts that sort the outcomes perfectly would have an infinite 1 / T.
         if start <= 1 and (best := find(1.0, start=start)) < 1:
             return best
-        high = min(high, _steepest(z, sample, floor))
+        high = min(high, _steepest(z, weights, floor))
     return find(high, start=start)
