@@ -63,7 +63,8 @@ print(np.array_equal(from_warehouse, calibrator.predict_proba(P)))
 # A graph
 # -------
 #
-# :func:`~isoroc.export.to_onnx` writes it as an ONNX graph, which can be appended to that of the classifier.
+# :func:`~isoroc.export.to_onnx` writes it as an ONNX graph, which can be appended to the graph of the
+# classifier.
 
 import onnxruntime
 

@@ -160,6 +160,20 @@ def test_power_sums_of_weighted_values():
     np.testing.assert_allclose(rows.power_sums(x, w, s, 0.3), expected, rtol=1e-11)
 
 
+def test_power_sums_without_weights_or_squares():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=2000)
+    w = rng.random(2000)
+    nothing = np.empty(0)
+    ones = np.ones(2000)
+    for passed, weights, squares in (
+        ((nothing, nothing), ones, ones),
+        ((w, nothing), w, w**2),
+    ):
+        expected = rows.power_sums(x, weights, squares, 0.3)
+        np.testing.assert_allclose(rows.power_sums(x, *passed, 0.3), expected, rtol=1e-13)
+
+
 @pytest.mark.parametrize("K", [2, 3, 5])
 def test_sums_and_leads_of_tilted_forecasts(K):
     rng = np.random.default_rng(K)

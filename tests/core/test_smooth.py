@@ -86,11 +86,31 @@ def softmax(z):
 @pytest.mark.parametrize("K", [2, 3, 30])
 def test_moments_are_those_of_the_softmax(K):
     z = np.random.default_rng(K).normal(scale=5, size=(K, 13))
-    q = special.softmax(1.3 * z, axis=0)
+    raised = np.maximum(z, -4)
+    q = special.softmax(1.3 * raised, axis=0)
     weights = np.random.default_rng(1).random(13)
-    mean = (q * z).sum(axis=0)
-    expected = weights @ mean, weights @ (q * (z - mean) ** 2).sum(axis=0)
-    np.testing.assert_allclose(smooth.moments(z, weights, 1.3), expected, rtol=1e-12)
+    mean = (q * raised).sum(axis=0)
+    expected = weights @ mean, weights @ (q * (raised - mean) ** 2).sum(axis=0)
+    np.testing.assert_allclose(smooth.moments(z, weights, 1.3, -4.0), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01])
+@pytest.mark.parametrize("K", [2, 3, 30])
+def test_the_loss_of_a_power(K, share):
+    rng = np.random.default_rng(K)
+    z = rng.normal(scale=5, size=(K, 13))
+    codes = rng.integers(0, K, 13)
+    weights = rng.random(13)
+    q = special.softmax(1.3 * np.maximum(z, -4), axis=0)[codes, np.arange(13)]
+    expected = -weights @ np.log((1 - share) * q + share / K)
+    found = smooth.power_loss(z, codes, weights, 1.3, -4.0, share)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_the_loss_of_a_power_is_finite_where_probabilities_underflow():
+    z = np.array([[0.0, 0.0], [-1e5, -3.0]])
+    found = smooth.power_loss(z, np.array([1, 0]), np.ones(2), 2.0, -np.inf, 0.0)
+    np.testing.assert_allclose(found, 2e5 + np.log1p(np.exp(-6.0)))
 
 
 @pytest.mark.parametrize("K", [2, 3, 11])

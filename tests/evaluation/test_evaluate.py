@@ -94,6 +94,28 @@ def test_outcomes_of_probability_0_are_counted():
     assert all(np.isfinite(figure.value) for figure in result.measures["log_loss"].values())
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_losses_of_many_rows_are_means_over_all_of_them(weighted):
+    rng = np.random.default_rng(0)
+    n = 40_000  # more than one slice
+    p = rng.random(n)
+    p[::1000] = 0.0
+    y = rng.random(n) < np.maximum(p, 0.5)
+    weights = rng.random(n) + 0.5 if weighted else None
+    result = evaluate(y, p, after=p**2, sample_weight=weights)
+    assert result.n_rows == n
+    assert result.impossible["before"] == np.count_nonzero(y[p == 0]) > 0
+    for stage, q in (("before", p), ("after", p**2)):
+        for name in ("log_loss", "brier_score_loss"):
+            expected = getattr(metrics, name)(y, q, sample_weight=weights)
+            assert result[name, stage] == pytest.approx(expected, rel=1e-12)
+        wrong = (q > 0.5) != y
+        assert result["accuracy", stage] == pytest.approx(1 - np.average(wrong, weights=weights))
+    assert result.directions["before"]["forecast"][-1] == pytest.approx(
+        np.average(p, weights=weights)
+    )
+
+
 def figures_with(**changes):
     """Measures of two classes, known only where they are given, by measure and what they are of."""
     found = {

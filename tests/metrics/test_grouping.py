@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 from isoroc.metrics._estimation import grouping
 from isoroc.metrics._estimation.grouping import (
     group_equal,
+    group_numbers,
     group_quantile,
     group_uniform,
     halve_repeatedly,
     is_discrete,
+    number_sorted,
     sum_classes,
     sum_rows,
 )
@@ -44,6 +46,16 @@ def test_equal_forecasts_share_a_bin_and_others_do_not(P):
     assert partition(group_equal(P)) == expected
     free = 1 if P.ndim == 1 else P.shape[1] - 1
     assert is_discrete(P) == (len(expected) == 1 or len(expected) ** 2 * free <= len(P))
+
+
+@given(st.lists(st.integers(0, 20), min_size=1))
+def test_numbers_are_grouped_as_unique_groups_them(numbers):
+    keys = np.array(numbers)
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    for found, expected in zip(group_numbers(keys), (first, group), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    values = np.sqrt(keys)
+    np.testing.assert_array_equal(number_sorted(values, np.argsort(values)), group)
 
 
 def test_a_collision_of_keys_is_noticed(monkeypatch):

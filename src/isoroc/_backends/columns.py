@@ -114,7 +114,8 @@ class Columns(Value, Generic[C]):
         self.inputs = inputs
         self._make = make
         self.made: list[C] | None = None
-        self.uses = self.depth = 0
+        self.uses = 0
+        self.depth = 0
         for vector in inputs:
             vector.uses += times or max(1, width // vector.width)
 

@@ -82,8 +82,13 @@ class AutoCalibrator(Calibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, unit_, summary_, map_, checksum
-        As in `IdentityCalibrator`.
+    classes_ : ndarray of shape (K,)
+        The labels, in the order of the columns.
+    n_features_in_ : int
+        Number of columns of the forecasts, 1 for scores.
+    unit_, summary_, map_, checksum
+        Unit of the forecasts, rows and weights of the fit, the fitted map, and the checksum of its
+        model file.
     members_ : list of calibrators
         Fitted members with nonzero weight.
     weights_ : ndarray of shape (n_members,)
@@ -141,7 +146,7 @@ class AutoCalibrator(Calibrator):
     verbose: int = 0
 
     _uses_folds: ClassVar[bool] = True
-    _keeps_noise: ClassVar[bool] = True  # which only its members do not
+    _keeps_noise: ClassVar[bool] = True  # it is left to the members
     _state: ClassVar[dict[str, checks.Check]] = {
         "members_": checks.list_of(checks.anything),
         "member_scores_": checks.table,
@@ -313,7 +318,10 @@ def _mix(
 
 
 def default_members(n_classes: int, *, monotone: bool = False) -> list[Calibrator]:
-    """The members that "auto" stands for."""
+    """The members that "auto" stands for, chosen on the data sets of the page on evidence.
+
+    Limits of the number of classes keep the fit short: see the table of times there.
+    """
     if monotone:
         # For more classes, temperature scaling is a gradient in other coordinates: its floor
         # differs.

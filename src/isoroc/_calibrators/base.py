@@ -87,7 +87,8 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
     Forecasts, the model file, ONNX, SQL and torch follow from the map, `map_`.
     """
 
-    #: Prior share in a mixture, for two classes and for more.
+    #: Prior share in a mixture, for two classes and for more, relative to other members. Chosen on
+    #: the data sets of the page on evidence.
     _shares: ClassVar[tuple[float, float]] = (1.0, 1.0)
     #: Whether cross-validation is part of the fit, so that the folds of counts are needed.
     _uses_folds: ClassVar[bool] = False

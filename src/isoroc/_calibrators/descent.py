@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtrtri
 from sklearn.exceptions import ConvergenceWarning
 
 from isoroc._calibrators.base import Calibrator
@@ -26,16 +27,23 @@ class Factor:
         dense = H.ndim == 2
         self._root = cholesky(H + np.diag(precision)) if dense else np.sqrt(H + precision)
 
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether only the diagonal of the curvature is known."""
+        return self._root.ndim == 1
+
     def variances(self) -> Floats:
         """Diagonal of the inverse of the curvature."""
-        if self._root.ndim == 1:
+        if self.is_diagonal:
             return np.asarray(1 / self._root**2)
         inverse = self.inverse()
         return np.asarray(np.einsum("ij,ij->j", inverse, inverse))
 
     def inverse(self) -> Floats:
         """The inverse of C, or its diagonal."""
-        return 1 / self._root if self._root.ndim == 1 else self.gradient(np.eye(len(self._root)))
+        if self.is_diagonal:
+            return np.asarray(1 / self._root)
+        return np.asarray(dtrtri(self._root.T, lower=0)[0].T)
 
     def step(self, steps: Floats) -> Floats:
         """Change of theta for steps in coordinates in which the curvature is the identity."""
@@ -46,7 +54,7 @@ class Factor:
         return self._divide(gradient, trans=0)
 
     def _divide(self, values: Floats, *, trans: int) -> Floats:
-        if self._root.ndim == 1:
+        if self.is_diagonal:
             return np.asarray((values.T / self._root).T)
         return np.asarray(
             solve_triangular(self._root, values, lower=True, trans=trans, check_finite=False)
@@ -291,14 +299,16 @@ class PenalisedLoss(FittedRows, ABC):
                 return Solution(point.theta, factor, converged=True)
         return Solution(point.theta, factor, converged=False)
 
-    def settle_from(self, near: Solution, *, rounds: int, n_steps: int) -> Solution:
+    def settle_from(
+        self, near: Solution, *, rounds: int, n_steps: int, near_ftol: float = 1e-12
+    ) -> Solution:
         """The minimum, starting from the minimum for a part of the rows.
 
         The curvature of the part is close enough for fast convergence, so the curvature of all rows
         is formed only if that fails.
         """
         factor = near.factor
-        point = self.descend(self.at(near.theta), factor, n_steps=30, ftol=1e-12)
+        point = self.descend(self.at(near.theta), factor, n_steps=30, ftol=near_ftol)
         if factor.gain(point.gradient) <= 1e-4 * self.tolerance * self.total:
             return Solution(point.theta, factor, converged=True)
         return self.settle(point.theta, rounds=rounds, n_steps=n_steps)
@@ -327,9 +337,10 @@ class EvidenceLoss(PenalisedLoss):
     priors: Priors
     n_learning: ClassVar[int] = 8  # largest number of updates of the precisions
     least_change: ClassVar[float] = 0.1  # updates end when no log precision changes by more
+    learning_ftol: ClassVar[float] = 1e-5  # of the descent between two updates
     relaxation: ClassVar[float] = 1.0  # factor of the learned precisions
     settle_steps: ClassVar[int] = 100  # in a round of the last descent
-    settle_ftol: ClassVar[float] = 1e-7
+    settle_ftol: float = 1e-7
 
     @abstractmethod
     def curvature(self, theta: Floats) -> Floats | Arrow:
@@ -353,7 +364,8 @@ class EvidenceLoss(PenalisedLoss):
                 factor = factor_of(H, self.priors.precision())
                 if is_last:
                     break
-            theta = self.descend(self.at(theta), factor, n_steps=15, ftol=1e-5).theta
+            ftol = self.learning_ftol
+            theta = self.descend(self.at(theta), factor, n_steps=15, ftol=ftol).theta
         return self.settle(
             theta, factor, rounds=self.rounds, n_steps=self.settle_steps, ftol=self.settle_ftol
         )

@@ -18,6 +18,7 @@ from isoroc._calibrators.leave_one_out import (
     score_changes,
     with_changes,
 )
+from isoroc._calibrators.matrix import MATRIX_CLASSES
 from isoroc._calibrators.precisions import Priors
 from isoroc._calibrators.tempering import fit_tempering
 from isoroc._core.simplex import LEAST
@@ -114,9 +115,10 @@ class KernelCalibrator(DescentCalibrator):
         return loss, solution
 
 
-def measure(z: Floats, logs: Floats, share: Floats, width: float = 0.5) -> Positions:
-    """Positions of rows, from log forecasts of shape (K, n) and the share of each row.
+def measure(z: Floats, logs: Floats, share: Floats, width: float = 0.5) -> tuple[Positions, Floats]:
+    """What positions are, and those of the rows, shape (2 K, n).
 
+    They come from log forecasts of shape (K, n), tempered and plain, and the share of each row.
     `width` is the width of a bump as a multiple of the spread. Gaps and spreads count as at least
     0.01, so that rounding errors are not stretched.
     """
@@ -128,10 +130,12 @@ def measure(z: Floats, logs: Floats, share: Floats, width: float = 0.5) -> Posit
     plain = Positions(knots=knots, origin=np.zeros((2, len(z))), stretch=np.ones(2))
     x = plain.of(NUMPY, z.T, logs.T).T
     origin = x @ share
-    squares = ((x - origin[:, None]) ** 2) @ share
-    spread = np.sqrt(squares.reshape(2, -1).sum(axis=1))
+    x = x - origin[:, None]
+    spread = np.sqrt((x**2 @ share).reshape(2, -1).sum(axis=1))
     stretch = 1 / (2**0.5 * width * np.maximum(spread, 0.01))
-    return Positions(knots=knots, origin=origin.reshape(2, -1), stretch=stretch)
+    x *= stretch.repeat(len(z))[:, None]
+    positions = Positions(knots=knots, origin=origin.reshape(2, -1), stretch=stretch)
+    return positions, np.ascontiguousarray(x)
 
 
 class KernelLoss(EvidenceLoss):
@@ -145,6 +149,7 @@ class KernelLoss(EvidenceLoss):
     rounds = 20
     tolerance = 3e-5
     n_learning = 4
+    learning_ftol = 1e-3
     least_change = 0.2
     relaxation = 0.1  # a tenth of the penalty of the largest evidence forecasts better
     settle_steps = 60
@@ -162,8 +167,7 @@ class KernelLoss(EvidenceLoss):
         weights = sample.row_weights()
         z = stage.log_tempered_rows(Forecasts(sample.forecasts, sample.kind))
         logs = sample.kind.log_rows(sample.forecasts, LEAST)
-        self.positions = measure(z, logs, weights / weights.sum())
-        x = np.ascontiguousarray(self.positions.of(NUMPY, z.T, logs.T).T)
+        self.positions, x = measure(z, logs, weights / weights.sum())
         rows = sample.drawn_rows(self.centre_rows)
         some = x[:, rows]
         self.centres = some[:, choose_centres(some, n_centres)].T
@@ -179,6 +183,8 @@ class KernelLoss(EvidenceLoss):
         _, rotation = np.linalg.eigh((white * uncertainty) @ white.T)
         self.basis = rotation.T @ whiten
         self.features = self.basis @ inputs
+        if len(z) > MATRIX_CLASSES:  # products take nearly all the time of the fit
+            self.features = self.features.astype(np.float32)
         self.n_parameters = len(z) * len(self.features)
         sizes = {"all": self.n_parameters}
         self.priors = Priors(sizes, {"all": penalty}, most_change=np.inf)
@@ -213,7 +219,7 @@ class KernelLoss(EvidenceLoss):
         by_class = gradient.reshape(len(self.z), -1)
         for rows, z in self._scores(theta):
             value += softmax_loss(z, self.codes[rows], self.weights[rows])
-            by_class += z @ self.features[:, rows].T  # derivatives have replaced z
+            by_class += self._rounded(z) @ self.features[:, rows].T  # derivatives have replaced z
         return value, gradient
 
     def curvature(self, theta: Floats) -> Floats:
@@ -221,13 +227,19 @@ class KernelLoss(EvidenceLoss):
         H = np.zeros((len(self.z), len(self.features)))
         for rows, z in self._scores(theta):
             q = softmax(z)
-            H += (self.weights[rows] * q * (1 - q)) @ (self.features[:, rows] ** 2).T
+            curvature = self._rounded(self.weights[rows] * q * (1 - q))
+            H += curvature @ (self.features[:, rows] ** 2).T
         return H.ravel()
 
     def _scores(self, theta: Floats) -> Iterator[tuple[slice, Floats]]:
         """Log forecasts, up to a constant of each row, for parts of the rows that fit the cache."""
+        by_class = self._rounded(theta.reshape(len(self.z), -1))
         for rows in slices(len(self.codes), 1000):
-            yield rows, theta.reshape(len(self.z), -1) @ self.features[:, rows] + self.z[:, rows]
+            yield rows, by_class @ self.features[:, rows] + self.z[:, rows]
+
+    def _rounded(self, values: Floats) -> Any:
+        """Numbers in the precision of the features."""
+        return values.astype(self.features.dtype, copy=False)
 
     def leave_one_out(self, whole: Solution, left: LeftOut, Q: Floats) -> Floats | None:
         """As in `PenalisedLoss`, for two classes.
@@ -313,7 +325,10 @@ def _first_largest(values: Floats) -> int:
 
 
 def choose_reach(heights: Floats, weights: Floats) -> float:
-    """Height that bumps of other rows' centres, shape (m, n), reach at 80 % of the rows."""
+    """Height that bumps of other rows' centres, shape (m, n), reach at 80 % of the rows.
+
+    At least 0.05: with a lower reach, rows that are far from all centres would still be moved.
+    """
     others = np.where(heights < 1 - 1e-12, heights, 0.0).max(axis=0)
     reached = float(np.quantile(others, 0.2, weights=weights, method="inverted_cdf"))
     return max(reached, 0.05)
@@ -322,6 +337,7 @@ def choose_reach(heights: Floats, weights: Floats) -> float:
 def whitening(centres: Floats, n_others: int) -> Floats:
     """Matrix that makes bumps uncorrelated under their kernel and leaves other inputs unchanged."""
     m = len(centres)
+    # Centres may nearly coincide. The jitter keeps the matrix positive definite.
     L = np.linalg.cholesky(bumps(centres, centres.T) + 1e-10 * np.eye(m))
     whiten = np.eye(m + n_others)
     whiten[:m, :m] = solve_triangular(L, np.eye(m), lower=True)

@@ -104,6 +104,7 @@ class MatrixCalibrator(DescentCalibrator):
         few = self.structure == "auto" and K <= MATRIX_CLASSES
         terms = Terms(K, full=few or self.structure == "matrix", quadratic=self.quadratic)
         learn = self.penalty == "auto"
+        # The entries of a group share its penalty. A row of A has K - 1 entries off the diagonal.
         unit = 2.0 * K * np.array([1, 1, 1, K - 1])
         penalty = unit * (1.0 if learn else float(self.penalty))
         priors = Priors(terms.sizes(), dict(zip(terms.sizes(), penalty, strict=True)))
@@ -176,7 +177,8 @@ class MatrixLoss(EvidenceLoss):
     near_ftol = 2e-7
     rounds = 20
     by_row = ("z",)
-    #: Largest numbers of terms, for a matrix and a vector, with a Hessian and learned penalties.
+    #: Largest numbers of terms, for a matrix and a vector, with a Hessian and learned penalties:
+    #: a Hessian of more takes longer than the descent without it.
     newton_terms: ClassVar[tuple[int, int]] = (400, 90)
 
     def __init__(self, terms: Terms, stage: TemperatureMap, sample: Sample, priors: Priors) -> None:

@@ -273,7 +273,10 @@ def judge(
 
 def _plain_loss(sample: Sample, change: Map) -> tuple[float, int, int]:
     """Log loss of changed forecasts, number of outcomes of probability 0, and number of rows."""
-    total = loss = impossible = n_rows = 0.0
+    loss = 0.0
+    total = 0.0
+    impossible = 0.0
+    n_rows = 0.0
     for rows in slices(len(sample)):
         part = sample.take(rows)
         P = change.apply(part.forecasts)

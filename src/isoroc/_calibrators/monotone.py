@@ -36,13 +36,12 @@ from isoroc._calibrators.descent import (
     DescentCalibrator,
     EvidenceLoss,
     Solution,
-    factor_of,
 )
 from isoroc._calibrators.floors import FLOORS, distinct_floors, likeliest_floor
 from isoroc._calibrators.leave_one_out import LeftOut, likelihood_changes, with_losses
 from isoroc._calibrators.parts import draw_part, gather
 from isoroc._calibrators.precisions import Priors
-from isoroc._calibrators.tempering import inverse_temperature, softmax_losses
+from isoroc._calibrators.tempering import inverse_temperature, mean_loss
 from isoroc._core import smooth
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats, Ints
@@ -198,9 +197,8 @@ def _choose_floor(sample: Sample, total: float) -> tuple[float, float]:
         inverse = inverse_temperature(z, sample, start=inverse, tolerance=1e-6)
         spread = float(np.ptp(z, axis=0).max())
         inverse = min(inverse, max(1.0, bound / spread)) if spread else inverse
-        losses = softmax_losses(inverse * z, sample.codes)
         cost = LEAST_SCALE_PRECISION * np.log(inverse) ** 2 / 2 + max(np.log10(floor / 1e-4), 0.0)
-        return cost / total + float(np.average(losses, weights=sample.weights)), inverse
+        return cost / total + mean_loss(z, sample, inverse), inverse
 
     # A thousandth of the smallest forecast changes nothing when it is added.
     floors = distinct_floors(FLOORS[::-1], float(logs.min()) + np.log(1e-3))
@@ -271,7 +269,8 @@ class Departures:
         part = {group: theta[entries] for group, entries in self.places.items()}
         odds = self.odds + part["softness"] + part["prototype_softness"].reshape(K, L)
         biases = self.log_weights + part["level"] + part["prototype_bias"].reshape(K, L)
-        directions = interactions = None
+        directions = None
+        interactions = None
         if self.paired:
             interactions = np.zeros((K, K))
             interactions[self.pairs] = part["interaction"]
@@ -322,6 +321,9 @@ class Posterior(EvidenceLoss):
             z, codes, weights = gather(z, codes, weights, np.floor(z / WIDTH))
         self.departures = departures
         self.priors = departures.priors
+        if len(departures.class_index):  # many classes
+            self.tolerance = 1e-5
+            self.settle_ftol = 1e-6
         self.kind = sample.kind
         self.floor = floor
         self.rows = np.empty(0, np.intp) if rows is None or len(z.T) < len(rows) else rows
@@ -376,14 +378,12 @@ class Posterior(EvidenceLoss):
 
         None if the curvature is known on its diagonal only.
         """
-        F = self.map_of(whole.theta)
-        H = self.curvature(whole.theta)
-        if not isinstance(H, Arrow) and H.ndim == 1:
+        if whole.factor.is_diagonal:
             return None
-        factor = factor_of(H, self.priors.precision())
+        F = self.map_of(whole.theta)
         changes = np.empty_like(self.weights)
         for rows, size in left.parts(max(self.gradient_numbers // len(whole.theta), 64)):
-            J = factor.gradient(self._gradients(F, rows)) / np.sqrt(self.weights[rows])
+            J = whole.factor.gradient(self._gradients(F, rows)) / np.sqrt(self.weights[rows])
             changes[rows] = likelihood_changes(left.weights[rows], J, size)
         return with_losses(Q, self.codes, changes)
 

@@ -206,6 +206,8 @@ def mix_label(
     caution = Caution.of(2)
     prior = np.array([caution.share(8.0, n_rows, n_rows, p), 4.0])
     n_rows_of = np.bincount(part.codes, part.row_weights() ** 2 / part.squared_weights(), 2)
+    # A map of the label's own is tried from five rows of either outcome. Effective numbers of rows
+    # are not whole: 4.5 is where they round to 5.
     if n_rows_of.min() < 4.5 or not np.ptp(part.fold):
         only = prior / prior.sum()
         only = np.append(np.where(only < 0.1, 0.0, only), 0.0)
@@ -236,7 +238,10 @@ class SharedBeta(Calibrator):
         weights = few.row_weights()
         self.centre = np.average(features, axis=0, weights=weights)
         spread = np.sqrt(np.average((features - self.centre) ** 2, axis=0, weights=weights))
-        self.unchanged = self.mean = np.array([self.centre.sum(), 1.0, 1.0])
+        self.unchanged = np.array([self.centre.sum(), 1.0, 1.0])
+        self.mean = self.unchanged
+        # The usual covariance: a standard deviation of 1 for the constant, and of 0.3 for what a
+        # feature one standard deviation away adds to the log odds. EM begins at twice these widths.
         self.width = np.diag([1.0, *(0.1 / np.maximum(spread, 0.01) ** 2)])
         self.root = 2 * np.sqrt(self.width)  # root @ root.T is the covariance matrix
 
@@ -265,6 +270,7 @@ class SharedBeta(Calibrator):
         L = len(labels)
         for _ in range(n_steps):
             theta, covariances = self._posteriors(labels)
+            # The map that changes nothing counts as a hundredth of a label.
             self.mean = (theta.sum(axis=0) + 0.01 * self.unchanged) / (L + 0.01)
             apart = theta - self.mean
             # The usual width counts as three labels: few labels say little about their spread.

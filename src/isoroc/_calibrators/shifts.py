@@ -484,7 +484,8 @@ class Regression:
                 n_fitted = 1  # the common slope
             elif len(term.columns) == 2:
                 n_fitted = sum(int(segments[-1]) for segments in term.merged) - 1
-            total = n_cells = 0.0
+            total = 0.0
+            n_cells = 0.0
             for r, h in parts:
                 S = term.sums(r)
                 V = term.sums(h)

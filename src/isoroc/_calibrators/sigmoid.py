@@ -32,7 +32,7 @@ class LogisticCalibrator(Calibrator):
     _shares: ClassVar[tuple[float, float]] = (1.5, 1.0)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Any, Floats]:
-        """As in `Calibrator`, but of two classes rows or clusters are left out one by one."""
+        """As in `Calibrator`, but with two classes, rows or clusters are left out one by one."""
         left = left_out(sample)
         if sample.n_classes > 2 or left is None:
             return super()._fit_out_of_fold(sample, fold)

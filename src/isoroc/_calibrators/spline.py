@@ -149,7 +149,7 @@ class SplineLoss(PenalisedLoss):
         share = self.weights / (K * self.weights.sum())
         self.centre = (features @ share).sum(axis=0)
         features -= self.centre[:, None]
-        spread = np.sqrt((features**2 @ share).sum(axis=0))
+        spread = np.sqrt(sum(of_class**2 @ share for of_class in features))
         self.scale = np.maximum(spread / 2, 1.0)  # so that the penalty means the same
         features /= self.scale[:, None]
         # Centred log forecasts, by which other classes act. Empty with many classes.
@@ -270,7 +270,7 @@ class SplineLoss(PenalisedLoss):
         if len(q) <= self.joint_classes:
             changes = self._joint_changes(q, whole.factor.inverse(), left)
         elif left.largest <= self.most_together:
-            changes = self._separate_changes(q, left)
+            changes = self._separate_changes(q, whole.factor, left)
         else:
             return None
         return with_changes(Q, changes, self.smoothing)
@@ -289,8 +289,9 @@ class SplineLoss(PenalisedLoss):
             changes[:, rows] = joint_changes(q[:, rows], codes, left.weights[rows], J, size)
         return changes
 
-    def _separate_changes(self, q: Floats, left: LeftOut) -> Floats:
-        factor = ArrowFactor(self._arrow(q), 2 * self.strengths + 1e-12)
+    def _separate_changes(self, q: Floats, factor: Factor, left: LeftOut) -> Floats:
+        if not isinstance(factor, ArrowFactor):
+            factor = ArrowFactor(self._arrow(q), 2 * self.strengths + 1e-12)
         K = len(q)
         changes = np.empty_like(q)
         for rows, size in left.parts(max(self.chunk_numbers // (K * left.largest), 64)):
@@ -325,7 +326,8 @@ class SplineLoss(PenalisedLoss):
         if len(self.codes) <= n_rows:
             return self.settle(self.start(), rounds=self.rounds, n_steps=10)
         near = self.part(n_rows).settle(self.start(), rounds=self.rounds, n_steps=10)
-        return self.settle_from(near, rounds=self.rounds, n_steps=10)
+        ftol = 1e-12 if len(self.others) else 1e-7
+        return self.settle_from(near, rounds=self.rounds, n_steps=10, near_ftol=ftol)
 
 
 class Fits(NamedTuple):
@@ -399,6 +401,8 @@ class AveragedSplines(FittedRows):
 
     def solve(self) -> Fits:
         """The fits to all rows, for widths of the constant, the slope and the hinges."""
+        # From "hardly anything changes" to "no prior to speak of". The evidence weighs all of them,
+        # so the grid may be coarse.
         widths = np.array(list(product((0.15, 0.8, 3.0), (0.15, 0.6, 4.0), (0.03, 0.3, 1.0))))
         each = np.concatenate([widths[:, :2], np.repeat(widths[:, 2:], len(self.knots), axis=1)], 1)
         fits = self._fit(np.zeros_like(each), each**-2.0)

@@ -1,5 +1,6 @@
 """Temperature scaling, alone or before another correction."""
 
+import math
 from functools import partial
 from typing import Literal
 
@@ -8,8 +9,8 @@ import numpy as np
 from isoroc._calibrators.floors import FLOORS, distinct_floors, likeliest_floor
 from isoroc._calibrators.parts import draw_part
 from isoroc._core.losses import likeliest_power
-from isoroc._core.smooth import softmax
-from isoroc._core.types import Codes, Floats
+from isoroc._core.smooth import power_loss
+from isoroc._core.types import Floats
 from isoroc._input import InputError, Sample, check_number
 from isoroc._maps import TemperatureMap
 
@@ -61,25 +62,24 @@ def _choose_floor(sample: Sample, smoothing: float) -> tuple[float, float]:
 
     def fit(floor: float) -> tuple[float, float]:
         nonlocal inverse  # the best one changes little between floors
-        raised = np.maximum(z, np.log(floor)) if floor else z
-        inverse = inverse_temperature(raised, sample, floor, start=inverse, tolerance=1e-5)
-        q = of_own_class(softmax(inverse * raised), sample.codes)
-        smoothed = (1 - smoothing) * q + smoothing / len(z)
-        return -float(np.average(np.log(smoothed), weights=sample.weights)), inverse
+        inverse = inverse_temperature(z, sample, floor, start=inverse, tolerance=1e-5)
+        return mean_loss(z, sample, inverse, floor, smoothing), inverse
 
     floors = distinct_floors([lowest, *FLOORS[1:]], float(z.min()))
     return likeliest_floor(floors, fit, tie=2 / float(sample.class_weights().sum()))
 
 
-def of_own_class(z: Floats, codes: Codes) -> Floats:
-    """Entry of z, shape (K, n), for the class of each row, shape (n,)."""
-    return np.asarray(z[codes, np.arange(len(codes))])
+def mean_loss(
+    z: Floats, sample: Sample, inverse: float, floor: float = 0.0, smoothing: float = 0.0
+) -> float:
+    """Mean log loss under softmax(z / T), with a floor and a share of the uniform forecast."""
+    weights = sample.row_weights()
+    codes = sample.codes.astype(np.intp)
+    return power_loss(z, codes, weights, inverse, _log(floor), smoothing) / float(weights.sum())
 
 
-def softmax_losses(z: Floats, codes: Codes) -> Floats:
-    """Log loss of each row under the softmax of z, shape (K, n)."""
-    behind = z.max(axis=0) - of_own_class(z, codes)
-    return np.asarray(behind - np.log(softmax(z).max(axis=0)))
+def _log(floor: float) -> float:
+    return math.log(floor) if floor else -math.inf
 
 
 def _steepest(z: Floats, sample: Sample, floor: float) -> float:
@@ -96,9 +96,9 @@ def _steepest(z: Floats, sample: Sample, floor: float) -> float:
         second, first = np.partition(z, -2, axis=0)[-2:]
     weights = sample.row_weights()
     most = 2 * float(np.log(len(z) * (weights.sum() + 1)))
-    above = second > np.log(floor) if floor else np.ones(len(weights), dtype=bool)
+    above = second > _log(floor)
     rows = np.flatnonzero(above if above.any() else ~above)
-    gap = (first - second)[rows]
+    gap = first[rows] - np.maximum(second[rows], _log(floor))
     middle = float(np.quantile(gap, 0.5, weights=weights[rows], method="inverted_cdf"))
     return max(1.0, most / middle) if middle > 0 else np.inf
 
@@ -114,12 +114,22 @@ def inverse_temperature(
 ) -> float:
     """Maximum likelihood estimate of 1 / T in softmax(z / T), up to an upper bound.
 
-    z, of shape (K, n), is nowhere below the logarithm of the floor.
+    Log forecasts z, of shape (K, n), are raised to the floor.
     """
-    behind = z - of_own_class(z, sample.codes)
+    lowest = _log(floor)
+    weights = sample.row_weights()
+    own = np.maximum(z[sample.codes, np.arange(len(weights))], lowest)
     # Large logits may need a large temperature. A larger one would leave rounding errors only.
-    low = 1e-4 / max(1.0, float(np.abs(behind).max()))
-    find = partial(likeliest_power, behind, sample.row_weights(), low, tolerance=tolerance)
+    low = 1e-4 / max(1.0, float(z.max()) - max(float(z.min()), lowest))
+    find = partial(
+        likeliest_power,
+        z,
+        weights,
+        low,
+        tolerance=tolerance,
+        lowest=lowest,
+        outcome=float(weights @ own / weights.sum()),
+    )
     high = 1e6
     if bounded:
         # The loss is convex and the bound at least 1, so it matters only if the best is above 1.

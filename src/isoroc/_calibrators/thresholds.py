@@ -115,7 +115,7 @@ def _best_cut(q: Floats, wanted: Any, guess: float) -> tuple[float, int]:
     distinct, group = np.unique(q, return_inverse=True)
     ones = np.bincount(group, wanted)
     zeros = np.bincount(group) - ones
-    # cut g lies above the g smallest values
+    # Cut g lies above the g smallest values.
     changed = zeros.sum() + np.append(0, np.cumsum(ones - zeros))
     best = np.flatnonzero(changed == changed.min())
     low = np.append(np.nextafter(min(0.0, distinct[0]), -1.0), distinct)[best]

@@ -107,7 +107,7 @@ Use rows that the calibrator was not fitted on. The page needs no network and no
 Estimate the rate of an outcome from few labels and scores of all rows.
   isoroc rate answers.csv --label correct --probs judge
   isoroc rate answers.csv --label correct --probs judge --by system
-Rows without a label count as unlabelled; those with one must be a random sample of all rows.
+Rows without a label count as unlabelled. The others must be a random sample of all rows.
 """,
     "inspect": """\
 Show the contents of a model file: fitted parameters, bins, path, certificate, origin.

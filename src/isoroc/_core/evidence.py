@@ -53,7 +53,10 @@ def count_units(rows: Outcomes) -> float:
 
 
 def _frequent_classes(expected: Floats, least: float = 5.0, most: int = 9) -> Ints:
-    """Group of each class: its own, or 0 for classes that are rare or beyond the `most` largest."""
+    """Group of each class: its own, or 0 for classes that are rare or beyond the `most` largest.
+
+    A chi-squared distribution describes counts of which at least five are expected (Cochran 1954).
+    """
     order = np.argsort(-expected, kind="stable")
     frequent = order[: min(most, np.count_nonzero(expected >= least))]
     if expected.sum() - expected[frequent].sum() < least:  # the others need as many

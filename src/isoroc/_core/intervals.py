@@ -105,6 +105,9 @@ class Statistic(NamedTuple):
             half = self.error * sqrt(square + shift**2)
             centre = self.value + self.error * shift
             return centre - half, centre + half
+        # The estimate is ``scale * (x - df)``, where x is a noncentral chi-square variable with df
+        # degrees of freedom and the noncentrality T / scale. Its variance is
+        # ``2 df scale**2 + 4 scale T``.
         scale = self.slope / 4
         df = max(self.variance / (2 * scale**2), 1e-6)
 
@@ -127,8 +130,8 @@ class Statistic(NamedTuple):
             return scale * low
 
         tail = (1 - confidence) / 2
-        # The estimate may be negative. Then 0 gives the upper end: no sample is evidence that
-        # T is smaller than what can be told from 0.
+        # The estimate may be negative. The upper end is then the one of an estimate of 0: chance
+        # below 0 is no evidence that T is smaller.
         return min(solve(self.value, 1 - tail), self.value), solve(max(self.value, 0.0), tail)
 
 
@@ -208,14 +211,14 @@ class Mean:
         # Sums of powers 1 to 4 of the weights (rows), times powers 0 to 3 of shifted values.
         self._sums = np.zeros((4, 4))
 
-    def add(self, values: Floats, weights: Floats, squares: Floats | None = None) -> None:
-        """Add rows, each of which may stand for several.
+    def add(self, values: Floats, weights: Floats | None, squares: Floats | None = None) -> None:
+        """Add rows, each of which may stand for several. Without weights, each has weight 1.
 
         `squares` are the sums of the squared weights of the rows that each stands for.
         """
         if not self._sums[0, 0]:
             self._shift = mean(values, weights)
-        columns = (values, weights, weights**2 if squares is None else squares)
+        columns = (() if column is None else column for column in (values, weights, squares))
         x, w, s = (np.ascontiguousarray(column, dtype=np.float64) for column in columns)
         self._sums += power_sums(x, w, s, self._shift)
 
@@ -257,10 +260,14 @@ class Mean:
         return Share.of(value, self.statistic().variance, n, n * min(value, 1 - value), prior=1.0)
 
 
-def by_cluster(clusters: Ints | None, weights: Floats, *columns: Floats) -> tuple[Floats, ...]:
-    """Weights and columns of rows, or total weights and means of clusters, which stand for rows."""
+def by_cluster(clusters: Ints | None, weights: Floats | None, *columns: Floats) -> tuple[Any, ...]:
+    """Weights and columns of rows, or total weights and means of clusters, which stand for rows.
+
+    Without clusters, weights may be None: then each row has weight 1.
+    """
     if clusters is None:
         return weights, *columns
+    weights = np.ones(len(clusters)) if weights is None else weights
     total = np.bincount(clusters, weights)
     kept = total > 0
     means = (np.bincount(clusters, weights * x)[kept] / total[kept] for x in columns)
@@ -277,8 +284,7 @@ def df_of_clusters(clusters: Ints | None, weights: Floats) -> float:
 
 def mean_of(values: Floats, weights: Floats | None, clusters: Ints | None = None) -> Statistic:
     """Weighted mean over the rows, which may depend on each other within clusters."""
-    rows = np.ones(len(values)) if weights is None else weights
-    total, means = by_cluster(clusters, rows, values)
+    total, means = by_cluster(clusters, weights, values)
     mean = Mean()
     mean.add(means, total)
     return mean.statistic()

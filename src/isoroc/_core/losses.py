@@ -53,12 +53,16 @@ def likeliest_power(
     start: float = 1.0,
     tolerance: float = 1e-10,
     precision: float = 0.0,
+    lowest: float = -math.inf,
+    outcome: float = 0.0,
 ) -> float:
     """The t between `low` and `high` that makes outcomes likeliest if forecasts are softmax(t z).
 
-    z, of shape (K, n), has log forecasts minus the log forecast of the outcome. ``log(t)`` may have
-    a normal prior of mean 0 and this precision, in rows. The loss is convex. Newton's method stays
-    between the last values on either side of the minimum, and bisection follows after 50 steps.
+    z, of shape (K, n), has log forecasts, which are raised to `lowest`. `outcome` is their weighted
+    mean for the outcomes, 0 if z is relative to the log forecast of the outcome. ``log(t)`` may
+    have a normal prior of mean 0 and this precision, in rows. The loss is convex. Newton's method
+    stays between the last values on either side of the minimum, and bisection follows after 50
+    steps.
     """
     total = weights.sum()
     shares = np.ascontiguousarray(weights / total)
@@ -68,8 +72,8 @@ def likeliest_power(
     t = min(start, high)
 
     def derivatives(t: float) -> tuple[float, float]:
-        mean, variance = moments(z, shares, t)
-        return mean + precision * math.log(t) / t, variance + precision / t**2
+        mean, variance = moments(z, shares, t, lowest)
+        return mean - outcome + precision * math.log(t) / t, variance + precision / t**2
 
     for count in range(100):
         slope, curvature = derivatives(t)

@@ -339,33 +339,47 @@ def power_sums(const double[::1] values, const double[::1] weights, const double
     """Sums of powers 1 to 4 of the weights of rows, times powers 0 to 3 of values - shift, (4, 4).
 
     An entry of weight w may stand for several equal rows, with squared weights that sum to s. Each
-    has the weight s / w. Blocks are summed apart, so that rounding errors stay small.
+    has the weight s / w. Weights that are not given, as an empty array, are 1, and squared weights
+    are w * w. Blocks are summed apart, so that rounding errors stay small.
     """
-    cdef Py_ssize_t i, start, j, k, n = values.shape[0]
+    cdef Py_ssize_t i, start, stop, j, k, n = values.shape[0]
     cdef double x, w, s, each
+    cdef bint weighted = weights.shape[0] > 0, squared = squares.shape[0] > 0
     cdef double part[4][4]
     cdef double power[4]
     result = np.zeros((4, 4))
     cdef double[:, ::1] out = result
     with nogil:
         for start in range(0, n, 512):
+            stop = min(start + 512, n)
             for j in range(4):
                 for k in range(4):
                     part[j][k] = 0.0
-            for i in range(start, min(start + 512, n)):
-                x = values[i] - shift
-                w = weights[i]
-                s = squares[i]
-                each = s / w if w > 0.0 else 0.0
-                power[0] = w
-                power[1] = s
-                power[2] = s * each
-                power[3] = s * each * each
-                for j in range(4):
-                    part[j][0] += power[j]
-                    part[j][1] += power[j] * x
-                    part[j][2] += power[j] * (x * x)
-                    part[j][3] += power[j] * (x * x * x)
+            if not weighted:  # all powers of the weights are 1
+                for i in range(start, stop):
+                    x = values[i] - shift
+                    part[0][1] += x
+                    part[0][2] += x * x
+                    part[0][3] += x * x * x
+                part[0][0] = stop - start
+                for j in range(1, 4):
+                    for k in range(4):
+                        part[j][k] = part[0][k]
+            else:
+                for i in range(start, stop):
+                    x = values[i] - shift
+                    w = weights[i]
+                    s = squares[i] if squared else w * w
+                    each = s / w if w > 0.0 else 0.0
+                    power[0] = w
+                    power[1] = s
+                    power[2] = s * each
+                    power[3] = s * each * each
+                    for j in range(4):
+                        part[j][0] += power[j]
+                        part[j][1] += power[j] * x
+                        part[j][2] += power[j] * (x * x)
+                        part[j][3] += power[j] * (x * x * x)
             for j in range(4):
                 for k in range(4):
                     out[j, k] += part[j][k]

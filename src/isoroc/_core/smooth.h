@@ -124,25 +124,34 @@ INLINE void log_rows(double *__restrict x) {
     EACH_ROW x[r] = f[r] + n[r] * LOG2_HIGH;
 }
 
-/* Read columns of an array of shape (K, n) into a tile. The first fills up what is missing. Columns
-   of the tile after the next one are fetched early: processors foresee few runs of numbers. */
+/* Copy K runs of ROWS numbers. Columns of the source after the next one are fetched early: processors
+   foresee few runs of numbers at a time. Vectors as wide as those of other tiles pass numbers on at once,
+   narrower ones only through the cache. */
+TILE(copy)(double *__restrict to, ptrdiff_t step, const double *__restrict from, ptrdiff_t from_step,
+           ptrdiff_t K) {
+    for (ptrdiff_t k = 0; k < K; k++, to += step, from += from_step) {
+        PREFETCH(from + 2 * ROWS);
+        EACH_ROW to[r] = from[r];
+    }
+}
+
+/* Read columns of an array of shape (K, n) into a tile. The first fills up what is missing. */
 static inline void load(double *__restrict tile, const double *__restrict from, ptrdiff_t K,
                         ptrdiff_t n, int width) {
-    for (ptrdiff_t k = 0; k < K; k++)
-        if (width == ROWS) {
-            PREFETCH(from + k * n + 2 * ROWS);
-            EACH_ROW tile[k * ROWS + r] = from[k * n + r];
-        } else
+    if (width == ROWS)
+        copy_tile(tile, ROWS, from, n, K);
+    else
+        for (ptrdiff_t k = 0; k < K; k++)
             EACH_ROW tile[k * ROWS + r] = from[k * n + (r < width ? r : 0)];
 }
 
 /* Write a tile into columns of an array of shape (K, n). */
 static inline void store(const double *__restrict tile, double *__restrict to, ptrdiff_t K,
                          ptrdiff_t n, int width) {
-    for (ptrdiff_t k = 0; k < K; k++)
-        if (width == ROWS)
-            EACH_ROW to[k * n + r] = tile[k * ROWS + r];
-        else
+    if (width == ROWS)
+        copy_tile(to, n, tile, ROWS, K);
+    else
+        for (ptrdiff_t k = 0; k < K; k++)
             for (int r = 0; r < width; r++) to[k * n + r] = tile[k * ROWS + r];
 }
 
@@ -209,16 +218,20 @@ static inline void softmax_tile(double *z, ptrdiff_t K, double share) {
     normalise_tile(z, K, share);
 }
 
-/* Mean and variance of each row of z, whose numbers have the probabilities q. */
-TILE(moments)(const double *__restrict q, const double *__restrict z, double *__restrict mean,
-              double *__restrict variance, ptrdiff_t K) {
-    double off[ROWS];
-    EACH_ROW mean[r] = variance[r] = 0.0;
-    for (ptrdiff_t k = 0; k < K; k++) EACH_ROW mean[r] += q[k * ROWS + r] * z[k * ROWS + r];
+/* Mean and variance of each row of z, whose numbers have the probabilities q, times weights and added
+   to `sums`, shape (2, ROWS). */
+TILE(moments)(const double *__restrict q, const double *__restrict z, const double *__restrict weights,
+              double *__restrict sums, ptrdiff_t K) {
+    double mean[ROWS], variance[ROWS], off[ROWS];
+    EACH_ROW mean[r] = q[r] * z[r];
+    for (ptrdiff_t k = 1; k < K; k++) EACH_ROW mean[r] += q[k * ROWS + r] * z[k * ROWS + r];
+    EACH_ROW variance[r] = 0.0;
     for (ptrdiff_t k = 0; k < K; k++) {
         EACH_ROW off[r] = z[k * ROWS + r] - mean[r];
         EACH_ROW variance[r] += q[k * ROWS + r] * off[r] * off[r];
     }
+    EACH_ROW sums[r] += weights[r] * mean[r];
+    EACH_ROW sums[ROWS + r] += weights[r] * variance[r];
 }
 
 /* Exponentials z of each row, divided by their sum and times a weight, and the logarithm of the sum. */

@@ -21,7 +21,9 @@ cdef extern from "smooth.h" nogil:
     void log_tile(double* z, Py_ssize_t K)
     void softmax_tile(double* z, Py_ssize_t K, double share)
     void normalise_tile(double* z, Py_ssize_t K, double share)
-    void moments_tile(const double* q, const double* z, double* mean, double* variance,
+    void copy_tile(double* to, Py_ssize_t step, const double* source, Py_ssize_t source_step,
+                   Py_ssize_t K)
+    void moments_tile(const double* q, const double* z, const double* weights, double* sums,
                       Py_ssize_t K)
     void sum_tile(const double* x, double* y, Py_ssize_t K)
     void lower_tile(double* z, Py_ssize_t K)
@@ -148,17 +150,17 @@ cdef transform(const double[:, ::1] source, bint from_rows, double[:, ::1] to, b
     return made
 
 
-def moments(const double[:, ::1] z, const double[::1] weights, double t):
-    """Sums over the columns of z, shape (K, n), of their mean and variance under the softmax of t z.
+def moments(const double[:, ::1] z, const double[::1] weights, double t, double lowest):
+    """Sums over the columns of max(z, lowest), shape (K, n), of their mean and variance.
 
-    Columns are multiplied by their weights.
+    Entries have the probabilities softmax(t z). Columns are multiplied by their weights.
     """
     cdef Py_ssize_t tile, i, n = z.shape[1], K = z.shape[0]
-    cdef int r, width
+    cdef int width
     cdef double[:, ::1] tiles = np.empty((2, K * ROWS))
     cdef double* scores = &tiles[0, 0]
     cdef double* q = &tiles[1, 0]
-    cdef double[ROWS] mean, variance
+    cdef double[ROWS] rest
     sums = np.zeros((2, ROWS))
     cdef double[:, ::1] to_sums = sums
     with nogil:
@@ -166,14 +168,63 @@ def moments(const double[:, ::1] z, const double[::1] weights, double t):
             i = tile * ROWS
             width = <int>min(<Py_ssize_t>ROWS, n - i)
             load(scores, &z[0, i], K, n, width)
-            load(q, &z[0, i], K, n, width)
+            if lowest > -INFINITY:
+                raise_tile(scores, lowest, K)
+            copy_tile(q, ROWS, scores, ROWS, K)
             scale_tile(q, t, K)
             softmax_tile(q, K, 0.0)
-            moments_tile(q, scores, mean, variance, K)
+            moments_tile(q, scores, some(weights, i, width, rest), &to_sums[0, 0], K)
+    mean, variance = sums.sum(axis=1).tolist()
+    return mean, variance
+
+
+def power_loss(const double[:, ::1] z, const Py_ssize_t[::1] codes, const double[::1] weights,
+               double t, double lowest, double share):
+    """Log loss of outcomes under the softmax of t max(z, lowest), shape (K, n), times the weights.
+
+    A share of the uniform forecast is mixed in.
+    """
+    cdef Py_ssize_t tile, i, n = z.shape[1], K = z.shape[0]
+    cdef int r, width
+    cdef double loss = 0.0
+    cdef double[::1] memory = np.empty(K * ROWS)
+    cdef double* scores = &memory[0]
+    cdef double[ROWS] ones, own, logs, likely
+    cdef Py_ssize_t[ROWS] at
+    for r in range(ROWS):
+        ones[r] = 1.0
+    with nogil:
+        for tile in range((n + ROWS - 1) // ROWS):
+            i = tile * ROWS
+            width = <int>min(<Py_ssize_t>ROWS, n - i)
+            load(scores, &z[0, i], K, n, width)
+            if lowest > -INFINITY:
+                raise_tile(scores, lowest, K)
+            scale_tile(scores, t, K)
+            lower_tile(scores, K)
+            for r in range(ROWS):
+                at[r] = codes[i + (r if r < width else 0)] * ROWS + r
+                own[r] = scores[at[r]]
+            exp_tile(scores, K)
+            share_tile(scores, ones, logs, K)
+            for r in range(ROWS):
+                likely[r] = scores[at[r]] * (1.0 - share) + share / <double>K
+            log_tile(likely, 1)
             for r in range(width):
-                to_sums[0, r] += weights[i + r] * mean[r]
-                to_sums[1, r] += weights[i + r] * variance[r]
-    return sums[0].sum(), sums[1].sum()
+                # Without a share, the loss is linear where the exponential underflows.
+                loss += weights[i + r] * (-likely[r] if share > 0.0 else logs[r] - own[r])
+    return loss
+
+
+cdef inline const double* some(const double[::1] values, Py_ssize_t i, int width,
+                               double* rest) noexcept nogil:
+    """Numbers of the rows of a tile, copied to `rest` with zeros if there are fewer than ROWS."""
+    cdef int r
+    if width == ROWS:
+        return &values[i]
+    for r in range(ROWS):
+        rest[r] = values[i + r] if r < width else 0.0
+    return rest
 
 
 def softened(const double[:, ::1] logs, double floor, double trace):

@@ -73,14 +73,19 @@ def read_counts(
     Files of a warehouse do not list the classes, and a part of its result may lack some labels, so
     such files are read as one table.
     """
-    tables: dict[Any, tuple[str, dict[str, Any], list[Any]]] = {}
+    counts = []
+    parts: dict[str, tuple[str, dict[str, Any], list[Any]]] = {}
     for path in paths:
         name = os.fspath(path)
         frame = _read(name)
         about = _about(frame, name)
-        key = str(about) if about["classes"] is None else len(tables)
-        tables.setdefault(key, (name, about, []))[2].append(frame.drop("isoroc"))
-    return [_parse(labels, *table) for table in tables.values()]
+        frame = frame.drop("isoroc")
+        if about["classes"] is None:
+            parts.setdefault(str(about), (name, about, []))[2].append(frame)
+        else:
+            counts.append(_parse(labels, name, about, [frame]))
+        del frame  # before the next table needs memory
+    return counts + [_parse(labels, *table) for table in parts.values()]
 
 
 def _read(name: str) -> Any:

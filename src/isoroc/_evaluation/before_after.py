@@ -62,8 +62,21 @@ class Pair:
         rows = self.before.row_weights() ** 2 / self.before.squared_weights()
         return np.maximum(np.rint(rows), 1).astype(np.int64)
 
+    @cached_property
+    def _draws(self) -> dict[int, Self]:
+        """Rows that were drawn, by their largest number."""
+        return {}
+
     def draw(self, most: int) -> Self:
-        """The same with at most `most` rows, drawn at random. Cells are replaced by rows."""
+        """The same with at most `most` rows, drawn at random, each time the same.
+
+        Cells are replaced by rows.
+        """
+        if most not in self._draws:
+            self._draws[most] = self._draw(most)
+        return self._draws[most]
+
+    def _draw(self, most: int) -> Self:
         n = len(self.before)
         rng = np.random.default_rng(0)
         if self.counted is None:

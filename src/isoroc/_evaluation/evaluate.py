@@ -32,6 +32,7 @@ from isoroc._input import (
     warn_if_reversed,
     with_segments,
 )
+from isoroc._support.threads import one_blas_thread
 from isoroc.metrics._segments import report_on
 
 
@@ -303,6 +304,7 @@ def evaluate_pairs(pairs: Iterable[Pair], confidence: float = 0.95) -> Evaluatio
     return conclude(collector, confidence)
 
 
+@one_blas_thread()
 def conclude(collector: Collector, confidence: float) -> Evaluation:
     """Evaluation of the rows that were collected."""
     estimates, notes = collector.measure()
@@ -318,7 +320,7 @@ def conclude(collector: Collector, confidence: float) -> Evaluation:
         for stage, sample in kept.series.items():
             rows = replace(sample, segments=columns)
             segments[stage] = report_on(rows, confidence=confidence)
-    impossible = dict(totals.impossible)
+    impossible = totals.impossible
     judged = kept.draw(most_rows(K))
     verdict, miscalibrated, seen = judge_rows(judged, estimates, totals.n_rows, impossible)
     return Evaluation(

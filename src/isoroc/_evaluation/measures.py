@@ -1,6 +1,6 @@
 """All measures of a pair of forecasts: means over all rows, and what is estimated from some."""
 
-from collections import Counter
+from collections import defaultdict
 from math import sqrt
 from typing import Any
 
@@ -16,14 +16,15 @@ from isoroc._core.intervals import (
     covariance_of_means,
     half_width,
 )
-from isoroc._core.losses import EPSILON, are_impossible, log_losses, unseen_loss
+from isoroc._core.losses import EPSILON, log_losses, unseen_loss
 from isoroc._core.rows import find_largest
 from isoroc._core.types import Floats
 from isoroc._evaluation.before_after import Pair, join_pairs
 from isoroc._evaluation.catalogue import MANY_CLASSES, MEASURES, Estimates
 from isoroc._evaluation.order import effort_for, measure_labels, measure_order, measure_volumes
-from isoroc._input import SLICE, Aspect, Sample, slices
+from isoroc._input import Aspect, Sample, slices
 from isoroc._support.table import Table
+from isoroc._support.threads import one_blas_thread
 from isoroc.metrics._estimation.calibration_terms import Parts, RowTerm
 
 
@@ -33,31 +34,42 @@ class Totals:
     def __init__(self) -> None:
         self.n_rows = 0
         self.means: dict[tuple[str, str], Mean] = {}
-        self.impossible = Counter[str]()  # rows whose outcome was given probability 0, by stage
-        self._zeros: dict[str, float] = {}
-        self._classes: Any = 0.0
         self.directions: dict[str, Direction] = {}
-        self._rows: dict[str, Mean] = {}  # changes of shares as if rows were independent
+        #: Rows whose outcome was given probability 0, by stage and for changes.
+        self._impossible = defaultdict[str, float](float)
+        #: The weight of these rows.
+        self._zeros = defaultdict[str, float](float)
+        self._classes: Any = 0.0
+        #: Changes of shares as if rows in clusters were independent.
+        self._rows: dict[str, Mean] = {}
+
+    @property
+    def impossible(self) -> dict[str, int]:
+        """Number of rows whose outcome was given probability 0, by stage."""
+        return {stage: round(self._impossible[stage]) for stage in self.directions}
 
     def add(self, pair: Pair) -> None:
-        """Add rows. A cluster must not span several batches."""
+        """Add rows. A cluster or the parts of a row must not span several batches."""
+        n = len(pair.before)
+        self.n_rows += pair.n_rows if n else 0
+        together = pair.before.clusters is not None or pair.before.parts_of is not None
+        for rows in slices(n, n if together else 2**14):  # which fit the cache
+            self._add_slice(pair.take(rows))
+
+    def _add_slice(self, pair: Pair) -> None:
         before = pair.before
-        if not len(before):
-            return
-        weights = before.row_weights()
-        squares = before.squared_weights() if before.clusters is None else None
-        self.n_rows += pair.n_rows
+        clusters = before.clusters
+        squares = before.squares if clusters is None else None
         self._classes = self._classes + before.class_weights()
         for (name, stage), values in _terms(pair).items():
-            total, means = by_cluster(before.clusters, weights, values)
+            total, means = by_cluster(clusters, before.weights, values)
             self.means.setdefault((name, stage), Mean()).add(means, total, squares)
             measure = MEASURES[name]
-            if measure.statistic == "share" and measure.is_difference(stage):
+            is_share = measure.statistic == "share" and measure.is_difference(stage)
+            if is_share and clusters is not None:
                 alone = self._rows.setdefault(name, Mean())
-                alone.add(values, weights, before.squared_weights())
+                alone.add(values, before.weights, before.squares)
         for stage, sample in pair.series.items():
-            rows = are_impossible(sample.forecasts, sample.codes)
-            self.impossible[stage] += round(sample.count_rows(rows))
             self.directions.setdefault(stage, Direction()).add(sample)
         zeros = {stage: sample.forecasts < EPSILON for stage, sample in pair.series.items()}
         if len(zeros) == 2:
@@ -65,8 +77,9 @@ class Totals:
             zeros |= {"gained": second & ~first, "lost": first & ~second}
         for name, zero in zeros.items():
             if zero.any():
-                weight = float(weights @ zero[np.arange(len(zero)), before.codes])
-                self._zeros[name] = self._zeros.get(name, 0.0) + weight
+                is_outcome = zero[np.arange(len(zero)), before.codes]
+                self._zeros[name] += float(before.row_weights() @ is_outcome)
+                self._impossible[name] += before.count_rows(is_outcome)
 
     def estimate(self, name: str, stage: str) -> Statistic | Share:
         """Mean over the rows, which may be a share of them."""
@@ -86,7 +99,7 @@ class Totals:
         and Min 2005). Rows that change together count as one.
         """
         mean = self.means[name, "change"]
-        rows = self._rows[name]
+        rows = self._rows.get(name, mean)
         statistic = mean.statistic()
         alone = rows.statistic().variance
         size = mean.size
@@ -105,8 +118,8 @@ class Totals:
             less = "lost"
 
         def unseen(name: str) -> float:
-            share = self._zeros.get(name)
-            return 0.0 if share is None else unseen_loss(Share(share / mean.weight, mean.size))
+            weight = self._zeros.get(name)
+            return 0.0 if weight is None else unseen_loss(Share(weight / mean.weight, mean.size))
 
         return loss.reaching(loss.value + unseen(more), loss.value - unseen(less))
 
@@ -120,24 +133,22 @@ class Direction:
 
     def add(self, sample: Sample) -> None:
         """Add rows. A cluster must not span several batches."""
-        if sample.clusters is None and len(sample) > SLICE:
-            for rows in slices(len(sample)):
-                self.add(sample.take(rows))
-            return
         P = sample.forecasts
         codes = sample.codes
+        clusters = sample.clusters
         weights = sample.row_weights()
         squares = sample.squared_weights()
         single = np.ascontiguousarray(P.T) if P.shape[1] <= MANY_CLASSES else ()
         # The most probable class and, if they are not many, each class.
         events = [find_largest(P), *((p, k) for k, p in enumerate(single))]
         self._differences = self._differences or [Mean() for _ in events]
+        weight = weights.sum()
         sums = []
         for mean, (p, k) in zip(self._differences, events, strict=True):
-            total, means = by_cluster(sample.clusters, weights, p - (codes == k))
-            mean.add(means, total, squares if sample.clusters is None else None)
+            total, means = by_cluster(clusters, sample.weights, p - (codes == k))
+            mean.add(means, total, sample.squares if clusters is None else None)
             # The last is the variance if forecasts are calibrated and rows are independent.
-            sums.append([weights.sum(), weights @ p, squares @ (p * (1 - p))])
+            sums.append([weight, weights @ p, squares @ (p * (1 - p))])
         self._sums = self._sums + np.transpose(sums)
 
     def table(self, classes: NDArray[Any], confidence: float) -> Table:
@@ -184,7 +195,8 @@ class Collector:
 
     def add(self, pair: Pair) -> None:
         """Add a batch of rows."""
-        self.totals.add(pair)
+        with one_blas_thread():
+            self.totals.add(pair)
         if self._share < 1:
             pair = self._thin(pair, self._share)
         self._kept.append(pair)

@@ -74,10 +74,10 @@ def grow_pulled(
     c = forecast_pseudocount
     if c is None:
         c = likeliest_pseudocount(tree.class_weights[tree.bins], means[tree.bins], constant)
-    slack = _slack_of(tree, sample, options)
+    keeps_order = _order_check(tree, sample, options)
     for lower in (c, *(float(other) for other in FORECAST_PSEUDOCOUNTS[:0:-1] if other < c)):
         values = bin_values(tree.class_weights, constant + lower * means)[tree.bins]
-        if slack(values) >= LEAST_SLACK[options.monotonicity]:
+        if keeps_order(values):
             return Pulled(tree, means, lower, bin_of)
     return Pulled(tree, means, 0.0, bin_of)  # growth kept certificates of values without a pull
 
@@ -110,12 +110,25 @@ def mean_forecasts(
     return bin_values(tree.add_up(sums), 0.0)
 
 
-def _slack_of(tree: BinTree, sample: Sample, options: GrowthOptions) -> Callable[[Floats], float]:
-    """Smallest slack of the splits as a function of the values of the bins."""
+def _order_check(tree: BinTree, sample: Sample, options: GrowthOptions) -> Callable[[Floats], bool]:
+    """Whether every split keeps its certificate, as a function of the values of the bins."""
     if options.monotonicity is None or not tree.n_splits:
-        return lambda _: np.inf
+        return lambda _: True
     held = regions_held(tree, sample.forecasts if options.monotonicity == "global" else None)
-    return lambda values: float(largest_slack(bounds_of(values, held)).min())
+    every = np.arange(tree.n_splits)
+    suspects = every[:0]  # splits that failed last, which are likely to fail again
+
+    def keeps_order(values: Floats) -> bool:
+        nonlocal suspects
+        for splits in (suspects, every):
+            slack = largest_slack(bounds_of(values, held[splits]))
+            failing = slack < LEAST_SLACK[options.monotonicity]
+            if failing.any():
+                suspects = splits[failing]
+                return False
+        return True
+
+    return keeps_order
 
 
 def _is_isotonic(sample: Sample, options: GrowthOptions) -> bool:

@@ -54,7 +54,7 @@ class Sweep:
             # The first of equals, where equals may differ by rounding.
             scores = np.array([growth.score(split) for split in splits])
             return splits[int(np.argmax(scores >= scores.max() * (1 - 1e-9)))]
-        if points.mean(axis=0).max() < 0.99:
+        if points.mean(axis=0).max() < 0.99:  # the bin is not at a vertex
             return None
         # The order depends on the bin, not on earlier searches.
         random_state = np.random.RandomState((self.seed + int(members.sum())) % 2**32)
@@ -75,7 +75,8 @@ def climb(growth: Growth, node: int, gammas: Floats, axes: NDArray[np.int32]) ->
         min_weight=growth.min_bin_weight,
         min_gap=MIN_GAP,
     )
-    gains, children = ascent.climb(gammas, axes, 20)
+    max_cycles = 20  # over the axes, against endless ascents among rounding errors
+    gains, children = ascent.climb(gammas, axes, max_cycles)
     gammas += (1 - gammas.sum(axis=1, keepdims=True)) / gammas.shape[1]
     kept = np.asarray(children.any(axis=2))
     gaining = np.flatnonzero(gains > LEAST_GAIN * weights.sum()).tolist()

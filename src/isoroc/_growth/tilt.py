@@ -76,6 +76,8 @@ def find_tilts(rows: BinnedRows, weights: Floats, values: Floats) -> Floats:
         curvature += (mean / total)[at, :, None] * np.eye(values.shape[1])
         inverse = np.linalg.pinv(curvature, rcond=1e-15, hermitian=True)
         step = (inverse @ error[at][..., None])[..., 0]
+        # Newton steps change no log tilt by more than 2, since the curvature only holds nearby. All
+        # bins step at once, with compiled sums, which is why `_core.newton` is not used here.
         u[at] += step * 2 / np.maximum(np.abs(step).max(axis=1, keepdims=True), 2)
     return np.asarray(np.exp(u - u.max(axis=1, keepdims=True)))
 

@@ -65,10 +65,11 @@ def _refusal(
     readings = dict[str, Floats]()
     if low >= 0 and high <= 100:
         readings["percent"] = scores / 100
-    if -0.1 < high <= 0:
+    if -0.1 < high <= 0:  # a probability above 0.9 occurs, and none above 1
         readings["log_probability"] = np.exp(scores)
     for unit, p in readings.items():
-        # The other unit must be clearly better than log odds, and not clearly worse than the rate.
+        # The other unit must be clearly better than log odds, and not clearly worse than the rate,
+        # which is likelier by less than .05 nats per row.
         is_good = _gain(rate, p, second).mean() < 0.05
         if is_good and _is_likelier(p, expit(scores), second):
             why = " and fit the outcomes better in another unit than as log odds"

@@ -293,7 +293,8 @@ class Sample:
 
     def measure(self, metric: Callable[..., Any], **options: Any) -> Any:
         """Value of a metric on this sample, with codes as labels."""
-        options = {"sample_weight": self.weights, "labels": range(self.n_classes)} | options
+        labels = np.arange(self.n_classes)
+        options = {"sample_weight": self.weights, "labels": labels} | options
         return metric(self.codes, self.forecasts, **options)
 
     def take(self, rows: NDArray[Any] | slice) -> Self:

@@ -121,8 +121,8 @@ def recall_output(Q: Any) -> Fingerprint | None:
 
 
 def _hash_output(Q: Floats) -> int:
-    """Hash of at most 1,000 rows, the same for two columns and for the second of them."""
-    some = np.unique(np.linspace(0, len(Q) - 1, 1000).round().astype(np.intp))
+    """Hash of at most 200 rows, the same for two columns and for the second of them."""
+    some = np.unique(np.linspace(0, len(Q) - 1, 200).round().astype(np.intp))
     bits = np.ascontiguousarray(_bits(_telling_columns(Q[some])))
     hashes = hash_words(bits, 1) * (2 * some.astype(np.uint64) + np.uint64(1))
     return hash((len(Q), int(hashes.sum())))

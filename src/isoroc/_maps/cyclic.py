@@ -15,7 +15,7 @@ import numpy as np
 from isoroc._core.types import Floats, Ints
 
 MOST_CHECKED = 2000  # with more rows, this many are drawn and checked
-TOLERANCE = 1e-12  # relative rounding error that comparisons allow for
+ORDER_TOLERANCE = 1e-12  # relative rounding error that comparisons allow for
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def check_cyclic(z: Floats, Q: Floats) -> MonotonicityCheck:
     z = z - z.mean(axis=1, keepdims=True)  # forecasts sum to one, so constants of z cancel
     inner = Q @ z.T
     steps = np.diag(inner)[:, None] - inner  # [j, i]: from row i to row j
-    steps += TOLERANCE * K * (1 + np.abs(z).max())
+    steps += ORDER_TOLERANCE * K * (1 + np.abs(z).max())
     return MonotonicityCheck(not has_negative_cycle(steps), len(Q), exact=n <= MOST_CHECKED)
 
 
@@ -62,7 +62,7 @@ def _increases(odds: Floats, Q: Floats) -> bool:
     same = np.diff(odds[order]) == 0
     for q, sign in ((Q[order, 1], 1), (Q[order, 0], -1)):
         rise = sign * np.diff(q)
-        allowed = TOLERANCE * q[1:]
+        allowed = ORDER_TOLERANCE * q[1:]
         if (rise < -allowed).any() or (same & (rise > allowed)).any():
             return False
     return True

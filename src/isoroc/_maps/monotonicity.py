@@ -31,7 +31,7 @@ from isoroc._support.table import Table
 Scope = Literal["global", "tree"]
 
 #: Slack down to minus this counts as feasible: rounding error of differences of probabilities.
-TOLERANCE = 1e-12
+SLACK_TOLERANCE = 1e-12
 
 
 def regions_held(tree: BinTree, forecasts: Floats | None = None) -> NDArray[np.bool_]:
@@ -88,7 +88,7 @@ def solve(W: Floats) -> tuple[Floats, Floats]:
     for _ in range(W.shape[-1]):  # Bellman-Ford from a source at distance 0 to every region
         gamma = np.minimum(gamma, (gamma[:, None, :] + tight).min(axis=2))
     gamma = sum_to_one(gamma)
-    gamma[slack < -TOLERANCE] = np.nan
+    gamma[slack < -SLACK_TOLERANCE] = np.nan
     return gamma, slack
 
 
@@ -130,7 +130,7 @@ class Certificate:
         for gamma, after in zip(self.thresholds, self.calibrated_thresholds, strict=True):
             margin = calibrated - after
             chosen = margin[np.arange(len(margin)), regions(forecasts, gamma)]
-            if not (chosen >= margin.max(axis=1) - TOLERANCE).all():
+            if not (chosen >= margin.max(axis=1) - SLACK_TOLERANCE).all():
                 return False
         return True
 

@@ -127,7 +127,7 @@ class SegmentMap(Map):
         certificate = self.certificate_of_common
         return z if certificate is None else with_floor(ops, z, certificate.floor)
 
-    @property
+    @cached_property
     def certificate_of_common(self) -> Any:
         """The guarantee of a monotone common map of three classes or more, if there is one."""
         K = len(self.offset)

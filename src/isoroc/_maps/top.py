@@ -51,6 +51,7 @@ class TopReduction:
 
         from scipy.optimize import minimize_scalar  # noqa: PLC0415  # slow to import, only for fits
 
+        # From no share for ranks beyond the top to the same probability for all of them.
         minimum = minimize_scalar(loss, bounds=np.log([1e-6, 10.0]), method="bounded")
         return cls(top, float(np.exp(minimum.x)))
 

@@ -126,7 +126,9 @@ def write_frame(
         elif form.kind == "ndjson":
             frame.sink_ndjson(to, compression=compression, check_extension=False)
         elif form.kind == "parquet":
-            frame.sink_parquet(to)
+            frame.sink_parquet(
+                to, compression_level=1
+            )  # of zstd: as small as with the default of 3
         else:
             frame.sink_ipc(to)
         found = check()

@@ -111,9 +111,10 @@ class Ties:
         """Kullback-Leibler divergence of mean labels from forecasts.
 
         The entropy is estimated by ``sum_k c_k / n (psi(n) - psi(c_k))``, which is too low by
-        ``sum_k g_k E1(n g_k)`` (Zhang 2012), which is negligible unless classes have few rows. It
-        is subtracted for g equal to p times the ratio of outcomes and forecasts of such classes.
-        The bias is how much it would change if g were half or twice as large.
+        ``sum_k g_k sum_v (1 - g_k)**v / v`` for v from n to infinity (Zhang 2012). This matters
+        only if classes have few rows. It is subtracted for g equal to p times the ratio of outcomes
+        and forecasts of such classes. The bias is how much it would change if g were half or twice
+        as large.
         """
         p = self.p.clip(min=EPSILON)
         n = self.n
@@ -124,6 +125,7 @@ class Ties:
 
         def missing_entropy(g: Floats) -> Floats:
             g = np.minimum(g, 1 - EPSILON)
+            # The sum over v is about the integral from n - 1/2, the exponential integral E1.
             return np.asarray(g * exp1((0.5 - n) * np.log1p(-g)))
 
         missing, less, more = (missing_entropy(factor * ratio * p) for factor in (1.0, 0.5, 2.0))

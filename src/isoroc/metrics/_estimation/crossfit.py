@@ -43,8 +43,10 @@ from isoroc._maps.top import TopReduction
 from isoroc.metrics._estimation.grouping import (
     count_halvings,
     group_equal,
+    group_numbers,
     group_ranks,
     halve_repeatedly,
+    number_sorted,
     order_rows,
     sum_rows,
 )
@@ -149,22 +151,22 @@ class CrossFit:
         order = order_rows(sample)
         clusters = None if sample.clusters is None else sample.clusters[order]
         fold[order] = deal_folds(n, self._n_folds, np.random.default_rng(0), clusters)
-        value = group_equal(sample.forecasts)
+        single = sample.forecasts.ndim == 1
+        value = number_sorted(sample.forecasts, order) if single else group_equal(sample.forecasts)
         scores = None
         first = np.arange(n)
         unit = first
         n_cells = min(max(n // self._rows_in_cell, 32), 512)
-        if sample.forecasts.ndim == 1 and value.max() >= 2 * n_cells:
+        if single and value.max() >= 2 * n_cells:
             scores = np.clip(sample.forecasts, EPSILON, 1 - EPSILON)
             # Cells of equal weight, divided where odds differ: probabilities near 0 or 1.
             odds = np.floor(2 * np.log(scores / (1 - scores)))
             cell = group_ranks(value, None, n_cells) + odds
-            value[order] = np.cumsum(np.diff(cell[order], prepend=cell[order[0]]) > 0)
-            means = np.bincount(value[order], scores[order]) / np.maximum(np.bincount(value), 1)
+            value = number_sorted(cell, order)
+            means = np.bincount(value[order], scores[order]) / np.bincount(value)
             sample = replace(sample, forecasts=means[value])
         if scores is not None or 2 * value.max() <= n:  # otherwise there are hardly any ties
-            key = value * sample.n_classes + sample.codes
-            _, first, unit = np.unique(key, return_index=True, return_inverse=True)
+            first, unit = group_numbers(value * sample.n_classes + sample.codes)
             sample = replace(sample.take(first), weights=sum_rows(unit, weights, None))
         P = np.ascontiguousarray(as_matrix(sample.forecasts).T)
         return _Units(sample, P, value[first], first), _FoldedRows(

@@ -35,6 +35,26 @@ def group_equal(forecasts: Floats) -> Ints:
     return _find_equal(forecasts)[1]
 
 
+def number_sorted(values: Floats, order: Ints) -> Ints:
+    """Numbers of the distinct values of rows, ascending, where `order` sorts the rows."""
+    ordered = values[order]
+    number = np.empty(len(order), dtype=np.intp)
+    number[order] = np.cumsum(np.diff(ordered, prepend=ordered[:1]) > 0)
+    return number
+
+
+def group_numbers(numbers: Ints) -> tuple[Ints, Ints]:
+    """First row of each distinct number, ascending, and the group of each row.
+
+    The numbers are whole and not negative. They are few or small, so counting is faster than a
+    sort.
+    """
+    first = np.full(int(numbers.max()) + 1, -1)
+    first[numbers[::-1]] = np.arange(len(numbers))[::-1]  # the last one assigned stays
+    occurs = first >= 0
+    return first[occurs], np.cumsum(occurs)[numbers] - 1
+
+
 def distinct_rows(values: Floats) -> Ints:
     """Index of the first of each group of equal rows of a matrix."""
     return _find_equal(values)[0]

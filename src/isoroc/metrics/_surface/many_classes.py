@@ -182,6 +182,7 @@ def stack_pyramids(
             direction = np.zeros(K)
             for k in chosen:
                 direction[k] = volumes[tuple(j for j in chosen if j != k)]
+            # Around the centre of the simplex, whose coordinates differ by up to 1.
             starts = 0.2 * random_state.standard_normal((n_starts, K))
             ends = ends_of_ascents(few, np.tile(direction, (n_starts, 1)), starts)
             points = cases.reach(ends)
