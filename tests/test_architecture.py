@@ -100,9 +100,14 @@ def part_of(path):
 
 
 @cache
+def tree_of(path):
+    return ast.parse(path.read_text("utf-8"))
+
+
+@cache
 def imports_of(path):
     names: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -264,18 +269,21 @@ LAYOUT = {
 }
 
 
+@cache
 def statements(path):
     """Depth of indentation and tokens of each statement. Cython has the tokens of Python."""
+    found = []
     depth = 0
     tokens = list[tokenize.TokenInfo]()
     with path.open() as file:
         for token in tokenize.generate_tokens(file.readline):
             depth += (token.type == tokenize.INDENT) - (token.type == tokenize.DEDENT)
             if token.type == tokenize.NEWLINE:
-                yield depth, tokens
+                found.append((depth, tokens))
                 tokens = []
             elif token.type not in LAYOUT:
                 tokens.append(token)
+    return found
 
 
 def is_function(tokens):
@@ -286,7 +294,7 @@ def is_function(tokens):
 
 def function_lengths(path):
     """Name and lines of code of each function, without docstrings, comments and blank lines."""
-    found = list(statements(path))
+    found = statements(path)
     for i, (depth, header) in enumerate(found):
         if not is_function(header):
             continue
@@ -416,7 +424,7 @@ def test_a_statement_assigns_one_thing():
     assert not is_packed(ast.parse("a, b = b, a").body[0])
     assert not is_packed(ast.parse("a, b = f(x)").body[0])
     for path in SOURCE.rglob("*.py"):
-        nodes = ast.walk(ast.parse(path.read_text("utf-8")))
+        nodes = ast.walk(tree_of(path))
         packed = [ast.unparse(node) for node in nodes if is_packed(node)]
         assert not packed, f"{path.name}: one name per line"
     for path in SOURCE.rglob("*.pyx"):
@@ -441,7 +449,7 @@ def test_a_name_has_one_meaning():
     """No two modules have classes or constants of one name."""
     found: dict[str, set[str]] = {}
     for path in SOURCE.rglob("*.py"):
-        for name in definitions(ast.parse(path.read_text("utf-8"))):
+        for name in definitions(tree_of(path)):
             found.setdefault(name, set()).add(str(path.relative_to(SOURCE)))
     assert not {name: places for name, places in found.items() if len(places) > 1}
 
@@ -486,7 +494,7 @@ def test_keywords_have_types():
     assert not untyped_keywords(ast.parse("x: dict[str, int] = {}; f(**x)"))
     assert untyped_keywords(ast.parse("f(**vars(x))")) == {"vars(x)"}
     for path in SOURCE.rglob("*.py"):
-        tree = ast.parse(path.read_text("utf-8"))
+        tree = tree_of(path)
         functions = [node for node in tree.body if not isinstance(node, ast.ClassDef)]
         classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
         for part in [*functions, *(inner for each in classes for inner in each.body)]:
@@ -495,7 +503,7 @@ def test_keywords_have_types():
 
 def test_nothing_is_used_that_windows_lacks():
     for path in SOURCE.rglob("*.py"):
-        check_runs_on_windows(ast.parse(path.read_text("utf-8")))
+        check_runs_on_windows(tree_of(path))
 
 
 def check_runs_on_windows(tree):

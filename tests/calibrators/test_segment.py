@@ -157,6 +157,18 @@ def test_pairs_of_columns():
     assert log_loss(y, alone.predict_proba(expit(z), segments)) > log_loss(y, Q) + 0.08
 
 
+def test_pairs_of_the_most_informative_of_many_columns_are_tried():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=800)
+    signs = rng.choice([-1, 1], (800, 22))
+    effects = np.append(np.full(20, 0.35), [1.0, 1.0])  # at most 20 columns make pairs
+    y = rng.random(800) < expit(z + signs @ effects + signs[:, 20] * signs[:, 21])
+    segments = {f"c{j}": np.where(signs[:, j] > 0, "x", "y") for j in range(22)}
+    calibrator = SegmentCalibrator(IdentityCalibrator(), max_terms=1)
+    calibrator.fit(z, y, segments=segments, unit="logit")
+    assert "c20 \u00d7 c21" in calibrator.shifts_["column"]
+
+
 def test_forecasts_that_are_far_too_sure_have_little_weight():
     P, y, segments, _ = data(1000, effect=0.5)
     sure = P**3 / (P**3).sum(axis=1, keepdims=True)

@@ -102,6 +102,14 @@ def test_drifts_are_found_and_named(change, advice):
     assert monitor.history_["rows"].tolist() == list(range(100, 4001, 100))
 
 
+def test_a_batch_has_the_log_loss_that_came_and_the_one_that_was_expected():
+    found = CalibrationMonitor([0, 1, 2]).update([0, 1], [[0.5, 0.25, 0.25], [1.0, 0.0, 0.0]])
+    assert found.promised == pytest.approx(1.5 * np.log(2) / 2)
+    assert found.log_loss == pytest.approx((np.log(2) - np.log(2.2e-16)) / 2, abs=0.01)
+    calibrated = CalibrationMonitor([0, 1, 2]).update(*draw(5000, 3, np.random.default_rng(0)))
+    assert calibrated.promised == pytest.approx(calibrated.log_loss, abs=0.02)
+
+
 def test_impossible_outcomes_raise_an_alarm():
     monitor = CalibrationMonitor([0, 1])
     monitor.update([0, 1], [0.0, 0.0])

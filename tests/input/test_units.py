@@ -205,8 +205,10 @@ def test_plausible_log_odds_are_read_without_a_word(scores):
 
 
 def test_scores_on_one_side_that_contradict_the_outcomes_warn():
-    with pytest.warns(UserWarning, match=r"every forecast is then at least 0\.5, but the rate"):
+    about = r"every forecast is then at least 0\.5, but the rate"
+    with pytest.warns(UserWarning, match=about) as caught:
         TemperatureCalibrator().fit(10 * P, np.random.default_rng(0).random(800) < P / 2)
+    assert [warning.filename for warning in caught] == [__file__]  # the line that called `fit`
     likely = np.random.default_rng(0).random(800) > P / 2
     with pytest.warns(UserWarning, match=r"every forecast is then at most 0\.5, but the rate"):
         TemperatureCalibrator().fit(-10 * P, likely)

@@ -308,7 +308,7 @@ class BatchReport:
     evidence: float
     """Logarithm of the likelihood ratio against calibration, as in `CalibrationMonitor`."""
     log_loss: float
-    """Mean log loss. A forecast of 0 counts as 1e-300."""
+    """Mean log loss. A forecast of 0 counts as 2.2e-16."""
     promised: float
     """Mean log loss that the forecasts expect of themselves, their entropy."""
     calibration_error: float
