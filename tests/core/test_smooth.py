@@ -271,16 +271,25 @@ def test_softmax_loss_of_numbers_that_are_not_finite(bad):
     assert np.isnan(smooth.softmax_loss(z, np.zeros(20, dtype=np.intp), np.ones(20)))
 
 
-def test_logistic_losses_their_derivatives_and_curvatures():
+@pytest.mark.parametrize("own", [False, True])
+def test_sums_of_logistic_regressions(own):
+    """Several share features and outcomes, or each has its own."""
     rng = np.random.default_rng(0)
-    y = rng.random(37).round(1)
-    weights = rng.random(37)
-    z = rng.normal(scale=9, size=(5, 37))
-    z[0, :3] = [0.0, 800.0, -800.0]
-    q = special.expit(z)
-    expected = (weights * (np.logaddexp(0, z) - y * z)).sum(axis=1)
-    odds = z.copy()
-    losses, curvatures = smooth.logistic_losses(odds, y, weights)
-    np.testing.assert_allclose(losses, expected, rtol=1e-13)
-    np.testing.assert_allclose(odds, weights * (q - y), atol=1e-15)
-    np.testing.assert_allclose(curvatures, weights * q * special.expit(-z), rtol=1e-13, atol=1e-99)
+    G, B, n = 5, 3, 77
+    X = rng.normal(size=(G if own else 1, B, n))
+    y = rng.random((len(X), n)).round(1)
+    weights = rng.random(n)
+    offset = rng.normal(scale=9, size=n)
+    offset[:2] = [800.0, -800.0]
+    theta = rng.normal(size=(G, B))
+    odds = offset + (theta[:, None] @ X)[:, 0]
+    q = special.expit(odds)
+    slopes = weights * (q - y)
+    curvature = weights * q * special.expit(-odds)
+    losses = (weights * (np.logaddexp(0, odds) - y * odds)).sum(axis=1)
+    hessian = (X * curvature[:, None]) @ X.transpose(0, 2, 1)
+    sums = smooth.logistic_sums(X, y, weights, offset, theta)
+    np.testing.assert_allclose(sums[:, 0], losses, rtol=1e-13)
+    np.testing.assert_allclose(sums[:, 1:4], (X * slopes[:, None]).sum(axis=2), atol=1e-12)
+    i, j = np.triu_indices(B)
+    np.testing.assert_allclose(sums[:, 4:], hessian[:, i, j], atol=1e-12)

@@ -255,7 +255,7 @@ class SharedBeta(Calibrator):
         y = sample.codes.astype(np.float64)
         weights = sample.row_weights()
         theta, _, H = logistic_regression(
-            X @ self.root,
+            (X @ self.root).T,
             y,
             weights,
             offset=X @ self.mean,

@@ -1,6 +1,6 @@
 """SigmoidCalibrator and BetaCalibrator: logistic regression on the forecast of each class."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Any, ClassVar, Self
@@ -11,17 +11,16 @@ from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._calibrators.floors import (
     distinct_floors,
-    likeliest,
     likeliest_floor,
     may_be_least,
 )
 from isoroc._calibrators.leave_one_out import left_out, odds_changes, with_changes
-from isoroc._calibrators.parts import FINE, FINE_ROWS, draw_part, gather
+from isoroc._calibrators.parts import FINE, FINE_ROWS, PART_NUMBERS, draw_part, gather
 from isoroc._core.losses import EPSILON
 from isoroc._core.newton import logistic_regression
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Codes, Floats, Ints
-from isoroc._input import Sample, check_option
+from isoroc._input import Sample, check_option, slices
 from isoroc._input.kinds import LogOdds, columns_of
 from isoroc._maps import SigmoidMap
 
@@ -169,7 +168,7 @@ class BetaCalibrator(LogisticCalibrator):
 
 def _likeliest_map(
     sample: Sample,
-    fit: Callable[..., tuple[float, list[float]]],
+    fit: Callable[..., tuple[Floats, Floats]],
     floors: Sequence[float] = (1e-12, 1e-6, 1e-4, 1e-3, 1e-2),
     *,
     smoothed: bool = True,
@@ -213,7 +212,7 @@ class _OneVsRest:
     values: Floats  # log forecasts, or forecasts for a linear map, shape (K, n)
     codes: Codes
     weights: Floats
-    fit: Callable[..., tuple[float, list[float]]]  # mean loss, coef, rest and intercept
+    fit: Callable[..., tuple[Floats, Floats]]  # mean losses, coefs, rests and intercepts
     totals: Floats | None  # class weights for Platt's targets, None for targets 0 and 1
     linear: bool
 
@@ -221,7 +220,7 @@ class _OneVsRest:
     def of(
         cls,
         sample: Sample,
-        fit: Callable[..., tuple[float, list[float]]],
+        fit: Callable[..., tuple[Floats, Floats]],
         totals: Floats | None,
         *,
         linear: bool,
@@ -247,14 +246,20 @@ class _OneVsRest:
         """The classes that have a regression."""
         return range(int(len(self.values) == 2), len(self.values))
 
-    def targets(self, k: int) -> Floats:
-        """Outcomes of the regression of class k, shape (n,)."""
-        low = 0.0
-        high = 1.0
+    def targets(self, classes: slice) -> Floats:
+        """Outcomes of the regressions of some classes, shape (m, n)."""
+        of_class = np.array(self.classes)[classes]
+        low = np.zeros(len(of_class))
+        high = np.ones(len(of_class))
         if self.totals is not None:
-            low = 1 / (self.totals.sum() - self.totals[k] + 2)
-            high = (self.totals[k] + 1) / (self.totals[k] + 2)
-        return np.where(self.codes == k, high, low)
+            own = self.totals[of_class]
+            low = 1 / (self.totals.sum() - own + 2)
+            high = (own + 1) / (own + 2)
+        return np.where(self.codes == of_class[:, None], high[:, None], low[:, None])
+
+    def features(self, floor: float) -> Floats:
+        """Features of the regressions: see `_features`."""
+        return _features(self.values, floor, linear=self.linear)[:, self.classes.start :]
 
     def fit_from(self, starts: Mapping[float, Floats]) -> Callable[[float], tuple[float, Floats]]:
         """A function of the floor that fits all classes: mean loss and coefficients (classes, 3).
@@ -265,24 +270,31 @@ class _OneVsRest:
 
         def fit_classes(floor: float) -> tuple[float, Floats]:
             nonlocal moved
-            X = _features(self.values, floor, linear=self.linear)
+            X = self.features(floor)
             loss = 0.0
             coefs = starts[floor] + moved
-            for i, k in enumerate(self.classes):
-                of_class, coefs[i] = self.fit(X[:, k], self.targets(k), self.weights, coefs[i])
-                loss += of_class
+            for some in self.parts():
+                of_classes, coefs[some] = self.fit(
+                    X[:, some], self.targets(some), self.weights, coefs[some]
+                )
+                loss += float(of_classes.sum())
             moved = coefs - starts[floor]
             return loss, coefs
 
         return fit_classes
 
+    def parts(self) -> Iterator[slice]:
+        """Classes that are fitted at once, so that temporary arrays stay short."""
+        return slices(len(self.classes), max(1, PART_NUMBERS // len(self.codes)))
+
     def losses(self, floor: float, coefs: Floats) -> Floats:
         """Loss of each row, summed over the regressions."""
-        X = _features(self.values, floor, linear=self.linear)
+        X = self.features(floor)
         total = np.zeros(len(self.codes))
-        for k, (*slopes, intercept) in zip(self.classes, coefs, strict=True):
-            odds = slopes @ X[:, k] + intercept
-            total += np.logaddexp(0.0, odds) - self.targets(k) * odds
+        for some in self.parts():
+            slopes = coefs[some, :2].T[..., None]
+            odds = (slopes * X[:, some]).sum(axis=0) + coefs[some, 2:]
+            total += (np.logaddexp(0.0, odds) - self.targets(some) * odds).sum(axis=0)
         return total
 
 
@@ -305,40 +317,53 @@ def _features(values: Floats, floor: float, *, linear: bool) -> Floats:
 
 def _fit_sigmoid(
     X: Floats, targets: Floats, weights: Floats, start: Floats
-) -> tuple[float, list[float]]:
-    loss, (a, b) = _regress(X.sum(axis=0, keepdims=True), targets, weights, start[[0, 2]])
-    return loss, [a, a, b]
+) -> tuple[Floats, Floats]:
+    losses, coefs = _regress(X.sum(axis=0, keepdims=True), targets, weights, start[:, [0, 2]])
+    return losses, coefs[:, [0, 0, 1]]
 
 
-def _fit_beta(
+def _fit_beta(X: Floats, targets: Floats, weights: Floats, start: Floats) -> tuple[Floats, Floats]:
+    losses, coefs = _regress(X, targets, weights, start)
+    falls = coefs[:, :2].min(axis=1) < 0
+    if falls.any():
+        losses[falls], coefs[falls] = _fit_less_than_beta(
+            X[:, falls], targets[falls], weights, start[falls]
+        )
+    return losses, coefs
+
+
+def _fit_less_than_beta(
     X: Floats, targets: Floats, weights: Floats, start: Floats
-) -> tuple[float, list[float]]:
+) -> tuple[Floats, Floats]:
+    """The best of the regressions that leave out one feature or both, where none falls."""
     candidates = []
-    for used in ([0, 1], [0], [1], []):
-        loss, (*slopes, c) = _regress(X[used], targets, weights, start[[*used, 2]])
-        if min(slopes, default=0.0) < 0:
-            continue
-        both = np.zeros(2)
-        both[used] = slopes
-        candidates.append((loss, [*both.tolist(), c]))
-        if len(used) == 2:  # others cannot have a lower loss
-            break
-    loss, coefs = likeliest(candidates)
-    return loss, coefs
+    for used in ([0], [1], []):
+        losses, part = _regress(X[used], targets, weights, start[:, [*used, 2]])
+        coefs = np.zeros((len(start), 3))
+        coefs[:, [*used, 2]] = part
+        losses[coefs[:, :2].min(axis=1) < 0] = np.inf
+        candidates.append((losses, coefs))
+    all_losses = np.stack([losses for losses, _ in candidates])
+    all_coefs = np.stack([coefs for _, coefs in candidates])
+    chosen = (all_losses <= all_losses.min(axis=0) + 1e-9).argmax(axis=0)
+    each = np.arange(len(start))
+    return all_losses[chosen, each], all_coefs[chosen, each]
 
 
-def _regress(
-    X: Floats, targets: Floats, weights: Floats, start: Floats
-) -> tuple[float, list[float]]:
-    """Mean loss of a logistic regression on the rows of X, its coefficients and its intercept."""
-    scale = np.append(np.abs(X).max(axis=1, initial=1.0), 1.0)
-    columns = np.vstack([X / scale[:-1, None], np.ones(len(targets))])
+def _regress(X: Floats, targets: Floats, weights: Floats, start: Floats) -> tuple[Floats, Floats]:
+    """Mean losses of logistic regressions on features X, shape (B, m, n), and their coefficients.
+
+    The last coefficient is the intercept.
+    """
+    scale = np.append(np.abs(X).max(axis=2, initial=1.0), np.ones((1, len(targets))), axis=0).T
+    columns = np.ones((*scale.shape, len(weights)))
+    columns[:, :-1] = (X / scale.T[:-1, :, None]).transpose(1, 0, 2)
     total = float(weights.sum())
-    (theta,), (loss,), _ = logistic_regression(
-        columns.T,
+    theta, losses, _ = logistic_regression(
+        columns,
         targets,
         weights,
-        start=(start * scale)[None],
+        start=start * scale,
         least_gain=1e-13 + 1e-16 * total,  # below, losses of many rows are rounding errors
     )
-    return float(loss) / total, (theta / scale).tolist()
+    return losses / total, theta / scale

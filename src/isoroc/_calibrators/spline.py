@@ -435,7 +435,7 @@ class AveragedSplines(FittedRows):
     def _fit(self, start: Floats, precision: Floats) -> Fits:
         """Most probable thetas and the evidence of their widths."""
         thetas, losses, H = logistic_regression(
-            self.features.T,
+            self.features,
             self.outcome,
             self.weights,
             offset=self.z,

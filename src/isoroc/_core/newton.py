@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from isoroc._core.smooth import logistic_losses
+from isoroc._core.smooth import logistic_sums
 from isoroc._core.types import Floats
 
 
@@ -73,36 +73,28 @@ def logistic_regression(
     precision: Floats | None = None,
     least_gain: float = 0.0,
 ) -> tuple[Floats, Floats, Floats]:
-    """Coefficients theta of log odds ``offset + X @ theta`` under G normal priors at once.
+    """Coefficients theta of log odds ``offset + theta @ X``, for G regressions at once.
 
-    X (n, B), y (n,) in [0, 1] and `weights` are features, outcomes and weights of the rows. `start`
-    and `precision` (G, B) belong to the priors. By default there is one flat prior, and features
-    may be linearly dependent. Steps end where they promise to lower the loss by less than
-    `least_gain`. Returns theta (G, B), the negative log posterior (G,) and its Hessian (G, B, B).
+    Features X and outcomes y in [0, 1] have the shapes (B, n) and (n,), or (G, B, n) and (G, n) if
+    each regression has its own. All share the weights of the rows and the offset. `start` and
+    `precision` (G, B) belong to normal priors. By default priors are flat, and features may be
+    linearly dependent. Steps end where they promise to lower the loss by less than `least_gain`.
+    Returns theta (G, B), the negative log posteriors (G,) and their Hessians (G, B, B).
     """
-    theta = np.zeros((1, X.shape[1])) if start is None else start
+    *_, B, n = X.shape
+    features = np.ascontiguousarray(X).reshape(-1, B, n)
+    outcomes = np.ascontiguousarray(y, dtype=np.float64).reshape(-1, n)
+    known = np.zeros(n) if offset is None else offset
+    theta = np.zeros((len(features), B)) if start is None else start
     prior = np.zeros_like(theta) if precision is None else precision
-    G, B = theta.shape
     i, j = np.triu_indices(B)
-    columns = np.ascontiguousarray(X.T)
-    chunk = max(1000, 40_000 // (B * (B + 1) // 2 + B + 2 * G))  # rows whose arrays fit the cache
 
     def evaluate(theta: Floats) -> Regressions:
-        losses = (prior * theta**2).sum(axis=1) / 2
-        gradient = prior * theta
-        sums = np.zeros((G, len(i)))
-        for first in range(0, len(X), chunk):
-            rows = slice(first, first + chunk)
-            part = columns[:, rows]
-            odds = theta @ part
-            if offset is not None:
-                odds += offset[rows]
-            part_losses, curvature = logistic_losses(odds, y[rows], weights[rows])
-            losses += part_losses
-            gradient += odds @ part.T  # `odds` now holds the derivatives
-            sums += curvature @ (part[i] * part[j]).T
-        H = np.zeros((G, B, B))
-        H[:, i, j] = H[:, j, i] = sums
+        sums = logistic_sums(features, outcomes, weights, known, np.ascontiguousarray(theta))
+        losses = sums[:, 0] + (prior * theta**2).sum(axis=1) / 2
+        gradient = sums[:, 1 : 1 + B] + prior * theta
+        H = np.empty((len(theta), B, B))
+        H[:, i, j] = H[:, j, i] = sums[:, 1 + B :]
         H[:, np.arange(B), np.arange(B)] += prior
         return Regressions(theta, losses, gradient, H)
 

@@ -245,20 +245,35 @@ TILE(share)(double *__restrict z, const double *__restrict weights, double *__re
     log_rows(logs);
 }
 
-/* Losses of rows with log odds z and outcomes y in [0, 1], times their weights. The derivatives of
-   each take the place of z, and its curvature goes to another array. */
-TILE(logistic)(double *__restrict z, const double *__restrict y, const double *__restrict weights,
-               double *__restrict curvature, double *__restrict losses) {
-    double e[ROWS], q[ROWS];
+/* Products of all pairs of B features. */
+TILE(pair)(const double *__restrict x, double *__restrict products, ptrdiff_t B) {
+    for (ptrdiff_t a = 0; a < B; a++)
+        for (ptrdiff_t b = a; b < B; b++, products += ROWS)
+            EACH_ROW products[r] = x[a * ROWS + r] * x[b * ROWS + r];
+}
+
+/* Losses of rows with log odds z + theta'x and outcomes y in [0, 1], their derivatives in theta and
+   their curvature, times the weights and added to `sums`, shape (1 + B + P, ROWS). P products of
+   pairs follow the B features x. */
+TILE(logistic)(double *__restrict z, const double *__restrict x, const double *__restrict theta,
+               const double *__restrict y, const double *__restrict weights,
+               double *__restrict sums, ptrdiff_t B, ptrdiff_t P) {
+    double e[ROWS], q[ROWS], loss[ROWS], curvature[ROWS];
+    for (ptrdiff_t b = 0; b < B; b++) EACH_ROW z[r] += theta[b] * x[b * ROWS + r];
     EACH_ROW e[r] = LARGER(-fabs(z[r]), -300.0); /* sums of subnormal numbers are slow */
     exp_rows(e);
-    EACH_ROW losses[r] = 1.0 + e[r];
-    EACH_ROW q[r] = 1.0 / losses[r];
+    EACH_ROW loss[r] = 1.0 + e[r];
+    EACH_ROW q[r] = 1.0 / loss[r];
     EACH_ROW e[r] *= q[r];
-    log_rows(losses);
-    EACH_ROW losses[r] = weights[r] * (losses[r] + (LARGER(z[r], 0.0) - y[r] * z[r]));
+    log_rows(loss);
+    EACH_ROW sums[r] += weights[r] * (loss[r] + (LARGER(z[r], 0.0) - y[r] * z[r]));
     EACH_ROW curvature[r] = weights[r] * (q[r] * e[r]);
     EACH_ROW z[r] = weights[r] * ((z[r] > 0.0 ? q[r] : e[r]) - y[r]);
+    for (ptrdiff_t b = 0; b < B; b++, x += ROWS)
+        EACH_ROW sums[(1 + b) * ROWS + r] += z[r] * x[r];
+    sums += (1 + B) * ROWS;
+    for (ptrdiff_t p = 0; p < P; p++)
+        EACH_ROW sums[p * ROWS + r] += curvature[r] * x[p * ROWS + r];
 }
 
 /* Log odds of each class against the sum of the others, from forecasts and their logarithms.

@@ -29,8 +29,9 @@ cdef extern from "smooth.h" nogil:
     void lower_tile(double* z, Py_ssize_t K)
     void exp_tile(double* z, Py_ssize_t K)
     void share_tile(double* z, const double* weights, double* logs, Py_ssize_t K)
-    void logistic_tile(double* z, const double* y, const double* weights, double* curvature,
-                       double* losses)
+    void pair_tile(const double* x, double* products, Py_ssize_t B)
+    void logistic_tile(double* z, const double* x, const double* theta, const double* y,
+                       const double* weights, double* sums, Py_ssize_t B, Py_ssize_t P)
     void odds_tile(const double* p, const double* logs, double* odds, Py_ssize_t K)
     void sigmoid_tile(const double* logs, double* odds, const double* coef, const double* rest,
                       const double* intercept, Py_ssize_t K)
@@ -70,6 +71,11 @@ cdef extern from "smooth.h" nogil:
 
 #: Places at which the ranks of log forecasts bend.
 N_KNOTS = KNOTS
+
+
+#: Tiles that are read before each of several regressions runs over them.
+cdef enum:
+    BLOCK = 4
 
 
 cdef enum Step:
@@ -277,33 +283,40 @@ def softmax_loss(double[:, ::1] z, const Py_ssize_t[::1] codes, const double[::1
     return loss
 
 
-def logistic_losses(double[:, ::1] z, const double[:] y, const double[:] weights):
-    """Sum of the losses of rows with log odds z, shape (G, n), and the curvature of each.
+def logistic_sums(const double[:, :, ::1] X, const double[:, ::1] y, const double[::1] weights,
+                  const double[::1] offset, const double[:, ::1] theta):
+    """Loss, gradient and Hessian (its upper triangle) of G logistic regressions, in rows of sums.
 
-    Losses of outcomes y in [0, 1], times the weights. Their derivatives replace z.
+    theta has the shape (G, B). Regressions have features X (G, B, n) and outcomes y (G, n), or
+    share the first. All share the weights of the rows and the offset of the log odds.
     """
-    cdef Py_ssize_t t, g, i, n = z.shape[1], G = z.shape[0]
-    cdef int r, width
-    totals = np.zeros(G)
-    curvatures = np.empty((G, n))
-    cdef double[::1] to_totals = totals
-    cdef double[:, ::1] to_curvatures = curvatures
-    cdef double[ROWS] odds, outcome, weight, curvature, losses
+    cdef Py_ssize_t block, tile, tiles, g, i, n = X.shape[2], B = X.shape[1], G = theta.shape[0]
+    cdef Py_ssize_t P = B * (B + 1) // 2
+    cdef bint alike = X.shape[0] == 1
+    cdef int width
+    cdef double[:, ::1] memory = np.empty((BLOCK, (1 + B + P) * ROWS))
+    cdef double* outcome
+    cdef double* x
+    cdef double[ROWS] odds, rest
+    sums = np.zeros((G, 1 + B + P, ROWS))
+    cdef double[:, :, ::1] to_sums = sums
+    tiles = (n + ROWS - 1) // ROWS
     with nogil:
-        for t in range((n + ROWS - 1) // ROWS):
-            i = t * ROWS
-            width = <int>min(<Py_ssize_t>ROWS, n - i)
-            for r in range(ROWS):
-                outcome[r] = y[i + (r if r < width else 0)]
-                weight[r] = weights[i + r] if r < width else 0.0
+        for block in range((tiles + BLOCK - 1) // BLOCK):
             for g in range(G):
-                load(odds, &z[g, i], 1, n, width)
-                logistic_tile(odds, outcome, weight, curvature, losses)
-                store(odds, &z[g, i], 1, n, width)
-                store(curvature, &to_curvatures[g, i], 1, n, width)
-                for r in range(ROWS):
-                    to_totals[g] += losses[r]
-    return totals, curvatures
+                for tile in range(block * BLOCK, min(tiles, (block + 1) * BLOCK)):
+                    i = tile * ROWS
+                    width = <int>min(<Py_ssize_t>ROWS, n - i)
+                    outcome = &memory[tile % BLOCK, 0]
+                    x = outcome + ROWS
+                    if g == 0 or not alike:
+                        load(outcome, &y[g, i], 1, n, width)
+                        load(x, &X[g, 0, i], B, n, width)
+                        pair_tile(x, x + B * ROWS, B)
+                    load(odds, &offset[i], 1, n, width)
+                    logistic_tile(odds, x, &theta[g, 0], outcome, some(weights, i, width, rest),
+                                  &to_sums[g, 0, 0], B, P)
+    return sums.sum(axis=2)
 
 
 def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor,

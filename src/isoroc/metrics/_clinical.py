@@ -304,7 +304,7 @@ def _fit(X: Floats, rows: _Events) -> tuple[Floats, Floats, Floats]:
     """Coefficients of a logistic regression, their model-based and their robust covariances."""
     weights = rows.weights
     least_gain = 1e-16  # rounding errors of the log likelihood are larger
-    fitted = logistic_regression(X, rows.y, weights, least_gain=least_gain)
+    fitted = logistic_regression(X.T, rows.y, weights, least_gain=least_gain)
     (beta,), (loss,), (information,) = fitted
     if loss < 1e-6 * weights.sum() or np.linalg.cond(information) > 1e14:  # separable outcomes
         unknown = np.full(information.shape, np.nan)

@@ -207,11 +207,11 @@ def _cross_fit(
     for k in np.unique(fold):
         rows = fold != k
         # Half an outcome of each kind at the mean score keeps the intercept finite.
-        X = np.column_stack([np.ones(rows.sum() + 1), np.append(x[rows], 0.0)])
+        X = np.stack([np.ones(rows.sum() + 1), np.append(x[rows], 0.0)])
         theta, *_ = logistic_regression(
             X,
             np.append(y[rows], 0.5),
-            np.ones(len(X)),
+            np.ones(X.shape[1]),
             start=np.zeros((1, 2)),
             precision=np.array([[1e-3, 0.5]]),
         )
