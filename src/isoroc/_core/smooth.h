@@ -218,20 +218,27 @@ static inline void softmax_tile(double *z, ptrdiff_t K, double share) {
     normalise_tile(z, K, share);
 }
 
-/* Mean and variance of each row of z, whose numbers have the probabilities q, times weights and added
-   to `sums`, shape (2, ROWS). */
-TILE(moments)(const double *__restrict q, const double *__restrict z, const double *__restrict weights,
-              double *__restrict sums, ptrdiff_t K) {
-    double mean[ROWS], variance[ROWS], off[ROWS];
-    EACH_ROW mean[r] = q[r] * z[r];
-    for (ptrdiff_t k = 1; k < K; k++) EACH_ROW mean[r] += q[k * ROWS + r] * z[k * ROWS + r];
-    EACH_ROW variance[r] = 0.0;
+/* Mean and variance of each row of max(z, lowest) under the probabilities softmax(t z). The largest
+   number, from which others are measured, has a probability of at least 1 / K, so the variance loses
+   no digits to the square of the mean. */
+TILE(moments)(const double *__restrict z, double t, double lowest, double *__restrict mean,
+              double *__restrict variance, ptrdiff_t K) {
+    double most[ROWS], total[ROWS], first[ROWS], second[ROWS], off[ROWS], e[ROWS];
+    EACH_ROW most[r] = lowest;
+    EACH_ROW total[r] = first[r] = second[r] = 0.0;
+    for (ptrdiff_t k = 0; k < K; k++) EACH_ROW most[r] = LARGER(most[r], z[k * ROWS + r]);
     for (ptrdiff_t k = 0; k < K; k++) {
-        EACH_ROW off[r] = z[k * ROWS + r] - mean[r];
-        EACH_ROW variance[r] += q[k * ROWS + r] * off[r] * off[r];
+        EACH_ROW off[r] = LARGER(z[k * ROWS + r], lowest) - most[r];
+        EACH_ROW e[r] = t * off[r];
+        exp_rows(e);
+        EACH_ROW total[r] += e[r];
+        EACH_ROW e[r] *= off[r];
+        EACH_ROW first[r] += e[r];
+        EACH_ROW second[r] += e[r] * off[r];
     }
-    EACH_ROW sums[r] += weights[r] * mean[r];
-    EACH_ROW sums[ROWS + r] += weights[r] * variance[r];
+    EACH_ROW first[r] /= total[r];
+    EACH_ROW mean[r] = most[r] + first[r];
+    EACH_ROW variance[r] = second[r] / total[r] - first[r] * first[r];
 }
 
 /* Exponentials z of each row, divided by their sum and times a weight, and the logarithm of the sum. */

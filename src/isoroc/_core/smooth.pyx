@@ -23,7 +23,7 @@ cdef extern from "smooth.h" nogil:
     void normalise_tile(double* z, Py_ssize_t K, double share)
     void copy_tile(double* to, Py_ssize_t step, const double* source, Py_ssize_t source_step,
                    Py_ssize_t K)
-    void moments_tile(const double* q, const double* z, const double* weights, double* sums,
+    void moments_tile(const double* z, double t, double lowest, double* mean, double* variance,
                       Py_ssize_t K)
     void sum_tile(const double* x, double* y, Py_ssize_t K)
     void lower_tile(double* z, Py_ssize_t K)
@@ -162,26 +162,21 @@ def moments(const double[:, ::1] z, const double[::1] weights, double t, double 
     Entries have the probabilities softmax(t z). Columns are multiplied by their weights.
     """
     cdef Py_ssize_t tile, i, n = z.shape[1], K = z.shape[0]
-    cdef int width
-    cdef double[:, ::1] tiles = np.empty((2, K * ROWS))
-    cdef double* scores = &tiles[0, 0]
-    cdef double* q = &tiles[1, 0]
-    cdef double[ROWS] rest
-    sums = np.zeros((2, ROWS))
-    cdef double[:, ::1] to_sums = sums
+    cdef int r, width
+    cdef double[::1] memory = np.empty(K * ROWS)
+    cdef double* scores = &memory[0]
+    cdef double sum_of_means = 0.0, sum_of_variances = 0.0
+    cdef double[ROWS] mean, variance
     with nogil:
         for tile in range((n + ROWS - 1) // ROWS):
             i = tile * ROWS
             width = <int>min(<Py_ssize_t>ROWS, n - i)
             load(scores, &z[0, i], K, n, width)
-            if lowest > -INFINITY:
-                raise_tile(scores, lowest, K)
-            copy_tile(q, ROWS, scores, ROWS, K)
-            scale_tile(q, t, K)
-            softmax_tile(q, K, 0.0)
-            moments_tile(q, scores, some(weights, i, width, rest), &to_sums[0, 0], K)
-    mean, variance = sums.sum(axis=1).tolist()
-    return mean, variance
+            moments_tile(scores, t, lowest, mean, variance, K)
+            for r in range(width):
+                sum_of_means += weights[i + r] * mean[r]
+                sum_of_variances += weights[i + r] * variance[r]
+    return sum_of_means, sum_of_variances
 
 
 def power_loss(const double[:, ::1] z, const Py_ssize_t[::1] codes, const double[::1] weights,
