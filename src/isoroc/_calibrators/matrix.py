@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import FromMap
@@ -149,15 +150,28 @@ class Terms:
             coef[self.pairs()] = others
         return coef, quadratic / 4 if self.quadratic else np.zeros(self.n_classes), bias
 
-    def features(self, z: Floats) -> Floats:
-        """Feature of each term, shape (terms, n): one, log forecasts, squares over 4."""
-        parts = [np.ones_like(z), z, z[: len(z) * self.quadratic] ** 2 / 4, z[self.pairs()[1]]]
-        return np.concatenate(parts)
+    def features(self, z: Floats, factors: Floats) -> Floats:
+        """Features of the terms of each class, times a factor of each row.
 
-    def classes(self) -> Ints:
-        """The class that each term acts on."""
+        They are one, log forecasts and squares over 4, in the order of `by_class`, and have the
+        shape (K, terms of a class, n).
+        """
+        source = self.pairs()[1].reshape(self.n_classes, -1)
+        n_own = 2 + self.quadratic
+        X = np.empty((self.n_classes, n_own + source.shape[1], len(factors)))
+        linear = z * factors
+        X[:, 0] = factors
+        X[:, 1] = linear
+        if self.quadratic:
+            X[:, 2] = linear * z / 4
+        X[:, n_own:] = linear[source]
+        return X
+
+    def by_class(self) -> Ints:
+        """Places of the terms in theta, first those that act on the first class, and so on."""
         each = np.arange(self.n_classes)
-        return np.concatenate([each, each, each[: len(each) * self.quadratic], self.pairs()[0]])
+        of_class = [each, each, each][: 2 + self.quadratic]
+        return np.argsort(np.concatenate([*of_class, self.pairs()[0]]), kind="stable")
 
     def correlate(self, residual: Floats, z: Floats, *, power: int = 1) -> Floats:
         """Sum over the rows of a power of each term's feature times the residual of its class."""
@@ -230,15 +244,19 @@ class MatrixLoss(EvidenceLoss):
         q = softmax(self._scores(theta))
         if not self.has_few_terms:
             return self.terms.correlate(self.weights * q * (1 - q), self.z, power=2)
-        class_of = self.terms.classes()
-        terms_of = [np.flatnonzero(class_of == k) for k in range(self.terms.n_classes)]
-        H = np.zeros((len(class_of), len(class_of)))
+        size = len(self.terms)
+        K = len(q)
+        blocks = np.zeros((K, size // K, size // K))  # a class with itself
+        cross = np.zeros((size, size))
         for rows in slices(len(self.codes), chunk):
-            X = self.terms.features(self.z[:, rows]) * np.sqrt(self.weights[rows])
-            XQ = X * q[:, rows][class_of]
-            H -= XQ @ XQ.T
-            for terms in terms_of:
-                H[np.ix_(terms, terms)] += XQ[terms] @ X[terms].T
+            X = self.terms.features(self.z[:, rows], np.sqrt(self.weights[rows]))
+            XQ = X * q[:, None, rows]
+            blocks += XQ @ X.transpose(0, 2, 1)
+            every = XQ.reshape(size, -1)
+            cross += every @ every.T
+        H = np.empty_like(cross)
+        places = self.terms.by_class()
+        H[np.ix_(places, places)] = block_diag(*blocks) - cross
         # The softmax ignores a shift of all classes alike: only the penalty keeps H definite
         # there, and rounding must not undo that.
         H[np.diag_indices_from(H)] += 1e-13 * np.trace(H)
