@@ -326,13 +326,13 @@ def _fit_beta(X: Floats, targets: Floats, weights: Floats, start: Floats) -> tup
     losses, coefs = _regress(X, targets, weights, start)
     falls = coefs[:, :2].min(axis=1) < 0
     if falls.any():
-        losses[falls], coefs[falls] = _fit_less_than_beta(
+        losses[falls], coefs[falls] = _fit_reduced_beta(
             X[:, falls], targets[falls], weights, start[falls]
         )
     return losses, coefs
 
 
-def _fit_less_than_beta(
+def _fit_reduced_beta(
     X: Floats, targets: Floats, weights: Floats, start: Floats
 ) -> tuple[Floats, Floats]:
     """The best of the regressions that leave out one feature or both, where none falls."""

@@ -219,8 +219,8 @@ static inline void softmax_tile(double *z, ptrdiff_t K, double share) {
 }
 
 /* Mean and variance of each row of max(z, lowest) under the probabilities softmax(t z). The largest
-   number, from which others are measured, has a probability of at least 1 / K, so the variance loses
-   no digits to the square of the mean. */
+   number, from which others are measured, has a probability of at least 1 / K, so the square of the
+   mean is at most 1 - 1 / K of the mean square, and their difference keeps its digits. */
 TILE(moments)(const double *__restrict z, double t, double lowest, double *__restrict mean,
               double *__restrict variance, ptrdiff_t K) {
     double most[ROWS], total[ROWS], first[ROWS], second[ROWS], off[ROWS], e[ROWS];
