@@ -65,7 +65,8 @@ class Kind(ABC):
         """Quick sufficient check that `clean` would leave a forecast array unchanged."""
         if self.unchanged is None or self.certain != 1:
             return False
-        return are_within(columns_of(values), *self.unchanged)
+        rows = columns_of(values)
+        return are_within(rows.T if self.single else rows, *self.unchanged)  # single: any sum
 
     @abstractmethod
     def probabilities(self, ops: Ops[V], X: V) -> V:
