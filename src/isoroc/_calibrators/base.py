@@ -193,7 +193,8 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         if sample.unit == "rank" and not self._uses_order_only:
             problem = f'is "rank", but {type(self).__name__} uses more than the order of scores'
             raise InputError("unit", None, problem, "use IsotonicCalibrator or IRPCalibrator")
-        check_two_classes(sample.class_weights(), sample.classes)
+        totals = sample.class_weights()
+        check_two_classes(totals, sample.classes)
         counted = sample.positive().effective(weighting)
         keeps_noise = self._keeps_noise or self._uses_order_only
         with one_blas_thread():
@@ -201,7 +202,8 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         self._remember_columns(P, sample.forecasts, reset=True)
         self.map_ = fitted
         self.classes_ = sample.classes
-        totals = counted.class_weights()
+        if counted is not sample:
+            totals = counted.class_weights()
         counts = {"weight": float(totals.sum()), "class_weights": totals.tolist()}
         self.summary_ = {"rows": sample.n_rows} | counts | range_of(sample)
         self.summary_ |= Fingerprint.of(sample).entry()

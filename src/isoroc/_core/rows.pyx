@@ -39,6 +39,7 @@ cdef extern from *:
 cdef enum:
     AHEAD = 16  # rows between a request for memory and its use
     LANES = 8  # rows that are hashed side by side: steps of one row wait for each other
+    CELLS = 320  # of positive numbers, and of negative ones
     _PRIME = 67108859
     _FACTOR = 44485709  # multiplies the hash before each further number
     _LIMB = 1 << 26  # larger numbers are hashed in parts below this
@@ -87,6 +88,20 @@ def smallest_above(const double[:, ::1] X, double bound):
             if x[i] < smallest and x[i] > bound:
                 smallest = x[i]
     return smallest
+
+
+def look_up(const long long[::1] values, long long low, const Py_ssize_t[::1] table,
+            Py_ssize_t unknown):
+    """Entries of a table that begins at the value `low`, or `unknown` outside of it, shape (n,)."""
+    cdef Py_ssize_t i, n = values.shape[0]
+    cdef unsigned long long place, m = table.shape[0]
+    found = np.empty(n, dtype=np.intp)
+    cdef Py_ssize_t[::1] out = found
+    with nogil:
+        for i in range(n):
+            place = <unsigned long long>values[i] - <unsigned long long>low
+            out[i] = table[place] if place < m else unknown
+    return found
 
 
 def pick(const double[:, :] P, const Py_ssize_t[::1] codes):
@@ -138,6 +153,40 @@ def find_largest(const double[:, :] P):
             out[i] = most
             at[i] = best
     return values, places
+
+
+cdef inline Py_ssize_t cell_of(double x) noexcept nogil:
+    """Cell of a finite number, in their order: eight for each power of two from 2**-32 to 2**8."""
+    cdef Py_ssize_t cell = <Py_ssize_t>((isoroc_bits(x) << 1) >> 50) - 8 * (1023 - 32)
+    cell = min(max(cell, <Py_ssize_t>0), <Py_ssize_t>CELLS - 1)
+    return CELLS - 1 - cell if x < 0 else CELLS + cell
+
+
+def least_concordance(const double[:, ::1] X, const Py_ssize_t[::1] columns,
+                      const Py_ssize_t[::1] codes, const Py_ssize_t[::1] classes):
+    """Pairs of a row of each class and one of the rest, and how many of them are in order.
+
+    The second is a lower bound of `isoroc._core.pav.concordance` with the scores in a column: rows
+    are counted in cells, without a sort, and pairs in one cell do not count. The shape is (2, m).
+    """
+    cdef Py_ssize_t i, j, cell, n = X.shape[0], m = classes.shape[0]
+    cdef unsigned int[:, :, ::1] counts = np.zeros((m, 2 * CELLS, 2), dtype=np.uintc)
+    cdef double below, total
+    result = np.zeros((2, m))
+    cdef double[:, ::1] out = result
+    with nogil:
+        for i in range(n):
+            for j in range(m):
+                counts[j, cell_of(X[i, columns[j]]), codes[i] == classes[j]] += 1
+        for j in range(m):
+            below = 0.0
+            total = 0.0
+            for cell in range(2 * CELLS):
+                out[1, j] += below * counts[j, cell, 1]
+                below += counts[j, cell, 0]
+                total += counts[j, cell, 1]
+            out[0, j] = below * total
+    return result
 
 
 def locate(const double[::1] cuts, const double[::1] scores):
