@@ -40,7 +40,7 @@ from isoroc._input import (
     warn_if_reversed,
     with_readable_names,
 )
-from isoroc._input.kinds import columns_of
+from isoroc._input.kinds import columns_of, count_columns
 from isoroc._input.seen import Fingerprint, remember_output
 from isoroc._maps import IdentityMap, Map
 from isoroc._maps.loading import MAX_CLASSES, map_document
@@ -367,10 +367,12 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
 
     def _remember_columns(self, P: Any, forecasts: Floats, *, reset: bool) -> None:
         """Set or compare n_features_in_ and feature_names_in_."""
-        if type(P) is np.ndarray and not reset and not hasattr(self, "feature_names_in_"):
-            return  # there are no names, and `check_new` has compared the number
-        named = with_readable_names(P) if is_into_dataframe(P) else columns_of(forecasts)
-        validate_data(self, X=named, reset=reset, skip_check_array=True)
+        named = type(P) is not np.ndarray and is_into_dataframe(P)
+        if named or hasattr(self, "feature_names_in_"):
+            X = with_readable_names(P) if named else columns_of(forecasts)
+            validate_data(self, X=X, reset=reset, skip_check_array=True)
+        elif reset:  # `check_new` compares the number
+            self.n_features_in_ = count_columns(forecasts)
 
 
 class IdentityCalibrator(Calibrator):

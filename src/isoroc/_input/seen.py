@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._core.rows import hash_forecasts, hash_words
-from isoroc._core.types import Floats
+from isoroc._core.types import Floats, Ints
 from isoroc._input.arrays import slices
 from isoroc._input.kinds import columns_of
 from isoroc._input.sample import Sample
@@ -73,9 +73,9 @@ class Fingerprint(NamedTuple):
 
     def entry(self) -> dict[str, Any]:
         """The entry of `summary_`, in types that JSON has."""
-        marks = (self.forecasts * np.uint64(256) + self.outcomes).tolist()
-        rows = "".join(f"{mark:010x}" for mark in marks)
-        return {"fingerprint": {"tied": round(self.tied, 4), "rows": rows}}
+        marks = (self.forecasts * np.uint64(256) + self.outcomes).astype(">u8")
+        rows = marks.view(np.uint8).reshape(-1, 8)[:, 3:]  # 40 bits of each
+        return {"fingerprint": {"tied": round(self.tied, 4), "rows": rows.tobytes().hex()}}
 
     def share_of(self, sample: Sample) -> float:
         """Share of the rows of a sample that the fit has seen, or 0 without evidence of it.
@@ -142,15 +142,22 @@ def _distinct(sample: Sample, last: int) -> tuple[Hashes, Hashes, float]:
     some = sample.take(np.concatenate(kept))
     times = some.row_weights() ** 2 / some.squared_weights()  # rows that a cell stands for
     K = np.uint64(sample.n_classes)
-    codes = np.concatenate(parts) * K + some.codes.astype(np.uint64)
-    pairs, pair = np.unique(codes, return_inverse=True)
-    counts = np.asarray(np.bincount(pair, times, len(pairs)), np.float64)
-    forecasts, label = np.divmod(pairs, K)
-    forecasts, first = np.unique(forecasts, return_index=True)
+    pairs = np.concatenate(parts) * K + some.codes.astype(np.uint64)
+    order = np.argsort(pairs)
+    pairs = pairs[order]
+    first = _starts(pairs)
+    counts = np.add.reduceat(times[order], first)
+    forecasts, label = np.divmod(pairs[first], K)
+    first = _starts(forecasts)
     outcomes = np.add.reduceat(_mix(_mix(_bits(counts)) + label), first)
     total = np.add.reduceat(counts, first)
     tied = float(total[total > 1].sum() / total.sum()) if len(total) else 0.0
-    return forecasts, _mix(outcomes) >> np.uint64(56), tied
+    return forecasts[first], _mix(outcomes) >> np.uint64(56), tied
+
+
+def _starts(ordered: Hashes) -> Ints:
+    """Place of the first of each run of equal numbers."""
+    return np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
 
 
 def _first_telling(columns: Floats) -> int:
