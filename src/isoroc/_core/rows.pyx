@@ -356,23 +356,32 @@ cdef inline void hash_lanes(const double* x, Py_ssize_t K, Py_ssize_t first, int
             hashes[j] = scramble(hashes[j] + ((isoroc_bits(x[j * K + k] + 0.0) + 2048) >> 12))
 
 
-def hash_forecasts(const double[:, ::1] X, Py_ssize_t first):
-    """Hash of the numbers of each row from the column `first` on, in order, shape (n,).
+def hash_forecasts(const double[:, ::1] X, Py_ssize_t first, unsigned int last):
+    """Hashes of 32 bits of the rows, of their numbers from the column `first` on, up to `last`.
 
     Numbers count with 40 significant bits, because rounding may change the last ones. Zeros have no
-    sign.
+    sign. Returns the hashes, shape (m,), and their rows.
     """
-    cdef Py_ssize_t i = 0, n = X.shape[0], K = X.shape[1]
+    cdef Py_ssize_t i = 0, j, width, m = 0, n = X.shape[0], K = X.shape[1]
+    cdef unsigned long long[LANES] lanes
     hashes = np.empty(n, dtype=np.uint64)
+    rows = np.empty(n, dtype=np.intp)
     cdef unsigned long long[::1] out = hashes
+    cdef Py_ssize_t[::1] at = rows
     with nogil:
-        while i + LANES <= n:
-            hash_lanes(&X[i, 0], K, first, LANES, &out[i])
-            i += LANES
         while i < n:
-            hash_lanes(&X[i, 0], K, first, 1, &out[i])
-            i += 1
-    return hashes
+            width = LANES if i + LANES <= n else 1
+            if width == LANES:
+                hash_lanes(&X[i, 0], K, first, LANES, lanes)
+            else:
+                hash_lanes(&X[i, 0], K, first, 1, lanes)
+            for j in range(width):
+                if lanes[j] >> 32 <= last:
+                    out[m] = lanes[j] >> 32
+                    at[m] = i + j
+                    m += 1
+            i += width
+    return hashes[:m].copy(), rows[:m].copy()
 
 
 def find_groups(const unsigned long long[::1] hashes, unsigned long long[:, ::1] slots,

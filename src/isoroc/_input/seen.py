@@ -135,9 +135,8 @@ def _distinct(sample: Sample, last: int) -> tuple[Hashes, Hashes, float]:
     kept = [np.empty(0, np.intp)]
     columns = columns_of(sample.forecasts)
     for rows in slices(len(sample)):
-        hashes = hash_forecasts(columns[rows], _first_telling(columns)) >> np.uint64(32)
-        low = np.flatnonzero(hashes <= last)
-        parts.append(hashes[low])
+        hashes, low = hash_forecasts(columns[rows], _first_telling(columns), last)
+        parts.append(hashes)
         kept.append(rows.start + low)
     some = sample.take(np.concatenate(kept))
     times = some.row_weights() ** 2 / some.squared_weights()  # rows that a cell stands for
